@@ -103,13 +103,14 @@ services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s
 services-stop: ## stop the services
 	@$(SERVICES) stop
 
-artifacts: ## files of the image, bill of materials (CycloneDX), checksums: bin/image, bin/release
+artifacts: ## files of the image, licences, bill of materials (CycloneDX), checksums: bin/image, bin/release
 	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) \
 	&& deploy/image.sh '$(VERSION)' '$(COMMIT)' bin/image \
 	&& rm -rf bin/release && mkdir -p bin/release \
 	&& cp bin/image/trunkline bin/release/trunkline \
-	&& go run -C .ci/sbom . '$(CURDIR)/bin/image/trunkline' '$(VERSION)' >bin/release/trunkline.cdx.json \
-	&& cd bin/release && sha256sum trunkline trunkline.cdx.json >SHA256SUMS
+	&& cp bin/image/LICENSE bin/image/THIRD_PARTY_NOTICES bin/release/ \
+	&& go run -C .ci/sbom . '$(CURDIR)/bin/image/trunkline' '$(CURDIR)' '$(VERSION)' >bin/release/trunkline.cdx.json \
+	&& cd bin/release && sha256sum trunkline trunkline.cdx.json LICENSE THIRD_PARTY_NOTICES >SHA256SUMS
 
 image: artifacts ## container image trunkline:VERSION, and artifacts; needs Docker
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image

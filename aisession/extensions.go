@@ -62,13 +62,7 @@ func (s *Session) runRequests(ctx context.Context, call Call) {
 
 func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) {
 	if r.destination == "" {
-		duration := r.dtmf.Duration
-		if duration == 0 {
-			duration = defaultDTMFDuration
-		}
-		if err := call.SendDTMF(ctx, r.dtmf.Digit[0], min(duration, maxDTMFDuration)); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
-		}
+		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
 	if err := call.Transfer(ctx, r.destination); err != nil {
@@ -81,13 +75,40 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
 }
 
+// pressKey sends a key press of the provider in the call. The provider is told if that fails.
+func (s *Session) pressKey(ctx context.Context, call Call, press aiprotocol.DTMF) {
+	duration := press.Duration
+	if duration == 0 {
+		duration = defaultDTMFDuration
+	}
+	err := call.SendDTMF(ctx, press.Digit[0], min(duration, maxDTMFDuration))
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+
+	s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
+	s.service.metrics.ignoredMessages.WithLabelValues(problemKeys).Inc()
+	c := s.connection.Load()
+	if c != nil {
+		message := refusal(err, "the key could not be sent")
+		c.queueText(func(b []byte) []byte { return aiprotocol.AppendError(b, aiprotocol.EventDTMF, message) })
+	}
+}
+
 // sendTransferRefused reports a failed transfer to the provider. The call continues with it.
 func (s *Session) sendTransferRefused(destination string, err error) {
-	message := "the transfer failed"
-	if f := fault.As(err); f.Kind != fault.KindInternal {
-		message = f.Message
-	}
-	if c := s.connection.Load(); c != nil {
+	message := refusal(err, "the transfer failed")
+	c := s.connection.Load()
+	if c != nil {
 		c.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
 	}
+}
+
+// refusal returns what a provider is told of an error: internal, of one that says nothing to others.
+func refusal(err error, internal string) string {
+	f := fault.As(err)
+	if f.Kind != fault.KindInternal {
+		return f.Message
+	}
+	return internal
 }

@@ -209,7 +209,7 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 		if hangup.CallID == nil || hangup.OtherLegCallID == nil {
 			v.fault("hangup lacks a field: %s", m.body)
 		}
-	case "mark", "cleared", "transfer":
+	case "mark", "cleared", "transfer", "error":
 		if !extras {
 			v.fault("an unknown event: %s", event)
 		}

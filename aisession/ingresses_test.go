@@ -423,6 +423,26 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	v.waitHangup(t, "NORMAL_CLEARING")
 }
 
+// A key that the door of the call cannot send is answered with an error, and the call continues.
+func TestAKeyThatCannotBeSentIsAnswered(t *testing.T) {
+	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"dtmf","dtmf":{"digit":"5"}}`) })
+	p.extensions = true
+	h := startService(t, aisession.DefaultSettings(), p)
+	with := account(p, "g711_ulaw")
+	with.Extensions = true
+	announceCall(t, h, with)
+	a := dialAudioSocket(t, h)
+	id := uuid.MustParse(callUUID)
+	_ = a.send(0x01, id[:])
+	v := p.nextConnection()
+	if m := v.waitFor(t, "error", 1); string(m.body) != `{"event":"dtmf","message":"AudioSocket cannot send DTMF"}` {
+		t.Errorf("told %s", m.body)
+	}
+	v.waitFor(t, "media", 5)
+	_ = a.send(0x00, nil)
+	v.waitHangup(t, "NORMAL_CLEARING")
+}
+
 func TestAnAudioSocketThatIsRefused(t *testing.T) {
 	id := uuid.MustParse(callUUID)
 	for name, first := range map[string]func(*asterisk){

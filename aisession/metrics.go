@@ -13,6 +13,7 @@ const (
 	problemEmpty    = "empty"    // a media message without audio
 	problemMarks    = "marks"    // more marks than can be stored
 	problemRequests = "requests" // more transfers and keys than can be queued
+	problemKeys     = "keys"     // a key that could not be sent in the call
 )
 
 type metrics struct {
@@ -76,6 +77,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, EndReasons()...)
 	metric.Init(m.ignoredMessages, aiprotocol.Problems()...)
-	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemRequests)
+	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemRequests, problemKeys)
 	return m
 }

@@ -24,6 +24,7 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 			"ai_mark":             aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: "m", Played: time.Second}),
 			"ai_cleared":          aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: time.Second, Dropped: time.Minute}),
 			"ai_transfer_refused": aiprotocol.AppendTransferRefused(nil, "1002", "nobody is there"),
+			"ai_error":            aiprotocol.AppendError(nil, aiprotocol.EventDTMF, "AudioSocket cannot send DTMF"),
 		}, map[string][]byte{
 			"ai_media":          media,
 			"ai_clear":          aiprotocol.AppendClear(nil),

@@ -23,10 +23,10 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
-	Roster        Roster  // required with Reports or Figures, where supervisors have queues
-	Reports       Reports // requires Audit
-	Figures       FigureReports
-	QueueConfigs  QueueConfigs // requires Audit
+	Roster        Roster        // required with Reports or Figures, where supervisors have queues
+	Reports       Reports       // requires Audit
+	Figures       FigureReports // requires Audit
+	QueueConfigs  QueueConfigs  // requires Audit
 	Audit         AuditLog
 	Calls         Calls
 	Control       Control
@@ -62,7 +62,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if (deps.Reports != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
+	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {

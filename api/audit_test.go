@@ -29,6 +29,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	e.want(401, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
 	audittest.Await(t, e.audit, "demo", "login_failed", 1)
 
+	day := today() // the same range for all pages, which is written once
 	type entry struct{ Actor, Address, Action, Target, Outcome string }
 	var page struct {
 		Data         []entry
@@ -36,7 +37,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	}
 	get := func(query string) []entry {
 		page.Data, page.NextStartKey = nil, ""
-		e.want(200, "GET", auditPath+today()+query, admin, "", &page)
+		e.want(200, "GET", auditPath+day+query, admin, "", &page)
 		return page.Data
 	}
 	for action, want := range map[audit.Action]string{
@@ -53,7 +54,8 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	all := get("&page_size=1000")
 	var paged []entry
 	for query := "&page_size=3"; ; query = "&page_size=3&start_key=" + page.NextStartKey {
-		if paged = append(paged, get(query)...); page.NextStartKey == "" {
+		paged = append(paged, get(query)...)
+		if page.NextStartKey == "" {
 			break
 		}
 	}

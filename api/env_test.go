@@ -51,7 +51,7 @@ type env struct {
 	key      string
 }
 
-const password = "a demo password"
+const password = "only for the tests 42"
 
 func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
@@ -75,7 +75,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	_, err = ring.Create()
 	must(t, err)
 	e.keys = ring
-	e.audit, err = audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: e.registry, Log: log})
+	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
 	must(t, err)
 	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry, log)
 	must(t, err)
@@ -115,7 +115,8 @@ func (e *env) seed() {
 	must(e.t, err)
 	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	must(e.t, err)
-	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test"})
+	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
+		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings, identity.ScopeCalls}})
 	must(e.t, err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 )
 
@@ -70,9 +71,23 @@ func (a *API) writeError(c echo.Context, err error) {
 		header.Set("Retry-After", strconv.FormatInt(retrySeconds(f.RetryAfter), 10))
 	}
 	a.logFailure(c, status, f, err)
+	a.auditRefusal(c, f.Kind)
 	if err := writeJSON(c, status, failure{Message: f.Message, Errors: f.Fields}); err != nil {
 		a.log.DebugContext(c.Request().Context(), "error response not written", "request_id", requestID(c), "error", err)
 	}
+}
+
+// auditRefusal writes to the audit log that somebody who is authenticated was refused, once a
+// minute for the same caller, address and route.
+func (a *API) auditRefusal(c echo.Context, kind fault.Kind) {
+	caller := callerOf(c)
+	if caller == nil || a.deps.Audit == nil || kind != fault.KindForbidden && kind != fault.KindUnauthenticated {
+		return
+	}
+	ctx := c.Request().Context()
+	entry := a.deps.Audit.Entry(ctx, audit.RequestRefused, caller.AccountID, methodLabel(c)+":"+routeLabel(c))
+	entry.Actor, entry.Address, entry.Outcome = caller.Actor(), c.RealIP(), string(kind)
+	a.deps.Audit.ReportOnce(ctx, entry)
 }
 
 // logFailure logs internal errors and unavailable dependencies. It does not log overload,

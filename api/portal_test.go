@@ -89,7 +89,8 @@ func TestKeySet(t *testing.T) {
 	if !strings.HasPrefix(w.Header().Get("Cache-Control"), "public") {
 		t.Error("not cacheable")
 	}
-	if w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil); w.Header().Get("Cache-Control") != "no-store" {
+	w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil)
+	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("tokens may be cached")
 	}
 }
@@ -178,7 +179,7 @@ func TestChangePassword(t *testing.T) {
 		return f
 	}
 	for _, c := range []struct{ current, next, field, code string }{
-		{"a wrong password", "another long password", "current", "wrong"},
+		{"a wrong password", "another long password, river", "current", "wrong"},
 		{password, "short", "new", "too_short"},
 		{password, "Sunshine", "new", "too_common"},
 		{password, strings.Repeat("a", 1025), "new", "too_long"},
@@ -187,7 +188,7 @@ func TestChangePassword(t *testing.T) {
 			t.Errorf("%.20q: %+v", c.next, f)
 		}
 	}
-	change(204, password, "another long password")
+	change(204, password, "another long password, river")
 	e.want(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
 	e.want(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
 	e.want(401, "PUT", "/ucp/v2/password", nil, `{"current":"a","new":"b"}`, nil)

@@ -90,7 +90,7 @@ var open = []string{
 	"GET /auth/oidc", "GET /auth/oidc/start", "GET /auth/oidc/callback", "POST /auth/oidc/session",
 	"POST /api/v2/ingest/{format}",
 	"GET /api/v2/cc_events_channel/ws", "GET /api/v2/cc_events_channel/stream", "GET /api/v2/cc_events_channel/health", "GET /api/v2/cc_events_channel/snapshot",
-	"GET /ws/v1/cc_events", "GET /ws/v1/cc_events/stream", "GET /ws/v1/cc_events/health", "GET /ws/v1/cc_events/snapshot",
+	"POST /api/v2/cc_events_channel/logout", "POST /ws/v1/cc_events/logout", "GET /ws/v1/cc_events", "GET /ws/v1/cc_events/stream", "GET /ws/v1/cc_events/health", "GET /ws/v1/cc_events/snapshot",
 }
 
 var roleLetters = map[identity.Role]string{
@@ -143,7 +143,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 					continue
 				}
 				body := ""
-				if r.method != http.MethodGet {
+				if r.method == http.MethodPost || r.method == http.MethodPut {
 					body = "{}"
 				}
 				w := e.do(r.method, path, h, body)

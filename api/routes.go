@@ -40,7 +40,8 @@ func (a *API) routes() []route {
 		{method: http.MethodGet, path: "/asyncapi.json", handle: serveFileAsJSON("asyncapi.yaml")},
 		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
 	}
-	if board := a.config.Board; board != nil {
+	board := a.config.Board
+	if board != nil {
 		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
 			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board)})
 		}
@@ -107,7 +108,7 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, visible{a.deps.Roster}, withTimeout}
+		f := figureRoutes{a.deps.Figures, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true},

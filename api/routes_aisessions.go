@@ -67,7 +67,8 @@ func readAnnouncement(body *jsonObject) (aiprovider.Announcement, error) {
 		CalleeIDNumber: body.callText("calleeIdNumber"),
 	}
 	// uuid.Parse also accepts other forms, which would not match the UUID of the call.
-	if id, err := uuid.Parse(a.UUID); a.UUID != "" && (err != nil || id.String() != a.UUID) {
+	id, err := uuid.Parse(a.UUID)
+	if a.UUID != "" && (err != nil || id.String() != a.UUID) {
 		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
 	}
 	return a, body.Err(invalidBody)
@@ -122,10 +123,10 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 		return r.auth.authenticateKeyText(c, queryToken)
 	}
 	caller, err := r.auth.identity.Authenticate(ctx, queryToken, identity.AudienceAPI)
-	if err != nil {
-		return nil, err
+	if caller != nil {
+		rememberCaller(c, caller)
 	}
-	return rememberCaller(c, caller), nil
+	return caller, err
 }
 
 // provider returns the provider with the id. Returns fault.KindNotFound if the caller

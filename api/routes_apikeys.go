@@ -89,7 +89,8 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	n := identity.NewAPIKey{Account: account.ID, By: callerOf(c)}
 	n.Name, n.Scopes = readKey(body, optional)
 	n.Role, n.Limits = identity.Role(body.String("role", optional)), readLimits(body)
-	if at := body.expiry("expires_at"); at != nil {
+	at := body.expiry("expires_at")
+	if at != nil {
 		n.ExpiresAt = *at
 	}
 	if err := body.Err("Invalid API key"); err != nil {
@@ -117,7 +118,8 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	u.Name, u.Scopes = readKey(body, required)
 	u.Role = cmp.Or(identity.Role(body.String("role", optional)), key.Role)
 	u.Limits = readNewLimits(body, u.Role, key.Role, key.Limits)
-	if at := body.expiry("expires_at"); at != nil && at.Unix() != key.ExpiresAt.Unix() {
+	at := body.expiry("expires_at")
+	if at != nil && at.Unix() != key.ExpiresAt.Unix() {
 		u.ExpiresAt = at
 	}
 	if err := body.Err("Invalid API key"); err != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -16,6 +17,7 @@ import (
 type AuditLog interface {
 	Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry
 	Record(ctx context.Context, entries ...audit.Entry) error
+	ReportOnce(ctx context.Context, e audit.Entry)
 	List(ctx context.Context, f audit.Filter) (*audit.Page, error)
 }
 
@@ -28,8 +30,15 @@ func (r auditRoutes) handleList(c echo.Context, account identity.Account) error 
 		return err
 	}
 	filter.AccountID = account.ID
+	reportRead(c, r.audit, audit.AuditRead, account.ID, fmt.Sprintf("audit:%d-%d", filter.Start, filter.End))
 	page, err := r.audit.List(c.Request().Context(), filter)
 	return respond(c, http.StatusOK, page, err)
+}
+
+// reportRead writes to the audit log that the caller reads the target, once a minute.
+func reportRead(c echo.Context, log AuditLog, action audit.Action, accountID, target string) {
+	ctx := c.Request().Context()
+	log.ReportOnce(ctx, log.Entry(ctx, action, accountID, target))
 }
 
 // parseAuditFilter parses the query. Its error names every invalid parameter.

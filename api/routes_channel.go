@@ -34,6 +34,7 @@ type ChannelLogins interface {
 	CheckProviderToken(ctx context.Context, token, address string) error
 	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	EventsLogout(ctx context.Context, p *identity.Principal) error
 }
 
 type channelRoutes struct {
@@ -73,7 +74,8 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 	err := reader.read()
 	large := fault.KindOf(err) == fault.KindTooLarge && hasCredential(c.Request())
 	if large {
-		if err = r.authenticateHeader(c); err == nil {
+		err = r.authenticateHeader(c)
+		if err == nil {
 			reader.raiseLimits()
 			err = reader.read()
 		}
@@ -113,7 +115,8 @@ func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func
 			return r.logins.EventsLogin(c.Request().Context(), credentials, f)
 		}, nil
 	}
-	if sent, err := requestCredentials(c.Request()); err == nil && r.logins.IsProviderToken(sent.token) {
+	sent, err := requestCredentials(c.Request())
+	if err == nil && r.logins.IsProviderToken(sent.token) {
 		return func(f identity.Filter) (string, time.Duration, error) {
 			return r.logins.EventsLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
 		}, nil
@@ -124,9 +127,13 @@ func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func
 	}, err
 }
 
+func (r channelRoutes) handleLogout(c echo.Context, caller *identity.Principal) error {
+	return noContent(c, r.logins.EventsLogout(c.Request().Context(), caller))
+}
+
 func (r channelRoutes) handleSocket(c echo.Context) error {
 	if err := r.channel.ServeWebSocket(c.Response(), subscriber(c)); err != nil {
-		return err
+		return r.rememberRefused(c, err)
 	}
 	// The connection was hijacked; access log and metrics read these fields.
 	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
@@ -134,7 +141,24 @@ func (r channelRoutes) handleSocket(c echo.Context) error {
 }
 
 func (r channelRoutes) handleStream(c echo.Context) error {
-	return r.channel.ServeEventStream(c.Response(), subscriber(c))
+	return r.rememberRefused(c, r.channel.ServeEventStream(c.Response(), subscriber(c)))
+}
+
+// rememberRefused stores the caller of a subscription that was refused with err, 403, for the
+// audit log. It returns err.
+func (r channelRoutes) rememberRefused(c echo.Context, err error) error {
+	if fault.KindOf(err) != fault.KindForbidden {
+		return err
+	}
+	token := c.QueryParam("token")
+	if sent, invalid := requestCredentials(c.Request()); invalid == nil && sent.token != "" {
+		token = sent.token
+	}
+	p, _ := r.auth.identity.Authenticate(c.Request().Context(), token) // refused before
+	if p != nil {
+		rememberCaller(c, p)
+	}
+	return err
 }
 
 func subscriber(c echo.Context) fanout.Request {
@@ -171,6 +195,7 @@ func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
 		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles, scope: identity.ScopeSubscribe},
+		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
 		{method: http.MethodGet, path: socket, handle: c.handleSocket, longLived: true},
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},

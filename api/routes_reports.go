@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -53,6 +54,7 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 
 func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
+	reportRead(c, r.audit, audit.CDRRead, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))
 	if f.OriginationCallID != "" {
 		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID, f.Visible)
 		return respond(c, http.StatusOK, row, err)
@@ -84,6 +86,7 @@ func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, 
 
 type figureRoutes struct {
 	reports     FigureReports
+	audit       AuditLog
 	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
@@ -100,6 +103,11 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 			return err
 		}
 		if filter.CSV {
+			target := fmt.Sprintf("%s:%d-%d", strings.TrimSuffix(file, ".csv"), filter.Start, filter.End)
+			ctx := c.Request().Context()
+			if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.FiguresExport, account.ID, target)); err != nil {
+				return err
+			}
 			return respondCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
 		}
 		return r.withTimeout(func(c echo.Context) error {

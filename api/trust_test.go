@@ -46,7 +46,6 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 		{"POST", keysPath, `{"scopes":["ingest"]}`},
 		{"POST", keysPath, fmt.Sprintf(`{"scopes":["ingest"],"expires_at":%d}`, later)},
 		{"POST", keysPath, fmt.Sprintf(`{"scopes":["recordings"],"expires_at":%d}`, at)},
-		{"POST", keysPath, fmt.Sprintf(`{"expires_at":%d}`, at)},
 		{"POST", accountsPath + "/demo/users", `{"username":"mallory"}`},
 		{"POST", accountsPath + "/demo/users", `{"username":"mallory","role":"admin"}`},
 		{"PUT", user, `{"role":"user","password":"a password of the thief"}`},

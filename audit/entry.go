@@ -57,6 +57,10 @@ const (
 	CallControl       Action = "call.control"
 	CallMonitor       Action = "call.monitor" // listen, whisper or barge
 	CDRExport         Action = "cdr.export"
+	CDRRead           Action = "cdr.read" // a page or one record
+	FiguresExport     Action = "figures.export"
+	AuditRead         Action = "audit.read"
+	RequestRefused    Action = "request.refuse" // of somebody who is authenticated; the target is the route
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
@@ -69,7 +73,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 
@@ -111,7 +115,8 @@ type Caller struct {
 // that runs it.
 func CommandCaller() Caller {
 	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
-	if current, err := user.Current(); err == nil && current.Username != "" {
+	current, err := user.Current()
+	if err == nil && current.Username != "" {
 		name = current.Username
 	}
 	return Caller{Actor: actorCLI + name}
@@ -144,7 +149,12 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 // are not collected, so a server logs such an entry when it adds it to the chain.
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
-const actorCLI = "cli:"
+// Prefixes of actors.
+const (
+	actorCLI  = "cli:"
+	actorUser = "user:"
+	actorKey  = "apikey:"
+)
 
 // maxText bounds each text of an entry, in bytes.
 const maxText = 256

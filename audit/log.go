@@ -33,7 +33,7 @@ type Deps struct {
 
 // Log is the audit log. It is safe for concurrent use.
 type Log struct {
-	retention     time.Duration
+	settings      Settings
 	now           func() time.Time
 	db            *sqldb.DB
 	publisher     Publisher
@@ -41,6 +41,7 @@ type Log struct {
 	log           *slog.Logger
 	wake          chan struct{} // signals that entries are pending; capacity 1
 	recentReports recentReports
+	rates         actorRates
 	storers       sync.WaitGroup // goroutines of storeQueued
 
 	mu            sync.Mutex
@@ -52,9 +53,6 @@ type Log struct {
 // New migrates the tables. Run extends the chain; without it entries are pending until
 // another process runs it.
 func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
-	if settings.Retention == 0 {
-		settings.Retention = DefaultRetention
-	}
 	if err := setting.Validate("audit", settings); err != nil {
 		return nil, err
 	}
@@ -65,7 +63,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 		return nil, err
 	}
 	return &Log{
-		retention: settings.Retention, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		settings: settings, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
 		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
 	}, nil
 }

@@ -22,8 +22,12 @@ type entryGroup struct {
 }
 
 // Record stores entries and returns when they are durable. If it returns an error, the
-// caller must not perform the action. Entries of many callers are stored together.
+// caller must not perform the action. Entries of many callers are stored together. Returns
+// fault.KindLimited for an actor with too many entries.
 func (l *Log) Record(ctx context.Context, entries ...Entry) error {
+	if err := l.limitActors(entries, false); err != nil {
+		return err
+	}
 	entries = cleanAll(entries)
 	done := make(chan error, 1)
 	l.enqueue(entryGroup{entries, done})
@@ -48,9 +52,10 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 }
 
 // ReportOnce is Report, at most once per repeatInterval for the same actor, address,
-// action and target. It is for events that a client can cause without limit.
+// action and target, and not above the rate of the actor. It is for events that a client can
+// cause without limit.
 func (l *Log) ReportOnce(ctx context.Context, e Entry) {
-	if l.recentReports.add(e, l.now()) {
+	if l.recentReports.add(e, l.now()) && l.limitActors([]Entry{e}, true) == nil {
 		l.Report(ctx, e)
 	}
 }
@@ -71,8 +76,12 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context,
 }
 
 // Insert stores entries in the caller's transaction, for actions with several entries.
-// After the commit the caller must call AfterCommit with them.
+// After the commit the caller must call AfterCommit with them. Returns fault.KindLimited for
+// an actor with too many entries.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
+	if err := l.limitActors(entries, false); err != nil {
+		return err
+	}
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)
 		if err := insertPending(ctx, tx, cleanAll(entries[:n])); err != nil {

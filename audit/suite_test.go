@@ -25,7 +25,7 @@ func newNode(t testing.TB, at sqldb.Config, change ...func(*Settings, *Deps)) *n
 	t.Helper()
 	db := testdb.Open(t, at)
 	n := &node{db: db, logged: &testservice.Log{}}
-	var settings Settings
+	settings := DefaultSettings()
 	deps := Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(n.logged, nil))}
 	for _, f := range change {
 		f(&settings, &deps)

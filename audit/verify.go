@@ -130,7 +130,7 @@ func (l *Log) checkPruned(ctx context.Context, known KnownHead, v *Verification)
 		reason = "no entry of the log says that retention ended"
 	case known.Seq == h.prunedSeq && known.Hash != h.prunedHash:
 		reason = "its hash was another"
-	case newest.After(at.Add(-l.retention)) || at.After(l.now()):
+	case newest.After(at.Add(-l.settings.Retention)) || at.After(l.now()):
 		reason = "they were deleted before audit.retention had passed"
 	default:
 		return nil

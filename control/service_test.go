@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = db.Close() })
 	w.db = db
 	log := slog.New(slog.NewTextHandler(&testservice.Log{}, nil))
-	auditLog, err := audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
+	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	must(t, err)
 	w.service, err = New(t.Context(), Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
 		Metrics: prometheus.NewRegistry(), Log: log, Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})

@@ -24,7 +24,10 @@ func TestArtifacts(t *testing.T) {
 		Metadata struct {
 			Component struct{ Name, Version string }
 		}
-		Components []struct{ Name, Version, PURL string }
+		Components []struct {
+			Name, Version, PURL string
+			Licenses            []struct{ License struct{ ID string } }
+		}
 	}
 	if err := json.Unmarshal(readFile(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
 		t.Fatal(err)
@@ -35,6 +38,9 @@ func TestArtifacts(t *testing.T) {
 	listed := map[string]string{}
 	for _, c := range bom.Components {
 		listed[c.Name] = c.Version
+		if len(c.Licenses) == 0 || c.Licenses[0].License.ID == "" {
+			t.Errorf("%s has no licence", c.Name)
+		}
 		if !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
 			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
 		}
@@ -55,7 +61,7 @@ func TestArtifacts(t *testing.T) {
 		t.Errorf("%d components for %d modules, std %q", len(listed), len(info.Deps), listed["std"])
 	}
 	sums := strings.Fields(string(readFile(t, filepath.Join(release, "SHA256SUMS"))))
-	if len(sums) != 4 {
+	if len(sums) != 8 {
 		t.Fatalf("checksums %q", sums)
 	}
 	for i := 0; i < len(sums); i += 2 {
@@ -63,8 +69,47 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("the checksum of %s is wrong", sums[i+1])
 		}
 	}
+	notices := string(readFile(t, filepath.Join(release, "THIRD_PARTY_NOTICES")))
+	for name, version := range listed {
+		if !strings.Contains(notices, "\n"+name+" "+version+": ") {
+			t.Errorf("no notice of %s %s", name, version)
+		}
+	}
+	for _, text := range []string{"Permission is hereby granted, free of charge", "Apache License", "Redistributions in binary form must reproduce", "Copyright 2009 The Go Authors"} {
+		if !strings.Contains(notices, text) {
+			t.Errorf("the notices do not have %q", text)
+		}
+	}
+	for _, file := range []string{"LICENSE", "THIRD_PARTY_NOTICES"} {
+		if string(readFile(t, "../bin/image/"+file)) != string(readFile(t, filepath.Join(release, file))) {
+			t.Errorf("the image has another %s", file)
+		}
+	}
 	if string(readFile(t, "../bin/image/trunkline")) != string(readFile(t, program(t))) {
 		t.Error("the image holds another program")
+	}
+}
+
+// TestAnEmptyVulnerabilityDatabaseIsSaid checks that a database without entries, given as a file, is
+// no check, and that one with entries is accepted as such.
+func TestAnEmptyVulnerabilityDatabaseIsSaid(t *testing.T) {
+	lookTool(t, "curl")
+	for name, index := range map[string]string{"empty": "[]", "no list": "", "null": "null"} {
+		folder := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(folder, "index"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, content := range map[string]string{"db.json": `{"modified":"2026-11-01T00:00:00Z"}`, "modules.json": index} {
+			if err := os.WriteFile(filepath.Join(folder, "index", file), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
+		cmd.Env = append(environment(), "GOVULNDB=file://"+folder, "VULN_REQUIRED=true")
+		said, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(said), "VULNERABILITIES NOT CHECKED") {
+			t.Errorf("%s: %v\n%s", name, err, said)
+		}
 	}
 }
 

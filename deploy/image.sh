@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fills a folder with the content of the image: the binary, the certificates of the authorities,
-# an empty data directory. The result is reproducible from source, Go and version.
+# Fills a folder with the content of the image: the binary, its licence and those of what it
+# contains, the certificates of the authorities, an empty data directory. The result is reproducible from source, Go and version.
 # usage: deploy/image.sh VERSION COMMIT FOLDER
 set -eu
 
@@ -15,6 +15,9 @@ chmod 700 "$folder/var/lib/trunkline"
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
 	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit" \
 	-o "$folder/trunkline" ./cmd/trunkline
+
+cp LICENSE "$folder/LICENSE"
+go run -C .ci/sbom ./notices "$(readlink -f "$folder")/trunkline" "$PWD" >"$folder/THIRD_PARTY_NOTICES"
 
 authorities=
 for one in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do

@@ -8,7 +8,7 @@ ip link set lo up
 for name in $(env | sed -n 's/^\(TRUNKLINE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done # settings of the caller's environment
 here=$(mktemp -d)
 cd "$here"
-export TRUNKLINE_DATA_DIR="$here/data" TRUNKLINE_DEMO_PASSWORD=a-demo-password
+export TRUNKLINE_DATA_DIR="$here/data" TRUNKLINE_DEMO_PASSWORD=only-for-phones-42
 pids=''
 trap 'kill -9 $pids 2>/dev/null || true; rm -rf "$here"' EXIT
 

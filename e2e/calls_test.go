@@ -112,7 +112,8 @@ func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord,
 			Data []callRecord `json:"data"`
 		}
 		err := d.report(t, "interaction_id="+row.InteractionID, &page)
-		if all = page.Data; err == nil && len(all) < legs {
+		all = page.Data
+		if err == nil && len(all) < legs {
 			return fmt.Errorf("%d legs", len(all))
 		}
 		if err != nil {
@@ -226,7 +227,7 @@ func TestClickToCall(t *testing.T) {
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cancelled: %s", p.Cause)
 	}
-	key := n.cli(t, "apikey", "create", "--account", "demo")
+	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	eventually(t, "the key to be refused", func() error {
 		a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
 		if a.status != http.StatusForbidden {

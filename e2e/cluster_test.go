@@ -36,7 +36,7 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 	for _, n := range nodes {
 		n.awaitReady(t)
 	}
-	c.key = c.ingest.cli(t, "apikey", "create", "--account", "demo")
+	c.key = c.ingest.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	c.awaitKey(t, c.key)
 	return c
 }

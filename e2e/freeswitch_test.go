@@ -66,7 +66,7 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 		t.Run(session.name, func(t *testing.T) {
 			account := "fs-" + session.name
 			w := c.account(t, account, "demo")
-			key := c.ingest.cli(t, "apikey", "create", "--account", account)
+			key := c.ingest.cli(t, "apikey", "create", "--account", account, "--scope", "ingest,read,recordings,calls")
 			c.awaitKey(t, key)
 			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
 			body := readFile(t, captured[session.name])

@@ -24,7 +24,7 @@ type recorder struct {
 
 func newRecorder(t *testing.T, n *node) *recorder {
 	t.Helper()
-	r := &recorder{node: n, curlPath: tool(t, "curl"), key: n.cli(t, "apikey", "create", "--account", "demo")}
+	r := &recorder{node: n, curlPath: tool(t, "curl"), key: n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")}
 	r.login(t)
 	return r
 }

@@ -17,7 +17,7 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 	t.Helper()
 	for _, statement := range []string{
 		`DROP TABLE identity_address_keys`, `DROP TABLE identity_filters`, `DROP TABLE identity_deleted_accounts`,
-		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_subjects`, `DROP TABLE identity_oidc_users`, `ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN named_by`, `ALTER TABLE identity_accounts DROP COLUMN time_zone`,
+		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_subjects`, `DROP TABLE identity_oidc_users`, `ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP INDEX identity_refresh_tokens_family_hash`, `ALTER TABLE identity_refresh_tokens DROP COLUMN family_hash`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN named_by`, `ALTER TABLE identity_accounts DROP COLUMN time_zone`,
 		`ALTER TABLE identity_api_keys DROP COLUMN scopes`, `ALTER TABLE identity_api_keys DROP COLUMN expires_at`,
 		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
 		`DELETE FROM identity_signing_keys`, // sealed: unknown to the older schema

@@ -139,6 +139,7 @@ type Facts struct {
 
 	AgentState State      `json:"agent_state,omitempty"` // of agent_id after an event about a call, or where State was not said
 	Contact    string     `json:"contact,omitempty"`     // of a device: the registration that the event is about
+	Position   int32      `json:"position,omitempty"`    // of a call that enters a queue: its place there, from 1
 	Agent      *AgentSaid `json:"agent,omitempty"`       // what the platform said of the agent, piece by piece
 }
 
@@ -271,6 +272,15 @@ func (m *Millis) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// PlaceOf returns a place in a queue, 0 (unknown) for a number that is none.
+func PlaceOf(n int64) int32 {
+	const last = 1_000_000
+	if n < 1 || n > last {
+		return 0
+	}
+	return int32(n)
+}
+
 // Append appends the facts as a JSON object. An unset name becomes NameOther.
 func (f *Facts) Append(dst []byte) []byte {
 	name := f.Name
@@ -308,6 +318,7 @@ func (f *Facts) Append(dst []byte) []byte {
 	number(`,"timestamp_ms":`, f.TimestampMS, f.TimestampMS != 0)
 	text(`,"agent_state":`, string(f.AgentState))
 	text(`,"contact":`, f.Contact)
+	number(`,"position":`, int64(f.Position), f.Position != 0)
 
 	if f.Agent != nil {
 		dst = f.Agent.Append(append(dst, `,"agent":`...))

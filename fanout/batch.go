@@ -131,7 +131,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			case event.HeaderAgentQueues:
 				memberOf = h.Value
 			case event.HeaderPosition:
-				if p, err := event.ParsePosition(string(h.Value)); err == nil {
+				p, err := event.ParsePosition(string(h.Value))
+				if err == nil {
 					f.source = p.Packed()
 				}
 			}
@@ -156,7 +157,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 func (b *batch) markRepeats(source int64) {
 	for i := range b.frames {
 		m := &b.frames[i]
-		if m.repeat = m.source >= 0 && m.source <= source; !m.repeat {
+		m.repeat = m.source >= 0 && m.source <= source
+		if !m.repeat {
 			source, b.newest = max(source, m.source), max(b.newest, m.id)
 		}
 	}

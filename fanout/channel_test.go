@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,40 @@ func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 		http.Header{"Origin": {"https://evil.example"}})
 	if response.StatusCode != http.StatusForbidden {
 		t.Errorf("another origin: %d", response.StatusCode)
+	}
+}
+
+// A page may open a socket to its own origin only, of which the scheme is a part.
+func TestTheOriginIsTheRequestsOwn(t *testing.T) {
+	f := &Fanout{}
+	for _, tc := range []struct {
+		origin, forwarded string
+		tls, want         bool
+	}{
+		{"https://board.example:9443", "", true, true},
+		{"HTTPS://BOARD.example:9443", "", true, true},
+		{"http://board.example:9443", "", true, false},
+		{"https://board.example", "", true, false},
+		{"https://board.example:9443.evil.example", "", true, false},
+		{"https://board.example:9443@evil.example", "", true, false},
+		{"null", "", true, false},
+		{"file://board.example:9443", "", true, false},
+		{"", "", true, true},
+		{"http://board.example:9443", "", false, true},
+		{"https://board.example:9443", "", false, true},
+		{"http://board.example:9443", "https", false, false},
+		{"https://board.example:9443", "https", false, true},
+		{"chrome-extension://board.example:9443", "", false, false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "https://board.example:9443/ws", nil)
+		if !tc.tls {
+			r.TLS = nil
+		}
+		r.Header.Set("X-Forwarded-Proto", tc.forwarded)
+		r.Header.Set("Origin", tc.origin)
+		if got := f.originAllowed(r); got != tc.want {
+			t.Errorf("%+v: %v", tc, got)
+		}
 	}
 }
 

@@ -50,7 +50,8 @@ func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equ
 func newFilter(p *identity.Principal, directory Directory) *filter {
 	tree, sight := directory.Tree(), directory.SightOf(p)
 	types, _, ok := event.SetOf(p.EventTypes)
-	if _, known := tree.Account(p.AccountID); !ok || !known || sight.Nothing() {
+	_, known := tree.Account(p.AccountID)
+	if !ok || !known || sight.Nothing() {
 		return nil
 	}
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),

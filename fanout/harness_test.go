@@ -626,7 +626,7 @@ type node struct {
 func testConfig(cfg Config, node string) Config {
 	cfg.NodeID = cmp.Or(cfg.NodeID, node)
 	unlimited := DefaultSettings()
-	unlimited.MaxConnectionsPerUser, unlimited.MaxConnectionsPerAddress = 0, 0
+	unlimited.MaxConnectionsPerAccount, unlimited.MaxConnectionsPerUser, unlimited.MaxConnectionsPerAddress = 0, 0, 0
 	set, defaults := reflect.ValueOf(&cfg.Settings).Elem(), reflect.ValueOf(unlimited)
 	for i := range set.NumField() {
 		if set.Field(i).IsZero() {

@@ -40,6 +40,7 @@ func DefaultSettings() Settings {
 		QueueBytes:               1 << 20,
 		NodeQueueBytes:           1 << 30,
 		RingBytes:                64 << 20,
+		MaxConnectionsPerAccount: 20_000,
 		MaxConnectionsPerUser:    200,
 		MaxConnectionsPerAddress: 2000,
 		OnLimit:                  refuseNewest,

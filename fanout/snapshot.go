@@ -99,12 +99,12 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
-	merged := make(map[state.Key]*state.Entry)
+	merged := newMerged()
 	s, err := f.collect(ctx, filter, merged)
 	if err != nil {
 		return nil, err
 	}
-	s.fill(merged, filter)
+	s.fill(merged.live, filter)
 	f.addToday(ctx, s, filter)
 	return s, nil
 }
@@ -131,15 +131,17 @@ func (f *Fanout) AgentsIn(ctx context.Context, account string, queues []string) 
 // below it, up to maxSnapshotAge ago. It returns fault.KindUnavailable while the state is
 // not read. The entries must not be modified.
 func (f *Fanout) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
-	merged := make(map[state.Key]*state.Entry)
+	merged := newMerged()
+	merged.ended = make(map[state.Key]*state.Entry)
 	filter := &filter{root: account, types: event.EveryType, names: event.EveryName}
 	_, err := f.collect(ctx, filter, merged)
-	return merged, err
+	maps.Copy(merged.ended, merged.live)
+	return merged.ended, err
 }
 
 // collect merges the state of a filter's accounts into merged, and returns a snapshot
 // with its cursor.
-func (f *Fanout) collect(ctx context.Context, filter *filter, merged map[state.Key]*state.Entry) (*Snapshot, error) {
+func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	if err := f.placements.awaitLoaded(ctx); err != nil {
@@ -153,8 +155,9 @@ func (f *Fanout) collect(ctx context.Context, filter *filter, merged map[state.K
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
-		clear(merged)
-		if s := f.mergeViews(views, partitions, filter, time.Now(), merged); s != nil {
+		merged.reset()
+		s := f.mergeViews(views, partitions, filter, time.Now(), merged)
+		if s != nil {
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
@@ -165,8 +168,14 @@ func (f *Fanout) collect(ctx context.Context, filter *filter, merged map[state.K
 
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
-func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time, merged map[state.Key]*state.Entry) *Snapshot {
+func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time, merged *merged) *Snapshot {
 	log := f.logIdentity.id()
+	for _, v := range views { // the views are large: nothing is copied while one of them is behind
+		if !v.isCurrent(now) {
+			return nil
+		}
+	}
+
 	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}
 	var last event.ID
@@ -192,25 +201,71 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 	return s
 }
 
+// merged has the entries of several views. Of those that are not live it knows the last event.
+type merged struct {
+	live map[state.Key]*state.Entry
+	over map[state.Key]event.ID
+
+	ended map[state.Key]*state.Entry // those that are not live; nil: they are not kept
+}
+
+// reset removes all entries.
+func (m *merged) reset() {
+	clear(m.live)
+	clear(m.over)
+	clear(m.ended)
+}
+
+func newMerged() *merged {
+	return &merged{live: map[state.Key]*state.Entry{}, over: map[state.Key]event.ID{}}
+}
+
+// add adds an entry. If a key is in several partitions, the entry with the newest event wins,
+// even if it has ended there.
+func (m *merged) add(e *state.Entry) {
+	key := e.Key()
+	known := m.live[key]
+	if m.over[key] > e.EventID || known != nil && known.EventID >= e.EventID {
+		return
+	}
+
+	if e.Live() {
+		m.live[key] = e
+		delete(m.ended, key)
+		return
+	}
+	m.over[key] = e.EventID
+	if m.ended != nil {
+		m.ended[key] = e
+	}
+	delete(m.live, key)
+}
+
 // merge copies the entries of the filter's accounts and returns the position of the
-// view, or nil if the view is behind. If a key is in several partitions, the entry
-// with the newest event wins, even if it has ended there.
-func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*state.Entry) *state.Position {
+// view, or nil if the view is behind.
+func (v *stateView) merge(now time.Time, filter *filter, into *merged) *state.Position {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.view == nil || v.view.Position() == nil || now.Sub(v.currentAsOf()) > maxSnapshotAge {
+	if !v.isCurrentLocked(now) {
 		return nil
 	}
 	// Get the tree while holding the view's lock: then it has every account of the
 	// view.
 	tree := v.states.directory.Tree()
-	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
-		key := e.Key()
-		if known := into[key]; known == nil || known.EventID < e.EventID {
-			into[key] = e
-		}
-	})
+	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, into.add)
 	return v.view.Position()
+}
+
+// isCurrent reports whether the view can be merged into a snapshot.
+func (v *stateView) isCurrent(now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.isCurrentLocked(now)
+}
+
+// isCurrentLocked is isCurrent with the lock held.
+func (v *stateView) isCurrentLocked(now time.Time) bool {
+	return v.view != nil && v.view.Position() != nil && now.Sub(v.currentAsOf()) <= maxSnapshotAge
 }
 
 type queueKey struct{ account, queue string }
@@ -262,9 +317,11 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 }
 
 // compareEntries orders by account and id, and calls by the time at which they entered
-// their queue.
+// their queue: of those that entered it in one millisecond, or that a comparison found to
+// have entered it in one second, by the place that the platform told.
 func compareEntries(a, b *state.Entry) int {
-	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS),
+		cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
 }
 
 // addCall counts a call of the queue. It returns the call's position while it waits.

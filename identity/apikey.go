@@ -40,7 +40,8 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 	found, ok := s.directory.Load().keysByHash[hash]
 	if !ok {
 		s.pollEarly(ctx) // another process may have created it a moment ago
-		if found, ok = s.directory.Load().keysByHash[hash]; !ok {
+		found, ok = s.directory.Load().keysByHash[hash]
+		if !ok {
 			return nil, invalidKey
 		}
 	}
@@ -67,7 +68,8 @@ type NewAPIKey struct {
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
 func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
-	if k, err = s.buildAPIKey(n); err != nil {
+	k, err = s.buildAPIKey(n)
+	if err != nil {
 		return "", APIKey{}, err
 	}
 	if err := s.checkGrantedKey(n.By, k, APIKey{}); err != nil {
@@ -81,6 +83,9 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 			return err
 		}
 		k.AccountID = account.ID
+		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys, "account.api_keys"); err != nil {
+			return err
+		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at, role, queue_ids, agent_ids)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt),
@@ -181,7 +186,8 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
-		if key, err = s.buildAPIKey(n); err != nil {
+		key, err = s.buildAPIKey(n)
+		if err != nil {
 			return err
 		}
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,6 +23,10 @@ type attempt struct {
 	user    string // as given, whether or not the user exists
 	network string // the IPv4 address or IPv6 /64; "" if the address is unknown
 	site    string // /56 of an IPv6 address, else ""
+
+	// proven is true if somebody who only guesses passwords could not have made the attempt:
+	// failures from other addresses do not refuse it.
+	proven bool
 }
 
 func newAttempt(domain, username, address string) attempt {
@@ -65,6 +70,21 @@ func (s *Service) checkLimits(ctx context.Context, a attempt) error {
 	return limitedError(wait)
 }
 
+// checkLimitsOrLock is checkLimits, but only reports whether the limit of the user is
+// exhausted: an attempt that is proven by other means than a password passes it.
+func (s *Service) checkLimitsOrLock(ctx context.Context, a attempt) (locked bool, err error) {
+	err = s.checkLimits(ctx, a)
+	if err == nil || a.network == "" || s.limiter.Wait(ctx, a.addressAndPairLimits()...) > 0 {
+		return false, err
+	}
+	return true, nil
+}
+
+// lockedError returns the error for an attempt that does not pass the limit of the user.
+func (s *Service) lockedError(ctx context.Context, a attempt) error {
+	return limitedError(max(time.Second, s.limiter.Wait(ctx, a.limits()...)))
+}
+
 // countFailure counts a failed attempt. It returns fault.KindLimited if the attempt
 // exceeded a limit.
 func (s *Service) countFailure(ctx context.Context, a attempt) error {
@@ -76,16 +96,17 @@ func (s *Service) countFailure(ctx context.Context, a attempt) error {
 }
 
 // isUserLimitWaived reports whether the limit of the user does not apply, because the
-// user has authenticated from this address before: failures from other addresses then do
-// not lock the user out. The limits of the address itself still apply.
+// attempt is proven or the user has authenticated from this address before: failures from
+// other addresses then do not lock the user out. The limits of the address itself still
+// apply.
 func (s *Service) isUserLimitWaived(ctx context.Context, a attempt) bool {
-	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 && s.addresses.has(ctx, a)
+	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 && (a.proven || s.addresses.has(ctx, a))
 }
 
 func limitedError(wait time.Duration) error {
 	if wait <= 0 {
 		return nil
 	}
-	seconds := (wait + time.Second - 1).Truncate(time.Second)
-	return fault.Limited(seconds, "Too many failed logins")
+	wait = wholeSeconds(wait)
+	return fault.Limited(wait, fmt.Sprintf("Too many failed logins: try again in %.0f seconds", wait.Seconds()))
 }

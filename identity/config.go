@@ -46,6 +46,9 @@ func (c Config) withDefaults() Config {
 	c.Argon2.Passes = cmp.Or(c.Argon2.Passes, 2)
 	c.Argon2.Lanes = cmp.Or(c.Argon2.Lanes, 1)
 	c.HashSlots = cmp.Or(c.HashSlots, runtime.GOMAXPROCS(0))
+	quotas := DefaultAccountSettings()
+	c.Accounts.FilterBytes = cmp.Or(c.Accounts.FilterBytes, quotas.FilterBytes)
+	c.Accounts.APIKeys, c.Accounts.Users = cmp.Or(c.Accounts.APIKeys, quotas.APIKeys), cmp.Or(c.Accounts.Users, quotas.Users)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

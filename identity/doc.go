@@ -23,8 +23,8 @@
 // # Overload
 //
 // Password hashes cost memory on purpose, so only Config.HashSlots are computed at once;
-// a login that waits longer than hashTimeout is refused as unavailable. Failed logins are
-// limited (see Limiter).
+// a login that waits longer than hashTimeout is refused as unavailable, and hashSlots decides
+// whose turn it is. Failed logins and issued tokens are limited (see Limiter).
 //
 // # Locks
 //

@@ -4,8 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"trunkline/internal/fault"
 )
@@ -58,6 +62,9 @@ func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID
 	if isTenant && chosenID && !belowID(own.ID, account.ID) {
 		bad.add("id", codeReserved, "an id that you choose begins with "+quote(own.ID+"-")+"; leave it out to get one")
 	}
+	if isTenant && account.Name != old.Name {
+		checkLookAlike(tree, account, bad)
+	}
 	// A name is looked up before a domain.
 	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) && !strings.EqualFold(account.Name, account.Domain) {
 		var badName problems
@@ -73,6 +80,8 @@ func (s *Service) checkDomain(n namer, own Account, domain string, bad *problems
 	host := strings.TrimSuffix(domain, ".")
 	_, isTenant := n.tenant()
 	switch {
+	case isTenant && !hostName.MatchString(domain):
+		bad.add("domain", codeInvalid, "a domain has labels of a-z, 0-9, - and _ with dots between them")
 	case isAddress(host):
 		bad.add("domain", codeReserved, "a domain is not an IP address")
 	case n == "" || slices.Contains(s.cfg.Accounts.Domains, host):
@@ -81,6 +90,47 @@ func (s *Service) checkDomain(n namer, own Account, domain string, bad *problems
 	case isTenant && !belowDomain(own.Domain, host) && !s.listedAbove(host):
 		bad.add("domain", codeReserved, "a domain ends in "+quote("."+own.Domain)+", or is in the operator's list (account.domains)")
 	}
+}
+
+// hostName is a name in lower case without a dot at its end.
+var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
+
+// checkLookAlike checks that the name that a tenant chooses is not easily taken for that of
+// another account by who reads it: by an operator, or in a log.
+func checkLookAlike(tree *Tree, account Account, bad *problems) {
+	if mixesAlphabets(account.Name) {
+		bad.add("name", codeInvalid, "a word of the name has letters of several alphabets")
+		return
+	}
+	folded := foldName(account.Name)
+	for id, other := range tree.nodesByID {
+		for _, taken := range []string{id, other.account.Name} {
+			if id != account.ID && taken != account.Name && foldName(taken) == folded { // the same name is a conflict
+				bad.add("name", codeTaken, "the name looks like that of another account")
+				return
+			}
+		}
+	}
+}
+
+// foldName returns a name without differences of case and of the width of letters.
+func foldName(name string) string { return strings.ToLower(norm.NFKC.String(name)) }
+
+// mixesAlphabets reports whether a word of the name has letters of several alphabets that
+// have letters in common, as an e of Cyrillic in a word of Latin.
+func mixesAlphabets(name string) bool {
+	for _, word := range strings.FieldsFunc(name, notAlphanumeric) {
+		alphabets := 0
+		for _, alphabet := range []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek} {
+			if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(alphabet, r) }) {
+				alphabets++
+			}
+		}
+		if alphabets > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // listedAbove reports whether the operator's list has "*." and a domain above host.
@@ -111,7 +161,8 @@ func isReserved(names []string, host string) bool {
 // ::1, [::1], 127.1, 0x7f000001 and 2130706433.
 func isAddress(host string) bool {
 	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if _, err := netip.ParseAddr(bare); err == nil || strings.Contains(host, ":") {
+	_, err := netip.ParseAddr(bare)
+	if err == nil || strings.Contains(host, ":") {
 		return true
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]

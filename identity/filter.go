@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -62,7 +63,8 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		}
 	}
 	for i, name := range f.EventTypes {
-		if _, _, known := event.SetOf([]string{name}); !known {
+		_, _, known := event.SetOf([]string{name})
+		if !known {
 			bad.add(fmt.Sprintf("event_types[%d]", i), "unknown_type", "unknown event type "+quote(name))
 		}
 	}
@@ -73,7 +75,8 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		bad.checkIDs(list.field, list.ids)
 	}
 	for i, name := range f.Names {
-		if _, known := event.NamesMatching(name); !known {
+		_, known := event.NamesMatching(name)
+		if !known {
 			bad.add(fmt.Sprintf("names[%d]", i), "unknown_name", "unknown name "+quote(name))
 		}
 	}
@@ -113,8 +116,9 @@ const maxFilterClaimBytes = 3 << 10
 // maxStoredFilterBytes is the maximum size of a filter that is stored, as JSON.
 const maxStoredFilterBytes = 64 << 10
 
-// filterClaim returns the claims with a filter, or with its id after storing it.
-func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
+// filterClaim returns the claims with a filter of the subject, or with its id after storing
+// it.
+func (s *Service) filterClaim(ctx context.Context, subject User, f Filter) (claims, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return claims{}, fault.Internal(err, "The filter could not be written")
@@ -125,15 +129,50 @@ func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	if len(text) > maxStoredFilterBytes {
 		return claims{}, fault.Invalid(fmt.Sprintf("The filter is over %d KiB", maxStoredFilterBytes>>10))
 	}
-	sum := sha256.Sum256(text)
-	id := hex.EncodeToString(sum[:])
-	_, err = s.db.ExecContext(ctx, `INSERT INTO identity_filters (id, filter, expires_at) VALUES ($1, $2, $3)
-		ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,
-		id, string(text), s.cfg.Now().Add(s.cfg.EventsTTL+time.Minute).UnixMilli())
-	if err != nil {
-		return claims{}, sqldb.Wrap(err, "storing a filter")
+	return s.storeFilter(ctx, subject, string(text))
+}
+
+// storeFilter stores a filter until the last token that can name it has expired. Returns
+// fault.KindLimited if the subject or its account has too many already.
+func (s *Service) storeFilter(ctx context.Context, subject User, text string) (claims, error) {
+	sum := sha256.Sum256([]byte(subject.ID + "\x00" + text))
+	id, now := hex.EncodeToString(sum[:]), s.cfg.Now()
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		if err := s.checkFilterQuota(ctx, tx, subject, id, int64(len(text)), now); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO identity_filters (id, filter, expires_at, owner, account_id) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,
+			id, text, now.Add(s.cfg.EventsTTL+time.Minute).UnixMilli(), subject.ID, subject.AccountID)
+		return sqldb.Wrap(err, "storing a filter")
+	})
+	return claims{FilterID: id}, err
+}
+
+// checkFilterQuota checks that the subject may store the filter with the id beside those
+// that it and its account have.
+func (s *Service) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User, id string, bytes int64, now time.Time) error {
+	for _, quota := range []struct {
+		setting      string
+		sum          string // in SQL
+		column, of   string // whose
+		added, limit int64
+	}{
+		{"auth.stored_filters", "COUNT(*)", "owner", subject.ID, 1, int64(s.cfg.StoredFilters)},
+		{"account.filter_bytes", "SUM(LENGTH(filter))", "account_id", subject.AccountID, bytes, int64(s.cfg.Accounts.FilterBytes)},
+	} {
+		var has, firstExpiry sql.NullInt64
+		row := tx.QueryRowContext(ctx, `SELECT `+quota.sum+`, MIN(expires_at) FROM identity_filters
+			WHERE `+quota.column+` = $1 AND id <> $2 AND expires_at > $3`, quota.of, id, now.UnixMilli())
+		if err := row.Scan(&has, &firstExpiry); err != nil {
+			return sqldb.Wrap(err, "counting stored filters")
+		}
+		if has.Int64+quota.added > quota.limit {
+			wait := wholeSeconds(time.UnixMilli(firstExpiry.Int64).Sub(now))
+			return fault.Limited(max(wait, time.Second), fmt.Sprintf("Too many filters over %d KiB (%s): use a token until it expires", maxFilterClaimBytes>>10, quota.setting))
+		}
 	}
-	return claims{FilterID: id}, nil
+	return nil
 }
 
 // loadFilter returns the filter of a token, from its claims or the database.
@@ -172,7 +211,8 @@ func unique(list []string) []string {
 	var kept []string
 	seen := make(map[string]struct{}, len(list))
 	for _, entry := range list {
-		if _, repeat := seen[entry]; !repeat {
+		_, repeat := seen[entry]
+		if !repeat {
 			seen[entry] = struct{}{}
 			kept = append(kept, entry)
 		}

@@ -32,13 +32,15 @@ type knownAddresses struct {
 	log     *slog.Logger
 
 	lastWritten *cache[string, time.Time] // time of the last write, by hash
+	networks    *cache[string, struct{}]  // from which users have authenticated on this node
 
 	mu      sync.Mutex
 	hashKey []byte // nil before it is read
 }
 
 func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time, log *slog.Logger) *knownAddresses {
-	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, lastWritten: newCache[string, time.Time](maxCachedAddresses)}
+	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, lastWritten: newCache[string, time.Time](maxCachedAddresses),
+		networks: newCache[string, struct{}](maxCachedAddresses)}
 }
 
 // hashNetwork returns the hash of the attempt's user and network.
@@ -48,7 +50,8 @@ func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, er
 	k.mu.Unlock()
 	if key == nil {
 		var err error
-		if key, err = k.readKey(ctx); err != nil {
+		key, err = k.readKey(ctx)
+		if err != nil {
 			return "", err
 		}
 		k.mu.Lock()
@@ -97,11 +100,22 @@ func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
 	return err == nil && found
 }
 
+// isKnown reports whether the attempt's user, or another user on this node, has authenticated
+// from its network. It tells nothing about whether the user exists.
+func (k *knownAddresses) isKnown(ctx context.Context, a attempt) bool {
+	if a.network == "" {
+		return false
+	}
+	_, known := k.networks.find(a.network)
+	return known || k.has(ctx, a)
+}
+
 // add stores the network of a user who has authenticated. A failure is logged.
 func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 	if a.network == "" {
 		return
 	}
+	k.networks.put(a.network, struct{}{})
 	now := k.now()
 	hash, err := k.hashNetwork(ctx, a)
 	if err == nil && !k.claimWrite(hash, now) {

@@ -28,7 +28,10 @@ func (s *Service) Login(ctx context.Context, c Credentials) (session *Session, e
 // beginSession creates a session that ends at latestEnd (zero: no bound) at the latest.
 // It fails if the login cannot be written to the audit log.
 func (s *Service) beginSession(ctx context.Context, user User, address string, latestEnd time.Time) (*Session, error) {
-	session, err := s.newSession(ctx, s.db, user, sessionFields{family: sqldb.NewID(), latestEnd: latestEnd})
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return nil, err
+	}
+	session, err := s.newSession(ctx, user, latestEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +108,27 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 		return User{}, err
 	}
 	a := c.attempt()
-	if err := s.checkLimits(ctx, a); err != nil {
+	locked, err := s.checkLimitsOrLock(ctx, a)
+	if err != nil {
 		return User{}, err // before waiting for a hash slot
+	}
+	if locked && c.OTP == "" {
+		return User{}, s.lockedError(ctx, a)
+	}
+	if err := s.limitTokens(ctx, loginAttempts, a.user+"\x00"+a.network, attemptsFactor*s.cfg.UserTokensPerMinute); err != nil {
+		return User{}, err // a correct password costs a hash too
 	}
 	user, storedHash, err := s.findUserByLogin(ctx, c)
 	if err != nil {
 		return User{}, err
+	}
+	if locked {
+		if a.proven, err = s.matchesOTP(ctx, user.ID, c.OTP); err != nil {
+			return User{}, err
+		}
+		if !a.proven {
+			return user, s.lockedError(ctx, a)
+		}
 	}
 	matches, err := s.checkPassword(ctx, a, storedHash, c.Password)
 	if err != nil {
@@ -128,7 +146,8 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 // checkPassword waits for a hash slot, checks the limits again, because the logins that
 // waited before this one may have exhausted them, and verifies the password.
 func (s *Service) checkPassword(ctx context.Context, a attempt, storedHash, password string) (bool, error) {
-	releaseSlot, err := s.passwords.acquireSlot(ctx)
+	client := slotClient{known: s.addresses.isKnown(ctx, a), network: a.network}
+	releaseSlot, err := s.passwords.slots.acquire(ctx, client)
 	if err != nil {
 		return false, err
 	}
@@ -178,10 +197,7 @@ func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (tok
 	if err != nil {
 		return "", 0, err
 	}
-	if err := checkChannelRole(user.Role); err != nil {
-		return "", 0, err
-	}
-	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	filter, err := s.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
@@ -209,12 +225,16 @@ func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (t
 	if err := checkChannelRole(p.Role); err != nil {
 		return "", 0, err
 	}
-	filter, err := s.channelFilter(ctx, p.AccountID, f)
+	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
+	if err := s.limitTokens(ctx, tokenKeys, p.KeyID, s.cfg.KeyTokensPerMinute); err != nil {
+		return "", 0, err
+	}
+	filter, err := s.checkedFilter(ctx, subject, f)
 	if err != nil {
 		return "", 0, err
 	}
 	filter.Key = p.KeyID
-	token, lifetime, err = s.issueChannelToken(ctx, User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, filter,
+	token, lifetime, err = s.issueChannelToken(ctx, subject, filter,
 		s.directory.Load().keysByID[p.KeyID].ExpiresAt, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
 	if errors.Is(err, errSessionEnded) {
 		err = fault.Unauthenticated("The API key has expired")
@@ -233,10 +253,7 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 	if err != nil {
 		return "", 0, err
 	}
-	if err := checkChannelRole(user.Role); err != nil {
-		return "", 0, err
-	}
-	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	filter, err := s.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
@@ -251,7 +268,8 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 // issueChannelToken writes entry to the audit log and returns a channel token that
 // expires at latestEnd (zero: no bound) at the latest.
 func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time, entry audit.Entry) (token string, lifetime time.Duration, err error) {
-	if lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL); err != nil {
+	lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL)
+	if err != nil {
 		return "", 0, err
 	}
 	if err := s.audit.Record(ctx, entry); err != nil {
@@ -269,15 +287,27 @@ func checkChannelRole(role Role) error {
 	return nil
 }
 
-// channelFilter validates the filter of a channel login and returns the claims that have
-// it.
-func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter) (claims, error) {
-	distinct, err := s.CheckFilter(ctx, accountID, f)
+// channelFilter counts a channel login of a user and returns the claims with its filter.
+// Returns fault.KindLimited above UserTokensPerMinute.
+func (s *Service) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+	if err := checkChannelRole(user.Role); err != nil {
+		return claims{}, err
+	}
+	if err := s.limitTokens(ctx, tokenChannel, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return claims{}, err
+	}
+	return s.checkedFilter(ctx, user, f)
+}
+
+// checkedFilter validates the filter of a channel login of the subject and returns the
+// claims that have it.
+func (s *Service) checkedFilter(ctx context.Context, subject User, f Filter) (claims, error) {
+	distinct, err := s.CheckFilter(ctx, subject.AccountID, f)
 	if err != nil {
 		return claims{}, err
 	}
-	c, err := s.filterClaim(ctx, distinct)
-	c.affinity = s.affinityHeader(ctx, accountID, distinct)
+	c, err := s.filterClaim(ctx, subject, distinct)
+	c.affinity = s.affinityHeader(ctx, subject.AccountID, distinct)
 	return c, err
 }
 

@@ -118,7 +118,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err := s.Login(t.Context(), c)
 	wantKind(t, "the same /64", err, fault.KindLimited)
 	c.Address = "2001:db8:0:1::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /64: %v", err)
 	}
 	for i := range failuresPerAddress { // each from a /64 of its own
@@ -130,7 +131,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err = s.Login(t.Context(), c)
 	wantKind(t, "another /64 of the same /56", err, fault.KindLimited)
 	c.Address = "2001:db8:0:100::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /56: %v", err)
 	}
 }
@@ -171,7 +173,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -231,7 +233,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := s.Login(ctx, demoLogin("alice"))

@@ -67,10 +67,31 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 	return errOTPWrong
 }
 
+// matchesOTP reports whether code is a one-time password of the user's now. It does not
+// invalidate it.
+func (s *Service) matchesOTP(ctx context.Context, userID, code string) (bool, error) {
+	var secret otpSecret
+	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, userID)
+	err := sqldb.FindInto(row, sql.ErrNoRows, "reading a one-time password", &secret.id, &secret.sealed)
+	if err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return false, err
+	}
+	step, err := s.matchStep(secret, normalizeCode(code))
+	return step > 0, err
+}
+
+// normalizeCode returns a code without the spaces and hyphens that people type.
+func normalizeCode(code string) string {
+	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+}
+
 // consumeCode reports whether code is a valid one-time password of the secret or recovery
 // code of the user, and invalidates it.
 func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
-	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	code = normalizeCode(code)
 	if len(code) != otp.DigitsSix.Length() {
 		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
 	}
@@ -121,13 +142,17 @@ type OTPEnrolment struct {
 func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, error) {
 	user, err := s.checkCredentials(ctx, c)
 	if err == nil {
-		if err = s.checkOTP(ctx, c, user); errors.Is(err, errOTPEnrol) {
+		err = s.checkOTP(ctx, c, user)
+		if errors.Is(err, errOTPEnrol) {
 			err = nil
 		}
 	}
 	if err != nil {
 		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		s.auditRefusedEnrolment(ctx, c, user, err)
+		return OTPEnrolment{}, err
+	}
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
 		return OTPEnrolment{}, err
 	}
 
@@ -170,7 +195,8 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed); err != nil {
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed)
+	if err != nil {
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
@@ -199,10 +225,11 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID); err != nil {
+		_, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID)
+		if err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
+		_, err = tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
 		return sqldb.Wrap(err, "confirming a one-time password's secret")
 	})
 }
@@ -267,7 +294,8 @@ func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User, st
 }
 
 func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes []string, err error) {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_recovery_codes WHERE user_id = $1`, userID); err != nil {
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_recovery_codes WHERE user_id = $1`, userID)
+	if err != nil {
 		return nil, sqldb.Wrap(err, "deleting recovery codes")
 	}
 	for range recoveryCodes {
@@ -292,7 +320,8 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID)
+			if err != nil {
 				return sqldb.Wrap(err, "deleting one-time passwords")
 			}
 		}

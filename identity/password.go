@@ -8,24 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/crypto/argon2"
-
-	"trunkline/internal/fault"
 )
 
 const (
-	saltBytes   = 16
-	hashBytes   = 32
-	hashTimeout = 5 * time.Second
+	saltBytes = 16
+	hashBytes = 32
 )
 
-// passwords hashes passwords with argon2id. It bounds the number of concurrent hashes,
-// because the computation of each needs Argon2.MemoryKiB.
+// passwords hashes passwords with argon2id, each hash in a slot.
 type passwords struct {
 	cost  Argon2
-	slots chan struct{}
+	slots *hashSlots
 	// decoy is a hash of the same form and cost that matches no password. It replaces the
 	// hash of an unknown user, so that such a login takes as long as any other.
 	decoy string
@@ -33,26 +28,14 @@ type passwords struct {
 
 func newPasswords(cost Argon2, slots int) *passwords {
 	return &passwords{
-		cost: cost, slots: make(chan struct{}, slots),
+		cost: cost, slots: newHashSlots(slots),
 		decoy: formatHash(cost, randomBytes(saltBytes), randomBytes(hashBytes)),
 	}
 }
 
-// acquireSlot waits for a slot. release releases it.
-func (p *passwords) acquireSlot(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, hashTimeout)
-	defer cancel()
-	select {
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots }, nil
-	case <-ctx.Done():
-		return nil, fault.Unavailable(ctx.Err(), time.Second, "Too many logins at once")
-	}
-}
-
-// Hash returns the PHC string of a password, with a new salt.
+// Hash returns the PHC string of a password of an authenticated caller, with a new salt.
 func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
-	releaseSlot, err := p.acquireSlot(ctx)
+	releaseSlot, err := p.slots.acquire(ctx, slotClient{known: true})
 	if err != nil {
 		return "", err
 	}
@@ -106,10 +89,12 @@ func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
 	if err != nil || cost.String() != parts[3] || cost.check() != nil {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
-	if salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(salt) < 8 {
+	salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4])
+	if err != nil || len(salt) < 8 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
-	if sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(sum) < 16 || len(sum) > 64 {
+	sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5])
+	if err != nil || len(sum) < 16 || len(sum) > 64 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	return cost, salt, sum, nil

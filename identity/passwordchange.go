@@ -22,7 +22,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 	if !known {
 		return fault.Forbidden("The account was deleted")
 	}
-	if err := checkNewPassword("new", next); err != nil {
+	if err := checkNewPassword("new", next, ownWords(p.Username, account)); err != nil {
 		return err
 	}
 	c := Credentials{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
@@ -34,6 +34,9 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 		}
 		return err
 	}
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return err
+	}
 	return s.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
 		return user, account, nil
 	})
@@ -41,7 +44,11 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 
 // SetPassword sets a user's password and ends all their sessions.
 func (s *Service) SetPassword(ctx context.Context, accountRef, username, password string) error {
-	if err := checkNewPassword("password", password); err != nil {
+	words, err := s.wordsOf(ctx, accountRef, username)
+	if err != nil {
+		return err
+	}
+	if err := checkNewPassword("password", password, words); err != nil {
 		return err
 	}
 	return s.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {

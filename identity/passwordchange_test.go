@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-const nextPassword = "another long password"
+const nextPassword = "another long password, river"
 
 func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
@@ -23,8 +23,8 @@ func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 		"sunshine":                codeTooCommon,
 		"elizabeth":               codeTooCommon,
 		"kx83-vq0":                "",
-		"passwordpassword":        "",
-		"twelve chars":            "",
+		"passwordpassword":        codeTooCommon,
+		"twelve chars, river":     "",
 		strings.Repeat("a", 1025): codeTooLong,
 	} {
 		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: sqldb.NewID(), Password: password})

@@ -1,55 +1,35 @@
 package identity
 
 import (
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
+	"math"
 	"strings"
-	"sync"
+	"unicode"
 	"unicode/utf8"
 
-	"github.com/ccojocar/zxcvbn-go/data"
+	"github.com/ccojocar/zxcvbn-go"
+	"github.com/ccojocar/zxcvbn-go/match"
+	"github.com/ccojocar/zxcvbn-go/matching"
+	"golang.org/x/text/unicode/norm"
 
 	"trunkline/internal/fault"
 )
 
 const (
-	uncheckedLength   = 12 // characters; from this length on, a password may be on a list
-	minPasswordLength = 8  // characters; shorter than uncheckedLength, it must be on no list
+	minPasswordLength = 8 // characters
+	// minPasswordBits is the entropy that a new password has at least: some 500 million
+	// guesses find it, of which the limits of logins allow 3,000 a day.
+	minPasswordBits = 30
+	// maxEstimatedLength is the number of characters that are estimated, because the time
+	// grows with their square.
+	maxEstimatedLength = 64
 )
 
 const (
 	codeTooShort  = "too_short"
 	codeTooCommon = "too_common"
 )
-
-// passwordLists has the names of the lists of frequent passwords, English words and names.
-var passwordLists = []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"}
-
-// commonPasswords returns the entries with at least minPasswordLength and fewer than
-// uncheckedLength characters, in lower case. The first call reads the lists.
-var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
-	common := make(map[string]struct{})
-	for _, name := range passwordLists {
-		text, err := data.Asset("data/" + name + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("reading the list of common passwords: %w", err)
-		}
-		var list struct{ List []string }
-		if err := json.Unmarshal(text, &list); err != nil {
-			return nil, fmt.Errorf("reading the list of common passwords: %w", err)
-		}
-		if len(list.List) == 0 {
-			return nil, errors.New("reading the list of common passwords: " + name + " is empty")
-		}
-		for _, entry := range list.List {
-			if n := utf8.RuneCountInString(entry); n >= minPasswordLength && n < uncheckedLength {
-				common[strings.ToLower(entry)] = struct{}{}
-			}
-		}
-	}
-	return common, nil
-})
 
 // checkPassword checks the form of a password in a request.
 func (p *problems) checkPassword(field, password string) {
@@ -61,34 +41,75 @@ func (p *problems) checkPassword(field, password string) {
 	}
 }
 
-// checkStrength checks a new password, in addition to its form.
-func (p *problems) checkStrength(field, password string) error {
-	length := utf8.RuneCountInString(password)
+// productWords are known to whoever attacks this product.
+var productWords = []string{"trunkline", "portal", "callcenter", "telephony"}
+
+// ownWords returns the words of the user and account that attackers try first.
+func ownWords(username string, account Account) (words []string) {
+	words = append(words, productWords...)
+	for _, text := range []string{username, account.ID, account.Name, account.Domain} {
+		text = strings.ToLower(text)
+		for _, word := range append(strings.FieldsFunc(text, notAlphanumeric), text) {
+			if len(word) > 2 {
+				words = append(words, word)
+			}
+		}
+	}
+	return words
+}
+
+func notAlphanumeric(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// Substitutions of letters in passwords, as attackers undo them.
+var (
+	symbolLetters = strings.NewReplacer("@", "a", "$", "s", "!", "i", "0", "o", "3", "e", "|", "l", "+", "t", "(", "c", "{", "c", "[", "c", "<", "c", "%", "x")
+	allLetters    = strings.NewReplacer("4", "a", "8", "b", "6", "g", "9", "g", "1", "i", "5", "s", "7", "t", "2", "z")
+	oneIsL        = strings.NewReplacer("1", "l", "4", "a", "5", "s", "7", "t")
+)
+
+// passwordBits estimates the entropy of a password for somebody who knows the words: the
+// lowest of it as it is and with its substitutions undone. The library's own search for
+// substitutions tries all combinations of them, which can take minutes.
+func passwordBits(password string, words []string) float64 {
+	password = norm.NFKC.String(password)
+	if runes := []rune(password); len(runes) > maxEstimatedLength {
+		password = string(runes[:maxEstimatedLength])
+	}
+	letters := symbolLetters.Replace(strings.ToLower(password))
+	bits := math.Inf(1)
+	for _, variant := range []string{password, letters, allLetters.Replace(letters), oneIsL.Replace(letters)} {
+		withoutSubstitutions := func(m match.Matcher) bool { return m.ID == matching.L33TMatcherName }
+		bits = min(bits, zxcvbn.PasswordStrength(variant, words, withoutSubstitutions).Entropy)
+	}
+	return bits
+}
+
+// checkStrength checks a new password, in addition to its form. words are those that
+// attackers try first.
+func (p *problems) checkStrength(field, password string, words []string) {
 	switch {
-	case length >= uncheckedLength || password == "":
-		return nil
-	case length < minPasswordLength:
-		p.add(field, codeTooShort, fmt.Sprintf(
-			"%s has fewer than %d characters, or %d where it is on no list of common passwords", field, uncheckedLength, minPasswordLength))
-		return nil
+	case password == "" || len(password) > maxPassword:
+	case utf8.RuneCountInString(password) < minPasswordLength:
+		p.add(field, codeTooShort, fmt.Sprintf("%s has fewer than %d characters", field, minPasswordLength))
+	case !utf8.ValidString(password) || passwordBits(password, words) < minPasswordBits:
+		p.add(field, codeTooCommon, field+" is too easy to guess: choose a longer one, of several words that do not belong together, "+
+			"without names of the user and the account, dates and rows of keys")
 	}
-	common, err := commonPasswords()
-	if err != nil {
-		return fault.Internal(err, "The password could not be checked")
+}
+
+// wordsOf returns the words of a user of an account, which may not exist.
+func (s *Service) wordsOf(ctx context.Context, accountRef, username string) ([]string, error) {
+	account, err := resolveAccount(ctx, s.db, accountRef)
+	if err != nil && fault.KindOf(err) != fault.KindNotFound {
+		return nil, err
 	}
-	if _, known := common[strings.ToLower(password)]; known {
-		p.add(field, codeTooCommon, fmt.Sprintf(
-			"%s is on a list of common passwords; choose another, or one of %d characters or more", field, uncheckedLength))
-	}
-	return nil
+	return ownWords(username, account), nil
 }
 
 // checkNewPassword checks form and strength of a new password.
-func checkNewPassword(field, password string) error {
+func checkNewPassword(field, password string, words []string) error {
 	var bad problems
 	bad.checkPassword(field, password)
-	if err := bad.checkStrength(field, password); err != nil {
-		return err
-	}
+	bad.checkStrength(field, password, words)
 	return bad.asError(badPassword)
 }

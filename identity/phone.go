@@ -48,9 +48,9 @@ func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phon
 // AuthenticatePhone authenticates a phone with an IP address. It calls verifyResponse
 // with the HA1 of each of the user's passwords until verifyResponse returns true, which
 // means that the phone's response was computed from that password. Failures count as
-// failed logins of the user. Returns fault.KindLimited above their limit, without a call
-// of verifyResponse, and
-// fault.KindUnauthenticated if no password matched.
+// failed logins of the user. Returns fault.KindLimited above the limits of the address,
+// without a call of verifyResponse, and above the user's own if no device password matched,
+// and fault.KindUnauthenticated if no password matched.
 func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, address string, verifyResponse func(HA1) bool) error {
 	phone, err := s.FindPhone(ctx, domain, extension)
 	result := resultError
@@ -91,12 +91,13 @@ func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extensio
 	if phone.UserID == "" {
 		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
 	}
-	if err := s.checkLimits(ctx, a); err != nil {
+	if _, err := s.checkLimitsOrLock(ctx, a); err != nil {
 		return resultLimited, err
 	}
 	// Attempts for one user are serialized, so that concurrent guesses do not exceed the limit.
 	defer s.phoneLocks.lock(a.user)()
-	if err := s.checkLimits(ctx, a); err != nil {
+	locked, err := s.checkLimitsOrLock(ctx, a)
+	if err != nil {
 		return resultLimited, err
 	}
 	secrets, err := s.phoneSecrets(ctx, phone)
@@ -104,7 +105,8 @@ func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extensio
 		return resultError, err
 	}
 	for _, secret := range secrets {
-		if !verifyResponse(secret.HA1) || phone.UserID == "" {
+		// A device password cannot be guessed, so guesses elsewhere do not stop its phone.
+		if locked && secret.portal || !verifyResponse(secret.HA1) || phone.UserID == "" {
 			continue
 		}
 		s.addresses.add(ctx, a, phone.UserID)

@@ -20,16 +20,35 @@ import (
 type AccountSettings struct {
 	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept, and its name and domain stay taken"`
 	Domains    []string      `yaml:"domains" doc:"domains that administrators may give to accounts beside those below their own: a domain, or *.domain for all below it"`
+
+	APIKeys     int           `yaml:"api_keys" doc:"API keys of one account"`
+	Users       int           `yaml:"users" doc:"users of one account"`
+	FilterBytes setting.Bytes `yaml:"filter_bytes" doc:"filters over 3 KiB that the channel tokens of an account may have at once"`
 }
 
 // DefaultAccountSettings returns the default settings.
 func DefaultAccountSettings() AccountSettings {
-	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour}
+	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour, APIKeys: 1000, Users: 50_000, FilterBytes: 32 << 20}
+}
+
+// checkQuota checks that an account may have one more row in a table. what are the rows.
+func checkQuota(ctx context.Context, tx *sql.Tx, table, accountID, what string, limit int, settingName string) error {
+	var n int
+	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`, accountID).Scan(&n); err != nil {
+		return sqldb.Wrap(err, "counting an account's "+what)
+	}
+	if n >= limit {
+		return fault.Conflict("The account has %d %s, the most that %s allows", n, what, settingName)
+	}
+	return nil
 }
 
 // Validate implements setting.Group.
 func (s AccountSettings) Validate(c *setting.Check) {
 	c.Must(s.PurgeAfter >= 0, "purge_after", "must not be negative, is %s", s.PurgeAfter)
+	c.Must(s.APIKeys >= 1, "api_keys", "must be at least 1, is %d", s.APIKeys)
+	c.Must(s.Users >= 1, "users", "must be at least 1, is %d", s.Users)
+	c.Must(s.FilterBytes >= maxStoredFilterBytes, "filter_bytes", "must be at least %d KiB", maxStoredFilterBytes>>10)
 	for _, domain := range s.Domains {
 		host := strings.TrimPrefix(domain, "*.")
 		valid := host != "" && host == strings.ToLower(host) && !strings.ContainsAny(host, "* /:@") && !isAddress(host)
@@ -68,7 +87,8 @@ const (
 // Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
 	for {
-		if err := p.PurgeDue(ctx); err != nil && ctx.Err() == nil {
+		err := p.PurgeDue(ctx)
+		if err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, purgeInterval) {
@@ -121,7 +141,8 @@ func (p *Purge) PurgeNow(ctx context.Context, id string) error {
 // purgeAccount purges one account. The next call continues an interrupted purge, because
 // each deletion is committed.
 func (p *Purge) purgeAccount(ctx context.Context, id string) error {
-	if acquired, err := p.acquireLease(ctx, id); err != nil || !acquired {
+	acquired, err := p.acquireLease(ctx, id)
+	if err != nil || !acquired {
 		return err
 	}
 	total, reported := 0, time.Now()
@@ -134,7 +155,8 @@ func (p *Purge) purgeAccount(ctx context.Context, id string) error {
 			if n == 0 {
 				break
 			}
-			if total += n; time.Since(reported) >= purgeLogInterval {
+			total += n
+			if time.Since(reported) >= purgeLogInterval {
 				reported = time.Now()
 				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", purger.Kind, "deleted", total)
 			}
@@ -175,7 +197,8 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
 			s.now().UnixMilli(), id)
-		if again = previous.Valid; err != nil || again {
+		again = previous.Valid
+		if err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")
 		}
 		return s.audit.Insert(ctx, tx, entry)

@@ -27,11 +27,9 @@ var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecording
 // Scopes returns every scope, in the order in which they are shown.
 func Scopes() []Scope { return slices.Clone(knownScopes) }
 
-// DefaultScopes returns the scopes of a key that is created without any: the rights that
-// all keys had before scopes existed, as in migration 0009.
-func DefaultScopes() []Scope {
-	return []Scope{ScopeIngest, ScopeRead, ScopeRecordings, ScopeCalls}
-}
+// DefaultScopes returns the scopes of a key that is created without any: what a platform
+// needs that sends its events, and no right to read.
+func DefaultScopes() []Scope { return []Scope{ScopeIngest} }
 
 // normalizeScopes returns scopes without repetitions in the order of Scopes, or
 // DefaultScopes for nil. An empty list is invalid.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"trunkline/audit"
 	"trunkline/internal/sqldb"
@@ -33,33 +34,37 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 		{Account: account, Username: "alice", Password: password, Role: RoleUser, PresenceID: "1001"},
 		{Account: account, Username: "bob", Password: password, Role: RoleUser, PresenceID: "1002"},
 	}
-	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
-		return false, err
-	}
-	if err := checkNewPassword("demo_password", password); err != nil {
+	empty, err := isEmpty(ctx, s.db)
+	if err != nil || !empty {
 		return false, err
 	}
 	root := s.buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"})
+	for _, user := range users {
+		if err := checkNewPassword("demo_password", password, ownWords(user.Username, root)); err != nil {
+			return false, err
+		}
+	}
 	return s.storeSeed(ctx, &seedRows{accounts: []Account{root}, users: users})
 }
 
 // storeSeed stores a seed if no account was ever created.
 func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored bool, err error) {
-	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
+	empty, err := isEmpty(ctx, s.db)
+	if err != nil || !empty {
 		return false, err // without computing the hashes
 	}
 	var bad problems
 	for i, user := range contents.users {
-		if err := bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password); err != nil {
-			return false, err
-		}
+		account := contents.accounts[slices.IndexFunc(contents.accounts, func(a Account) bool { return a.ID == user.Account })]
+		bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password, ownWords(user.Username, account))
 	}
 	if err := bad.asError(badDirectory); err != nil {
 		return false, err
 	}
 	hashes := make([]string, len(contents.users))
 	for i, user := range contents.users {
-		if hashes[i], err = s.passwords.Hash(ctx, user.Password); err != nil {
+		hashes[i], err = s.passwords.Hash(ctx, user.Password)
+		if err != nil {
 			return false, err
 		}
 	}
@@ -71,7 +76,8 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 		if err != nil || !empty {
 			return err
 		}
-		if entries, err = s.insertSeed(ctx, tx, rev, contents, hashes); err != nil {
+		entries, err = s.insertSeed(ctx, tx, rev, contents, hashes)
+		if err != nil {
 			return err
 		}
 		return s.audit.Insert(ctx, tx, entries...)

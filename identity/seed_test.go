@@ -15,8 +15,8 @@ accounts:
   - {id: mid, name: Mid, domain: Mid.Local, parent: Root}
   - {name: Root, domain: root.local}
 users:
-  - {account: leaf, username: alice, password: the first password, presence_id: 1001}
-  - {account: Root, username: alice, password: the second password, role: admin}
+  - {account: leaf, username: alice, password: "the first password, river", presence_id: 1001}
+  - {account: Root, username: alice, password: "the second password, river", role: admin}
 `
 
 func TestSeedStoresADirectoryOnce(t *testing.T) {
@@ -34,11 +34,11 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 		if leaf, _ := s.Tree().Account("leaf"); leaf.Location().String() != "Asia/Tokyo" || root.Location().String() != "UTC" {
 			t.Errorf("time zones %s, %s", leaf.Location(), root.Location())
 		}
-		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the first password", Domain: "LEAF.local"}))(t)
+		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
 			t.Errorf("user %+v", session.User)
 		}
-		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the second password", Domain: "root.local"}))(t)
+		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
 		}

@@ -15,11 +15,29 @@ import (
 // of its refreshes.
 type sessionFields struct {
 	family    string
+	secret    string    // the first half of each of its refresh tokens, see splitRefreshToken
 	latestEnd time.Time // expiry of all tokens of the session at the latest; zero for no bound
 }
 
-// newSession issues an access token and a refresh token of a session.
-func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fields sessionFields) (*Session, error) {
+// A refresh token is a secret of its session and one of its own. A session is one row, with
+// the hashes of both: a token that has the session's secret and is not the current one was
+// used before, however often the session has been refreshed since.
+func splitRefreshToken(token string) (session string) {
+	if len(token) != 2*secretLength {
+		return "" // of an earlier version
+	}
+	return token[:secretLength]
+}
+
+// storedTokens is what a session's row stores of its newest tokens.
+type storedTokens struct {
+	hash, secretHash           string
+	expiresAt, accessExpiresAt int64 // Unix milliseconds
+}
+
+// newTokens issues an access token and a refresh token of a session, and calls store, which
+// returns the number of rows in which it stored them.
+func (s *Service) newTokens(user User, fields sessionFields, store func(storedTokens) (stored int, err error)) (*Session, error) {
 	accessLifetime, err := s.cappedLifetime(fields.latestEnd, s.cfg.AccessTTL)
 	if err != nil {
 		return nil, err
@@ -32,12 +50,12 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fi
 	if err != nil {
 		return nil, err
 	}
-	refresh, now := newSecret(), s.cfg.Now()
-	stored, err := sqldb.Exec(ctx, db, `INSERT INTO identity_refresh_tokens
-			(hash, family_id, user_id, expires_at, access_expires_at, ends_at)
-		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
-		hashSecret(refresh), fields.family, now.Add(refreshLifetime).UnixMilli(),
-		now.Add(accessLifetime).UnixMilli(), user.ID, user.passwordGeneration, nullTime(fields.latestEnd))
+
+	refresh, now := fields.secret+newSecret(), s.cfg.Now()
+	stored, err := store(storedTokens{
+		hash: hashSecret(refresh), secretHash: hashSecret(fields.secret),
+		expiresAt: now.Add(refreshLifetime).UnixMilli(), accessExpiresAt: now.Add(accessLifetime).UnixMilli(),
+	})
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
@@ -45,6 +63,47 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fi
 		return nil, errWrongLogin
 	}
 	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: accessLifetime}, nil
+}
+
+// newSession creates a session that ends at latestEnd (zero: no bound) at the latest, and
+// ends the user's oldest ones above SessionsPerUser.
+func (s *Service) newSession(ctx context.Context, user User, latestEnd time.Time) (*Session, error) {
+	fields := sessionFields{family: sqldb.NewID(), secret: newSecret(), latestEnd: latestEnd}
+	session, err := s.newTokens(user, fields, func(t storedTokens) (int, error) {
+		return sqldb.Exec(ctx, s.db, `INSERT INTO identity_refresh_tokens
+				(hash, family_hash, family_id, user_id, expires_at, access_expires_at, ends_at)
+			SELECT $1, $8, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
+			t.hash, fields.family, t.expiresAt, t.accessExpiresAt, user.ID, user.passwordGeneration, nullTime(latestEnd), t.secretHash)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return session, s.endOldSessions(ctx, user.ID)
+}
+
+// maxEndedSessions is the number of old sessions that one login ends.
+const maxEndedSessions = 100
+
+// endOldSessions ends the sessions of a user above SessionsPerUser, those first that were
+// not refreshed for longest.
+func (s *Service) endOldSessions(ctx context.Context, userID string) error {
+	rows, err := s.db.QueryContext(ctx, `SELECT family_id FROM identity_refresh_tokens WHERE user_id = $1
+		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id LIMIT $2 OFFSET $3`, userID, maxEndedSessions, s.cfg.SessionsPerUser)
+	old, err := sqldb.Collect(rows, err, "reading a user's sessions", func(scan sqldb.ScanFunc) (family string, err error) {
+		err = scan(&family)
+		return family, err
+	})
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	return s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		for _, family := range old {
+			if err := revokeFamily(ctx, tx, rev, family, s.cfg.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // cappedLifetime returns the lifetime of a token: ttl, or the time until latestEnd (zero:
@@ -81,14 +140,22 @@ func (s *Service) extendFamily(ctx context.Context, family string, expires time.
 var errInvalidRefreshToken = fault.Unauthenticated("The refresh token is not valid")
 
 // Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
-// family: the login, every refresh since, and their access tokens.
+// family: the login, every refresh since, and their access tokens. Returns
+// fault.KindLimited if the user's sessions were refreshed too often.
 func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, error) {
-	hash := hashSecret(refreshToken)
+	row, err := findRefreshToken(ctx, s.db, refreshToken)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.limitTokens(ctx, tokenRefreshes, row.user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return nil, err
+	}
+
 	var session *Session
 	var reused *refreshRow
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
 		session, reused = nil, nil
-		row, err := findRefreshToken(ctx, tx, hash)
+		row, err := findRefreshToken(ctx, tx, refreshToken)
 		if err != nil {
 			return err
 		}
@@ -96,16 +163,17 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, e
 			reused = row
 			return nil
 		}
-		now := s.cfg.Now()
-		if row.expires <= now.UnixMilli() {
+		if row.expires <= s.cfg.Now().UnixMilli() {
 			return errInvalidRefreshToken
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE identity_refresh_tokens SET used_at = $1 WHERE hash = $2`,
-			now.UnixMilli(), hash)
-		if err != nil {
-			return sqldb.Wrap(err, "using a refresh token")
+		if row.secret == "" {
+			row.secret = newSecret() // a session of an earlier version
 		}
-		session, err = s.newSession(ctx, tx, row.user, row.sessionFields)
+		session, err = s.newTokens(row.user, row.sessionFields, func(t storedTokens) (int, error) {
+			return sqldb.Exec(ctx, tx, `UPDATE identity_refresh_tokens SET hash = $1, family_hash = $2, expires_at = $3,
+				access_expires_at = CASE WHEN access_expires_at < $4 THEN $4 ELSE access_expires_at END WHERE hash = $5 AND used_at IS NULL`,
+				t.hash, t.secretHash, t.expiresAt, t.accessExpiresAt, hashSecret(refreshToken))
+		})
 		return err
 	})
 	if err != nil {
@@ -127,11 +195,15 @@ type refreshRow struct {
 	user    User
 }
 
-func findRefreshToken(ctx context.Context, tx *sql.Tx, hash string) (*refreshRow, error) {
-	found := tx.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL, r.ends_at, `+userColumns+`
-		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id WHERE r.hash = $1`, hash)
+// findRefreshToken returns the row of a refresh token's session. Returns
+// errInvalidRefreshToken if there is none.
+func findRefreshToken(ctx context.Context, db sqldb.Runner, token string) (*refreshRow, error) {
+	secret := splitRefreshToken(token)
+	found := db.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL OR r.hash <> $1, r.ends_at, `+userColumns+`
+		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id
+		WHERE r.hash = $1 OR r.family_hash = $2 ORDER BY r.hash = $1 DESC LIMIT 1`, hashSecret(token), hashSecret(secret))
 	return sqldb.Find(found, errInvalidRefreshToken, "reading a refresh token", func(scan sqldb.ScanFunc) (row *refreshRow, err error) {
-		row = &refreshRow{}
+		row = &refreshRow{sessionFields: sessionFields{secret: secret}}
 		var ends sql.NullInt64
 		row.user, err = scanUser(scan, &row.family, &row.expires, &row.used, &ends)
 		row.latestEnd = timeFromNull(ends)
@@ -168,6 +240,15 @@ func (s *Service) Logout(ctx context.Context, p *Principal) error {
 			revokeAll, id = revokeFamily, p.FamilyID
 		}
 		return revokeAll(ctx, tx, rev, id, p.ExpiresAt)
+	})
+}
+
+// EventsLogout revokes the principal's channel token, and nothing that it was made from.
+func (s *Service) EventsLogout(ctx context.Context, p *Principal) error {
+	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
+	entry.Actor = p.Actor()
+	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+		return revoke(ctx, tx, rev, p.TokenID, p.ExpiresAt)
 	})
 }
 

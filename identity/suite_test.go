@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-const password = "correct horse"
+const password = "correct horse battery"
 
 // clock is a time that tests set.
 type clock struct {
@@ -49,6 +49,14 @@ func withCheapHashes(c Config) Config {
 	return c
 }
 
+// withLifetimes returns the default settings with lifetimes of portal tokens, and an hour for
+// channel tokens.
+func withLifetimes(access, refresh time.Duration) Settings {
+	s := DefaultSettings()
+	s.AccessTTL, s.RefreshTTL, s.EventsTTL = access, refresh, time.Hour
+	return s
+}
+
 // startService returns a node with a pool of its own, like another process.
 func startService(t testing.TB, db sqldb.Config, cfg Config) *testService {
 	t.Helper()
@@ -68,7 +76,7 @@ func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limite
 func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) (*testService, error) {
 	log := &testservice.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	audited, err := audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
+	audited, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
 	if err != nil {
 		return nil, err
 	}

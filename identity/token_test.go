@@ -81,7 +81,8 @@ func TestTokenIsRefused(t *testing.T) {
 	}
 	with := func(claim string, value any) string {
 		return forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
-			if c[claim] = value; value == nil {
+			c[claim] = value
+			if value == nil {
 				delete(c, claim)
 			}
 		})
@@ -168,7 +169,7 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 
 func TestTokensExpireToTheSecond(t *testing.T) {
 	c := newClock()
-	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword, AccountsPerTenant: 1000}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: withLifetimes(time.Minute, time.Hour)}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	c.add(59 * time.Second)
 	p := s.mustAuthenticate(t, token)

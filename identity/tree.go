@@ -12,7 +12,8 @@ type Tree struct {
 	nodesByID     map[string]*node
 	nodesByName   map[string]*node
 	nodesByDomain map[string]*node // lower-case
-	oldestNode    *node
+	roots         int
+	root          *node // the last of several
 }
 
 // node is an account in the tree. Nodes know their parents and not their paths: in a deep
@@ -52,8 +53,9 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 	for _, n := range topDown {
 		t.nodesByName[n.account.Name] = n
 		t.nodesByDomain[n.account.Domain] = n
-		if t.oldestNode == nil || n.account.createdBefore(t.oldestNode.account) {
-			t.oldestNode = n
+		if n.parent == nil {
+			t.roots++
+			t.root = n
 		}
 	}
 
@@ -100,10 +102,6 @@ func appendWithParents(topDown []*node, byID map[string]*node, n *node) []*node 
 	return topDown
 }
 
-func (a Account) createdBefore(b Account) bool {
-	return a.CreatedAt.Before(b.CreatedAt) || a.CreatedAt.Equal(b.CreatedAt) && a.ID < b.ID
-}
-
 // Account returns the account with the id.
 func (t *Tree) Account(id string) (Account, bool) {
 	n, ok := t.nodesByID[id]
@@ -131,13 +129,13 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 	return n.account, true
 }
 
-// Oldest returns the account that was created first; of several with the same time, the
-// one with the lowest id.
-func (t *Tree) Oldest() (Account, bool) {
-	if t.oldestNode == nil {
+// OnlyRoot returns the root account if there is one only. ok is false where there are
+// several, each of another tenant, or none.
+func (t *Tree) OnlyRoot() (root Account, ok bool) {
+	if t.roots != 1 {
 		return Account{}, false
 	}
-	return t.oldestNode.account, true
+	return t.root.account, true
 }
 
 // Contains reports whether id is root or an account below it. It returns false if either

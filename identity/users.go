@@ -67,6 +67,9 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		user.AccountID = account.ID
+		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", s.cfg.Accounts.Users, "account.users"); err != nil {
+			return err
+		}
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
@@ -98,10 +101,12 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 		}
 		return s.randomPasswordHash(ctx)
 	}
-	n.check("", &bad)
-	if err := bad.checkStrength("password", n.Password); err != nil {
+	words, err := s.wordsOf(ctx, n.Account, n.Username)
+	if err != nil {
 		return "", err
 	}
+	n.check("", &bad)
+	bad.checkStrength("password", n.Password, words)
 	if err := bad.asError("Invalid user"); err != nil {
 		return "", err
 	}

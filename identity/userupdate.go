@@ -26,7 +26,7 @@ type UserUpdate struct {
 // deletes the passwords of the user's phones.
 func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
 	u.Limits = u.clean()
-	hash, err := s.checkUserUpdate(ctx, u)
+	hash, err := s.checkUserUpdate(ctx, id, u)
 	if err != nil {
 		return User{}, err
 	}
@@ -36,7 +36,8 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		entries = append(entries, s.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
 	}
 	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
-		if user, err = findUserByID(ctx, tx, id); err != nil {
+		user, err = findUserByID(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
@@ -76,17 +77,22 @@ func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
 	return nil
 }
 
-// checkUserUpdate validates u and returns the hash of the new password, "" if u has none.
-func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash string, err error) {
+// checkUserUpdate validates u for the user with the id and returns the hash of the new
+// password, "" if u has none.
+func (s *Service) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
 	var bad problems
 	bad.checkUserFields("", u.PresenceID, u.Role, u.Limits)
 	if u.Password != nil {
 		bad.checkPassword("password", *u.Password)
-		if err := bad.checkStrength("password", *u.Password); err != nil {
+		user, err := findUserByID(ctx, s.db, id)
+		if err != nil {
 			return "", err
 		}
+		account, _ := s.Tree().Account(user.AccountID)
+		bad.checkStrength("password", *u.Password, ownWords(user.Username, account))
 	}
-	if err := bad.asError("Invalid user"); err != nil || u.Password == nil {
+	err = bad.asError("Invalid user")
+	if err != nil || u.Password == nil {
 		return "", err
 	}
 	return s.passwords.Hash(ctx, *u.Password)
@@ -96,7 +102,8 @@ func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash strin
 func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
 	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
 		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID)
+			if err != nil {
 				return sqldb.Wrap(err, "deleting the devices of a user")
 			}
 		}

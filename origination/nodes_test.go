@@ -192,7 +192,8 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 	tries := 0
 	a.platform.mu.Lock()
 	a.platform.onCancel = func(string) error {
-		if tries++; tries == 1 {
+		tries++
+		if tries == 1 {
 			return fault.Unavailable(nil, time.Second, "away")
 		}
 		return nil
@@ -208,7 +209,7 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 	mustSucceed(t, err)
 	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	mustSucceed(t, err)
-	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password", PresenceID: "2001"})
+	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password, river", PresenceID: "2001"})
 	mustSucceed(t, err)
 	within(t, "the accounts are known", func() bool {
 		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")

@@ -138,7 +138,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	audited := audittest.New(t, db)
 	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	mustSucceed(t, err)
-	_, err = service.SeedDemo(t.Context(), "a demo password")
+	_, err = service.SeedDemo(t.Context(), "only for the tests 42")
 	mustSucceed(t, err)
 	u := &testUsers{Service: service, audited: audited}
 	all, err := service.ListUsers(t.Context(), "demo")

@@ -53,6 +53,7 @@ type Service struct {
 	publisher      Publisher
 	audit          *audit.Log
 	roots          *envelope.RootCache
+	usage          usage
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer

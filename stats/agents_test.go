@@ -138,8 +138,8 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 			member(6, changed, "q", "Local/1@pool/n", "1", "StateInterface", "Agent:1"),
 			line(25, map[string]string{"Event": "AgentLogoff", "Privilege": "agent,all", "Agent": "1"}),
 			member(25, changed, "q", "Local/1@pool/n", "5", "StateInterface", "Agent:1"),
-		}, map[int64]string{0: "", 6: "Local/1@pool/n available 5", 25: ""}, "Local/1@pool/n",
-			func(a AgentRow, _ QueueRow) [3]int64 { return [3]int64{a.AvailableMS / 1000} }, [3]int64{20}},
+		}, map[int64]string{0: "", 5: "Local/1@pool/n other 5 unreachable", 6: "Local/1@pool/n available 6", 25: ""}, "Local/1@pool/n",
+			func(a AgentRow, _ QueueRow) [3]int64 { return [3]int64{a.AvailableMS / 1000} }, [3]int64{19}},
 		"mod_callcenter: a status outlasts what the agent does": {[]json.RawMessage{
 			status(0, "Status", "On Break"), status(5, "State", "Receiving"), status(9, "State", "Waiting"),
 			status(20, "Status", "Logged Out"), status(25, "State", "Receiving"), status(29, "State", "Waiting"),

@@ -69,7 +69,8 @@ func parseKey(s string) (key, error) {
 			return key{}, fmt.Errorf("%q has no interval", s)
 		}
 		var err error
-		if start, err = strconv.ParseInt(id[at+1:], 10, 64); err != nil {
+		start, err = strconv.ParseInt(id[at+1:], 10, 64)
+		if err != nil {
 			return key{}, fmt.Errorf("%q has no interval: %w", s, err)
 		}
 		id = id[:at]
@@ -165,6 +166,7 @@ type call struct {
 	EndedMS     int64  `json:"ended_ms,omitempty"`
 	HeldMS      int64  `json:"held_ms,omitempty"` // start of the current hold
 	Abandoned   bool   `json:"abandoned,omitempty"`
+	WaitedMS    int64  `json:"waited_ms,omitempty"` // counted as the wait before it was abandoned
 	Transferred bool   `json:"transferred,omitempty"`
 	Seen        int64  `json:"seen"` // the last event about it, for its expiry
 }

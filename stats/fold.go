@@ -42,6 +42,9 @@ func DefaultThresholds() Thresholds { return Thresholds{20, 5} }
 type Rules struct {
 	Interval time.Duration
 	Late     time.Duration // how long after its end an interval accepts late events
+	// MaxRows bounds the rows of queues, and those of agents, of an account in one interval; 0:
+	// no bound. Whoever posts events invents ids.
+	MaxRows int
 	// Thresholds returns the thresholds in force for a row that begins at start, Unix
 	// seconds. It must always return the same for the same arguments.
 	Thresholds func(account, queue string, start int64) Thresholds
@@ -58,23 +61,39 @@ type Fold struct {
 	dirty      map[key]event.ID // entries changed since Flush, with the last event that changed them
 	bytes      int              // estimated size of the changed records
 	counts     [len(kinds)]int
-	tooLate    int64 // events too late for their interval
+	rowCounts  map[rowGroup]int
+	tooLate    int64 // events too late for their interval, or without a row because of MaxRows
 
 	performances []Performance // created since TakePerformances
 	onExpire     func(entry)   // called before an expired entry is deleted; nil: not called
+}
+
+// rowGroup is the rows of a kind that an account has in one interval.
+type rowGroup struct {
+	account unique.Handle[string]
+	start   int64
+	kind    kind
+}
+
+func (k key) rowGroup() rowGroup { return rowGroup{k.account, k.start, k.kind} }
+
+// isFull reports whether the account may not have one more row like k.
+func (f *Fold) isFull(k key) bool {
+	return f.rules.MaxRows > 0 && f.rowCounts[k.rowGroup()] >= f.rules.MaxRows
 }
 
 type interaction struct{ account, id unique.Handle[string] }
 
 // NewFold returns the figures before any event.
 func NewFold(rules Rules) *Fold {
-	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, dirty: map[key]event.ID{}}
+	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{}}
 }
 
 // Last returns the id of the last folded event, 0: none.
 func (f *Fold) Last() event.ID { return f.lastFolded }
 
-// Ignored returns the number of events that were too late for their interval.
+// Ignored returns the number of events that were too late for their interval, or whose
+// account had MaxRows in it.
 func (f *Fold) Ignored() int64 { return f.tooLate }
 
 // Changed returns the number of records for the next Flush.
@@ -156,14 +175,15 @@ func (f *Fold) rowDue(start int64) event.ID {
 	return event.ID((start+f.intervalSeconds())*int64(time.Second)) + event.ID(f.rules.Late)
 }
 
-// openQueueRow returns the row of a queue's interval, nil if it accepts no more events.
+// openQueueRow returns the row of a queue's interval, nil if it accepts no more events or
+// the account may have no more rows.
 func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *QueueRow {
 	k := key{account, queue, start, kindQueue}
 	if e, ok := f.entries[k]; ok {
 		f.markDirty(k)
 		return e.(*QueueRow)
 	}
-	if f.rowDue(start) <= f.lastFolded {
+	if f.rowDue(start) <= f.lastFolded || f.isFull(k) {
 		return nil
 	}
 	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
@@ -172,14 +192,15 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 	return r
 }
 
-// openAgentRow returns the row of an agent's interval, nil if it accepts no more events.
+// openAgentRow returns the row of an agent's interval, nil if it accepts no more events or
+// the account may have no more rows.
 func (f *Fold) openAgentRow(account, id unique.Handle[string], start int64) *AgentRow {
 	k := key{account, id, start, kindAgent}
 	if e, ok := f.entries[k]; ok {
 		f.markDirty(k)
 		return e.(*AgentRow)
 	}
-	if f.rowDue(start) <= f.lastFolded {
+	if f.rowDue(start) <= f.lastFolded || f.isFull(k) {
 		return nil
 	}
 	r := &AgentRow{header: header{key: k}}
@@ -231,6 +252,7 @@ func (f *Fold) insert(e entry) {
 	f.entries[h.key] = e
 	f.timers.add(e)
 	f.counts[h.key.kind]++
+	f.rowCounts[h.key.rowGroup()]++
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
 		f.calls[at] = append(f.calls[at], c)
@@ -271,10 +293,15 @@ func (f *Fold) remove(e entry) {
 	f.timers.remove(e)
 	delete(f.entries, h.key)
 	f.counts[h.key.kind]--
+	f.rowCounts[h.key.rowGroup()]--
+	if f.rowCounts[h.key.rowGroup()] == 0 {
+		delete(f.rowCounts, h.key.rowGroup())
+	}
 	f.markDirty(h.key)
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
-		if left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c }); len(left) > 0 {
+		left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c })
+		if len(left) > 0 {
 			f.calls[at] = left
 		} else {
 			delete(f.calls, at)
@@ -348,7 +375,8 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 		k, err := parseKey(text)
 		if err == nil {
 			var e entry
-			if e, err = f.decode(k, value); err == nil {
+			e, err = f.decode(k, value)
+			if err == nil {
 				loaded = append(loaded, e)
 			}
 		}

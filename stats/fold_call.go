@@ -58,6 +58,9 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	case event.NameQueueCallAbandoned:
 		f.abandon(e, c, at)
 	case event.NameQueueCallEnded:
+		if c.Abandoned && facts.State == event.Talking {
+			f.leave(c)
+		}
 		f.finish(e, c, at)
 	case event.NameCallEnded:
 		// An agent that has passed the call on only ends its own part.
@@ -201,12 +204,30 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 		return
 	}
 	wait := c.waitMS(&e.Facts, c.EndedMS)
+	c.WaitedMS = wait
 	r.Abandoned++
 	r.AbandonWaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
 	if wait <= r.ShortAbandonSeconds*1000 {
 		r.AbandonedShort++
 	}
+}
+
+// leave takes back that a caller hung up: the queue's time was over, or nobody was there to answer,
+// and the call goes on. Asterisk tells that it was abandoned first. wait_ms_max keeps its wait.
+func (f *Fold) leave(c *call) {
+	c.Abandoned = false
+	r := f.row(c)
+	if r == nil {
+		return
+	}
+
+	r.Abandoned--
+	r.AbandonWaitMS -= c.WaitedMS
+	if c.WaitedMS <= r.ShortAbandonSeconds*1000 {
+		r.AbandonedShort--
+	}
+	c.WaitedMS = 0
 }
 
 // finish ends a call that has not ended, and counts its talking time.
@@ -224,7 +245,8 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	if e.Facts.TalkMS.Known && e.Facts.Name != event.NameQueueCallEntered {
 		talk = e.Facts.TalkMS.Value
 	}
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.TalkMS += talk
 	}
 }
@@ -234,7 +256,8 @@ func (f *Fold) resume(c *call, at int64) {
 	if c.HeldMS == 0 {
 		return
 	}
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.HoldMS += max(0, at-c.HeldMS)
 	}
 	c.HeldMS = 0
@@ -246,7 +269,8 @@ func (f *Fold) transfer(c *call) {
 		return
 	}
 	c.Transferred = true
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.Transferred++
 	}
 	f.recordChange(c)

@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
 		events:   f.Counter("trunkline_stats_events_total", "Events of cc.evt folded into figures."),
-		late:     f.Counter("trunkline_stats_late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
+		late:     f.Counter("trunkline_stats_late_events_total", "Events left out because their interval takes no more: see stats.late_events and stats.max_rows."),
 		lost:     f.Counter("trunkline_stats_lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
 		invalid:  f.Counter("trunkline_stats_invalid_records_total", "Records of cc.evt that could not be read."),
 		batches:  f.Counter("trunkline_stats_batches_total", "Record batches written to cc.stats."),

@@ -123,10 +123,10 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 			t.Errorf("want %s, got %+v", want, err)
 		}
 	}
-	for range maxWebhooks {
+	for range e.service.settings.MaxPerAccount {
 		e.createWebhook(Config{URL: "https://example.com"})
 	}
-	if _, _, err := e.service.Create(t.Context(), "root", Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict {
+	if _, _, err := e.service.Create(t.Context(), "root", Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "webhook.max_per_account") {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // New returns an audit log in db.
 func New(t testing.TB, db *sqldb.DB) *audit.Log {
 	t.Helper()
-	l, err := audit.New(context.Background(), audit.Settings{}, audit.Deps{
+	l, err := audit.New(context.Background(), audit.DefaultSettings(), audit.Deps{
 		DB: db, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

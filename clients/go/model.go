@@ -54,6 +54,7 @@ type Facts struct {
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"`
 	AgentState        string `json:"agent_state,omitempty"` // of the agent, after an event about a call
 	Contact           string `json:"contact,omitempty"`     // of a device: the registration that the event is about
+	Position          int    `json:"position,omitempty"`    // of a call that enters a queue: its place there, from 1
 	Agent             *Said  `json:"agent,omitempty"`
 }
 

@@ -41,6 +41,8 @@ export interface Facts {
   agent_state?: AgentState;
   /** Of a device: the registration that the event is about. */
   contact?: string;
+  /** Of a call that enters a queue: its place there, from 1. */
+  position?: number;
   /** What the platform said of the agent, piece by piece. */
   agent?: AgentSaid;
 }

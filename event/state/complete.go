@@ -67,7 +67,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	if sharesCall(f) {
 		after = e.nextCall(call)
 	}
-	known, shows := e.nextAgent(agent, after)
+	_, shows := e.nextAgent(agent, after)
 	switch {
 	case f.Agent != nil && f.Agent.Device != "":
 		completePause(f, agent, shows.state)
@@ -78,7 +78,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see Known.hear
 	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
 		f.State = shows.state
-	case f.Name != event.NameAgentNoAnswer && f.State != shows.state && len(known.Calls) > 0:
+	case f.Name != event.NameAgentNoAnswer && f.State != shows.state:
 		f.AgentState = shows.state
 	}
 	if agent != nil {

@@ -72,7 +72,7 @@ func (e *Entry) packedNumbers() [7]packedNumber {
 // isCompact reports whether an endedCall has all members of the entry.
 func (e *Entry) isCompact() bool {
 	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 && len(e.Contacts) == 0 && e.Known == nil &&
-		e.AgentState == "" && e.Contact == "" && e.Agent == nil
+		e.AgentState == "" && e.Contact == "" && e.Position == 0 && e.Agent == nil
 }
 
 // compact returns the form in which the entry is kept in memory.

@@ -159,9 +159,6 @@ func (k *Known) hearState(s event.State, presence func(event.State)) {
 	case event.Available, event.OtherState:
 		presence(s)
 		k.Activity, k.Calls = "", nil
-		if k.Device == event.DeviceUnreachable {
-			k.Device = "" // it has logged in with it
-		}
 	case event.Break, event.Offline:
 		presence(s)
 	case event.WrapUp:

@@ -63,17 +63,27 @@ func (v *View) Find(k Key) *Entry { return entryOf(v.accounts[k.Account][entityK
 // Each calls give for the unexpired entries (at now) of admitted accounts, in no
 // particular order. They include entries that are not Live: if an agent or call is in
 // several partitions, the entry with the highest EventID decides, even if it has ended
-// there.
+// there. Of a call that has ended they have only the key, the event id and the state, and
+// are valid until give returns: there are many times as many of them as of others.
 func (v *View) Each(admits func(account string) bool, now time.Time, give func(*Entry)) {
 	at := event.ID(now.UnixNano())
+	var ended Entry
 	for account, entries := range v.accounts {
 		if !admits(account) {
 			continue
 		}
 		for _, value := range entries {
-			if expiryOf(value) > at {
-				give(entryOf(value))
+			if expiryOf(value) <= at {
+				continue
 			}
+			if e, ok := value.(*Entry); ok {
+				give(e)
+				continue
+			}
+			key := value.Key()
+			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent()}
+			ended.State = event.Ended
+			give(&ended)
 		}
 	}
 }
@@ -103,7 +113,8 @@ func (v *View) Values(give func(Value)) {
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
 func (v *View) put(r *Record) {
-	if k := r.Key(); k.Kind == Identity {
+	k := r.Key()
+	if k.Kind == Identity {
 		v.setNumbers(k, r.Numbers, r.EventID)
 	} else {
 		v.set(k, r.Entry, r.EventID)

@@ -25,7 +25,7 @@ var cdrFormat = format.Format{
 		"Source": cdrSource, "Destination": cdrDestination, "CallerID": cdrCallerID,
 		"Channel": cdrChannel, "DestinationChannel": cdrPeer, "LastApplication": cdrApplication, "LastData": cdrArguments,
 		"StartTime": cdrStart, "AnswerTime": cdrAnswer, "EndTime": cdrEnd, "Duration": cdrDuration, "BillableSeconds": cdrBillable,
-		"Disposition": cdrDisposition, "UserField": cdrUserField,
+		"Disposition": cdrDisposition, "UserField": cdrUserField, "Timestamp": cdrWritten,
 	},
 	Account: func(f *format.Fields) (string, error) {
 		return format.AccountText(firstValue(f[cdrAccount]), "Account-ID")
@@ -55,6 +55,7 @@ const (
 	cdrBillable
 	cdrDisposition
 	cdrUserField
+	cdrWritten // when a feed got the record
 )
 
 // readRow reads a record. Its call id is the channel's, followed by the record's
@@ -75,7 +76,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if row.InteractionID == "" {
 		row.InteractionID = leg
 	}
-	if sequence := text(f[cdrSequence]); sequence != "" {
+	sequence := text(f[cdrSequence])
+	if sequence != "" {
 		row.CallID += "-" + sequence
 	}
 
@@ -86,6 +88,9 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]), row.From)
 	setCalled(f, &row, leg, channel)
 	row.CustomChannelVars = channelVars(channel, text(f[cdrDisposition]))
+	if row.OtherLegCallID == "" {
+		row.OtherLegCallID = otherSideOf(channel)
+	}
 
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
@@ -157,6 +162,17 @@ func deviceOf(channel string) (device, side string) {
 		}
 	}
 	return device, side
+}
+
+// otherSideOf returns the name of the other side of a Local channel, "" for other channels.
+func otherSideOf(channel string) string {
+	if name, ok := strings.CutSuffix(channel, nearSide); ok {
+		return name + farSide
+	}
+	if name, ok := strings.CutSuffix(channel, farSide); ok {
+		return name + nearSide
+	}
+	return ""
 }
 
 // memberOf returns the interface of the member of a queue that has the channel, which is the agent's id.

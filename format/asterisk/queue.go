@@ -112,10 +112,12 @@ func (m *Member) device() event.Device {
 			return event.DeviceWrapUp
 		}
 		return event.DeviceBusy
+	case "4", "5": // invalid, unavailable
+		return event.DeviceUnreachable
 	case "6":
 		return event.DeviceRinging
 	}
-	return event.DeviceUnreachable // unknown, invalid, unavailable
+	return event.DeviceUnknown // of which its technology tells nothing: the queue calls it
 }
 
 func (m *Member) wrapsUp() bool {
@@ -137,13 +139,16 @@ func (m *Member) State() event.State {
 		return event.Break
 	case m.wrapsUp():
 		return event.WrapUp
-	case device == event.DeviceUnknown:
+	case device == event.DeviceUnknown && m.Status != statusUnknown:
 		return ""
-	case device != event.DeviceIdle:
+	case device == event.DeviceBusy, device == event.DeviceUnreachable:
 		return event.OtherState
 	}
 	return event.Available
 }
+
+// statusUnknown is the status of a phone of which its technology tells nothing.
+const statusUnknown = "0"
 
 // queueCallEvent parses an AMI event about a call in a queue, or an agent of
 // app_agent_pool. The call is the caller's channel.
@@ -156,6 +161,8 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	switch name {
 	case "QueueCallerJoin":
 		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
+		place, _ := format.Integer(firstValue(f[amiPosition]))
+		facts.Position = event.PlaceOf(place)
 	case "AgentCalled":
 		facts.Name, facts.State = event.NameQueueCallOffered, event.Ringing
 	case "AgentConnect":

@@ -138,9 +138,12 @@ func (r *LiveReader) collectAccountNames(f *format.Fields, e *LiveEvent) []strin
 	}
 	names.add(e.Account, decodeText(f[liveDomain]), decodeText(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
 	if facts.CallID == "" { // mod_sofia's registrations have their domain in a separate header
-		names.add(firstText(f, fsFromHost, fsHost, fsRealm))
+		names.add(firstText(f, fsRealm), firstText(f, fsFromHost, fsHost)) // the realm is what the phone has a password of
 	}
-	names.add(domainOf(decodeText(f[livePresence])), decodeText(f[liveDialedDomain]), decodeText(f[liveConferenceDomain]),
+	if !f[fsDirection].Is("inbound") { // of an inbound leg it is the From header, which the caller writes
+		names.add(domainOf(decodeText(f[livePresence])))
+	}
+	names.add(decodeText(f[liveDialedDomain]), decodeText(f[liveConferenceDomain]),
 		domainOf(decodeText(f[liveValetLot])), facts.QueueID, decodeText(f[liveContext]))
 	return names
 }
@@ -157,7 +160,8 @@ func (l *nameList) add(names ...string) {
 
 // domainOf returns the part of a name after its last @, "" if it has none.
 func domainOf(name string) string {
-	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+	i := strings.LastIndexByte(name, '@')
+	if i >= 0 {
 		return name[i+1:]
 	}
 	return ""

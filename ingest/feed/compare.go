@@ -152,6 +152,9 @@ func (c *comparison) isSkipped(id string, e *state.Entry) bool {
 // addDifference adds a difference: the facts of an object under a name.
 func (c *comparison) addDifference(account string, name event.Name, facts event.Facts) {
 	facts.Name = name
+	if name != event.NameQueueCallEntered {
+		facts.Position = 0
+	}
 	c.result.differences = append(c.result.differences, difference{account, facts})
 }
 
@@ -319,6 +322,7 @@ func (c *comparison) compareMember(o Object, m Member, e *state.Entry) {
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
 		m.Said.Paused && known.PausedSince < m.Said.PausedSince,
 		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
+		m.Said.WrapUpUntilMS == 0 && known.WrapUpUntilMS != 0 && e.State == event.WrapUp, // it was over while nobody looked
 		device == event.DeviceIdle && e.State == event.Talking:
 		c.addDifference(o.Account, event.NameAgentState, facts)
 	}
@@ -335,14 +339,21 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	}
 	if e != nil && e.State != event.Ended {
 		before = e.State
+		left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
 		waits := before == event.Waiting || before == event.Ringing
 		if e.Visits() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
-			left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
 			c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			if want == event.Held {
 				c.addDifference(o.Account, event.NameCallHeld, facts)
 			}
 			return
+		}
+		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) { // only its leg is known, or another queue
+			if e.Visits() {
+				c.addDifference(o.Account, event.NameQueueCallEnded, left)
+			}
+			c.enterQueue(o, facts)
+			before = event.Waiting
 		}
 		if facts.QueueID == "" {
 			facts.QueueID = e.QueueID
@@ -366,9 +377,18 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	if queued && want == event.Talking && before != event.Held && facts.AgentID == "" {
 		return // it does not show who answered
 	}
-	if name := callEventName(want, before, queued); name != "" {
+	name := callEventName(want, before, queued)
+	if name != "" {
+		if want != event.Talking {
+			facts.WaitMS = event.Millis{} // it has not been answered
+		}
 		c.addDifference(o.Account, name, facts)
 	}
+}
+
+// waitsIn reports whether a call waits in a queue, by what the platform shows.
+func waitsIn(f *event.Facts) bool {
+	return f.QueueID != "" && (f.State == event.Waiting || f.State == event.Ringing)
 }
 
 // beginCall adds the begin of a call, and returns its state after it.
@@ -381,18 +401,29 @@ func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.S
 		return event.Ringing
 	}
 
-	if at := begun.TimestampMS - begun.WaitMS.Value; at > 0 {
-		begun.TimestampMS = at
-	}
-	begun.WaitMS = event.Millis{}
 	if o.Leg {
 		leg := begun
-		leg.QueueID = ""
+		leg.QueueID, leg.TimestampMS, leg.WaitMS = "", enteredAt(&facts), event.Millis{}
 		c.addDifference(o.Account, event.NameCallCreated, leg)
 	}
-	begun.State = event.Waiting
-	c.addDifference(o.Account, event.NameQueueCallEntered, begun)
+	c.enterQueue(o, facts)
 	return event.Waiting
+}
+
+// enterQueue adds the begin of a visit to a queue, in which the call waits.
+func (c *comparison) enterQueue(o Object, facts event.Facts) {
+	facts.AgentID, facts.AgentName, facts.Reason, facts.State = "", "", "", event.Waiting
+	facts.TimestampMS, facts.WaitMS = enteredAt(&facts), event.Millis{}
+	c.addDifference(o.Account, event.NameQueueCallEntered, facts)
+}
+
+// enteredAt returns when a call entered its queue, Unix milliseconds; 0: unknown.
+func enteredAt(f *event.Facts) int64 {
+	at := f.TimestampMS - f.WaitMS.Value
+	if at > 0 {
+		return at
+	}
+	return f.TimestampMS
 }
 
 // callEventName returns the name of the event that brings a call from one state to

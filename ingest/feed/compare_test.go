@@ -116,8 +116,14 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 		"nothing has changed": {talks, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "102"})}, "101 available, 102 talking, c talking 102 in q", event.Names()},
 		"the caller was parked": {waits, []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})},
 			"c held parked", []event.Name{event.NameQueueCallAnswered}},
-		"a call that was parked":               {waits[:1], []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})}, "c held parked", nil},
-		"a new call in a queue, which goes on": {nil, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
+		"a call that was parked": {waits[:1], []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})}, "c held parked", nil},
+		"a leg that entered a queue, where a phone rings": {[]event.Facts{waits[0], {Name: event.NameCallAnswered, CallID: "c"}},
+			[]Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q", []event.Name{event.NameQueueCallAnswered}},
+		"a leg that rings, and entered a queue": {waits[:1], []Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q", nil},
+		"a leg that entered a queue, and waits": {waits[:1], []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
+		"the caller waits in another queue":     {waits, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "r"})}, "c waiting in r", []event.Name{event.NameQueueCallAbandoned}},
+		"the caller rings in another queue":     {talks, []Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "r"})}, "101 available, 102 available, c ringing in r", nil},
+		"a new call in a queue, which goes on":  {nil, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
@@ -151,6 +157,8 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		m.SinceMS = since * 1000
 		return m
 	}
+	wrapsUp := event.Facts{Name: event.NameAgentState, AgentID: "x", QueueID: "q",
+		Agent: &event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: 4_000_000_000_000}}
 	idle := func(queue string) Member { return memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle}) }
 	word := func(s event.State, said *event.AgentSaid) Object {
 		return Object{Kind: state.Agent, ID: "x", Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
@@ -165,6 +173,7 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 	}{
 		"a pause in every queue":           {nil, ofMembers("x", paused("q", "lunch", at/1000), paused("r", "lunch", at/1000)), "x break lunch"},
 		"a pause in one of two":            {nil, ofMembers("x", paused("q", "lunch", at/1000), idle("r")), "x available"},
+		"a wrap-up that is over":           {[]event.Facts{joined, wrapsUp}, ofMembers("x", idle("q")), "x available"},
 		"another reason":                   {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)), "x break tea"},
 		"a phone that does not disturb":    {[]event.Facts{joined}, ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
 		"a break in one word, with reason": {nil, word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}), "x break lunch"},

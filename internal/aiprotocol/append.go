@@ -82,6 +82,15 @@ func AppendTransferRefused(dst []byte, destination, reason string) []byte {
 	return append(dst, `}}`...)
 }
 
+// AppendError appends the response to another request that failed (extension). The call continues.
+func AppendError(dst []byte, request Event, reason string) []byte {
+	dst = append(dst, `{"event":"error","error":{"event":`...)
+	dst = event.AppendString(dst, string(request))
+	dst = append(dst, `,"message":`...)
+	dst = event.AppendString(dst, reason)
+	return append(dst, `}}`...)
+}
+
 func (c Call) append(dst []byte) []byte {
 	dst = append(dst, `"callId":`...)
 	dst = event.AppendString(dst, c.CallID)

@@ -30,14 +30,14 @@ func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.decode(raw
 
 // topKeys has the members of a message that are decoded: the event, and the objects named after events.
 var topKeys = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
-	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer))
+	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer), string(EventError))
 
 func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) {
 	if cap(d.audio) > maxIdleAudioBuffer {
 		d.audio = nil
 	}
 	d.message = Message{}
-	var members [9]jsonscan.Value
+	var members [10]jsonscan.Value
 	if err := topKeys.Scan(raw, members[:]); err != nil {
 		return nil, newError(ProblemNotJSON, "the message is %v", err)
 	}

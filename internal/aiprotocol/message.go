@@ -22,6 +22,7 @@ const (
 	EventClear    Event = "clear"    // from the provider: drop the audio that has not been played
 	EventCleared  Event = "cleared"  // to the provider: the audio was dropped
 	EventTransfer Event = "transfer" // from the provider: transfer the call; to it: the transfer failed
+	EventError    Event = "error"    // to the provider: its request failed
 )
 
 // Common reasons of a hangup. Other reasons are allowed.
@@ -43,7 +44,8 @@ type Message struct {
 	Mark        Mark
 	Cleared     Cleared
 	Destination string // of transfer
-	Refusal     string // of a failed transfer: the reason
+	Refusal     string // of a failed transfer, or of an error: the reason
+	Refused     Event  // of an error: the request that failed
 }
 
 // Call has the ids of a call's two legs.

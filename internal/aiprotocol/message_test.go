@@ -34,6 +34,7 @@ func TestMessagesOfTheServiceAreAsTheSpecificationSaysThem(t *testing.T) {
 		{"hangup without a reason", AppendHangup(nil, Hangup{Call: call}), `{"event":"hangup","hangup":{"callId":"c","otherLegCallId":""}}`},
 		{"mark", AppendMark(nil, Mark{Name: `a"b`, Played: 1500 * time.Millisecond}), `{"event":"mark","mark":{"name":"a\"b","playedMs":1500}}`},
 		{"cleared", AppendCleared(nil, Cleared{Played: time.Second, Dropped: 20 * time.Millisecond}), `{"event":"cleared","cleared":{"playedMs":1000,"droppedMs":20}}`},
+		{"error", AppendError(nil, EventDTMF, "no"), `{"event":"error","error":{"event":"dtmf","message":"no"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if string(c.got) != c.want {
@@ -57,6 +58,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		string(AppendMark(nil, Mark{"m", time.Second})):             {Event: EventMark, Mark: Mark{"m", time.Second}},
 		string(AppendCleared(nil, Cleared{time.Second, time.Hour})): {Event: EventCleared, Cleared: Cleared{time.Second, time.Hour}},
 		string(AppendTransferRefused(nil, "1002", "nö")):            {Event: EventTransfer, Destination: "1002", Refusal: "nö"},
+		string(AppendError(nil, EventDTMF, "nö")):                   {Event: EventError, Refused: EventDTMF, Refusal: "nö"},
 	}
 	fromProvider := map[string]Message{
 		string(AppendMedia(nil, audio)):            {Event: EventMedia, Audio: audio},
@@ -93,6 +95,7 @@ func TestExtrasAreUnknownToWhoDidNotOptIn(t *testing.T) {
 	wantProblem(t, AppendMark(nil, Mark{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendCleared(nil, Cleared{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendTransferRefused(nil, "1", "no"), d.ToProvider, ProblemUnknown)
+	wantProblem(t, AppendError(nil, EventDTMF, "no"), d.ToProvider, ProblemUnknown)
 	d.Extensions = true
 	wantProblem(t, AppendStart(nil, exampleStart()), d.FromProvider, ProblemUnknown)
 	wantProblem(t, AppendClear(nil), d.ToProvider, ProblemUnknown)
@@ -273,7 +276,8 @@ func FuzzDecode(f *testing.F) {
 		if m != nil && m.Event == EventMedia {
 			again := AppendMedia(nil, m.Audio)
 			audio := bytes.Clone(m.Audio)
-			if m, err = d.FromProvider(again); err != nil || !bytes.Equal(m.Audio, audio) {
+			m, err = d.FromProvider(again)
+			if err != nil || !bytes.Equal(m.Audio, audio) {
 				t.Errorf("%s: read again: %v", again, err)
 			}
 		}
@@ -281,7 +285,8 @@ func FuzzDecode(f *testing.F) {
 		checkRead(t, m, err)
 		if m != nil && m.Event == EventStart {
 			want := m.Start
-			if m, err = d.ToProvider(AppendStart(nil, want)); err != nil || m.Start != want {
+			m, err = d.ToProvider(AppendStart(nil, want))
+			if err != nil || m.Start != want {
 				t.Errorf("read again: %+v, %v", m, err)
 			}
 		}

@@ -35,6 +35,7 @@ var serviceMessages = []messageSchema{
 	{EventMark, true, false, []string{"name", "playedMs"}, (*Decoder).readMark},
 	{EventCleared, true, false, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
 	{EventTransfer, true, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
+	{EventError, true, false, []string{"event", "message"}, (*Decoder).readError},
 }
 
 func findSchema(schemas []messageSchema, name []byte) *messageSchema {

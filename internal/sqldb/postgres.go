@@ -50,7 +50,8 @@ func openPostgres(cfg Config) (*DB, error) {
 }
 
 func setDefault(params map[string]string, name, value string) {
-	if _, set := params[name]; !set {
+	_, set := params[name]
+	if !set {
 		params[name] = value
 	}
 }

@@ -76,6 +76,11 @@ func (c *Conn) deliverResponse(id string, m *Message) {
 		message := m.Get("Message")
 		c.finishAction(id, actionResult{err: &Refusal{Message: message[:min(len(message), 200)]}})
 	case w.list:
+		w.bytes += m.memory()
+		if w.bytes > c.client.cfg.MaxList {
+			c.finishAction(id, actionResult{err: ErrListTooLarge}) // a peer that repeats the response for ever
+			return
+		}
 		w.notify()
 	default:
 		c.finishAction(id, actionResult{response: m})

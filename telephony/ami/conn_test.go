@@ -103,6 +103,48 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 	}
 }
 
+// A peer that answers a list with responses for ever, or with other actions' ids, costs the
+// action and no more.
+func TestAnswersWithoutEndEndTheAction(t *testing.T) {
+	for name, test := range map[string]struct {
+		play func(p *peer, a *Message)
+		want error
+	}{
+		"responses":  {func(p *peer, a *Message) { p.answer(a, "Response: Success") }, ErrListTooLarge},
+		"events":     {func(p *peer, a *Message) { p.answer(a, "Event: QueueParams", "Queue: q") }, ErrListTooLarge},
+		"other ids":  {func(p *peer, a *Message) { p.Writef("Response: Success\r\nActionID: other\r\n\r\n") }, ErrTimeout},
+		"without id": {func(p *peer, a *Message) { p.Writef("Response: Success\r\n\r\n") }, ErrTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := make(chan struct{})
+			c := dialClient(t, Config{MaxMessage: 4 << 10, MaxList: 64 << 10, ActionTimeout: 200 * time.Millisecond, Address: afterLogin(t, func(p *peer) {
+				a, err := p.readAction()
+				if err != nil {
+					return
+				}
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						test.play(p, a)
+					}
+				}
+			})})
+			_, err := c.List(t.Context(), "QueueStatus")
+			close(stop)
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v", err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if len(c.waiters) != 0 {
+				t.Errorf("%d waiters are left", len(c.waiters))
+			}
+		})
+	}
+}
+
 // A capture that arrives in small pieces, and is cut, gives the events before the cut.
 func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 	data := capture(t, "queue-answered")

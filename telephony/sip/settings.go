@@ -22,7 +22,7 @@ type Settings struct {
 	SRTP             string         `yaml:"srtp" doc:"encrypted media of phones and PBXs that use TLS: off, optional or required; required refuses calls without TLS"`
 	Advertise        string         `yaml:"advertise" doc:"IP address, with or without a port, that SIP and SDP messages name; empty: the address of sip.listen"`
 	TrustedNetworks  []netip.Prefix `yaml:"trusted_networks" doc:"networks of PBXs and trunks, whose calls are accepted without authentication"`
-	DefaultDomain    string         `yaml:"default_domain" doc:"domain of phones that name this server by its address; empty: the oldest account's"`
+	DefaultDomain    string         `yaml:"default_domain" doc:"domain of phones that name this server by its address; empty: that of the root account, where there is only one"`
 	DigestAlgorithms []string       `yaml:"digest_algorithms" doc:"algorithms that phones are asked to authenticate with, in order of preference: md5, sha-256; some phones fail on sha-256"`
 }
 

@@ -51,6 +51,7 @@ class Facts:
     timestamp_ms: int | None = None
     agent_state: str | None = None  # of the agent, after an event about a call
     contact: str | None = None  # of a device: the registration that the event is about
+    position: int | None = None  # of a call that enters a queue: its place there, from 1
     agent: dict[str, Any] | None = None  # what the platform said of the agent, piece by piece
 
 

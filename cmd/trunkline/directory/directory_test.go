@@ -84,14 +84,14 @@ func TestUserPassword(t *testing.T) {
 	if code != cli.ExitOK || out != "" || !strings.HasPrefix(errs, "password of alice: ") {
 		t.Errorf("user password: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
-	w.Stdin = "another long password\n"
+	w.Stdin = "another long password, river\n"
 	if code, _, errs := w.Run("user", "password", "alice", "--account", "head", "--password-stdin"); code != cli.ExitOK || errs != "" {
 		t.Errorf("user password --password-stdin: exit code %d, stderr %q", code, errs)
 	}
 	w.Stdin = "password1\n"
-	w.MustFail(cli.ExitFailed, "is on a list of common passwords", "user", "password", "alice", "--account", "head", "--password-stdin")
+	w.MustFail(cli.ExitFailed, "is too easy to guess", "user", "password", "alice", "--account", "head", "--password-stdin")
 	w.Stdin = "short\n"
-	w.MustFail(cli.ExitFailed, "has fewer than 12 characters", "user", "create", "bob", "--account", "head", "--password-stdin")
+	w.MustFail(cli.ExitFailed, "has fewer than 8 characters", "user", "create", "bob", "--account", "head", "--password-stdin")
 }
 
 func TestDeviceCommands(t *testing.T) {

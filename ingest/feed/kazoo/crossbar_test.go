@@ -172,7 +172,7 @@ func newDirectory(t *testing.T) *identity.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	audited, err := audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
+	audited, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,12 @@ package kazoo
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +31,7 @@ const (
 type session struct {
 	p                *platform
 	conn             *amqp.Connection
+	guard            *guardedConn
 	channel          *amqp.Channel
 	deliveries       <-chan amqp.Delivery
 	closed           chan *amqp.Error
@@ -48,22 +52,11 @@ type delivered struct {
 
 // Connect implements feed.Platform.
 func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
-	conn, err := amqp.DialConfig(p.url, amqp.Config{
-		Heartbeat: heartbeat, TLSClientConfig: p.tls.Clone(),
-		Properties: amqp.Table{"product": "Trunkline", "connection_name": "trunkline feed " + p.name},
-		Dial: func(network, address string) (net.Conn, error) {
-			dialer := net.Dialer{Timeout: dialTimeout}
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // deadline of the login; the client clears it
-		},
-	})
+	conn, guard, err := p.dial(ctx)
 	if err != nil {
 		return nil, p.operationError("logging in to RabbitMQ", err, binding{})
 	}
-	s := &session{p: p, conn: conn, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
+	s := &session{p: p, conn: conn, guard: guard, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancelBackground = stop
 	length, err := s.declare()
@@ -75,16 +68,67 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		p.syncAccounts(ctx)
 		s.runInBackground(background, p.runAccountSync)
 	}
-	if s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil); err != nil {
+	s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil)
+	if err != nil {
 		return nil, errors.Join(p.operationError("consuming "+p.queueName(), err, binding{}), s.Close())
 	}
 	s.runInBackground(background, s.watchQueueLength)
 	return s, nil
 }
 
+// dial logs in over a connection whose frames are checked below the client and, with amqps,
+// above TLS.
+func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, error) {
+	uri, err := amqp.ParseURI(p.url)
+	if err != nil {
+		return nil, nil, err
+	}
+	var guard *guardedConn
+	plain, overTLS := strings.CutPrefix(p.url, "amqps:")
+	conn, err := amqp.DialConfig("amqp:"+strings.TrimPrefix(plain, "amqp:"), amqp.Config{
+		Heartbeat: heartbeat, FrameSize: maxFrame,
+		Properties: amqp.Table{"product": "Trunkline", "connection_name": "trunkline feed " + p.name},
+		Dial: func(network, _ string) (net.Conn, error) {
+			dialer := net.Dialer{Timeout: dialTimeout}
+			conn, err := dialer.DialContext(ctx, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)))
+			if err != nil {
+				return nil, err
+			}
+			if err := conn.SetDeadline(time.Now().Add(dialTimeout)); err != nil { // of the login; the client clears it
+				return nil, errors.Join(err, conn.Close())
+			}
+			if overTLS {
+				if conn, err = handshake(ctx, conn, p.tls, uri.Host); err != nil {
+					return nil, err
+				}
+			}
+			guard = newGuardedConn(conn)
+			return guard, nil
+		},
+	})
+	return conn, guard, err
+}
+
+// handshake returns conn over TLS. It closes conn on failure.
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host string) (net.Conn, error) {
+	config = config.Clone()
+	if config == nil { // amqps in url, without tls.enabled
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	client := tls.Client(conn, config)
+	if err := client.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return client, nil
+}
+
 // declare declares the queue, binds it and returns its length.
 func (s *session) declare() (length int, err error) {
-	if s.channel, err = s.conn.Channel(); err != nil {
+	s.channel, err = s.conn.Channel()
+	if err != nil {
 		return 0, fmt.Errorf("opening a channel: %w", err)
 	}
 	known := map[string]bool{}
@@ -150,6 +194,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 
 // handleDelivery appends the events of a message. It acknowledges a redelivered message that Kafka already has.
 func (s *session) handleDelivery(ctx context.Context, d amqp.Delivery) {
+	s.guard.take(len(d.Body))
 	digest := s.p.digest(d)
 	if d.Redelivered && s.p.storedDigests.contains(digest) {
 		if err := d.Ack(false); err != nil {
@@ -228,7 +273,8 @@ func (s *session) watchQueueLength(ctx context.Context) {
 			}
 			return
 		}
-		if now := length >= s.p.maxQueued; now != full {
+		now := length >= s.p.maxQueued
+		if now != full {
 			full = now
 			s.mu.Lock()
 			s.overflow = true

@@ -78,9 +78,10 @@ type Broker struct {
 	log            *slog.Logger
 	cancel         context.CancelFunc
 	trimming       sync.WaitGroup
-	compactedBytes map[partition]int64 // bytes left by the last compaction
 	produced       atomic.Int64        // bytes of produce requests since the last trimming
 	trimSoon       chan struct{}       // signals that produced is large
+	compactSoon    chan []partition    // the partitions of compacted topics, to look at
+	compactedBytes map[partition]int64 // bytes left by the last compaction; of the compactor
 }
 
 // Open starts the broker on its directory. All acknowledged records are still there,
@@ -104,7 +105,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	}
 	b := &Broker{
 		cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log,
-		compactedBytes: map[partition]int64{}, trimSoon: make(chan struct{}, 1),
+		compactedBytes: map[partition]int64{}, trimSoon: make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
 	}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 	if err := b.start(); err != nil {
@@ -112,13 +113,15 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	if b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log); err != nil {
+	b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log)
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	if err := b.raiseEpochs(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.trimming.Go(func() { b.runTrimmer(ctx) })
+	b.trimming.Go(func() { b.runCompactor(ctx) })
 	return b, nil
 }
 

@@ -272,6 +272,50 @@ func TestLogStaysWithinItsBytes(t *testing.T) {
 	}
 }
 
+// The bound of the directory holds while the compaction of a large state lasts.
+func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
+	const most = 8 << 20
+	b := openBroker(t, Config{MaxBytes: most, TrimEvery: 20 * time.Millisecond})
+	if err := b.cluster.CreateTopic("big", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cluster.CreateTopic("kept", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
+		t.Fatal(err)
+	}
+	kept := partition{"kept", 0}
+	b.durability.mu.Lock()
+	b.durability.inFlight[kept] = &unanswered{requests: 1} // compaction waits for it
+	b.durability.mu.Unlock()
+	a, err := b.newRawClient(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	writeBatch(t, a, "kept", 0, 200<<10)
+
+	compacting := func() bool {
+		b.durability.mu.Lock()
+		defer b.durability.mu.Unlock()
+		return b.durability.paused[kept] != nil
+	}
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not within a minute", what)
+			}
+		}
+	}
+	await("the compaction begins", compacting)
+	for range 40 {
+		writeBatch(t, a, "big", 0, 512<<10)
+	}
+	await("the log is trimmed", func() bool { return folderSize(t, b.cfg.Dir) < most })
+	if b.cluster.PartitionInfo("kept", 0).HighWatermark != 1 {
+		t.Error("the compaction has gone on")
+	}
+}
+
 // writeBatch produces one record of size bytes.
 func writeBatch(t *testing.T, a *rawClient, topic string, partition int32, size int) {
 	t.Helper()

@@ -38,20 +38,39 @@ func (b *Broker) isCompacted(topic string) bool {
 	return policy != nil && *policy == "compact"
 }
 
+// runCompactor compacts what the trimmer finds. It is no part of the trimmer: on a busy machine
+// the compaction of a large state takes minutes, and the log grows meanwhile.
+func (b *Broker) runCompactor(ctx context.Context) {
+	for {
+		select {
+		case partitions := <-b.compactSoon:
+			err := b.compactAll(ctx, partitions)
+			if err != nil && ctx.Err() == nil {
+				b.log.Error("compacting the embedded broker's log", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // compactAll compacts the partitions that have grown enough since their last
 // compaction.
-func (b *Broker) compactAll(ctx context.Context, partitions []sizedPartition) error {
+func (b *Broker) compactAll(ctx context.Context, partitions []partition) error {
 	var errs []error
 	for _, p := range partitions {
-		key := partition{p.topic, p.Partition}
-		if p.NumBytes <= max(b.cfg.segmentBytes(), compactRatio*b.compactedBytes[key]) {
+		info := b.cluster.PartitionInfo(p.topic, p.number)
+		if info == nil || info.NumBytes <= max(b.cfg.segmentBytes(), compactRatio*b.compactedBytes[p]) {
 			continue
 		}
-		if err := b.compact(ctx, key); err != nil {
-			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", key.topic, key.number, err))
+		if err := b.compact(ctx, p); err != nil {
+			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", p.topic, p.number, err))
 			continue
 		}
-		b.compactedBytes[key] = b.cluster.PartitionInfo(key.topic, key.number).NumBytes
+		info = b.cluster.PartitionInfo(p.topic, p.number)
+		if info != nil {
+			b.compactedBytes[p] = info.NumBytes
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -160,7 +179,8 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		}
 		// A request whose connection closed before pause was appended, perhaps before the
 		// copies: its records are newer.
-		if records, err = c.others(ctx, records, before, end); err != nil {
+		records, err = c.others(ctx, records, before, end)
+		if err != nil {
 			return err
 		}
 		if err := c.index(ctx, end); err != nil {

@@ -20,7 +20,7 @@
 // LogAppendTime: the producer sets timestamps.
 //
 // Goroutines: kfake's, one for each listener (unix socket, loopback port), and the
-// trimmer, which also compacts; Close ends them. While a piece of a partition is compacted,
+// trimmer, and the compactor; Close ends them. While a piece of a partition is compacted,
 // connections with produce requests to it wait. Near its size limit, which counts every
 // file in the directory, the broker deletes the oldest records, read or not, of the
 // largest partitions, but keeps an eighth of the limit for topics that are not compacted;

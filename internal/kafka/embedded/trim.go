@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// runTrimmer trims and compacts immediately, since a crash may have restored trimmed
-// records, and then periodically while records are written.
+// runTrimmer trims immediately, since a crash may have restored trimmed records, and then
+// periodically while records are written. The compactor looks at its topics as often.
 func (b *Broker) runTrimmer(ctx context.Context) {
 	ticks := time.NewTicker(b.cfg.TrimEvery)
 	defer ticks.Stop()
@@ -56,16 +56,19 @@ type sizedPartition struct {
 	*kfake.PartitionInfo
 }
 
-// trim compacts what is due, and deletes the oldest records if the directory is near its
-// maximum size: at 90 %, down to 80 %, so that what is written meanwhile has room. again: call it again, since sizes are estimates.
+// trim wakes the compactor, and deletes the oldest records if the directory is near its maximum
+// size: at 90 %, down to 80 %, so that what is written meanwhile has room. again: call it again,
+// since sizes are estimates.
 func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	partitions, compacted, err := b.listPartitions(ctx)
 	if err != nil {
 		return false, err
 	}
-	if err := b.compactAll(ctx, compacted); err != nil {
-		return false, err
+	select {
+	case b.compactSoon <- compacted:
+	default: // it is at work, and will look at all of them again
 	}
+
 	others, err := b.measure(partitions)
 	if err != nil {
 		return false, err
@@ -117,7 +120,8 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 	byName := map[partition]int64{}
 	for dir, size := range sizes {
 		topic, number := parsePartitionDir(dir)
-		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err == nil {
 			byName[partition{topic, int32(n)}] = size
 		}
 	}
@@ -166,21 +170,23 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 
 // listPartitions returns the partitions of topics to trim, and those of topics to compact. It
 // removes topics' own segment sizes, which are meant for a Kafka cluster.
-func (b *Broker) listPartitions(ctx context.Context) (trimmed, compacted []sizedPartition, err error) {
+func (b *Broker) listPartitions(ctx context.Context) (trimmed []sizedPartition, compacted []partition, err error) {
 	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var ownSegments []string
 	for _, t := range topics {
-		list := &trimmed
-		if b.isCompacted(t.Name) {
-			list = &compacted
-		}
+		isCompacted := b.isCompacted(t.Name)
 		for _, p := range b.cluster.PartitionInfos(t.Name) {
-			*list = append(*list, sizedPartition{topic: t.Name, PartitionInfo: p})
+			if isCompacted {
+				compacted = append(compacted, partition{t.Name, p.Partition})
+			} else {
+				trimmed = append(trimmed, sizedPartition{topic: t.Name, PartitionInfo: p})
+			}
 		}
-		if info := b.cluster.TopicInfo(t.Name); info != nil && info.Configs[segmentConfig] != nil {
+		info := b.cluster.TopicInfo(t.Name)
+		if info != nil && info.Configs[segmentConfig] != nil {
 			ownSegments = append(ownSegments, t.Name)
 		}
 	}

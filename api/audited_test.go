@@ -1,0 +1,109 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"trunkline/audit"
+	"trunkline/audit/audittest"
+	"trunkline/identity"
+)
+
+// Channel tokens end with a logout on both sets of paths, alone.
+func TestChannelLogout(t *testing.T) {
+	e := newEnv(t)
+	session := e.loginUser("alice")
+	exchange := func() string {
+		var s sessionView
+		e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(session.AccessToken), `{}`, &s)
+		return s.AccessToken
+	}
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		other := e.eventsToken("alice")
+		for name, token := range map[string]string{"password": e.eventsToken("alice"), "exchange": exchange()} {
+			e.want(http.StatusNoContent, "POST", prefix+"/logout", bearer(token), "", nil)
+			for _, path := range []string{"/snapshot", "/stats"} {
+				if w := e.do("GET", prefix+path, bearer(token), ""); w.Code != http.StatusUnauthorized {
+					t.Errorf("%s%s after a logout, %s: %d", prefix, path, name, w.Code)
+				}
+			}
+			e.want(http.StatusUnauthorized, "POST", prefix+"/logout", bearer(token), "", nil)
+		}
+		e.want(http.StatusOK, "GET", prefix+"/stats", bearer(other), "", nil)
+		e.want(http.StatusForbidden, "POST", prefix+"/logout", bearer(session.AccessToken), "", nil)
+		e.want(http.StatusUnauthorized, "POST", prefix+"/logout", header{"X-API-Key": e.key}, "", nil)
+	}
+	exchange() // the portal session is as it was
+}
+
+func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
+	e := newEnv(t)
+	var made keyView
+	e.want(http.StatusCreated, "POST", keysPath, e.of("admin", ""), `{"name":"recordings"}`, &made)
+	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
+		t.Errorf("scopes %v", made.Scopes)
+	}
+	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2", "/api/v2/audit?startDate=1&endDate=2", accountsPath} {
+		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
+	}
+}
+
+// Who reads call records, figures or the audit log is in it, once a minute for a range, and
+// so is who is refused.
+func TestReadsAndRefusalsAreAudited(t *testing.T) {
+	e := newEnv(t)
+	admin, alice := e.loginUser("admin"), e.loginUser("alice")
+	const span = "startDate=1795000000&endDate=1795000900"
+	for i := range 3 {
+		e.want(http.StatusOK, "GET", "/api/v2/reports/cdrs?"+span, bearer(alice.AccessToken), "", nil)
+		if i == 0 { // each export is an entry
+			e.want(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span, bearer(alice.AccessToken), "", nil)
+		}
+		e.want(http.StatusOK, "GET", "/api/v2/audit?"+span, bearer(admin.AccessToken), "", nil)
+		e.want(http.StatusForbidden, "GET", "/api/v2/audit?"+span, bearer(alice.AccessToken), "", nil)
+		e.want(http.StatusForbidden, "GET", accountsPath, header{"X-API-Key": e.key}, "", nil)
+		e.want(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil) // for another purpose
+		e.want(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
+	}
+
+	key, err := e.identity.AuthenticateKey(t.Context(), e.key)
+	must(t, err)
+	for action, want := range map[audit.Action][]string{
+		audit.CDRRead:       {"user:" + alice.User.ID + " cdrs:1795000000-1795000900 ok"},
+		audit.FiguresExport: {"user:" + alice.User.ID + " queues:1795000000-1795000900 ok"},
+		audit.AuditRead:     {"user:" + admin.User.ID + " audit:1795000000-1795000900 ok"},
+		audit.RequestRefused: {
+			"user:" + alice.User.ID + " GET:/api/v2/audit forbidden", "apikey:" + key.KeyID + " GET:" + accountsPath + " forbidden",
+			"user:" + alice.User.ID + " GET:/api/v2/reports/cdrs forbidden",
+		},
+	} {
+		found := audittest.Await(t, e.audit, "demo", string(action)+" ", len(want))
+		for _, entry := range want {
+			if !slices.Contains(found, string(action)+" "+entry) {
+				t.Errorf("%s: %q is not in %q", action, entry, found)
+			}
+		}
+	}
+}
+
+// Refusals without end, and reads of ever other ranges, write a bounded number of entries.
+func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
+	e := newEnv(t)
+	alice := e.loginUser("alice")
+	for i := range 3000 {
+		r := header{"Authorization": "Bearer " + alice.AccessToken, "X-Request-ID": fmt.Sprint(i)}
+		e.want(http.StatusForbidden, "GET", "/api/v2/audit?startDate=1&endDate=2", r, "", nil)
+	}
+	for i := range 1000 {
+		e.want(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i), bearer(alice.AccessToken), "", nil)
+	}
+	entries := 0
+	for _, action := range []audit.Action{audit.RequestRefused, audit.CDRRead} {
+		entries += len(audittest.Entries(t, e.audit, "demo", string(action)+" "))
+	}
+	if entries > 2*audit.DefaultSettings().UserEntriesPerMinute {
+		t.Errorf("%d entries", entries)
+	}
+}
