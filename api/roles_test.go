@@ -175,13 +175,14 @@ func (r roster) AgentsIn(_ context.Context, _ string, queues []string) (agents [
 func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	members := roster{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
-	start := time.Now().Unix() - 1000
+	start := leg("demo", "x", 1).Timestamp
 	for i, row := range []event.CDR{
 		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"}, {QueueID: "support@x", AgentID: "1003@x"},
 		{QueueID: "sales@x"}, {AgentID: "1004@x"}, {}, {AgentID: "PJSIP/1001"}, {AgentID: "Local/1001@agents/n"}, {AgentID: "x1001@x"}, {AgentID: "1001_@x"},
 	} {
-		row.ID, row.AccountID, row.CallID, row.Direction = fmt.Sprint("row", i), "demo", fmt.Sprint("call", i), "inbound"
-		row.Timestamp, row.EndedTime = start+int64(i), start+int64(i)+1
+		kind := row
+		row = leg("demo", fmt.Sprint("call", i), 1)
+		row.QueueID, row.AgentID = kind.QueueID, kind.AgentID
 		e.cdr.put(row)
 	}
 	type page struct{ Data []event.CDR }
