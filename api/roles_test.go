@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/control"
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/fault"
 )
 
 // rights are, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
@@ -231,4 +233,15 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			t.Errorf("%s sees %d lines of CSV, want %d", name, lines, len(want))
 		}
 	}
+}
+
+// noControl has no agents and no calls.
+type noControl struct{}
+
+func (noControl) Act(context.Context, control.Request) (string, error) {
+	return "", fault.NotFound("Agent not found")
+}
+
+func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
+	return nil, fault.NotFound("Action not found")
 }

@@ -25,5 +25,5 @@
 // are no locks but those of the database.
 //
 // Read service.go first (a request from its rights to its answer), then confirm.go (its end),
-// nodes.go (the way to another node) and rows.go (SQL).
+// nodes_redis.go (the way to another node) and rows.go (SQL).
 package control
