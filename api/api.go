@@ -23,11 +23,13 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
+	Roster        Roster        // required with Reports or Figures, where supervisors have queues
 	Reports       Reports       // requires Audit
 	Figures       FigureReports // requires Audit
 	QueueConfigs  QueueConfigs  // requires Audit
 	Audit         AuditLog
 	Calls         Calls
+	Control       Control
 	Webhooks      Webhooks
 	Explain       Explain
 	AIProviders   AIProviders
@@ -84,7 +86,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	origins := newOrigins(config.AllowedOrigins, log)
 	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
-		handle := withScope(r.scope, r.handle)
+		handle := withRights(r)
 		if !r.anyQuery {
 			handle = withKnownQuery(r.query, handle)
 		}

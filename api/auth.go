@@ -89,7 +89,10 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 		if p != nil {
 			rememberCaller(c, p) // a refusal of a valid token is audited
 		}
-		return p, err
+		if err != nil {
+			return p, err
+		}
+		return p, admitRole(c, p)
 	}
 }
 
@@ -118,15 +121,36 @@ func authorized[T any](find func(echo.Context) (T, error), handle func(echo.Cont
 	}
 }
 
-const contextScope = "scope"
+const contextRoute = "route"
 
-// withScope sets the scope that an API key needs for the route; "" if the route accepts no
-// API key.
-func withScope(scope identity.Scope, next echo.HandlerFunc) echo.HandlerFunc {
+// withRights sets the route, whose scope and roles bound its callers.
+func withRights(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Set(contextScope, scope)
-		return next(c)
+		c.Set(contextRoute, &r)
+		return r.handle(c)
 	}
+}
+
+// roles is a set of roles beside admin and user.
+type roles uint8
+
+const (
+	supervisors roles = 1 << iota
+	agents
+	auditors
+
+	limitedRoles = supervisors | agents
+	everyRole    = limitedRoles | auditors
+)
+
+// admitRole returns fault.KindForbidden for a role that the route is not for.
+func admitRole(c echo.Context, p *identity.Principal) error {
+	needed := map[identity.Role]roles{identity.RoleSupervisor: supervisors, identity.RoleAgent: agents, identity.RoleAuditor: auditors}[p.Role]
+	r, _ := c.Get(contextRoute).(*route)
+	if needed == 0 || r != nil && r.also&needed != 0 {
+		return nil
+	}
+	return fault.Forbidden("The role " + string(p.Role) + " may not do this")
 }
 
 // authenticateKeyText returns the principal of the API key. Returns fault.KindForbidden if
@@ -136,8 +160,15 @@ func (a auth) authenticateKeyText(c echo.Context, key string) (*identity.Princip
 	if err != nil {
 		return nil, err
 	}
-	scope, _ := c.Get(contextScope).(identity.Scope)
-	return rememberCaller(c, p), p.RequireScope(scope)
+	var scope identity.Scope
+	if r, ok := c.Get(contextRoute).(*route); ok {
+		scope = r.scope
+	}
+	rememberCaller(c, p)
+	if err := p.RequireScope(scope); err != nil {
+		return p, err
+	}
+	return p, admitRole(c, p)
 }
 
 // authenticateAny returns the principal of the request's API key or portal token.
@@ -154,9 +185,10 @@ func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
 	return a.authenticateUser(c)
 }
 
-// requireAdmin returns fault.KindForbidden for a caller who is not an administrator.
+// requireAdmin returns fault.KindForbidden for a plain user. Other roles are here only where
+// the route is for them too: see admitRole.
 func requireAdmin(caller *identity.Principal) error {
-	if caller.Role != identity.RoleAdmin {
+	if caller.Role == identity.RoleUser {
 		return fault.Forbidden("This is for administrators")
 	}
 	return nil

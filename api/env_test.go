@@ -97,6 +97,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.explain = newFakeExplain()
 	deps.Explain = e.explain
 	e.addCalls(&deps, log)
+	deps.Control = noControl{}
 	for _, f := range change {
 		f(&config, &deps)
 	}

@@ -19,6 +19,8 @@ type route struct {
 	query []string
 	// anyQuery is true of pages and redirects whose query others write.
 	anyQuery bool
+	// also are the roles beside admin and user that the route is for. Other roles are refused.
+	also roles
 	// noTimeout is true if the handler bounds its duration and requestTimeout does not
 	// apply.
 	noTimeout bool
@@ -53,11 +55,11 @@ func (a *API) routes() []route {
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.handleLogin},
 			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.handleRefresh},
-			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.handleLogout)},
-			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.handleChangePassword)},
+			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.handleLogout), also: everyRole},
+			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.handleChangePassword), also: everyRole},
 			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.handleEnrolOTP},
 			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.handleConfirmOTP},
-			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handleGetLoginRules)},
+			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handleGetLoginRules), also: auditors},
 			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handlePutLoginRules)},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.handleKeySet},
 		)
@@ -81,14 +83,14 @@ func (a *API) routes() []route {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
 		const path = "/api/v2/config/call_recording_encryption"
 		routes = append(routes,
-			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.handleGet)},
+			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.handleGet), also: auditors},
 			route{method: http.MethodPut, path: path, handle: e.handlePut},
 		)
 	}
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
-			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handleGet)},
+			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handleGet), also: auditors},
 			route{method: http.MethodPut, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handlePut)},
 		)
 	}
@@ -96,30 +98,30 @@ func (a *API) routes() []route {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), scope: identity.ScopeRecordings, query: pageParams},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: pageParams},
 			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
-			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), also: everyRole, scope: identity.ScopeRecordings},
 		)
 	}
 	if a.deps.Reports != nil {
-		r := reportRoutes{a.deps.Reports, a.deps.Audit, withTimeout}
+		r := reportRoutes{a.deps.Reports, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), scope: identity.ScopeRead, noTimeout: true,
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
 				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "page_size", "start_key", "format"}},
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, a.deps.Audit, withTimeout}
+		f := figureRoutes{a.deps.Figures, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
-			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
 		)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), scope: identity.ScopeRead,
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), also: auditors, scope: identity.ScopeRead,
 			query: []string{"startDate", "endDate", "actor", "action", "page_size", "start_key"}})
 	}
 	if a.deps.Webhooks != nil {
@@ -127,6 +129,9 @@ func (a *API) routes() []route {
 	}
 	if a.deps.Explain != nil {
 		routes = append(routes, explainRoutes{a.deps.Explain, a.auth}.routes()...)
+	}
+	if a.deps.Control != nil {
+		routes = append(routes, controlRoutes{a.deps.Control, a.auth}.routes()...)
 	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.routes()...)
@@ -140,9 +145,9 @@ func (a *API) aiRoutes() (routes []route) {
 		p := aiProviderRoutes{a.deps.AIProviders}
 		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList)},
+			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors},
 			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
-			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet)},
+			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
 			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleReplace)},
 			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleDelete)},
 		)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,13 +19,15 @@ type keyView struct {
 	AccountID string           `json:"account_id"`
 	Name      string           `json:"name"`
 	Scopes    []identity.Scope `json:"scopes"`
-	ExpiresAt int64            `json:"expires_at,omitempty"` // Unix seconds; absent: never
-	CreatedAt int64            `json:"created_at"`           // Unix seconds
-	Key       string           `json:"key,omitempty"`
+	Role      identity.Role    `json:"role"`
+	limitsView
+	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix seconds; absent: never
+	CreatedAt int64  `json:"created_at"`           // Unix seconds
+	Key       string `json:"key,omitempty"`
 }
 
 func viewKey(k identity.APIKey) keyView {
-	view := keyView{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
+	view := keyView{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role, limitsView: limitsView(k.Limits), CreatedAt: k.CreatedAt.Unix()}
 	if !k.ExpiresAt.IsZero() {
 		view.ExpiresAt = k.ExpiresAt.Unix()
 	}
@@ -85,6 +88,7 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	}
 	n := identity.NewAPIKey{Account: account.ID, By: callerOf(c)}
 	n.Name, n.Scopes = readKey(body, optional)
+	n.Role, n.Limits = identity.Role(body.String("role", optional)), readLimits(body)
 	at := body.expiry("expires_at")
 	if at != nil {
 		n.ExpiresAt = *at
@@ -112,6 +116,8 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	body.readOnly("created_at", key.CreatedAt.Unix())
 	u := identity.APIKeyUpdate{IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c)}
 	u.Name, u.Scopes = readKey(body, required)
+	u.Role = cmp.Or(identity.Role(body.String("role", optional)), key.Role)
+	u.Limits = readNewLimits(body, u.Role, key.Role, key.Limits)
 	at := body.expiry("expires_at")
 	if at != nil && at.Unix() != key.ExpiresAt.Unix() {
 		u.ExpiresAt = at

@@ -55,9 +55,9 @@ func (r callRoutes) handleCancel(c echo.Context, caller *identity.Principal) err
 func (r callRoutes) routes() []route {
 	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
 	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.handleOriginate), scope: identity.ScopeCalls}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.handleOriginate), scope: identity.ScopeCalls},
-		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.handleProgress), scope: identity.ScopeCalls},
-		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.handleCancel), scope: identity.ScopeCalls},
+		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.handleOriginate), also: limitedRoles, scope: identity.ScopeCalls}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.handleOriginate), also: limitedRoles, scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.handleProgress), also: limitedRoles, scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.handleCancel), also: limitedRoles, scope: identity.ScopeCalls},
 	}
 }

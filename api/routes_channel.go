@@ -225,12 +225,12 @@ func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal
 // routes returns one set of paths of the events channel.
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, scope: identity.ScopeSubscribe},
-		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout)},
+		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles, scope: identity.ScopeSubscribe},
+		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
 		{method: http.MethodGet, path: socket, handle: c.handleSocket, query: subscribeParams, longLived: true},
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: subscribeParams, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
-		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats)},
-		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot)},
+		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats), also: limitedRoles},
+		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot), also: limitedRoles},
 	}
 }

@@ -135,6 +135,9 @@ func (r directoryRoutes) routes() []route {
 	}
 	for i := range routes {
 		routes[i].scope = identity.ScopeAdmin
+		if routes[i].method == http.MethodGet { // none of them has a secret
+			routes[i].also = auditors
+		}
 	}
 	return routes
 }

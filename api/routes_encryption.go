@@ -35,7 +35,18 @@ func (r encryptionRoutes) handleGet(c echo.Context, account identity.Account) er
 	return respondTagged(c, http.StatusOK, answer.ETag, struct {
 		Success bool `json:"success"`
 		Config  any  `json:"config"`
-	}{true, configOrEmpty(answer.Config)}, nil)
+	}{true, configOrEmpty(withoutSecrets(c, answer.Config))}, nil)
+}
+
+// withoutSecrets returns what the caller may see of a configuration: an auditor sees no keys
+// and salts.
+func withoutSecrets(c echo.Context, config *encryption.Document) *encryption.Document {
+	if config == nil || callerOf(c).Role != identity.RoleAuditor {
+		return config
+	}
+	shown := *config
+	shown.Key, shown.Salt, shown.HistoricalKeys, shown.HistoricalSalts = "", "", map[string]string{}, map[string]string{}
+	return &shown
 }
 
 // configOrEmpty returns {} for an account without a configuration.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -31,7 +32,7 @@ type explainRoutes struct {
 }
 
 func (r explainRoutes) routes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), scope: identity.ScopeAdmin, query: []string{"client", "user"}}}
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin, query: []string{"client", "user"}}}
 }
 
 func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) error {
@@ -48,7 +49,11 @@ func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) err
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, viewExplanation(e))
+	view := viewExplanation(e)
+	if caller.Role == identity.RoleAuditor { // who sees no events
+		view.hideContents()
+	}
+	return writeJSON(c, http.StatusOK, view)
 }
 
 // explanationView is the JSON of an explanation. Times are Unix seconds with a fraction,
@@ -131,6 +136,13 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 		v.Nodes = append(v.Nodes, nodeView{n.Node, n.Since})
 	}
 	return v
+}
+
+// hideContents removes what the event tells: its message, its facts but the name, and the
+// key of its raw record.
+func (v *explanationView) hideContents() {
+	v.Event.Message, v.Raw.Key = json.RawMessage("{}"), ""
+	v.Facts = slices.DeleteFunc(v.Facts, func(f factView) bool { return f.Name != "name" })
 }
 
 // unixFraction returns Unix seconds with milliseconds, 0 for the zero time.

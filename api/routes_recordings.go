@@ -62,6 +62,13 @@ func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 	return account, requireAdmin(caller)
 }
 
+// hidden reports whether the caller's role hides the recordings: they name no queue and no
+// agent, so a role that is limited to some sees none.
+func (r recordingRoutes) hidden(c echo.Context) bool {
+	caller := callerOf(c)
+	return caller.Role != identity.RoleAuditor && !caller.Sight().Everything()
+}
+
 const paramRecording = "recording_id"
 
 func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) error {
@@ -82,6 +89,9 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 
 // handleDownload sends the audio, or the range in the Range header.
 func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account) error {
+	if r.hidden(c) {
+		return fault.NotFound("Recording not found")
+	}
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return err
@@ -114,6 +124,9 @@ func (w *errorReader) Read(p []byte) (int, error) {
 }
 
 func (r recordingRoutes) handleMetadata(c echo.Context, account identity.Account) error {
+	if r.hidden(c) {
+		return fault.NotFound("Recording not found")
+	}
 	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
 	return respond(c, http.StatusOK, found, err)
 }
@@ -127,6 +140,9 @@ func (r recordingRoutes) handleList(c echo.Context, account identity.Account) er
 	size, start := q.PageSize(), q.Get("start_key")
 	if err := q.Err(); err != nil {
 		return err
+	}
+	if r.hidden(c) {
+		return writeJSON(c, http.StatusOK, recording.Page{Data: []recording.Metadata{}, PageSize: size})
 	}
 	page, err := r.recordings.List(c.Request().Context(), account.ID, size, start)
 	return respond(c, http.StatusOK, page, err)

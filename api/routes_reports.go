@@ -21,7 +21,8 @@ import (
 type Reports interface {
 	// Find returns the leg to the destination of the account's call with this origination call id,
 	// in a range as in Filter. Before that leg is indexed it returns the loopback leg with the id.
-	Find(ctx context.Context, account string, start, end int64, originationCallID string) (event.CDR, error)
+	// visible limits the rows to those that the caller sees; nil: all.
+	Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (event.CDR, error)
 	// List returns the page of the filter's rows at its start key. Rows that arrive between two
 	// pages neither repeat nor hide others; newer ones are not shown.
 	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
@@ -40,6 +41,7 @@ type FigureReports interface {
 type reportRoutes struct {
 	reports     Reports
 	audit       AuditLog
+	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -49,6 +51,9 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 		return err
 	}
 	filter.Account = account.ID
+	if filter.Visible, err = r.visible.of(c, account); err != nil {
+		return err
+	}
 	if filter.CSV {
 		return r.export(c, filter)
 	}
@@ -59,7 +64,7 @@ func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
 	reportRead(c, r.audit, audit.CDRRead, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))
 	if f.OriginationCallID != "" {
-		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID)
+		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID, f.Visible)
 		return respond(c, http.StatusOK, row, err)
 	}
 	page, err := r.reports.List(ctx, f)
@@ -90,6 +95,7 @@ func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, 
 type figureRoutes struct {
 	reports     FigureReports
 	audit       AuditLog
+	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -101,6 +107,9 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 			return err
 		}
 		filter.Account, filter.Location = account.ID, account.Location()
+		if filter.Visible, err = r.visible.of(c, account); err != nil {
+			return err
+		}
 		if filter.CSV {
 			target := fmt.Sprintf("%s:%d-%d", strings.TrimSuffix(file, ".csv"), filter.Start, filter.End)
 			ctx := c.Request().Context()

@@ -16,13 +16,38 @@ import (
 // generated password.
 type userView struct {
 	userFields
+	limitsView
 	OIDCSubject string `json:"oidc_subject,omitempty"`
 	CreatedAt   int64  `json:"created_at"` // Unix seconds
 	Password    string `json:"password,omitempty"`
 }
 
+// limitsView is the JSON of the queues or agents to which a role is limited.
+type limitsView struct {
+	QueueIDs []string `json:"queue_ids,omitempty"`
+	AgentIDs []string `json:"agent_ids,omitempty"`
+}
+
+// readLimits reads queue_ids and agent_ids.
+func readLimits(body *jsonObject) identity.Limits {
+	return identity.Limits{QueueIDs: body.Strings("queue_ids", optional), AgentIDs: body.Strings("agent_ids", optional)}
+}
+
+// readNewLimits is readLimits for a change of a role: with the same role absent lists stay,
+// so that a client that does not know them widens no rights.
+func readNewLimits(body *jsonObject, role, before identity.Role, limits identity.Limits) identity.Limits {
+	read := readLimits(body)
+	if role == before && !body.Has("queue_ids") {
+		read.QueueIDs = limits.QueueIDs
+	}
+	if role == before && !body.Has("agent_ids") {
+		read.AgentIDs = limits.AgentIDs
+	}
+	return read
+}
+
 func viewUser(u identity.User) userView {
-	return userView{userFields: viewUserFields(u), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
+	return userView{userFields: viewUserFields(u), limitsView: limitsView(u.Limits), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
 }
 
 // userPath returns the path of a user.
@@ -60,7 +85,7 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 	n := identity.NewUser{
 		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
 		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
-		By: callerOf(c),
+		Limits: readLimits(body), By: callerOf(c),
 	}
 
 	var generated string
@@ -101,6 +126,7 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 		Role: identity.Role(body.String("role", required)), PresenceID: body.String("presence_id", optional),
 		IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
+	u.Limits = readNewLimits(body, u.Role, found.Role, found.Limits)
 	if body.Has("password") {
 		password := body.String("password", required)
 		u.Password = &password

@@ -50,9 +50,9 @@ type webhookRoutes struct {
 func (r webhookRoutes) routes() []route {
 	const item = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin, query: pageParams},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors, scope: identity.ScopeAdmin, query: pageParams},
 		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin},
 		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate), scope: identity.ScopeAdmin},
 		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleDelete), scope: identity.ScopeAdmin},
 		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetry), scope: identity.ScopeAdmin},

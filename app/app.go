@@ -26,6 +26,7 @@ import (
 	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/ingest/feed"
 	"trunkline/internal/certificate"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -187,11 +188,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err := a.buildStats(queueConfigs, figureStore); err != nil {
 		return err
 	}
-	subscribers, err := a.buildFanout(figureStore)
+	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
 	if err != nil {
 		return err
 	}
-	in, err := a.buildIngest(ctx)
+	in, feeds, err := a.buildIngest(ctx)
 	if err != nil {
 		return err
 	}
@@ -220,8 +221,12 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
-	if subscribers != nil {
+	controls, err := a.buildControl(ctx, subscribers, feeds, admission)
+	if err != nil {
+		return err
+	}
+	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Control: controls, Tracer: a.tracer}
+	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
 	if sessions != nil {
@@ -237,6 +242,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		}
 		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
 		deps.Encryption, deps.Recordings = a.encryption, recordings
+		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
@@ -293,14 +299,20 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 }
 
 func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) {
+	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) {
 		return nil, nil
+	}
+	var presence fanout.Presence = fanout.NoPresence{}
+	var peers fanout.Peers
+	if a.hasRole(settings.RoleFanout) {
+		presence = &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}
+		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
 		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
-		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
+		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),
+		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
 	})
 	if err != nil {
 		return nil, err
@@ -310,19 +322,20 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 }
 
 // buildIngest builds the ingest and the feeds.
-func (a *App) buildIngest(ctx context.Context) (api.Ingest, error) {
+func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error) {
 	if !a.hasRole(settings.RoleIngest) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
 		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.lifecycle.addRun("ingest", in.Run)
-	return in, a.buildFeeds(ctx)
+	feeds, err := a.buildFeeds(ctx)
+	return in, feeds, err
 }
 
 func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
@@ -343,7 +356,7 @@ func nodeName() string {
 // buildServer is called last, so that the public server is stopped first.
 func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	a.lifecycle.addServer("public listener", a.publicServer(handler))
-	if subscribers != nil {
+	if a.hasRole(settings.RoleFanout) {
 		a.lifecycle.addDrain("subscribers", subscribers.Drain)
 	}
 	a.lifecycle.addDrain("readiness", func(context.Context) { a.health.setDraining() })

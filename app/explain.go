@@ -3,6 +3,7 @@ package app
 import (
 	"trunkline/explain"
 	"trunkline/fanout"
+	"trunkline/settings"
 )
 
 // peers sends requests about events to the other nodes with connections, and receives theirs.
@@ -12,6 +13,9 @@ func (a *App) peers() fanout.RedisPeers {
 
 // newExplain returns the explanations of events. subscribers is nil without the role fanout.
 func (a *App) newExplain(subscribers *fanout.Fanout) *explain.Service {
+	if !a.hasRole(settings.RoleFanout) {
+		subscribers = nil
+	}
 	return &explain.Service{
 		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity,
 		Connections: fanout.Explainer{Local: subscribers, Peers: a.peers(), Log: a.log},

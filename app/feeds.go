@@ -33,13 +33,13 @@ func FeedPlatform(directory *identity.Service) feed.Constructor {
 }
 
 // buildFeeds builds the feeds. Readiness does not depend on their platforms.
-func (a *App) buildFeeds(ctx context.Context) error {
+func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 	if len(a.settings.Feeds) == 0 {
-		return nil
+		return nil, nil
 	}
 	store, err := feed.NewStore(ctx, a.db)
 	if err != nil {
-		return fmt.Errorf("feeds: %w", err)
+		return nil, fmt.Errorf("feeds: %w", err)
 	}
 	feeds, err := feed.NewService(feed.ServiceConfig{
 		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
@@ -48,10 +48,10 @@ func (a *App) buildFeeds(ctx context.Context) error {
 		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry, Logger: a.log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.lifecycle.addRunAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
-	return nil
+	return feeds, nil
 }
 
 // FeedDirectory implements feed.Directory.

@@ -39,7 +39,7 @@ var steps = [][]string{
 	{"config", "normalizer"},
 	{"aisession", "fanout", "ingest", "origination", "recording", "webhook"},
 	{"ingest/feed/kazoo", "origination/pbx"}, // implement ingest/feed's platform and origination's driver
-	{"explain"},                              // asks fanout and webhook
+	{"explain", "control"},                   // asks fanout and webhook
 	{"api", "web"},
 	{"settings"}, // composes the settings of the packages below
 	{"app"},

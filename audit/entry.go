@@ -53,6 +53,9 @@ const (
 	QueueConfigUpdate Action = "queue_config.update"
 	CallCancel        Action = "call.cancel"
 	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
+	AgentControl      Action = "agent.control"
+	CallControl       Action = "call.control"
+	CallMonitor       Action = "call.monitor" // listen, whisper or barge
 	CDRExport         Action = "cdr.export"
 	CDRRead           Action = "cdr.read" // a page or one record
 	FiguresExport     Action = "figures.export"
@@ -70,7 +73,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 

@@ -154,13 +154,13 @@ func BenchmarkReports(b *testing.B) {
 		span := days * 24 * 3600 / 2
 		bench(fmt.Sprintf("Lookup/%d_days", days), 3000, func(t *benchTable) error {
 			account, started, id := t.click()
-			_, err := t.Find(ctx, account, started-span, started+span, id)
+			_, err := t.Find(ctx, account, started-span, started+span, id, nil)
 			return err
 		})
 	}
 	bench("Lookup/not_found_31_days", 3000, func(t *benchTable) error {
 		account, started, id := t.click()
-		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x"); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x", nil); fault.KindOf(err) != fault.KindNotFound {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil

@@ -9,8 +9,9 @@ import (
 
 // Filter selects rows of a report; see docs/api.md.
 type Filter struct {
-	Account    string // not a parameter: the caller's account, or an accessible one
-	Start, End int64  // Unix seconds, both included
+	Account    string          // not a parameter: the caller's account, or an accessible one
+	Visible    *report.Visible // not a parameter: what the caller's role sees
+	Start, End int64           // Unix seconds, both included
 
 	OriginationCallID string // the one row of Find
 	InteractionID     string

@@ -6,18 +6,20 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
 // Find returns the leg to the destination of the account's call with this origination
-// call id, in a range as in Filter. Before that leg is indexed it returns the loopback
+// call id, in a range and visible as in Filter. Before that leg is indexed it returns the loopback
 // leg with the id.
-func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
+func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
 		var q query
 		q.addCondition("account_id = ?", account)
 		q.addCondition("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
 		q.addCondition("started BETWEEN ? AND ?", first, last)
+		q.addVisible(visible)
 		if endedBy != 0 {
 			q.addCondition("ended_later BETWEEN ? AND ?", start, endedBy)
 		}

@@ -28,7 +28,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 	marked := leg("f", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"clicktocall"}`) })
 	other := leg("g", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"other"}`) })
 	onBoth(t, func(t *testing.T, x *Index) {
-		find := func() (event.CDR, error) { return x.Find(t.Context(), "acme", november, november+60, "oc") }
+		find := func() (event.CDR, error) { return x.Find(t.Context(), "acme", november, november+60, "oc", nil) }
 		storeRows(t, x, phone)
 		_, err := find()
 		wantKind(t, err, fault.KindNotFound)
@@ -53,7 +53,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 			{"zeta", "oc", november, november + 60}, {"acme", "oc", november + 1, november + 60},
 			{"acme", "oc", november - 60, november - 1}, {"acme", "", november, november + 60},
 		} {
-			_, err := x.Find(t.Context(), ask.account, ask.start, ask.end, ask.id)
+			_, err := x.Find(t.Context(), ask.account, ask.start, ask.end, ask.id, nil)
 			wantKind(t, err, fault.KindNotFound)
 		}
 	})
@@ -78,7 +78,7 @@ func TestFindReturnsThePhoneThatTalked(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		for offset, add := range legs {
 			applyRecords(t, x, false, record(add, 0, int64(offset)))
-			row, err := x.Find(t.Context(), "acme", november, november+60, "oc")
+			row, err := x.Find(t.Context(), "acme", november, november+60, "oc", nil)
 			if err != nil || row.CallID != add.CallID {
 				t.Errorf("with %s: got %q, %v", add.HangupCause, row.CallID, err)
 			}
@@ -124,7 +124,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 				}
 			}
 			checkIDs(t, listCallIDs(t, x, f), append([]string{}, want...)...)
-			row, err := x.Find(t.Context(), "acme", c.start, c.end, "oc")
+			row, err := x.Find(t.Context(), "acme", c.start, c.end, "oc", nil)
 			if (err == nil) != (len(want) == 1) || err == nil && row.CallID != "edge" {
 				t.Errorf("%s: found %q, %v", name, row.CallID, err)
 			}

@@ -109,6 +109,7 @@ func (f *Filter) query(first, last int64, after cursor) *query {
 	if after != startOfList {
 		q.addCondition("(started, call_id) < (?, ?)", after.started, after.call)
 	}
+	q.addVisible(f.Visible)
 	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
 	} {

@@ -98,11 +98,11 @@ func TestACapturedCallIsFound(t *testing.T) {
 		waitUntil(t, "the last record's row", func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
 		waitUntil(t, "all rows", func() bool { return len(listCallIDs(t, x, all)) == 8 })
 
-		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc)
+		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc, nil)
 		if err != nil || row.CallID != destination || row.To != "1002" || row.AnsweredTime == 0 || row.DurationSeconds == nil {
 			t.Errorf("found %+v, %v", row, err)
 		}
-		_, err = x.Find(t.Context(), "zeta", placed-60, placed+60, oc)
+		_, err = x.Find(t.Context(), "zeta", placed-60, placed+60, oc, nil)
 		wantKind(t, err, fault.KindNotFound)
 		legs := all
 		legs.InteractionID = row.InteractionID
@@ -143,7 +143,7 @@ func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 		next := Filter{Account: "acme", Start: november, End: december - 1}
 		for _, f := range []Filter{october, next} {
 			waitUntil(t, "all legs", func() bool { return len(listCallIDs(t, x, f)) == 4 })
-			row, err := x.Find(t.Context(), "acme", f.Start, f.End, "oc-38935054-8f29-47aa-959d-5d073dec3c8e")
+			row, err := x.Find(t.Context(), "acme", f.Start, f.End, "oc-38935054-8f29-47aa-959d-5d073dec3c8e", nil)
 			if err != nil || row.CallID != "04673e0b-4f5f-43dc-977a-23a07ee336c0" {
 				t.Errorf("found %+v, %v", row, err)
 			}

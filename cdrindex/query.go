@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"trunkline/event"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
@@ -31,6 +32,14 @@ func (q *query) addCondition(condition string, args ...any) {
 		condition = rest
 	}
 	q.text.WriteString(condition)
+}
+
+// addVisible adds the condition of what a role sees.
+func (q *query) addVisible(v *report.Visible) {
+	if v != nil {
+		condition, args := v.Condition("queue_id", "agent_id")
+		q.addCondition(condition, args...)
+	}
 }
 
 // orderAndLimit ends the query with its order and the number of rows.

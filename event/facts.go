@@ -48,6 +48,7 @@ const (
 	NameCallProgress    Name = "call.progress"
 	NameRecordingStored Name = "recording.stored"
 	NameAISession       Name = "ai.session"
+	NameControlAction   Name = "control.action"
 	NameOther           Name = "other"
 )
 
@@ -58,7 +59,7 @@ var allNames = [...]Name{
 	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
 	NameCallTransferred, NameCallDTMF, NameCallEnded,
 	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
-	NameCallProgress, NameRecordingStored, NameAISession, NameOther,
+	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction, NameOther,
 }
 
 // Names returns every name, in the order of docs/facts.md.
@@ -323,4 +324,16 @@ func (f *Facts) Append(dst []byte) []byte {
 		dst = f.Agent.Append(append(dst, `,"agent":`...))
 	}
 	return append(dst, '}')
+}
+
+// AgentExtension returns the extension of an agent's id: FreeSWITCH's 1001@example.com,
+// Asterisk's PJSIP/1001 and Local/1001@agents/n have 1001. Of an id without one it returns
+// the id.
+func AgentExtension(id string) string {
+	if _, device, ok := strings.Cut(id, "/"); ok {
+		id = device
+	}
+	id, _, _ = strings.Cut(id, "@")
+	id, _, _ = strings.Cut(id, "/")
+	return id
 }

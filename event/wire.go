@@ -40,6 +40,7 @@ const (
 	HeaderAgent          = "agent_id"        // cc.evt: the facts' agent, if any
 	HeaderQueue          = "queue_id"        // cc.evt: the facts' queue, if any
 	HeaderCall           = "call_id"         // cc.evt: the facts' call, if any
+	HeaderAgentQueues    = "agent_queues"    // cc.evt: queues of the facts' agent other than its queue, separated by QueueSeparator
 	HeaderPosition       = "source_position" // cc.evt, cdr: Position of the raw record
 	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log of HeaderPosition: topic id/leader epoch
 	HeaderOrigination    = "origination_call_id"
@@ -50,6 +51,9 @@ const (
 	HeaderOrigPartition  = "original_partition"
 	HeaderOrigOffset     = "original_offset"
 )
+
+// QueueSeparator separates the queues in HeaderAgentQueues. Ids that contain it are omitted.
+const QueueSeparator = "\x00"
 
 // FormatOwn is the format of Trunkline's own events (call progress, recording stored,
 // AI session). The HTTP ingest does not accept it.

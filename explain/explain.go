@@ -160,5 +160,6 @@ func messageOf(r *kafka.Record) identity.Message {
 	return identity.Message{
 		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)), Format: text(event.HeaderOriginalFormat),
 		Name: event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
+		MemberOf: text(event.HeaderAgentQueues),
 	}
 }

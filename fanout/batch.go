@@ -29,19 +29,25 @@ type frame struct {
 }
 
 // factIDs holds the agent, queue and call ids of a message's facts in one string; ""
-// means the message has none.
+// means the message has none. Behind them are the agent's other queues.
 type factIDs struct {
-	text            string
-	queueAt, callAt uint16
+	text                      string
+	queueAt, callAt, memberAt uint16
 }
 
 func (f *factIDs) agent() string { return f.text[:f.queueAt] }
 func (f *factIDs) queue() string { return f.text[f.queueAt:f.callAt] }
-func (f *factIDs) call() string  { return f.text[f.callAt:] }
+func (f *factIDs) call() string  { return f.text[f.callAt:f.memberAt] }
+
+// memberOf returns the agent's queues other than queue, as in event.HeaderAgentQueues.
+func (f *factIDs) memberOf() string { return f.text[f.memberAt:] }
+
+// maxMemberOf bounds the queues of an agent in a factIDs, in bytes.
+const maxMemberOf = 32 << 10
 
 // newFactIDs appends the ids to text, which holds those of a whole batch. Ids longer
 // than a filter can name are omitted.
-func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
+func newFactIDs(text *strings.Builder, agent, queue, call, memberOf []byte) factIDs {
 	start := text.Len()
 	write := func(id []byte) uint16 {
 		if len(id) <= identity.MaxFilterID {
@@ -51,7 +57,10 @@ func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
 	}
 
 	f := factIDs{queueAt: write(agent), callAt: write(queue)}
-	write(call)
+	f.memberAt = write(call)
+	if len(memberOf) <= maxMemberOf {
+		text.Write(memberOf)
+	}
 	f.text = text.String()[start:]
 	return f
 }
@@ -107,7 +116,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			source:    -1,
 		}
 
-		var typ, format, name, agent, queue, call []byte
+		var typ, format, name, agent, queue, call, memberOf []byte
 		for j := range r.Headers {
 			switch h := &r.Headers[j]; h.Key {
 			case event.HeaderType:
@@ -124,6 +133,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 				queue = h.Value
 			case event.HeaderCall:
 				call = h.Value
+			case event.HeaderAgentQueues:
+				memberOf = h.Value
 			case event.HeaderPosition:
 				p, err := event.ParsePosition(string(h.Value))
 				if err == nil {
@@ -137,7 +148,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		}
 		f.class = event.ClassOf(event.Type(typ), string(format))
 		f.name = event.NameBit(name)
-		f.ids = newFactIDs(&ids, agent, queue, call)
+		f.ids = newFactIDs(&ids, agent, queue, call, memberOf)
 		b.frames = append(b.frames, f)
 	}
 

@@ -157,7 +157,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 // newSubscriber creates a subscriber. It returns nil when none of the token's
 // accounts is accessible.
 func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
-	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory.Tree()))
+	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory))
 	if filter == nil {
 		return nil
 	}

@@ -102,6 +102,8 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 			if mismatch.Field == identity.FieldAccount {
 				c.Outcome, c.FilteredBy = OutcomeNotVisible, nil
 			}
+		} else if m := &q.Message; !f.directory.SightOf(p).Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf) {
+			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}
 		describe(&c)
 		a.Connections = append(a.Connections, c)

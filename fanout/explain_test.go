@@ -329,7 +329,7 @@ func TestRefusalAgreesWithTheIndex(t *testing.T) {
 					{Key: event.HeaderAgent, Value: []byte(m.AgentID)}, {Key: event.HeaderQueue, Value: []byte(m.QueueID)}, {Key: event.HeaderCall, Value: []byte(m.CallID)},
 				}}}, interned, false)
 				p := &identity.Principal{AccountID: root, Filter: f}
-				flt := newFilter(p, tree)
+				flt := newFilter(p, directory)
 				matched := flt != nil && flt.matches(&b.frames[0], tree)
 				if mismatch := p.Mismatch(root, &m, tree); (mismatch == nil) != matched {
 					t.Errorf("%+v of %s, %+v: matched %v, mismatch %+v", f, root, m, matched, mismatch)

@@ -28,6 +28,8 @@ type Directory interface {
 	CheckPrincipal(p *identity.Principal) error
 	// Tree returns the current account tree.
 	Tree() *identity.Tree
+	// SightOf returns what the role of a principal sees now. It performs no I/O.
+	SightOf(p *identity.Principal) *identity.Sight
 	// Changed returns a channel that is closed at the next change of the tree or of
 	// permissions.
 	Changed() <-chan struct{}

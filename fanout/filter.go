@@ -8,16 +8,17 @@ import (
 )
 
 // filter selects the messages of a subscriber: the token's filter, limited to accounts
-// that it may access. It is immutable; after a permission change the subscriber gets a
+// that it may access and to what its role sees. It is immutable; after a permission change the subscriber gets a
 // new one.
 type filter struct {
 	root     string // the subscriber's own account; it may access this one and its descendants
 	accounts idSet  // the accounts named at login; nil means root and all its descendants
 	types    event.TypeSet
 	names    event.NameSet
-	agents   idSet // nil means all, also messages without an agent
-	queues   idSet // nil means all
-	calls    idSet // nil means all
+	agents   idSet           // nil means all, also messages without an agent
+	queues   idSet           // nil means all
+	calls    idSet           // nil means all
+	sight    *identity.Sight // nil: the role hides nothing
 }
 
 // idSet is a set of ids; nil means every id.
@@ -44,16 +45,20 @@ func (s idSet) has(id string) bool {
 
 func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equal(s, t) }
 
-// newFilter returns the filter of a token for the current account tree, or nil if none
-// of the token's accounts is accessible.
-func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
+// newFilter returns the filter of a token for the current account tree and role, or nil if
+// none of the token's accounts is accessible.
+func newFilter(p *identity.Principal, directory Directory) *filter {
+	tree, sight := directory.Tree(), directory.SightOf(p)
 	types, _, ok := event.SetOf(p.EventTypes)
 	_, known := tree.Account(p.AccountID)
-	if !ok || !known {
+	if !ok || !known || sight.Nothing() {
 		return nil
 	}
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
 		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
+	if !sight.Everything() {
+		f.sight = sight
+	}
 	if len(p.AccountIDs) == 0 {
 		return f
 	}
@@ -77,7 +82,13 @@ func (f *filter) matches(m *frame, tree *identity.Tree) bool {
 // matchesFacts reports whether the message's facts match. Old records have no facts;
 // they match only as NameOther without agent, queue and call.
 func (f *filter) matchesFacts(m *frame) bool {
-	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call())
+	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call()) &&
+		(f.sight == nil || f.sight.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.memberOf()))
+}
+
+// seesQueue reports whether the role and the filter show the queue's figures.
+func (f *filter) seesQueue(queue string) bool {
+	return f.queues.has(queue) && (f.sight == nil || f.sight.HasQueue(queue))
 }
 
 // matchesAccount reports whether the filter includes the account.
@@ -90,5 +101,6 @@ func (f *filter) matchesAccount(account string, tree *identity.Tree) bool {
 
 func (f *filter) equal(g *filter) bool {
 	return f.root == g.root && f.types == g.types && f.names == g.names && f.accounts.equal(g.accounts) &&
+		(f.sight == nil) == (g.sight == nil) && (f.sight == nil || f.sight.Equal(g.sight)) &&
 		f.agents.equal(g.agents) && f.queues.equal(g.queues) && f.calls.equal(g.calls)
 }

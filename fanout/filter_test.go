@@ -123,7 +123,8 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 // themselves, over random filters that come, change and go.
 func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	tree := newDirectory().tree
+	directory := newDirectory()
+	tree := directory.tree
 	accounts := []string{"root", "shop", "kiosk", "other"}
 	some := func(prefix string, most int) (ids []string) {
 		if random.IntN(2) == 0 {
@@ -134,7 +135,8 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		}
 		return ids
 	}
-	randomFilter := func() *filter {
+	var randomFilter func() *filter
+	randomFilter = func() *filter {
 		p := &identity.Principal{AccountID: accounts[random.IntN(len(accounts))], Filter: identity.Filter{
 			AgentIDs: some("a", 4), QueueIDs: some("q", 3), CallIDs: some("c", 5)}}
 		if random.IntN(2) == 0 {
@@ -151,7 +153,13 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 				p.CallIDs = append(p.CallIDs, fmt.Sprint("c", i))
 			}
 		}
-		return newFilter(p, tree)
+		p.TokenID = fmt.Sprint("random", len(directory.sights))
+		limits := identity.Limits{QueueIDs: some("q", 3), AgentIDs: some("a", 4)}
+		directory.sights[p.TokenID] = identity.NewSight(identity.Roles()[random.IntN(len(identity.Roles()))], p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
+		if f := newFilter(p, directory); f != nil {
+			return f
+		}
+		return randomFilter() // an auditor's
 	}
 	x := newIndex()
 	var subscribers []*subscriber
@@ -186,7 +194,8 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 			}
 			return []byte(ids[0])
 		}
-		m.ids = newFactIDs(&text, first(some("a", 4)), first(some("q", 3)), first(some("c", 5)))
+		m.ids = newFactIDs(&text, first(some("a", 4)), first(some("q", 3)), first(some("c", 5)),
+			[]byte(strings.Join(some("q", 3), event.QueueSeparator)))
 		want, got := make(map[*subscriber]int), make(map[*subscriber]int)
 		for _, s := range subscribers {
 			if s.filter.Load().matches(&m, tree) {

@@ -440,6 +440,7 @@ type memoryDirectory struct {
 	tokens  map[string]*identity.Principal
 	revoked map[string]bool
 	change  chan struct{}
+	sights  map[string]*identity.Sight // by token; others see everything
 }
 
 // newDirectory has the tree root > shop > kiosk, and other beside it.
@@ -451,7 +452,7 @@ func newDirectory() *memoryDirectory {
 			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk", ParentID: "shop"},
 			identity.Account{ID: "other", Name: "other", Domain: "other"}),
 		tokens: make(map[string]*identity.Principal), revoked: make(map[string]bool),
-		change: make(chan struct{}),
+		change: make(chan struct{}), sights: make(map[string]*identity.Sight),
 	}
 }
 
@@ -491,6 +492,15 @@ func (d *memoryDirectory) Tree() *identity.Tree {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tree
+}
+
+func (d *memoryDirectory) SightOf(p *identity.Principal) *identity.Sight {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s, ok := d.sights[p.TokenID]; ok {
+		return s
+	}
+	return identity.NewSight(identity.RoleUser, p.AccountID, "", identity.Limits{})
 }
 
 func (d *memoryDirectory) Changed() <-chan struct{} {

@@ -26,7 +26,7 @@ type bucket struct {
 	byID map[factID]groups
 }
 
-// factID is the id of an agent, call or queue.
+// factID is the id of an agent, call or queue, or the extension of an agent.
 type factID struct {
 	kind byte
 	id   string
@@ -38,6 +38,7 @@ const (
 	agentID
 	callID
 	queueID
+	extensionID // the extension of an agent
 )
 
 // groups is a list of subscribers, grouped by event types.
@@ -108,19 +109,37 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 			kinds++
 		}
 	}
+	anyFacts := f.names == event.EveryName && f.sight == nil
 	for _, by := range [...]struct {
 		kind byte
 		ids  idSet
-	}{{callID, f.calls}, {agentID, f.agents}, {queueID, f.queues}} {
+	}{{callID, f.calls}, {agentID, f.agents}, {queueID, f.queues}, {agentID, f.ownAgents()}} {
 		if by.ids == nil || accounts*len(by.ids) > maxListings {
 			continue
 		}
 		for id := range by.ids {
-			addEntry(buckets, account, factID{by.kind, id}, f, s, kinds == 1 && f.names == event.EveryName)
+			addEntry(buckets, account, factID{by.kind, id}, f, s, kinds == 1 && anyFacts)
 		}
 		return
 	}
-	addEntry(buckets, account, factID{}, f, s, kinds == 0 && f.names == event.EveryName)
+	addEntry(buckets, account, f.roleID(), f, s, kinds == 0 && anyFacts)
+}
+
+// ownAgents returns the agents to which an agent's role is limited.
+func (f *filter) ownAgents() idSet {
+	if f.sight == nil {
+		return nil
+	}
+	return newIDSet(f.sight.Limits().AgentIDs)
+}
+
+// roleID returns the id under which an agent's role without named agents is listed: its
+// extension.
+func (f *filter) roleID() factID {
+	if f.sight == nil || f.sight.Extension() == "" {
+		return factID{}
+	}
+	return factID{extensionID, f.sight.Extension()}
 }
 
 // delete removes a subscriber. The caller holds mu.
@@ -254,7 +273,8 @@ func (b *bucket) match(m *frame, deliver func(*subscriber)) {
 	if b.byID == nil {
 		return
 	}
-	for _, id := range [...]factID{{agentID, m.ids.agent()}, {callID, m.ids.call()}, {queueID, m.ids.queue()}} {
+	agent := m.ids.agent()
+	for _, id := range [...]factID{{agentID, agent}, {extensionID, event.AgentExtension(agent)}, {callID, m.ids.call()}, {queueID, m.ids.queue()}} {
 		if id.id != "" {
 			b.byID[id].match(m, deliver)
 		}

@@ -165,10 +165,38 @@ func (f *Fanout) Stats(ctx context.Context, caller *identity.Principal) []Client
 	}
 	tree := f.directory.Tree()
 	visible := []Client{}
+	all := f.directory.SightOf(caller).Everything()
 	for _, c := range clients {
-		if tree.Contains(caller.AccountID, c.AccountID) {
+		if all && tree.Contains(caller.AccountID, c.AccountID) {
 			visible = append(visible, c)
 		}
 	}
 	return visible
 }
+
+// NoPresence is the presence of a process that has no connections and only reads the state.
+type NoPresence struct{}
+
+// Publish implements Presence.
+func (NoPresence) Publish(context.Context, string, []Client, []string, bool) (int, error) {
+	return 0, nil
+}
+
+// Others implements Presence.
+func (NoPresence) Others(context.Context, string) (nodes, connections int, err error) {
+	return 0, 0, nil
+}
+
+// Clients implements Presence.
+func (NoPresence) Clients(context.Context, string) ([]Client, error) { return nil, nil }
+
+// ReportLag implements Presence.
+func (NoPresence) ReportLag(context.Context, string, time.Time, time.Duration) error { return nil }
+
+// Lag implements Presence.
+func (NoPresence) Lag(context.Context, time.Time, time.Time) (time.Duration, bool, error) {
+	return 0, false, nil
+}
+
+// Leave implements Presence.
+func (NoPresence) Leave(context.Context, string) error { return nil }

@@ -97,7 +97,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 		if err := f.follower.follow(t.Context(), set(1)); err != nil {
 			t.Fatal(err)
 		}
-		starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1), newFilter(directory.principal(t, "root"), f.directory.Tree()))
+		starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1), newFilter(directory.principal(t, "root"), f.directory))
 		if err != nil || len(starts) != 2 || starts[1].next != 0 {
 			t.Errorf("starts %v: %v", starts, err)
 		}

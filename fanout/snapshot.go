@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"trunkline/event"
@@ -94,10 +95,53 @@ const (
 // its filter, regardless of event types and names. It returns fault.KindUnavailable
 // while a partition is behind.
 func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
-	filter := newFilter(p, f.directory.Tree())
+	filter := newFilter(p, f.directory)
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
+	merged := newMerged()
+	s, err := f.collect(ctx, filter, merged)
+	if err != nil {
+		return nil, err
+	}
+	s.fill(merged.live, filter)
+	f.addToday(ctx, s, filter)
+	return s, nil
+}
+
+// AgentsIn returns the agents of an account that are members of one of the queues, also those
+// that are not logged in. It returns fault.KindUnavailable while the state is not read.
+func (f *Fanout) AgentsIn(ctx context.Context, account string, queues []string) ([]string, error) {
+	entries, err := f.Entries(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	in := newIDSet(queues)
+	var found []string
+	for key, e := range entries {
+		if key.Kind == state.Agent && key.Account == account && slices.ContainsFunc(e.Queues, in.has) {
+			found = append(found, e.ID)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Entries returns the state of an account's agents and calls, and of those of the accounts
+// below it, up to maxSnapshotAge ago. It returns fault.KindUnavailable while the state is
+// not read. The entries must not be modified.
+func (f *Fanout) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
+	merged := newMerged()
+	merged.ended = make(map[state.Key]*state.Entry)
+	filter := &filter{root: account, types: event.EveryType, names: event.EveryName}
+	_, err := f.collect(ctx, filter, merged)
+	maps.Copy(merged.ended, merged.live)
+	return merged.ended, err
+}
+
+// collect merges the state of a filter's accounts into merged, and returns a snapshot
+// with its cursor.
+func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	if err := f.placements.awaitLoaded(ctx); err != nil {
@@ -111,9 +155,9 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
-		s := f.mergeViews(views, partitions, filter, time.Now())
+		merged.reset()
+		s := f.mergeViews(views, partitions, filter, time.Now(), merged)
 		if s != nil {
-			f.addToday(ctx, s, filter)
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
@@ -124,7 +168,7 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
-func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time) *Snapshot {
+func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time, merged *merged) *Snapshot {
 	log := f.logIdentity.id()
 	for _, v := range views { // the views are large: nothing is copied while one of them is behind
 		if !v.isCurrent(now) {
@@ -132,7 +176,6 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 		}
 	}
 
-	merged := newMerged()
 	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}
 	var last event.ID
@@ -155,7 +198,6 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 		s.EventID = last.String()
 	}
 	s.Cursor = cursor.encode(last)
-	s.fill(merged.live, filter)
 	return s
 }
 
@@ -163,6 +205,15 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 type merged struct {
 	live map[state.Key]*state.Entry
 	over map[state.Key]event.ID
+
+	ended map[state.Key]*state.Entry // those that are not live; nil: they are not kept
+}
+
+// reset removes all entries.
+func (m *merged) reset() {
+	clear(m.live)
+	clear(m.over)
+	clear(m.ended)
 }
 
 func newMerged() *merged {
@@ -180,9 +231,13 @@ func (m *merged) add(e *state.Entry) {
 
 	if e.Live() {
 		m.live[key] = e
+		delete(m.ended, key)
 		return
 	}
 	m.over[key] = e.EventID
+	if m.ended != nil {
+		m.ended[key] = e
+	}
 	delete(m.live, key)
 }
 
@@ -245,13 +300,13 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			if e.Visits() { // and no leg of it
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
-			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) {
+			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) && filter.seesCall(e, merged) {
 				s.Calls = append(s.Calls, newSnapshotCall(e, place))
 			}
 		}
 	}
 	for _, q := range queues {
-		if filter.queues.has(q.QueueID) {
+		if filter.seesQueue(q.QueueID) {
 			s.Queues = append(s.Queues, *q)
 		}
 	}
@@ -284,11 +339,30 @@ func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 	return 0
 }
 
+// seesCall reports whether a role sees a call: by its queue, or by an agent that has it or
+// at whom it rings. entries has the agents.
+func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bool {
+	if f.sight == nil {
+		return true
+	}
+	for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
+		var memberOf string
+		if known := entries[state.Key{Account: e.AccountID, Kind: state.Agent, ID: agent}]; known != nil {
+			memberOf = strings.Join(known.Queues, event.QueueSeparator)
+		}
+		if f.sight.Admits(e.AccountID, agent, e.QueueID, memberOf) {
+			return true
+		}
+	}
+	return false
+}
+
 // matchesAgent reports whether an agent matches the filter's agents, queues and
-// calls.
+// calls, and the role sees it.
 func (f *filter) matchesAgent(e *state.Entry) bool {
 	return f.agents.has(e.ID) && f.calls.has(e.CallID) &&
-		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has))
+		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has)) &&
+		(f.sight == nil || f.sight.Admits(e.AccountID, e.ID, "", strings.Join(e.Queues, event.QueueSeparator)))
 }
 
 func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {

@@ -160,7 +160,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flt := newFilter(directory.principal(t, c.account), directory.Tree())
+		flt := newFilter(directory.principal(t, c.account), directory)
 		want, after := log.divide(t, at, flt, directory.Tree())
 		want.EventID, want.Cursor, want.Timestamp = c.EventID, c.Cursor, c.Timestamp
 		if text(t, c.Snapshot) != text(t, want) {

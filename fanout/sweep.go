@@ -144,7 +144,7 @@ func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 		f.disconnect(s, reason)
 		return
 	}
-	now := newFilter(s.principal, tree)
+	now := newFilter(s.principal, f.directory)
 	switch {
 	case now == nil:
 		f.disconnect(s, DisconnectAccessRevoked)

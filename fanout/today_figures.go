@@ -151,7 +151,7 @@ func (s *Snapshot) addFigures(figures []QueueToday, filter *filter) {
 		at[queueKey{s.Queues[i].AccountID, s.Queues[i].QueueID}] = i
 	}
 	for _, today := range figures {
-		if !filter.queues.has(today.QueueID) {
+		if !filter.seesQueue(today.QueueID) {
 			continue
 		}
 		k := queueKey{today.AccountID, today.QueueID}

@@ -45,8 +45,9 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 			return nil, invalidKey
 		}
 	}
-	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: RoleAdmin, Scopes: found.Scopes}
+	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: found.Role, Scopes: found.Scopes}
 	err := s.CheckPrincipal(p)
+	p.sight = s.SightOf(p)
 	if fault.KindOf(err) == fault.KindForbidden {
 		return nil, invalidKey
 	}
@@ -58,6 +59,8 @@ type NewAPIKey struct {
 	Account   string    // id, name or domain
 	Name      string    // may be ""
 	Scopes    []Scope   // nil for DefaultScopes
+	Role      Role      // "" for RoleAdmin
+	Limits              // of the role
 	ExpiresAt time.Time // zero for a key that never expires
 
 	By *Principal // whose rights bound the key's; nil for the operator
@@ -83,9 +86,10 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys, "account.api_keys"); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt))
+		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at, role, queue_ids, agent_ids)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt),
+			string(k.Role), idList(k.QueueIDs), idList(k.AgentIDs))
 		entry.AccountID = k.AccountID
 		return sqldb.Wrap(err, "storing an API key")
 	})
@@ -104,14 +108,19 @@ func (s *Service) buildAPIKey(n NewAPIKey) (APIKey, error) {
 	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(s.cfg.Now()) {
 		bad.add("expires_at", codeInvalid, "expires_at is in the past")
 	}
+	n.Role, n.Limits = roleOfKey(n.Role), n.clean()
+	bad.checkRole("", n.Role, n.Limits)
+	if n.Role == RoleAgent && len(n.AgentIDs) == 0 {
+		bad.add("agent_ids", codeRequired, "agent_ids is required: an API key has no extension")
+	}
 	if err := bad.asError("Invalid API key"); err != nil {
 		return APIKey{}, err
 	}
 	scopes, err := normalizeScopes(n.Scopes)
-	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
+	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, Role: n.Role, Limits: n.Limits, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
 }
 
-const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at`
+const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at, role, queue_ids, agent_ids`
 
 // scanAPIKey scans a row with the columns of leading, then apiKeyColumns.
 func scanAPIKey(scan sqldb.ScanFunc, leading ...any) (APIKey, error) {
@@ -119,7 +128,7 @@ func scanAPIKey(scan sqldb.ScanFunc, leading ...any) (APIKey, error) {
 	var created int64
 	var scopeList string
 	var expires sql.NullInt64
-	err := scan(append(leading, &key.ID, &key.AccountID, &key.Name, &created, &scopeList, &expires)...)
+	err := scan(append(leading, &key.ID, &key.AccountID, &key.Name, &created, &scopeList, &expires, &key.Role, (*idList)(&key.QueueIDs), (*idList)(&key.AgentIDs))...)
 	key.CreatedAt, key.Scopes, key.ExpiresAt = time.UnixMilli(created), splitScopes(scopeList), timeFromNull(expires)
 	return key, err
 }
@@ -147,8 +156,10 @@ func selectAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, erro
 
 // APIKeyUpdate has the new values of an API key's fields.
 type APIKeyUpdate struct {
-	Name      string
-	Scopes    []Scope
+	Name   string
+	Scopes []Scope
+	Role   Role // "" to keep the stored one and its limits
+	Limits
 	ExpiresAt *time.Time // nil to keep the stored one; zero for never
 	IfMatch   string     // If-Match header; "" for an unconditional update
 
@@ -168,7 +179,10 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if err := entitytag.Require(u.IfMatch, old.ETag()); err != nil {
 			return err
 		}
-		n := NewAPIKey{Name: u.Name, Scopes: u.Scopes}
+		n := NewAPIKey{Name: u.Name, Scopes: u.Scopes, Role: u.Role, Limits: u.Limits}
+		if u.Role == "" {
+			n.Role, n.Limits = old.Role, old.Limits
+		}
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
@@ -183,8 +197,8 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if err := s.checkGrantedKey(u.By, key, old); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4 WHERE id = $1`,
-			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt))
+		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4, role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
+			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt), string(key.Role), idList(key.QueueIDs), idList(key.AgentIDs))
 		entry.AccountID = key.AccountID
 		return sqldb.Wrap(err, "storing an API key")
 	})

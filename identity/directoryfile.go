@@ -29,6 +29,9 @@ type directoryFile struct {
 		Password   string `yaml:"password"`
 		Role       Role   `yaml:"role"` // default: user
 		PresenceID string `yaml:"presence_id"`
+
+		QueueIDs []string `yaml:"queue_ids"` // of a supervisor; empty: all of the account
+		AgentIDs []string `yaml:"agent_ids"` // of an agent; empty: those with its extension
 	} `yaml:"users"`
 }
 
@@ -113,7 +116,7 @@ func (s *Service) buildSeed(file *directoryFile) (*seedRows, error) {
 	for i, entry := range file.Users {
 		n := NewUser{
 			Account: entry.Account, Username: entry.Username, Password: entry.Password,
-			PresenceID: entry.PresenceID, Role: entry.Role,
+			PresenceID: entry.PresenceID, Role: entry.Role, Limits: Limits{entry.QueueIDs, entry.AgentIDs}.clean(),
 		}
 		if n.Role == "" {
 			n.Role = RoleUser

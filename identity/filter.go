@@ -72,11 +72,7 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		field string
 		ids   []string
 	}{{"queue_ids", f.QueueIDs}, {"agent_ids", f.AgentIDs}, {"call_ids", f.CallIDs}} {
-		for i, id := range list.ids {
-			if id == "" || len(id) > MaxFilterID || !utf8.ValidString(id) {
-				bad.add(fmt.Sprintf("%s[%d]", list.field, i), codeInvalid, fmt.Sprintf("an id has 1 to %d bytes", MaxFilterID))
-			}
-		}
+		bad.checkIDs(list.field, list.ids)
 	}
 	for i, name := range f.Names {
 		_, known := event.NamesMatching(name)
@@ -85,6 +81,15 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		}
 	}
 	return bad.asError("Invalid filter")
+}
+
+// checkIDs checks a list of ids of a source.
+func (p *problems) checkIDs(field string, ids []string) {
+	for i, id := range ids {
+		if id == "" || len(id) > MaxFilterID || !utf8.ValidString(id) {
+			p.add(fmt.Sprintf("%s[%d]", field, i), codeInvalid, fmt.Sprintf("an id has 1 to %d bytes", MaxFilterID))
+		}
+	}
 }
 
 // checkLengths returns fault.KindInvalid if a list has too many different entries.

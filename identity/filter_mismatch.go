@@ -15,6 +15,7 @@ type Message struct {
 	AgentID   string     `json:"agent_id,omitempty"`
 	QueueID   string     `json:"queue_id,omitempty"`
 	CallID    string     `json:"call_id,omitempty"`
+	MemberOf  string     `json:"member_of,omitempty"` // the agent's other queues, as in event.HeaderAgentQueues
 }
 
 // FilterMismatch is the field of a filter that excludes a message.
@@ -23,6 +24,9 @@ type FilterMismatch struct {
 	Admits []string `json:"admits,omitempty"` // the first entries of the field, at most maxShownEntries
 	Count  int      `json:"count,omitempty"`  // number of all entries of the field
 }
+
+// FieldRole is the Field of a mismatch for a message that the role does not see.
+const FieldRole = "role"
 
 // FieldAccount is the Field of a mismatch for a message of an account that is neither
 // the filter's own nor below it.

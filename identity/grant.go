@@ -41,6 +41,9 @@ func (s *Service) checkGrantedKey(by *Principal, key, old APIKey) error {
 			return fault.NewField(fault.KindForbidden, "scopes", codeNotGranted, "The API key does not have the scope "+string(scope)+", and cannot give it")
 		}
 	}
+	if own.Role != key.Role && key.Role == RoleAdmin && old.Role != RoleAdmin {
+		return fault.NewField(fault.KindForbidden, "role", codeNotGranted, "The API key does not have the role "+string(key.Role)+", and cannot give it")
+	}
 	if outlives(key.ExpiresAt, own.ExpiresAt) && (old.ID == "" || outlives(key.ExpiresAt, old.ExpiresAt)) {
 		return fault.NewField(fault.KindForbidden, "expires_at", codeNotGranted, "The API key expires earlier, and cannot give more time than it has")
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"slices"
 	"time"
 	_ "time/tzdata" // minimal images have no time zones
 )
@@ -29,12 +30,23 @@ type Role string
 
 // The roles.
 const (
-	RoleUser  Role = "user"
-	RoleAdmin Role = "admin"
+	RoleUser       Role = "user"       // reads the accounts' events, records and figures, places calls
+	RoleAdmin      Role = "admin"      // everything
+	RoleSupervisor Role = "supervisor" // sees queues and the agents in them, and acts on both
+	RoleAgent      Role = "agent"      // sees itself and its calls, and acts on both
+	RoleAuditor    Role = "auditor"    // reads the audit log, configuration without secrets and metadata of recordings
 )
 
+var knownRoles = []Role{RoleAdmin, RoleSupervisor, RoleAgent, RoleAuditor, RoleUser}
+
+// Roles returns every role; of several in a claim the first counts.
+func Roles() []Role { return slices.Clone(knownRoles) }
+
 // Valid reports whether r is a defined role.
-func (r Role) Valid() bool { return r == RoleUser || r == RoleAdmin }
+func (r Role) Valid() bool { return slices.Contains(knownRoles, r) }
+
+// limited reports whether r is a role that earlier versions do not know.
+func (r Role) limited() bool { return r != RoleUser && r != RoleAdmin }
 
 // User is a person who logs in, without the password.
 type User struct {
@@ -43,6 +55,7 @@ type User struct {
 	Username      string // unique in the account, whatever its case
 	PresenceID    string // extension, unique in the account; "" if the user has none
 	Role          Role
+	Limits               // of the role
 	ClickToCallID string // id of the user's click-to-call resource; "" before it is created
 	OIDCSubject   string // "sub" at the OpenID Connect provider; "" for a user who logs in by password
 	CreatedAt     time.Time
@@ -56,6 +69,8 @@ type APIKey struct {
 	AccountID string
 	Name      string
 	Scopes    []Scope
+	Role      Role      // RoleAdmin unless it is limited
+	Limits              // of the role
 	ExpiresAt time.Time // zero for a key that never expires
 	CreatedAt time.Time
 }
@@ -75,13 +90,14 @@ const (
 func (a Audience) Valid() bool { return a == AudienceAPI || a == AudienceEvents }
 
 // Principal is the authenticated sender of a request: a user with a token, or an API
-// key, which is a virtual administrator of its account within its scopes.
+// key, which is a virtual administrator of its account within its scopes, or has the
+// role that it was given.
 type Principal struct {
 	UserID    string // empty for an API key and its tokens
 	Username  string // empty for an API key and its tokens
 	KeyID     string // the API key, or the one that a channel token was issued from; empty for a user's token
 	AccountID string
-	Role      Role     // RoleAdmin for an API key
+	Role      Role     // of an API key: RoleAdmin unless it is limited
 	Scopes    []Scope  // set only for API keys
 	Audience  Audience // empty for an API key, which is not a token
 	TokenID   string
@@ -89,6 +105,7 @@ type Principal struct {
 	ExpiresAt time.Time // zero for an API key
 	Filter              // set only for channel tokens
 
+	sight              *Sight // nil: of its role without limits
 	signingKey         string // id of the key that signed the token
 	passwordGeneration int64  // generation of the user's password when the session began
 }

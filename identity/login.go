@@ -245,6 +245,9 @@ func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (t
 	if err := s.CheckPrincipal(p); err != nil {
 		return "", 0, fault.Unauthenticated("The API key is not valid")
 	}
+	if err := checkChannelRole(p.Role); err != nil {
+		return "", 0, err
+	}
 	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
 	if err := s.limitTokens(ctx, tokenKeys, p.KeyID, s.cfg.KeyTokensPerMinute); err != nil {
 		return "", 0, err
@@ -299,9 +302,20 @@ func (s *Service) issueChannelToken(ctx context.Context, user User, filter claim
 	return token, lifetime, err
 }
 
+// checkChannelRole returns fault.KindForbidden for a role that sees no events.
+func checkChannelRole(role Role) error {
+	if role == RoleAuditor {
+		return fault.Forbidden("An auditor sees no events")
+	}
+	return nil
+}
+
 // channelFilter counts a channel login of a user and returns the claims with its filter.
 // Returns fault.KindLimited above UserTokensPerMinute.
 func (s *Service) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+	if err := checkChannelRole(user.Role); err != nil {
+		return claims{}, err
+	}
 	if err := s.limitTokens(ctx, tokenChannel, user.ID, s.cfg.UserTokensPerMinute); err != nil {
 		return claims{}, err
 	}

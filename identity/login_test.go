@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 			p.Audience != AudienceAPI || p.FamilyID == "" || p.TokenID == "" || p.IsKey() {
 			t.Errorf("principal %+v", p)
 		}
-		if got := must(s.FindUser(t.Context(), p.UserID))(t); got != u {
+		if got := must(s.FindUser(t.Context(), p.UserID))(t); !reflect.DeepEqual(got, u) {
 			t.Errorf("user %+v, want %+v", got, u)
 		}
 		if admin := s.mustLogin(t, "admin").User; admin.Role != RoleAdmin || admin.PresenceID != "" {

@@ -54,8 +54,8 @@ func (s *Service) lookupUser(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	state := userState{}
-	row := s.db.QueryRowContext(ctx, `SELECT account_id, role, generation, kept_family FROM identity_users WHERE id = $1`, id)
-	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", &state.accountID, &state.role, &state.generation, &state.keptFamily)
+	row := s.db.QueryRowContext(ctx, `SELECT `+userStateColumns+` FROM identity_users WHERE id = $1`, id)
+	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", state.columns()...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		s.unknownUsers.put(id, now)

@@ -193,12 +193,12 @@ func (s *Service) roleFromClaims(id oidc.Identity, current Role) (Role, error) {
 	if s.cfg.OIDC.RoleClaim == "" {
 		return current, nil
 	}
-	for _, role := range []Role{RoleAdmin, RoleUser} {
+	for _, role := range knownRoles {
 		if slices.Contains(id.Roles, string(role)) {
 			return role, nil
 		}
 	}
-	return "", forbiddenClaim(s.cfg.OIDC.RoleClaim, "unknown_role", "The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has neither admin nor user")
+	return "", forbiddenClaim(s.cfg.OIDC.RoleClaim, "unknown_role", "The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
 }
 
 func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, account Account, address string) (User, error) {
@@ -213,7 +213,7 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	}
 	var bad problems
 	bad.checkText("preferred_username", n.Username, maxName, printable)
-	bad.checkUserFields("", n.PresenceID, n.Role)
+	bad.checkUserFields("", n.PresenceID, n.Role, n.Limits)
 	if len(bad) > 0 {
 		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim", "The token's claims are not valid for a user: "+bad[0].Message)
 	}
@@ -285,6 +285,9 @@ func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Ide
 	}
 	if update.Role == user.Role && update.PresenceID == user.PresenceID {
 		return user, nil
+	}
+	if update.Role == user.Role {
+		update.Limits = user.Limits
 	}
 	updated, err := s.UpdateUser(audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}), user.ID, update)
 	switch fault.KindOf(err) {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -52,7 +53,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 			t.Errorf("principal %+v", p)
 		}
 		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("preferred_username", "renamed")), from))(t)
-		if again.User != u {
+		if !reflect.DeepEqual(again.User, u) {
 			t.Errorf("the second login is of %+v", again.User)
 		}
 		changed := claimsWith("role", []string{"admin", "other"})

@@ -18,10 +18,11 @@ const (
 	ScopeRead       Scope = "read"       // read call records, figures and the audit log
 	ScopeRecordings Scope = "recordings" // store, read and delete recordings
 	ScopeCalls      Scope = "calls"      // follow and cancel calls, connect them to AI providers
+	ScopeControl    Scope = "control"    // act on agents and calls
 	ScopeAdmin      Scope = "admin"      // manage accounts, users and API keys
 )
 
-var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecordings, ScopeCalls, ScopeAdmin}
+var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecordings, ScopeCalls, ScopeControl, ScopeAdmin}
 
 // Scopes returns every scope, in the order in which they are shown.
 func Scopes() []Scope { return slices.Clone(knownScopes) }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ func TestRefreshGivesANewPairOnce(t *testing.T) {
 		s := startService(t, cfg, Config{}).demo(t)
 		first := s.mustLogin(t, "alice")
 		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
-		if second.User != first.User || second.RefreshToken == first.RefreshToken || second.ExpiresIn != time.Hour {
+		if !reflect.DeepEqual(second.User, first.User) || second.RefreshToken == first.RefreshToken || second.ExpiresIn != time.Hour {
 			t.Errorf("second session %+v", second)
 		}
 		a, b := s.mustAuthenticate(t, first.AccessToken), s.mustAuthenticate(t, second.AccessToken)

@@ -20,6 +20,7 @@ type NewUser struct {
 	Password   string
 	PresenceID string // extension; may be ""
 	Role       Role   // "" for RoleUser
+	Limits            // of the role
 	// OIDCSubject is the user's "sub" at the OpenID Connect provider, for a user who logs
 	// in there and has no Password.
 	OIDCSubject string
@@ -28,14 +29,15 @@ type NewUser struct {
 }
 
 // userColumns are the columns that scanUser reads. The query names the table u.
-const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
+const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), CASE u.limited_role WHEN '' THEN u.role ELSE u.limited_role END, u.queue_ids, u.agent_ids,
+	u.clicktocall_id, u.created_at, u.generation,
 	COALESCE((SELECT o.subject FROM identity_oidc_subjects o WHERE o.user_id = u.id), '')`
 
 // scanUser scans a row with the columns of first, then userColumns.
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
 	var u User
 	var created int64
-	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.passwordGeneration, &u.OIDCSubject)...)
+	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, (*idList)(&u.QueueIDs), (*idList)(&u.AgentIDs), &u.ClickToCallID, &created, &u.passwordGeneration, &u.OIDCSubject)...)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
 }
@@ -49,6 +51,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
+	n.Limits = n.clean()
 	if err := s.CheckCredentialGrant(n.By, n.Role); err != nil {
 		return User{}, err
 	}
@@ -112,7 +115,7 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 
 // buildUser returns the user to create for a validated n, without the account.
 func (s *Service) buildUser(n NewUser) User {
-	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
+	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, Limits: n.Limits, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
 }
 
 // insertUser stores a user of an existing account in a change with the revision rev.
@@ -131,9 +134,11 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 		return sqldb.Wrap(err, "reading users")
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_users (id, account_id, username, username_key,
-		password, role, presence_id, clicktocall_id, created_at, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
-		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev)
+		password, role, presence_id, clicktocall_id, created_at, revision, limited_role, queue_ids, agent_ids)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		u.ID, u.AccountID, u.Username, key, hash, u.Role.stored(),
+		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev,
+		u.Role.storedLimited(), idList(u.QueueIDs), idList(u.AgentIDs))
 	if sqldb.IsUniqueViolation(err) { // a concurrent change stored such a user after the check
 		return fault.Conflict("The username or presence_id is taken")
 	}

@@ -11,6 +11,8 @@ import (
 type userState struct {
 	accountID  string
 	role       Role
+	extension  string
+	limits     Limits
 	generation int64  // passwordGeneration; tokens of an earlier one are refused
 	keptFamily string // the session that changed the password; its tokens stay valid
 }
@@ -53,14 +55,24 @@ func (u *userStates) clear() {
 // readUserStates reads the users that changed after a revision.
 func readUserStates(ctx context.Context, db sqldb.Runner, after int64) (map[string]userState, error) {
 	states := make(map[string]userState)
-	rows, err := db.QueryContext(ctx,
-		`SELECT id, account_id, role, generation, kept_family FROM identity_users WHERE revision > $1`, after)
+	rows, err := db.QueryContext(ctx, `SELECT id, `+userStateColumns+` FROM identity_users WHERE revision > $1`, after)
 	_, err = sqldb.Collect(rows, err, "reading changed users", func(scan sqldb.ScanFunc) (struct{}, error) {
 		var id string
 		var state userState
-		err := scan(&id, &state.accountID, &state.role, &state.generation, &state.keptFamily)
+		err := scan(append([]any{&id}, state.columns()...)...)
 		states[id] = state
 		return struct{}{}, err
 	})
 	return states, err
+}
+
+// userStateColumns are the columns of a userState.
+const userStateColumns = `account_id, ` + roleColumns + `, COALESCE(presence_id, ''), generation, kept_family`
+
+// roleColumns are the columns of a user's role and its limits.
+const roleColumns = `CASE limited_role WHEN '' THEN role ELSE limited_role END, queue_ids, agent_ids`
+
+// columns returns the destinations of userStateColumns.
+func (u *userState) columns() []any {
+	return []any{&u.accountID, &u.role, (*idList)(&u.limits.QueueIDs), (*idList)(&u.limits.AgentIDs), &u.extension, &u.generation, &u.keptFamily}
 }

@@ -13,6 +13,7 @@ import (
 // UserUpdate has the new values of a user's fields. The username cannot be changed.
 type UserUpdate struct {
 	Role       Role
+	Limits             // of the role
 	PresenceID string  // extension; "" removes it
 	Password   *string // nil to keep the stored one
 	IfMatch    string  // If-Match header; "" for an unconditional update
@@ -24,6 +25,7 @@ type UserUpdate struct {
 // tokens, and a change of the password also ends the sessions. A change of the extension
 // deletes the passwords of the user's phones.
 func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
+	u.Limits = u.clean()
 	hash, err := s.checkUserUpdate(ctx, id, u)
 	if err != nil {
 		return User{}, err
@@ -79,7 +81,7 @@ func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
 // password, "" if u has none.
 func (s *Service) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
 	var bad problems
-	bad.checkUserFields("", u.PresenceID, u.Role)
+	bad.checkUserFields("", u.PresenceID, u.Role, u.Limits)
 	if u.Password != nil {
 		bad.checkPassword("password", *u.Password)
 		user, err := findUserByID(ctx, s.db, id)
@@ -96,7 +98,7 @@ func (s *Service) checkUserUpdate(ctx context.Context, id string, u UserUpdate) 
 	return s.passwords.Hash(ctx, *u.Password)
 }
 
-// updateUserRow stores the new role and extension, and sets them in user.
+// updateUserRow stores the new role, its limits and the extension, and sets them in user.
 func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
 	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
 		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
@@ -106,7 +108,7 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 			}
 		}
 	}
-	user.Role, user.PresenceID = u.Role, u.PresenceID
+	user.Role, user.Limits, user.PresenceID = u.Role, u.Limits, u.PresenceID
 	var taken bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_users WHERE account_id = $1 AND presence_id = $2 AND id <> $3)`,
 		user.AccountID, u.PresenceID, user.ID).Scan(&taken)
@@ -116,8 +118,10 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 	if taken {
 		return fault.Conflict("The presence_id is taken by another user of the account")
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE identity_users SET role = $2, presence_id = $3, revision = $4 WHERE id = $1`,
-		user.ID, string(user.Role), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev)
+	_, err = tx.ExecContext(ctx, `UPDATE identity_users SET role = $2, presence_id = $3, revision = $4,
+		limited_role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
+		user.ID, user.Role.stored(), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev,
+		user.Role.storedLimited(), idList(user.QueueIDs), idList(user.AgentIDs))
 	return sqldb.Wrap(err, "storing a user")
 }
 

@@ -86,17 +86,24 @@ func (u *NewUser) check(prefix string, bad *problems) {
 // checkNames checks all fields except the password.
 func (u *NewUser) checkNames(prefix string, bad *problems) {
 	bad.checkText(prefix+"username", u.Username, maxName, printable)
-	bad.checkUserFields(prefix, u.PresenceID, u.Role)
+	bad.checkUserFields(prefix, u.PresenceID, u.Role, u.Limits)
 }
 
 // checkUserFields checks the fields of a user that can be changed.
-func (p *problems) checkUserFields(prefix, presenceID string, role Role) {
+func (p *problems) checkUserFields(prefix, presenceID string, role Role, limits Limits) {
 	if presenceID != "" {
 		p.checkText(prefix+"presence_id", presenceID, maxPresence, printableNoSpace)
 	}
+	p.checkRole(prefix, role, limits)
+}
+
+// checkRole checks a role and its limits.
+func (p *problems) checkRole(prefix string, role Role, limits Limits) {
 	if !role.Valid() {
-		p.add(prefix+"role", codeInvalid, prefix+"role is user or admin")
+		p.add(prefix+"role", codeInvalid, prefix+"role is admin, supervisor, agent, auditor or user")
+		return
 	}
+	p.checkLimits(prefix, role, limits)
 }
 
 const maxQuoted = 80

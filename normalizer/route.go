@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -87,6 +88,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	out.Key = b.headers[len(b.headers)-1].Value
 	b.addHeader(event.HeaderOriginalFormat, formatName)
 	b.addFactHeaders(&e.Facts)
+	b.addAgentQueues(account, &e.Facts)
 	if b.cloudEvents {
 		b.addCloudEventHeaders(&m)
 	}
@@ -144,6 +146,32 @@ func (b *batch) addFactHeaders(f *event.Facts) {
 		if h.value != "" {
 			b.addHeader(h.key, h.value)
 		}
+	}
+}
+
+// addAgentQueues adds a header with the agent's other queues, by which supervisors of these
+// queues see the event.
+func (b *batch) addAgentQueues(account string, f *event.Facts) {
+	if b.state == nil || f.AgentID == "" {
+		return
+	}
+	agent := b.state.Find(state.Key{Account: account, Kind: state.Agent, ID: f.AgentID})
+	if agent == nil {
+		return
+	}
+
+	start := len(b.bytes)
+	for _, queue := range agent.Queues {
+		if queue == f.QueueID || strings.Contains(queue, event.QueueSeparator) {
+			continue
+		}
+		if len(b.bytes) > start {
+			b.bytes = append(b.bytes, event.QueueSeparator...)
+		}
+		b.bytes = append(b.bytes, queue...)
+	}
+	if len(b.bytes) > start {
+		b.headers = append(b.headers, kafka.Header{Key: event.HeaderAgentQueues, Value: b.appendedSince(start)})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 const maxDestination = 64 // characters
 
-// validateDestination rejects destinations that are empty, too long, or contain control characters.
-func validateDestination(destination string) error {
+// ValidateDestination rejects destinations that are empty, too long, or contain control characters.
+func ValidateDestination(destination string) error {
 	switch {
 	case !utf8.ValidString(destination):
 		return badDestination("invalid", "The destination is not valid UTF-8")

@@ -29,7 +29,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 	if caller.IsKey() {
 		return "", fault.Forbidden("API keys have no extension to ring")
 	}
-	if err := validateDestination(destination); err != nil {
+	if err := ValidateDestination(destination); err != nil {
 		return "", err
 	}
 	if err := checkKey(key); err != nil {

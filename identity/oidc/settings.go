@@ -12,7 +12,7 @@ type Settings struct {
 	ClientSecret  setting.Secret `yaml:"client_secret" doc:"secret of client_id; empty: a public client"`
 	Audience      string         `yaml:"audience" doc:"audience of the provider's access tokens for Trunkline; empty: only tokens for client_id are accepted"`
 	AccountClaim  string         `yaml:"account_claim" doc:"claim with the id, name or domain of the user's account"`
-	RoleClaim     string         `yaml:"role_claim" doc:"claim that has or contains admin or user; empty: new users have the role user, and administrators change it"`
+	RoleClaim     string         `yaml:"role_claim" doc:"claim that has or contains a role, such as admin or supervisor; empty: new users have the role user, and administrators change it"`
 	PresenceClaim string         `yaml:"presence_claim" doc:"claim with the user's extension; empty: administrators set it"`
 	RedirectURL   string         `yaml:"redirect_url" doc:"https://HOST/auth/oidc/callback as browsers reach it and the provider knows it; empty: the board has no login at the provider"`
 	Scope         string         `yaml:"scope" doc:"what the board's login asks the provider for, space-separated"`

@@ -51,6 +51,8 @@ type runner struct {
 
 	isLeader atomic.Bool // the lease is that of slot 0
 
+	session atomic.Pointer[Session] // the connection; nil: none
+
 	mu                sync.Mutex
 	status            Status
 	disconnectedSince time.Time // start of the time without a connection; zero while connected
@@ -149,6 +151,8 @@ func (r *runner) runSession(ctx context.Context) error {
 	} else {
 		r.holdForPeers(r.spool.End())
 	}
+	r.session.Store(&session)
+	defer r.session.Store(nil)
 	r.setState(StateConnected, nil)
 	r.log.Info("connected to the platform")
 	r.metrics.connected.Set(1)

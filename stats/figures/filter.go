@@ -14,6 +14,8 @@ type Filter struct {
 	Account  string         // not a parameter: the caller's, or one to which the caller has access
 	Location *time.Location // not a parameter: of the account; nil: UTC
 
+	Visible *report.Visible // not a parameter: what the caller's role sees
+
 	Start, End int64  // Unix seconds, inclusive, of the starts of cc.stats' intervals
 	Seconds    int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
 	ID         string // of a queue or agent; "": all

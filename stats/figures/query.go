@@ -56,6 +56,17 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	if f.ID != "" {
 		query += " AND " + t.id + " = " + arg(f.ID)
 	}
+	if f.Visible != nil {
+		queueColumn, agentColumn := t.id, ""
+		if f.Kind == Agents {
+			queueColumn, agentColumn = "", t.id
+		}
+		condition, values := f.Visible.Condition(queueColumn, agentColumn)
+		for _, value := range values {
+			condition = strings.Replace(condition, "?", arg(value), 1)
+		}
+		query += " AND " + condition
+	}
 	if behind != nil {
 		query += fmt.Sprintf(" AND (%s) < (%s, %s, %s, %s)", strings.Join(key, ", "),
 			arg(behind.start), arg(behind.id), arg(behind.seconds), arg(behind.partition))

@@ -122,7 +122,7 @@ export class Directory {
         await this.#session.request(path, { method: "PUT", body: { role, presence_id, ...change } });
       };
       const other = u.role === "admin" ? "user" : "admin";
-      const card = this.#card(u.username, [["Role", u.role], ["Extension", u.presence_id], ["Subject", u.oidc_subject], ["Id", u.id]], [
+      const card = this.#card(u.username, [["Role", u.role], ["Queues", (u.queue_ids ?? []).join(" ")], ["Agents", (u.agent_ids ?? []).join(" ")], ["Extension", u.presence_id], ["Subject", u.oidc_subject], ["Id", u.id]], [
         this.#button(panel, `Make ${u.username} ${other === "admin" ? "an administrator" : "a user"}`, other === "admin" ? "Make administrator" : "Make user", async () => {
           await put({ role: other });
           await this.#listUsers();
@@ -215,7 +215,7 @@ export class Directory {
 /** The body of a request that creates a user: with a subject, or with a password that the server generates. */
 export function newUser(/** @type {FormData} */ fields) {
   const subject = String(fields.get("oidc_subject") ?? "").trim();
-  return { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role"), ...(subject && { oidc_subject: subject }) };
+  return { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role"), ...limits(fields), ...(subject && { oidc_subject: subject }) };
 }
 
 /** A secret that the server shows once. */
@@ -226,4 +226,11 @@ function secret(/** @type {string} */ title, /** @type {string} */ text) {
 /** 120 random bits in letters and digits. */
 function randomPassword() {
   return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => "abcdefghijkmnpqrstuvwxyz23456789"[byte % 32]).join("");
+}
+
+/** The queues of a new supervisor, or the agents of a new agent. */
+function limits(/** @type {FormData} */ fields) {
+  const ids = String(fields.get("limits") ?? "").split(/\s+/).filter(Boolean);
+  const field = { supervisor: "queue_ids", agent: "agent_ids" }[String(fields.get("role"))];
+  return field && ids.length > 0 ? { [field]: ids } : {};
 }

@@ -63,6 +63,7 @@ else 1.`,
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		return run(cmd.Context(), p, s, args[0], asJSON)
 	})
+	command.AddCommand(actionCommands(p)...)
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the progress and the record")
 	return command
 }

@@ -21,7 +21,7 @@ func APIKeyCommand(p *cli.Program) *cobra.Command {
 func apikeyCreate(p *cli.Program) *cobra.Command {
 	var key identity.NewAPIKey
 	var scopes []string
-	var expires string
+	var expires, role string
 	command := &cobra.Command{
 		Use:   "create --account ACCOUNT",
 		Short: "Create an API key and print it: it is not shown again",
@@ -35,6 +35,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 			if cmd.Flags().Changed("scope") {
 				key.Scopes = toScopes(scopes)
 			}
+			key.Role = identity.Role(role)
 			if expires != "" {
 				lifetime, err := parseLifetime(expires)
 				if err != nil {
@@ -56,6 +57,8 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 	command.Flags().StringVar(&key.Name, "name", "", "purpose of the key")
 	command.Flags().StringSliceVar(&scopes, "scope", scopeNames(identity.DefaultScopes()),
 		"rights, comma-separated, of "+strings.Join(scopeNames(identity.Scopes()), ", "))
+	command.Flags().StringVar(&role, "role", string(identity.RoleAdmin), roleNames()+": what the key sees within its scopes")
+	addLimitFlags(command, &key.Limits)
 	command.Flags().StringVar(&expires, "expires", "", "lifetime, such as 12h or 90d; empty: it does not expire")
 	return command
 }
@@ -102,6 +105,9 @@ type apikeyRow struct {
 	AccountID string           `json:"account_id"`
 	Name      string           `json:"name,omitempty"`
 	Scopes    []identity.Scope `json:"scopes"`
+	Role      identity.Role    `json:"role"`
+	QueueIDs  []string         `json:"queue_ids,omitempty"`
+	AgentIDs  []string         `json:"agent_ids,omitempty"`
 	ExpiresAt int64            `json:"expires_at,omitempty"`
 	CreatedAt int64            `json:"created_at"`
 }
@@ -109,7 +115,7 @@ type apikeyRow struct {
 func apikeyList(p *cli.Program) *cobra.Command {
 	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).ListAPIKeys,
 		func(k identity.APIKey) apikeyRow {
-			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
+			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role, QueueIDs: k.QueueIDs, AgentIDs: k.AgentIDs, CreatedAt: k.CreatedAt.Unix()}
 			if !k.ExpiresAt.IsZero() {
 				row.ExpiresAt = k.ExpiresAt.Unix()
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 			}
 			user.Username, user.Role = args[0], identity.Role(role)
 			if !user.Role.Valid() {
-				return cli.Usagef("--role is user or admin, not %q", role)
+				return cli.Usagef("--role is %s, not %q", roleNames(), role)
 			}
 			generated := !fromStdin && user.OIDCSubject == ""
 			var err error
@@ -57,11 +58,24 @@ func userCreate(p *cli.Program) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&user.Account, "account", "", cli.AccountUsage)
-	command.Flags().StringVar(&role, "role", string(identity.RoleUser), "user or admin")
+	command.Flags().StringVar(&role, "role", string(identity.RoleUser), roleNames())
+	addLimitFlags(command, &user.Limits)
 	command.Flags().StringVar(&user.PresenceID, "presence-id", "", "extension")
 	command.Flags().StringVar(&user.OIDCSubject, "oidc-subject", "", "the user's sub at the OpenID Connect provider, in place of a password")
 	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
 	return command
+}
+
+// roleNames returns the roles, for texts.
+func roleNames() string {
+	names := mapSlice(identity.Roles(), func(r identity.Role) string { return string(r) })
+	return strings.Join(names, ", ")
+}
+
+// addLimitFlags adds the flags of the queues or agents to which a role is limited.
+func addLimitFlags(command *cobra.Command, limits *identity.Limits) {
+	command.Flags().StringArrayVar(&limits.QueueIDs, "queue", nil, "a queue of a supervisor, repeatable; none: all of the account")
+	command.Flags().StringArrayVar(&limits.AgentIDs, "agent", nil, "an agent id of an agent, repeatable; none: those with the user's extension")
 }
 
 // userRow is a user as --json shows it.
@@ -71,13 +85,15 @@ type userRow struct {
 	Username   string        `json:"username"`
 	Role       identity.Role `json:"role"`
 	PresenceID string        `json:"presence_id,omitempty"`
+	QueueIDs   []string      `json:"queue_ids,omitempty"`
+	AgentIDs   []string      `json:"agent_ids,omitempty"`
 	CreatedAt  int64         `json:"created_at"`
 }
 
 func userList(p *cli.Program) *cobra.Command {
 	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).ListUsers,
 		func(u identity.User) userRow {
-			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
+			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.QueueIDs, u.AgentIDs, u.CreatedAt.Unix()}
 		}, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, func(u userRow) []string {
 			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), formatDay(u.CreatedAt)}
 		})

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/control"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// rights are, for each endpoint, the roles that it does not refuse: A admin, S supervisor,
+// G agent, D auditor, U user. A new endpoint needs a line.
+var rights = map[string]string{
+	"POST /ucp/v2/logout":                                        "ASGDU",
+	"PUT /ucp/v2/password":                                       "ASGDU",
+	"GET /api/v2/config/login":                                   "AD",
+	"PUT /api/v2/config/login":                                   "A",
+	"GET /api/v2/accounts":                                       "AD",
+	"POST /api/v2/accounts":                                      "A",
+	"GET /api/v2/accounts/{id}":                                  "AD",
+	"PUT /api/v2/accounts/{id}":                                  "A",
+	"DELETE /api/v2/accounts/{id}":                               "A",
+	"GET /api/v2/accounts/{id}/users":                            "AD",
+	"POST /api/v2/accounts/{id}/users":                           "A",
+	"GET /api/v2/accounts/{id}/users/{user}":                     "AD",
+	"PUT /api/v2/accounts/{id}/users/{user}":                     "A",
+	"DELETE /api/v2/accounts/{id}/users/{user}":                  "A",
+	"POST /api/v2/accounts/{id}/users/{user}/otp":                "A",
+	"DELETE /api/v2/accounts/{id}/users/{user}/otp":              "A",
+	"GET /api/v2/accounts/{id}/users/{user}/devices":             "AD",
+	"POST /api/v2/accounts/{id}/users/{user}/devices":            "A",
+	"DELETE /api/v2/accounts/{id}/users/{user}/devices/{device}": "A",
+	"GET /api/v2/apikeys":                                        "AD",
+	"POST /api/v2/apikeys":                                       "A",
+	"GET /api/v2/apikeys/{id}":                                   "AD",
+	"PUT /api/v2/apikeys/{id}":                                   "A",
+	"DELETE /api/v2/apikeys/{id}":                                "A",
+	"GET /api/v2/cc_events_channel/stats":                        "ASGU",
+	"GET /ws/v1/cc_events/stats":                                 "ASGU",
+	"POST /api/v2/cc_events_channel/login":                       "ASGU",
+	"POST /ws/v1/cc_events/login":                                "ASGU",
+	"GET /api/v2/config/call_recording_encryption":               "AD",
+	"PUT /api/v2/config/call_recording_encryption":               "A",
+	"GET /api/v2/config/queues":                                  "AD",
+	"PUT /api/v2/config/queues":                                  "A",
+	"GET /api/v2/recordings":                                     "ASGD",
+	"PUT /api/v2/recordings/{recording_id}":                      "A",
+	"GET /api/v2/recordings/{recording_id}":                      "ASG",
+	"DELETE /api/v2/recordings/{recording_id}":                   "A",
+	"GET /api/v2/recordings/{recording_id}/metadata":             "ASGD",
+	"GET /api/v2/reports/cdrs":                                   "ASGU",
+	"GET /api/v2/reports/queues":                                 "ASGU",
+	"GET /api/v2/reports/agents":                                 "ASGU",
+	"GET /api/v2/audit":                                          "AD",
+	"GET /api/v2/webhooks":                                       "AD",
+	"POST /api/v2/webhooks":                                      "A",
+	"GET /api/v2/webhooks/{id}":                                  "AD",
+	"PUT /api/v2/webhooks/{id}":                                  "A",
+	"DELETE /api/v2/webhooks/{id}":                               "A",
+	"POST /api/v2/webhooks/{id}/retry":                           "A",
+	"GET /api/v2/events/{id}/explain":                            "AD",
+	"POST /ucp/v2/c2c/":                                          "ASGU",
+	"POST /ucp/v2/c2c/{destination}":                             "ASGU",
+	"GET /api/v2/calls/{origination_call_id}":                    "ASGU",
+	"DELETE /api/v2/calls/{origination_call_id}":                 "ASGU",
+	"GET /api/v2/config/ai_providers":                            "AD",
+	"POST /api/v2/config/ai_providers":                           "A",
+	"GET /api/v2/config/ai_providers/{id}":                       "AD",
+	"PUT /api/v2/config/ai_providers/{id}":                       "A",
+	"DELETE /api/v2/config/ai_providers/{id}":                    "A",
+	"POST /api/v2/config/ai_providers/{id}/test":                 "A",
+	"POST /api/v2/ai_sessions":                                   "AU",
+	"GET /media/v1/{provider_id}":                                "A",
+	"POST /api/v2/agents/{agent_id}/actions":                     "ASGU", // which action on what: package control
+	"POST /api/v2/calls/{origination_call_id}/actions":           "ASGU",
+	"GET /api/v2/actions/{action_id}":                            "ASGU",
+}
+
+// open are the endpoints without a token of the API: they need none, have the password in the
+// body, take keys alone, or authenticate a subscriber themselves.
+var open = []string{
+	"GET /openapi.yaml", "GET /asyncapi.yaml", "GET /openapi.json", "GET /asyncapi.json", "GET /schemas/{name}",
+	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/events", "GET /.well-known/jwks.json",
+	"POST /ucp/v2/login", "POST /ucp/v2/login/refresh", "POST /ucp/v2/otp", "PUT /ucp/v2/otp",
+	"GET /auth/oidc", "GET /auth/oidc/start", "GET /auth/oidc/callback", "POST /auth/oidc/session",
+	"POST /api/v2/ingest/{format}",
+	"GET /api/v2/cc_events_channel/ws", "GET /api/v2/cc_events_channel/stream", "GET /api/v2/cc_events_channel/health", "GET /api/v2/cc_events_channel/snapshot",
+	"POST /api/v2/cc_events_channel/logout", "POST /ws/v1/cc_events/logout", "GET /ws/v1/cc_events", "GET /ws/v1/cc_events/stream", "GET /ws/v1/cc_events/health", "GET /ws/v1/cc_events/snapshot",
+}
+
+var roleLetters = map[identity.Role]string{
+	identity.RoleAdmin: "A", identity.RoleSupervisor: "S", identity.RoleAgent: "G", identity.RoleAuditor: "D", identity.RoleUser: "U",
+}
+
+// userWith creates a user of an account with a role and returns a header with its token.
+func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
+	e.t.Helper()
+	_, err := e.identity.CreateUser(e.t.Context(), identity.NewUser{
+		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
+	})
+	must(e.t, err)
+	found, _ := e.identity.Tree().Account(account)
+	var s sessionView
+	e.want(200, "POST", "/ucp/v2/login", nil, fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
+	return bearer(s.AccessToken)
+}
+
+// Every endpoint, for every role, on the own account, one below it and a sibling: a role that
+// is not named gets 403, an account that is not seen is not told apart from one that does not
+// exist.
+func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
+	e := newEnv(t)
+	tokens := make(map[identity.Role]header)
+	for role := range roleLetters {
+		tokens[role] = e.userWith("the-"+string(role), "demo", role, "", identity.Limits{})
+	}
+	for _, r := range e.api.routes() {
+		name := r.method + " " + parameter.ReplaceAllString(r.path, "{$1}")
+		if slices.Contains(open, name) {
+			continue
+		}
+		admitted, known := rights[name]
+		if !known {
+			t.Errorf("%s has no line in the table of rights", name)
+			continue
+		}
+		if name == "POST /ucp/v2/logout" { // it would end the sessions of this test
+			continue
+		}
+		for role, letter := range roleLetters {
+			for _, account := range []string{"demo", "sub", "stranger"} {
+				h := header{"X-Account-ID": account, "Authorization": tokens[role]["Authorization"]}
+				path := parameter.ReplaceAllString(r.path, "x")
+				if strings.HasPrefix(r.path, "/api/v2/accounts/") {
+					path = strings.Replace(path, "/accounts/x", "/accounts/"+account, 1)
+				}
+				if r.method == http.MethodDelete && path == "/api/v2/accounts/sub" {
+					continue
+				}
+				body := ""
+				if r.method == http.MethodPost || r.method == http.MethodPut {
+					body = "{}"
+				}
+				w := e.do(r.method, path, h, body)
+				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) && w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
+					t.Errorf("%s of %s as %s: %d %s, the table says %q", name, account, role, w.Code, w.Body, admitted)
+				}
+				if strings.Contains(admitted, letter) && w.Code == http.StatusForbidden {
+					t.Errorf("%s of %s as %s: %s, the table says %q", name, account, role, w.Body, admitted)
+				}
+				if account == "stranger" && w.Code < 300 && w.Body.Len() > 0 && strings.Contains(w.Body.String(), `"stranger"`) {
+					t.Errorf("%s as %s shows another tenant's account: %s", name, role, w.Body)
+				}
+			}
+		}
+	}
+}
+
+// roster is a Roster with one queue's members.
+type roster map[string][]string
+
+func (r roster) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
+	for _, queue := range queues {
+		agents = append(agents, r[queue]...)
+	}
+	return agents, nil
+}
+
+// What a role sees of call records is what an administrator sees, filtered.
+func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
+	members := roster{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
+	start := leg("demo", "x", 1).Timestamp
+	for i, row := range []event.CDR{
+		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"}, {QueueID: "support@x", AgentID: "1003@x"},
+		{QueueID: "sales@x"}, {AgentID: "1004@x"}, {}, {AgentID: "PJSIP/1001"}, {AgentID: "Local/1001@agents/n"}, {AgentID: "x1001@x"}, {AgentID: "1001_@x"},
+	} {
+		kind := row
+		row = leg("demo", fmt.Sprint("call", i), 1)
+		row.QueueID, row.AgentID = kind.QueueID, kind.AgentID
+		e.cdr.put(row)
+	}
+	type page struct{ Data []event.CDR }
+	read := func(h header) (rows []event.CDR) {
+		var p page
+		e.want(200, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
+		return p.Data
+	}
+	admin := bearer(e.loginUser("admin").AccessToken)
+	deadline := time.Now().Add(20 * time.Second)
+	for len(read(admin)) < 10 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	all := read(admin)
+	if len(all) != 10 {
+		t.Fatalf("the administrator sees %d rows", len(all))
+	}
+
+	for name, c := range map[string]struct {
+		role      identity.Role
+		extension string
+		limits    identity.Limits
+		sees      func(event.CDR) bool
+	}{
+		"a supervisor of a queue": {identity.RoleSupervisor, "", identity.Limits{QueueIDs: []string{"sales@x"}}, func(r event.CDR) bool {
+			return r.QueueID == "sales@x" || slices.Contains(members["sales@x"], r.AgentID)
+		}},
+		"a supervisor of all":       {identity.RoleSupervisor, "", identity.Limits{}, func(r event.CDR) bool { return r.QueueID != "" || r.AgentID != "" }},
+		"an agent by its id":        {identity.RoleAgent, "", identity.Limits{AgentIDs: []string{"1003@x"}}, func(r event.CDR) bool { return r.AgentID == "1003@x" }},
+		"an agent by its extension": {identity.RoleAgent, "71001", identity.Limits{}, func(event.CDR) bool { return false }},
+		"a user":                    {identity.RoleUser, "", identity.Limits{}, func(event.CDR) bool { return true }},
+	} {
+		h := e.userWith(strings.ReplaceAll(name, " ", "-"), "demo", c.role, c.extension, c.limits)
+		want := slices.DeleteFunc(slices.Clone(all), func(r event.CDR) bool { return !c.sees(r) })
+		got := read(h)
+		if len(got) != len(want) {
+			t.Errorf("%s sees %d rows, want %d: %+v", name, len(got), len(want), got)
+		}
+		for i := range min(len(got), len(want)) {
+			if got[i].CallID != want[i].CallID {
+				t.Errorf("%s sees %s, want %s", name, got[i].CallID, want[i].CallID)
+			}
+		}
+		csv := e.do("GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&format=csv", start-10, start+1000), h, "").Body.String()
+		if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
+			t.Errorf("%s sees %d lines of CSV, want %d", name, lines, len(want))
+		}
+	}
+}
+
+// noControl has no agents and no calls.
+type noControl struct{}
+
+func (noControl) Act(context.Context, control.Request) (string, error) {
+	return "", fault.NotFound("Agent not found")
+}
+
+func (noControl) Find(context.Context, *identity.Principal, string) (*control.Status, error) {
+	return nil, fault.NotFound("Action not found")
+}

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/api"
+	"trunkline/control"
+	"trunkline/fanout"
+	"trunkline/ingest/feed"
+	"trunkline/internal/kafka"
+	"trunkline/origination"
+	"trunkline/settings"
+)
+
+// buildControl builds the actions on agents and calls: their endpoints with the role api, and
+// with the role ingest the sending of those that other nodes ask for. feeds is nil without
+// feeds.
+func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service, admission *origination.Admission) (api.Control, error) {
+	if len(a.settings.Feeds) == 0 || !a.hasRole(settings.RoleAPI) && feeds == nil {
+		return nil, nil
+	}
+	statuses, err := feed.NewStore(ctx, a.db)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	nodes := &control.RedisNodes{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix, Node: a.node, Statuses: statuses, Log: a.log}
+	if feeds != nil {
+		nodes.Feeds = feeds
+	}
+	c, err := control.New(ctx, control.Deps{
+		DB: a.db, Roster: subscribers, Users: a.identity, Limiter: a.limiter, Destinations: transferRules{admission},
+		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control", a.tracer},
+		Nodes:     nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	if feeds != nil {
+		a.lifecycle.addRun("control of other nodes", func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
+	}
+	if !a.hasRole(settings.RoleAPI) {
+		return nil, nil
+	}
+	a.lifecycle.addRun("control", c.Run)
+	return c, nil
+}
+
+// transferRules implements control.Destinations: transfers obey the limits of click to call.
+type transferRules struct{ admission *origination.Admission }
+
+// Check implements control.Destinations.
+func (t transferRules) Check(ctx context.Context, accountID, userID, destination string) error {
+	if err := origination.ValidateDestination(destination); err != nil {
+		return err
+	}
+	return t.admission.CheckDestination(ctx, origination.Attempt{Origin: origination.OriginREST, AccountID: accountID, UserID: userID}, destination)
+}

@@ -1,0 +1,192 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/internal/retry"
+)
+
+// checkState returns fault.KindConflict if the action would change nothing, or cannot be done
+// in the entry's state.
+func checkState(e *state.Entry, r Request) error {
+	offline := !e.Live()
+	switch r.Action {
+	case feed.ActionLogin:
+		if !offline && (r.QueueID == "" || slices.Contains(e.Queues, r.QueueID)) {
+			return fault.Conflict("The agent is logged in")
+		}
+		return nil
+	case feed.ActionLogout, feed.ActionBreak, feed.ActionReady:
+		if offline {
+			return fault.Conflict("The agent is not logged in")
+		}
+		if r.Action == feed.ActionReady && !onBreak(e) {
+			return fault.Conflict("The agent is not on a break")
+		}
+		if r.Action == feed.ActionBreak && onBreak(e) && r.Reason == e.Reason {
+			return fault.Conflict("The agent is on a break")
+		}
+		return nil
+	case feed.ActionJoin:
+		if slices.Contains(e.Queues, r.QueueID) {
+			return fault.Conflict("The agent is a member of the queue")
+		}
+		return nil
+	case feed.ActionLeave:
+		if !slices.Contains(e.Queues, r.QueueID) {
+			return fault.Conflict("The agent is not a member of the queue")
+		}
+		return nil
+	case feed.ActionHold:
+		if e.State != event.Talking {
+			return fault.Conflict("The call is not talking")
+		}
+		return nil
+	case feed.ActionResume:
+		if e.State != event.Held {
+			return fault.Conflict("The call is not held")
+		}
+		return nil
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
+		if e.State != event.Talking && e.State != event.Held {
+			return fault.Conflict("Nobody talks in the call")
+		}
+	}
+	return nil
+}
+
+// onBreak reports whether the agent is on a break now, or will be when its call is over.
+func onBreak(e *state.Entry) bool { return e.State == event.Break || e.AfterCall == event.Break }
+
+// done returns the event that shows that the platform did the action; false if there is none
+// yet.
+func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
+	c := &a.Command
+	kind, id := state.Agent, c.AgentID
+	switch {
+	case c.Action.Monitors():
+		kind, id = state.Call, c.ID
+	case c.CallID != "":
+		kind, id = state.Call, c.CallID
+	}
+	e := entries[state.Key{Account: a.AccountID, Kind: kind, ID: id}]
+	gone := e == nil || !e.Live()
+	if e == nil && c.Action != feed.ActionHangup && c.Action != feed.ActionTransfer {
+		return 0, false
+	}
+	if e != nil && e.EventID.Milli() < a.CreatedAt.Add(-clockMargin).UnixMilli() {
+		return 0, false // nothing has happened since
+	}
+
+	ok := false
+	switch c.Action {
+	case feed.ActionLogin:
+		ok = !gone && (c.QueueID == "" || slices.Contains(e.Queues, c.QueueID))
+	case feed.ActionLogout:
+		ok = gone || e.AfterCall == event.Offline
+	case feed.ActionBreak:
+		ok = onBreak(e)
+	case feed.ActionReady:
+		ok = !gone && !onBreak(e)
+	case feed.ActionJoin:
+		ok = slices.Contains(e.Queues, c.QueueID)
+	case feed.ActionLeave:
+		ok = !slices.Contains(e.Queues, c.QueueID)
+	case feed.ActionHangup:
+		ok = gone
+	case feed.ActionTransfer:
+		ok = gone || e.QueueID != c.Before.Queue || e.AgentID != c.Before.Agent || e.Name == event.NameCallTransferred
+	case feed.ActionHold:
+		ok = e.State == event.Held
+	case feed.ActionResume:
+		ok = e.State == event.Talking
+	default: // the phone that listens has answered
+		ok = e.State == event.Talking
+	}
+	if !ok || e == nil {
+		return 0, ok
+	}
+	return e.EventID, true
+}
+
+// clockMargin is the time by which the clocks of Kafka and of the nodes may differ.
+const clockMargin = time.Second
+
+// Run follows the open actions to their end, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	swept := time.Time{}
+	for ctx.Err() == nil {
+		open, err := s.list(ctx, `state IN ('asked', 'sent', 'accepted')`)
+		if err == nil && len(open) > 0 {
+			s.watch(ctx, open)
+		}
+		if err == nil && time.Since(swept) > sweepInterval {
+			swept = time.Now()
+			err = s.announceMissed(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("following actions failed, will retry", "error", err)
+			retry.Sleep(ctx, time.Second)
+		}
+		retry.Sleep(ctx, watchInterval)
+	}
+	return nil
+}
+
+// watch confirms open actions, and ends those without an event in confirmTimeout.
+func (s *Service) watch(ctx context.Context, open []*action) {
+	states := make(map[string]map[state.Key]*state.Entry)
+	for _, a := range open {
+		entries, known := states[a.AccountID]
+		if !known {
+			var err error
+			if entries, err = s.roster.Entries(ctx, a.AccountID); err != nil && ctx.Err() == nil {
+				s.log.Warn("the state for actions is not known, will retry", "error", err)
+			}
+			states[a.AccountID] = entries
+		}
+
+		var err error
+		late := s.now().Sub(a.CreatedAt) > confirmTimeout
+		if id, ok := done(a, entries); ok && entries != nil && a.State != Asked {
+			eventID := ""
+			if id != 0 {
+				eventID = id.String()
+			}
+			_, err = s.change(ctx, a, Confirmed, eventID, "", "", Accepted)
+			if err == nil && late && a.State == Sent { // the node that sent it has died
+				_, err = s.change(ctx, a, Confirmed, eventID, "", "", Sent)
+			}
+		} else if late {
+			err = s.giveUp(ctx, a)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("ending an action failed, will retry", "action_id", a.ID, "error", err)
+		}
+	}
+}
+
+// giveUp ends an action for which nothing has happened in confirmTimeout.
+func (s *Service) giveUp(ctx context.Context, a *action) error {
+	if a.State == Asked {
+		_, err := s.change(ctx, a, Refused, "", "The action was not sent: the node that took it has ended", fault.KindUnavailable, Asked)
+		return err
+	}
+	_, err := s.change(ctx, a, Unconfirmed, "", "No event of the platform within 10 s", "", Accepted, Sent)
+	return err
+}
+
+// announceMissed publishes states whose event is missing, because a node was killed.
+func (s *Service) announceMissed(ctx context.Context) error {
+	missed, err := s.list(ctx, `announced <> state AND state <> 'sent' AND changed_at < $1`, s.now().Add(-sweepInterval).UnixMilli())
+	for _, a := range missed {
+		s.announce(ctx, a)
+	}
+	return err
+}

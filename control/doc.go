@@ -1,0 +1,29 @@
+// Package control acts on agents and calls of the platforms: it checks who may, stores the
+// action, sends the command to the node that holds the platform's feed, and ties the
+// platform's event to it.
+//
+// # An action's life
+//
+//	asked ─▶ sent ─▶ accepted ─▶ confirmed, by an event
+//	   └────────┴──────┐  └────▶ unconfirmed, after confirmTimeout
+//	                   └───────▶ refused, or unconfirmed where nobody knows
+//
+// The row exists before anything is sent. A node changes it from asked to sent, and only the
+// node that did so sends the command: it is sent once at most, whoever asks again. Each
+// change is conditional on the state before, so each end happens once, on whatever node.
+//
+// # Confirmation
+//
+// The state of agents and calls (event/state) is the fold of events. An action is confirmed
+// when the entry is as the action wants it, by an event that is not older than the action.
+//
+// # Goroutines, bounds and locks
+//
+// Run is one goroutine; it looks at the open actions every watchInterval, and ends those that
+// a killed node has left. Requests work in their own. An agent takes one action at a time of
+// this service: a second one within confirmTimeout that is not confirmed is refused. There
+// are no locks but those of the database.
+//
+// Read service.go first (a request from its rights to its answer), then confirm.go (its end),
+// nodes_redis.go (the way to another node) and rows.go (SQL).
+package control

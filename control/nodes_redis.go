@@ -1,0 +1,174 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+)
+
+// Nodes sends an action to the node that has its feed.
+type Nodes interface {
+	// Send has take called on a node that is connected to the feed's platform, and returns its
+	// error. Returns fault.KindUnavailable if no node is connected, or if the node does not
+	// answer.
+	Send(ctx context.Context, feedName, actionID string, take Take) error
+}
+
+// Take sends an action's command by send, unless it was sent before. Service.TakeAndSend is
+// one.
+type Take func(ctx context.Context, actionID string, send func(context.Context, string, feed.Command) error) error
+
+// Feeds has the connections of this node; *feed.Service implements it.
+type Feeds interface {
+	Connected(feedName string) bool
+	Command(ctx context.Context, feedName string, c feed.Command) error
+}
+
+// Statuses tells which nodes are connected; *feed.Store implements it.
+type Statuses interface {
+	List(ctx context.Context) ([]feed.Status, error)
+}
+
+// sendTimeout is the time for which an action waits for the platform's answer.
+const sendTimeout = 12 * time.Second
+
+// RedisNodes sends actions between nodes over Redis.
+type RedisNodes struct {
+	Client   redis.UniversalClient
+	Prefix   string
+	Node     string   // of this process
+	Feeds    Feeds    // nil: this process has none
+	Statuses Statuses // nil: no process has any
+	Log      *slog.Logger
+}
+
+type order struct {
+	ActionID string `json:"action_id"`
+	ReplyTo  string `json:"reply_to"`
+}
+
+type reply struct {
+	Kind       fault.Kind `json:"kind,omitempty"`
+	Message    string     `json:"message,omitempty"`
+	RetryAfter int64      `json:"retry_after_ms,omitempty"`
+}
+
+func (n *RedisNodes) channel(node string) string { return n.Prefix + "control:orders:" + node }
+
+// Send implements Nodes.
+func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take Take) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	if n.Feeds != nil && n.Feeds.Connected(feedName) {
+		return take(ctx, actionID, n.Feeds.Command)
+	}
+	notConnected := fault.Unavailable(nil, 5*time.Second, "The feed "+feedName+" is not connected to its platform")
+	if n.Statuses == nil {
+		return notConnected
+	}
+	statuses, err := n.Statuses.List(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(statuses, func(s feed.Status) bool {
+		return s.Name == feedName && s.Node != n.Node && (s.State == feed.StateConnected || s.State == feed.StateSpoolFull)
+	})
+	if i < 0 {
+		return notConnected
+	}
+	return n.ask(ctx, statuses[i].Node, actionID)
+}
+
+// ask sends an action to another node and returns its answer.
+func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
+	noAnswer := func(err error) error {
+		return fault.Unavailable(err, 5*time.Second, "The node with the feed does not answer: the platform may have taken the action")
+	}
+	asked := order{actionID, n.Prefix + "control:answers:" + uuid.NewString()}
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return fault.Internal(err, "The action could not be sent")
+	}
+	replies := n.Client.Subscribe(ctx, asked.ReplyTo)
+	defer replies.Close()
+	if _, err := replies.Receive(ctx); err != nil {
+		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
+	}
+	heard, err := n.Client.Publish(ctx, n.channel(node), text).Result()
+	if err != nil {
+		return noAnswer(err)
+	}
+	if heard == 0 {
+		return fault.Unavailable(nil, 5*time.Second, "The node with the feed is gone: the action was not sent")
+	}
+	select {
+	case <-ctx.Done():
+		return noAnswer(ctx.Err())
+	case message, ok := <-replies.Channel():
+		if !ok {
+			return noAnswer(errors.New("the subscription ended"))
+		}
+		var answer reply
+		if err := json.Unmarshal([]byte(message.Payload), &answer); err != nil {
+			return noAnswer(err)
+		}
+		if answer.Kind == "" {
+			return nil
+		}
+		return &fault.Error{Kind: answer.Kind, Message: answer.Message, RetryAfter: time.Duration(answer.RetryAfter) * time.Millisecond}
+	}
+}
+
+// Answer does the actions that other nodes send, each in a goroutine, until ctx ends.
+func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
+	if n.Feeds == nil {
+		<-ctx.Done()
+		return nil
+	}
+	orders := n.Client.Subscribe(ctx, n.channel(n.Node))
+	defer orders.Close()
+	incoming := orders.Channel()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case message, ok := <-incoming:
+			if !ok {
+				return nil
+			}
+			var o order
+			if err := json.Unmarshal([]byte(message.Payload), &o); err != nil {
+				n.Log.Warn("unreadable order of another node", "error", err)
+				continue
+			}
+			go n.take(ctx, o, take)
+		}
+	}
+}
+
+func (n *RedisNodes) take(ctx context.Context, o order, take Take) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	var answer reply
+	if err := take(ctx, o.ActionID, n.Feeds.Command); err != nil {
+		f := fault.As(err)
+		answer = reply{f.Kind, f.Message, f.RetryAfter.Milliseconds()}
+	}
+	text, err := json.Marshal(answer)
+	if err == nil {
+		err = n.Client.Publish(ctx, o.ReplyTo, text).Err()
+	}
+	if err != nil {
+		n.Log.Warn("answering an action failed", "error", fmt.Errorf("action %s: %w", o.ActionID, err))
+	}
+}

@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// State is the state of an action.
+type State string
+
+// The states. Clients see accepted and the last three.
+const (
+	Asked       State = "asked"
+	Sent        State = "sent"
+	Accepted    State = "accepted"
+	Confirmed   State = "confirmed"
+	Refused     State = "refused"
+	Unconfirmed State = "unconfirmed"
+)
+
+// ended reports whether the state is final.
+func (s State) ended() bool { return s == Confirmed || s == Refused || s == Unconfirmed }
+
+// action is a stored action.
+type action struct {
+	ID        string
+	AccountID string
+	Actor     string
+	Request   string
+	Command   storedCommand
+	State     State
+	EventID   string
+	Message   string
+	Kind      fault.Kind
+	CreatedAt time.Time
+	ChangedAt time.Time
+	Announced State
+}
+
+// storedCommand is what confirmation and another node need of an action.
+type storedCommand struct {
+	feed.Command
+	Feed   string `json:"feed"`
+	Before before `json:"before"`
+}
+
+// before is what an entry of a call was when the action was asked.
+type before struct {
+	Queue string `json:"queue,omitempty"`
+	Agent string `json:"agent,omitempty"`
+}
+
+const columns = `id, account_id, actor, request, command, state, event_id, message, kind, created_at, changed_at, announced`
+
+// scan scans a row of columns.
+func (a *action) scan(scan sqldb.ScanFunc) error {
+	var command string
+	var created, changed int64
+	if err := scan(&a.ID, &a.AccountID, &a.Actor, &a.Request, &command, &a.State, &a.EventID, &a.Message, &a.Kind, &created, &changed, &a.Announced); err != nil {
+		return err
+	}
+	a.CreatedAt, a.ChangedAt = time.UnixMilli(created), time.UnixMilli(changed)
+	return json.Unmarshal([]byte(command), &a.Command)
+}
+
+// insert stores an action with the state asked. created is false if the actor has one with
+// the key.
+func (s *Service) insert(ctx context.Context, a *action, key string) (created bool, err error) {
+	command, err := json.Marshal(a.Command)
+	if err != nil {
+		return false, fault.Internal(err, "The action could not be written")
+	}
+	now := s.now().UnixMilli()
+	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds()); err != nil {
+			return err
+		}
+		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
+			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7) ON CONFLICT DO NOTHING`,
+			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command), string(Asked), now)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		created = n == 1
+		return err
+	})
+	return created, sqldb.Wrap(err, "storing an action")
+}
+
+// find returns an action. Returns fault.KindNotFound for an unknown one.
+func (s *Service) find(ctx context.Context, condition string, args ...any) (*action, error) {
+	row := s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition, args...)
+	return sqldb.Find(row, fault.NotFound("Action not found"), "reading an action", func(scan sqldb.ScanFunc) (*action, error) {
+		a := &action{}
+		return a, a.scan(scan)
+	})
+}
+
+// list returns actions.
+func (s *Service) list(ctx context.Context, condition string, args ...any) ([]*action, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition+` ORDER BY created_at LIMIT 500`, args...)
+	return sqldb.Collect(rows, err, "reading actions", func(scan sqldb.ScanFunc) (*action, error) {
+		a := &action{}
+		return a, a.scan(scan)
+	})
+}
+
+// change moves an action from one of the states to another and publishes it. changed is
+// false if it was in none of them.
+func (s *Service) change(ctx context.Context, a *action, to State, eventID, message string, kind fault.Kind, from ...State) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	for _, state := range from {
+		n, err := s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5
+			WHERE id = $6 AND state = $7`, string(to), eventID, message, string(kind), s.now().UnixMilli(), a.ID, string(state))
+		if err != nil {
+			return false, sqldb.Wrap(err, "storing the state of an action")
+		}
+		if n == 1 {
+			a.State, a.EventID, a.Message, a.Kind = to, eventID, message, kind
+			if to != Sent {
+				s.announce(ctx, a)
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// announce publishes the state of an action. If that fails, Run does it later.
+func (s *Service) announce(ctx context.Context, a *action) {
+	data, err := json.Marshal(struct {
+		Event     string      `json:"event"`
+		AccountID string      `json:"account_id"`
+		Timestamp int64       `json:"timestamp"` // Unix seconds
+		ActionID  string      `json:"action_id"`
+		Action    feed.Action `json:"action"`
+		State     State       `json:"action_state"`
+		Actor     string      `json:"actor"`
+		AgentID   string      `json:"agent_id,omitempty"`
+		CallID    string      `json:"call_id,omitempty"`
+		QueueID   string      `json:"queue_id,omitempty"`
+		EventID   string      `json:"event_id,omitempty"`
+		Message   string      `json:"message,omitempty"`
+	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID, a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
+	if err == nil {
+		err = s.publish.Publish(ctx, a.AccountID, data)
+	}
+	if err == nil {
+		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`, string(a.State), a.ID)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Warn("publishing an action failed, will retry", "action_id", a.ID, "error", err)
+	}
+}

@@ -1,0 +1,336 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/audit"
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// world is a platform with its feed, the state of its agents and calls, and a service.
+type world struct {
+	t       *testing.T
+	service *Service
+	db      *sqldb.DB
+
+	mu      sync.Mutex
+	now     time.Time
+	entries map[state.Key]*state.Entry
+	sent    []feed.Command
+	refusal error                // of the platform
+	after   func(c feed.Command) // what the platform does
+	events  []string
+	lost    error // of the way to the node
+	wait    time.Duration
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, now: time.Now(), entries: map[state.Key]*state.Entry{}}
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	w.db = db
+	log := slog.New(slog.NewTextHandler(&testservice.Log{}, nil))
+	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
+	must(t, err)
+	w.service, err = New(t.Context(), Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
+		Metrics: prometheus.NewRegistry(), Log: log, Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
+	must(t, err)
+	w.agent("1001@x", event.Available, "support@x")
+	w.agent("1003@x", event.Available, "sales@x")
+	w.call("call-1", "support@x", "1001@x", event.Talking)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) put(e *state.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.AccountID, e.Source, e.EventID = "demo", "feed:switch", event.FirstID(w.now.Add(2*time.Second), 0)
+	w.entries[e.Key()] = e
+}
+
+func (w *world) agent(id string, s event.State, queues ...string) {
+	w.put(&state.Entry{Kind: state.Agent, ID: id, Facts: event.Facts{State: s}, Queues: queues})
+}
+
+func (w *world) call(id, queue, agent string, s event.State) {
+	w.put(&state.Entry{Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}})
+}
+
+func (w *world) Entries(context.Context, string) (map[state.Key]*state.Entry, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	copied := make(map[state.Key]*state.Entry, len(w.entries))
+	for key, e := range w.entries {
+		copied[key] = e
+	}
+	return copied, nil
+}
+
+func (w *world) FindUser(_ context.Context, id string) (identity.User, error) {
+	return identity.User{ID: id, AccountID: "demo", PresenceID: map[string]string{"boss": "1010"}[id]}, nil
+}
+
+func (w *world) Tree() *identity.Tree {
+	return identity.NewTree(identity.Account{ID: "demo", Name: "demo", Domain: "x"})
+}
+
+func (w *world) Fail(context.Context, ...identity.Limit) time.Duration { return w.wait }
+
+func (w *world) Check(_ context.Context, _, _, destination string) error {
+	if destination == "0900" {
+		return fault.Forbidden("closed")
+	}
+	return nil
+}
+
+func (w *world) Publish(_ context.Context, _ string, data []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, string(data))
+	return nil
+}
+
+func (w *world) Send(ctx context.Context, _, id string, take Take) error {
+	if w.lost != nil {
+		return w.lost
+	}
+	return take(ctx, id, func(_ context.Context, _ string, c feed.Command) error {
+		w.mu.Lock()
+		w.sent = append(w.sent, c)
+		refusal, after := w.refusal, w.after
+		w.mu.Unlock()
+		if after != nil {
+			after(c)
+		}
+		return refusal
+	})
+}
+
+func caller(role identity.Role, id string, limits identity.Limits) *identity.Principal {
+	return identity.Principal{UserID: id, AccountID: "demo", Role: role}.WithSight(identity.NewSight(role, "demo", "1001", limits))
+}
+
+var (
+	admin      = caller(identity.RoleAdmin, "root", identity.Limits{})
+	supervisor = caller(identity.RoleSupervisor, "boss", identity.Limits{QueueIDs: []string{"support@x"}})
+	agent      = caller(identity.RoleAgent, "anna", identity.Limits{})
+	plain      = caller(identity.RoleUser, "joe", identity.Limits{})
+)
+
+func (w *world) act(by *identity.Principal, r Request) (string, error) {
+	r.Caller, r.Account = by, identity.Account{ID: "demo"}
+	return w.service.Act(w.t.Context(), r)
+}
+
+// end runs the watch once, after a time.
+func (w *world) end(id string, after time.Duration) *Status {
+	w.t.Helper()
+	w.mu.Lock()
+	w.now = w.now.Add(after)
+	w.mu.Unlock()
+	open, err := w.service.list(w.t.Context(), `state IN ('asked', 'sent', 'accepted')`)
+	must(w.t, err)
+	w.service.watch(w.t.Context(), open)
+	status, err := w.service.Find(w.t.Context(), admin, id)
+	must(w.t, err)
+	return status
+}
+
+func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
+	w := newWorld(t)
+	id, err := w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	must(t, err)
+	if s := w.end(id, 0); s.State != Accepted {
+		t.Fatalf("before an event: %+v", s)
+	}
+	w.agent("1001@x", event.Break, "support@x")
+	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
+		t.Errorf("after the event: %+v", s)
+	}
+	if len(w.events) != 2 || len(w.sent) != 1 {
+		t.Errorf("events %q, sent %+v", w.events, w.sent)
+	}
+
+	id, err = w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionReady})
+	must(t, err)
+	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
+		t.Errorf("without an event: %+v", s)
+	}
+}
+
+// Each refusal has its kind, and nothing is sent.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.agent("1005@x", event.Offline)
+	for name, c := range map[string]struct {
+		by   *identity.Principal
+		r    Request
+		want fault.Kind
+	}{
+		"a user":                           {plain, Request{AgentID: "1001@x", Action: feed.ActionBreak}, fault.KindForbidden},
+		"an agent of another queue":        {supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak}, fault.KindNotFound},
+		"another's queue":                  {supervisor, Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "sales@x"}, fault.KindForbidden},
+		"an agent on another":              {agent, Request{AgentID: "1003@x", Action: feed.ActionBreak}, fault.KindNotFound},
+		"an agent listens":                 {agent, Request{CallID: "call-1", Action: feed.ActionListen}, fault.KindForbidden},
+		"nobody":                           {admin, Request{AgentID: "9@x", Action: feed.ActionBreak}, fault.KindNotFound},
+		"no such call":                     {admin, Request{CallID: "call-9", Action: feed.ActionHangup}, fault.KindNotFound},
+		"not logged in":                    {admin, Request{AgentID: "1005@x", Action: feed.ActionBreak}, fault.KindConflict},
+		"ready without a break":            {admin, Request{AgentID: "1001@x", Action: feed.ActionReady}, fault.KindConflict},
+		"a member joins":                   {admin, Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "support@x"}, fault.KindConflict},
+		"another action":                   {admin, Request{AgentID: "1001@x", Action: "dance"}, fault.KindInvalid},
+		"no destination":                   {admin, Request{CallID: "call-1", Action: feed.ActionTransfer}, fault.KindInvalid},
+		"a closed destination":             {admin, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "0900"}, fault.KindForbidden},
+		"listening without an extension":   {admin, Request{CallID: "call-1", Action: feed.ActionListen}, fault.KindUnprocessable},
+		"the held is not resumed, talking": {admin, Request{CallID: "call-1", Action: feed.ActionResume}, fault.KindConflict},
+	} {
+		if _, err := w.act(c.by, c.r); fault.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	w.wait = time.Second
+	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
+		t.Errorf("over the rate: %v", err)
+	}
+	if len(w.sent) != 0 {
+		t.Errorf("sent %+v", w.sent)
+	}
+}
+
+func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
+	w := newWorld(t)
+	w.refusal = fault.New(fault.KindRefused, "-ERR no such agent")
+	for range 2 {
+		if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}); fault.KindOf(err) != fault.KindRefused {
+			t.Errorf("%v", err)
+		}
+	}
+	if len(w.sent) != 1 {
+		t.Errorf("a repeat was sent: %+v", w.sent)
+	}
+}
+
+func TestAnIdempotencyKeyActsOnce(t *testing.T) {
+	w := newWorld(t)
+	w.after = func(feed.Command) { w.agent("1001@x", event.Break, "support@x") }
+	first, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
+	must(t, err)
+	again, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
+	if err != nil || again != first || len(w.sent) != 1 {
+		t.Errorf("%s %s %v, sent %d", first, again, err, len(w.sent))
+	}
+	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("another action under the key: %v", err)
+	}
+}
+
+// Two actions at once on one agent: one is sent, the other is a conflict.
+func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	must(t, err)
+	if _, err := w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict || len(w.sent) != 1 {
+		t.Errorf("%v, sent %d", err, len(w.sent))
+	}
+	if _, err := w.act(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
+		t.Errorf("listening: %v", err)
+	}
+}
+
+// A node that dies before it sends, while it sends, and after: each action has an end, and is
+// not sent again.
+func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
+	w := newWorld(t)
+	w.lost = fault.Unavailable(errors.New("gone"), time.Second, "no answer")
+	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatal(err)
+	}
+	w.lost = nil
+	all, err := w.service.list(t.Context(), `1 = 1`)
+	must(t, err)
+	if s := w.end(all[0].ID, 11*time.Second); s.State != Refused {
+		t.Errorf("not sent: %+v", s)
+	}
+	take := func() error {
+		return w.service.TakeAndSend(t.Context(), all[0].ID, func(context.Context, string, feed.Command) error { t.Error("sent again"); return nil })
+	}
+	if err := take(); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("sent late: %v", err)
+	}
+
+	w.refusal = fault.Unavailable(errors.New("killed"), time.Second, "the switch did not answer")
+	if _, err := w.act(admin, Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatal(err)
+	}
+	all, err = w.service.list(t.Context(), `state = 'sent'`)
+	must(t, err)
+	if len(all) != 1 {
+		t.Fatalf("%d actions are on their way", len(all))
+	}
+	w.mu.Lock()
+	w.now = w.now.Add(11 * time.Second)
+	w.mu.Unlock()
+	w.agent("1003@x", event.Break, "sales@x") // it had taken it
+	if s := w.end(all[0].ID, 0); s.State != Confirmed {
+		t.Errorf("taken by a switch that did not answer: %+v", s)
+	}
+	if len(w.sent) != 1 {
+		t.Errorf("sent %+v", w.sent)
+	}
+}
+
+// An agent that logs out meanwhile is not on a break.
+func TestAnAgentThatLogsOutMeanwhileIsUnconfirmed(t *testing.T) {
+	w := newWorld(t)
+	id, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	must(t, err)
+	w.agent("1001@x", event.Offline, "support@x")
+	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T) {
+	w := newWorld(t)
+	id, err := w.act(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
+	must(t, err)
+	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" {
+		t.Errorf("%+v", c)
+	}
+	w.call(id, "", "", event.Talking) // the phone has answered
+	if s := w.end(id, 0); s.State != Confirmed {
+		t.Errorf("listening: %+v", s)
+	}
+
+	id, err = w.act(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"})
+	must(t, err)
+	w.call("call-1", "sales@x", "", event.Waiting)
+	if s := w.end(id, 0); s.State != Confirmed {
+		t.Errorf("transfer: %+v", s)
+	}
+	if !slices.ContainsFunc(w.events, func(e string) bool { return len(e) > 0 }) {
+		t.Error("no events")
+	}
+}

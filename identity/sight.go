@@ -1,0 +1,239 @@
+package identity
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"trunkline/event"
+)
+
+// Limits restrict a role to queues and agents, in the account and those below it.
+type Limits struct {
+	QueueIDs []string // of a supervisor; empty: all queues and agents
+	AgentIDs []string // of an agent; empty: those with the extension of its user, in its own account
+}
+
+// equal reports whether both have the same ids in the same order.
+func (l Limits) equal(other Limits) bool {
+	return slices.Equal(l.QueueIDs, other.QueueIDs) && slices.Equal(l.AgentIDs, other.AgentIDs)
+}
+
+// Sight is what a caller sees of the events, records, figures and recordings of its
+// accounts. It is immutable.
+type Sight struct {
+	role      Role
+	account   string // the caller's own
+	extension string // of an agent without Limits.AgentIDs
+	limits    Limits
+	queues    map[string]struct{} // nil: all
+	agents    map[string]struct{}
+}
+
+// NewSight returns the sight of a role. The extension is the user's, "" for none.
+func NewSight(role Role, account, extension string, limits Limits) *Sight {
+	s := &Sight{role: role, account: account}
+	switch role {
+	case RoleSupervisor:
+		s.limits.QueueIDs, s.queues = limits.QueueIDs, idSet(limits.QueueIDs)
+	case RoleAgent:
+		s.limits.AgentIDs, s.agents = limits.AgentIDs, idSet(limits.AgentIDs)
+		if s.agents == nil {
+			s.extension = extension
+		}
+	}
+	return s
+}
+
+// Everything reports whether nothing is hidden.
+func (s *Sight) Everything() bool { return s.role == RoleAdmin || s.role == RoleUser }
+
+// Nothing reports whether everything is hidden.
+func (s *Sight) Nothing() bool {
+	switch s.role {
+	case RoleAdmin, RoleUser, RoleSupervisor:
+		return false
+	case RoleAgent:
+		return s.agents == nil && s.extension == ""
+	}
+	return true
+}
+
+// Admits reports whether what has the agent and the queue ("" for none) is seen. memberOf
+// are the agent's other queues, separated by NUL.
+func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
+	switch s.role {
+	case RoleAdmin, RoleUser:
+		return true
+	case RoleSupervisor:
+		if s.queues == nil {
+			return agent != "" || queue != ""
+		}
+		return s.HasQueue(queue) || s.hasOneOf(memberOf)
+	case RoleAgent:
+		return s.HasAgent(account, agent)
+	}
+	return false
+}
+
+// HasQueue reports whether the queue is one of a supervisor's.
+func (s *Sight) HasQueue(queue string) bool {
+	if s.role != RoleSupervisor || queue == "" {
+		return s.Everything()
+	}
+	_, ok := s.queues[queue]
+	return ok || s.queues == nil
+}
+
+func (s *Sight) hasOneOf(queues string) bool {
+	for queues != "" {
+		queue, rest, _ := strings.Cut(queues, event.QueueSeparator)
+		if _, ok := s.queues[queue]; ok {
+			return true
+		}
+		queues = rest
+	}
+	return false
+}
+
+// HasAgent reports whether the agent is one of an agent's own ids.
+func (s *Sight) HasAgent(account, agent string) bool {
+	if s.role != RoleAgent || agent == "" {
+		return s.Everything()
+	}
+	if s.extension != "" {
+		return account == s.account && event.AgentExtension(agent) == s.extension
+	}
+	_, ok := s.agents[agent]
+	return ok
+}
+
+// Limits returns the queues or agents to which the sight is limited.
+func (s *Sight) Limits() Limits { return s.limits }
+
+// Extension returns the extension whose agents an agent sees, in its own account; "" if its
+// agents are named.
+func (s *Sight) Extension() string { return s.extension }
+
+// Role returns the role of the sight.
+func (s *Sight) Role() Role { return s.role }
+
+// Equal reports whether both show the same.
+func (s *Sight) Equal(other *Sight) bool {
+	return s == other || s.role == other.role && s.account == other.account && s.extension == other.extension && s.limits.equal(other.limits)
+}
+
+// SightOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
+// does not have, it sees nothing.
+func (s *Service) SightOf(p *Principal) *Sight {
+	if p.KeyID != "" {
+		key := s.directory.Load().keysByID[p.KeyID]
+		role := key.Role
+		if !p.IsKey() && role == RoleAdmin { // a channel token of a key sees what a user sees
+			role = RoleUser
+		}
+		return NewSight(role, p.AccountID, "", key.Limits)
+	}
+	user, _ := s.userStates.find(p.UserID)
+	return NewSight(user.role, user.accountID, user.extension, user.limits)
+}
+
+// Sight returns what the principal sees, as of its authentication.
+func (p *Principal) Sight() *Sight {
+	if p.sight == nil {
+		return NewSight(p.Role, p.AccountID, "", Limits{})
+	}
+	return p.sight
+}
+
+// WithSight returns the principal with what it sees, for tests of other packages.
+func (p Principal) WithSight(s *Sight) *Principal {
+	p.sight = s
+	return &p
+}
+
+// checkLimits checks the limits of a role.
+func (p *problems) checkLimits(prefix string, role Role, limits Limits) {
+	for _, list := range []struct {
+		field string
+		ids   []string
+		role  Role
+	}{{"queue_ids", limits.QueueIDs, RoleSupervisor}, {"agent_ids", limits.AgentIDs, RoleAgent}} {
+		if len(list.ids) > 0 && role != list.role {
+			p.add(prefix+list.field, "unsupported", prefix+list.field+" is for the role "+string(list.role))
+			continue
+		}
+		if len(list.ids) > maxFilterIDs {
+			p.add(prefix+list.field, codeTooMany, "at most 1,000 entries can be named")
+			continue
+		}
+		p.checkIDs(prefix+list.field, list.ids)
+	}
+}
+
+// clean returns the limits without repeated ids, and without empty lists.
+func (l Limits) clean() Limits {
+	return Limits{unique(l.QueueIDs), unique(l.AgentIDs)}
+}
+
+// roleOfKey returns the role of an API key; "" is that of the keys of before roles.
+func roleOfKey(role Role) Role { return cmp.Or(role, RoleAdmin) }
+
+// joinRoles returns the names of all roles.
+func joinRoles(separator string) string {
+	names := make([]string, len(knownRoles))
+	for i, role := range knownRoles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, separator)
+}
+
+// stored returns the role in the column that earlier versions read, to which RoleUser is the
+// most that they may give.
+func (r Role) stored() string {
+	if r.limited() {
+		return string(RoleUser)
+	}
+	return string(r)
+}
+
+// storedLimited returns the role in the column limited_role.
+func (r Role) storedLimited() string {
+	if r.limited() {
+		return string(r)
+	}
+	return ""
+}
+
+// idList is a list of ids in a column: a JSON array, "" for an empty one.
+type idList []string
+
+// Value implements driver.Valuer.
+func (l idList) Value() (driver.Value, error) {
+	if len(l) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal([]string(l))
+	return string(text), err
+}
+
+// Scan implements sql.Scanner.
+func (l *idList) Scan(value any) error {
+	var text []byte
+	switch v := value.(type) {
+	case string:
+		text = []byte(v)
+	case []byte:
+		text = v
+	default:
+		return fmt.Errorf("a list of ids is text, not %T", value)
+	}
+	*l = nil
+	if len(text) == 0 {
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(l))
+}

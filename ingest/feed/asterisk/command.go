@@ -1,0 +1,97 @@
+package asterisk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/telephony/ami"
+)
+
+// spyOptions are ChanSpy's: u: the channel is named by its unique id; q: no tone; E: end with
+// the call; w: the agent hears the listener; B: both do.
+var spyOptions = map[feed.Action]string{feed.ActionListen: "uqE", feed.ActionWhisper: "uqEw", feed.ActionBarge: "uqEB"}
+
+// Command implements feed.Commander.
+func (s *session) Command(ctx context.Context, c feed.Command) error {
+	if err := feed.CheckCommand(c, ""); err != nil {
+		return err
+	}
+	member := ami.Field{Key: "Interface", Value: c.AgentID}
+	channel := ami.Field{Key: "Channel", Value: c.CallID}
+	queue := ami.Field{Key: "Queue", Value: c.QueueID}
+	switch c.Action {
+	case feed.ActionLogin, feed.ActionJoin:
+		if c.QueueID == "" {
+			return feed.CannotDo("Asterisk", c, "an agent logs in by joining a queue: queue_id is needed")
+		}
+		return s.order(ctx, "QueueAdd", queue, member, ami.Field{Key: "MemberName", Value: c.AgentName})
+	case feed.ActionLeave:
+		return s.order(ctx, "QueueRemove", queue, member)
+	case feed.ActionLogout:
+		for _, left := range c.Queues {
+			if err := s.order(ctx, "QueueRemove", ami.Field{Key: "Queue", Value: left}, member); err != nil {
+				return err
+			}
+		}
+		return nil
+	case feed.ActionBreak, feed.ActionReady:
+		fields := []ami.Field{member, {Key: "Paused", Value: "false"}}
+		if c.Action == feed.ActionBreak {
+			fields[1].Value = "true"
+			fields = append(fields, ami.Field{Key: "Reason", Value: c.Reason})
+		}
+		return s.order(ctx, "QueuePause", fields...)
+	case feed.ActionHangup:
+		return s.order(ctx, "Hangup", channel)
+	case feed.ActionTransfer:
+		return s.transfer(ctx, c)
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
+		return s.order(ctx, "Originate",
+			ami.Field{Key: "Channel", Value: "PJSIP/" + c.Extension},
+			ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: c.CallID + "," + spyOptions[c.Action]},
+			ami.Field{Key: "Timeout", Value: "30000"}, ami.Field{Key: "CallerID", Value: "Trunkline <" + c.Extension + ">"},
+			ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
+	}
+	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
+}
+
+// transfer sends the caller to a destination in the context of its own channel.
+func (s *session) transfer(ctx context.Context, c feed.Command) error {
+	answer, err := s.conn.Do(ctx, ami.Action{Name: "Getvar", Fields: []ami.Field{
+		{Key: "Channel", Value: c.CallID}, {Key: "Variable", Value: "CHANNEL(context)"}}})
+	if err != nil {
+		return commandError(err)
+	}
+	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: c.CallID}, ami.Field{Key: "Exten", Value: c.Destination},
+		ami.Field{Key: "Context", Value: answer.Get("Value")}, ami.Field{Key: "Priority", Value: "1"})
+}
+
+// order sends an action, without its empty fields.
+func (s *session) order(ctx context.Context, action string, fields ...ami.Field) error {
+	var sent []ami.Field
+	for _, f := range fields {
+		if f.Value != "" {
+			sent = append(sent, f)
+		}
+	}
+	_, err := s.conn.Do(ctx, ami.Action{Name: action, Fields: sent})
+	return commandError(err)
+}
+
+// retryCommand is the time after which a command whose answer is missing may be asked again.
+const retryCommand = 5 * time.Second
+
+// commandError returns the error of an action with its kind.
+func commandError(err error) error {
+	var refusal *ami.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return fault.New(fault.KindRefused, "Asterisk refused: %s", refusal.Message)
+	}
+	return fault.Unavailable(err, retryCommand, "Asterisk did not answer")
+}

@@ -1,0 +1,117 @@
+package freeswitch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/telephony/esl"
+)
+
+// statuses are mod_callcenter's words for an agent's presence.
+var statuses = map[feed.Action]string{
+	feed.ActionLogin: "Available", feed.ActionReady: "Available", feed.ActionLogout: "Logged Out", feed.ActionBreak: "On Break",
+}
+
+// spyKeys are the keys of eavesdrop that let the agent, or both, hear the listener: the
+// caller's leg is listened to, so the agent is its other leg.
+var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: "queue_dtmf:w2@500,", feed.ActionBarge: "queue_dtmf:w3@500,"}
+
+// Command implements feed.Commander.
+func (s *session) Command(ctx context.Context, c feed.Command) error {
+	if err := feed.CheckCommand(c, ""); err != nil {
+		return err
+	}
+	switch c.Action {
+	case feed.ActionLogin, feed.ActionLogout, feed.ActionBreak, feed.ActionReady:
+		if c.Reason != "" {
+			return feed.CannotDo("FreeSWITCH", c, "mod_callcenter has no reasons of breaks")
+		}
+		return s.order(ctx, fmt.Sprintf("callcenter_config agent set status %s '%s'", c.AgentID, statuses[c.Action]))
+	case feed.ActionJoin:
+		return s.order(ctx, fmt.Sprintf("callcenter_config tier add %s %s 1 1", c.QueueID, c.AgentID))
+	case feed.ActionLeave:
+		return s.order(ctx, fmt.Sprintf("callcenter_config tier del %s %s", c.QueueID, c.AgentID))
+	}
+
+	leg, err := s.callerLeg(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch c.Action {
+	case feed.ActionHangup:
+		return s.order(ctx, "uuid_kill "+leg)
+	case feed.ActionTransfer:
+		return s.order(ctx, fmt.Sprintf("uuid_transfer %s %s", leg, c.Destination))
+	case feed.ActionHold:
+		return s.order(ctx, "uuid_hold "+leg)
+	case feed.ActionResume:
+		return s.order(ctx, "uuid_hold off "+leg)
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
+		return s.spy(ctx, c, leg)
+	}
+	return feed.CannotDo("FreeSWITCH", c, "unknown action")
+}
+
+// callerLeg returns the channel of a call. The call of a member of a queue has an id of its
+// own, so the queue tells its channel.
+func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error) {
+	answer, err := s.conn.API(ctx, "uuid_exists "+c.CallID)
+	if err != nil {
+		return "", commandError(err)
+	}
+	if strings.TrimSpace(answer) == "true" {
+		return c.CallID, nil
+	}
+	gone := fault.Conflict("The switch does not have the call %.80q any more", c.CallID)
+	if c.QueueID == "" {
+		return "", gone
+	}
+
+	members, err := s.queryTable(ctx, "callcenter_config queue list members "+c.QueueID, "cid_name")
+	if err != nil {
+		return "", commandError(err)
+	}
+	for _, row := range members.rows {
+		if session := members.get(row, "session_uuid"); members.get(row, "uuid") == c.CallID && session != "" {
+			return session, nil
+		}
+	}
+	return "", gone
+}
+
+// spy rings the phone of the command's extension and connects it to the call when it
+// answers.
+func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
+	phone := "user/" + c.Extension
+	if c.Domain != "" {
+		phone += "@" + c.Domain
+	}
+	return commandError(s.conn.Background(ctx, fmt.Sprintf(
+		"originate {origination_uuid=%s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%s}%s '%seavesdrop:%s' inline",
+		c.ID, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
+}
+
+func (s *session) order(ctx context.Context, command string) error {
+	_, err := s.conn.API(ctx, command)
+	return commandError(err)
+}
+
+// retryCommand is the time after which a command whose answer is missing may be asked again.
+const retryCommand = 5 * time.Second
+
+// commandError returns the error of a command with its kind.
+func commandError(err error) error {
+	var refusal *esl.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return fault.New(fault.KindRefused, "The switch refused: %s", refusal.Error())
+	}
+	return fault.Unavailable(err, retryCommand, "The switch did not answer")
+}

@@ -1,0 +1,58 @@
+package freeswitch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+)
+
+// The commands of each action, and what becomes of the switch's refusal and of ids that are
+// more than one word.
+func TestCommandsOfActions(t *testing.T) {
+	sw := (&fakeSwitch{answers: map[string]string{}}).serve(t)
+	const member, leg = "2f1a3c5e-0000-4000-8000-000000000001", "2f1a3c5e-0000-4000-8000-000000000002"
+	for command, answer := range map[string]string{
+		"callcenter_config agent set status 1001@x 'On Break'":   "+OK\n",
+		"callcenter_config agent set status 1009@x 'Logged Out'": "-ERR Invalid Agent!\n",
+		"callcenter_config tier add sales@x 1001@x 1 1":          "+OK\n",
+		"uuid_exists " + member:                                  "false",
+		"callcenter_config queue list members sales@x":           "queue|instance_id|uuid|session_uuid|cid_number|cid_name|state\nsales@x|single_box|" + member + "|" + leg + "|1|Eve|Answered\n+OK\n",
+		"uuid_transfer " + leg + " 7001":                         "+OK\n",
+		"uuid_kill " + leg:                                       "+OK\n",
+	} {
+		sw.answer(command, answer)
+	}
+	s, ok := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+	if !ok {
+		t.Fatal("the session takes no commands")
+	}
+	for name, c := range map[string]struct {
+		command feed.Command
+		want    fault.Kind
+		sent    string
+	}{
+		"break":                {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x"}, "", "callcenter_config agent set status 1001@x 'On Break'"},
+		"join":                 {feed.Command{Action: feed.ActionJoin, AgentID: "1001@x", QueueID: "sales@x"}, "", "callcenter_config tier add sales@x 1001@x 1 1"},
+		"a refusal":            {feed.Command{Action: feed.ActionLogout, AgentID: "1009@x"}, fault.KindRefused, ""},
+		"a reason":             {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x", Reason: "lunch"}, fault.KindConflict, ""},
+		"two words":            {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x 'x'"}, fault.KindConflict, ""},
+		"a line":               {feed.Command{Action: feed.ActionHangup, CallID: "x\n\napi shutdown"}, fault.KindConflict, ""},
+		"transfer of a member": {feed.Command{Action: feed.ActionTransfer, CallID: member, QueueID: "sales@x", Destination: "7001"}, "", "uuid_transfer " + leg + " 7001"},
+		"hang up of a member":  {feed.Command{Action: feed.ActionHangup, CallID: member, QueueID: "sales@x"}, "", "uuid_kill " + leg},
+	} {
+		if err := s.Command(t.Context(), c.command); fault.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if c.sent != "" && sw.asked("api "+c.sent) != 1 {
+			t.Errorf("%s: %q was asked %d times", name, c.sent, sw.asked("api "+c.sent))
+		}
+	}
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	if slices.ContainsFunc(sw.commands, func(c string) bool { return strings.Contains(c, "shutdown") }) {
+		t.Error("a line of a caller reached the switch")
+	}
+}
