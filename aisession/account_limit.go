@@ -64,7 +64,8 @@ func (s *Service) renewLeases(ctx context.Context) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	if err := s.deps.Leases.Renew(ctx, accountBySession); err != nil && ctx.Err() == nil {
+	err := s.deps.Leases.Renew(ctx, accountBySession)
+	if err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "renewing AI session leases failed", "error", err)
 	}
 }

@@ -90,7 +90,8 @@ func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (p
 	if providerID == "" {
 		return "", errUnannounced
 	}
-	if clockDifference := now.Sub(time.Unix(seconds, 0)).Abs(); clockDifference > dialplanWindow {
+	clockDifference := now.Sub(time.Unix(seconds, 0)).Abs()
+	if clockDifference > dialplanWindow {
 		return "", fmt.Errorf("the dialplan's UUID is from another time: Asterisk's clock and this one differ by %s", clockDifference.Round(time.Second))
 	}
 	return providerID, nil

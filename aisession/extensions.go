@@ -66,7 +66,8 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		if duration == 0 {
 			duration = defaultDTMFDuration
 		}
-		if err := call.SendDTMF(ctx, r.dtmf.Digit[0], min(duration, maxDTMFDuration)); err != nil && ctx.Err() == nil {
+		err := call.SendDTMF(ctx, r.dtmf.Digit[0], min(duration, maxDTMFDuration))
+		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
 		}
 		return
@@ -84,10 +85,12 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 // sendTransferRefused reports a failed transfer to the provider. The call continues with it.
 func (s *Session) sendTransferRefused(destination string, err error) {
 	message := "the transfer failed"
-	if f := fault.As(err); f.Kind != fault.KindInternal {
+	f := fault.As(err)
+	if f.Kind != fault.KindInternal {
 		message = f.Message
 	}
-	if c := s.connection.Load(); c != nil {
+	c := s.connection.Load()
+	if c != nil {
 		c.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
 	}
 }

@@ -50,7 +50,8 @@ func (r *RedisSessionLeases) Renew(ctx context.Context, accountBySession map[str
 		pipe.ZAdd(ctx, r.key(account), redis.Z{Score: until, Member: session})
 		pipe.PExpire(ctx, r.key(account), leaseTTL)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if err != nil {
 		return fmt.Errorf("renewing session leases: %w", err)
 	}
 	return nil

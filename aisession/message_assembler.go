@@ -42,7 +42,8 @@ func (m *messageAssembler) write(b []byte, to messageHandler) error {
 	for len(b) > 0 {
 		if !m.hasHeader {
 			var err error
-			if b, err = m.parseFrameHeader(b); err != nil || !m.hasHeader {
+			b, err = m.parseFrameHeader(b)
+			if err != nil || !m.hasHeader {
 				return err
 			}
 		}
@@ -88,7 +89,8 @@ func (m *messageAssembler) validateFrame() error {
 	if m.frame.IsControl() {
 		return nil
 	}
-	if continues := m.frame.Opcode == wsframe.Continuation; continues != (m.opcode != 0) {
+	continues := m.frame.Opcode == wsframe.Continuation
+	if continues != (m.opcode != 0) {
 		return errProtocol
 	} else if !continues {
 		m.opcode, m.size = m.frame.Opcode, 0
@@ -108,9 +110,13 @@ func (m *messageAssembler) handlePayload(piece []byte, to messageHandler) error 
 	}
 	last := m.frame.Fin && !m.hasHeader
 	if m.opcode == wsframe.Text {
-		if last && len(m.message) == 0 {
+		whole := last && len(m.message) == 0
+		if whole {
 			to.handleText(piece)
-		} else if m.message = append(m.message, piece...); last {
+		} else {
+			m.message = append(m.message, piece...)
+		}
+		if last && !whole {
 			to.handleText(m.message)
 		}
 	}

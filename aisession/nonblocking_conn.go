@@ -48,7 +48,8 @@ func (c *nonblockingConn) detach() error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) { c.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if err = errors.Join(err, failed); err != nil {
+	err = errors.Join(err, failed)
+	if err != nil {
 		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
 	err = c.Conn.Close() // fd is a duplicate descriptor of the same connection

@@ -31,7 +31,8 @@ const (
 func (o *outbox) getBuffer() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n := len(o.free); n > 0 {
+	n := len(o.free)
+	if n > 0 {
 		b := o.free[n-1]
 		o.free = o.free[:n-1]
 		return b

@@ -149,10 +149,12 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 		return true
 	default:
 		sched.shortestWait = min(sched.shortestWait, wait)
-		if sched.packets++; sched.packets < sched.watchedPackets {
+		sched.packets++
+		if sched.packets < sched.watchedPackets {
 			return false
 		}
-		if forward := int((sched.shortestWait - jitterMargin) / slotTime); forward > 0 {
+		forward := int((sched.shortestWait - jitterMargin) / slotTime)
+		if forward > 0 {
 			w.moveTo(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
 			sched.movedForward = true
 		}

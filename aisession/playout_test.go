@@ -56,7 +56,8 @@ func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 		t.Errorf("%d bytes were played", len(got))
 	}
 	p.putAudio(count(959, 1001&0xff), now) // the other half and the rest of a frame
-	if got, _ = playAll(p, &now, 480); len(got) != 960 || got[0] != byte(1000&0xff) {
+	got, _ = playAll(p, &now, 480)
+	if len(got) != 960 || got[0] != byte(1000&0xff) {
 		t.Errorf("%d bytes were played, the first %d", len(got), got[0])
 	}
 }
@@ -159,7 +160,8 @@ func FuzzPlayout(f *testing.F) {
 			}
 			piece := count(int(step)*9, len(in))
 			room := 4800 - (len(in) - len(out)) // what fits; half samples make no difference
-			if p.putAudio(piece, now); len(piece) > room {
+			p.putAudio(piece, now)
+			if len(piece) > room {
 				return // what was dropped is another test's
 			}
 			in = append(in, piece...)

@@ -101,7 +101,8 @@ func (c *providerConn) queueClose() {
 // read reads the bytes that have arrived since the last tick. buffer is used during the call only.
 func (c *providerConn) read(buffer []byte, now time.Time) {
 	c.socket.drained = false
-	if early := c.earlyBytes; len(early) > 0 {
+	early := c.earlyBytes
+	if len(early) > 0 {
 		c.earlyBytes = nil
 		c.handleBytes(early, now)
 	}

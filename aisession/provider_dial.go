@@ -33,7 +33,8 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 	dialer := websocket.Dialer{
 		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: handshakeBuffer, NetDialContext: dial,
 		NetDialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if _, err := dial(ctx, network, address); err != nil {
+			_, err := dial(ctx, network, address)
+			if err != nil {
 				return nil, err
 			}
 			secured, err := tlsHandshake(ctx, sock, address, s.service.deps.TLS)
@@ -56,7 +57,8 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		}
 		return nil, nil, nil, fmt.Errorf("connecting to the provider: %w", err)
 	}
-	if err = sock.detach(); err == nil && !upgrade.headerDone {
+	err = sock.detach()
+	if err == nil && !upgrade.headerDone {
 		err = errors.New("the provider's answer to the handshake is not HTTP/1.1")
 	}
 	if err != nil {
@@ -100,10 +102,12 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 	}
 	n, err := u.Conn.Read(b)
 	receivedBefore := len(u.received)
-	if u.received = append(u.received, b[:n]...); len(u.received) > maxResponseHeader {
+	u.received = append(u.received, b[:n]...)
+	if len(u.received) > maxResponseHeader {
 		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
-	if end := endOfHeader(u.received); end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
+	end := endOfHeader(u.received)
+	if end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
 		u.bytesAfterHeader, u.headerDone = u.received[end:], true
 		return end - receivedBefore, nil
 	}
@@ -119,7 +123,8 @@ func endOfHeader(b []byte) int {
 			return 0
 		}
 		offset += i + 1
-		if rest := bytes.TrimPrefix(b[offset:], []byte("\r")); bytes.HasPrefix(rest, []byte("\n")) {
+		rest := bytes.TrimPrefix(b[offset:], []byte("\r"))
+		if bytes.HasPrefix(rest, []byte("\n")) {
 			return len(b) - len(rest) + 1
 		}
 	}

@@ -51,7 +51,8 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	report := aiprovider.TestReport{
 		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.eventNames(),
 	}
-	if cause := firstLink.lossError(); cause != nil {
+	cause := firstLink.lossError()
+	if cause != nil {
 		report.OK, report.Error = false, adminMessage(cause)
 	} else if !report.OK {
 		report.Error = "the provider ended the session"

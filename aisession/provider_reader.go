@@ -62,7 +62,8 @@ func (r *providerReader) handleMedia(piece []byte) {
 	if len(piece) < minAudioBytes {
 		r.throttle.charge(smallAudioCost, r.now)
 	}
-	if dropped := s.playout.putAudio(piece, now); dropped > 0 {
+	dropped := s.playout.putAudio(piece, now)
+	if dropped > 0 {
 		s.service.metrics.overruns.Add(dropped.Seconds())
 		r.throttle.charge(1, r.now)
 	}

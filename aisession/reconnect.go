@@ -70,7 +70,8 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(try) }) {
 			c, err = nil, errConnectPanicked
 		}
-		if handshakeErr := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(lastErr, &handshakeErr) {
+		var handshakeErr *handshakeError
+		if err != nil && try.Err() != nil && errors.As(lastErr, &handshakeErr) {
 			err = lastErr // the attempt had no time left: return the earlier error
 		}
 		done()

@@ -57,7 +57,8 @@ func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
 func (s *Session) startMessage() aiprotocol.Start {
 	r := &s.request
 	caller, callee := r.Caller, r.Callee
-	if e164 := s.service.deps.FormatE164; e164 != nil {
+	e164 := s.service.deps.FormatE164
+	if e164 != nil {
 		caller, callee = e164(r.Provider.AccountID, caller), e164(r.Provider.AccountID, callee)
 	}
 	return aiprotocol.Start{
@@ -77,7 +78,8 @@ func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 // ReceiveDTMF passes a digit from the caller to the provider.
 func (s *Session) ReceiveDTMF(digit byte, duration time.Duration) {
 	dtmf := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
-	if c := s.connection.Load(); c != nil && aiprotocol.IsDigit(dtmf.Digit) {
+	c := s.connection.Load()
+	if c != nil && aiprotocol.IsDigit(dtmf.Digit) {
 		if !c.queueText(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
 			s.service.metrics.dropped.control.Inc()
 		}
@@ -152,7 +154,8 @@ func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.Wai
 
 // currentConnection returns the current connection and a channel that is closed when it is lost.
 func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
-	if c := s.connection.Load(); c != nil {
+	c := s.connection.Load()
+	if c != nil {
 		return c, c.lost
 	}
 	return nil, nil
@@ -189,7 +192,8 @@ func (s *Session) Close(cause string) {
 
 // hangUpProvider sends hangup, closes the connection, and waits until both are written.
 func (s *Session) hangUpProvider() {
-	if c := s.connection.Load(); c != nil {
+	c := s.connection.Load()
+	if c != nil {
 		reason := s.ending.Cause
 		c.queueText(func(b []byte) []byte {
 			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})

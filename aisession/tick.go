@@ -82,7 +82,8 @@ func (s *Session) tickToProvider(now time.Time) {
 	case err != nil:
 		s.service.metrics.dropped.undecodable.Inc()
 	case c != nil:
-		if dropped := c.queueAudio(frame); dropped > 0 {
+		dropped := c.queueAudio(frame)
+		if dropped > 0 {
 			s.service.metrics.dropped.toProvider.Add(float64(dropped))
 		}
 		s.recordSent(aiprotocol.EventMedia)
@@ -132,7 +133,8 @@ func (s *Session) sendMarks() {
 		if !reached {
 			return
 		}
-		if c := s.connection.Load(); c != nil {
+		c := s.connection.Load()
+		if c != nil {
 			c.queueText(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
 		}
 	}

@@ -53,7 +53,8 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	all := get("&page_size=1000")
 	var paged []entry
 	for query := "&page_size=3"; ; query = "&page_size=3&start_key=" + page.NextStartKey {
-		if paged = append(paged, get(query)...); page.NextStartKey == "" {
+		paged = append(paged, get(query)...)
+		if page.NextStartKey == "" {
 			break
 		}
 	}

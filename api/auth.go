@@ -41,7 +41,8 @@ func requestCredentials(r *http.Request) (credentials, error) {
 	if len(authorization) == 0 {
 		return credentials{}, nil
 	}
-	if _, password, ok := r.BasicAuth(); ok {
+	_, password, ok := r.BasicAuth()
+	if ok {
 		return credentials{key: password}, nil
 	}
 	scheme, token, _ := strings.Cut(authorization[0], " ")
@@ -167,7 +168,8 @@ func (a auth) authenticateAnyAdmin(c echo.Context) (*identity.Principal, error) 
 // X-Account-ID. It checks, in this order, that X-Account-ID is sent, that the token is
 // valid, that the caller can access the account, and that the caller is an administrator.
 func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
-	if _, err := accountID(c); err != nil {
+	_, err := accountID(c)
+	if err != nil {
 		return identity.Account{}, err
 	}
 	caller, err := a.authenticateUser(c)
@@ -212,7 +214,8 @@ func (a auth) authenticateAccountAdmin(c echo.Context) (identity.Account, error)
 // namedOrOwnAccount returns the account of X-Account-ID, or the caller's own if it is
 // absent.
 func (a auth) namedOrOwnAccount(c echo.Context, caller *identity.Principal) (identity.Account, error) {
-	if _, err := accountID(c); err == nil {
+	_, err := accountID(c)
+	if err == nil {
 		return a.namedAccount(c, caller)
 	}
 	account, ok := a.identity.Tree().Account(caller.AccountID)

@@ -60,7 +60,8 @@ func checkContentType(header http.Header) error {
 
 // checkEncoding returns fault.KindUnsupported for a Content-Encoding other than identity.
 func checkEncoding(header http.Header) error {
-	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+	encoding := header.Get("Content-Encoding")
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return fault.New(fault.KindUnsupported, "The Content-Encoding must be absent")
 	}
 	return nil

@@ -102,7 +102,8 @@ func (d *description) at(n node, steps ...string) (node, bool) {
 			for part := range strings.SplitSeq(target, "/") {
 				way = append(way, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 			}
-			if n, ok = d.at(node{value: d.doc}, way...); !ok {
+			n, ok = d.at(node{value: d.doc}, way...)
+			if !ok {
 				return node{}, false
 			}
 		}

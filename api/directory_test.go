@@ -132,7 +132,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 		for _, one := range page.Data {
 			names = append(names, one.Username)
 		}
-		if next = page.NextStartKey; next != "" {
+		next = page.NextStartKey
+		if next != "" {
 			next = "?page_size=2&start_key=" + next
 		}
 	}
@@ -301,7 +302,8 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	e.want(404, "POST", keysPath, withHeader(sub, "X-Account-ID", "stranger"), `{}`, nil)
 	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
 	var page report.Page[accountView]
-	if e.want(200, "GET", accountsPath, sub, "", &page); len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
+	e.want(200, "GET", accountsPath, sub, "", &page)
+	if len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
 		t.Errorf("accounts %+v", page)
 	}
 	e.want(204, "DELETE", accountsPath+"/sub/users/"+below.ID, sub, "", nil)

@@ -142,7 +142,8 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		for _, f := range a.Errors {
 			got = append(got, f.Field+" "+f.Code)
 		}
-		if slices.Sort(got); !slices.Equal(got, want) || a.Message != encryption.UpdateFailed {
+		slices.Sort(got)
+		if !slices.Equal(got, want) || a.Message != encryption.UpdateFailed {
 			t.Errorf("%s: %v, %q", body, got, a.Message)
 		}
 	}

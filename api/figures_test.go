@@ -181,10 +181,12 @@ func TestQueueConfig(t *testing.T) {
 		t.Errorf("%s %s", w.Body, w.Header())
 	}
 	e.want(412, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
-	if w = e.want(200, "GET", queueConfigPath, admin, "", nil); strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
+	w = e.want(200, "GET", queueConfigPath, admin, "", nil)
+	if strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
 		t.Errorf("%s", w.Body)
 	}
-	if w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil); w.Header().Get("ETag") != `"0"` {
+	w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil)
+	if w.Header().Get("ETag") != `"0"` {
 		t.Errorf("sub has the configuration of demo: %s", w.Body)
 	}
 	e.want(403, "GET", queueConfigPath, as("alice", "demo"), "", nil)

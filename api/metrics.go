@@ -29,7 +29,8 @@ func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
 		longLived: make(map[string]bool),
 	}
 	for _, r := range routes {
-		if m.longLived[r.path] = r.longLived; !r.longLived {
+		m.longLived[r.path] = r.longLived
+		if !r.longLived {
 			m.seconds.WithLabelValues(r.path, r.method)
 		}
 		for _, class := range statusClasses {

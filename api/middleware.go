@@ -67,7 +67,8 @@ func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 		r, span := a.deps.Tracer.StartServer(c.Request(), method, c.Path())
 		c.SetRequest(r)
 		defer func() {
-			if account := callerAccount(c); account != "" {
+			account := callerAccount(c)
+			if account != "" {
 				span.Set(tracing.Account(account))
 			}
 			span.SetStatusCode(c.Response().Status)
@@ -191,7 +192,8 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 
 // routeLabel returns the path pattern of the route, without values of parameters.
 func routeLabel(c echo.Context) string {
-	if path := c.Path(); path != "" {
+	path := c.Path()
+	if path != "" {
 		return path
 	}
 	return unmatched

@@ -131,7 +131,8 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" {
 			b.t.Errorf("cookie %s", cookie)
 		}
-		if b.cookies[cookie.Name] = cookie.Value; cookie.MaxAge < 0 {
+		b.cookies[cookie.Name] = cookie.Value
+		if cookie.MaxAge < 0 {
 			delete(b.cookies, cookie.Name)
 		} else if cookie.MaxAge == 0 || cookie.MaxAge > 600 {
 			b.t.Errorf("cookie %s lives %d s", cookie.Name, cookie.MaxAge)
@@ -161,7 +162,8 @@ func TestABrowserLogsInAtTheProvider(t *testing.T) {
 	e, p := newProviderEnv(t)
 	b := &browser{e, map[string]string{}}
 	var offered struct{ Enabled, Login bool }
-	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); !offered.Enabled || !offered.Login {
+	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+	if !offered.Enabled || !offered.Login {
 		t.Error("no login is offered")
 	}
 	to := p.Authorize(t, b.start(), nil)
@@ -231,7 +233,8 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	e := newEnv(t)
 	var offered struct{ Enabled, Login bool }
-	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); offered.Enabled || offered.Login {
+	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+	if offered.Enabled || offered.Login {
 		t.Error("a login is offered")
 	}
 	e.want(404, "GET", "/auth/oidc/start", nil, "", nil)

@@ -89,7 +89,8 @@ func TestKeySet(t *testing.T) {
 	if !strings.HasPrefix(w.Header().Get("Cache-Control"), "public") {
 		t.Error("not cacheable")
 	}
-	if w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil); w.Header().Get("Cache-Control") != "no-store" {
+	w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil)
+	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("tokens may be cached")
 	}
 }

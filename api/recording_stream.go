@@ -27,7 +27,8 @@ func newReadDeadline(c echo.Context, stallTimeout time.Duration) *deadline {
 
 // extend ensures that the deadline is at least half of stallTimeout from now.
 func (d *deadline) extend() {
-	if now := time.Now(); d.until.Sub(now) < d.stallTimeout/2 {
+	now := time.Now()
+	if d.until.Sub(now) < d.stallTimeout/2 {
 		d.until = now.Add(d.stallTimeout)
 		_ = d.set(d.until)
 	}

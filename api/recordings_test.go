@@ -48,7 +48,8 @@ func TestARecordingsLife(t *testing.T) {
 		if w.Body.Len() != 0 || w.Header().Get("Content-Length") != "200000" {
 			t.Errorf("HEAD: %d bytes, %v", w.Body.Len(), w.Header())
 		}
-		if e.want(200, "GET", one+"/metadata", key, "", &again); again != stored {
+		e.want(200, "GET", one+"/metadata", key, "", &again)
+		if again != stored {
 			t.Errorf("%+v, then %+v", stored, again)
 		}
 		e.want(405, "PUT", one+"/metadata", key, audio, nil)
@@ -179,7 +180,8 @@ func TestRefusedRecordings(t *testing.T) {
 	r := httptest.NewRequest("PUT", recordingsPath+"/broken", io.MultiReader(strings.NewReader(testAudio(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	r.Header.Set("X-API-Key", e.key)
 	w := httptest.NewRecorder()
-	if e.api.ServeHTTP(w, r); w.Code != 400 {
+	e.api.ServeHTTP(w, r)
+	if w.Code != 400 {
 		t.Errorf("a body that broke off: %d %s", w.Code, w.Body)
 	}
 	if left, err := filepath.Glob(filepath.Join(e.store, "*", "*")); err != nil || len(left) != 0 {

@@ -87,7 +87,8 @@ func respondTagged(c echo.Context, status int, tag string, body any, err error) 
 		return err
 	}
 	c.Response().Header().Set("ETag", tag)
-	if r := c.Request(); r.Method == http.MethodGet && entitytag.NotModified(r.Header.Get("If-None-Match"), tag) {
+	r := c.Request()
+	if r.Method == http.MethodGet && entitytag.NotModified(r.Header.Get("If-None-Match"), tag) {
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
 	}

@@ -38,7 +38,8 @@ func (a *API) routes() []route {
 		{method: http.MethodGet, path: "/asyncapi.json", handle: serveFileAsJSON("asyncapi.yaml")},
 		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
 	}
-	if board := a.config.Board; board != nil {
+	board := a.config.Board
+	if board != nil {
 		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
 			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board)})
 		}

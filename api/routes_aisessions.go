@@ -67,7 +67,8 @@ func readAnnouncement(body *jsonObject) (aiprovider.Announcement, error) {
 		CalleeIDNumber: body.callText("calleeIdNumber"),
 	}
 	// uuid.Parse also accepts other forms, which would not match the UUID of the call.
-	if id, err := uuid.Parse(a.UUID); a.UUID != "" && (err != nil || id.String() != a.UUID) {
+	id, err := uuid.Parse(a.UUID)
+	if a.UUID != "" && (err != nil || id.String() != a.UUID) {
 		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
 	}
 	return a, body.Err(invalidBody)

@@ -85,7 +85,8 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	}
 	n := identity.NewAPIKey{Account: account.ID, By: callerOf(c)}
 	n.Name, n.Scopes = readKey(body, optional)
-	if at := body.expiry("expires_at"); at != nil {
+	at := body.expiry("expires_at")
+	if at != nil {
 		n.ExpiresAt = *at
 	}
 	if err := body.Err("Invalid API key"); err != nil {
@@ -111,7 +112,8 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	body.readOnly("created_at", key.CreatedAt.Unix())
 	u := identity.APIKeyUpdate{IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c)}
 	u.Name, u.Scopes = readKey(body, required)
-	if at := body.expiry("expires_at"); at != nil && at.Unix() != key.ExpiresAt.Unix() {
+	at := body.expiry("expires_at")
+	if at != nil && at.Unix() != key.ExpiresAt.Unix() {
 		u.ExpiresAt = at
 	}
 	if err := body.Err("Invalid API key"); err != nil {

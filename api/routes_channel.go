@@ -73,7 +73,8 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 	err := reader.read()
 	large := fault.KindOf(err) == fault.KindTooLarge && hasCredential(c.Request())
 	if large {
-		if err = r.authenticateHeader(c); err == nil {
+		err = r.authenticateHeader(c)
+		if err == nil {
 			reader.raiseLimits()
 			err = reader.read()
 		}
@@ -113,7 +114,8 @@ func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func
 			return r.logins.EventsLogin(c.Request().Context(), credentials, f)
 		}, nil
 	}
-	if sent, err := requestCredentials(c.Request()); err == nil && r.logins.IsProviderToken(sent.token) {
+	sent, err := requestCredentials(c.Request())
+	if err == nil && r.logins.IsProviderToken(sent.token) {
 		return func(f identity.Filter) (string, time.Duration, error) {
 			return r.logins.EventsLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
 		}, nil

@@ -43,7 +43,8 @@ func configOrEmpty(config *encryption.Document) any {
 }
 
 func (r encryptionRoutes) handlePut(c echo.Context) error {
-	if _, err := accountID(c); err != nil {
+	_, err := accountID(c)
+	if err != nil {
 		return err // with its own message, not that of updateError
 	}
 	answer, err := r.updateFromBody(c)

@@ -49,7 +49,8 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 	}
 	var sent credentials
 	if p.portal.HasOIDC() && !hasPassword(body) {
-		if sent, err = requestCredentials(c.Request()); err != nil {
+		sent, err = requestCredentials(c.Request())
+		if err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,8 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 		By: callerOf(c),
 	}
 	var generated string
-	if n.Password = body.String("password", requirement(body.Has("password"))); n.Password == "" && n.OIDCSubject == "" {
+	n.Password = body.String("password", requirement(body.Has("password")))
+	if n.Password == "" && n.OIDCSubject == "" {
 		generated = rand.Text()
 		n.Password = generated
 	}

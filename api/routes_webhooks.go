@@ -162,7 +162,8 @@ func readSince(c echo.Context) (event.ID, error) {
 	}
 	var since event.ID
 	if body.Has("since") {
-		if since, err = event.ParseID(body.String("since", required)); err != nil {
+		since, err = event.ParseID(body.String("since", required))
+		if err != nil {
 			body.fault("since", "invalid", err.Error())
 		}
 	}

@@ -43,7 +43,8 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}
-	if socket := a.settings.AISession.AudioSocket; socket.Listen != "" {
+	socket := a.settings.AISession.AudioSocket
+	if socket.Listen != "" {
 		server, err := audiosocket.New(socket, sessions, a.log)
 		if err != nil {
 			return nil, nil, listenError("aisession.audiosocket_listen", err)

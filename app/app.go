@@ -89,7 +89,8 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerProcessMetrics(a.registry, cfg.Version, a.health)
-	if limit := memorylimit.Follow(os.DirFS("/"), os.Getenv); limit > 0 {
+	limit := memorylimit.Follow(os.DirFS("/"), os.Getenv)
+	if limit > 0 {
 		a.log.Info("memory limit set to nine tenths of the container's", "bytes", limit)
 	}
 	if err := a.dataDir().Prepare(); err != nil {
@@ -155,7 +156,8 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
+	a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log)
+	if err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.requireIdentitySecrets(ctx); err != nil {

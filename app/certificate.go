@@ -22,7 +22,8 @@ func (a *App) openCertificate(context.Context) error {
 		}
 	}
 	var err error
-	if a.certificate, err = certificate.Open(pair, a.log); err != nil {
+	a.certificate, err = certificate.Open(pair, a.log)
+	if err != nil {
 		return fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
 	}
 	return nil

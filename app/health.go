@@ -62,7 +62,8 @@ func (h *health) unreadyReason() string {
 func (h *health) handleLive(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
 
 func (h *health) handleReady(w http.ResponseWriter, _ *http.Request) {
-	if reason := h.unreadyReason(); reason != "" {
+	reason := h.unreadyReason()
+	if reason != "" {
 		http.Error(w, reason, http.StatusServiceUnavailable)
 		return
 	}

@@ -11,7 +11,8 @@ import (
 // seedDirectory fills an empty directory from directory_file or, without one, with the demo
 // account if demo_password is set.
 func (a *App) seedDirectory(ctx context.Context) error {
-	if file := a.settings.DirectoryFile; file != "" {
+	file := a.settings.DirectoryFile
+	if file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("directory_file: %w", err)
@@ -52,11 +53,13 @@ func (a accountDirectory) MayName(caller *identity.Principal, accountID string) 
 // those in the settings, the host's and those of its certificate.
 func (a *App) identityConfig() identity.Config {
 	var own []string
-	if name, err := os.Hostname(); err == nil {
+	name, err := os.Hostname()
+	if err == nil {
 		own = append(own, name)
 	}
 	if a.certificate != nil {
-		if pair, err := a.certificate.Get(nil); err == nil && pair.Leaf != nil {
+		pair, err := a.certificate.Get(nil)
+		if err == nil && pair.Leaf != nil {
 			own = append(own, pair.Leaf.DNSNames...)
 		}
 	}

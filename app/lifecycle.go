@@ -98,7 +98,8 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 		started[i] = running{cancel, make(chan struct{})}
 		go func() {
 			defer close(started[i].done)
-			if err := p.run(partCtx); err != nil && partCtx.Err() == nil {
+			err := p.run(partCtx)
+			if err != nil && partCtx.Err() == nil {
 				cancelAll(fmt.Errorf("%s: %w", p.name, err))
 			}
 		}()
@@ -140,7 +141,8 @@ func (l *lifecycle) closeAll(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for i := len(l.parts) - 1; i >= 0; i-- {
-		if p := l.parts[i]; p.stop != nil {
+		p := l.parts[i]
+		if p.stop != nil {
 			if err := p.stop(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("closing %s: %w", p.name, err))
 			}

@@ -13,7 +13,8 @@ import (
 // openSecrets opens the master keys and the packages with secrets sealed under them.
 func (a *App) openSecrets(ctx context.Context) error {
 	var err error
-	if a.keys, err = backend.MasterKeys(a.settings); err != nil {
+	a.keys, err = backend.MasterKeys(a.settings)
+	if err != nil {
 		return fmt.Errorf("master keys: %w", err)
 	}
 	if err := a.openProviders(ctx); err != nil {
@@ -22,7 +23,8 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if !a.hasRole(settings.RoleAPI) {
 		return nil
 	}
-	if a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry); err != nil {
+	a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry)
+	if err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
 	return a.openWebhooks(ctx)
@@ -46,7 +48,8 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	if !a.hasLogins() {
 		return nil
 	}
-	if _, err := a.keys.NewestID(); err != nil {
+	_, err := a.keys.NewestID()
+	if err != nil {
 		return fault.Permanent(fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
 			"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI, settings.RoleFanout, err))
 	}
@@ -59,9 +62,11 @@ func (a *App) ensureMasterKey() error {
 	if !a.hasLogins() || a.db.Postgres() { // the other nodes would not have a key created here
 		return nil
 	}
-	if file := a.settings.MasterKeys.File; file != "" {
+	file := a.settings.MasterKeys.File
+	if file != "" {
 		// A configured file without a key is an error: a new key would hide the mistake.
-		if _, err := a.keys.NewestID(); err != nil {
+		_, err := a.keys.NewestID()
+		if err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)
 		}
 		return nil

@@ -52,7 +52,8 @@ func listenError(setting string, err error) error {
 
 // closeListener closes l unless a server has closed it.
 func closeListener(l net.Listener) error {
-	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+	err := l.Close()
+	if !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil

@@ -58,7 +58,8 @@ func (a *App) buildSIP() (*phones, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
-	if port, err := ports.Open(); err != nil {
+	port, err := ports.Open()
+	if err != nil {
 		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", a.settings.SIP.Media.Ports, "error", err)
 	} else {
 		port.Close()
@@ -120,7 +121,8 @@ type sipDirectory struct {
 func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip.User, error) {
 	account, ok := d.identity.Tree().ByDomain(domain)
 	if !ok {
-		if account, ok = d.defaultAccount(); !ok {
+		account, ok = d.defaultAccount()
+		if !ok {
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}

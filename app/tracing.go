@@ -74,7 +74,8 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 // OTEL_RESOURCE_ATTRIBUTES override them.
 func (a *App) processResource(ctx context.Context, version string) *resource.Resource {
 	attributes := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
-	if host, err := os.Hostname(); err == nil {
+	host, err := os.Hostname()
+	if err == nil {
 		attributes = append(attributes, semconv.ServiceInstanceID(host))
 	}
 	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())

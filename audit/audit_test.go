@@ -182,11 +182,13 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 		}
 		now = now.Add(1000 * time.Hour)
 		check(t, n.Prune(t.Context()))
-		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 6 {
+		v, err = n.verifyLog(t)
+		if err != nil || v.First != 7 || v.Last != 6 {
 			t.Errorf("after pruning all: %+v, %v", v, err)
 		}
 		n.recordAndChain(t, n.loginEntry("again"))
-		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 9 || v.Unrecorded != 0 { // with the two entries on the pruning
+		v, err = n.verifyLog(t)
+		if err != nil || v.First != 7 || v.Last != 9 || v.Unrecorded != 0 { // with the two entries on the pruning
 			t.Errorf("after the next entry: %+v, %v", v, err)
 		}
 		n.exec(t, `UPDATE audit_chain SET pruned_seq = 9, pruned_hash = 'x', seq = 9`)
@@ -265,7 +267,8 @@ func TestPagesShowEveryEntryOnce(t *testing.T) {
 			for _, e := range page.Data {
 				seen = append(seen, e.ID)
 			}
-			if f.StartKey = page.NextStartKey; f.StartKey == "" {
+			f.StartKey = page.NextStartKey
+			if f.StartKey == "" {
 				break
 			}
 		}

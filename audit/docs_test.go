@@ -23,7 +23,8 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 	}
 	var expressions []*regexp.Regexp
 	for line := range strings.Lines(filter) {
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(line)
+		if line != "" {
 			expressions = append(expressions, regexp.MustCompile(strings.Replace(line, "<HOST>", `([0-9a-fA-F.:]+)`, 1)))
 		}
 	}

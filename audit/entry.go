@@ -108,7 +108,8 @@ type Caller struct {
 // that runs it.
 func CommandCaller() Caller {
 	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
-	if current, err := user.Current(); err == nil && current.Username != "" {
+	current, err := user.Current()
+	if err == nil && current.Username != "" {
 		name = current.Username
 	}
 	return Caller{Actor: actorCLI + name}

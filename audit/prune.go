@@ -50,19 +50,22 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			var entry chainLink
 			var at int64
 			err := scan(&entry.seq, &at, &entry.hash)
-			if reachedKept = reachedKept || at >= before || entry.seq != last.seq+1; !reachedKept {
+			reachedKept = reachedKept || at >= before || entry.seq != last.seq+1
+			if !reachedKept {
 				last, newest = entry, max(newest, at)
 			}
 			return struct{}{}, err
 		})
-		if n = last.seq - h.prunedSeq; err != nil || n == 0 {
+		n = last.seq - h.prunedSeq
+		if err != nil || n == 0 {
 			return err
 		}
 		record := l.Entry(ctx, Pruned, "", pruning{h.prunedSeq + 1, last.seq, last.hash, newest}.target())
 		if err := insertPending(ctx, tx, []Entry{record}); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM audit_entries WHERE seq <= $1`, last.seq); err != nil {
+		_, err = tx.ExecContext(ctx, `DELETE FROM audit_entries WHERE seq <= $1`, last.seq)
+		if err != nil {
 			return sqldb.Wrap(err, "deleting old audit entries")
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq, last.hash)

@@ -32,7 +32,8 @@ func (l *Log) publishChain(ctx context.Context) error {
 		if err == nil && len(entries) > 0 {
 			seq = entries[len(entries)-1].Seq
 		}
-		if err := errors.Join(err, l.releaseTopicLease(ctx, seq)); err != nil || len(entries) < publishBatch {
+		err = errors.Join(err, l.releaseTopicLease(ctx, seq))
+		if err != nil || len(entries) < publishBatch {
 			return err
 		}
 	}

@@ -117,7 +117,8 @@ func newestPerCall(entries []entry) (newest []*entry, older int) {
 func monthsOf(entries []*entry, firstKept month) []month {
 	var months []month
 	for _, e := range entries {
-		if m := monthOf(e.row.Timestamp); m >= firstKept && !slices.Contains(months, m) {
+		m := monthOf(e.row.Timestamp)
+		if m >= firstKept && !slices.Contains(months, m) {
 			months = append(months, m)
 		}
 	}

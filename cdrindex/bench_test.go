@@ -236,7 +236,8 @@ func BenchmarkIndexing(b *testing.B) {
 	entries := make([]entry, rows)
 	for i := range records {
 		var err error
-		if entries[i], err = decodeEntry(&records[i], 0); err != nil {
+		entries[i], err = decodeEntry(&records[i], 0)
+		if err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -103,7 +103,8 @@ func (s *scanner) scan(rows *sql.Rows) (event.CDR, error) {
 	}
 	row, next := s.row, 0
 	for i := range event.CDRFields() {
-		if f := &event.CDRFields()[i]; f.Kind == event.CDRObject {
+		f := &event.CDRFields()[i]
+		if f.Kind == event.CDRObject {
 			*f.Object(&row) = rawObject(s.objects[next])
 			next++
 		}

@@ -34,11 +34,13 @@ func appendCSV(dst []byte, r *event.CDR) []byte {
 		case event.CDRText:
 			dst = appendText(dst, f, *f.Text(r))
 		case event.CDRTime:
-			if n := *f.Time(r); n != 0 || f.Required {
+			n := *f.Time(r)
+			if n != 0 || f.Required {
 				dst = strconv.AppendInt(dst, n, 10)
 			}
 		case event.CDRSeconds:
-			if n := *f.Seconds(r); n != nil {
+			n := *f.Seconds(r)
+			if n != nil {
 				dst = strconv.AppendInt(dst, *n, 10)
 			}
 		case event.CDRObject:

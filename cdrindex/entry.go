@@ -54,7 +54,8 @@ func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
 		return e, err
 	}
 	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
-	if position, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
+	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
+	if err == nil {
 		e.from.partition, e.from.offset = position.Partition, position.Packed()
 	}
 	e.from.offset |= epoch << epochShift
@@ -62,7 +63,8 @@ func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
 	if r.Header(event.HeaderOneOfSeveral) != nil {
 		e.outcome = new(int64(connection(&e.row)))
 	}
-	if row := &e.row; row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
+	row := &e.row
+	if row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
 		e.endedLater = &row.EndedTime
 	}
 	e.rank = lookupRank(&e.row)

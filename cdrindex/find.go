@@ -27,7 +27,8 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 	found, err := findLeg(start, end, 0)
 	if err == nil && len(found) == 0 {
 		firstStart, ok, firstErr := x.findFirstEndedLater(ctx, account, start, end)
-		if err = firstErr; ok {
+		err = firstErr
+		if ok {
 			found, err = findLeg(firstStart, start-1, end)
 		}
 	}

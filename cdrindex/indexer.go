@@ -58,7 +58,8 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			i.metrics.errors.WithLabelValues(failedFence).Inc()
 			i.log.Info("partition indexed by another process", "partition", partition)
 		default:
-			if err = w.handleGap(ctx, err); err != nil && !errors.Is(err, errFenced) {
+			err = w.handleGap(ctx, err)
+			if err != nil && !errors.Is(err, errFenced) {
 				return fmt.Errorf("indexing partition %d: %w", partition, err)
 			}
 		}

@@ -50,7 +50,8 @@ func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) e
 				return err
 			}
 		}
-		if more = len(rows) == batchSize; more {
+		more = len(rows) == batchSize
+		if more {
 			after = cursorAfter(&rows[batchSize-1])
 		}
 	}
@@ -74,11 +75,13 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after cursor, limit int
 		}
 		first, last = max(first, callStart), min(last, callStart)
 	}
-	if last = min(last, after.started); first <= last {
+	last = min(last, after.started)
+	if first <= last {
 		q := f.query(first, last, after)
 		q.orderAndLimit(newestFirst, limit)
 		var err error
-		if rows, err = x.queryRows(ctx, q, rows); err != nil || len(rows) == limit {
+		rows, err = x.queryRows(ctx, q, rows)
+		if err != nil || len(rows) == limit {
 			return rows, err
 		}
 	}

@@ -82,7 +82,8 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 				}
 				last = row
 			}
-			if f.StartKey = page.NextStartKey; f.StartKey == "" {
+			f.StartKey = page.NextStartKey
+			if f.StartKey == "" {
 				break
 			}
 			for range 3 {

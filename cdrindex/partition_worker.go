@@ -52,7 +52,8 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.position, err = w.findOrCreatePosition(ctx, w.partition, first); err != nil {
+	w.position, err = w.findOrCreatePosition(ctx, w.partition, first)
+	if err != nil {
 		return err
 	}
 	if err := w.topic.CheckPosition(ctx, w.partition, w.position.next); err != nil {

@@ -53,7 +53,8 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	r.progress.Partitions = n
 	for i := range ranges {
 		s := &ranges[i]
-		if s.first, s.end, err = r.topic.Offsets(ctx, i); err != nil {
+		s.first, s.end, err = r.topic.Offsets(ctx, i)
+		if err != nil {
 			return nil, err
 		}
 		r.progress.Total += s.end - s.first

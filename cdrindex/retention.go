@@ -29,7 +29,8 @@ func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
 	}
 	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		for _, table := range tables {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, firstKept.start()); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, firstKept.start())
+			if err != nil {
 				return sqldb.Wrap(err, "dropping old calls")
 			}
 		}
@@ -58,8 +59,10 @@ func (x *Index) runRetention(ctx context.Context) {
 	for {
 		wait := interval
 		now, err := time.Now(), error(nil)
-		if current := monthOf(now.Unix()); current != maintained {
-			if err = x.maintainPartitions(ctx, now); err == nil {
+		current := monthOf(now.Unix())
+		if current != maintained {
+			err = x.maintainPartitions(ctx, now)
+			if err == nil {
 				maintained = current
 			}
 		}
@@ -85,7 +88,8 @@ func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
 	if err := x.createPartitions(ctx, months); err != nil {
 		return err
 	}
-	if firstKept := x.firstRetained(now); firstKept > 0 {
+	firstKept := x.firstRetained(now)
+	if firstKept > 0 {
 		return x.deleteBefore(ctx, firstKept)
 	}
 	return nil

@@ -17,17 +17,20 @@ func scanRow(value []byte, row *event.CDR) bool {
 	rest, ok := strings.CutPrefix(string(value), "{") // the row's texts share this copy
 	for next := 0; ok; {
 		var name string
-		if name, rest, ok = cutText(rest); !ok {
+		name, rest, ok = cutText(rest)
+		if !ok {
 			return false
 		}
-		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
+		rest, ok = strings.CutPrefix(rest, ":")
+		if !ok {
 			return false
 		}
 		f := findField(name, &next)
 		if f == nil {
 			return false
 		}
-		if rest, ok = scanField(row, f, rest); !ok {
+		rest, ok = scanField(row, f, rest)
+		if !ok {
 			return false
 		}
 		if rest == "}" {
@@ -44,7 +47,8 @@ func findField(name string, next *int) *event.CDRField {
 	fields := event.CDRFields()
 	for range fields {
 		f := &fields[*next]
-		if *next++; *next == len(fields) {
+		*next++
+		if *next == len(fields) {
 			*next = 0
 		}
 		if f.Name == name {

@@ -41,7 +41,8 @@ func (p *storedCall) targets() []any {
 const forceNestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
 func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
-	if _, err := tx.ExecContext(ctx, forceNestedLoops); err != nil {
+	_, err := tx.ExecContext(ctx, forceNestedLoops)
+	if err != nil {
 		return nil, err
 	}
 	accounts, calls := make([]string, len(entries)), make([]string, len(entries))

@@ -83,7 +83,8 @@ func createPartition(ctx context.Context, tx *sqldb.BulkTx, m month) error {
 		fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
 			rowsTable, m.partition(), m.start(), (m + 1).start()),
 	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
+		_, err := tx.ExecContext(ctx, statement)
+		if err != nil {
 			return sqldb.Wrap(err, "creating a partition")
 		}
 	}
@@ -93,11 +94,13 @@ func createPartition(ctx context.Context, tx *sqldb.BulkTx, m month) error {
 // dropPartitions drops the tables of months.
 func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []month) error {
 	// Waiting for a long report would block all later ones: fail and retry later.
-	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
+	_, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`)
+	if err != nil {
 		return sqldb.Wrap(err, "dropping partitions")
 	}
 	for _, m := range months {
-		if _, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition()); err != nil {
+		_, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition())
+		if err != nil {
 			return sqldb.Wrap(err, "dropping partitions")
 		}
 		x.log.Info("call records deleted, retention expired", "partition", m.partition())

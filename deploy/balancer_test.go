@@ -119,7 +119,8 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		if said, err = io.ReadAll(response.Body); err != nil {
+		said, err = io.ReadAll(response.Body)
+		if err != nil {
 			t.Fatal(err)
 		}
 		return response.StatusCode, said

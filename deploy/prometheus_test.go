@@ -187,7 +187,8 @@ func (p prometheusServer) checkPanels(t *testing.T, queries []query) {
 				missing = append(missing, q)
 			}
 		}
-		if waiting = still; len(missing) > 0 {
+		waiting = still
+		if len(missing) > 0 {
 			return fmt.Errorf("%d queries have none: %q", len(missing), missing)
 		}
 		return nil

@@ -70,7 +70,8 @@ func measureLatency(b *testing.B, c *cluster) {
 	)
 	for i := range sockets {
 		var err error
-		if sockets[i], err = (subscription{paths: apiPaths, token: token}).connect(b.Context(), n); err != nil {
+		sockets[i], err = (subscription{paths: apiPaths, token: token}).connect(b.Context(), n)
+		if err != nil {
 			b.Fatal(err)
 		}
 		listening.Go(func() { took[i] = recordArrivals(sockets[i].(*socket), &watch, &arrived) })

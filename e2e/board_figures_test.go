@@ -82,7 +82,8 @@ func TestBoardFigures(t *testing.T) {
 		t.Errorf("of %d controls these have no name: %v", controls, bad)
 	}
 	var wide bool
-	if b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
+	b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide)
+	if wide {
 		t.Error("wider than its window")
 	}
 

@@ -228,7 +228,8 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	eventually(t, "board and reference to be at the same event", func() error {
 		last = reference.lastID()
 		var shown string // the feed is drawn with the next frame, later than the last id
-		if b.mustEval(t, "document.getElementById('feed').firstElementChild?.key ?? ''", &shown); shown != last || shown != before {
+		b.mustEval(t, "document.getElementById('feed').firstElementChild?.key ?? ''", &shown)
+		if shown != last || shown != before {
 			before = shown
 			return fmt.Errorf("the board shows %s as the newest event, the reference is at %s", shown, last)
 		}
@@ -269,7 +270,8 @@ func subtract(a, b []string) (left []string) {
 		counts[one]++
 	}
 	for _, one := range a {
-		if counts[one]--; counts[one] < 0 {
+		counts[one]--
+		if counts[one] < 0 {
 			left = append(left, one)
 		}
 	}
@@ -357,7 +359,8 @@ func TestBoardPages(t *testing.T) {
 			t.Errorf("%s: of %d controls these have no name: %v", what, controls, bad)
 		}
 		var wide bool
-		if b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
+		b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide)
+		if wide {
 			t.Errorf("%s: wider than its window", what)
 		}
 	}
@@ -439,7 +442,8 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the login", "document.activeElement?.id === 'login-otp' && !document.getElementById('login-form').hidden")
 	var left bool
-	if b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left); left {
+	b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left)
+	if left {
 		t.Error("the secret is still in the page")
 	}
 	b.typeText(t, recovery)
@@ -487,7 +491,8 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
 	b.awaitTrue(t, "its details", "document.querySelector('#feed pre')")
 	var harmed bool
-	if b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0", &harmed); harmed {
+	b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0", &harmed)
+	if harmed {
 		t.Error("an event's text became HTML")
 	}
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`, 1)
@@ -520,7 +525,8 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	b.awaitTrue(t, "the configuration, masked", "document.querySelectorAll('#seal-result .secret').length === 2")
 	shows := "document.documentElement.outerHTML.includes(" + quote(key) + ")"
 	var there bool
-	if b.mustEval(t, shows, &there); there {
+	b.mustEval(t, shows, &there)
+	if there {
 		t.Error("the key is in the page before it is requested")
 	}
 	b.mustEval(t, `document.querySelector('#seal-result button[aria-label="Show key"]').click()`, nil)

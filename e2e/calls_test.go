@@ -112,7 +112,8 @@ func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord,
 			Data []callRecord `json:"data"`
 		}
 		err := d.report(t, "interaction_id="+row.InteractionID, &page)
-		if all = page.Data; err == nil && len(all) < legs {
+		all = page.Data
+		if err == nil && len(all) < legs {
 			return fmt.Errorf("%d legs", len(all))
 		}
 		if err != nil {

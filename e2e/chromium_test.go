@@ -60,7 +60,8 @@ func newPage(t *testing.T) *page {
 			return err
 		}
 		var whole bool
-		if debugger, _, whole = strings.Cut(string(text), "\n"); !whole {
+		debugger, _, whole = strings.Cut(string(text), "\n")
+		if !whole {
 			return errors.New("its port is not written yet")
 		}
 		return nil
@@ -84,7 +85,8 @@ func newPage(t *testing.T) *page {
 		return errors.Join(errors.New("none"), err)
 	})
 	p := &page{waiting: map[int]chan reply{}}
-	if p.conn, _, err = websocket.DefaultDialer.Dial(debugger, nil); err != nil {
+	p.conn, _, err = websocket.DefaultDialer.Dial(debugger, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})

@@ -97,7 +97,8 @@ func (s *session) command(c command, mustSucceed bool) error {
 		return fmt.Errorf("exit code %d, output\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
 	}
 	compare := func() error { return compareOutput(c.output, answer.lines(), s.shell.beside) }
-	if err = compare(); err != nil && s.shell.beside { // background programs may print later
+	err = compare()
+	if err != nil && s.shell.beside { // background programs may print later
 		for began := time.Now(); err != nil && time.Since(began) < patience; err = compare() {
 			time.Sleep(20 * time.Millisecond)
 		}

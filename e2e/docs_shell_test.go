@@ -32,7 +32,8 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment(settings), &s.printed, &s.printed
 	cmd.WaitDelay = time.Second // a program that outlives the shell keeps its output open
 	var err error
-	if s.typed, err = cmd.StdinPipe(); err == nil {
+	s.typed, err = cmd.StdinPipe()
+	if err == nil {
 		s.child, err = startChild(cmd)
 	}
 	if err != nil {
@@ -83,7 +84,8 @@ func (a printout) awaitNumber(n int) (number int, ok bool) {
 
 // run runs a command to its end.
 func (s *shell) run(text string) (code int, a printout, err error) {
-	if a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+tell+"$code"); err != nil {
+	a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+tell+"$code")
+	if err != nil {
 		return 0, a, err
 	}
 	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")

@@ -127,7 +127,8 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(settings), &f.out, &f.errs
 	var err error
-	if f.child, err = startChild(cmd); err != nil {
+	f.child, err = startChild(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -100,7 +100,8 @@ func (c *cluster) testFilters(t *testing.T) {
 		{"an ancestor's user who asks for them all", whole, []int{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 110, 111, 120, 121, 130, 131}},
 	} {
 		got := numbers(t, want.s.awaitCount(t, len(want.n)))
-		if slices.Sort(got); !slices.Equal(got, want.n) {
+		slices.Sort(got)
+		if !slices.Equal(got, want.n) {
 			t.Errorf("%s: got %v, want %v", want.name, got, want.n)
 		}
 	}

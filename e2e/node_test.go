@@ -108,7 +108,8 @@ func (n *node) startProcess(t testing.TB) {
 	cmd := exec.Command(program(t), "serve")
 	cmd.Env, cmd.Dir = environment(n.settings), filepath.Dir(n.log)
 	cmd.Stdout, cmd.Stderr = log, log
-	if n.child, err = startChild(cmd); err != nil {
+	n.child, err = startChild(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -50,7 +50,8 @@ func (c *thinClient) ask(head, body string) error {
 			break
 		}
 		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if length, err = strconv.Atoi(string(value)); err != nil {
+			length, err = strconv.Atoi(string(value))
+			if err != nil {
 				return err
 			}
 		}

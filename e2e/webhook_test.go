@@ -58,7 +58,8 @@ func (r *hookReceiver) ids(t *testing.T) map[string]int {
 		if err := json.Unmarshal([]byte(request.Body), &e); err != nil || e.ID != request.Headers["webhook-id"] {
 			t.Fatalf("request %v: %v", request, err)
 		}
-		if times[e.ID]++; times[e.ID] == 1 {
+		times[e.ID]++
+		if times[e.ID] == 1 {
 			if e.ID <= last[e.AccountID] {
 				t.Errorf("account %s: %s after %s", e.AccountID, e.ID, last[e.AccountID])
 			}

@@ -164,7 +164,8 @@ func (r *CDR) Check() error {
 				return &CDRError{f.Name, "holds a NUL character"}
 			}
 		case CDRSeconds:
-			if d := *f.Seconds(r); d != nil && (*d < 0 || *d > int64(MaxDuration/time.Second)) {
+			d := *f.Seconds(r)
+			if d != nil && (*d < 0 || *d > int64(MaxDuration/time.Second)) {
 				return &CDRError{f.Name, fmt.Sprintf("not between 0 s and %.0f s", MaxDuration.Seconds())}
 			}
 		case CDRTime:

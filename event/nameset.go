@@ -25,7 +25,8 @@ func NamesMatching(pattern string) (set NameSet, ok bool) {
 		return set, ok
 	}
 	for n, bit := range nameBits {
-		if before, _, _ := strings.Cut(string(n), "."); before == class {
+		before, _, _ := strings.Cut(string(n), ".")
+		if before == class {
 			set |= bit
 		}
 	}

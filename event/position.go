@@ -57,7 +57,8 @@ func ParsePosition(s string) (Position, error) {
 func cutNumber(s string, limit int64) (n int64, rest string, ok bool) {
 	i := 0
 	for ; i < len(s) && s[i]-'0' <= 9; i++ {
-		if n = n*10 + int64(s[i]-'0'); n > limit {
+		n = n*10 + int64(s[i]-'0')
+		if n > limit {
 			return 0, "", false
 		}
 	}

@@ -118,7 +118,8 @@ func MessageFacts(message []byte) (m Message, ok bool, err error) {
 	if !found || !found2 || metadata < 0 {
 		return Message{}, false, errMessage
 	}
-	if m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64); err != nil {
+	m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
 		return Message{}, false, errMessage
 	}
 	read := struct {

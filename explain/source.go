@@ -86,7 +86,8 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 	}
 	var recordFacts map[string]json.RawMessage // the facts in the raw record
 	if raw != nil {
-		if rawFacts, namedAccount, ok := parseRaw(raw, m.Format, e); ok {
+		rawFacts, namedAccount, ok := parseRaw(raw, m.Format, e)
+		if ok {
 			recordFacts = members(rawFacts.Append(nil))
 			e.Account.From = AccountFromKey
 			if namedAccount == m.AccountID && !strings.HasPrefix(e.Raw.Headers[event.HeaderSource], "feed:") {

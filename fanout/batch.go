@@ -120,7 +120,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			case event.HeaderCall:
 				call = h.Value
 			case event.HeaderPosition:
-				if p, err := event.ParsePosition(string(h.Value)); err == nil {
+				p, err := event.ParsePosition(string(h.Value))
+				if err == nil {
 					f.source = p.Packed()
 				}
 			}
@@ -145,7 +146,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 func (b *batch) markRepeats(source int64) {
 	for i := range b.frames {
 		m := &b.frames[i]
-		if m.repeat = m.source >= 0 && m.source <= source; !m.repeat {
+		m.repeat = m.source >= 0 && m.source <= source
+		if !m.repeat {
 			source, b.newest = max(source, m.source), max(b.newest, m.id)
 		}
 	}

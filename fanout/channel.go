@@ -136,15 +136,18 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
-	if in.past, err = f.resumer.pastPartitions(ctx, at); err != nil {
+	in.past, err = f.resumer.pastPartitions(ctx, at)
+	if err != nil {
 		return err
 	}
 	in.follows = in.follows.union(in.past)
-	if err := f.follower.follow(ctx, in.follows); err != nil || since == "" {
+	err = f.follower.follow(ctx, in.follows)
+	if err != nil || since == "" {
 		return err
 	}
 	a.earliest = at.earliest
-	if a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt); err != nil {
+	a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt)
+	if err != nil {
 		f.follower.unfollow(in.follows)
 		return err
 	}
@@ -179,7 +182,8 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 // missing topic to fault.KindUnavailable, so that the client retries: to a client
 // fault.KindNotFound would say that retries are useless.
 func asUnavailable(err error) error {
-	if k := fault.KindOf(err); k != fault.KindInternal && k != fault.KindNotFound {
+	k := fault.KindOf(err)
+	if k != fault.KindInternal && k != fault.KindNotFound {
 		return err
 	}
 	return fault.Unavailable(err, time.Second, "events are not available")
@@ -194,7 +198,8 @@ func (f *Fanout) countRefusal(err error) {
 // bearer returns the token of a request, from the Authorization header or else from
 // the query: browsers cannot set the header of a WebSocket request.
 func bearer(r *http.Request) string {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
 	}
 	return r.URL.Query().Get("token")

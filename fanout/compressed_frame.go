@@ -38,7 +38,8 @@ func (p *compressedFrame) get(m *frame) *conn.Frame {
 			err = w.Flush()
 		}
 		deflaters.Put(w)
-		if p.frame = &m.Frame; err != nil || small.Len()-flushTrailer >= len(m.Payload()) {
+		p.frame = &m.Frame
+		if err != nil || small.Len()-flushTrailer >= len(m.Payload()) {
 			return // compression does not make it smaller
 		}
 		p.frame = conn.NewCompressed(m.ID, small.Bytes()[:small.Len()-flushTrailer])

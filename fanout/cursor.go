@@ -95,7 +95,8 @@ func (t *cursorTracker) join(partition int, at position, now time.Time) position
 
 // retainPosition keeps a partition's position, if there is one, for leftRetention.
 func (t *cursorTracker) retainPosition(partition int, now time.Time) {
-	if i, found := t.find(partition); found {
+	i, found := t.find(partition)
+	if found {
 		t.positions[i].leftAt = now
 	}
 }
@@ -202,7 +203,8 @@ func parseSince(s string) (resumePoint, error) {
 	var at resumePoint
 	if head != "" {
 		var err error
-		if at.id, err = event.ParseID(head); err != nil {
+		at.id, err = event.ParseID(head)
+		if err != nil {
 			return resumePoint{}, err
 		}
 	}

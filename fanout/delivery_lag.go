@@ -45,7 +45,8 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	defer l.mu.Unlock()
 	current := l.caughtUpAt
 	if l.reader != nil {
-		if idle := l.reader.Idle(); idle.After(current) {
+		idle := l.reader.Idle()
+		if idle.After(current) {
 			current = idle
 		}
 	}
@@ -68,7 +69,8 @@ func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 	if !hour.Equal(f.worstLag.hour) {
 		f.worstLag.hour, f.worstLag.lag = hour, 0
 	}
-	if f.worstLag.lag = max(f.worstLag.lag, worst); f.worstLag.lag == 0 {
+	f.worstLag.lag = max(f.worstLag.lag, worst)
+	if f.worstLag.lag == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)

@@ -96,7 +96,8 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 		}
 		known[id] = true
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
-		if mismatch := p.Mismatch(p.AccountID, &q.Message, tree); mismatch != nil {
+		mismatch := p.Mismatch(p.AccountID, &q.Message, tree)
+		if mismatch != nil {
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
 			if mismatch.Field == identity.FieldAccount {
 				c.Outcome, c.FilteredBy = OutcomeNotVisible, nil
@@ -152,7 +153,8 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 	}
 	st := f.follower.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
-	if live := s.session.liveSince; st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
+	live := s.session.liveSince
+	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
 		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
 			c.QueuedAt = unixSeconds(at)
 		}

@@ -62,7 +62,8 @@ func (n *node) become(t *testing.T, log *memoryLog, id event.ID, want map[string
 	t.Helper()
 	var got map[string]Outcome
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if got = n.eventOutcomes(t, log, id); maps.Equal(got, want) {
+		got = n.eventOutcomes(t, log, id)
+		if maps.Equal(got, want) {
 			return
 		}
 		if time.Now().After(deadline) {

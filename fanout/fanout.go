@@ -301,7 +301,8 @@ func (f *Fanout) livePositions() (live []position) {
 func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	asked := ""
 	for i := range b.frames {
-		if account := b.frames[i].account; account != asked {
+		account := b.frames[i].account
+		if account != asked {
 			asked = account
 			f.loadAccount(ctx, account)
 		}
@@ -331,7 +332,8 @@ func (f *Fanout) Drain(ctx context.Context) {
 	started := time.Now()
 	for i, s := range all {
 		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
-		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
+		wait := due - time.Since(started)
+		if wait > time.Millisecond && ctx.Err() == nil {
 			retry.Sleep(ctx, wait)
 		}
 		f.disconnect(s, DisconnectRestart)

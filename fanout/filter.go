@@ -48,7 +48,8 @@ func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equ
 // of the token's accounts is accessible.
 func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	types, _, ok := event.SetOf(p.EventTypes)
-	if _, known := tree.Account(p.AccountID); !ok || !known {
+	_, known := tree.Account(p.AccountID)
+	if !ok || !known {
 		return nil
 	}
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),

@@ -136,7 +136,8 @@ func (w *follower) unfollow(set partitionSet) {
 // dereference removes a reference to a partition. The stream ends linger after the last
 // one. The caller holds mu.
 func (w *follower) dereference(partition int, e *followedPartition) {
-	if e.references--; e.references == 0 && !w.closed {
+	e.references--
+	if e.references == 0 && !w.closed {
 		e.idleTimer = time.AfterFunc(w.linger, func() { w.stopIdle(partition, e) })
 	}
 }
@@ -161,7 +162,8 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 // setStream sets the stream of a partition; nil means none. The caller holds mu.
 func (w *follower) setStream(partition int, s *partitionStream) {
 	var streams []*partitionStream
-	if have := w.streams.Load(); have != nil {
+	have := w.streams.Load()
+	if have != nil {
 		streams = append(streams, *have...)
 	}
 	for len(streams) <= partition {

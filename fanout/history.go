@@ -85,7 +85,8 @@ func (h *history) pin() {
 func (h *history) unpin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.users--; h.users == 0 && h.lru.Len() > 0 {
+	h.users--
+	if h.users == 0 && h.lru.Len() > 0 {
 		h.dropTimer = time.AfterFunc(historyLinger, h.expire)
 	}
 }
@@ -252,7 +253,8 @@ func (h *history) evict(c *chunk) {
 	h.lru.Remove(c.lruElement)
 	h.bytes -= c.bytes
 	p := h.partitions[c.partition]
-	if i := slices.Index(p.chunks, c); i >= 0 {
+	i := slices.Index(p.chunks, c)
+	if i >= 0 {
 		p.chunks = slices.Delete(p.chunks, i, i+1)
 	}
 }
@@ -336,7 +338,8 @@ func (h *history) forget(partition int) {
 func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.partitions[partition]; p != nil {
+	p := h.partitions[partition]
+	if p != nil {
 		for _, gap := range p.gaps {
 			if gap.Resume > offset && gap.Offset < end && (first == nil || gap.Offset < first.Offset) {
 				first = gap

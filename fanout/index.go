@@ -210,11 +210,13 @@ func removeEntry(buckets map[string]*bucket, slot indexSlot) {
 // message's account, its parent, and so on up to the root. The caller holds mu for
 // reading.
 func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
-	if b := x.exact[m.account]; b != nil {
+	b := x.exact[m.account]
+	if b != nil {
 		b.match(m, deliver)
 	}
 	for _, ancestor := range path {
-		if b := x.trees[ancestor]; b != nil {
+		b := x.trees[ancestor]
+		if b != nil {
 			b.match(m, deliver)
 		}
 	}
@@ -265,7 +267,8 @@ func (gs groups) match(m *frame, deliver func(*subscriber)) {
 			continue
 		}
 		for i := range g.entries {
-			if e := &g.entries[i]; e.anyFacts || e.sub.filter.Load().matchesFacts(m) {
+			e := &g.entries[i]
+			if e.anyFacts || e.sub.filter.Load().matchesFacts(m) {
 				deliver(e.sub)
 			}
 		}

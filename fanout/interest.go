@@ -64,7 +64,8 @@ const joinRewind = 10 * time.Second
 func (f *Fanout) joinPlacements(ctx context.Context, added []newPlacement) {
 	for i := range added {
 		f.loadAccount(ctx, added[i].AccountID)
-		if _, err := f.placements.ensureCount(ctx, added[i].Partition+1); err != nil && ctx.Err() == nil {
+		_, err := f.placements.ensureCount(ctx, added[i].Partition+1)
+		if err != nil && ctx.Err() == nil {
 			f.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
@@ -84,7 +85,8 @@ func (f *Fanout) loadAccount(ctx context.Context, account string) {
 	if _, ok := f.directory.Tree().Account(account); ok {
 		return
 	}
-	if _, _, err := f.directory.FindAccount(ctx, account); err != nil && ctx.Err() == nil {
+	_, _, err := f.directory.FindAccount(ctx, account)
+	if err != nil && ctx.Err() == nil {
 		f.logger.Warn("account lookup failed", "account", account, "error", err)
 		f.metrics.streamErrors.WithLabelValues("accounts").Inc()
 	}
@@ -122,7 +124,8 @@ func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 		if len(pending) == 0 || ctx.Err() != nil {
 			return
 		}
-		if err := f.join(ctx, s, pending); err != nil && ctx.Err() == nil {
+		err := f.join(ctx, s, pending)
+		if err != nil && ctx.Err() == nil {
 			f.logger.Warn("following a partition is delayed: Kafka unavailable", "error", err)
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
 			retry.Sleep(ctx, time.Second)

@@ -77,7 +77,8 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 		pipe.RPush(ctx, l.evictionsKey(node), id)
 		pipe.PExpire(ctx, l.evictionsKey(node), leaseDuration)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if err != nil {
 		return fmt.Errorf("evicting connections: %w", err)
 	}
 	return nil
@@ -88,7 +89,8 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, leases []Connectio
 	pipe := l.client.Pipeline()
 	list := pipe.LRange(ctx, l.evictionsKey(node), 0, -1)
 	pipe.Del(ctx, l.evictionsKey(node))
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = pipe.Exec(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("renewing connection leases: %w", err)
 	}
 	evicted = list.Val()
@@ -121,7 +123,8 @@ func (l *RedisLimits) forEachScope(ctx context.Context, leases []ConnectionLease
 				do(pipe, l.scopeKey(scope.Name), lease)
 			}
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		_, err := pipe.Exec(ctx)
+		if err != nil {
 			return fmt.Errorf("updating connection leases: %w", err)
 		}
 		leases = leases[n:]

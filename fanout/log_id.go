@@ -21,7 +21,8 @@ type logIdentity struct {
 
 // id returns the id as of the last look-up; zero: unknown.
 func (l *logIdentity) id() logID {
-	if id := l.current.Load(); id != nil {
+	id := l.current.Load()
+	if id != nil {
 		return *id
 	}
 	return logID{}

@@ -44,7 +44,8 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 	for i := range records {
 		r := &records[i]
 		account := r.Header(event.HeaderAccount)
-		if last := p.last[string(account)]; last != nil {
+		last := p.last[string(account)]
+		if last != nil {
 			*last = r.Offset
 		} else {
 			p.last[string(account)] = new(r.Offset)

@@ -152,7 +152,8 @@ func (s *partitionStream) run(ctx context.Context) {
 			continue
 		}
 		read := time.Now()
-		if records = s.setLogAndSkipOld(records); len(records) > 0 {
+		records = s.setLogAndSkipOld(records)
+		if len(records) > 0 {
 			s.deliver(ctx, records)
 			made, known := processedAt(records[0].Value)
 			s.lag.recordDelivered(made, known, read, s.reader.Lag() == 0)
@@ -163,7 +164,8 @@ func (s *partitionStream) run(ctx context.Context) {
 // setLogAndSkipOld records the log that records were read from, and drops records before the
 // stream's position.
 func (s *partitionStream) setLogAndSkipOld(records []kafka.Record) []kafka.Record {
-	if id := s.reader.Position().TopicID; id != s.topicID {
+	id := s.reader.Position().TopicID
+	if id != s.topicID {
 		s.mu.Lock()
 		s.topicID = id
 		s.mu.Unlock()
@@ -186,7 +188,8 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	}
 	before := &records[n-1]
 	at := position{s.live.next, s.live.source, before.LeaderEpoch}
-	if p, err := event.ParsePosition(string(before.Header(event.HeaderPosition))); err == nil {
+	p, err := event.ParsePosition(string(before.Header(event.HeaderPosition)))
+	if err == nil {
 		at.source = max(at.source, p.Packed())
 	}
 	s.dropCacheOnNewEpoch(at.epoch)
@@ -233,7 +236,8 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.mu.Unlock()
 	if gap.Restarted() {
 		s.f.logIdentity.current.Store(nil) // unknown is better than wrong
-		if err := s.f.logIdentity.lookUp(ctx); err != nil && ctx.Err() == nil {
+		err := s.f.logIdentity.lookUp(ctx)
+		if err != nil && ctx.Err() == nil {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
@@ -257,7 +261,8 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	s.f.ensureAccountsLoaded(ctx, b)
 	s.f.partitionAccounts.record(s.partition, s.live.next, records)
 	b.markRepeats(s.live.source)
-	if last := len(b.frames) - 1; last >= 0 {
+	last := len(b.frames) - 1
+	if last >= 0 {
 		s.dropCacheOnNewEpoch(b.frames[last].epoch)
 	}
 	b.read = time.Now()
@@ -283,7 +288,8 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		for _, sub := range r.backPressured {
 			sub.waitForSpace(ctx)
 		}
-		if from = to; from == len(b.frames) {
+		from = to
+		if from == len(b.frames) {
 			break
 		}
 	}

@@ -93,7 +93,8 @@ func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Questi
 			if json.Unmarshal([]byte(message.Payload), &q) != nil || q.Node == node {
 				continue // sent by a later version, or by this node
 			}
-			if text, err := json.Marshal(answer(&q.Question)); err == nil {
+			text, err := json.Marshal(answer(&q.Question))
+			if err == nil {
 				p.reply(ctx, q.ReplyTo, text)
 			}
 		}

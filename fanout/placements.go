@@ -95,7 +95,8 @@ func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partition
 		a.buildBelow(tree)
 	}
 	a.addPartitionsOf(&set, f.root)
-	if below := a.below[f.root]; below != nil {
+	below := a.below[f.root]
+	if below != nil {
 		set = set.union(*below)
 	}
 	return set, a.count
@@ -246,7 +247,8 @@ const growthInterval = time.Second
 // detectGrowth detects added partitions.
 func (a *placements) detectGrowth(ctx context.Context) {
 	for retry.Sleep(ctx, growthInterval) {
-		if _, err := a.countPartitions(ctx); err != nil && ctx.Err() == nil {
+		_, err := a.countPartitions(ctx)
+		if err != nil && ctx.Err() == nil {
 			a.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
@@ -255,7 +257,8 @@ func (a *placements) detectGrowth(ctx context.Context) {
 // run follows cc.accounts until ctx ends.
 func (a *placements) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := a.follow(ctx); err != nil && ctx.Err() == nil {
+		err := a.follow(ctx)
+		if err != nil && ctx.Err() == nil {
 			a.logger.Warn("reading the partitions of accounts failed", "error", err)
 			a.metrics.streamErrors.WithLabelValues("accounts").Inc()
 			retry.Sleep(ctx, time.Second)
@@ -266,7 +269,8 @@ func (a *placements) run(ctx context.Context) {
 // follow reads until a read fails. At a gap in the log it reads the topic again from
 // its beginning.
 func (a *placements) follow(ctx context.Context) error {
-	if _, err := a.ensureCount(ctx, 1); err != nil {
+	_, err := a.ensureCount(ctx, 1)
+	if err != nil {
 		return err
 	}
 	first, next, err := a.log.Offsets(ctx, event.TopicAccounts, 0)
@@ -355,7 +359,8 @@ func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 	if a.tree != nil && p.Partition < a.count {
 		var own partitionSet
 		own.add(p.Partition)
-		if path := a.tree.Path(p.AccountID); len(path) > 1 {
+		path := a.tree.Path(p.AccountID)
+		if len(path) > 1 {
 			for _, ancestor := range path[1:] {
 				a.addBelow(ancestor, own)
 			}

@@ -84,7 +84,8 @@ func (f *Fanout) publishChanges(ctx context.Context, v *presenceState, left []*s
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if c := s.presenceClient(); v.publishAll || c.LastPing != s.publishedPong {
+		c := s.presenceClient()
+		if v.publishAll || c.LastPing != s.publishedPong {
 			s.publishedPong = c.LastPing
 			changed = append(changed, c)
 		}

@@ -59,7 +59,8 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	pipe.PExpire(ctx, key, nodeTTL)
 	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
 	pipe.PExpire(ctx, p.nodes(), nodeTTL)
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = pipe.Exec(ctx)
+	if err != nil {
 		return 0, fmt.Errorf("publishing connections: %w", err)
 	}
 	return int(count.Val()), nil
@@ -72,7 +73,8 @@ func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	pipe := p.Client.Pipeline()
 	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
 	all := pipe.ZRange(ctx, p.nodes(), 0, -1)
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return all.Val(), nil
@@ -126,7 +128,8 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	for i, name := range all {
 		lengths[i] = pipe.HLen(ctx, p.conns(name))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = pipe.Exec(ctx)
+	if err != nil {
 		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
 	here := 0
@@ -146,7 +149,8 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	pipe.Del(ctx, p.summary())
 	pipe.HSet(ctx, p.summary(), fields...)
 	pipe.PExpire(ctx, p.summary(), summaryTTL)
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = pipe.Exec(ctx)
+	if err != nil {
 		return 0, 0, fmt.Errorf("storing the counts of connections: %w", err)
 	}
 	return nodes, connections, nil
@@ -200,7 +204,8 @@ const (
 // share a hash slot, so that a Redis node which loses data loses all of them: lagSince
 // never outlives reports.
 func (p *RedisPresence) lagPrefix() string {
-	if _, cluster := p.Client.(*redis.ClusterClient); cluster {
+	_, cluster := p.Client.(*redis.ClusterClient)
+	if cluster {
 		return p.Prefix + "{fanout:late}:"
 	}
 	return p.Prefix + "fanout:late:"
@@ -222,7 +227,8 @@ func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Ti
 	pipe.PExpire(ctx, p.lagSince(), lagTTL)
 	pipe.HSet(ctx, p.lagKey(hour), node, lag.Milliseconds()+1)
 	pipe.PExpire(ctx, p.lagKey(hour), lagTTL)
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if err != nil {
 		return fmt.Errorf("reporting the delivery lag: %w", err)
 	}
 	return nil
@@ -241,10 +247,12 @@ func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.D
 	for hour := first; !hour.After(to); hour = hour.Add(time.Hour) {
 		hours = append(hours, pipe.HVals(ctx, p.lagKey(hour)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	_, err = pipe.Exec(ctx)
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, false, fmt.Errorf("asking for the delivery lag: %w", err)
 	}
-	if ms, err := since.Int64(); err == nil {
+	ms, err := since.Int64()
+	if err == nil {
 		known = !from.Before(time.UnixMilli(ms).Add(lagSettle)) && len(hours[0].Val()) > 0
 	}
 	for _, hour := range hours {

@@ -86,7 +86,8 @@ func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *repl
 // addSources adds sources. A stream has ended only if the subscriber has disconnected.
 func (r *replay) addSources(starts []start) {
 	for _, s := range starts {
-		if stream := r.f.follower.stream(s.partition); stream != nil {
+		stream := r.f.follower.stream(s.partition)
+		if stream != nil {
 			r.sources = append(r.sources, &replaySource{stream: stream, at: s.position, after: s.after, ahead: s.ahead})
 		}
 	}
@@ -112,7 +113,8 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		advanced, err := r.runRound(ctx)
 		if err == nil {
 			var live bool
-			if live, err = r.goLive(ctx); live {
+			live, err = r.goLive(ctx)
+			if live {
 				f.reconcile(r.sub, f.directory.Tree()) // partitions are left only while live
 				return
 			}
@@ -225,7 +227,8 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 					return err
 				}
 			} // the frames were released while it waited: find the same one again
-			if found, err = r.seekNext(ctx, s, load); err != nil {
+			found, err = r.seekNext(ctx, s, load)
+			if err != nil {
 				return err
 			}
 		}
@@ -305,7 +308,8 @@ func (s *replaySource) advancePast(m *frame) {
 // load reads the frames at the source's position, from the ring or from history.
 func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
-	if s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next); ok {
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	if ok {
 		return nil
 	}
 	r.releaseOthers(s)
@@ -315,7 +319,8 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
-		if s.at.next = gap.Resume; s.at.next >= s.bound.Offset {
+		s.at.next = gap.Resume
+		if s.at.next >= s.bound.Offset {
 			s.upTo = s.at.next
 			return nil
 		}
@@ -342,7 +347,8 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 // loadRecent reads the frames at the source's position without waiting.
 func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
-	if s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next); !ok {
+	s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next)
+	if !ok {
 		return errNotInRing
 	}
 	return nil

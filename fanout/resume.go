@@ -135,21 +135,24 @@ func startPointers(starts []start) (all []*start) {
 // cursor was made: none of its events were sent, and it starts before the cursor's
 // event by the largest possible lag of any node.
 func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
-	if current := r.logIdentity.id(); at.log != (logID{}) && current != (logID{}) && at.log != current {
+	current := r.logIdentity.id()
+	if at.log != (logID{}) && current != (logID{}) && at.log != current {
 		return goneError("the cursor is of another log")
 	}
 	var check, others []*start
 	for i := range starts {
 		s := &starts[i]
 		var ok bool
-		if s.position, ok = at.positionIn(s.partition); !ok {
+		s.position, ok = at.positionIn(s.partition)
+		if !ok {
 			s.position = positionAt(0)
 			if s.partition < at.partitions {
 				others = append(others, s)
 				continue
 			}
 		}
-		if st := r.follower.stream(s.partition); !st.ringHolds(s.position) {
+		st := r.follower.stream(s.partition)
+		if !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
 		}
@@ -178,7 +181,8 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) e
 	var ask []*start
 	for _, s := range starts {
 		offset, ok := r.follower.stream(s.partition).ringOffset(back)
-		if s.position = positionAt(offset); !ok {
+		s.position = positionAt(offset)
+		if !ok {
 			ask = append(ask, s)
 		}
 	}
@@ -254,7 +258,8 @@ func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, 
 	}
 	var others []*start
 	for i := range starts {
-		if s := &starts[i]; s.partition == id.Partition() {
+		s := &starts[i]
+		if s.partition == id.Partition() {
 			s.position, s.after = position{m.offset + 1, m.source, m.epoch}, id
 			s.ahead = m.offset >= own.liveOffset()
 		} else {
@@ -274,7 +279,8 @@ func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, 
 func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
 	if st != nil {
 		var original bool
-		if m, original = st.findInRing(id); original {
+		m, original = st.findInRing(id)
+		if original {
 			return m, nil
 		}
 	}
@@ -323,7 +329,8 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 			continue
 		}
 		for i := range b.frames {
-			if m := &b.frames[i]; m.id == id && !m.repeat {
+			m := &b.frames[i]
+			if m.id == id && !m.repeat {
 				return m, !from.IsZero() && !id.Time().Before(from)
 			}
 		}
@@ -340,7 +347,8 @@ func (s *partitionStream) recordFirstOffset(offset int64, id event.ID) bool {
 	if offset < s.ring.first() {
 		return false
 	}
-	if t := time.UnixMilli(id.Milli()); s.uniqueSince.IsZero() || t.Before(s.uniqueSince) {
+	t := time.UnixMilli(id.Milli())
+	if s.uniqueSince.IsZero() || t.Before(s.uniqueSince) {
 		s.uniqueSince = t
 	}
 	return true

@@ -219,7 +219,8 @@ func follow(t *testing.T, nodes []*node, token string, c *testClient, random *ra
 			_ = c.ws.Close()
 			sinceCursor = sinceCursor[:0]
 			clear(last)
-			if c = redial(t, nodes[random.IntN(2)], token, cursor); c == nil {
+			c = redial(t, nodes[random.IntN(2)], token, cursor)
+			if c == nil {
 				return
 			}
 		}

@@ -71,7 +71,8 @@ func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 // the ring.
 func (r *ring) readAt(offset int64) (at time.Time, ok bool) {
 	for i := len(r.batches) - 1; i >= 0; i-- {
-		if b := r.batches[i]; b.frames[0].offset <= offset {
+		b := r.batches[i]
+		if b.frames[0].offset <= offset {
 			return b.read, offset < b.end
 		}
 	}

@@ -55,7 +55,8 @@ func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
 // recordFirstOffset records that a partition is offered to the connection from an offset on.
 func (s *session) recordFirstOffset(partition int, offset int64) {
 	for i := range s.firstOffsets {
-		if b := &s.firstOffsets[i]; b.partition == partition { // it follows the partition again
+		b := &s.firstOffsets[i]
+		if b.partition == partition { // it follows the partition again
 			b.offset = min(b.offset, offset)
 			return
 		}

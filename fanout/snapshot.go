@@ -111,7 +111,8 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
-		if s := f.mergeViews(views, partitions, filter, time.Now()); s != nil {
+		s := f.mergeViews(views, partitions, filter, time.Now())
+		if s != nil {
 			f.addToday(ctx, s, filter)
 			return s, nil
 		}
@@ -166,7 +167,8 @@ func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*sta
 	tree := v.states.directory.Tree()
 	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
 		key := e.Key()
-		if known := into[key]; known == nil || known.EventID < e.EventID {
+		known := into[key]
+		if known == nil || known.EventID < e.EventID {
 			into[key] = e
 		}
 	})

@@ -146,7 +146,8 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		s := nodes[0].complete(t, directory.principal(t, account), log)
 		for _, n := range nodes[1:] {
 			other := n.complete(t, directory.principal(t, account), log)
-			if other.Timestamp = s.Timestamp; text(t, other) != text(t, s) {
+			other.Timestamp = s.Timestamp
+			if text(t, other) != text(t, s) {
 				t.Errorf("two nodes differ:\n%s\n%s", text(t, s), text(t, other))
 			}
 		}

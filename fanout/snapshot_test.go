@@ -88,7 +88,8 @@ func (n *node) complete(t *testing.T, p *identity.Principal, log *memoryLog) *Sn
 	var s *Snapshot
 	eventually(t, "a complete snapshot", func() bool {
 		var err error
-		if s, err = n.Snapshot(t.Context(), p); fault.KindOf(err) == fault.KindUnavailable {
+		s, err = n.Snapshot(t.Context(), p)
+		if fault.KindOf(err) == fault.KindUnavailable {
 			return false
 		}
 		if err != nil {

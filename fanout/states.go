@@ -64,7 +64,8 @@ func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (
 		views = append(views, v)
 	}
 	if !w.running {
-		if w.running = w.tasks.start(func() { w.run(w.tasks.ctx) }); !w.running {
+		w.running = w.tasks.start(func() { w.run(w.tasks.ctx) })
+		if !w.running {
 			return nil, 0, errClosing
 		}
 	}
@@ -146,7 +147,8 @@ type stateView struct {
 // run reads the partition from its beginning and follows it, until ctx ends.
 func (v *stateView) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := v.follow(ctx); err != nil && ctx.Err() == nil {
+		err := v.follow(ctx)
+		if err != nil && ctx.Err() == nil {
 			v.states.recordError("reading the state", err)
 			retry.Sleep(ctx, time.Second)
 		}
@@ -215,7 +217,8 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 	for _, r := range parsed {
 		v.view.Apply(r)
 	}
-	if v.lag = lag; lag == 0 {
+	v.lag = lag
+	if lag == 0 {
 		v.caughtUpAt = read
 	}
 }
@@ -225,7 +228,8 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 func (v *stateView) currentAsOf() time.Time {
 	caught := v.caughtUpAt
 	if v.reader != nil {
-		if idle := v.reader.Idle(); idle.After(caught) {
+		idle := v.reader.Idle()
+		if idle.After(caught) {
 			caught = idle
 		}
 	}
@@ -245,7 +249,8 @@ func (w *states) loadAccounts(ctx context.Context, records []state.Record) {
 		if _, ok := tree.Account(asked); ok {
 			continue
 		}
-		if _, _, err := w.directory.FindAccount(ctx, asked); err != nil && ctx.Err() == nil {
+		_, _, err := w.directory.FindAccount(ctx, asked)
+		if err != nil && ctx.Err() == nil {
 			w.recordError("looking up an account", err)
 		}
 		tree = w.directory.Tree()

@@ -208,7 +208,8 @@ func (s *logStress) describe(kept map[event.ID]bool) string {
 		first, last, count := int64(-1), int64(-1), 0
 		for i := range records {
 			if id, err := event.MessageID(records[i].Value); err == nil && !kept[id] {
-				if last = records[i].Offset; count == 0 {
+				last = records[i].Offset
+				if count == 0 {
 					first = last
 				}
 				count++

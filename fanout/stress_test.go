@@ -300,7 +300,8 @@ func (s *stress) runClient(i int, ready chan<- struct{}) {
 			return
 		}
 		c.rollBack()
-		if ws = c.dial(token, c.since); ws == nil {
+		ws = c.dial(token, c.since)
+		if ws == nil {
 			return
 		}
 	}
@@ -438,7 +439,8 @@ func (c *stressClient) take(data []byte) bool {
 // rollBack forgets what came after the last cursor: it will come again.
 func (c *stressClient) rollBack() {
 	for _, account := range c.pending {
-		if c.last[account]--; c.last[account] < 0 {
+		c.last[account]--
+		if c.last[account] < 0 {
 			delete(c.last, account)
 		}
 	}

@@ -220,7 +220,8 @@ func (s *subscriber) queueClosing() {
 		return
 	}
 	s.session.ensureEnd().recordDropped(&s.queue)
-	if unfinished := s.queue.Drop(); unfinished != 0 {
+	unfinished := s.queue.Drop()
+	if unfinished != 0 {
 		s.lastID = event.ID(unfinished)
 	}
 	d := s.closing.Disconnect
@@ -237,7 +238,8 @@ func (s *subscriber) queueClosing() {
 // advanceQueue removes n written bytes from the queue. The caller holds mu.
 func (s *subscriber) advanceQueue(n int) {
 	if n > 0 {
-		if last := s.queue.Advance(n); last != 0 {
+		last := s.queue.Advance(n)
+		if last != 0 {
 			s.lastID = event.ID(last)
 		}
 	}

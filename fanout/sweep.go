@@ -68,7 +68,8 @@ func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 		f.disconnect(s, DisconnectTokenExpired)
 		return true
 	}
-	if silent := now.Unix() - s.lastSeen.Load(); s.transport.answersPings() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
+	silent := now.Unix() - s.lastSeen.Load()
+	if s.transport.answersPings() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
 		f.disconnect(s, DisconnectSilent)
 		return true
 	}

@@ -70,12 +70,14 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 		}
 	}
 	if now.Sub(t.failed) >= todayRetryDelay {
-		if err = t.queryFigures(ctx, stale, now); err != nil {
+		err = t.queryFigures(ctx, stale, now)
+		if err != nil {
 			t.failed = now
 		}
 	}
 	for _, a := range accounts {
-		if known := t.accounts[a.ID]; known.midnight == midnightOf(now, a.Location()) {
+		known := t.accounts[a.ID]
+		if known.midnight == midnightOf(now, a.Location()) {
 			all = append(all, known.queues...)
 		}
 	}

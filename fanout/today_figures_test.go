@@ -49,10 +49,12 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 	if got := read(now); len(got) != 2 || got[0].QueueID != "sales" || got[1].QueueID != "support" || !slices.Equal(source.asked, midnights) {
 		t.Errorf("%+v, asked from %v", got, source.asked)
 	}
-	if read(now.Add(todayMaxAge / 2)); len(source.asked) != 2 {
+	read(now.Add(todayMaxAge / 2))
+	if len(source.asked) != 2 {
 		t.Errorf("asked again at once: %v", source.asked)
 	}
-	if read(now.Add(todayMaxAge)); len(source.asked) != 4 {
+	read(now.Add(todayMaxAge))
+	if len(source.asked) != 4 {
 		t.Errorf("asked %d times", len(source.asked))
 	}
 

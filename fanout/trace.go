@@ -44,7 +44,8 @@ func (t *traces) startSpans(records []kafka.Record) (found tracedEvents) {
 		return nil
 	}
 	for i := range records {
-		if span := t.tracer.StartDelivery(&records[i], event.TopicEvents); span.Sampled() {
+		span := t.tracer.StartDelivery(&records[i], event.TopicEvents)
+		if span.Sampled() {
 			found = append(found, &tracedEvent{span: span, offset: records[i].Offset})
 		}
 	}
@@ -96,7 +97,8 @@ func (t *traces) dispatched(events tracedEvents) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range events {
-		if e.dispatched = true; len(e.pending) == 0 {
+		e.dispatched = true
+		if len(e.pending) == 0 {
 			e.end()
 			continue
 		}
@@ -112,7 +114,8 @@ func (t *traces) flushed(group []*subscriber) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range group {
-		if events, found := t.waiting[s]; found {
+		events, found := t.waiting[s]
+		if found {
 			t.setWaiting(s, slices.DeleteFunc(events, func(e *tracedEvent) bool { return e.finishFor(s) }))
 		}
 	}
@@ -120,7 +123,8 @@ func (t *traces) flushed(group []*subscriber) {
 
 // setWaiting sets the traced events in a subscriber's queue.
 func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
-	if t.waiting[s] = events; len(events) == 0 {
+	t.waiting[s] = events
+	if len(events) == 0 {
 		delete(t.waiting, s)
 	}
 	t.waitingCount.Store(int64(len(t.waiting)))
@@ -150,7 +154,8 @@ func (e *tracedEvent) finishFor(s *subscriber) bool {
 	if written {
 		e.written++
 	}
-	if delete(e.pending, s); len(e.pending) == 0 && e.dispatched {
+	delete(e.pending, s)
+	if len(e.pending) == 0 && e.dispatched {
 		e.timeout.Stop()
 		e.end()
 	}

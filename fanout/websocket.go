@@ -155,7 +155,8 @@ const peerCloseTimeout = time.Second
 func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
-	if by := time.Now().Add(peerCloseTimeout); by.Before(s.closing.deadline) {
+	by := time.Now().Add(peerCloseTimeout)
+	if by.Before(s.closing.deadline) {
 		s.closing.deadline = by
 	}
 	s.mu.Unlock()
@@ -187,7 +188,8 @@ func (t *webSocket) read(s *subscriber) {
 			}
 		},
 		Data: func(bytes int) {
-			if now := time.Now(); now.Sub(since) > peerMessageWindow {
+			now := time.Now()
+			if now.Sub(since) > peerMessageWindow {
 				since, messages, total = now, 0, 0
 			}
 			messages, total = messages+1, total+bytes

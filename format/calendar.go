@@ -97,7 +97,8 @@ func (c Calendar) FillTimes(row *event.CDR) {
 		if row.Timestamp == 0 {
 			row.Timestamp = c.Recorded
 		}
-		if d := row.DurationSeconds; d != nil && *d <= int64(event.MaxDuration/time.Second) {
+		d := row.DurationSeconds
+		if d != nil && *d <= int64(event.MaxDuration/time.Second) {
 			row.Timestamp = max(row.Timestamp-*d, minTimestamp)
 		}
 	}

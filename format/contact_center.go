@@ -58,7 +58,8 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	state, status := ParseAgentState(textBytes(f[ccState])), ParseAgentState(textBytes(f[ccStatus]))
 	agent := AgentState(state, status)
 	setNameAndState := func(name event.Name, s, otherwise event.State) {
-		if facts.Name, facts.State = name, s; s == "" {
+		facts.Name, facts.State = name, s
+		if s == "" {
 			facts.State = otherwise
 		}
 	}
@@ -87,7 +88,8 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 		setNameAndState(event.NameCallEnded, agent, event.WrapUp)
 	case event.AgentTransfer:
 		setNameAndState(event.NameCallTransferred, "", "")
-		if to := Text(f[ccToAgent]); to != "" { // the agent that has the call now
+		to := Text(f[ccToAgent])
+		if to != "" { // the agent that has the call now
 			facts.AgentID, facts.AgentName = to, ""
 		}
 	case event.DeviceRegister:
@@ -99,7 +101,8 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 			facts.Name = step.Name
 		}
 	}
-	if device := Text(f[ccDevice]); device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
+	device := Text(f[ccDevice])
+	if device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
 		facts.AgentID = device
 	}
 }

@@ -79,7 +79,8 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	}
 	state := func(to *event.State) error {
 		s, err := StrictText(v, field)
-		if *to = event.State(s); err == nil && !slices.Contains(eventStates, *to) {
+		*to = event.State(s)
+		if err == nil && !slices.Contains(eventStates, *to) {
 			return Rejectf(WrongType, "%s: not a state", field)
 		}
 		return err
@@ -93,7 +94,8 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	switch key {
 	case "name":
 		name, err := StrictText(v, field)
-		if facts.Name = event.Name(name); err == nil && !slices.Contains(eventNames, facts.Name) {
+		facts.Name = event.Name(name)
+		if err == nil && !slices.Contains(eventNames, facts.Name) {
 			return Rejectf(WrongType, "%s: not a name of a fact", field)
 		}
 		return err

@@ -82,7 +82,8 @@ func Integer(v jsonscan.Value) (n int64, ok bool) {
 	default:
 		return 0, false
 	}
-	if n, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
+	n, err := strconv.ParseInt(string(digits), 10, 64)
+	if err == nil {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(string(digits), 64)

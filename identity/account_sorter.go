@@ -15,7 +15,8 @@ type accountSorter struct {
 func (p *accountSorter) add(a Account, i int, bad *problems) {
 	p.accounts = append(p.accounts, a)
 	for _, ref := range []struct{ field, value string }{{"id", a.ID}, {"name", a.Name}, {"domain", a.Domain}} {
-		if other, taken := p.find(ref.value); taken && other != i {
+		other, taken := p.find(ref.value)
+		if taken && other != i {
 			bad.add(fmt.Sprintf("accounts[%d].%s", i, ref.field), codeTaken, fmt.Sprintf("accounts[%d] has it", other))
 			continue
 		}
@@ -25,7 +26,8 @@ func (p *accountSorter) add(a Account, i int, bad *problems) {
 
 // find returns the index of the account with the id, name or domain, like Tree.Resolve.
 func (p *accountSorter) find(ref string) (index int, known bool) {
-	if index, known = p.indexByRef[ref]; known {
+	index, known = p.indexByRef[ref]
+	if known {
 		return index, true
 	}
 	index, known = p.indexByRef[strings.ToLower(ref)]
@@ -52,7 +54,8 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
 	}
 	for _, a := range p.accounts {
-		if n := tree.nodesByID[a.ID]; n != nil && n.depth == MaxDepth+1 {
+		n := tree.nodesByID[a.ID]
+		if n != nil && n.depth == MaxDepth+1 {
 			bad.add("accounts", "too_deep", fmt.Sprintf("account %s is nested more than %d deep", quote(a.ID), MaxDepth))
 		}
 	}
@@ -61,7 +64,8 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 	for _, a := range p.accounts {
 		path := tree.Path(a.ID)
 		for i := len(path) - 1; i >= 0; i-- {
-			if _, done := added[path[i]]; done {
+			_, done := added[path[i]]
+			if done {
 				continue
 			}
 			added[path[i]] = struct{}{}

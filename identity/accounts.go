@@ -132,13 +132,15 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		}
 		tree, _ := buildTree(accounts)
 		var found bool
-		if account, found = tree.Account(id); !found {
+		account, found = tree.Account(id)
+		if !found {
 			return fault.NotFound("There is no account %s", quote(id))
 		}
 		if err := entitytag.Require(u.IfMatch, account.ETag()); err != nil {
 			return err
 		}
-		if _, known := tree.Account(u.Parent); u.Parent != "" && !known {
+		_, known := tree.Account(u.Parent)
+		if u.Parent != "" && !known {
 			return fault.InvalidField("parent_id", "unknown_account", "unknown account "+quote(u.Parent))
 		}
 		if tree.Contains(id, u.Parent) {
@@ -231,7 +233,8 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
 	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
 		var err error
-		if account, err = resolveAccount(ctx, tx, ref); err != nil {
+		account, err = resolveAccount(ctx, tx, ref)
+		if err != nil {
 			return err
 		}
 		if err := entitytag.Require(ifMatch, account.ETag()); err != nil {
@@ -253,7 +256,8 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a provider's users")
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID); err != nil {
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID)
+		if err != nil {
 			return sqldb.Wrap(err, "deleting an account")
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)

@@ -38,7 +38,8 @@ func (s *Service) affinityHeader(ctx context.Context, ownAccount string, f Filte
 	if s.cfg.PartitionOf != nil {
 		ctx, cancel := context.WithTimeout(ctx, partitionTimeout)
 		defer cancel()
-		if partition, err := s.cfg.PartitionOf(ctx, account); err == nil {
+		partition, err := s.cfg.PartitionOf(ctx, account)
+		if err == nil {
 			header[headerPartition] = partition
 		}
 	}

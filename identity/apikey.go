@@ -40,7 +40,8 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 	found, ok := s.directory.Load().keysByHash[hash]
 	if !ok {
 		s.pollEarly(ctx) // another process may have created it a moment ago
-		if found, ok = s.directory.Load().keysByHash[hash]; !ok {
+		found, ok = s.directory.Load().keysByHash[hash]
+		if !ok {
 			return nil, invalidKey
 		}
 	}
@@ -64,7 +65,8 @@ type NewAPIKey struct {
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
 func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
-	if k, err = s.buildAPIKey(n); err != nil {
+	k, err = s.buildAPIKey(n)
+	if err != nil {
 		return "", APIKey{}, err
 	}
 	if err := s.checkGrantedKey(n.By, k, APIKey{}); err != nil {
@@ -167,7 +169,8 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
-		if key, err = s.buildAPIKey(n); err != nil {
+		key, err = s.buildAPIKey(n)
+		if err != nil {
 			return err
 		}
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt

@@ -36,7 +36,8 @@ func (d *directory) keyExpiredBetween(after, until time.Time) bool {
 // the next poll reads it again.
 func (s *Service) readDirectory(ctx context.Context) error {
 	d := &directory{tree: &Tree{}, verifiedTokens: newTokenCache()}
-	if before := s.directory.Load(); before != nil {
+	before := s.directory.Load()
+	if before != nil {
 		d.tree = before.tree
 	}
 	if err := s.readKeys(ctx, d); err != nil {
@@ -60,7 +61,8 @@ func (s *Service) readDirectory(ctx context.Context) error {
 
 // readKeys reads the API keys and signing keys into d.
 func (s *Service) readKeys(ctx context.Context, d *directory) (err error) {
-	if d.keysByHash, d.keysByID, err = readAPIKeys(ctx, s.db); err != nil {
+	d.keysByHash, d.keysByID, err = readAPIKeys(ctx, s.db)
+	if err != nil {
 		return err
 	}
 	for _, key := range d.keysByID {
@@ -69,7 +71,8 @@ func (s *Service) readKeys(ctx context.Context, d *directory) (err error) {
 		}
 	}
 	slices.SortFunc(d.keyExpiries, time.Time.Compare)
-	if d.signingKeys, err = s.readSigningKeys(ctx, s.db); err != nil {
+	d.signingKeys, err = s.readSigningKeys(ctx, s.db)
+	if err != nil {
 		return err
 	}
 	d.jwks, err = d.signingKeys.keySet()

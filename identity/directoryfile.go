@@ -51,7 +51,8 @@ func parseDirectory(text []byte) (*directoryFile, error) {
 	if err := decoder.Decode(file); err != nil {
 		return nil, yamlError(err)
 	}
-	if err := decoder.Decode(&directoryFile{}); !errors.Is(err, io.EOF) {
+	err := decoder.Decode(&directoryFile{})
+	if !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid(badDirectory + ": it holds more than one document")
 	}
 	return file, nil
@@ -77,10 +78,12 @@ func yamlError(err error) error {
 // redactYAML replaces the quoted values and the Go types in an error text of the YAML
 // library.
 func redactYAML(problem string) string {
-	if match := yamlField.FindStringSubmatch(problem); match != nil {
+	match := yamlField.FindStringSubmatch(problem)
+	if match != nil {
 		return match[1]
 	}
-	if match := yamlType.FindStringSubmatch(problem); match != nil {
+	match = yamlType.FindStringSubmatch(problem)
+	if match != nil {
 		return match[1] + ": a value of another kind is expected"
 	}
 	return yamlQuoted.ReplaceAllString(problem, "…")
@@ -141,7 +144,8 @@ func checkDuplicateUsers(users []NewUser, bad *problems) {
 			{"username", strings.ToLower(u.Username)}, {"presence_id", u.PresenceID},
 		} {
 			key := [3]string{u.Account, unique.field, unique.value}
-			if _, taken := seen[key]; taken && unique.value != "" {
+			_, taken := seen[key]
+			if taken && unique.value != "" {
 				bad.add(fmt.Sprintf("users[%d].%s", i, unique.field), codeTaken, "another user of the account has it")
 			}
 			seen[key] = struct{}{}

@@ -111,7 +111,8 @@ func isReserved(names []string, host string) bool {
 // ::1, [::1], 127.1, 0x7f000001 and 2130706433.
 func isAddress(host string) bool {
 	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if _, err := netip.ParseAddr(bare); err == nil || strings.Contains(host, ":") {
+	_, err := netip.ParseAddr(bare)
+	if err == nil || strings.Contains(host, ":") {
 		return true
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]

@@ -11,7 +11,8 @@ func (s *Service) deleteExpired(ctx context.Context) error {
 	now := s.cfg.Now()
 	s.revoked.deleteExpired(now)
 	for _, table := range []string{"identity_revocations", "identity_filters"} {
-		if _, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli()); err != nil {
+		_, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli())
+		if err != nil {
 			return sqldb.Wrap(err, "deleting expired rows of "+table)
 		}
 	}

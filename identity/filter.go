@@ -62,7 +62,8 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		}
 	}
 	for i, name := range f.EventTypes {
-		if _, _, known := event.SetOf([]string{name}); !known {
+		_, _, known := event.SetOf([]string{name})
+		if !known {
 			bad.add(fmt.Sprintf("event_types[%d]", i), "unknown_type", "unknown event type "+quote(name))
 		}
 	}
@@ -77,7 +78,8 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 		}
 	}
 	for i, name := range f.Names {
-		if _, known := event.NamesMatching(name); !known {
+		_, known := event.NamesMatching(name)
+		if !known {
 			bad.add(fmt.Sprintf("names[%d]", i), "unknown_name", "unknown name "+quote(name))
 		}
 	}
@@ -167,7 +169,8 @@ func unique(list []string) []string {
 	var kept []string
 	seen := make(map[string]struct{}, len(list))
 	for _, entry := range list {
-		if _, repeat := seen[entry]; !repeat {
+		_, repeat := seen[entry]
+		if !repeat {
 			seen[entry] = struct{}{}
 			kept = append(kept, entry)
 		}

@@ -48,7 +48,8 @@ func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, er
 	k.mu.Unlock()
 	if key == nil {
 		var err error
-		if key, err = k.readKey(ctx); err != nil {
+		key, err = k.readKey(ctx)
+		if err != nil {
 			return "", err
 		}
 		k.mu.Lock()

@@ -62,7 +62,8 @@ func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 	now := l.now()
 	var wait time.Duration
 	for _, limit := range limits {
-		if c := l.counts[limit.Subject]; c.failures >= limit.Max {
+		c := l.counts[limit.Subject]
+		if c.failures >= limit.Max {
 			wait = max(wait, c.windowEnd.Sub(now))
 		}
 	}

@@ -242,7 +242,8 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 // issueChannelToken writes entry to the audit log and returns a channel token that
 // expires at latestEnd (zero: no bound) at the latest.
 func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time, entry audit.Entry) (token string, lifetime time.Duration, err error) {
-	if lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL); err != nil {
+	lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL)
+	if err != nil {
 		return "", 0, err
 	}
 	if err := s.audit.Record(ctx, entry); err != nil {

@@ -117,7 +117,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err := s.Login(t.Context(), c)
 	wantKind(t, "the same /64", err, fault.KindLimited)
 	c.Address = "2001:db8:0:1::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /64: %v", err)
 	}
 	for i := range failuresPerAddress { // each from a /64 of its own
@@ -129,7 +130,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err = s.Login(t.Context(), c)
 	wantKind(t, "another /64 of the same /56", err, fault.KindLimited)
 	c.Address = "2001:db8:0:100::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /56: %v", err)
 	}
 }

@@ -93,20 +93,24 @@ func (s *Service) authenticateByProvider(ctx context.Context, audience Audience,
 		return User{}, id, errNoProvider
 	}
 	limits := newAttempt("", "", address).addressLimits()
-	if err = limitedError(s.limiter.Wait(ctx, limits...)); err == nil {
-		if id, err = verify(); err == nil {
+	err = limitedError(s.limiter.Wait(ctx, limits...))
+	if err == nil {
+		id, err = verify()
+		if err == nil {
 			user, err = s.findOrCreateProviderUser(ctx, id, address)
 		}
 		switch fault.KindOf(err) {
 		case fault.KindUnauthenticated, fault.KindForbidden:
-			if over := limitedError(s.limiter.Fail(ctx, limits...)); over != nil {
+			over := limitedError(s.limiter.Fail(ctx, limits...))
+			if over != nil {
 				err = over
 			}
 		}
 	}
 	if err != nil {
 		outcome := "wrong_token"
-		if fields := fault.As(err).Fields; len(fields) > 0 {
+		fields := fault.As(err).Fields
+		if len(fields) > 0 {
 			outcome = fields[0].Code
 		}
 		s.auditFailedLogin(ctx, audience, address, user, err, outcome)
@@ -203,7 +207,8 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 		n.PresenceID = *id.PresenceID
 	}
 	var err error
-	if n.Role, err = s.roleFromClaims(id, RoleUser); err != nil {
+	n.Role, err = s.roleFromClaims(id, RoleUser)
+	if err != nil {
 		return User{}, err
 	}
 	var bad problems
@@ -222,7 +227,8 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	var created bool
 	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		found, err := s.findProviderUser(ctx, tx, id, account.ID)
-		if created = errors.Is(err, errUnknownSubject); !created { // a concurrent login created it
+		created = errors.Is(err, errUnknownSubject)
+		if !created { // a concurrent login created it
 			user = found
 			return err
 		}
@@ -273,7 +279,8 @@ func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Ide
 		update.PresenceID = *id.PresenceID
 	}
 	var err error
-	if update.Role, err = s.roleFromClaims(id, user.Role); err != nil {
+	update.Role, err = s.roleFromClaims(id, user.Role)
+	if err != nil {
 		return user, err
 	}
 	if update.Role == user.Role && update.PresenceID == user.PresenceID {

@@ -121,7 +121,8 @@ type OTPEnrolment struct {
 func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, error) {
 	user, err := s.checkCredentials(ctx, c)
 	if err == nil {
-		if err = s.checkOTP(ctx, c, user); errors.Is(err, errOTPEnrol) {
+		err = s.checkOTP(ctx, c, user)
+		if errors.Is(err, errOTPEnrol) {
 			err = nil
 		}
 	}
@@ -170,7 +171,8 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed); err != nil {
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed)
+	if err != nil {
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
@@ -199,10 +201,11 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID); err != nil {
+		_, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID)
+		if err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
+		_, err = tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
 		return sqldb.Wrap(err, "confirming a one-time password's secret")
 	})
 }
@@ -267,7 +270,8 @@ func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User, st
 }
 
 func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes []string, err error) {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_recovery_codes WHERE user_id = $1`, userID); err != nil {
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_recovery_codes WHERE user_id = $1`, userID)
+	if err != nil {
 		return nil, sqldb.Wrap(err, "deleting recovery codes")
 	}
 	for range recoveryCodes {
@@ -292,7 +296,8 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID)
+			if err != nil {
 				return sqldb.Wrap(err, "deleting one-time passwords")
 			}
 		}

@@ -106,10 +106,12 @@ func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
 	if err != nil || cost.String() != parts[3] || cost.check() != nil {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
-	if salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(salt) < 8 {
+	salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4])
+	if err != nil || len(salt) < 8 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
-	if sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(sum) < 16 || len(sum) > 64 {
+	sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5])
+	if err != nil || len(sum) < 16 || len(sum) > 64 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	return cost, salt, sum, nil

@@ -43,7 +43,8 @@ var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 			return nil, errors.New("reading the list of common passwords: " + name + " is empty")
 		}
 		for _, entry := range list.List {
-			if n := utf8.RuneCountInString(entry); n >= minPasswordLength && n < uncheckedLength {
+			n := utf8.RuneCountInString(entry)
+			if n >= minPasswordLength && n < uncheckedLength {
 				common[strings.ToLower(entry)] = struct{}{}
 			}
 		}
@@ -76,7 +77,8 @@ func (p *problems) checkStrength(field, password string) error {
 	if err != nil {
 		return fault.Internal(err, "The password could not be checked")
 	}
-	if _, known := common[strings.ToLower(password)]; known {
+	_, known := common[strings.ToLower(password)]
+	if known {
 		p.add(field, codeTooCommon, fmt.Sprintf(
 			"%s is on a list of common passwords; choose another, or one of %d characters or more", field, uncheckedLength))
 	}

@@ -32,7 +32,8 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-maintenance.C:
-			if err := s.runMaintenance(ctx); err != nil && ctx.Err() == nil {
+			err := s.runMaintenance(ctx)
+			if err != nil && ctx.Err() == nil {
 				s.log.WarnContext(ctx, "maintenance failed, retrying", "error", err)
 			}
 		case <-timer.C:

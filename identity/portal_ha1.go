@@ -35,7 +35,8 @@ func (s *Service) storePortalHA1(ctx context.Context, db sqldb.Runner, u User, d
 
 // replacePortalHA1 stores the portal HA1 of a user whose password changes.
 func (s *Service) replacePortalHA1(ctx context.Context, tx *sql.Tx, u User, domain, password string) error {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_devices WHERE user_id = $1`, u.ID); err != nil {
+	_, err := tx.ExecContext(ctx, `DELETE FROM identity_devices WHERE user_id = $1`, u.ID)
+	if err != nil {
 		return sqldb.Wrap(err, "deleting the portal password of a phone")
 	}
 	return s.storePortalHA1(ctx, tx, u, domain, password)

@@ -68,7 +68,8 @@ const (
 // Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
 	for {
-		if err := p.PurgeDue(ctx); err != nil && ctx.Err() == nil {
+		err := p.PurgeDue(ctx)
+		if err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, purgeInterval) {
@@ -121,7 +122,8 @@ func (p *Purge) PurgeNow(ctx context.Context, id string) error {
 // purgeAccount purges one account. The next call continues an interrupted purge, because
 // each deletion is committed.
 func (p *Purge) purgeAccount(ctx context.Context, id string) error {
-	if acquired, err := p.acquireLease(ctx, id); err != nil || !acquired {
+	acquired, err := p.acquireLease(ctx, id)
+	if err != nil || !acquired {
 		return err
 	}
 	total, reported := 0, time.Now()
@@ -134,7 +136,8 @@ func (p *Purge) purgeAccount(ctx context.Context, id string) error {
 			if n == 0 {
 				break
 			}
-			if total += n; time.Since(reported) >= purgeLogInterval {
+			total += n
+			if time.Since(reported) >= purgeLogInterval {
 				reported = time.Now()
 				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", purger.Kind, "deleted", total)
 			}
@@ -175,7 +178,8 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
 			s.now().UnixMilli(), id)
-		if again = previous.Valid; err != nil || again {
+		again = previous.Valid
+		if err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")
 		}
 		return s.audit.Insert(ctx, tx, entry)

@@ -83,7 +83,8 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 	if err != nil {
 		return sqldb.Wrap(err, "reading a token family")
 	}
-	if expires := time.UnixMilli(last.Int64); last.Valid && expires.After(atLeast) {
+	expires := time.UnixMilli(last.Int64)
+	if last.Valid && expires.After(atLeast) {
 		atLeast = expires
 	}
 	if err := revoke(ctx, tx, rev, family, atLeast); err != nil {

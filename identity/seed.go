@@ -33,7 +33,8 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 		{Account: account, Username: "alice", Password: password, Role: RoleUser, PresenceID: "1001"},
 		{Account: account, Username: "bob", Password: password, Role: RoleUser, PresenceID: "1002"},
 	}
-	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
+	empty, err := isEmpty(ctx, s.db)
+	if err != nil || !empty {
 		return false, err
 	}
 	if err := checkNewPassword("demo_password", password); err != nil {
@@ -45,7 +46,8 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 
 // storeSeed stores a seed if no account was ever created.
 func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored bool, err error) {
-	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
+	empty, err := isEmpty(ctx, s.db)
+	if err != nil || !empty {
 		return false, err // without computing the hashes
 	}
 	var bad problems
@@ -59,7 +61,8 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 	}
 	hashes := make([]string, len(contents.users))
 	for i, user := range contents.users {
-		if hashes[i], err = s.passwords.Hash(ctx, user.Password); err != nil {
+		hashes[i], err = s.passwords.Hash(ctx, user.Password)
+		if err != nil {
 			return false, err
 		}
 	}
@@ -71,7 +74,8 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 		if err != nil || !empty {
 			return err
 		}
-		if entries, err = s.insertSeed(ctx, tx, rev, contents, hashes); err != nil {
+		entries, err = s.insertSeed(ctx, tx, rev, contents, hashes)
+		if err != nil {
 			return err
 		}
 		return s.audit.Insert(ctx, tx, entries...)

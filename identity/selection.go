@@ -24,7 +24,8 @@ type Selection struct {
 // exists.
 func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
 	types, _, ok := event.SetOf(f.EventTypes)
-	if _, known := tree.Account(accountID); !ok || !known {
+	_, known := tree.Account(accountID)
+	if !ok || !known {
 		return nil
 	}
 	s := &Selection{root: accountID, types: types, names: event.NamesOf(f.Names), agents: idSet(f.AgentIDs), queues: idSet(f.QueueIDs), calls: idSet(f.CallIDs)}

@@ -100,7 +100,8 @@ func (keys signingKeys) keySet() ([]byte, error) {
 // creates the first key. It returns an error if there is no master key: such a node can
 // verify tokens, but not issue them.
 func (s *Service) PrepareSigning(ctx context.Context) error {
-	if _, err := s.keyring.NewestID(); err != nil {
+	_, err := s.keyring.NewestID()
+	if err != nil {
 		return err
 	}
 	if err := s.signingSecrets().Require(ctx); err != nil {
@@ -165,7 +166,8 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 func (s *Service) rotateKeys(ctx context.Context) error {
 	now := s.cfg.Now()
 	known := s.directory.Load().signingKeys
-	if _, due := known.next(now); !due && len(known.retired(now)) == 0 {
+	_, due := known.next(now)
+	if !due && len(known.retired(now)) == 0 {
 		return nil
 	}
 	return s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
@@ -173,8 +175,10 @@ func (s *Service) rotateKeys(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if signsFrom, due := keys.next(now); due {
-			if _, err := s.insertSigningKey(ctx, tx, signsFrom, now); err != nil {
+		signsFrom, due := keys.next(now)
+		if due {
+			_, err := s.insertSigningKey(ctx, tx, signsFrom, now)
+			if err != nil {
 				return err
 			}
 		}
@@ -211,11 +215,13 @@ func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id stri
 			}
 		}
 		if endTokens {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens`); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens`)
+			if err != nil {
 				return sqldb.Wrap(err, "ending all sessions")
 			}
 		}
-		if id, err = s.insertSigningKey(ctx, tx, from, now); err != nil {
+		id, err = s.insertSigningKey(ctx, tx, from, now)
+		if err != nil {
 			return err
 		}
 		entry.Target = "signingkey:" + id

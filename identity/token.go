@@ -90,13 +90,16 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 		return nil, resultError, err
 	}
 	p := c.toPrincipal()
-	if _, known := s.Tree().Account(p.AccountID); !known {
+	_, known := s.Tree().Account(p.AccountID)
+	if !known {
 		s.pollEarly(ctx) // another node may have just created it
 	}
-	if _, known := s.userStates.find(p.UserID); !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
+	_, known = s.userStates.find(p.UserID)
+	if !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
 		s.lookupUser(ctx, p.UserID)
 	}
-	if _, known := s.directory.Load().keysByID[p.KeyID]; !known && p.KeyID != "" {
+	_, known = s.directory.Load().keysByID[p.KeyID]
+	if !known && p.KeyID != "" {
 		s.pollEarly(ctx)
 	}
 	if err := s.CheckPrincipal(p); err != nil {
@@ -111,7 +114,8 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
 		return nil, resultAudience, fault.Forbidden("The token is for another purpose")
 	}
-	if p.Filter, err = s.loadFilter(ctx, c); err != nil {
+	p.Filter, err = s.loadFilter(ctx, c)
+	if err != nil {
 		return nil, resultExpired, err
 	}
 	return p, resultOK, nil
@@ -203,18 +207,21 @@ func (s *Service) CheckPrincipal(p *Principal) error {
 		return errStale
 	}
 	d := s.directory.Load()
-	if _, known := d.tree.Account(p.AccountID); !known {
+	_, known := d.tree.Account(p.AccountID)
+	if !known {
 		return fault.Forbidden("The account was deleted")
 	}
 	if p.KeyID != "" {
-		if err := s.checkKey(d, p); err != nil || p.IsKey() {
+		err := s.checkKey(d, p)
+		if err != nil || p.IsKey() {
 			return err
 		}
 	}
 	if !s.cfg.Now().Before(p.ExpiresAt) {
 		return fault.Unauthenticated("The token has expired")
 	}
-	if _, known := d.signingKeys.find(p.signingKey); !known {
+	_, known = d.signingKeys.find(p.signingKey)
+	if !known {
 		return fault.Forbidden("The signing key was replaced")
 	}
 	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {

@@ -81,7 +81,8 @@ func TestTokenIsRefused(t *testing.T) {
 	}
 	with := func(claim string, value any) string {
 		return forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
-			if c[claim] = value; value == nil {
+			c[claim] = value
+			if value == nil {
 				delete(c, claim)
 			}
 		})

@@ -34,7 +34,8 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		entries = append(entries, s.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
 	}
 	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
-		if user, err = findUserByID(ctx, tx, id); err != nil {
+		user, err = findUserByID(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
@@ -84,7 +85,8 @@ func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash strin
 			return "", err
 		}
 	}
-	if err := bad.asError("Invalid user"); err != nil || u.Password == nil {
+	err = bad.asError("Invalid user")
+	if err != nil || u.Password == nil {
 		return "", err
 	}
 	return s.passwords.Hash(ctx, *u.Password)
@@ -94,7 +96,8 @@ func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash strin
 func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
 	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
 		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID)
+			if err != nil {
 				return sqldb.Wrap(err, "deleting the devices of a user")
 			}
 		}

@@ -72,7 +72,8 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 	}
 	bad.checkText(prefix+"name", a.Name, maxName, printable)
 	bad.checkText(prefix+"domain", a.Domain, maxDomain, printableNoSpace)
-	if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
+	_, err := time.LoadLocation(a.TimeZone)
+	if err != nil || a.TimeZone == "Local" {
 		bad.add(prefix+"time_zone", codeInvalid, prefix+"time_zone is a name of the IANA time zone database, as Europe/Berlin")
 	}
 }

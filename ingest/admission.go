@@ -182,7 +182,8 @@ func (r *reservation) covers(n int) bool { return r.used+int64(n) <= r.reserved 
 // grow adds n bytes to the used ones and reserves memory for them if necessary. It returns fault.KindTooLarge for a body that can never fit and
 // fault.KindUnavailable if the memory is not free now.
 func (r *reservation) grow(n int) error {
-	if r.used += int64(n); r.used <= r.reserved {
+	r.used += int64(n)
+	if r.used <= r.reserved {
 		return nil
 	}
 	a := r.admission

@@ -61,7 +61,8 @@ func readAll(from io.Reader, length int64, memory *reservation) ([]byte, error) 
 // reserved already; else to twice its size. Old and new buffer both count while it copies.
 func growBuffer(body *[]byte, length int64, memory *reservation) error {
 	size := min(max(2*cap(*body), initialBuffer), MaxBody+1)
-	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.covers(whole)) {
+	whole := int(length) + 1
+	if cap(*body) < whole && (whole <= size || memory.covers(whole)) {
 		size = whole
 	}
 	if err := memory.grow(size); err != nil {

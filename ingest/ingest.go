@@ -74,7 +74,8 @@ func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	if i.keys, err = newKeyStore(ctx, deps.DB); err != nil {
+	i.keys, err = newKeyStore(ctx, deps.DB)
+	if err != nil {
 		return nil, err
 	}
 	return i, nil
@@ -106,7 +107,8 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 // Run deletes expired Idempotency-Keys until ctx ends.
 func (i *Ingest) Run(ctx context.Context) error {
 	for range retry.Ticks(ctx, purgeInterval) {
-		if err := i.keys.purge(ctx); err != nil && ctx.Err() == nil {
+		err := i.keys.purge(ctx)
+		if err != nil && ctx.Err() == nil {
 			i.log.WarnContext(ctx, "purge of Idempotency-Keys failed", "error", err)
 		}
 	}
@@ -189,7 +191,8 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, err
 	}
 	if f.Platform {
-		if body, err = i.replaceInvalidUTF8(body, memory); err != nil {
+		body, err = i.replaceInvalidUTF8(body, memory)
+		if err != nil {
 			return result, err
 		}
 	}
@@ -264,7 +267,8 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 			claim.refusal = fault.As(err).Message
 		}
 	}
-	if updateErr := update(ctx, claim); updateErr != nil {
+	updateErr := update(ctx, claim)
+	if updateErr != nil {
 		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat looks the body up in Kafka", "stored", err == nil, "error", updateErr)
 	}
 	if err != nil {
@@ -320,7 +324,8 @@ func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.
 			return nil, err
 		}
 		err = i.kafka.Scan(ctx, topic, partition, from, to, func(r *kafka.Record) {
-			if header := string(r.Header(event.HeaderBody)); strings.HasPrefix(header, prefix) {
+			header := string(r.Header(event.HeaderBody))
+			if strings.HasPrefix(header, prefix) {
 				stored[header] = true
 			}
 		})
@@ -369,7 +374,8 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 	ctx, span := i.tracer.StartSend(ctx, topic, len(records))
 	headers := i.recordHeaders(ctx, r)
 	for n := range records {
-		if own := records[n].Headers; own != nil {
+		own := records[n].Headers
+		if own != nil {
 			records[n].Headers = append(own, headers...)
 			continue
 		}

@@ -81,7 +81,8 @@ func (b *batch) reset(prev event.ID) {
 func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 	for i := range raw[:limit] {
 		id := event.NextID(b.lastID, raw[i].Time.UnixMilli(), b.partition)
-		if b.readIdentity(&raw[i]); b.isRepeat(id) {
+		b.readIdentity(&raw[i])
+		if b.isRepeat(id) {
 			if raw[i].Offset >= b.deadLettersBefore {
 				b.counts.repeats++
 			}
@@ -115,7 +116,8 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 // readIdentity sets the identity of the current record. It ignores an invalid header.
 func (b *batch) readIdentity(raw *kafka.Record) {
 	b.identity = event.Identity{}
-	if header := raw.Header(event.HeaderIdentity); header != nil && b.state != nil {
+	header := raw.Header(event.HeaderIdentity)
+	if header != nil && b.state != nil {
 		b.identity, _ = event.ParseIdentity(string(header))
 	}
 }
@@ -163,7 +165,8 @@ const panicInRecord = "normalizer_record"
 // normalize normalizes one record. A panic makes only this record a dead letter.
 func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p != nil {
 			b.panics.Report(panicInRecord, p, "topic", b.route.rawTopic, "partition", b.partition, "offset", raw.Offset)
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
@@ -178,12 +181,17 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 // formatOf returns the record's format according to its header, or else its keys. If
 // neither names one, f is nil and account is the account that the record names.
 func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, err error) {
-	if name := raw.Header(event.HeaderFormat); name != nil {
-		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.rawTopic {
+	name := raw.Header(event.HeaderFormat)
+	if name != nil {
+		f, _ = registry.Lookup(string(name))
+		if f == nil || f.Topic != b.route.rawTopic {
 			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
-	} else if f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch); err != nil {
-		return nil, "", err
+	} else {
+		f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch)
+		if err != nil {
+			return nil, "", err
+		}
 	}
 	if f != nil {
 		b.formatName = f.Name
@@ -236,9 +244,13 @@ func (b *batch) addTraceHeaders(raw *kafka.Record, account string) {
 	b.traces.setAccount(account)
 	if b.traces.current.Parent != "" {
 		b.headers = b.traces.current.AppendHeaders(b.headers)
-	} else if parent := raw.Header(event.HeaderTrace); parent != nil {
+		return
+	}
+	parent := raw.Header(event.HeaderTrace)
+	if parent != nil {
 		b.addHeader(event.HeaderTrace, string(parent))
-		if state := raw.Header(event.HeaderTraceState); state != nil && len(state) <= tracing.MaxState {
+		state := raw.Header(event.HeaderTraceState)
+		if state != nil && len(state) <= tracing.MaxState {
 			b.addHeader(event.HeaderTraceState, string(state))
 		}
 	}

@@ -49,7 +49,8 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 	})
 	if r.hasEventIDs { // first, so that takeOver finds no event before the state's last
 		var stopState func()
-		if ctx, stopState, err = w.startState(ctx); err != nil {
+		ctx, stopState, err = w.startState(ctx)
+		if err != nil {
 			return fmt.Errorf("rebuilding the state of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 		defer stopState()
@@ -61,11 +62,13 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
 	}
 	for {
-		if err = w.catchUpState(ctx); err == nil {
+		err = w.catchUpState(ctx)
+		if err == nil {
 			err = w.processRecords(ctx)
 		}
 		if err != nil {
-			if cause := context.Cause(ctx); cause != nil {
+			cause := context.Cause(ctx)
+			if cause != nil {
 				err = cause
 			}
 			return fmt.Errorf("normalizing %s/%d: %w", assigned.Topic, assigned.Partition, err)
@@ -175,7 +178,8 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if fault.IsUnavailable(err) || ctx.Err() != nil {
 			return err
 		}
-		if failures++; failures < maxFailures {
+		failures++
+		if failures < maxFailures {
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
 		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.rawTopic, "partition", w.Partition,

@@ -95,7 +95,8 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 		k := newFakeKafka(1)
 		asked := 0
 		accounts := accountsFunc(func(string) (bool, error) {
-			if asked++; asked < maxFailures {
+			asked++
+			if asked < maxFailures {
 				return false, fault.Internal(errors.New("out of shared memory"), "looking up an account failed")
 			}
 			return true, nil

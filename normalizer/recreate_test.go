@@ -97,7 +97,8 @@ func TestRawTopicCreatedAgainOnApacheKafka(t *testing.T) {
 			stop()
 			produceRaw(t, producer(), before+after, before+after+10)
 			stop = startNormalizer(t, c, own)
-			if _, last = awaitEvents(t, c, before+after+10); last.Generation != 1 || last.Offset != after+9 {
+			_, last = awaitEvents(t, c, before+after+10)
+			if last.Generation != 1 || last.Offset != after+9 {
 				t.Errorf("after another takeover the last position is %v", last)
 			}
 		})

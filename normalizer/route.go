@@ -140,7 +140,8 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 	var repairs event.CDRRepairs
 	calendar := format.Calendar{Recorded: raw.Time.Unix(), Repairs: &repairs}
-	if calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone)); err != nil {
+	calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone))
+	if err != nil {
 		return err
 	}
 	record, replaced := validUTF8(f, raw.Value)
@@ -148,7 +149,8 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return err
 	}
-	if row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw); err != nil {
+	row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw)
+	if err != nil {
 		return err
 	}
 	if err := row.Check(); err != nil {
@@ -208,7 +210,8 @@ func (b *batch) loadTimeZone(name []byte) (*time.Location, error) {
 
 // sourceOf returns the feed or API key that sent the record.
 func sourceOf(raw *kafka.Record) string {
-	if s := raw.Header(event.HeaderSource); len(s) > 0 {
+	s := raw.Header(event.HeaderSource)
+	if len(s) > 0 {
 		return string(s)
 	}
 	return "kafka"

@@ -39,7 +39,8 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	}
 	k.state.Load(topic.view)
 	k.writer = newStateWriter(w, topic)
-	if position := topic.view.Position(); position != nil {
+	position := topic.view.Position()
+	if position != nil {
 		k.position = *position
 		k.highestSource, _ = position.Repeats() // zero if unknown
 		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
@@ -121,7 +122,8 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}
-			if at := record.Position; at != nil {
+			at := record.Position
+			if at != nil {
 				newest := topic.view.Position()
 				topic.hasHole = topic.hasHole || !at.Intact(r.Offset)
 				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
@@ -172,7 +174,8 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	}
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
 	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low, func(r *kafka.Record) {
-		if id, err := event.MessageID(r.Value); err == nil {
+		id, err := event.MessageID(r.Value)
+		if err == nil {
 			k.position.EventID = max(k.position.EventID, id)
 		}
 	})
@@ -194,7 +197,8 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
 	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, from, min(to, from+recentRecords), func(r *kafka.Record) {
-		if _, ok, err := event.MessageFacts(r.Value); err == nil && !found {
+		_, ok, err := event.MessageFacts(r.Value)
+		if err == nil && !found {
 			found, has = true, ok
 		}
 	})
@@ -212,7 +216,8 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 		return err
 	}
 	position := kafka.LogPosition{Offset: k.position.Offset, LeaderEpoch: k.position.LeaderEpoch}
-	if position.TopicID, err = kafka.ParseTopicID(k.position.TopicID); err != nil {
+	position.TopicID, err = kafka.ParseTopicID(k.position.TopicID)
+	if err != nil {
 		position.TopicID = topicID // written when topics had no ids
 	}
 
@@ -287,11 +292,12 @@ func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded boo
 // ahead, continues after them: so the state never includes a later event than the
 // worker has reached.
 func (w *partitionWorker) catchUpState(ctx context.Context) error {
-	if err := w.state.catchUp(ctx); err != nil || !w.state.isAhead() {
+	err := w.state.catchUp(ctx)
+	if err != nil || !w.state.isAhead() {
 		return err
 	}
 	newest := w.state.newest
-	err := w.retry(ctx, "continuing after another normalizer", func() error { return w.startAfter(ctx, newest) })
+	err = w.retry(ctx, "continuing after another normalizer", func() error { return w.startAfter(ctx, newest) })
 	return w.handleGap(ctx, err)
 }
 
@@ -319,7 +325,8 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
-			if err = k.fold(ctx, to); err != nil {
+			err = k.fold(ctx, to)
+			if err != nil {
 				k.state.Reset()
 				return err
 			}
@@ -337,7 +344,8 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 		n, err := k.w.readNormalized(r)
 		if err == nil {
 			var e state.Event
-			if e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity)); err == nil {
+			e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
+			if err == nil {
 				k.state.Fold(&e)
 				k.recordFolded(n.position)
 				if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
@@ -366,7 +374,8 @@ func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, even
 		return nil
 	}
 	if len(events) > 0 {
-		if next := k.position.Offset + int64(len(events)); written != (kafka.Appended{First: k.position.Offset, Next: next}) {
+		next := k.position.Offset + int64(len(events))
+		if written != (kafka.Appended{First: k.position.Offset, Next: next}) {
 			if err := k.catchUp(ctx); err != nil {
 				return err
 			}

@@ -231,7 +231,8 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 				if got := testutil.ToFloat64(agents); int(got) != foldOf(t, k).Size(state.Agent) {
 					t.Errorf("%v agents are counted", got)
 				}
-				if stop(); testutil.ToFloat64(agents) != 0 {
+				stop()
+				if testutil.ToFloat64(agents) != 0 {
 					t.Error("entries are counted after the partition was given up")
 				}
 			})

@@ -72,7 +72,8 @@ func newStateWriter(w *partitionWorker, topic stateTopic) *stateWriter {
 		next: topic.next, checkAt: time.Now().Add(kafka.GroupOverlap),
 	}
 	view.Values(func(v state.Value) { s.wanted[v.Key()] = v })
-	if position := view.Position(); position != nil {
+	position := view.Position()
+	if position != nil {
 		s.position, s.wantedPosition = *position, *position
 		s.positionChanged, s.repairDue = last.position.Behind(position), true
 	}
@@ -187,7 +188,8 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 	}
 	for key, c := range s.pending {
 		changes = append(changes, c)
-		if s.wanted[key] = c.Value; c.Value == nil {
+		s.wanted[key] = c.Value
+		if c.Value == nil {
 			delete(s.wanted, key)
 		}
 		delete(s.rewrites, key)
@@ -199,7 +201,8 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 	signal(s.spaceFreed)
 	s.collectRewrites()
 	for key, c := range s.rewrites {
-		if size += c.Bytes(); size > maxStateBytes && len(changes) > 0 {
+		size += c.Bytes()
+		if size > maxStateBytes && len(changes) > 0 {
 			break
 		}
 		changes = append(changes, c)

@@ -126,8 +126,10 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error
 		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
 	}
 	n := &normalizedRef{position: position, rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
-	if log := r.Header(event.HeaderSourceLog); log != nil { // older records do not have it
-		if n.rawPosition.TopicID, n.rawPosition.LeaderEpoch, err = parseSourceLog(string(log)); err != nil {
+	log := r.Header(event.HeaderSourceLog)
+	if log != nil { // older records do not have it
+		n.rawPosition.TopicID, n.rawPosition.LeaderEpoch, err = parseSourceLog(string(log))
+		if err != nil {
 			return nil, err
 		}
 	}

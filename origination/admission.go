@@ -302,7 +302,8 @@ func (a *Admission) releaseSlots(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	if err := a.deps.Slots.Release(ctx, released); err != nil && ctx.Err() == nil {
+	err := a.deps.Slots.Release(ctx, released)
+	if err != nil && ctx.Err() == nil {
 		a.deps.Log.WarnContext(ctx, "releasing calls in progress failed, they expire", "error", err)
 	}
 }
@@ -316,7 +317,8 @@ func (a *Admission) renewSlots(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	if err := a.deps.Slots.Renew(ctx, held); err != nil && ctx.Err() == nil {
+	err := a.deps.Slots.Renew(ctx, held)
+	if err != nil && ctx.Err() == nil {
 		a.deps.Log.WarnContext(ctx, "renewing calls in progress failed", "error", err)
 	}
 }
@@ -336,7 +338,8 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 		e.Actor, e.Address = attempt.Caller.Actor, attempt.Caller.Address
 	}
 	e.Outcome = string(reason)
-	if names := reason.openedBy(); names != "" {
+	names := reason.openedBy()
+	if names != "" {
 		e.Outcome += " (" + names + ")"
 	}
 	a.deps.Audit.ReportOnce(ctx, e)

@@ -104,7 +104,8 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 func (s *callStore) delete(orderID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.byID[orderID]; e != nil {
+	e := s.byID[orderID]
+	if e != nil {
 		delete(s.byCall, e.Call.ID)
 		e.deleted = true
 		s.ended(orderID)
@@ -117,7 +118,8 @@ func (s *callStore) delete(orderID string) {
 func (s *callStore) report(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.byCall[p.CallID]; e != nil {
+	e := s.byCall[p.CallID]
+	if e != nil {
 		s.apply(e, p)
 		return
 	}

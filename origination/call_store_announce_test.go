@@ -36,10 +36,12 @@ type everyOther struct {
 }
 
 func (p *everyOther) Publish(context.Context, ...Event) error {
-	if p.calls++; p.calls%2 == 1 {
+	p.calls++
+	if p.calls%2 == 1 {
 		return errors.New("no answer")
 	}
-	if p.left--; p.left == 0 {
+	p.left--
+	if p.left == 0 {
 		p.stop()
 		return nil
 	}

@@ -25,7 +25,8 @@ func (s *callStore) beginCancel(callID string) bool {
 func (s *callStore) undoCancel(callID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.byCall[callID]; e != nil {
+	e := s.byCall[callID]
+	if e != nil {
 		e.cancelSent = false
 	}
 }

@@ -10,7 +10,8 @@ func (s *callStore) dropOthers(orderIDs []string, known map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range known {
-		if e := s.byID[id]; e != nil && !own[id] {
+		e := s.byID[id]
+		if e != nil && !own[id] {
 			s.remove(e)
 		}
 	}

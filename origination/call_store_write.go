@@ -39,7 +39,8 @@ func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed str
 		}
 		for idle := false; !idle; {
 			var err error
-			if idle, err = step(); err == nil {
+			idle, err = step()
+			if err == nil {
 				backoff.Reset()
 				continue
 			}

@@ -42,7 +42,8 @@ type earlySteps struct {
 // so that a platform's repeats use no memory.
 func (e earlySteps) advances(to State) bool {
 	last := Accepted
-	if n := len(e.steps); n > 0 {
+	n := len(e.steps)
+	if n > 0 {
 		last = e.steps[n-1].State
 	}
 	return to.Rank() > last.Rank()

@@ -44,7 +44,8 @@ func (s *Service) Run(ctx context.Context) error {
 	jobs.Wait()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	if left := s.rows.releaseLease(leaving); left != nil {
+	left := s.rows.releaseLease(leaving)
+	if left != nil {
 		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires", "error", left)
 	}
 	if ctx.Err() == nil {
@@ -80,7 +81,8 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	s.calls.addAdopted(taken)
 	var open []Open
 	for i := range taken {
-		if r := &taken[i]; r.State != Ended {
+		r := &taken[i]
+		if r.State != Ended {
 			s.admission.AddTakenOver(Slot{r.Order.ID, r.AccountID, r.UserID})
 			open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 		}

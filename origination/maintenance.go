@@ -43,7 +43,8 @@ func (s *Service) runMaintenance(ctx context.Context) {
 func (s *Service) runPurge(ctx context.Context) {
 	for now := range retry.Ticks(ctx, purgeInterval) {
 		s.calls.expireEarly(now)
-		if err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention)); err != nil && ctx.Err() == nil {
+		err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention))
+		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
 		}
 	}

@@ -192,7 +192,8 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 	tries := 0
 	a.platform.mu.Lock()
 	a.platform.onCancel = func(string) error {
-		if tries++; tries == 1 {
+		tries++
+		if tries == 1 {
 			return fault.Unavailable(nil, time.Second, "away")
 		}
 		return nil

@@ -157,7 +157,8 @@ func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (st
 	}
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if lost := s.keys.deleteUnplaced(bounded, order.ID, order.UserID, key); lost != nil {
+	lost := s.keys.deleteUnplaced(bounded, order.ID, order.UserID, key)
+	if lost != nil {
 		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires", "error", lost)
 	}
 	return "", err

@@ -69,7 +69,8 @@ func (c *Call) advance(p Progress) (taken bool) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	if n := len(c.History); n > 0 && at.Before(c.History[n-1].At.Time) {
+	n := len(c.History)
+	if n > 0 && at.Before(c.History[n-1].At.Time) {
 		at = c.History[n-1].At.Time
 	}
 	c.State = p.State

@@ -120,7 +120,8 @@ func (p batch) write(ctx context.Context, tx *sqldb.BulkTx) (all bool, err error
 	for calls := p.calls; len(calls) > 0; calls = calls[p.size:] {
 		args = args[:0]
 		for i := range calls[:p.size] {
-			if args, err = p.values(args, &calls[i].row); err != nil {
+			args, err = p.values(args, &calls[i].row)
+			if err != nil {
 				return false, err
 			}
 		}

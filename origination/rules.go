@@ -22,10 +22,12 @@ type patterns struct{ allow, deny []*regexp.Regexp }
 func ParseRules(texts RuleTexts) (*Rules, error) {
 	r := &Rules{accounts: map[string]patterns{}}
 	var err error
-	if r.everyone.allow, err = compile(texts.Allow); err != nil {
+	r.everyone.allow, err = compile(texts.Allow)
+	if err != nil {
 		return nil, err
 	}
-	if r.everyone.deny, err = compile(texts.Deny); err != nil {
+	r.everyone.deny, err = compile(texts.Deny)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.readAccounts(texts.AccountAllow, func(p *patterns) *[]*regexp.Regexp { return &p.allow }); err != nil {

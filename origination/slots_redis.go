@@ -54,7 +54,8 @@ func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 			pipe.PExpire(ctx, key, r.ttl)
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = pipe.Exec(ctx)
+	if err != nil {
 		return fmt.Errorf("renewing call slots: %w", err)
 	}
 	return nil
@@ -68,7 +69,8 @@ func (r *RedisSlots) Release(ctx context.Context, slots []Slot) error {
 			pipe.ZRem(ctx, key, slot.CallID)
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	if err != nil {
 		return fmt.Errorf("releasing call slots: %w", err)
 	}
 	return nil

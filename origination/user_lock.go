@@ -35,7 +35,8 @@ func (l *perUserLock) addHolder(userID string) *userLock {
 func (l *perUserLock) removeHolder(userID string, lock *userLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if lock.holders--; lock.holders == 0 {
+	lock.holders--
+	if lock.holders == 0 {
 		delete(l.locks, userID)
 	}
 }

@@ -48,7 +48,8 @@ func (d *Dir) Close() error { return d.root.Close() }
 // RemoveUnfinished removes unfinished files that were last written before the time. A
 // command or another server may be writing newer ones.
 func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
-	if err := d.root.Mkdir(unfinishedDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := d.root.Mkdir(unfinishedDir, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("creating the folder for unfinished recordings: %w", err)
 	}
 	entries, err := fs.ReadDir(d.root.FS(), unfinishedDir)
@@ -66,7 +67,8 @@ func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
 		if info.ModTime().After(before) {
 			continue
 		}
-		if err := d.root.Remove(path.Join(unfinishedDir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = d.root.Remove(path.Join(unfinishedDir, entry.Name()))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing an unfinished recording: %w", err)
 		}
 	}

@@ -44,7 +44,8 @@ func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Aud
 	audio, err := s.openUnaudited(ctx, accountID, recordingID)
 	if err == nil {
 		describeSpan(span, &audio.Metadata)
-		if err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.RecordingRead, accountID, auditTarget(recordingID))); err != nil {
+		err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.RecordingRead, accountID, auditTarget(recordingID)))
+		if err != nil {
 			audio, err = nil, errors.Join(err, audio.Close())
 		}
 	}
@@ -93,7 +94,8 @@ func (s *Service) findObject(ctx context.Context, accountID, recordingID string)
 
 func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
 	if !r.Encrypted {
-		if end, err := object.Seek(0, io.SeekEnd); err != nil {
+		end, err := object.Seek(0, io.SeekEnd)
+		if err != nil {
 			return nil, fault.Internal(err, "reading the recording failed")
 		} else if end != r.Size {
 			return nil, s.reportDamage(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
@@ -116,7 +118,8 @@ func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 // recording's digest, and seeks to its beginning. So no byte of an altered recording is
 // released, even for a request of a part. Each Open therefore reads the object once more.
 func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
-	if _, err := object.Seek(0, io.SeekStart); err != nil {
+	_, err := object.Seek(0, io.SeekStart)
+	if err != nil {
 		return fault.Internal(err, "reading the recording failed")
 	}
 	digest := sha256.New()
@@ -132,10 +135,12 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 			return fileError(err, "reading a recording")
 		}
 	}
-	if got := formatDigest(digest); got != r.Digest {
+	got := formatDigest(digest)
+	if got != r.Digest {
 		return s.reportDamage(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
 	}
-	if _, err := object.Seek(0, io.SeekStart); err != nil {
+	_, err = object.Seek(0, io.SeekStart)
+	if err != nil {
 		return fault.Internal(err, "reading the recording failed")
 	}
 	return nil

@@ -29,7 +29,8 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 	}
 	current := make(map[string]encryption.Sealing, len(accounts))
 	for _, account := range accounts {
-		if current[account], err = s.keys.Current(ctx, account); err != nil {
+		current[account], err = s.keys.Current(ctx, account)
+		if err != nil {
 			return p, fmt.Errorf("finding the newest key of account %s: %w", account, err)
 		}
 		n, err := s.rows.countOutdated(ctx, account, current[account])
@@ -65,7 +66,8 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 			return err
 		}
 		for _, r := range page {
-			if err := s.resealRecording(ctx, r, target); err == nil {
+			err := s.resealRecording(ctx, r, target)
+			if err == nil {
 				p.Done++
 			} else if ctx.Err() != nil {
 				return ctx.Err()

@@ -249,7 +249,8 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 				seen[m.RecordingID], at = true, m.CreatedAt
 			}
 			pages++
-			if start = page.NextStartKey; start == "" {
+			start = page.NextStartKey
+			if start == "" {
 				break
 			}
 		}
@@ -424,7 +425,8 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	refused("at-once", testAudio(10))
 	room, checks = nil, 0
 	h.checkFreeSpace = func() error {
-		if checks++; checks > 1 {
+		checks++
+		if checks > 1 {
 			return errors.New("1 of 100 MiB are free")
 		}
 		return nil

@@ -124,7 +124,8 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 	if err := write(spool); err != nil {
 		return 0, fileError(err, "spooling a recording")
 	}
-	if size, err = spool.Seek(0, io.SeekCurrent); err != nil {
+	size, err = spool.Seek(0, io.SeekCurrent)
+	if err != nil {
 		return 0, fileError(err, "reading a recording's spool file")
 	}
 	return size, s.uploadSpool(ctx, name, spool, size)
@@ -142,7 +143,8 @@ func (s *S3) uploadSpool(ctx context.Context, name string, spool io.ReaderAt, si
 			// with an empty one.
 			DisableContentSha256: size == 0,
 		})
-		if err = s3Error(err, "storing a recording"); try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
+		err = s3Error(err, "storing a recording")
+		if try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
 			return err
 		}
 		if !wait.Wait(ctx) {

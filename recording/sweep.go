@@ -26,7 +26,8 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 		if !objectPattern.MatchString(name) {
 			return nil // not an object of a recording
 		}
-		if referenced, err := s.rows.isReferenced(ctx, name); referenced || err != nil {
+		referenced, err := s.rows.isReferenced(ctx, name)
+		if referenced || err != nil {
 			return err
 		}
 		if err := s.backend.Delete(ctx, name); err != nil {

@@ -64,7 +64,8 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 		return nil, err
 	}
 	// This check avoids the upload; the primary key of the row detects concurrent uploads.
-	if taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID); err != nil {
+	taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID)
+	if err != nil {
 		return nil, err
 	} else if taken {
 		return nil, conflict(u.RecordingID)
@@ -162,7 +163,8 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*
 	}
 	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
 	var err error
-	if r.StoredSize, err = s.backend.Put(ctx, r.object, write); err != nil {
+	r.StoredSize, err = s.backend.Put(ctx, r.object, write)
+	if err != nil {
 		if src.err != nil {
 			return nil, src.err // an error of the request, not of the store
 		}
@@ -215,7 +217,8 @@ const diskCheckInterval = 8 << 20
 func (s *bodyReader) Read(p []byte) (int, error) {
 	if s.size-s.checkedSize >= diskCheckInterval {
 		s.checkedSize = s.size
-		if s.err = s.checkFreeSpace(); s.err != nil {
+		s.err = s.checkFreeSpace()
+		if s.err != nil {
 			return 0, s.err
 		}
 	}

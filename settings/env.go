@@ -18,7 +18,8 @@ import (
 func (g *group) readEnv(environ, ignore []string, secretFiles map[string]string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) && value != "" {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) && value != "" {
 			values[name] = value
 		}
 	}

@@ -33,7 +33,8 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 	case err != nil:
 		return setting.Problems{{Where: name, Text: err.Error()}}
 	}
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+	err := decoder.Decode(&more)
+	if !errors.Is(err, io.EOF) {
 		return setting.Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
 	}
 	reader := fileReader{name: name}
@@ -108,7 +109,8 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 // have no variable.
 func (g *group) fileSecret(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
-	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
+	m, known := g.find(name)
+	if ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
 		return m.leaf
 	}
 	return nil

@@ -29,7 +29,8 @@ func AddFlags(flags *pflag.FlagSet) {
 	}
 	normalize := flags.GetNormalizeFunc()
 	flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
-		if key := strings.ReplaceAll(name, "-", "_"); known[key] {
+		key := strings.ReplaceAll(name, "-", "_")
+		if known[key] {
 			return pflag.NormalizedName(key)
 		}
 		return normalize(f, name)
@@ -48,7 +49,8 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 		}
 	}
 	for _, l := range g.lists() {
-		if flag := flags.Lookup(l.key); flag != nil && flag.Changed {
+		flag := flags.Lookup(l.key)
+		if flag != nil && flag.Changed {
 			problems = append(problems, l.readYAML("--"+l.key, []byte(flag.Value.String()))...)
 		}
 	}

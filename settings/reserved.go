@@ -25,7 +25,8 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 	names := make([]string, 0, len(addresses)+len(more))
 	for _, address := range append(addresses, more...) {
 		host := strings.ToLower(strings.TrimSuffix(hostOf(address), "."))
-		if _, err := netip.ParseAddr(host); host != "" && err != nil {
+		_, err := netip.ParseAddr(host)
+		if host != "" && err != nil {
 			names = append(names, host)
 		}
 	}
@@ -35,10 +36,12 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 
 // hostOf returns the host of a URL, host:port or host.
 func hostOf(address string) string {
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
+	u, err := url.Parse(address)
+	if err == nil && u.Host != "" {
 		return u.Hostname()
 	}
-	if host, _, err := net.SplitHostPort(address); err == nil {
+	host, _, err := net.SplitHostPort(address)
+	if err == nil {
 		return host
 	}
 	return address

@@ -132,7 +132,8 @@ func BenchmarkMemory(b *testing.B) {
 		// One call in each of 190 intervals of 263 queues; the calls themselves have ended.
 		measure("row", n, func(i int) (event.Facts, time.Duration) {
 			facts := abandoned(fmt.Sprint("queue-", i%263), fmt.Sprint("call-", i%263))
-			if facts.WaitMS = event.MillisOf(0); i%2 == 0 {
+			facts.WaitMS = event.MillisOf(0)
+			if i%2 == 0 {
 				facts.CallID += "x"
 			}
 			return facts, time.Duration(i/263) * 15 * time.Minute
@@ -238,7 +239,8 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 		e := state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts}
 		f.Apply(&e)
 		events = append(events, e)
-		if done++; len(events) < 10_000 && done < n {
+		done++
+		if len(events) < 10_000 && done < n {
 			return
 		}
 		produceEvents(b, c, events)

@@ -69,7 +69,8 @@ func parseKey(s string) (key, error) {
 			return key{}, fmt.Errorf("%q has no interval", s)
 		}
 		var err error
-		if start, err = strconv.ParseInt(id[at+1:], 10, 64); err != nil {
+		start, err = strconv.ParseInt(id[at+1:], 10, 64)
+		if err != nil {
 			return key{}, fmt.Errorf("%q has no interval: %w", s, err)
 		}
 		id = id[:at]

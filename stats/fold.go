@@ -274,7 +274,8 @@ func (f *Fold) remove(e entry) {
 	f.markDirty(h.key)
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
-		if left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c }); len(left) > 0 {
+		left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c })
+		if len(left) > 0 {
 			f.calls[at] = left
 		} else {
 			delete(f.calls, at)
@@ -348,7 +349,8 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 		k, err := parseKey(text)
 		if err == nil {
 			var e entry
-			if e, err = f.decode(k, value); err == nil {
+			e, err = f.decode(k, value)
+			if err == nil {
 				loaded = append(loaded, e)
 			}
 		}

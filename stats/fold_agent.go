@@ -23,7 +23,8 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
-	if shown := shownState(facts); shown != "" {
+	shown := shownState(facts)
+	if shown != "" {
 		after = shown
 	}
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
@@ -169,7 +170,8 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 	for from < to {
 		start := f.intervalStart(from)
 		until := min(to, (start+f.intervalSeconds())*1000)
-		if r := f.openAgentRow(a.key.account, a.key.id, start); r != nil {
+		r := f.openAgentRow(a.key.account, a.key.id, start)
+		if r != nil {
 			r.add(s, reason, sign*(until-from))
 		}
 		if s == event.WrapUp && a.Queue != "" {
@@ -180,7 +182,8 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 	if wrapUp == 0 {
 		return
 	}
-	if r := f.openQueueRow(a.key.account, unique.Make(a.Queue), a.QueueStart); r != nil {
+	r := f.openQueueRow(a.key.account, unique.Make(a.Queue), a.QueueStart)
+	if r != nil {
 		r.WrapUpMS += wrapUp
 	}
 }
@@ -215,7 +218,8 @@ func (r *AgentRow) addReason(reason string, ms int64) {
 	if _, ok := r.BreakMSByReason[reason]; !ok && (ms < 0 || len(r.BreakMSByReason) >= maxReasons) {
 		reason = otherReason
 	}
-	if r.BreakMSByReason[reason] += ms; r.BreakMSByReason[reason] == 0 {
+	r.BreakMSByReason[reason] += ms
+	if r.BreakMSByReason[reason] == 0 {
 		delete(r.BreakMSByReason, reason)
 	}
 }

@@ -224,7 +224,8 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	if e.Facts.TalkMS.Known && e.Facts.Name != event.NameQueueCallEntered {
 		talk = e.Facts.TalkMS.Value
 	}
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.TalkMS += talk
 	}
 }
@@ -234,7 +235,8 @@ func (f *Fold) resume(c *call, at int64) {
 	if c.HeldMS == 0 {
 		return
 	}
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.HoldMS += max(0, at-c.HeldMS)
 	}
 	c.HeldMS = 0
@@ -246,7 +248,8 @@ func (f *Fold) transfer(c *call) {
 		return
 	}
 	c.Transferred = true
-	if r := f.row(c); r != nil {
+	r := f.row(c)
+	if r != nil {
 		r.Transferred++
 	}
 	f.recordChange(c)

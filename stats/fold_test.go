@@ -389,7 +389,8 @@ type topic map[string]string
 
 func (to topic) applyFlush(f *Fold) {
 	f.Flush(func(r Record) {
-		if to[r.Key] = string(r.Value); r.Value == nil {
+		to[r.Key] = string(r.Value)
+		if r.Value == nil {
 			delete(to, r.Key)
 		}
 	})

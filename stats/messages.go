@@ -30,7 +30,8 @@ func (w *worker) writeMessages(ctx context.Context, messages ...Performance) err
 		if time.Since(end) > messageAge {
 			continue
 		}
-		if exists, err := w.deps.Accounts.Exists(ctx, m.Account); err == nil && !exists {
+		exists, err := w.deps.Accounts.Exists(ctx, m.Account)
+		if err == nil && !exists {
 			continue
 		}
 		records = append(records, kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(m.Account), Value: m.Row,

@@ -41,7 +41,8 @@ func (w *partitionFold) seekToBeginning(ctx context.Context) error {
 // logPosition returns the position in cc.evt.
 func (w *partitionFold) logPosition() kafka.LogPosition {
 	at := kafka.LogPosition{Offset: w.position.Offset, LeaderEpoch: w.position.LeaderEpoch}
-	if id, err := kafka.ParseTopicID(w.position.TopicID); err == nil { // else written when topics had no ids
+	id, err := kafka.ParseTopicID(w.position.TopicID)
+	if err == nil { // else written when topics had no ids
 		at.TopicID = id
 	}
 	return at

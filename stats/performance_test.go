@@ -85,7 +85,8 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 					if !ok { // of a later interval of the agent
 						continue
 					}
-					if compared++; row != string(p.Row) {
+					compared++
+					if row != string(p.Row) {
 						t.Fatalf("seed %d, event %d:\n got %s\nwant %s", seed, i, row, p.Row)
 					}
 				}

@@ -204,7 +204,8 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 		if string(r.Key) == state.PositionKey {
 			return
 		}
-		if last[string(r.Key)] = string(r.Value); r.Value == nil {
+		last[string(r.Key)] = string(r.Value)
+		if r.Value == nil {
 			delete(last, string(r.Key))
 		}
 	})

@@ -67,7 +67,8 @@ func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key
 	for k := range changed {
 		switch {
 		case k.kind == kindQueue && k.start >= today:
-			if id := (queueID{k.account.Value(), k.id.Value()}); !added[id] {
+			id := (queueID{k.account.Value(), k.id.Value()})
+			if !added[id] {
 				added[id], p.days[id] = true, f.queueDay(k, today)
 			}
 		case k.kind == kindOpenCall:

@@ -175,7 +175,8 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 // latest returns the last version of an account, or DefaultQueueConfig if there is
 // none.
 func (c *QueueConfigs) latest(account string) *configVersion {
-	if versions := c.accounts[account]; len(versions) > 0 {
+	versions := c.accounts[account]
+	if len(versions) > 0 {
 		return versions[len(versions)-1]
 	}
 	return &configVersion{AccountID: account, QueueConfig: DefaultQueueConfig()}

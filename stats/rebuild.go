@@ -107,10 +107,12 @@ func (w *worker) stopRebuild() {
 
 // run folds up to the position of the worker.
 func (r *rebuildRun) run(ctx context.Context) (err error) {
-	if r.start, err = FindLogStart(ctx, r.deps.Log, r.partition); err != nil {
+	r.start, err = FindLogStart(ctx, r.deps.Log, r.partition)
+	if err != nil {
 		return err
 	}
-	if earliest := r.start.Earliest(); r.request.From < earliest {
+	earliest := r.start.Earliest()
+	if r.request.From < earliest {
 		return fmt.Errorf("the log begins later than when this was asked for: only figures from %s on can be folded again",
 			time.Unix(earliest, 0).UTC().Format(time.RFC3339))
 	}
@@ -153,7 +155,8 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 
 func (r *rebuildRun) foldAndDiscard(ctx context.Context, record *kafka.Record) error {
 	if !r.start.isComplete() && Counts(event.Name(record.Header(event.HeaderName))) {
-		if e, _, err := state.ParseEvent(record.Key, record.Value, nil); err == nil {
+		e, _, err := state.ParseEvent(record.Key, record.Value, nil)
+		if err == nil {
 			r.recordSettled(&e)
 		}
 	}
@@ -326,7 +329,8 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 			value = w.fold.encode(e)
 		}
 		same := bytes.Equal(before[k], value)
-		if isRow := k.kind == kindQueue || k.kind == kindAgent; same && !(isRow && r.isExact(e)) {
+		isRow := k.kind == kindQueue || k.kind == kindAgent
+		if same && !(isRow && r.isExact(e)) {
 			continue
 		}
 		if !same {

@@ -187,7 +187,8 @@ func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) 
 		return nil, ctx.Err()
 	}
 	if len(r.rest) == 0 {
-		if r.rest, err = r.Reader.Read(ctx); err != nil {
+		r.rest, err = r.Reader.Read(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}

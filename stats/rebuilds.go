@@ -96,7 +96,8 @@ type rebuildRequests struct {
 // run reads requests and stores progress until ctx ends.
 func (r *rebuildRequests) run(ctx context.Context) {
 	for {
-		if err := r.synchronize(ctx); err != nil && ctx.Err() == nil {
+		err := r.synchronize(ctx)
+		if err != nil && ctx.Err() == nil {
 			r.log.Warn("requests to fold figures again cannot be read", "error", err)
 		}
 		if !retry.Sleep(ctx, rebuildPollInterval) {
@@ -115,7 +116,8 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
 			for p, rebuild := range unreported {
-				if _, newer := r.unreported[p]; !newer {
+				_, newer := r.unreported[p]
+				if !newer {
 					r.unreported[p] = rebuild
 				}
 			}
@@ -134,7 +136,8 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	for _, rebuild := range list {
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
 			r.open[rebuild.Partition] = rebuild
-			if wake := r.wakes[rebuild.Partition]; wake != nil {
+			wake := r.wakes[rebuild.Partition]
+			if wake != nil {
 				wake()
 			}
 		}
@@ -156,7 +159,8 @@ func (r *rebuildRequests) setWake(partition int, wake func()) {
 		r.wakes = map[int]func(){}
 	}
 	r.wakes[partition] = wake
-	if _, requested := r.open[partition]; requested {
+	_, requested := r.open[partition]
+	if requested {
 		wake()
 	}
 }

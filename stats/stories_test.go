@@ -43,7 +43,8 @@ func readStory(t *testing.T, file string) []told {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err = io.ReadAll(r); err != nil {
+		text, err = io.ReadAll(r)
+		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(text) {

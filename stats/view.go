@@ -34,9 +34,11 @@ func (v *view) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
 	if key != state.PositionKey {
 		s := stagedRecord{key: key, stored: stored{value: append([]byte(nil), r.Value...)}}
-		if id := r.Header(state.HeaderEventID); id != nil {
+		id := r.Header(state.HeaderEventID)
+		if id != nil {
 			var err error
-			if s.eventID, err = event.ParseID(string(id)); err != nil {
+			s.eventID, err = event.ParseID(string(id))
+			if err != nil {
 				v.foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}

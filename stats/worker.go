@@ -83,7 +83,8 @@ func (w *worker) loadFigures(ctx context.Context) error {
 		err = w.retry(ctx, "starting figures", func() error { return w.seekToBeginning(ctx) })
 	} else {
 		w.position = *v.position
-		if foreign := w.fold.Load(v.live(), w.position.EventID); len(foreign) > 0 {
+		foreign := w.fold.Load(v.live(), w.position.EventID)
+		if len(foreign) > 0 {
 			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition, "records", len(foreign), "first", foreign[0])
 		}
 		err = w.skipLostEvents(ctx)
@@ -185,11 +186,13 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 	if !w.repairDueAt.IsZero() && w.repairDueAt.Before(until) {
 		until = w.repairDueAt
 	}
-	if at := w.overdueAt(time.Now()); at.Before(until) {
+	at := w.overdueAt(time.Now())
+	if at.Before(until) {
 		until = at
 	}
 	if w.rebuild != nil { // check for its end
-		if at := time.Now().Add(rebuildPollInterval); at.Before(until) {
+		at := time.Now().Add(rebuildPollInterval)
+		if at.Before(until) {
 			until = at
 		}
 	}
@@ -253,7 +256,8 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 	if err != nil {
 		return err
 	}
-	if n := int64(len(records)) + 1; written == (kafka.Appended{First: w.next, Next: w.next + n}) {
+	n := int64(len(records)) + 1
+	if written == (kafka.Appended{First: w.next, Next: w.next + n}) {
 		w.next = written.Next
 		return nil
 	}
@@ -298,7 +302,8 @@ func (w *worker) repair(ctx context.Context) error {
 	size := 0
 	write := func() error {
 		written, err := w.writeWithRetry(ctx, records)
-		if n := int64(len(records)) + 1; err == nil && written.First == w.next {
+		n := int64(len(records)) + 1
+		if err == nil && written.First == w.next {
 			w.next += n
 		}
 		records, size = nil, 0
@@ -311,7 +316,8 @@ func (w *worker) repair(ctx context.Context) error {
 		}
 		records = append(records, w.newRecord(Record{Key: key, Value: own, EventID: w.position.EventID}))
 		w.metrics.repairs.Inc()
-		if size += len(key) + len(own) + 64; size >= flushBytes {
+		size += len(key) + len(own) + 64
+		if size >= flushBytes {
 			if err := write(); err != nil {
 				return err
 			}
@@ -332,7 +338,8 @@ func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[strin
 				last[string(r.Key)] = append([]byte(nil), r.Value...)
 				return
 			}
-			if p, err := state.ParseRecord(state.PositionKey, r.Value, nil); err == nil && p.Position.EventID > w.position.EventID {
+			p, err := state.ParseRecord(state.PositionKey, r.Value, nil)
+			if err == nil && p.Position.EventID > w.position.EventID {
 				*behind = true
 			}
 		})

@@ -79,7 +79,8 @@ func (b *backlog) removeSent(d *delivery) {
 		return
 	}
 	b.queue[0] = nil
-	if b.queue = b.queue[1:]; len(b.queue) == 0 {
+	b.queue = b.queue[1:]
+	if len(b.queue) == 0 {
 		b.queue = nil
 	}
 	b.queuedBytes, b.deliveredID = b.queuedBytes-len(d.message), d.id

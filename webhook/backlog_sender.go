@@ -110,7 +110,8 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 		if err != nil || id <= readID {
 			return true
 		}
-		if m := readHeaders(r); b.hook.selects(&m, tree) {
+		m := readHeaders(r)
+		if b.hook.selects(&m, tree) {
 			if len(found) > 0 && size+len(r.Value) > maxQueuedBytes {
 				return false
 			}
@@ -189,7 +190,8 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 // storeState calls store, which stores the delivery state that the API shows. It only
 // logs an error.
 func (w *partitionWorker) storeState(ctx context.Context, store func(sqldb.Runner) error) {
-	if err := w.service.db.WithoutTx(ctx, store); err != nil && ctx.Err() == nil {
+	err := w.service.db.WithoutTx(ctx, store)
+	if err != nil && ctx.Err() == nil {
 		w.log.Warn("storing the state of a webhook failed", "error", err)
 	}
 }

@@ -46,7 +46,8 @@ func (w *partitionWorker) collect() (current partitionPosition, behind []deliver
 		if !b.hook.suspended {
 			count++
 		}
-		if pos := b.storedPosition(w.partition, current.next.Offset); b.stored == nil || *b.stored != pos {
+		pos := b.storedPosition(w.partition, current.next.Offset)
+		if b.stored == nil || *b.stored != pos {
 			behind = append(behind, pos)
 		}
 	}
@@ -59,7 +60,8 @@ func (w *partitionWorker) setStored(behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, pos := range behind {
-		if b := w.backlogs[pos.webhook]; b != nil {
+		b := w.backlogs[pos.webhook]
+		if b != nil {
 			b.stored = &pos
 		}
 	}

@@ -6,7 +6,8 @@ import "trunkline/event"
 // JSON event format): its attributes, and the message as data.
 func cloudEvent(d *delivery) []byte {
 	e := event.CloudEvent{ID: d.id, AccountID: d.account, Timestamp: d.id.Time().Unix()}
-	if m, ok, err := event.MessageFacts(d.message); err == nil {
+	m, ok, err := event.MessageFacts(d.message)
+	if err == nil {
 		e.Timestamp = m.Timestamp
 		if ok {
 			e.Name = m.Metadata.Facts.Name

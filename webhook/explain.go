@@ -69,7 +69,8 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			pos, behind := positions[r.ID]
 			behind = behind && pos.generation == r.positionGeneration
 			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) || !behind && found && q.Offset < partitionPos.next.Offset
-			if e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
+			e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree)
+			if e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered
 			} else {
 				e.Outcome = r.outcome(q.EventID, passed)

@@ -89,7 +89,8 @@ func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, cancel) })()
 	o := s.post(requestContext, h, d)
-	if o.unsent = !o.ok && ctx.Err() != nil; o.unsent {
+	o.unsent = !o.ok && ctx.Err() != nil
+	if o.unsent {
 		o.message = ""
 	}
 	return o
@@ -156,10 +157,12 @@ func statusOutcome(response *http.Response, now time.Time) outcome {
 // retryAfter returns the wait of a Retry-After header, 0 without one.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(text, 10, 31)
+	if err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	if at, err := http.ParseTime(text); err == nil {
+	at, err := http.ParseTime(text)
+	if err == nil {
 		return max(at.Sub(now), 0)
 	}
 	return 0

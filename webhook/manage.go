@@ -25,13 +25,17 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 	key := newKey()
 	if c.Secret == "" {
 		secret = formatSecret(key)
-	} else if key, err = parseSecret(c.Secret); err != nil {
-		return Webhook{}, "", err
+	} else {
+		key, err = parseSecret(c.Secret)
+		if err != nil {
+			return Webhook{}, "", err
+		}
 	}
 	now := time.UnixMilli(time.Now().UnixMilli())
 	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
 		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
-	if r.sealedKey, err = s.keys.Seal(key, tableName, accountID, r.ID); err != nil {
+	r.sealedKey, err = s.keys.Seal(key, tableName, accountID, r.ID)
+	if err != nil {
 		return Webhook{}, "", err
 	}
 	positions, err := endPositions(ctx, s.topic)
@@ -64,7 +68,8 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 	}
 	var r row
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
-		if r, err = findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+		r, err = findIfMatch(ctx, tx, accountID, id, ifMatch)
+		if err != nil {
 			return err
 		}
 		if c.Secret != "" {
@@ -72,7 +77,8 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 			if err != nil {
 				return err
 			}
-			if r.sealedKey, err = s.keys.Seal(key, tableName, accountID, id); err != nil {
+			r.sealedKey, err = s.keys.Seal(key, tableName, accountID, id)
+			if err != nil {
 				return err
 			}
 		}
@@ -115,7 +121,8 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error)
 // Delete deletes a webhook of the account. ifMatch is that of Update.
 func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) error {
 	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error {
-		if _, err := findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+		_, err := findIfMatch(ctx, tx, accountID, id, ifMatch)
+		if err != nil {
 			return err
 		}
 		return deleteRow(ctx, tx, id)
@@ -137,19 +144,22 @@ func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch st
 // delivered before. Returns fault.KindGone if since was never in the log or was deleted
 // by retention.
 func (s *Service) Retry(ctx context.Context, accountID, id string, since event.ID) (Webhook, error) {
-	if _, err := s.Find(ctx, accountID, id); err != nil {
+	_, err := s.Find(ctx, accountID, id)
+	if err != nil {
 		return Webhook{}, err
 	}
+
 	var positions []deliveryPosition
 	if since != 0 {
-		var err error
-		if positions, err = positionsAfter(ctx, s.topic, since); err != nil {
+		positions, err = positionsAfter(ctx, s.topic, since)
+		if err != nil {
 			return Webhook{}, err
 		}
 	}
 	var r row
-	err := s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
-		if _, err := selectRow(ctx, tx, accountID, id); err != nil {
+	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
+		_, err = selectRow(ctx, tx, accountID, id)
+		if err != nil {
 			return err
 		}
 		if err := resetDelivery(ctx, tx, id, positions, since != 0); err != nil {
@@ -165,7 +175,8 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 // the account was deleted.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
 	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
-		if n, err = sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE account_id = $1`, accountID); err != nil || n == 0 {
+		n, err = sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE account_id = $1`, accountID)
+		if err != nil || n == 0 {
 			return sqldb.Wrap(err, "purging webhooks")
 		}
 		return incrementRevision(ctx, tx)

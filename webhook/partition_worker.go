@@ -88,7 +88,8 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 		if len(current.byID) > 0 {
 			return true
 		}
-		if _, end, err := w.topic.Offsets(ctx, w.partition); err == nil {
+		_, end, err := w.topic.Offsets(ctx, w.partition)
+		if err == nil {
 			w.commit(end)
 		}
 		timer := time.NewTimer(idleCommitInterval)
@@ -139,7 +140,8 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 		pos.next = atOffset(first)
 	}
 	if pos.next.TopicID.IsZero() {
-		if pos.next.TopicID, err = w.topic.TopicID(ctx); err != nil {
+		pos.next.TopicID, err = w.topic.TopicID(ctx)
+		if err != nil {
 			return err
 		}
 	}
@@ -159,7 +161,8 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 	defer reader.Close()
 	for {
 		if w.registry.current.Load() != w.hooks {
-			if err := w.reconcile(ctx); err != nil || len(w.hooks.byID) == 0 {
+			err := w.reconcile(ctx)
+			if err != nil || len(w.hooks.byID) == 0 {
 				return err
 			}
 		}
@@ -171,7 +174,8 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 		}
 		w.dispatch(records, reader.Position())
 		if time.Since(w.storedAt) >= checkpointInterval {
-			if err := w.checkpoint(ctx); errors.Is(err, errFenced) {
+			err := w.checkpoint(ctx)
+			if errors.Is(err, errFenced) {
 				return err
 			}
 		}

@@ -51,7 +51,8 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 // replaceBacklog replaces the backlog old, which may be nil, by b and starts its sender
 // goroutine. The caller holds mu.
 func (w *partitionWorker) replaceBacklog(h *hook, old, b *backlog) {
-	if b.hook = h; old != nil {
+	b.hook = h
+	if old != nil {
 		old.cancelSending()
 		b.done = old.done
 	}

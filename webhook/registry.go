@@ -62,7 +62,8 @@ func (r *registry) reload(ctx context.Context) error {
 		return nil
 	}
 	if revision != r.revision {
-		if r.rows, err = selectRows(ctx, r.db, ""); err != nil {
+		r.rows, err = selectRows(ctx, r.db, "")
+		if err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,8 @@ func (r *registry) reload(ctx context.Context) error {
 	previous := r.current.Load()
 	var all []*hook
 	for i := range r.rows {
-		if h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree); h != nil {
+		h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree)
+		if h != nil {
 			all = append(all, h)
 		}
 	}
@@ -96,11 +98,14 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 	}
 	if previous != nil && previous.sealedKey == stored.sealedKey {
 		h.key = previous.key
-	} else if key, err := openKey(r.keys, stored); err == nil {
-		h.key = key
 	} else {
-		h.suspended = true
-		r.log.Error("a webhook's secret cannot be opened, nothing is sent", "webhook", stored.ID, "account", stored.AccountID, "error", err)
+		key, err := openKey(r.keys, stored)
+		if err != nil {
+			h.suspended = true
+			r.log.Error("a webhook's secret cannot be opened, nothing is sent",
+				"webhook", stored.ID, "account", stored.AccountID, "error", err)
+		}
+		h.key = key
 	}
 	if previous != nil && previous.deliversLike(h) {
 		return previous

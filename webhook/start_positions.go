@@ -46,7 +46,8 @@ func checkEvent(ctx context.Context, topic Topic, id event.ID, offset int64) err
 	defer reader.Close()
 	for reader.Position().Offset < end {
 		records, err := reader.Read(ctx)
-		if _, gap := kafka.PassableGap(err); gap {
+		_, gap := kafka.PassableGap(err)
+		if gap {
 			return noSuchEvent()
 		}
 		if err != nil {

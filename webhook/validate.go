@@ -21,7 +21,8 @@ const InvalidMessage = "Invalid webhook"
 // names every invalid field.
 func (s *Service) validateConfig(ctx context.Context, accountID string, c Config) (Config, error) {
 	var faults []fault.Field
-	if code, text := netguard.HTTP.Check(c.URL, netguard.AllowsLoopback(s.settings.AllowNetworks)); code != "" {
+	code, text := netguard.HTTP.Check(c.URL, netguard.AllowsLoopback(s.settings.AllowNetworks))
+	if code != "" {
 		faults = append(faults, fault.Field{Field: "url", Code: code, Message: text})
 	}
 	switch c.Format {
@@ -32,7 +33,8 @@ func (s *Service) validateConfig(ctx context.Context, accountID string, c Config
 		faults = append(faults, fault.Field{Field: "format", Code: "unsupported", Message: fmt.Sprintf("must be %s or %s", FormatTrunkline, FormatCloudEvents)})
 	}
 	if c.Secret != "" {
-		if _, err := parseSecret(c.Secret); err != nil {
+		_, err := parseSecret(c.Secret)
+		if err != nil {
 			faults = append(faults, fault.Field{Field: "secret", Code: "invalid", Message: err.Error()})
 		}
 	}

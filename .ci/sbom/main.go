@@ -47,7 +47,8 @@ func write(w io.Writer, program, version string) error {
 	}
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{Component: &root}
-	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err == nil {
 		bom.Metadata.Timestamp = time.Unix(epoch, 0).UTC().Format(time.RFC3339)
 	}
 	bom.Components = &components

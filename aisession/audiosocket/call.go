@@ -45,7 +45,8 @@ func (c *call) handleNext(r *reader) bool {
 	}
 	switch m.kind {
 	case kindDTMF:
-		if session := c.Session(); session != nil && len(m.payload) == 1 {
+		session := c.Session()
+		if session != nil && len(m.payload) == 1 {
 			session.ReceiveDTMF(m.payload[0], 0)
 		}
 	case kindHangup, kindError:
@@ -61,7 +62,8 @@ func (c *call) handleNext(r *reader) bool {
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
 	kind := c.kind
-	if r := c.converter.Load(); r != nil {
+	r := c.converter.Load()
+	if r != nil {
 		kind, frame = r.kind, r.resample(frame)
 	}
 	c.sender.Put(appendMessage(c.sender.Buffer(), kind, frame))

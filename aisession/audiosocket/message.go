@@ -41,12 +41,14 @@ type reader struct {
 
 // next reads one message. It returns io.EOF only for the end of input between messages.
 func (r *reader) next() (message, error) {
-	if _, err := io.ReadFull(r.input, r.buffer[:headerSize]); err != nil {
+	_, err := io.ReadFull(r.input, r.buffer[:headerSize])
+	if err != nil {
 		return message{}, err
 	}
 	length := int(binary.BigEndian.Uint16(r.buffer[1:]))
 	payload := r.buffer[headerSize : headerSize+length]
-	if _, err := io.ReadFull(r.input, payload); err != nil {
+	_, err = io.ReadFull(r.input, payload)
+	if err != nil {
 		return message{}, fmt.Errorf("message truncated: %w", err)
 	}
 	return message{r.buffer[0], payload}, nil

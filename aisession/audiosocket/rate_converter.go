@@ -22,7 +22,8 @@ func (c *call) receiveAudio(m message) {
 		c.splitter.Write(m.payload)
 		return
 	case r == nil || r.kind != m.kind:
-		if r = newRateConverter(m.kind, c.kind); r == nil {
+		r = newRateConverter(m.kind, c.kind)
+		if r == nil {
 			return
 		}
 		c.converter.Store(r)

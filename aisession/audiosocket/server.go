@@ -62,7 +62,8 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Close closes the listener of a Server that was not run.
 func (s *Server) Close() error {
-	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	err := s.listener.Close()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("audiosocket: %w", err)
 	}
 	return nil
@@ -193,7 +194,8 @@ func detectAudioKind(conn net.Conn, r *reader) (kind byte, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading the first audio: %w", err)
 		}
-		if _, known := rates[header[0]]; !known {
+		_, known := rates[header[0]]
+		if !known {
 			return kindSlin8, nil
 		}
 	}

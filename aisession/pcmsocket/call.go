@@ -102,7 +102,8 @@ func (c *call) handleText(r io.Reader) {
 		return // the next read returns the error
 	}
 	digit, duration, ok := parseDTMF(raw)
-	if session := c.Session(); ok && session != nil {
+	session := c.Session()
+	if ok && session != nil {
 		session.ReceiveDTMF(digit, duration)
 	}
 }

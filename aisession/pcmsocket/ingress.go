@@ -57,9 +57,11 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	ws.SetReadLimit(readLimit)
 	// The request's context does not end with the hijacked connection.
 	ctx := context.WithoutCancel(r.Context())
-	if code, reason := i.serve(ctx, ws, p); code != 0 {
+	code, reason := i.serve(ctx, ws, p)
+	if code != 0 {
 		deadline := time.Now().Add(writeTimeout)
-		if err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline); err == nil {
+		err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline)
+		if err == nil {
 			drainUntilClose(ws)
 		}
 	}
@@ -84,7 +86,8 @@ func drainUntilClose(ws *websocket.Conn) {
 		return
 	}
 	for {
-		if _, _, err := ws.NextReader(); err != nil {
+		_, _, err := ws.NextReader()
+		if err != nil {
 			return
 		}
 	}

@@ -59,7 +59,8 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 
 // ServeInvite implements sip.Handler.
 func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
-	if err := h.serve(ctx, invite); err != nil && ctx.Err() == nil {
+	err := h.serve(ctx, invite)
+	if err != nil && ctx.Err() == nil {
 		cause := rejectCause(err)
 		h.deps.Log.InfoContext(ctx, "call to an AI provider refused", "cause", string(cause), "error", err)
 		if err := invite.Reject(cause); err != nil {
@@ -70,7 +71,8 @@ func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
 
 // serve handles one call. It returns an error only if the call was not answered.
 func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
-	if caller := invite.Caller(); caller.UserID != "" {
+	caller := invite.Caller()
+	if caller.UserID != "" {
 		leave, err := h.deps.Admission.Admit(ctx, caller, invite.Source().Addr())
 		if err != nil {
 			return &sip.Failure{Cause: sip.FacilityRejected} // 403
@@ -139,10 +141,12 @@ func (h *Handler) findVisible(ctx context.Context, id, callerAccount string) (ai
 
 func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
 	caller, callee := invite.From().User, invite.To().User
-	if own := invite.Caller(); own.UserID != "" {
+	own := invite.Caller()
+	if own.UserID != "" {
 		caller = own.Extension
 	} else { // trusted network
-		if asserted := headerUser(invite.Header("P-Asserted-Identity")); asserted != "" {
+		asserted := headerUser(invite.Header("P-Asserted-Identity"))
+		if asserted != "" {
 			caller = asserted
 		}
 		callee = dialledNumber(invite, callee)
@@ -162,7 +166,8 @@ func dialledNumber(invite *sip.Invite, to string) string {
 		return to
 	}
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
-		if number := headerUser(invite.Header(name)); number != "" {
+		number := headerUser(invite.Header(name))
+		if number != "" {
 			return number
 		}
 	}
@@ -172,7 +177,8 @@ func dialledNumber(invite *sip.Invite, to string) string {
 // headerUser returns the user of the first address in a header such as "Bob"
 // <sip:+49301@example.com;user=phone> or <tel:+49301>.
 func headerUser(header string) string {
-	if _, inner, ok := strings.Cut(header, "<"); ok {
+	_, inner, ok := strings.Cut(header, "<")
+	if ok {
 		header, _, _ = strings.Cut(inner, ">")
 	}
 	scheme, rest, _ := strings.Cut(header, ":")
@@ -193,7 +199,8 @@ func headerUser(header string) string {
 
 // rejectCause returns the cause with which an INVITE is refused for an error.
 func rejectCause(err error) sip.Cause {
-	if failure := (*sip.Failure)(nil); errors.As(err, &failure) {
+	var failure *sip.Failure
+	if errors.As(err, &failure) {
 		return failure.Cause
 	}
 	switch fault.KindOf(err) {

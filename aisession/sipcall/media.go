@@ -88,7 +88,8 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 		audioType: format.ReceiveType, eventType: agreed.TelephoneEvent.ReceiveType,
 		dtmf: &rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock},
 	}
-	if previous := m.parameters.Load(); previous != nil && previous.dtmf.Clock == next.dtmf.Clock {
+	previous := m.parameters.Load()
+	if previous != nil && previous.dtmf.Clock == next.dtmf.Clock {
 		next.dtmf = previous.dtmf // keeps the record of reported digits
 	}
 	m.parameters.Store(next)

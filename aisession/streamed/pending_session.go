@@ -30,14 +30,16 @@ func (p *PendingSession) Session() *aisession.Session { return p.current.Load() 
 // CallEnded cancels Service.Open and ends the session because the call has ended.
 func (p *PendingSession) CallEnded() {
 	p.cancel()
-	if s := p.Session(); s != nil {
+	s := p.Session()
+	if s != nil {
 		s.CallEnded(aiprotocol.NormalClearing)
 	}
 }
 
 // ReceiveAudio implements Session.
 func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
-	if s := p.Session(); s != nil {
+	s := p.Session()
+	if s != nil {
 		s.ReceiveAudio(timestamp, payload)
 	}
 }
@@ -52,7 +54,8 @@ func (p *PendingSession) ReadMessages(protect func(func()), next func() bool) {
 			connected = next()
 		}
 	})
-	if s := p.Session(); s != nil && connected {
+	s := p.Session()
+	if s != nil && connected {
 		s.RunRecovered(func() {
 			for next() {
 			}

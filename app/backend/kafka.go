@@ -129,7 +129,8 @@ func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logge
 		return nil, err
 	}
 	log.Info("embedded broker: one node, not replicated", "dir", brokerDir(s), "max", s.Kafka.Embedded.MaxBytes)
-	if address := broker.TCPAddr(); address != nil {
+	address := broker.TCPAddr()
+	if address != nil {
 		log.Info("embedded broker: accessible to every user of this machine", "address", address)
 	}
 	return broker, nil

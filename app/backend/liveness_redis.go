@@ -36,7 +36,8 @@ func (l *Liveness) Report(ctx context.Context, group, member string) (map[string
 	}
 	counts := make(map[string]int64, len(all.Val()))
 	for name, text := range all.Val() {
-		if counts[name], err = strconv.ParseInt(text, 10, 64); err != nil {
+		counts[name], err = strconv.ParseInt(text, 10, 64)
+		if err != nil {
 			return nil, fmt.Errorf("reading the members of group %q: %w", group, err)
 		}
 	}

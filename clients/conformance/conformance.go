@@ -80,7 +80,8 @@ var Languages = []string{"js", "python", "go"}
 func Command(language, folder, goDriver string) *exec.Cmd {
 	switch language {
 	case "js":
-		if node, err := exec.LookPath("node"); err == nil {
+		node, err := exec.LookPath("node")
+		if err == nil {
 			return exec.Command(node, filepath.Join(folder, "drivers/driver.mjs"))
 		}
 	case "python":
@@ -100,7 +101,8 @@ func Start(cmd *exec.Cmd, s Settings) (*Driver, error) {
 	d := &Driver{cmd: cmd, exited: make(chan struct{})}
 	d.moved = sync.NewCond(&d.mu)
 	var err error
-	if d.input, err = cmd.StdinPipe(); err != nil {
+	d.input, err = cmd.StdinPipe()
+	if err != nil {
 		return nil, fmt.Errorf("opening the driver's input: %w", err)
 	}
 	output, err := cmd.StdoutPipe()

@@ -81,10 +81,12 @@ func newRefusal(step string, response *http.Response) *RefusedError {
 		Errors  []FieldError `json:"errors"`
 	}
 	// The body of a proxy's response may not be JSON: then only the status counts.
-	if text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err == nil && json.Unmarshal(text, &body) == nil {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err == nil && json.Unmarshal(text, &body) == nil {
 		e.Message, e.Fields = body.Message, body.Errors
 	}
-	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
+	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16)
+	if err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e

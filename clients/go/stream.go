@@ -48,7 +48,8 @@ func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed
 		case bytes.HasPrefix(line, []byte("id:")):
 			p.id = string(bytes.TrimPrefix(line[3:], []byte(" ")))
 		case line[0] == ':':
-			if said := closeComment.FindSubmatch(line); said != nil {
+			said := closeComment.FindSubmatch(line)
+			if said != nil {
 				code, _ := strconv.Atoi(string(said[1])) // four digits
 				return events, &CloseError{code, string(said[2])}
 			}
@@ -74,10 +75,12 @@ func newRecent(size int) *recent { return &recent{size: size, current: map[strin
 
 // add stores id and reports whether it is new.
 func (r *recent) add(id string) bool {
-	if _, seen := r.current[id]; seen {
+	_, seen := r.current[id]
+	if seen {
 		return false
 	}
-	if _, seen := r.previous[id]; seen {
+	_, seen = r.previous[id]
+	if seen {
 		return false
 	}
 	if len(r.current) == r.size {

@@ -47,7 +47,8 @@ func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error
 			yield:   func(item Item) bool { return yield(item, nil) },
 		}
 		s.Silence = cmp.Or(o.Silence, time.Minute)
-		if err := s.run(ctx); err != nil && !errors.Is(err, errLoopEnded) && ctx.Err() == nil {
+		err := s.run(ctx)
+		if err != nil && !errors.Is(err, errLoopEnded) && ctx.Err() == nil {
 			yield(Item{}, err)
 		}
 	}
@@ -73,7 +74,8 @@ var (
 // run connects until an error is permanent. It also saves the position when the loop or ctx ends.
 func (s *subscription) run(ctx context.Context) (err error) {
 	if s.Store != nil {
-		if s.saved, err = s.Store.Load(ctx); err != nil {
+		s.saved, err = s.Store.Load(ctx)
+		if err != nil {
 			return fmt.Errorf("loading the position: %w", err)
 		}
 		s.position = cmp.Or(s.saved, s.position)
@@ -188,7 +190,8 @@ func (s *subscription) read(ctx context.Context) error {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := s.readBefore(body.Read, buffer, cancel)
-		if cause := context.Cause(ctx); err != nil && cause != nil {
+		cause := context.Cause(ctx)
+		if err != nil && cause != nil {
 			return cause
 		}
 		if err != nil {
@@ -215,7 +218,8 @@ func (s *subscription) read(ctx context.Context) error {
 // the token must be renewed.
 func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte, cancel context.CancelCauseFunc) (int, error) {
 	limit, cause := s.Silence, fmt.Errorf("connection lost: nothing received for %s", s.Silence)
-	if left := max(0, time.Until(s.renew)); left < limit {
+	left := max(0, time.Until(s.renew))
+	if left < limit {
 		limit, cause = left, errRenewal
 	}
 	timer := time.AfterFunc(limit, func() { cancel(cause) })
@@ -234,7 +238,8 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 	}
 	event := Event{JSON: received.data}
 	var mismatch *json.UnmarshalTypeError // a field of another type keeps its zero value
-	if err := json.Unmarshal(received.data, &event); err != nil && !errors.As(err, &mismatch) {
+	err := json.Unmarshal(received.data, &event)
+	if err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: an event is not JSON: %w", ErrProtocol, err)
 	}
 	if event.ID == "" {

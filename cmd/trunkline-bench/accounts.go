@@ -34,18 +34,20 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
 	a.delete = func() { b.deleteAccounts(ctx, root) }
 	err := b.p.WithNewDirectory(ctx, func(directory *identity.Service) error {
-		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain}); err != nil {
+		_, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain})
+		if err != nil {
 			return err
 		}
 		for i := range b.accounts {
 			id := childAccount(run, i)
 			child := identity.NewAccount{ID: id, Name: id, Domain: id + ".invalid", Parent: root}
-			if _, err := directory.CreateAccount(ctx, child); err != nil {
+			_, err := directory.CreateAccount(ctx, child)
+			if err != nil {
 				return err
 			}
 			a.ids = append(a.ids, id)
 		}
-		_, err := directory.CreateUser(ctx, identity.NewUser{
+		_, err = directory.CreateUser(ctx, identity.NewUser{
 			Account: root, Username: a.username, Password: a.password, Role: role,
 		})
 		return err
@@ -101,7 +103,8 @@ func (b *bench) deleteAccounts(ctx context.Context, root string) {
 			if account.ParentID != root {
 				continue
 			}
-			if _, err := directory.DeleteAccount(ctx, account.ID, ""); err != nil {
+			_, err := directory.DeleteAccount(ctx, account.ID, "")
+			if err != nil {
 				return err
 			}
 		}

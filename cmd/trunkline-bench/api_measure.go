@@ -40,7 +40,8 @@ func (r *apiRun) measureRate(ctx context.Context, rate float64) error {
 		return nil
 	})
 	err := measureWindow(ctx, r.warmup, r.duration, r.readCounters, r.reportDifference)
-	if stopped := stop(); err == nil {
+	stopped := stop()
+	if err == nil {
 		err = stopped
 	}
 	return err
@@ -55,10 +56,12 @@ type apiCounters struct {
 }
 
 func (r *apiRun) readCounters(ctx context.Context) (m apiCounters, err error) {
-	if m.server, err = r.observer.usage(ctx, false); err != nil {
+	m.server, err = r.observer.usage(ctx, false)
+	if err != nil {
 		return m, err
 	}
-	if m.loader, err = load.OwnUsage(); err != nil {
+	m.loader, err = load.OwnUsage()
+	if err != nil {
 		return m, err
 	}
 	m.time, m.tally, m.behind = time.Now(), r.load.Tally(), r.load.Behind()

@@ -47,11 +47,13 @@ func (b *apiBench) parseMix() error {
 		weight := 1
 		if hasShare {
 			var err error
-			if weight, err = strconv.Atoi(share); err != nil || weight < 1 || weight > requests.MaxWeight {
+			weight, err = strconv.Atoi(share)
+			if err != nil || weight < 1 || weight > requests.MaxWeight {
 				return cli.Usagef("--mix: the share of %s is from 1 to %d, not %q", name, requests.MaxWeight, share)
 			}
 		}
-		if _, repeated := b.weights[name]; repeated {
+		_, repeated := b.weights[name]
+		if repeated {
 			return cli.Usagef("--mix names %s twice", name)
 		}
 		b.weights[name] = weight

@@ -24,7 +24,8 @@ func (r *apiRun) createCallers(ctx context.Context) error {
 		return err
 	}
 	n := r.callersNeeded(s.Origination.UserPerMinute)
-	if maxCalls := s.Origination.AccountCalls; maxCalls > 0 && r.share(opCall) > 0 {
+	maxCalls := s.Origination.AccountCalls
+	if maxCalls > 0 && r.share(opCall) > 0 {
 		r.printf("origination.account_calls is %d: above about %.0f calls a second the server refuses more; set it to 0 to measure them",
 			maxCalls, float64(maxCalls)/simulatedCallDuration.Seconds())
 	}

@@ -53,7 +53,8 @@ func (b *apiBench) run(ctx context.Context) error {
 // prepare creates the accounts, users and records of the run and sends each operation once. It
 // returns an error if one fails.
 func (r *apiRun) prepare(ctx context.Context) (err error) {
-	if r.client, err = r.clientWithConnections(r.connections); err != nil {
+	r.client, err = r.clientWithConnections(r.connections)
+	if err != nil {
 		return err
 	}
 	observing, err := r.bench.client() // its own connections
@@ -64,7 +65,8 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	if err := r.checkServer(ctx, r.client); err != nil {
 		return err
 	}
-	if r.accounts, err = r.openAccounts(ctx, r.run, identity.RoleAdmin); err != nil {
+	r.accounts, err = r.openAccounts(ctx, r.run, identity.RoleAdmin)
+	if err != nil {
 		return err
 	}
 	r.cleanup.add(r.accounts.delete)
@@ -111,7 +113,8 @@ func (r *apiRun) login(ctx context.Context) error {
 		return fmt.Errorf("%w: does the server at %s have the role api, and do the settings name its database?", err, r.url)
 	}
 	r.token = got.AccessToken
-	if lasts := time.Duration(got.ExpiresIn) * time.Second; r.warmup+r.duration > lasts {
+	lasts := time.Duration(got.ExpiresIn) * time.Second
+	if r.warmup+r.duration > lasts {
 		return cli.Usagef("--duration must be shorter: the server's tokens last %s", lasts)
 	}
 	return nil

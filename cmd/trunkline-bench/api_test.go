@@ -79,7 +79,8 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[opToken].Requests == 0 {
 		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
 	}
-	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: lookup has nothing to find") {
+	_, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...)
+	if code != cli.ExitFailed || !strings.Contains(errs, "--mix: lookup has nothing to find") {
 		t.Errorf("without call records: exits with %d: %s", code, errs)
 	}
 	var accounts []struct{ ID string }

@@ -40,7 +40,8 @@ func (b *bench) checkServer(ctx context.Context, client *http.Client) error {
 	if err != nil {
 		return err
 	}
-	if _, err := cli.Fetch(client, request, http.StatusOK); err != nil {
+	_, err = cli.Fetch(client, request, http.StatusOK)
+	if err != nil {
 		return fmt.Errorf("no Trunkline answers at %s: %w: start it, or give its --url", b.url, err)
 	}
 	return nil

@@ -23,7 +23,8 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if err := r.load.Connect(ctx); err != nil && ctx.Err() == nil {
+	err = r.load.Connect(ctx)
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
 	took := time.Since(began).Seconds()

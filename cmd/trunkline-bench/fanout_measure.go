@@ -15,7 +15,8 @@ import (
 // the measurements so far.
 func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	defer func() {
-		if closeErr := r.load.Close(); err == nil {
+		closeErr := r.load.Close()
+		if err == nil {
 			err = closeErr
 		}
 	}()
@@ -24,7 +25,8 @@ func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	if err := r.awaitFirstEvents(ctx); err != nil || ctx.Err() != nil {
+	err = r.awaitFirstEvents(ctx)
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	if r.climb > 0 {
@@ -44,7 +46,8 @@ const firstEventTimeout = 30 * time.Second
 func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
 	_, reading := r.load.Subscribers()
 	for began := time.Now(); ctx.Err() == nil; {
-		if err := r.source.Probe(ctx); err != nil && ctx.Err() == nil {
+		err := r.source.Probe(ctx)
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		for range 20 {
@@ -92,10 +95,12 @@ type fanoutCounters struct {
 }
 
 func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err error) {
-	if m.server, err = r.observer.usage(ctx, false); err != nil {
+	m.server, err = r.observer.usage(ctx, false)
+	if err != nil {
 		return m, err
 	}
-	if m.loader, err = load.OwnUsage(); err != nil {
+	m.loader, err = load.OwnUsage()
+	if err != nil {
 		return m, err
 	}
 	m.time, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()

@@ -94,7 +94,8 @@ func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Cli
 		return nil, nil, nil, err
 	}
 	r.cleanup.add(made.delete)
-	if groups, err = r.groups(ctx, client, made); err != nil {
+	groups, err = r.groups(ctx, client, made)
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	sink, closeSink, err := r.newSink(ctx, client, made)

@@ -158,7 +158,8 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 		t.Errorf("usage %+v, %d logins", r.Usage, c.logins)
 	}
 	var accounts []any
-	if w.MustJSON(&accounts, "account", "list", "--json"); len(accounts) != 0 {
+	w.MustJSON(&accounts, "account", "list", "--json")
+	if len(accounts) != 0 {
 		t.Errorf("left are %+v", accounts)
 	}
 }

@@ -100,7 +100,8 @@ func (b *fleetBench) validate() error {
 			return err
 		}
 		b.program = filepath.Join(filepath.Dir(self), "trunkline")
-		if _, err := os.Stat(b.program); err != nil {
+		_, err = os.Stat(b.program)
+		if err != nil {
 			b.program = "trunkline"
 		}
 	}

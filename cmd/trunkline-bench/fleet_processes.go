@@ -71,7 +71,8 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 		return err
 	}
 	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
+	_, err = rand.Read(key)
+	if err != nil {
 		return err
 	}
 	broker, redis := free[0], free[1]
@@ -86,7 +87,8 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 	if err := h.start(&fleetProcess{name: "redis"}, h.env, h.redis, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", h.dir); err != nil {
 		return err
 	}
-	if _, err := h.startNode(ctx, "broker", "api", false, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN="+broker); err != nil {
+	_, err = h.startNode(ctx, "broker", "api", false, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN="+broker)
+	if err != nil {
 		return err
 	}
 	h.env = append(h.env, "TRUNKLINE_KAFKA_BROKERS="+broker)

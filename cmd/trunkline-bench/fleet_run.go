@@ -29,7 +29,8 @@ func (b *fleetBench) run(ctx context.Context) (err error) {
 		return unlessInterrupted(ctx, err)
 	}
 	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size, Partitions: b.partitions}
-	if report.One, err = h.measureSide(ctx, 1); err == nil && ctx.Err() == nil {
+	report.One, err = h.measureSide(ctx, 1)
+	if err == nil && ctx.Err() == nil {
 		report.Fleet, err = h.measureSide(ctx, b.nodes)
 	}
 	report.Interrupted = ctx.Err() != nil
@@ -70,12 +71,14 @@ func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide,
 	if err := r.connect(ctx); err != nil {
 		return side, err
 	}
-	if err := r.awaitFirstEvents(ctx); err != nil || ctx.Err() != nil {
+	err = r.awaitFirstEvents(ctx)
+	if err != nil || ctx.Err() != nil {
 		return side, err
 	}
 	publishing := r.startPublishing(ctx, h.rate)
 	readCounters := func(ctx context.Context) (m fleetCounters, err error) {
-		if m.fanoutCounters, err = r.readCounters(ctx); err == nil {
+		m.fanoutCounters, err = r.readCounters(ctx)
+		if err == nil {
 			m.processes, err = h.usages(ctx)
 		}
 		return m, err
@@ -118,14 +121,16 @@ func (h *fleetHost) usages(ctx context.Context) ([]processUsage, error) {
 }
 
 func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
-	if u.Usage, err = load.ProcessUsage(p.cmd.Process.Pid); err != nil {
+	u.Usage, err = load.ProcessUsage(p.cmd.Process.Pid)
+	if err != nil {
 		return u, err
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
 	if err != nil {
 		return u, err
 	}
-	if _, err := fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.readBytes, &u.writtenBytes); err != nil {
+	_, err = fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.readBytes, &u.writtenBytes)
+	if err != nil {
 		return u, fmt.Errorf("reading the bytes of process %d: %w", p.cmd.Process.Pid, err)
 	}
 	if p.node.Metrics == "" {
@@ -166,7 +171,8 @@ func loadAverage() (load float64) {
 	if err != nil {
 		return 0
 	}
-	if _, err := fmt.Sscan(string(text), &load); err != nil {
+	_, err = fmt.Sscan(string(text), &load)
+	if err != nil {
 		return 0
 	}
 	return load

@@ -41,7 +41,8 @@ func floorCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			if useTLS {
-				if cfg.TLS, err = floor.SelfSigned(); err != nil {
+				cfg.TLS, err = floor.SelfSigned()
+				if err != nil {
 					return err
 				}
 			}
@@ -82,13 +83,15 @@ const floorHeaderBytes = 8
 func relayMessages(ctx context.Context, server *floor.Server, in io.Reader) error {
 	var head [floorHeaderBytes]byte
 	for {
-		if _, err := io.ReadFull(in, head[:]); errors.Is(err, io.EOF) {
+		_, err := io.ReadFull(in, head[:])
+		if errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
 		message := make([]byte, binary.BigEndian.Uint32(head[:]))
-		if _, err := io.ReadFull(in, message); err != nil {
+		_, err = io.ReadFull(in, message)
+		if err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
 		if !server.Send(ctx, int(binary.BigEndian.Uint32(head[4:])), message) {
@@ -131,7 +134,8 @@ func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	if useTLS {
 		f.url = "https://"
 	}
-	if f.in, err = command.StdinPipe(); err != nil {
+	f.in, err = command.StdinPipe()
+	if err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
 	out, err := command.StdoutPipe()

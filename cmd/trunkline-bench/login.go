@@ -34,7 +34,8 @@ type tokenResponse struct {
 // accounts yet.
 func login(ctx context.Context, client *http.Client, url string, user credentials) (response tokenResponse, err error) {
 	for range 4 {
-		if response, err = loginOnce(ctx, client, url, user); err == nil {
+		response, err = loginOnce(ctx, client, url, user)
+		if err == nil {
 			return response, nil
 		}
 		var refused *cli.HTTPError
@@ -53,7 +54,8 @@ func loginOnce(ctx context.Context, client *http.Client, url string, user creden
 	if err != nil {
 		return response, err
 	}
-	if err := json.Unmarshal(text, &response); err != nil || response.AccessToken == "" {
+	err = json.Unmarshal(text, &response)
+	if err != nil || response.AccessToken == "" {
 		return response, errors.New("the response has no access_token")
 	}
 	return response, nil

@@ -22,10 +22,12 @@ type flowCounters struct {
 }
 
 func (r *pipelineRun) readCounters(ctx context.Context) (m pipelineCounters, err error) {
-	if m.server, err = r.observer.usage(ctx, false); err != nil {
+	m.server, err = r.observer.usage(ctx, false)
+	if err != nil {
 		return m, err
 	}
-	if m.loader, err = load.OwnUsage(); err != nil {
+	m.loader, err = load.OwnUsage()
+	if err != nil {
 		return m, err
 	}
 	m.time, m.events = time.Now(), r.events.readCounters()

@@ -67,7 +67,8 @@ func (l *lookups) login(ctx context.Context) error {
 func (l *lookups) Publish(ctx context.Context, events []load.Event) error {
 	last := events[len(events)-1]
 	taken := ackedRecord{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
-	if err := l.Sink.Publish(ctx, events); err != nil || taken.seq == 0 {
+	err := l.Sink.Publish(ctx, events)
+	if err != nil || taken.seq == 0 {
 		return err
 	}
 	taken.ackedAt = time.Now()

@@ -17,7 +17,8 @@ func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 			if f.tracker.Tally().Proven == r.accounts {
 				continue
 			}
-			if err := f.source.Probe(ctx); err != nil && ctx.Err() == nil {
+			err := f.source.Probe(ctx)
+			if err != nil && ctx.Err() == nil {
 				return err
 			}
 			missing = f.topic

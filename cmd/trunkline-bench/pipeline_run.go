@@ -57,7 +57,8 @@ func (b *pipelineBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, the credentials, and the readers of the normalized topics.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
-	if r.client, err = r.clientWithConnections(2*r.connections + spareConnections); err != nil {
+	r.client, err = r.clientWithConnections(2*r.connections + spareConnections)
+	if err != nil {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
@@ -89,11 +90,13 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	if err := r.follower.follow(ctx, event.TopicDead, r.deadLetters.add); err != nil {
 		return err
 	}
-	if r.events, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil); err != nil {
+	r.events, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil)
+	if err != nil {
 		return err
 	}
 	if r.callRecords > 0 {
-		if r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord); err != nil {
+		r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord)
+		if err != nil {
 			return err
 		}
 	}
@@ -137,7 +140,8 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		sink = r.lookups
 	}
 	var err error
-	if f.source, err = load.NewSource(cfg, sink); err != nil {
+	f.source, err = load.NewSource(cfg, sink)
+	if err != nil {
 		return nil, err
 	}
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {

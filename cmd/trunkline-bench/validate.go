@@ -40,7 +40,8 @@ func (b *bench) validateShared(allowUnpaced bool) error {
 		}
 	}
 	for _, base := range b.metrics {
-		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		u, err := url.Parse(base)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return cli.Usagef("--metrics is such as http://127.0.0.1:9464, not %q", base)
 		}
 	}

@@ -41,7 +41,8 @@ func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	if err != nil {
 		return fmt.Errorf("metrics_listen: %w", err)
 	}
-	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+	address, err := netip.ParseAddr(host)
+	if host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -59,7 +60,8 @@ func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
-	if text := strings.TrimSpace(string(body)); answer.StatusCode != http.StatusOK {
+	text := strings.TrimSpace(string(body))
+	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("not ready: %s", text)
 	}
 	_, err = out.Write(body)

@@ -45,7 +45,8 @@ func (p *parser) parseHeaders() map[string]string {
 		if value == nil {
 			continue
 		}
-		if code, text := checkHeaderValue(*value); code != "" {
+		code, text := checkHeaderValue(*value)
+		if code != "" {
 			p.fault(shorten(name), code, "%s", text)
 		}
 		values[name] = *value

@@ -66,7 +66,8 @@ func optional[T any](p *parser, name, want string) *T {
 
 // required is optional for a required member.
 func required[T any](p *parser, name, want string) *T {
-	if _, sent := p.members[name]; !sent {
+	_, sent := p.members[name]
+	if !sent {
 		p.fault(name, codeRequired, "is required")
 	}
 	return optional[T](p, name, want)
@@ -86,7 +87,8 @@ func (p *parser) object(name string) (inner *parser, sent bool) {
 // requiredObject calls read with the parser of a required object, unless the member is
 // absent or invalid.
 func (p *parser) requiredObject(name string, read func(inner *parser)) {
-	if _, sent := p.members[name]; !sent {
+	_, sent := p.members[name]
+	if !sent {
 		p.fault(name, codeRequired, "is required")
 	}
 	if inner, ok := p.object(name); ok {
@@ -109,7 +111,8 @@ func (p *parser) refuseUnknown() {
 }
 
 func shorten(name string) string {
-	if chars := []rune(name); len(chars) > maxShownName {
+	chars := []rune(name)
+	if len(chars) > maxShownName {
 		return string(chars[:maxShownName]) + "…"
 	}
 	return name

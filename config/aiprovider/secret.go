@@ -71,12 +71,14 @@ func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
 	var stored map[string]string
 	if sameOrigin(sent.WebSocket.URL, old.url) {
 		var err error
-		if stored, err = s.unseal(old); err != nil {
+		stored, err = s.unseal(old)
+		if err != nil {
 			return Document{}, err
 		}
 	}
 	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
-	if faults := sent.restoreMasked(stored); len(faults) > 0 {
+	faults := sent.restoreMasked(stored)
+	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
 	return sent, nil

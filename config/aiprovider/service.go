@@ -55,7 +55,8 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	if err != nil {
 		return Document{}, err
 	}
-	if faults := d.restoreMasked(nil); len(faults) > 0 {
+	faults := d.restoreMasked(nil)
+	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
 	d.ID = sqldb.NewID()
@@ -65,7 +66,8 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	}
 	entry := s.audit.Entry(ctx, audit.AIProviderCreate, accountID, auditTarget(d.ID))
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		if n, err := countRows(ctx, tx, accountID); err != nil {
+		n, err := countRows(ctx, tx, accountID)
+		if err != nil {
 			return err
 		} else if n >= maxProviders {
 			return fault.Conflict("The account has %d AI providers already, the maximum", n)

@@ -16,7 +16,8 @@ func sameOrigin(a, b string) bool {
 
 // effectivePort returns the port of a URL, or the default port of its scheme.
 func effectivePort(u *url.URL) uint64 {
-	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err == nil {
 		return n
 	}
 	if strings.EqualFold(u.Scheme, "ws") {

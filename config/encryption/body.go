@@ -59,9 +59,10 @@ const (
 func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p := parser{body: body}
 	var c Change
-	if enabled := optional[bool](&p, "enabled", "a boolean"); enabled != nil {
+	enabled := optional[bool](&p, "enabled", "a boolean")
+	if enabled != nil {
 		c.Enabled = *enabled
-	} else if _, sent := body["enabled"]; !sent {
+	} else if _, ok := body["enabled"]; !ok {
 		p.fault("enabled", codeRequired, "enabled is required")
 	}
 	c.Algorithm = optional[string](&p, "algorithm", "a string")
@@ -117,7 +118,8 @@ func (p *parser) integer(name string) *int64 {
 	f, err := strconv.ParseFloat(number.String(), 64)
 	n := int64(f)
 	// json.Number also accepts a string with a number.
-	if quoted := bytes.ContainsRune(p.body[name], '"'); quoted || err != nil || float64(n) != f || n > 1<<53 || n < -1<<53 {
+	quoted := bytes.ContainsRune(p.body[name], '"')
+	if quoted || err != nil || float64(n) != f || n > 1<<53 || n < -1<<53 {
 		p.fault(name, codeWrongType, "%s must be an integer", name)
 		return nil
 	}
@@ -151,7 +153,8 @@ func (p *parser) checkKey(key *string) {
 	if key == nil {
 		return
 	}
-	if n := utf8.RuneCountInString(*key); n < minKey {
+	n := utf8.RuneCountInString(*key)
+	if n < minKey {
 		p.fault("key", codeTooShort, "key must have at least %d characters", minKey)
 	} else if n > maxText {
 		p.fault("key", codeTooLong, "key must have at most %d characters", maxText)
@@ -188,7 +191,8 @@ func (p *parser) refuseUnknown() {
 		return slices.Contains(p.known, name)
 	})
 	for _, name := range unknown[:min(len(unknown), maxShown)] {
-		if chars := []rune(name); len(chars) > maxShownName {
+		chars := []rune(name)
+		if len(chars) > maxShownName {
 			name = string(chars[:maxShownName]) + "…"
 		}
 		p.fault(name, codeUnknown, "there is no such field")

@@ -100,7 +100,8 @@ func (r *readCombiner) readBatch(ctx context.Context, batch []pendingRead) (map[
 	}
 	entries := make([]audit.Entry, 0, len(batch))
 	for _, pending := range batch {
-		if got := results[pending.entry.AccountID]; got.err == nil {
+		got := results[pending.entry.AccountID]
+		if got.err == nil {
 			pending.entry.Target = got.auditTarget()
 			entries = append(entries, pending.entry)
 		}

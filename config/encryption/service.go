@@ -102,17 +102,20 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
-		if old, err = s.load(ctx, s.db, accountID); err != nil {
+		old, err = s.load(ctx, s.db, accountID)
+		if err != nil {
 			return nil, nil, err
 		}
 		if ifMatch != "" && !matchesIfMatch(ifMatch, old) {
 			return nil, nil, fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
 		}
-		if next, err = old.apply(c); err != nil {
+		next, err = old.apply(c)
+		if err != nil {
 			return nil, nil, err
 		}
 		entry.Target = next.auditTarget()
-		if saved, err = s.save(ctx, entry, old, next); err != nil {
+		saved, err = s.save(ctx, entry, old, next)
+		if err != nil {
 			return nil, nil, err
 		}
 	}

@@ -54,7 +54,8 @@ func KeyID(accountID string) string {
 // apply returns the next state, by the table of transitions in docs/api.md, Recording
 // encryption. It does not modify s.
 func (s *state) apply(c Change) (*state, error) {
-	if faults := s.readOnlyFaults(c); len(faults) > 0 {
+	faults := s.readOnlyFaults(c)
+	if len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)
 	}
 	next := *s
@@ -93,13 +94,15 @@ func (p *keySalt) generateMissing() error {
 	var secret [32]byte
 	defer clear(secret[:])
 	if p.key == "" {
-		if _, err := rand.Read(secret[:]); err != nil {
+		_, err := rand.Read(secret[:])
+		if err != nil {
 			return fmt.Errorf("generating a key: %w", err)
 		}
 		p.key = hex.EncodeToString(secret[:])
 	}
 	if p.salt == "" {
-		if _, err := rand.Read(secret[:16]); err != nil {
+		_, err := rand.Read(secret[:16])
+		if err != nil {
 			return fmt.Errorf("generating a salt: %w", err)
 		}
 		p.salt = base64.StdEncoding.EncodeToString(secret[:16])

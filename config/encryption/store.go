@@ -116,7 +116,8 @@ func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state)
 			algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at
 			WHERE encryption_configs.revision = $7`,
 			next.accountID, next.enabled, next.algorithm, next.version(), next.revision, now, old.revision)
-		if saved = n == 1; err != nil || !saved {
+		saved = n == 1
+		if err != nil || !saved {
 			return sqldb.Wrap(err, "writing the encryption configuration")
 		}
 		if next.version() != old.version() {
@@ -177,7 +178,8 @@ func (s *Service) unseal(accountID string, version int64, sealed string) (keySal
 	key, salt, ok := strings.Cut(string(text), ":")
 	k, err1 := base64.StdEncoding.DecodeString(key)
 	n, err2 := base64.StdEncoding.DecodeString(salt)
-	if err := errors.Join(err1, err2); !ok || err != nil {
+	err = errors.Join(err1, err2)
+	if !ok || err != nil {
 		return keySalt{}, fault.Internal(fmt.Errorf("version %d of account %s's key is not base64", version, accountID),
 			"the encryption configuration is damaged")
 	}

@@ -81,7 +81,8 @@ func (k *Known) withoutCall(now int64) (event.State, string) {
 	case event.Offline, event.Break:
 		return k.Presence, k.Reason
 	}
-	if pause := k.pausedEverywhere(); pause != nil {
+	pause := k.pausedEverywhere()
+	if pause != nil {
 		return event.Break, pause.Reason
 	}
 	if slices.ContainsFunc(k.Members, func(m Member) bool { return m.WrapUpUntilMS > now }) {
@@ -119,7 +120,8 @@ func (k *Known) pausedEverywhere() (last *Member) {
 // InQueue returns the state in which an agent counts in one of its queues: as shown,
 // but on a break where it is paused.
 func (e *Entry) InQueue(queue string) event.State {
-	if m := e.Member(queue); m != nil && m.Paused && !onCall(e.State) {
+	m := e.Member(queue)
+	if m != nil && m.Paused && !onCall(e.State) {
 		return event.Break
 	}
 	return e.State

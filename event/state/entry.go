@@ -350,7 +350,8 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 	if value == nil {
 		r := Record{Deleted: &k}
 		if len(eventID) > 0 {
-			if r.EventID, err = event.ParseID(string(eventID)); err != nil {
+			r.EventID, err = event.ParseID(string(eventID))
+			if err != nil {
 				return Record{}, fmt.Errorf("reading a tombstone: %w", err)
 			}
 		}

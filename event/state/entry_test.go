@@ -32,7 +32,8 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 		t.Errorf("a tombstone is read as %+v, %v", got, err)
 	}
 	position := &Position{Kind: PositionKind, EventID: entry.EventID, Offset: 7, LeaderEpoch: -1, TopicID: "t", SourcePosition: "0:9", EventPosition: "0:7", Since: 3}
-	if value, err = json.Marshal(position); err != nil {
+	value, err = json.Marshal(position)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := position.Append(nil); !sameJSON(t, got, value) {
@@ -100,7 +101,8 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 		{entry("1", 5, event.Talking), "1 talking, 2 available to 5"}, // written again
 		{position(6), "1 talking to 6"},
 	} {
-		if v.Apply(step.record); shows() != step.want {
+		v.Apply(step.record)
+		if shows() != step.want {
 			t.Errorf("after record %d: %q, want %q", i, shows(), step.want)
 		}
 	}
@@ -108,7 +110,8 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 	if got := shows(); got != "1 talking to 6" || v.Size(Agent) != 1 {
 		t.Errorf("before it expires: %q, %d agents", got, v.Size(Agent))
 	}
-	if at = at.Add(time.Second); shows() != " to 6" {
+	at = at.Add(time.Second)
+	if shows() != " to 6" {
 		t.Errorf("expired, and still there: %q", shows())
 	}
 }

@@ -29,7 +29,8 @@ type Event struct {
 // of cc.evt. ok is false for an event written before messages had facts; it has no
 // name then.
 func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
-	if e.ID, err = event.MessageID(value); err != nil {
+	e.ID, err = event.MessageID(value)
+	if err != nil {
 		return Event{}, false, err
 	}
 	m, ok, err := event.MessageFacts(value)
@@ -37,7 +38,8 @@ func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 		return Event{}, false, err
 	}
 	if identity != nil {
-		if e.Identity, err = event.ParseIdentity(string(identity)); err != nil {
+		e.Identity, err = event.ParseIdentity(string(identity))
+		if err != nil {
 			return Event{}, false, err
 		}
 	}
@@ -141,7 +143,8 @@ func (e *Event) EffectiveMillis() int64 {
 func (e *Event) since() int64 { return e.clampToLog(e.Timestamp*1000) / 1000 }
 
 func (e *Event) clampToLog(millis int64) int64 {
-	if logged := e.ID.Milli(); millis > logged+MaxClockSkew.Milliseconds() {
+	logged := e.ID.Milli()
+	if millis > logged+MaxClockSkew.Milliseconds() {
 		return logged
 	}
 	return millis
@@ -598,7 +601,8 @@ func (p *Partition) foldDevice(e *Event) {
 	}
 	state := event.Registered
 	if f.Name == event.NameDeviceUnregistered {
-		if state = event.Unregistered; device == nil {
+		state = event.Unregistered
+		if device == nil {
 			return
 		}
 	}
@@ -651,7 +655,8 @@ const maxContacts = 32
 
 // setUnlessEmpty replaces a text by a newer one, unless that is empty.
 func setUnlessEmpty(text *string, newer string) {
-	if newer = emptyIfTooLong(newer); newer != "" {
+	newer = emptyIfTooLong(newer)
+	if newer != "" {
 		*text = newer
 	}
 }

@@ -253,7 +253,8 @@ func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
 		}
 	}
 	e := Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
-	if p.Apply(&e); e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
+	p.Apply(&e)
+	if e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
 		t.Errorf("an event that was folded before: %+v", e.Facts)
 	}
 }
@@ -341,7 +342,8 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 	} {
 		p.now++
 		p.last = event.NextID(p.last, p.now*1000, 3)
-		if p.Apply(&Event{ID: p.last, Account: "a", Timestamp: p.now, Source: step.source, Facts: step.facts}); shows() != step.want {
+		p.Apply(&Event{ID: p.last, Account: "a", Timestamp: p.now, Source: step.source, Facts: step.facts})
+		if shows() != step.want {
 			t.Errorf("after %s of %.20s: %q, want %q", step.facts.Name, step.source, shows(), step.want)
 		}
 	}

@@ -48,7 +48,8 @@ func (p *Partition) foldIdentity(e *Event) {
 	}
 	key := numbersKey(e.Identity)
 	next := &Numbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
-	if n := p.entries[key]; n != nil && !n.value.(*Numbers).expired(e.ID) {
+	n := p.entries[key]
+	if n != nil && !n.value.(*Numbers).expired(e.ID) {
 		next.set = n.value.(*Numbers).set
 	}
 	next.add(e.Identity.Number)

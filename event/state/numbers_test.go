@@ -22,9 +22,13 @@ func (p *player) identify(i event.Identity) {
 func TestAnIdentityIsSeenForADay(t *testing.T) {
 	p, numbers := newPlayer(), []uint64{0, 1, 63, 64, numbersPerRecord - 1, numbersPerRecord, 1 << 40, math.MaxUint64}
 	for _, number := range numbers {
-		if i := (event.Identity{Run: "r", Number: number}); p.Seen(p.last+1, i) {
+		i := event.Identity{Run: "r", Number: number}
+		if p.Seen(p.last+1, i) {
 			t.Errorf("%v is seen before its event", i)
-		} else if p.identify(i); !p.Seen(p.last+1, i) {
+			continue
+		}
+		p.identify(i)
+		if !p.Seen(p.last+1, i) {
 			t.Errorf("%v is not seen after its event", i)
 		}
 	}
@@ -157,7 +161,8 @@ func BenchmarkFoldIdentity(b *testing.B) {
 	for b.Loop() {
 		p.now++
 		p.identify(event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: i * 3})
-		if i++; i%200 == 0 {
+		i++
+		if i%200 == 0 {
 			p.Commit(func(Change) {})
 		}
 	}

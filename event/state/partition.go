@@ -92,7 +92,8 @@ func (p *Partition) Load(v *View) {
 	var all []*node
 	v.Values(func(value Value) { all = append(all, &node{value: value}) })
 	slices.SortFunc(all, func(a, b *node) int {
-		if byEvent := cmp.Compare(a.value.lastEvent(), b.value.lastEvent()); byEvent != 0 {
+		byEvent := cmp.Compare(a.value.lastEvent(), b.value.lastEvent())
+		if byEvent != 0 {
 			return byEvent
 		}
 		return compareKeys(a.value.Key(), b.value.Key())
@@ -121,7 +122,8 @@ func (p *Partition) Size(k Kind) int { return p.sizes[k.index()] }
 
 // Find returns an entry, or nil.
 func (p *Partition) Find(k Key) *Entry {
-	if n := p.entries[k]; n != nil {
+	n := p.entries[k]
+	if n != nil {
 		return entryOf(n.value)
 	}
 	return nil
@@ -131,7 +133,8 @@ func (p *Partition) Find(k Key) *Entry {
 func (p *Partition) All() []*Entry {
 	all := make([]*Entry, 0, len(p.entries))
 	for _, value := range p.Values() {
-		if e := entryOf(value); e != nil {
+		e := entryOf(value)
+		if e != nil {
 			all = append(all, e)
 		}
 	}

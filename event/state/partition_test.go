@@ -238,7 +238,8 @@ func BenchmarkApply(b *testing.B) {
 			f.AgentID = ids[random.IntN(300)]
 		}
 		p.Apply(&Event{ID: last, Account: "acme", Timestamp: firstMilli / 1000, Facts: f})
-		if i++; i%200 == 0 {
+		i++
+		if i%200 == 0 {
 			p.Commit(func(Change) {})
 		}
 	}

@@ -103,7 +103,8 @@ func (v *View) Values(give func(Value)) {
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
 func (v *View) put(r *Record) {
-	if k := r.Key(); k.Kind == Identity {
+	k := r.Key()
+	if k.Kind == Identity {
 		v.setNumbers(k, r.Numbers, r.EventID)
 	} else {
 		v.set(k, r.Entry, r.EventID)

@@ -97,7 +97,8 @@ func (s *rawConn) Write(b []byte) (int, error) {
 	n := 0
 	if len(s.pending) == 0 {
 		var err error
-		if n, err = s.tryWrite(b); err != nil {
+		n, err = s.tryWrite(b)
+		if err != nil {
 			return n, err
 		}
 	}
@@ -145,7 +146,8 @@ func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 		s.mu.Unlock()
 		return n, n < len(b), err
 	}
-	if n, err = c.tls.Write(b); err != nil {
+	n, err = c.tls.Write(b)
+	if err != nil {
 		return n, false, err
 	}
 	s.mu.Lock()
@@ -164,7 +166,8 @@ func (c *Conn) Wait(b []byte) (n int, err error) {
 			return n > 0 || err != nil
 		}
 		taken := 0
-		if taken, err = s.tryWrite(s.pending); taken == len(s.pending) {
+		taken, err = s.tryWrite(s.pending)
+		if taken == len(s.pending) {
 			s.pending = nil
 			return true
 		}

@@ -34,7 +34,8 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 			first, rest := true, payload
 			for len(rest) > 0 || c.Spilled() > 0 {
 				n, isFull, err := c.Send(rest[:min(len(rest), WriteBytes)])
-				if rest = rest[n:]; err == nil && isFull {
+				rest = rest[n:]
+				if err == nil && isFull {
 					if first {
 						close(full)
 						first = false

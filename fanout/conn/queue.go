@@ -97,7 +97,8 @@ func (q *Queue) Tidy() {
 		for ; at < end && (at == run || q.frames[at].sharesBlock(q.frames[run])); at++ {
 			size += len(q.frames[at].Wire) + FrameBytes
 		}
-		if b := q.frames[run].block; b == nil || 2*(size+BlockBytes) > b.Held {
+		b := q.frames[run].block
+		if b == nil || 2*(size+BlockBytes) > b.Held {
 			q.copyOut(sparse, run)
 			sparse = at
 		}

@@ -176,7 +176,8 @@ func legEvent(f *format.Fields, name string) format.Event {
 		facts.Name, facts.State, facts.Reason = event.NameCallEnded, event.Ended, text(f[amiCause])
 	case "DialBegin", "DialState", "DialEnd":
 		facts.Reason = text(f[amiDialStatus])
-		if id := text(f[amiDestUniqueID]); id != "" {
+		id := text(f[amiDestUniqueID])
+		if id != "" {
 			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
 			facts.OriginationCallID = channelVariable(f[amiDestVariables], originationVariablePrefix)
 			facts.Caller, facts.Callee = text(f[amiDestCaller]), extension(f[amiDestExten])
@@ -195,17 +196,20 @@ func transferEvent(f *format.Fields) format.Event {
 		{amiTransfererUniqueID, amiTransfererLinkedID},
 		{amiOrigTransfererUniqueID, amiOrigTransfererLinkedID},
 	} {
-		if facts.CallID = text(f[leg[0]]); facts.CallID != "" {
+		facts.CallID = text(f[leg[0]])
+		if facts.CallID != "" {
 			facts.InteractionID = text(f[leg[1]])
 			break
 		}
 	}
 	facts.Caller = text(f[amiTransfereeCaller])
-	if facts.Callee = text(f[amiExtension]); facts.Callee == "" {
+	facts.Callee = text(f[amiExtension])
+	if facts.Callee == "" {
 		facts.Callee = text(f[amiTargetCaller])
 	}
 	facts.OriginationCallID = channelVariable(f[amiTransfereeVariables], originationVariablePrefix)
-	if result := text(f[amiResult]); result == "Success" || result == "" {
+	result := text(f[amiResult])
+	if result == "Success" || result == "" {
 		facts.Name = event.NameCallTransferred
 	} else {
 		facts.Reason = result

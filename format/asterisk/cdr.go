@@ -75,7 +75,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if row.InteractionID == "" {
 		row.InteractionID = leg
 	}
-	if sequence := text(f[cdrSequence]); sequence != "" {
+	sequence := text(f[cdrSequence])
+	if sequence != "" {
 		row.CallID += "-" + sequence
 	}
 

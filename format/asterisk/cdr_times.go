@@ -13,27 +13,34 @@ import (
 
 // readTimes reads the row's timestamps: local times of the switch, without a zone.
 func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
-	if name := text(f[cdrTimeZone]); name != "" {
-		if c.Zone, err = time.LoadLocation(name); err != nil {
+	name := text(f[cdrTimeZone])
+	if name != "" {
+		c.Zone, err = time.LoadLocation(name)
+		if err != nil {
 			return format.RejectType("Time-Zone", "the name of a time zone")
 		}
 	}
 	if text(f[cdrStart]) == "" {
 		return format.RejectMissing("StartTime")
 	}
-	if row.Timestamp, err = localTime(f[cdrStart], "StartTime", c); err != nil {
+	row.Timestamp, err = localTime(f[cdrStart], "StartTime", c)
+	if err != nil {
 		return err
 	}
-	if row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c); err != nil {
+	row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c)
+	if err != nil {
 		return err
 	}
-	if row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c); err != nil {
+	row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c)
+	if err != nil {
 		return err
 	}
-	if row.DurationSeconds, err = c.Seconds(firstValue(f[cdrDuration]), "Duration"); err != nil {
+	row.DurationSeconds, err = c.Seconds(firstValue(f[cdrDuration]), "Duration")
+	if err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = c.Seconds(firstValue(f[cdrBillable]), "BillableSeconds"); err != nil {
+	row.BillingSeconds, err = c.Seconds(firstValue(f[cdrBillable]), "BillableSeconds")
+	if err != nil {
 		return err
 	}
 
@@ -41,11 +48,13 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 		resolveLocalTimes(row, channelCreated(text(f[cdrUniqueID])), c)
 	}
 	// Without the zone, a change of the clock by an hour may lie within the call: its duration decides.
-	if d := row.DurationSeconds; d != nil && *d > 0 && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
+	d := row.DurationSeconds
+	if d != nil && *d > 0 && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		row.EndedTime = row.Timestamp + *d
 	}
 	outside := row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime
-	if b := row.BillingSeconds; b != nil && row.AnsweredTime != 0 && row.EndedTime >= row.Timestamp && outside {
+	b := row.BillingSeconds
+	if b != nil && row.AnsweredTime != 0 && row.EndedTime >= row.Timestamp && outside {
 		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
 	}
 	return nil
@@ -137,12 +146,14 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 	wallClock := t + int64(offset)
 	begin, end := local.ZoneBounds()
 	if !begin.IsZero() {
-		if _, offsetBefore := begin.Add(-time.Second).Zone(); wallClock-int64(offsetBefore) < begin.Unix() {
+		_, offsetBefore := begin.Add(-time.Second).Zone()
+		if wallClock-int64(offsetBefore) < begin.Unix() {
 			times = append(times, wallClock-int64(offsetBefore))
 		}
 	}
 	if !end.IsZero() {
-		if _, offsetAfter := end.Zone(); wallClock-int64(offsetAfter) >= end.Unix() {
+		_, offsetAfter := end.Zone()
+		if wallClock-int64(offsetAfter) >= end.Unix() {
 			times = append(times, wallClock-int64(offsetAfter))
 		}
 	}

@@ -30,7 +30,8 @@ func text(v jsonscan.Value) string {
 
 // extension returns the dialled extension, or "" for the dialplan's start extension.
 func extension(v jsonscan.Value) string {
-	if s := text(v); s != "s" {
+	s := text(v)
+	if s != "s" {
 		return s
 	}
 	return ""

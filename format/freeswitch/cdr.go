@@ -83,19 +83,24 @@ func (l *leg) agentID() string {
 
 // readTimes reads the row's timestamps.
 func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
-	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
+	row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch")
+	if err != nil {
 		return err
 	}
-	if row.AnsweredTime, err = c.UnixTime(l.value("answer_epoch"), "variables.answer_epoch"); err != nil {
+	row.AnsweredTime, err = c.UnixTime(l.value("answer_epoch"), "variables.answer_epoch")
+	if err != nil {
 		return err
 	}
-	if row.EndedTime, err = c.UnixTime(l.value("end_epoch"), "variables.end_epoch"); err != nil {
+	row.EndedTime, err = c.UnixTime(l.value("end_epoch"), "variables.end_epoch")
+	if err != nil {
 		return err
 	}
-	if row.DurationSeconds, err = c.Seconds(l.value("duration"), "variables.duration"); err != nil {
+	row.DurationSeconds, err = c.Seconds(l.value("duration"), "variables.duration")
+	if err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = c.Seconds(l.value("billsec"), "variables.billsec"); err != nil {
+	row.BillingSeconds, err = c.Seconds(l.value("billsec"), "variables.billsec")
+	if err != nil {
 		return err
 	}
 	row.RingingSeconds, err = l.ringing(row, c)

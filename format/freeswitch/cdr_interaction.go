@@ -64,7 +64,8 @@ func (l *legIDs) explicitID() string {
 }
 
 func (l *legIDs) interactionID() string {
-	if id := l.explicitID(); id != "" {
+	id := l.explicitID()
+	if id != "" {
 		return id
 	}
 	if l.loopback == "B" && l.otherSide != "" { // of a loopback that no leg dialled
@@ -97,7 +98,8 @@ func (l *leg) originationCallID() string {
 // passedOnCallID returns the origination call id that this leg passed on to the legs it
 // dialled, "" if none.
 func (l *leg) passedOnCallID() string {
-	if id := callIDInDialString(l.text("last_arg")); id != "" {
+	id := callIDInDialString(l.text("last_arg"))
+	if id != "" {
 		return id
 	}
 	return callIDInDialString(string(l.appLog))
@@ -110,7 +112,8 @@ func callIDInDialString(text string) string {
 		if !ok {
 			continue
 		}
-		if end := strings.IndexAny(rest, ",}]\"\\' "); end >= 0 {
+		end := strings.IndexAny(rest, ",}]\"\\' ")
+		if end >= 0 {
 			rest = rest[:end]
 		}
 		if rest != "" {

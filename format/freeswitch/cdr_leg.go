@@ -69,7 +69,8 @@ const (
 func readLeg(f *format.Fields) *leg {
 	l := &leg{appLog: f[cdrAppLog]}
 	f[cdrVariables].Each(func(key []byte, v jsonscan.Value) {
-		if slot, wanted := legVariables[string(key)]; wanted {
+		slot, wanted := legVariables[string(key)]
+		if wanted {
 			l.values[slot] = v
 		} else if bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
 			l.prefixed = append(l.prefixed, variable{string(key), v})
@@ -122,7 +123,8 @@ func (l *leg) prefixedValue(name string) (last jsonscan.Value) {
 // text returns the first of the variables that is not empty.
 func (l *leg) text(names ...string) string {
 	for _, name := range names {
-		if s := decodeText(l.value(name)); s != "" {
+		s := decodeText(l.value(name))
+		if s != "" {
 			return s
 		}
 	}
@@ -140,7 +142,8 @@ func (l *leg) setParties(row *event.CDR) {
 	l.setCaller(row, destination)
 	row.CalleeIDName = decodeText(l.lastProfile[profileCalleeName])
 	row.CalleeIDNumber = decodeText(l.lastProfile[profileCalleeNumber])
-	if row.From = l.text("sip_from_user"); row.From == "" {
+	row.From = l.text("sip_from_user")
+	if row.From == "" {
 		row.From = row.CallerIDNumber
 	}
 }
@@ -202,7 +205,8 @@ func (l *leg) prefixedObject(prefix string, also ...string) json.RawMessage {
 		}
 	}
 	for _, name := range also {
-		if v := l.value(name); v != nil {
+		v := l.value(name)
+		if v != nil {
 			found[name] = decodeText(v)
 		}
 	}

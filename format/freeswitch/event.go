@@ -59,7 +59,8 @@ func talkTime(f *format.Fields) event.Millis {
 	if ms, ok := format.Integer(f[fsBillMillis]); ok && ms > 0 {
 		return event.MillisOf(ms)
 	}
-	if talk := format.MillisOfSeconds(f[fsBillSeconds]); talk.Value > 0 {
+	talk := format.MillisOfSeconds(f[fsBillSeconds])
+	if talk.Value > 0 {
 		return talk
 	}
 	return event.Millis{}
@@ -113,7 +114,8 @@ func parkingEvent(f *format.Fields) format.Event {
 func transferFacts(f *format.Fields) event.Facts {
 	facts := channelFacts(f)
 	facts.Name = event.NameCallTransferred
-	if leg := firstText(f, fsTransferred, fsOtherLeg); leg != "" {
+	leg := firstText(f, fsTransferred, fsOtherLeg)
+	if leg != "" {
 		facts.CallID = leg
 	}
 	return facts

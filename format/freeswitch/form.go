@@ -48,7 +48,8 @@ func findCDRField(body []byte) (field []byte, offset int, err error) {
 	found := false
 	for start := 0; start < len(body); {
 		end := len(body)
-		if i := bytes.IndexByte(body[start:], '&'); i >= 0 {
+		i := bytes.IndexByte(body[start:], '&')
+		if i >= 0 {
 			end = start + i
 		}
 		if value, ok := bytes.CutPrefix(body[start:end], []byte("cdr=")); ok {

@@ -121,7 +121,8 @@ func account(f *format.Fields) (string, error) {
 // two.
 func readEvent(f *format.Fields) (format.Event, error) {
 	var e format.Event
-	if action := decodeText(f[fsAction]); action != "" {
+	action := decodeText(f[fsAction])
+	if action != "" {
 		e = readCallcenter(f, action)
 	} else {
 		e = readGeneralEvent(f)
@@ -134,7 +135,8 @@ func readEvent(f *format.Fields) (format.Event, error) {
 // firstText returns the first of the values that is not empty.
 func firstText(f *format.Fields, slots ...int) string {
 	for _, slot := range slots {
-		if s := decodeText(f[slot]); s != "" {
+		s := decodeText(f[slot])
+		if s != "" {
 			return s
 		}
 	}
@@ -152,7 +154,8 @@ func interactionID(f *format.Fields) string {
 		ids.origination = callIDInDialString(decodeText(f[fsLastArg]))
 		ids.firstLeg = firstText(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
 	}
-	if id := ids.explicitID(); id != "" {
+	id := ids.explicitID()
+	if id != "" {
 		return id
 	}
 	ids.otherSide, ids.loopback = firstText(f, fsOtherLoopbackLeg), firstText(f, fsLoopbackLeg)
@@ -203,7 +206,8 @@ func channelFacts(f *format.Fields) event.Facts {
 	if facts.CallID != "" {
 		facts.InteractionID = interactionID(f)
 	}
-	if user := firstText(f, fsDialedUser); user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
+	user := firstText(f, fsDialedUser)
+	if user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
 		facts.Callee = user // the destination is the contact of the user's phone
 	}
 	return facts

@@ -26,7 +26,8 @@ func repairJSON(text []byte) []byte {
 	last := byte(0) // the last byte outside strings other than white space
 	for pos := 0; pos < len(text); {
 		if text[pos] != '"' {
-			if c := text[pos]; c > ' ' {
+			c := text[pos]
+			if c > ' ' {
 				last = c
 			}
 			repaired = append(repaired, text[pos])
@@ -38,7 +39,8 @@ func repairJSON(text []byte) []byte {
 			end += valueLen(text[end:])
 			repaired = append(appendRepaired(append(repaired, '"'), text[pos+1:end]), '"')
 		} else { // names of members contain no quotes
-			if i := bytes.IndexByte(text[end:], '"'); i >= 0 {
+			i := bytes.IndexByte(text[end:], '"')
+			if i >= 0 {
 				end += i
 			} else {
 				end = len(text)
@@ -92,7 +94,8 @@ func appendRepaired(dst, value []byte) []byte {
 		case c == '\\' && split.EscapeLen(value[pos+1:]) > 0:
 			size += split.EscapeLen(value[pos+1:])
 		case c >= utf8.RuneSelf:
-			if r, n := utf8.DecodeRune(value[pos:]); r != utf8.RuneError || n > 1 {
+			r, n := utf8.DecodeRune(value[pos:])
+			if r != utf8.RuneError || n > 1 {
 				size = n
 				break
 			}

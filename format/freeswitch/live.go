@@ -157,7 +157,8 @@ func (l *nameList) add(names ...string) {
 
 // domainOf returns the part of a name after its last @, "" if it has none.
 func domainOf(name string) string {
-	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+	i := strings.LastIndexByte(name, '@')
+	if i >= 0 {
 		return name[i+1:]
 	}
 	return ""

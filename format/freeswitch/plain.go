@@ -69,7 +69,8 @@ func findHeader(headers []plainHeader, name string) (string, bool) {
 
 // emitEnveloped emits the event inside a frame with the given headers.
 func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split.Sink) error {
-	if kind, _ := findHeader(headers, "Content-Type"); kind != "text/event-plain" {
+	kind, _ := findHeader(headers, "Content-Type")
+	if kind != "text/event-plain" {
 		return split.Malformed(start, "a frame of the event socket that is not text/event-plain")
 	}
 	content, err := p.readContent(start, headers)
@@ -87,7 +88,8 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split
 	if err := inner.emitEvent(eventStart, event, emit); err != nil {
 		return err
 	}
-	if inner.skipBlank(); inner.pos < end {
+	inner.skipBlank()
+	if inner.pos < end {
 		return split.Malformed(inner.pos, "something follows the event in its frame")
 	}
 	return nil
@@ -139,7 +141,8 @@ func (p *plainParser) readHeaders() ([]plainHeader, error) {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
 			return nil, split.Malformed(start, "not a header: want Name: value")
 		}
 		if len(headers) == maxHeaders {
@@ -153,7 +156,8 @@ func (p *plainParser) readHeaders() ([]plainHeader, error) {
 // readLine reads one line and its end, which is \n or \r\n.
 func (p *plainParser) readLine() string {
 	rest := p.data[p.pos:]
-	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+	i := bytes.IndexByte(rest, '\n')
+	if i >= 0 {
 		rest = rest[:i]
 		p.pos++
 	}

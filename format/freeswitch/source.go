@@ -58,7 +58,8 @@ func decodeText(v jsonscan.Value) string {
 
 // unescape decodes URL-encoding; it returns other text unchanged.
 func unescape(s string) string {
-	if plain, err := url.PathUnescape(s); err == nil {
+	plain, err := url.PathUnescape(s)
+	if err == nil {
 		return plain
 	}
 	return s

@@ -32,7 +32,8 @@ var eventFormat = format.Format{
 		if !e.Type.Known() {
 			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
 		}
-		if e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp"); err != nil {
+		e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp")
+		if err != nil {
 			return format.Event{}, err
 		}
 		e.Timestamp = e.Facts.TimestampMS / 1000

@@ -16,7 +16,8 @@ var acdcFormat = format.Format{
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := newEvent(f, event.Custom)
-		if ms := statisticTimestamp(f, name); ms != 0 {
+		ms := statisticTimestamp(f, name)
+		if ms != 0 {
 			e.Facts.TimestampMS, e.Timestamp = ms, ms/1000
 		}
 		switch format.Text(f[kzCategory]) {

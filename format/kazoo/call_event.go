@@ -44,7 +44,8 @@ func channelEvent(f *format.Fields, name string) format.Event {
 	case "CHANNEL_DESTROY":
 		facts.Name, facts.State = event.NameCallEnded, event.Ended
 		facts.Reason = format.Text(f[kzCause])
-		if talk := format.MillisOfSeconds(f[kzBilling]); talk.Value > 0 {
+		talk := format.MillisOfSeconds(f[kzBilling])
+		if talk.Value > 0 {
 			facts.TalkMS = talk
 		}
 	case "DTMF":
@@ -53,10 +54,12 @@ func channelEvent(f *format.Fields, name string) format.Event {
 		// The event is one of the leg that transferred; the call is the leg it was
 		// connected with.
 		e.Type, facts.Name = event.AgentTransfer, event.NameCallTransferred
-		if leg := format.Text(f[kzOtherLeg]); leg != "" {
+		leg := format.Text(f[kzOtherLeg])
+		if leg != "" {
 			facts.CallID = leg
 		}
-		if to := format.Text(f[kzTransferTo]); to != "" {
+		to := format.Text(f[kzTransferTo])
+		if to != "" {
 			facts.Callee = to
 		}
 	case "CHANNEL_TRANSFEREE": // the same transfer, reported by the other leg
@@ -74,7 +77,8 @@ func isRegistration(f *format.Fields) bool {
 func registrationEvent(f *format.Fields) format.Event {
 	e := newEvent(f, event.DeviceRegister)
 	e.Facts.Name, e.Facts.State = event.NameDeviceRegistered, event.Registered
-	if e.Facts.AgentID = format.Text(f[kzUsername]); e.Facts.AgentID != "" && f[kzRealm] != nil {
+	e.Facts.AgentID = format.Text(f[kzUsername])
+	if e.Facts.AgentID != "" && f[kzRealm] != nil {
 		e.Facts.AgentID += "@" + format.Text(f[kzRealm])
 	}
 	return e

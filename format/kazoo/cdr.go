@@ -105,7 +105,8 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 	interactionKeys.ScanObject(f[kcVars], vars[:])
 	var interaction [1]jsonscan.Value
 	callInteractionKeys.ScanObject(f[kcCallInteraction], interaction[:]) // an object in cdr.report
-	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], interaction[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
+	id := format.FirstText(f[kcInteraction], f[kcCallInteraction], interaction[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg])
+	if id != "" {
 		return id
 	}
 	if row.Direction == "outbound" && row.OtherLegCallID != "" {
@@ -120,20 +121,24 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 // cdr.report, which has the object Call-Interaction, Timestamp is the start of the
 // interaction; the channel's end is its start and its duration.
 func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
-	if row.Timestamp, err = c.Start(f[kcTime], "Timestamp"); err != nil {
+	row.Timestamp, err = c.Start(f[kcTime], "Timestamp")
+	if err != nil {
 		return err
 	}
 	created, err := c.UnixTime(f[kcCreated], "Channel-Created-Time")
 	if err != nil {
 		return err
 	}
-	if row.DurationSeconds, err = c.Seconds(f[kcDuration], "Duration-Seconds"); err != nil {
+	row.DurationSeconds, err = c.Seconds(f[kcDuration], "Duration-Seconds")
+	if err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = c.Seconds(f[kcBilling], "Billing-Seconds"); err != nil {
+	row.BillingSeconds, err = c.Seconds(f[kcBilling], "Billing-Seconds")
+	if err != nil {
 		return err
 	}
-	if row.RingingSeconds, err = c.Seconds(f[kcRinging], "Ringing-Seconds"); err != nil {
+	row.RingingSeconds, err = c.Seconds(f[kcRinging], "Ringing-Seconds")
+	if err != nil {
 		return err
 	}
 	if created == 0 {
@@ -141,12 +146,14 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	}
 	ended := row.Timestamp
 	if f[kcCallInteraction].Kind() == jsonscan.Object {
-		if ended = 0; row.DurationSeconds != nil {
+		ended = 0
+		if row.DurationSeconds != nil {
 			ended = created + *row.DurationSeconds
 		}
 	}
 	row.Timestamp, row.EndedTime = created, ended
-	if b := row.BillingSeconds; b != nil && *b > 0 && ended-*b >= created {
+	b := row.BillingSeconds
+	if b != nil && *b > 0 && ended-*b >= created {
 		row.AnsweredTime = row.EndedTime - *b
 	}
 	return nil

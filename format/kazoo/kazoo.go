@@ -145,7 +145,8 @@ func addLegFacts(f *format.Fields, facts *event.Facts) {
 		f[kzVarCallInteraction], f[kzVarInteraction], f[kzOrigination], f[kzOriginatingLeg])
 	if facts.InteractionID == "" {
 		facts.InteractionID = facts.CallID
-		if other := format.Text(f[kzOtherLeg]); other != "" && f[kzDirection].Is("outbound") {
+		other := format.Text(f[kzOtherLeg])
+		if other != "" && f[kzDirection].Is("outbound") {
 			facts.InteractionID = other
 		}
 	}
@@ -164,7 +165,8 @@ func addQueueCallFacts(f *format.Fields, facts *event.Facts) {
 	}
 	var call [3]jsonscan.Value
 	callKeys.ScanObject(f[kzCallObject], call[:])
-	if facts.CallID = format.Text(call[0]); facts.CallID != "" {
+	facts.CallID = format.Text(call[0])
+	if facts.CallID != "" {
 		facts.InteractionID = facts.CallID
 		facts.Caller, facts.Callee = format.Text(call[1]), format.Text(call[2])
 	}

@@ -52,7 +52,8 @@ func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 // setSessionFacts sets the facts of a call in a queue, whose id is the session's.
 func setSessionFacts(f *format.Fields, facts *event.Facts, name string) {
 	addQueueCallFacts(f, facts)
-	if id := format.Text(f[kzSession]); id != "" {
+	id := format.Text(f[kzSession])
+	if id != "" {
 		facts.CallID = id
 	}
 	facts.Reason = format.Text(f[kzReason])

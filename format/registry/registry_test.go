@@ -71,7 +71,8 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
 		for key, slot := range f.Keys {
-			if slot &^= jsonscan.LastElement; slot >= len(format.Fields{}) {
+			slot &^= jsonscan.LastElement
+			if slot >= len(format.Fields{}) {
 				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
 			}
 		}
@@ -172,7 +173,8 @@ func TestEverySlotIsCleared(t *testing.T) {
 	for _, f := range Formats() {
 		var fields format.Fields
 		for name, slot := range f.Keys {
-			if slot &^= jsonscan.LastElement; slot >= len(f.Keys) || slot >= len(fields) {
+			slot &^= jsonscan.LastElement
+			if slot >= len(f.Keys) || slot >= len(fields) {
 				t.Errorf("%s: key %q has slot %d of %d keys, %d fields", f.Name, name, slot, len(f.Keys), len(fields))
 			}
 		}

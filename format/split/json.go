@@ -20,7 +20,8 @@ func JSON(body []byte, emit Sink) error {
 	if err != nil {
 		return err
 	}
-	if s.skipSpace(); s.pos < len(body) {
+	s.skipSpace()
+	if s.pos < len(body) {
 		return s.errorHere("something follows the JSON value")
 	}
 	return nil
@@ -38,7 +39,8 @@ func (s *scanner) emitElements(emit Sink) error {
 		if err := s.emitRecord(emit); err != nil {
 			return err
 		}
-		if more, err := s.skipCommaOrEnd(']'); !more {
+		more, err := s.skipCommaOrEnd(']')
+		if !more {
 			return err
 		}
 	}
@@ -66,15 +68,18 @@ func NDJSON(body []byte, emit Sink) error {
 	}
 	for start := 0; start < len(body); {
 		end := len(body)
-		if i := bytes.IndexByte(body[start:], '\n'); i >= 0 {
+		i := bytes.IndexByte(body[start:], '\n')
+		if i >= 0 {
 			end = start + i
 		}
 		s := scanner{data: body[:end], pos: start}
-		if s.skipSpace(); s.pos < end {
+		s.skipSpace()
+		if s.pos < end {
 			if err := s.emitRecord(emit); err != nil {
 				return err
 			}
-			if s.skipSpace(); s.pos < end {
+			s.skipSpace()
+			if s.pos < end {
 				return s.errorHere("something follows the JSON object")
 			}
 		}

@@ -77,7 +77,8 @@ func (s *scanner) skipObject(depth int) error {
 		if err := s.skipValue(depth - 1); err != nil {
 			return err
 		}
-		if more, err := s.skipCommaOrEnd('}'); !more {
+		more, err := s.skipCommaOrEnd('}')
+		if !more {
 			return err
 		}
 	}
@@ -96,7 +97,8 @@ func (s *scanner) skipArray(depth int) error {
 		if err := s.skipValue(depth - 1); err != nil {
 			return err
 		}
-		if more, err := s.skipCommaOrEnd(']'); !more {
+		more, err := s.skipCommaOrEnd(']')
+		if !more {
 			return err
 		}
 	}

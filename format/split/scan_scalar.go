@@ -5,7 +5,8 @@ import "trunkline/internal/jsonscan"
 // skipString moves past a string, starting at its opening quote.
 func (s *scanner) skipString() error {
 	for i := s.pos + 1; ; {
-		if i = jsonscan.IndexSpecial(s.data, i); i >= len(s.data) {
+		i = jsonscan.IndexSpecial(s.data, i)
+		if i >= len(s.data) {
 			s.pos = len(s.data)
 			return s.errorHere(unexpectedEnd)
 		}

@@ -30,7 +30,8 @@ var accountSlot = slices.IndexFunc(event.CDRFields(), func(f event.CDRField) boo
 func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error) {
 	for slot := range event.CDRFields() {
 		f := &event.CDRFields()[slot]
-		if v := fields[slot]; v != nil && slot != accountSlot {
+		v := fields[slot]
+		if v != nil && slot != accountSlot {
 			if err := readField(&row, f, v, c); err != nil {
 				return row, err
 			}

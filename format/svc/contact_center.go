@@ -29,7 +29,8 @@ var contactCenterFormat = format.Format{
 		if !e.Type.Known() {
 			e.Type = event.Custom
 		}
-		if e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID"); err != nil {
+		e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID")
+		if err != nil {
 			return e, err
 		}
 		format.AddContactCenter(e.Type, f[svcFirstSharedKey:], &e.Facts)

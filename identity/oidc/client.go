@@ -67,7 +67,8 @@ func (c *Client) currentProvider(ctx context.Context) (*provider, error) {
 			return cached.provider, nil
 		}
 		defer c.discoverMu.Unlock()
-		if cached = c.cached.Load(); !c.now().Before(cached.nextDiscovery) {
+		cached = c.cached.Load()
+		if !c.now().Before(cached.nextDiscovery) {
 			cached = c.discover(ctx, cached.provider)
 			c.cached.Store(cached)
 		}
@@ -97,7 +98,8 @@ func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
 	}
 	endpoint := discovered.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of the metadata's field
-	if err := discovered.Claims(&methods); err == nil && len(methods.Token) > 0 && !slices.Contains(methods.Token, "client_secret_basic") || c.settings.ClientSecret == "" {
+	err = discovered.Claims(&methods)
+	if err == nil && len(methods.Token) > 0 && !slices.Contains(methods.Token, "client_secret_basic") || c.settings.ClientSecret == "" {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return &metadata{provider: &provider{
@@ -125,7 +127,8 @@ const maxErrorText = 300
 // truncateError bounds the text of an error, which can contain a response of the
 // provider, to maxErrorText bytes.
 func truncateError(err error) error {
-	if text := err.Error(); len(text) > maxErrorText {
+	text := err.Error()
+	if len(text) > maxErrorText {
 		return errors.New(strings.ToValidUTF8(text[:maxErrorText], "") + "…")
 	}
 	return err

@@ -146,7 +146,8 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 	var newErr, oldErr error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		newErr = verify()
-		if _, oldErr = e.Verify(t.Context(), before); newErr == nil && oldErr != nil {
+		_, oldErr = e.Verify(t.Context(), before)
+		if newErr == nil && oldErr != nil {
 			break
 		}
 	}

@@ -64,7 +64,8 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	if len(token) > maxTokenLength {
 		return nil, invalidToken("malformed", "The token is too long", nil)
 	}
-	if issuer := IssuerOf(token); issuer != c.settings.Issuer {
+	issuer := IssuerOf(token)
+	if issuer != c.settings.Issuer {
 		return nil, invalidToken("wrong_issuer", "The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
 	}
 	p, err := c.currentProvider(ctx)
@@ -178,11 +179,14 @@ func (c *Client) parseIdentity(token *oidc.IDToken) (Identity, error) {
 		return Identity{}, missingClaim("sub", "")
 	}
 	var ok bool
-	if id.Account, ok = claims.text(c.settings.AccountClaim); !ok || id.Account == "" {
+	id.Account, ok = claims.text(c.settings.AccountClaim)
+	if !ok || id.Account == "" {
 		return Identity{}, missingClaim(c.settings.AccountClaim, "auth.oidc.account_claim")
 	}
-	if claim := c.settings.RoleClaim; claim != "" {
-		if id.Roles = claims.list(claim); len(id.Roles) == 0 {
+	claim := c.settings.RoleClaim
+	if claim != "" {
+		id.Roles = claims.list(claim)
+		if len(id.Roles) == 0 {
 			return Identity{}, missingClaim(claim, "auth.oidc.role_claim")
 		}
 	}

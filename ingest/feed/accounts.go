@@ -76,7 +76,8 @@ func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
 	}
 
 	var cfg Config // of a feed that is not in the settings: the directory's domains
-	if i := slices.IndexFunc(feeds, func(c Config) bool { return c.Source() == string(r.Header(event.HeaderSource)) }); i >= 0 {
+	i := slices.IndexFunc(feeds, func(c Config) bool { return c.Source() == string(r.Header(event.HeaderSource)) })
+	if i >= 0 {
 		cfg = feeds[i]
 	}
 	names := strings.Split(string(r.Header(event.HeaderAccountNames)), "\n")
@@ -118,7 +119,8 @@ func (r accountPattern) matches(name string) bool {
 		return false
 	}
 	for _, part := range r.parts[1:last] {
-		if _, rest, ok = strings.Cut(rest, part); !ok {
+		_, rest, ok = strings.Cut(rest, part)
+		if !ok {
 			return false
 		}
 	}

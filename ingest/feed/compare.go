@@ -366,7 +366,8 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	if queued && want == event.Talking && before != event.Held && facts.AgentID == "" {
 		return // it does not show who answered
 	}
-	if name := callEventName(want, before, queued); name != "" {
+	name := callEventName(want, before, queued)
+	if name != "" {
 		c.addDifference(o.Account, name, facts)
 	}
 }
@@ -381,7 +382,8 @@ func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.S
 		return event.Ringing
 	}
 
-	if at := begun.TimestampMS - begun.WaitMS.Value; at > 0 {
+	at := begun.TimestampMS - begun.WaitMS.Value
+	if at > 0 {
 		begun.TimestampMS = at
 	}
 	begun.WaitMS = event.Millis{}

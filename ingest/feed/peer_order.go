@@ -57,7 +57,8 @@ func (r *runner) recordFirstHeld(events []Event) {
 		return
 	}
 	for i := range events {
-		if e := &events[i]; e.Value != nil && e.Identity.Valid() {
+		e := &events[i]
+		if e.Value != nil && e.Identity.Valid() {
 			r.heldConnection.first, r.heldConnection.firstAt = e.Identity, time.Now()
 			return
 		}

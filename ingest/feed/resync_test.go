@@ -39,7 +39,8 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 		delete(p.objects, "c")
 		questions := 0
 		p.asking = func() {
-			if questions++; questions == 2 {
+			questions++
+			if questions == 2 {
 				p.happenLocked(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1", State: event.Ended}, "c", nil)
 			}
 		}
@@ -123,7 +124,8 @@ func TestARequestDuringAResyncComparesEverything(t *testing.T) {
 	}
 	questions := 0
 	p.asked = func() {
-		if questions++; questions > 4 {
+		questions++
+		if questions > 4 {
 			return
 		}
 		p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "busy", State: event.Break}, "busy", agentIs("busy", event.Break, "q"))

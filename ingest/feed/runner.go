@@ -272,9 +272,10 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
 		kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
 	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value, Headers: append(headers, e.Headers...)}
+	names := joinNames(e.Names)
 	if e.Account != "" {
 		record.Key = []byte(e.Account)
-	} else if names := joinNames(e.Names); names != "" {
+	} else if names != "" {
 		record.Headers = append(record.Headers, kafka.Header{Key: event.HeaderAccountNames, Value: []byte(names)})
 	}
 	if keep {

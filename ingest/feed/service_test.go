@@ -594,7 +594,8 @@ func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
 	p.cut(func() {
 		p.objects["1"] = *agentIs("1", event.WrapUp) // missed
 		p.asked = func() {
-			if times++; times == 1 {
+			times++
+			if times == 1 {
 				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "1", State: event.Break}, "1", agentIs("1", event.Break))
 			}
 		}
@@ -723,7 +724,8 @@ func wantAll(t *testing.T, k *fakeKafka, n int) {
 	}
 	eventually(t, fmt.Sprint("all ", n, " events are there"), func() bool { return len(numbers()) >= n })
 	got := numbers()
-	if slices.Sort(got); len(got) != n || got[0] != 1 || got[n-1] != n || len(slices.Compact(slices.Clone(got))) != n {
+	slices.Sort(got)
+	if len(got) != n || got[0] != 1 || got[n-1] != n || len(slices.Compact(slices.Clone(got))) != n {
 		t.Fatalf("%d events from %d to %d, want 1 to %d", len(got), got[0], got[len(got)-1], n)
 	}
 }

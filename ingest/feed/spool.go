@@ -136,7 +136,8 @@ func (s *spool) findSegments() error {
 	for _, e := range entries {
 		name, ours := strings.CutSuffix(e.Name(), segmentSuffix)
 		var segment uint64
-		if _, err := fmt.Sscanf(name, "%016x", &segment); !ours || err != nil {
+		_, err := fmt.Sscanf(name, "%016x", &segment)
+		if !ours || err != nil {
 			continue
 		}
 		info, err := e.Info()
@@ -145,7 +146,8 @@ func (s *spool) findSegments() error {
 		}
 		s.sizes[segment] = info.Size()
 		s.size.Add(info.Size())
-		if end := (position{segment, info.Size()}); s.tail.before(end) {
+		end := (position{segment, info.Size()})
+		if s.tail.before(end) {
 			s.tail = end
 		}
 	}
@@ -163,7 +165,8 @@ func (s *spool) openCheckpoint() error {
 	n, _ := file.ReadAt(content, 0) // a new file has fewer bytes
 	for at := 0; at+checkpointSize <= n; at += checkpointSize {
 		slot := content[at:][:checkpointSize]
-		if number, p, last, ok := parseCheckpoint(slot); ok && number > s.checkpointNumber {
+		number, p, last, ok := parseCheckpoint(slot)
+		if ok && number > s.checkpointNumber {
 			s.checkpointNumber, s.head, s.lastRead = number, p, last
 		}
 	}
@@ -210,7 +213,8 @@ func (s *spool) Done(_ context.Context, p position) error {
 	}
 	b = binary.BigEndian.AppendUint32(b, last.process)
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	if _, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize); err != nil {
+	_, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize)
+	if err != nil {
 		return fmt.Errorf("writing the spool's checkpoint: %w", err)
 	}
 	s.mu.Lock()
@@ -234,7 +238,8 @@ func (s *spool) Done(_ context.Context, p position) error {
 }
 
 func (s *spool) removeSegment(segment uint64) error {
-	if err := os.Remove(s.segmentPath(segment)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := os.Remove(s.segmentPath(segment))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	s.mu.Lock()
@@ -284,10 +289,12 @@ func (s *spool) Append(entries []entry) error {
 	}
 
 	end := s.End()
-	if _, err := s.file.Write(s.buffer); err != nil {
+	_, err := s.file.Write(s.buffer)
+	if err != nil {
 		// A partly written record is after the end, and ignored.
 		s.writeFailed = true
-		if truncateErr := s.file.Truncate(end.offset); truncateErr != nil {
+		truncateErr := s.file.Truncate(end.offset)
+		if truncateErr != nil {
 			err = errors.Join(err, truncateErr)
 		}
 		return fmt.Errorf("writing to the spool: %w", err)
@@ -307,7 +314,8 @@ func (s *spool) Append(entries []entry) error {
 func (s *spool) rotate() error {
 	if s.file != nil {
 		err := s.syncSegments()
-		if closeErr := s.file.Close(); err == nil {
+		closeErr := s.file.Close()
+		if err == nil {
 			err = closeErr
 		}
 		s.file = nil
@@ -354,7 +362,8 @@ func (s *spool) syncSegments() error {
 // Run writes appended records to the disk ten times a second, until ctx ends.
 func (s *spool) Run(ctx context.Context) {
 	for range retry.Ticks(ctx, syncEvery) {
-		if err := s.syncSegments(); err != nil && !errors.Is(err, os.ErrClosed) { // Close has synced it
+		err := s.syncSegments()
+		if err != nil && !errors.Is(err, os.ErrClosed) { // Close has synced it
 			s.mu.Lock()
 			s.syncErr = err
 			s.mu.Unlock()

@@ -151,7 +151,8 @@ func parseEntry(b []byte) (e entry, ok bool) {
 	e.readAt = time.UnixMilli(at)
 	e.record.Partition = kafka.AnyPartition
 	e.record.Topic = string(text())
-	if key := text(); len(key) > 0 {
+	key := text()
+	if len(key) > 0 {
 		e.record.Key = key
 	}
 	count, n := binary.Uvarint(b)

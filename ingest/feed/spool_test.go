@@ -420,7 +420,8 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		case !errors.Is(err, syscall.ENOSPC):
 			t.Fatal(err)
 		}
-		if failed++; failed%3 == 0 {
+		failed++
+		if failed%3 == 0 {
 			left = 1000
 		}
 	}

@@ -80,7 +80,8 @@ func (s *stateReader) read(ctx context.Context) error {
 		// Repeated records change nothing.
 		part.next, err = s.log.ScanCompacted(ctx, event.TopicState, p, part.next, func() {}, func(r *kafka.Record) {
 			// The normalizer reports records that cannot be parsed.
-			if record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID)); err == nil {
+			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+			if err == nil {
 				part.view.Apply(record)
 			}
 		})
@@ -154,7 +155,8 @@ func (s *stateReader) entries() []*state.Entry {
 	latest := map[state.Key]*state.Entry{}
 	for _, part := range s.partitions {
 		part.view.All(func(e *state.Entry) {
-			if before := latest[e.Key()]; before == nil || before.EventID < e.EventID {
+			before := latest[e.Key()]
+			if before == nil || before.EventID < e.EventID {
 				latest[e.Key()] = e
 			}
 		})

@@ -58,12 +58,13 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress) error 
 		return err
 	}
 	return sqldb.Wrap(s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
+		_, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
 			ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status, updated_at = excluded.updated_at`,
-			status.Name, status.Node, status.State, string(value)); err != nil {
+			status.Name, status.Node, status.State, string(value))
+		if err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`, statusAge.Milliseconds())
+		_, err = tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`, statusAge.Milliseconds())
 		return err
 	}), "storing the status of a feed")
 }

@@ -204,7 +204,8 @@ func factsOfStory(t *testing.T, file string) (story []event.Facts) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err = io.ReadAll(r); err != nil {
+		text, err = io.ReadAll(r)
+		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(text) {

@@ -76,7 +76,8 @@ func (d *Decoder) readMedia() error {
 	case len(payload)%4 != 0: // unpadded base64
 		encoding = base64.RawStdEncoding
 	}
-	if need := encoding.DecodedLen(len(payload)); cap(d.audio) < need {
+	need := encoding.DecodedLen(len(payload))
+	if cap(d.audio) < need {
 		d.audio = make([]byte, need)
 	}
 	n, err := encoding.Decode(d.audio[:cap(d.audio)], payload)
@@ -109,7 +110,8 @@ func (d *Decoder) readStart() error {
 	encoding, _ := members[bodyKeys["encoding"]].Text()
 	rate, err := strconv.ParseFloat(string(members[bodyKeys["sampleRate"]]), 64)
 	var known bool
-	if s.Media, known = FormatOf(string(encoding)); !known || err != nil || rate != float64(s.Media.SampleRate) {
+	s.Media, known = FormatOf(string(encoding))
+	if !known || err != nil || rate != float64(s.Media.SampleRate) {
 		return newError(ProblemField, "start.mediaFormat is not a supported format")
 	}
 	return nil
@@ -128,7 +130,8 @@ func (d *Decoder) readDTMF() error {
 
 func (d *Decoder) readDigit() (err error) {
 	press := &d.message.DTMF
-	if press.Digit, err = d.body.text(EventDTMF, "digit", true); err != nil {
+	press.Digit, err = d.body.text(EventDTMF, "digit", true)
+	if err != nil {
 		return err
 	}
 	if !IsDigit(press.Digit) {
@@ -165,7 +168,8 @@ func (d *Decoder) readMarkRequest() (err error) {
 
 func (d *Decoder) readCleared() (err error) {
 	c := &d.message.Cleared
-	if c.Played, err = d.body.milliseconds(EventCleared, "playedMs", true); err != nil {
+	c.Played, err = d.body.milliseconds(EventCleared, "playedMs", true)
+	if err != nil {
 		return err
 	}
 	c.Dropped, err = d.body.milliseconds(EventCleared, "droppedMs", true)

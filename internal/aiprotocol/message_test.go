@@ -273,7 +273,8 @@ func FuzzDecode(f *testing.F) {
 		if m != nil && m.Event == EventMedia {
 			again := AppendMedia(nil, m.Audio)
 			audio := bytes.Clone(m.Audio)
-			if m, err = d.FromProvider(again); err != nil || !bytes.Equal(m.Audio, audio) {
+			m, err = d.FromProvider(again)
+			if err != nil || !bytes.Equal(m.Audio, audio) {
 				t.Errorf("%s: read again: %v", again, err)
 			}
 		}
@@ -281,7 +282,8 @@ func FuzzDecode(f *testing.F) {
 		checkRead(t, m, err)
 		if m != nil && m.Event == EventStart {
 			want := m.Start
-			if m, err = d.ToProvider(AppendStart(nil, want)); err != nil || m.Start != want {
+			m, err = d.ToProvider(AppendStart(nil, want))
+			if err != nil || m.Start != want {
 				t.Errorf("read again: %+v, %v", m, err)
 			}
 		}

@@ -18,7 +18,8 @@ func Write(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err = errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+	err = errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {

@@ -46,9 +46,11 @@ func (s *Server) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.
 // Reload reads the files again if they have changed, and returns the certificate that is served. If the
 // new one cannot be used, it keeps the old one and logs that. It is not safe for concurrent use.
 func (s *Server) Reload() (*tls.Certificate, error) {
-	if times := s.modTimes(); times != s.readAt {
+	times := s.modTimes()
+	if times != s.readAt {
 		s.readAt = times
-		if loaded, err := s.Load(); err != nil {
+		loaded, err := s.Load()
+		if err != nil {
 			s.log.Error("the changed certificate cannot be used, keeping the old one", "file", s.CertFile, "error", err)
 		} else {
 			s.loaded.Store(loaded)
@@ -61,7 +63,8 @@ func (s *Server) Reload() (*tls.Certificate, error) {
 // modTimes returns the modification times of the files, zero for a missing file.
 func (s *Server) modTimes() (times [2]time.Time) {
 	for i, file := range []string{s.CertFile, s.KeyFile} {
-		if info, err := os.Stat(file); err == nil {
+		info, err := os.Stat(file)
+		if err == nil {
 			times[i] = info.ModTime()
 		}
 	}

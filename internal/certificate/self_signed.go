@@ -25,7 +25,8 @@ const selfSignedLifetime = 825 * 24 * time.Hour // the maximum that clients acce
 
 // EnsureSelfSigned creates a certificate for this machine unless there is a valid one.
 func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
-	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && time.Until(pair.Leaf.NotAfter) > 30*24*time.Hour {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err == nil && time.Until(pair.Leaf.NotAfter) > 30*24*time.Hour {
 		log.Info("self-signed certificate: clients must be configured to trust it", "file", certFile)
 		return nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -40,7 +41,8 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 		return err
 	}
 	names := []string{"localhost"}
-	if host, err := os.Hostname(); err == nil {
+	host, err := os.Hostname()
+	if err == nil {
 		names = append(names, host)
 	}
 	now := time.Now()

@@ -21,7 +21,8 @@ func Of(values ...any) string {
 // object's tag, or is *. A weak tag never matches.
 func Matches(ifMatch, tag string) bool {
 	for entityTag := range strings.SplitSeq(ifMatch, ",") {
-		if entityTag = strings.TrimSpace(entityTag); entityTag == tag || entityTag == "*" {
+		entityTag = strings.TrimSpace(entityTag)
+		if entityTag == tag || entityTag == "*" {
 			return true
 		}
 	}

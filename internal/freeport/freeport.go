@@ -27,7 +27,8 @@ func Find(n int) ([]int, error) {
 			continue // in use, perhaps found a moment ago: listeners stay open until all are found
 		}
 		defer listener.Close()
-		if ports = append(ports, port); len(ports) == n {
+		ports = append(ports, port)
+		if len(ports) == n {
 			return ports, nil
 		}
 	}

@@ -84,22 +84,26 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 	}
 	for {
 		key := i
-		if i, err = skipString(b, i); err != nil {
+		i, err = skipString(b, i)
+		if err != nil {
 			return 0, err
 		}
 		slot, requested := k.find(b[key:i])
-		if i, err = skipColon(b, i); err != nil {
+		i, err = skipColon(b, i)
+		if err != nil {
 			return 0, err
 		}
 		value := i
 		if requested && slot >= LastElement && i < len(b) && b[i] == '[' {
 			var last Value
-			if last, i, err = scanLastElement(b, i+1); err != nil {
+			last, i, err = scanLastElement(b, i+1)
+			if err != nil {
 				return 0, err
 			}
 			dst[slot-LastElement] = last
 		} else {
-			if i, err = skipValue(b, i, 1); err != nil {
+			i, err = skipValue(b, i, 1)
+			if err != nil {
 				return 0, err
 			}
 			if requested {
@@ -107,7 +111,8 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 			}
 		}
 		var more bool
-		if i, more, err = skipComma(b, i, '}'); err != nil || !more {
+		i, more, err = skipComma(b, i, '}')
+		if err != nil || !more {
 			return i, err
 		}
 	}
@@ -116,17 +121,20 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 // scanLastElement checks a top-level array, from after its opening bracket to after
 // the closing one, and returns its last element.
 func scanLastElement(b []byte, i int) (last Value, end int, err error) {
-	if i = skipSpace(b, i); i < len(b) && b[i] == ']' {
+	i = skipSpace(b, i)
+	if i < len(b) && b[i] == ']' {
 		return nil, i + 1, nil
 	}
 	for {
 		start := i
-		if i, err = skipValue(b, i, 2); err != nil {
+		i, err = skipValue(b, i, 2)
+		if err != nil {
 			return nil, 0, err
 		}
 		last = Value(b[start:i:i])
 		var more bool
-		if i, more, err = skipComma(b, i, ']'); err != nil || !more {
+		i, more, err = skipComma(b, i, ']')
+		if err != nil || !more {
 			return last, i, err
 		}
 	}

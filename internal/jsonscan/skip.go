@@ -34,21 +34,26 @@ func skipObject(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return 0, ErrDepth
 	}
-	if i = skipSpace(b, i); i < len(b) && b[i] == '}' {
+	i = skipSpace(b, i)
+	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
 	for {
-		if i, err = skipString(b, i); err != nil {
+		i, err = skipString(b, i)
+		if err != nil {
 			return 0, err
 		}
-		if i, err = skipColon(b, i); err != nil {
+		i, err = skipColon(b, i)
+		if err != nil {
 			return 0, err
 		}
-		if i, err = skipValue(b, i, depth); err != nil {
+		i, err = skipValue(b, i, depth)
+		if err != nil {
 			return 0, err
 		}
 		var more bool
-		if i, more, err = skipComma(b, i, '}'); err != nil || !more {
+		i, more, err = skipComma(b, i, '}')
+		if err != nil || !more {
 			return i, err
 		}
 	}
@@ -58,15 +63,18 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return 0, ErrDepth
 	}
-	if i = skipSpace(b, i); i < len(b) && b[i] == ']' {
+	i = skipSpace(b, i)
+	if i < len(b) && b[i] == ']' {
 		return i + 1, nil
 	}
 	for {
-		if i, err = skipValue(b, i, depth); err != nil {
+		i, err = skipValue(b, i, depth)
+		if err != nil {
 			return 0, err
 		}
 		var more bool
-		if i, more, err = skipComma(b, i, ']'); err != nil || !more {
+		i, more, err = skipComma(b, i, ']')
+		if err != nil || !more {
 			return i, err
 		}
 	}
@@ -74,7 +82,8 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 
 // skipColon moves past the colon between a key and its value.
 func skipColon(b []byte, i int) (int, error) {
-	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+	i = skipSpace(b, i)
+	if i >= len(b) || b[i] != ':' {
 		return 0, ErrSyntax
 	}
 	return skipSpace(b, i+1), nil
@@ -82,7 +91,8 @@ func skipColon(b []byte, i int) (int, error) {
 
 // skipComma moves past the comma after a value; more is false at the closer.
 func skipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
-	if i = skipSpace(b, i); i >= len(b) {
+	i = skipSpace(b, i)
+	if i >= len(b) {
 		return 0, false, ErrSyntax
 	}
 	switch b[i] {
@@ -113,12 +123,14 @@ func skipNumber(b []byte, i int) (int, error) {
 		i++
 	}
 	first := i
-	if i = skipDigits(b, i); i == first || (b[first] == '0' && i > first+1) {
+	i = skipDigits(b, i)
+	if i == first || (b[first] == '0' && i > first+1) {
 		return 0, ErrSyntax
 	}
 	if i < len(b) && b[i] == '.' {
 		first = i + 1
-		if i = skipDigits(b, first); i == first {
+		i = skipDigits(b, first)
+		if i == first {
 			return 0, ErrSyntax
 		}
 	}
@@ -128,7 +140,8 @@ func skipNumber(b []byte, i int) (int, error) {
 			i++
 		}
 		first = i
-		if i = skipDigits(b, i); i == first {
+		i = skipDigits(b, i)
+		if i == first {
 			return 0, ErrSyntax
 		}
 	}
@@ -174,7 +187,8 @@ func IndexSpecial(b []byte, i int) int {
 		quote, slash := w^('"'*ones), w^('\\'*ones)
 		// Each term has the high bit of a byte set when the byte is zero (below
 		// 0x20 in the third); a borrow can only set bits above the first true one.
-		if hit := ((quote-ones)&^quote | (slash-ones)&^slash | (w-0x20*ones)&^w) & highs; hit != 0 {
+		hit := ((quote-ones)&^quote | (slash-ones)&^slash | (w-0x20*ones)&^w) & highs
+		if hit != 0 {
 			return i + bits.TrailingZeros64(hit)/8
 		}
 	}

@@ -122,7 +122,8 @@ func (w *structureWalk) end() error {
 // readText handles the string at b[i]: a name if a colon follows it in an object. Names are
 // not values, but have the same limit.
 func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
-	if end, err = skipString(b, i); err != nil {
+	end, err = skipString(b, i)
+	if err != nil {
 		return 0, err
 	}
 	colon := skipSpace(b, end)

@@ -84,10 +84,12 @@ func (v Value) FirstAndLast() (first, last Value) {
 		if err != nil { // closing bracket: an empty array
 			return nil, nil
 		}
-		if last = v[start:end:end]; first == nil {
+		last = v[start:end:end]
+		if first == nil {
 			first = last
 		}
-		if i, more, err = skipComma(v, end, ']'); err != nil {
+		i, more, err = skipComma(v, end, ']')
+		if err != nil {
 			return nil, nil
 		}
 	}
@@ -113,7 +115,8 @@ func (v Value) Elements() iter.Seq[Value] {
 			if err != nil { // closing bracket: an empty array
 				return
 			}
-			if i, more, err = skipComma(v, end, ']'); err != nil || !yield(v[start:end:end]) {
+			i, more, err = skipComma(v, end, ']')
+			if err != nil || !yield(v[start:end:end]) {
 				return
 			}
 		}
@@ -133,15 +136,18 @@ func (v Value) Each(f func(key []byte, value Value)) {
 		if err != nil {
 			return
 		}
-		if i, err = skipColon(v, end); err != nil {
+		i, err = skipColon(v, end)
+		if err != nil {
 			return
 		}
 		value := i
-		if i, err = skipValue(v, i, 0); err != nil {
+		i, err = skipValue(v, i, 0)
+		if err != nil {
 			return
 		}
 		f(v[start:end].unquote(), v[value:i:i])
-		if i, more, err = skipComma(v, i, '}'); err != nil {
+		i, more, err = skipComma(v, i, '}')
+		if err != nil {
 			return
 		}
 	}
@@ -192,7 +198,8 @@ func unescape(out, b []byte) ([]byte, int) {
 		}
 		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
 			low, _ := parseHex4(b[8:])
-			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			pair := utf16.DecodeRune(r, low)
+			if pair != utf8.RuneError {
 				return utf8.AppendRune(out, pair), 12
 			}
 		}

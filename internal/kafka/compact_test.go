@@ -158,7 +158,8 @@ func TestAKillWhileCompactingLosesNothing(t *testing.T) {
 		if round > 0 && len(acknowledged) != 30 {
 			t.Fatalf("round %d: %d keys", round, len(acknowledged))
 		}
-		if first, _, err = c.Offsets(t.Context(), "t", 0); err != nil {
+		first, _, err = c.Offsets(t.Context(), "t", 0)
+		if err != nil {
 			t.Fatal(err)
 		}
 		p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 30 * time.Second})

@@ -153,7 +153,8 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 		if lifetime > 0 {
 			a.renewAt = time.Now().Add(time.Duration(renewAfter * float64(lifetime)))
 		}
-		if done, message, err = state.Next(ctx, response.SASLAuthBytes); err != nil {
+		done, message, err = state.Next(ctx, response.SASLAuthBytes)
+		if err != nil {
 			return err
 		}
 	}
@@ -163,11 +164,13 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 // roundTrip sends one request directly on the underlying connection and returns its
 // response.
 func (a *authenticatedConn) roundTrip(req kmsg.Request) (kmsg.Response, error) {
-	if _, err := a.Conn.Write(requestFormatter.AppendRequest(nil, req, 0)); err != nil {
+	_, err := a.Conn.Write(requestFormatter.AppendRequest(nil, req, 0))
+	if err != nil {
 		return nil, err
 	}
 	var head [8]byte // size, correlation id
-	if _, err := io.ReadFull(a.Conn, head[:]); err != nil {
+	_, err = io.ReadFull(a.Conn, head[:])
+	if err != nil {
 		return nil, err
 	}
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
@@ -175,7 +178,8 @@ func (a *authenticatedConn) roundTrip(req kmsg.Request) (kmsg.Response, error) {
 		return nil, wire.ErrMalformed
 	}
 	response := make([]byte, size)
-	if _, err := io.ReadFull(a.Conn, response); err != nil {
+	_, err = io.ReadFull(a.Conn, response)
+	if err != nil {
 		return nil, err
 	}
 	return readResponse(req, response)

@@ -52,7 +52,8 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c.Ping(t.Context()) != nil { // kafka-go waits before it connects again
-		if time.Sleep(50 * time.Millisecond); t.Context().Err() != nil {
+		time.Sleep(50 * time.Millisecond)
+		if t.Context().Err() != nil {
 			t.FailNow()
 		}
 	}
@@ -142,7 +143,8 @@ func TestFramesAreCountedAcrossWrites(t *testing.T) {
 		if f.complete != 3 || !f.atBoundary() {
 			t.Errorf("in pieces of %d: %d messages", chunk, f.complete)
 		}
-		if f.add(stream[:5]); f.complete != 3 || f.atBoundary() {
+		f.add(stream[:5])
+		if f.complete != 3 || f.atBoundary() {
 			t.Errorf("in pieces of %d: half a message counts", chunk)
 		}
 	}

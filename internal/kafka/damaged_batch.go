@@ -61,7 +61,8 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 			readable = wire.Readable(f.batches, offset)
 		}
 	})
-	if err = errors.Join(err, header.err); err != nil {
+	err = errors.Join(err, header.err)
+	if err != nil {
 		return false, err
 	}
 	if errors.Is(partErr, kafkago.InvalidMessage) {

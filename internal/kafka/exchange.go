@@ -53,11 +53,13 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
 	}
 	e.sent.Store(true)
-	if _, err := rw.Write(e.frame); err != nil {
+	_, err := rw.Write(e.frame)
+	if err != nil {
 		return nil, err
 	}
 	var head [8]byte
-	if _, err := io.ReadFull(rw, head[:]); err != nil {
+	_, err = io.ReadFull(rw, head[:])
+	if err != nil {
 		return nil, err
 	}
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
@@ -71,7 +73,8 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		e.response = make([]byte, size, size+size/4)
 	}
 	e.response = e.response[:size]
-	if _, err := io.ReadFull(rw, e.response); err != nil {
+	_, err = io.ReadFull(rw, e.response)
+	if err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -134,7 +137,8 @@ func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
 		r.Tags(nil)
 	}
 	res := req.ResponseKind()
-	if err := res.ReadFrom(r.B); err != nil || r.Bad {
+	err := res.ReadFrom(r.B)
+	if err != nil || r.Bad {
 		return nil, wire.ErrMalformed
 	}
 	return res, nil

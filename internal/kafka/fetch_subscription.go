@@ -45,7 +45,8 @@ func (s *subscription) unsubscribe() {
 		return
 	}
 	f.cancel()
-	if others := slices.DeleteFunc(all.byBroker[f.address], func(o *fetcher) bool { return o == f }); len(others) > 0 {
+	others := slices.DeleteFunc(all.byBroker[f.address], func(o *fetcher) bool { return o == f })
+	if len(others) > 0 {
 		all.byBroker[f.address] = others
 	} else {
 		delete(all.byBroker, f.address)
@@ -80,7 +81,8 @@ func (s *subscription) takeChunk() takeResult {
 	}
 	t.chunk = s.chunks[0]
 	s.chunks[0] = chunk{}
-	if s.chunks = s.chunks[1:]; len(s.chunks) == 0 {
+	s.chunks = s.chunks[1:]
+	if len(s.chunks) == 0 {
 		s.chunks = nil
 	}
 	wasFull := !s.fetchable()
@@ -138,7 +140,8 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 		return
 	}
 	if len(part.batches) == 0 {
-		if s.end = part.end; s.end <= s.next.offset && !s.listed && len(s.chunks) == 0 {
+		s.end = part.end
+		if s.end <= s.next.offset && !s.listed && len(s.chunks) == 0 {
 			s.idleAt = time.Now()
 		}
 		if !s.confirmed {

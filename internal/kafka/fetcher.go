@@ -217,7 +217,8 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 	}
 	forgotten := f.forgotten[:0]
 	for _, key := range f.forgotten {
-		if s := f.subs[key]; incremental && (s == nil || !s.listed) {
+		s := f.subs[key]
+		if incremental && (s == nil || !s.listed) {
 			forgotten = append(forgotten, key)
 		}
 	}
@@ -277,7 +278,8 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 	if err == nil {
 		header, err = readFetchResponse(response.bytes, func(key fetchKey, part *fetchedPartition) {
 			size += len(part.batches)
-			if s := f.subs[key]; s != nil && includes(s) {
+			s := f.subs[key]
+			if s != nil && includes(s) {
 				s.handlePart(part, response)
 			}
 		})

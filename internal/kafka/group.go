@@ -194,7 +194,8 @@ func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGrou
 			}
 			failing = true
 			if !errors.Is(err, kafkago.RebalanceInProgress) { // the member keeps its id during a rebalance
-				if former := g.takeMemberID(); former != "" {
+				former := g.takeMemberID()
+				if former != "" {
 					g.running.Go(func() { g.removeFormerMember(ctx, former) })
 				}
 			}

@@ -78,7 +78,8 @@ func (l *leaders) freshTopic(ctx context.Context, name string, maxAge time.Durat
 }
 
 func (l *leaders) refreshInBackground(ctx context.Context, name string, t *topicLeaders) {
-	if _, err := l.refresh(ctx, name); err != nil {
+	_, err := l.refresh(ctx, name)
+	if err != nil {
 		l.mu.Lock()
 		t.refreshing = false
 		l.mu.Unlock()
@@ -138,7 +139,8 @@ func (l *leaders) markStale(name string, partition int, failed leadership) {
 	if t == nil || partition >= len(t.partitions) {
 		return
 	}
-	if current := t.partitions[partition]; current.address == failed.address && current.epoch == failed.epoch {
+	current := t.partitions[partition]
+	if current.address == failed.address && current.epoch == failed.epoch {
 		t.stale = true
 	}
 }
@@ -151,7 +153,8 @@ func (l *leaders) withLeader(ctx context.Context, name string, partition int, se
 		if err != nil {
 			return err
 		}
-		if err = send(leader); err != nil && staleLeader(err) {
+		err = send(leader)
+		if err != nil && staleLeader(err) {
 			l.markStale(name, partition, leader)
 		}
 		return err
@@ -179,7 +182,8 @@ func (l *leaders) requestTopics(ctx context.Context, names []string) (map[string
 			continue
 		}
 		t := &topicLeaders{id: reported.id, partitions: reported.leaders, fetchedAt: time.Now()}
-		if cached := l.topics[reported.name]; cached != nil && cached.id == t.id {
+		cached := l.topics[reported.name]
+		if cached != nil && cached.id == t.id {
 			t.partitions = mergeByEpoch(cached.partitions, t.partitions, t.fetchedAt)
 		}
 		if l.topics == nil {

@@ -67,7 +67,8 @@ func (g *group) watchMembers(ctx context.Context) {
 	}
 	forgetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if own := g.memberID(); own != "" {
+	own := g.memberID()
+	if own != "" {
 		if err := liveness.Forget(forgetCtx, name, own); err != nil {
 			g.log.Debug("removing the report of a group member failed", "error", err)
 		}
@@ -116,7 +117,8 @@ func (g *group) removeMember(ctx context.Context, member string) error {
 	if leaveErr != nil && !errors.Is(leaveErr, kafkago.UnknownMemberId) {
 		return leaveErr
 	}
-	if liveness := g.cluster.cfg.Liveness; liveness != nil {
+	liveness := g.cluster.cfg.Liveness
+	if liveness != nil {
 		if err := liveness.Forget(ctx, name, member); err != nil {
 			g.log.Debug("removing the report of a group member failed", "error", err)
 		}
@@ -133,7 +135,8 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	}
 	// kafka-go decodes the error code and the throttle time of the response in the
 	// wrong order: the code is in the low 16 bits of the milliseconds.
-	if code := kafkago.Error(int16(res.Throttle.Milliseconds())); code != 0 {
+	code := kafkago.Error(int16(res.Throttle.Milliseconds()))
+	if code != 0 {
 		return code
 	}
 	for _, m := range res.Members {

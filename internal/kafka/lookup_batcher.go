@@ -98,7 +98,8 @@ func (l *lookupBatcher[Q, A]) run() {
 			waiting.result.err = err
 			if err == nil {
 				result, found := results[q]
-				if waiting.result = result; !found {
+				waiting.result = result
+				if !found {
 					waiting.result.err = wire.ErrMalformed
 				}
 			}

@@ -15,7 +15,8 @@ const (
 
 // Offsets returns the first offset of a partition and the offset of its next record.
 func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	if first, err = c.listOffset(ctx, topic, partition, earliestTimestamp); err != nil {
+	first, err = c.listOffset(ctx, topic, partition, earliestTimestamp)
+	if err != nil {
 		return 0, 0, err
 	}
 	// The end is requested last: it only rises, so first never exceeds it.
@@ -49,7 +50,8 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string, queries []
 		req := kmsg.NewPtrListOffsetsRequest()
 		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, consumerReplicaID, readCommitted
 		for _, q := range part {
-			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
+			n := len(req.Topics)
+			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
 			}
 			t := &req.Topics[len(req.Topics)-1]

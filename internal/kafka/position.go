@@ -23,7 +23,8 @@ func ParseTopicID(s string) (id TopicID, err error) {
 	if len(s) != topicIDChars {
 		return TopicID{}, errors.New("not a topic id")
 	}
-	if _, err := base64.RawURLEncoding.Strict().Decode(id[:], []byte(s)); err != nil {
+	_, err = base64.RawURLEncoding.Strict().Decode(id[:], []byte(s))
+	if err != nil {
 		return TopicID{}, errors.New("not a topic id")
 	}
 	return id, nil
@@ -45,11 +46,13 @@ func (id TopicID) Value() (driver.Value, error) {
 
 // Scan implements sql.Scanner for what Value returns.
 func (id *TopicID) Scan(stored any) (err error) {
-	if *id = (TopicID{}); stored == "" {
+	*id = (TopicID{})
+	if stored == "" {
 		return nil
 	}
 	text, _ := stored.(string)
-	if *id, err = ParseTopicID(text); err != nil {
+	*id, err = ParseTopicID(text)
+	if err != nil {
 		return fmt.Errorf("reading a topic id: %w", err)
 	}
 	return nil
@@ -128,7 +131,8 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string, queries 
 		req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 		req.Version, req.ReplicaID = epochEndVersion, consumerReplicaID
 		for _, q := range part {
-			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
+			n := len(req.Topics)
+			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.OffsetForLeaderEpochRequestTopic{Topic: q.topic})
 			}
 			t := &req.Topics[len(req.Topics)-1]

@@ -232,7 +232,8 @@ func (c *produceCall) finish(records int, base int64, err error) {
 	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}
-	if c.unfinished -= records; c.unfinished == 0 {
+	c.unfinished -= records
+	if c.unfinished == 0 {
 		c.release()
 		close(c.done)
 	}

@@ -170,7 +170,8 @@ func (q *produceQueue) leave(w *queuedBatch, err error) produceAnswer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	if i := slices.Index(q.waiting, w); i >= 0 {
+	i := slices.Index(q.waiting, w)
+	if i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		return produceAnswer{err: err}
 	}
@@ -302,7 +303,8 @@ func readProduceResponse(response []byte, targets ...produceTarget) []produceRes
 			to := produceTarget{topic, int(r.Int32())}
 			answer := produceResult{err: errorFromCode(r.Int16()), base: r.Int64(), appendTime: r.Int64()}
 			r.Int64() // log start
-			if i := slices.Index(targets, to); i >= 0 {
+			i := slices.Index(targets, to)
+			if i >= 0 {
 				results[i] = answer
 			}
 		}

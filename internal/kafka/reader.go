@@ -122,8 +122,10 @@ func (r *Reader) Lag() int64 { return max(r.endOffset-r.nextOffset, 0) }
 // returned every record of the log; zero if there was none. It may be called while
 // Read waits.
 func (r *Reader) Idle() time.Time {
-	if s := r.waitingSub.Load(); s != nil {
-		if idle := s.idleSince(); !idle.IsZero() && r.waitingSub.Load() == s {
+	s := r.waitingSub.Load()
+	if s != nil {
+		idle := s.idleSince()
+		if !idle.IsZero() && r.waitingSub.Load() == s {
 			return idle
 		}
 	}
@@ -294,7 +296,8 @@ func (r *Reader) awaitChunk(ctx context.Context) error {
 		err := r.subscribe(ctx)
 		if err == nil {
 			var ok bool
-			if ok, err = r.takeChunk(ctx); ok {
+			ok, err = r.takeChunk(ctx)
+			if ok {
 				return nil
 			}
 		}
@@ -305,13 +308,15 @@ func (r *Reader) awaitChunk(ctx context.Context) error {
 			r.unsubscribe()
 		}
 		if errors.Is(err, kafkago.InvalidMessage) { // the broker detected the damage
-			if err = r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()}); err == nil {
+			err = r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()})
+			if err == nil {
 				continue
 			}
 			return err
 		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
-			if err = r.checkRange(ctx); err == nil {
+			err = r.checkRange(ctx)
+			if err == nil {
 				err = errLeaderBehind
 			}
 		}
@@ -394,7 +399,8 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 	select {
 	case <-r.sub.wake:
 	case <-ctx.Done():
-		if idle := r.sub.idleSince(); !idle.IsZero() { // for callers of Idle between reads
+		idle := r.sub.idleSince()
+		if !idle.IsZero() { // for callers of Idle between reads
 			r.idleNanos.Store(idle.UnixNano())
 		}
 	}
@@ -491,7 +497,8 @@ func (h *epochHistory) add(epoch int32, next int64) {
 	if epoch < 0 {
 		return
 	}
-	if n := len(h.ends); n > 0 && h.ends[n-1].LeaderEpoch == epoch {
+	n := len(h.ends)
+	if n > 0 && h.ends[n-1].LeaderEpoch == epoch {
 		h.ends[n-1].Offset = next
 		return
 	}

@@ -64,7 +64,8 @@ func (l *recordBuffer) add(records []Record, c *produceCall) {
 	for i := range records {
 		b := l.batchFor(&records[i], now)
 		b.Append(&records[i], l.timestampOf(&records[i], now))
-		if n := len(b.shares); n > 0 && b.shares[n-1].call == c {
+		n := len(b.shares)
+		if n > 0 && b.shares[n-1].call == c {
 			b.shares[n-1].records++
 		} else {
 			b.shares = append(b.shares, callShare{c, 1})
@@ -79,8 +80,10 @@ func (l *recordBuffer) add(records []Record, c *produceCall) {
 
 // batchFor returns the batch for r: the last one, or a new one if the last is full.
 func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
-	if n := len(l.queue); n > 0 {
-		if b := l.queue[n-1]; b.Size()+wire.RecordSize(r) <= l.producer.cfg.BatchBytes {
+	n := len(l.queue)
+	if n > 0 {
+		b := l.queue[n-1]
+		if b.Size()+wire.RecordSize(r) <= l.producer.cfg.BatchBytes {
 			return b
 		}
 	}

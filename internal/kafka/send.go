@@ -51,7 +51,8 @@ func (l *recordBuffer) deliver(b *batch) {
 			offset += int64(w.records)
 		}
 	}
-	if frame := b.Frame; !b.frameInUse {
+	frame := b.Frame
+	if !b.frameInUse {
 		l.producer.framePool.Put(&frame)
 	}
 }

@@ -37,7 +37,8 @@ func splitShares(shares []callShare, records int) (first, rest []callShare) {
 		n := min(records, shares[0].records)
 		first = append(first, callShare{shares[0].call, n})
 		records -= n
-		if shares[0].records -= n; shares[0].records == 0 {
+		shares[0].records -= n
+		if shares[0].records == 0 {
 			shares = shares[1:]
 		}
 	}

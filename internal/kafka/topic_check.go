@@ -41,7 +41,8 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 	}
 	var existing []string
 	for _, s := range specs {
-		if _, exists := topics[s.Name]; exists {
+		_, exists := topics[s.Name]
+		if exists {
 			existing = append(existing, s.Name)
 		}
 	}
@@ -83,7 +84,8 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 	if t.ReplicationFactor < replicas {
 		add(false, "%d replicas: %d are possible", t.ReplicationFactor, replicas)
 	}
-	if minInSync, err := strconv.Atoi(config[configMinInSync]); err == nil {
+	minInSync, err := strconv.Atoi(config[configMinInSync])
+	if err == nil {
 		switch {
 		case minInSync > t.ReplicationFactor:
 			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, minInSync, t.ReplicationFactor)
@@ -95,13 +97,15 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 	if wantedPolicy == "" {
 		wantedPolicy = "delete"
 	}
-	if policy := config[configCleanupPolicy]; policy != "" && policy != wantedPolicy {
+	policy := config[configCleanupPolicy]
+	if policy != "" && policy != wantedPolicy {
 		add(true, "%s=%s: set it to %s, or Kafka removes records too early or never", configCleanupPolicy, policy, wantedPolicy)
 	}
 	if config[configUncleanElection] == "true" {
 		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false", configUncleanElection)
 	}
-	if maxBytes, err := strconv.Atoi(config[configMaxBytes]); err == nil && maxBytes < topics.MaxRecordBytes {
+	maxBytes, err := strconv.Atoi(config[configMaxBytes])
+	if err == nil && maxBytes < topics.MaxRecordBytes {
 		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, topics.MaxRecordBytes)
 	}
 	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {

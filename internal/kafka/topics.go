@@ -27,7 +27,8 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	}
 	var missing []topics.Spec
 	for _, s := range specs {
-		if _, exists := have[s.Name]; !exists {
+		_, exists := have[s.Name]
+		if !exists {
 			s.Partitions = max(s.Partitions, have[s.Follows].Partitions)
 			have[s.Name] = TopicInfo{Name: s.Name, Partitions: s.Partitions}
 			missing = append(missing, s)
@@ -38,11 +39,13 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 			return err
 		}
 	}
-	if have, err = c.topicsByName(ctx); err != nil {
+	have, err = c.topicsByName(ctx)
+	if err != nil {
 		return err
 	}
 	for _, s := range specs {
-		if n := have[s.Name].Partitions; n > event.MaxPartitions {
+		n := have[s.Name].Partitions
+		if n > event.MaxPartitions {
 			return fault.New(fault.KindConflict, "topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n, event.MaxPartitions)
 		}
 		if s.Follows != "" {
@@ -102,7 +105,8 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 		c.setMissing(nil)
 	}
 	for _, s := range specs {
-		if have, want := partitions[s.Name], partitions[s.Follows]; s.Follows != "" && have > 0 && have < want {
+		have, want := partitions[s.Name], partitions[s.Follows]
+		if s.Follows != "" && have > 0 && have < want {
 			if err := c.EnsurePartitions(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
@@ -198,7 +202,8 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 	}
 	if err != nil {
 		// Another node may already have added them.
-		if count, countErr := c.Partitions(ctx, topic); countErr == nil && count >= n {
+		count, countErr := c.Partitions(ctx, topic)
+		if countErr == nil && count >= n {
 			return nil
 		}
 		return asFault(err, "adding partitions")
@@ -278,7 +283,8 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	}
 	addresses := append([]string(nil), c.cfg.Brokers...)
 	slices.Sort(addresses)
-	if configured := min(wantedReplicas, len(slices.Compact(addresses))); brokers < configured {
+	configured := min(wantedReplicas, len(slices.Compact(addresses)))
+	if brokers < configured {
 		return 0, fault.Unavailable(fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor", brokers, configured),
 			retryAfter, "brokers are missing")
 	}

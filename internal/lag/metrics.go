@@ -38,7 +38,8 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
 func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	c.oldestByPartition.Range(func(partition, oldest any) bool {
 		var lag float64
-		if oldestMillis := oldest.(*atomic.Int64).Load(); oldestMillis != 0 {
+		oldestMillis := oldest.(*atomic.Int64).Load()
+		if oldestMillis != 0 {
 			lag = max(0, time.Since(time.UnixMilli(oldestMillis)).Seconds())
 		}
 		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))

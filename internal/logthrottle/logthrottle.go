@@ -104,7 +104,8 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 		c.byKey[key] = l
 	}
 	// A clock that was set back also starts a period.
-	if age := now.Sub(l.periodStart); age >= Period || age < 0 {
+	age := now.Sub(l.periodStart)
+	if age >= Period || age < 0 {
 		if l.logged < Burst || age >= 2*Period || age < 0 {
 			l.logged = 0
 		} else { // the fault lasts: one warning from now on

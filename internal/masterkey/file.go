@@ -30,7 +30,8 @@ func (k *Keyring) Create() (created bool, err error) {
 		return false, nil
 	}
 	err = k.editFile(func(lines []string) ([]string, error) {
-		if created = lines == nil; !created {
+		created = lines == nil
+		if !created {
 			return lines, nil
 		}
 		return appendNewKey([]string{strings.TrimSuffix(fileHeader, "\n")})
@@ -73,7 +74,8 @@ func (k *Keyring) RemoveUnused(inUse []string) error {
 func appendNewKey(lines []string) ([]string, error) {
 	raw := make([]byte, keySize)
 	defer clear(raw)
-	if _, err := rand.Read(raw); err != nil {
+	_, err := rand.Read(raw)
+	if err != nil {
 		return nil, fmt.Errorf("making a master key: %w", err)
 	}
 	return append(lines, base64.StdEncoding.EncodeToString(raw)), nil
@@ -92,10 +94,12 @@ func (k *Keyring) editFile(edit func(lines []string) ([]string, error)) error {
 		return err
 	}
 	oldContent := strings.Join(lines, "\n")
-	if lines, err = edit(lines); err != nil {
+	lines, err = edit(lines)
+	if err != nil {
 		return err
 	}
-	if newContent := strings.Join(lines, "\n"); newContent != oldContent {
+	newContent := strings.Join(lines, "\n")
+	if newContent != oldContent {
 		if err := atomicfile.WriteBytes(k.file, 0o600, []byte(newContent+"\n")); err != nil {
 			return fmt.Errorf("writing the key file: %w", err)
 		}
@@ -121,7 +125,8 @@ func readFile(file string) (ring, error) {
 	}
 	var texts []string
 	for _, line := range lines {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") {
 			texts = append(texts, line)
 		}
 	}

@@ -105,12 +105,14 @@ func fingerprint(raw []byte) string {
 
 // decodeKey reads a key in hex or any base64. Errors do not contain the text.
 func decodeKey(text string) ([]byte, error) {
-	if raw, err := hex.DecodeString(text); err == nil && len(raw) == keySize {
+	raw, err := hex.DecodeString(text)
+	if err == nil && len(raw) == keySize {
 		return raw, nil
 	}
 	text = strings.TrimRight(text, "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		if raw, err := encoding.DecodeString(text); err == nil && len(raw) == keySize {
+		raw, err := encoding.DecodeString(text)
+		if err == nil && len(raw) == keySize {
 			return raw, nil
 		}
 	}

@@ -38,7 +38,8 @@ func Open(settings Settings) (*Keyring, error) {
 		return nil, errors.New("master key: neither a key nor a file is set")
 	}
 	k := &Keyring{file: settings.File}
-	if err := k.reloadIfChanged(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := k.reloadIfChanged()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return k, nil

@@ -154,7 +154,8 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 			k, err := Open(Settings{File: file})
 			if err == nil {
 				var made bool
-				if made, err = k.Create(); made {
+				made, err = k.Create()
+				if made {
 					created.Store(i, true)
 				}
 			}
@@ -254,7 +255,8 @@ func (r *store) Reseal(_ context.Context, progress func(done, total int)) error 
 		if err != nil {
 			return err
 		}
-		if r.secrets[i], err = r.k.Seal(secret); err != nil {
+		r.secrets[i], err = r.k.Seal(secret)
+		if err != nil {
 			return err
 		}
 		progress(i+1, len(r.secrets))

@@ -47,7 +47,8 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		if !k.FromFile() {
 			return Rotation{}, errKeysFromSetting
 		}
-		if result.ID, err = k.AddKey(); err != nil {
+		result.ID, err = k.AddKey()
+		if err != nil {
 			return Rotation{}, err
 		}
 	}
@@ -62,7 +63,8 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 			return result, ctx.Err()
 		case <-time.After(commitWait):
 		}
-		if old, err = oldKeysInUse(ctx, result.ID, stores); err != nil {
+		old, err = oldKeysInUse(ctx, result.ID, stores)
+		if err != nil {
 			return result, err
 		}
 		if len(old) == 0 {

@@ -54,7 +54,8 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 	var last []any
 	for done := 0; ; {
 		// Read again for every batch: a rotation may run meanwhile.
-		if newest, err = t.Keys.NewestID(); err != nil {
+		newest, err = t.Keys.NewestID()
+		if err != nil {
 			return err
 		}
 		batch, err := t.listRowsToReseal(ctx, newest, last)

@@ -70,7 +70,8 @@ func validPort(u *url.URL) bool {
 // loopbackHost reports whether the host of a URL is a loopback address, or a loopback
 // name (RFC 6761, section 6.3).
 func loopbackHost(host string) bool {
-	if address, err := netip.ParseAddr(host); err == nil {
+	address, err := netip.ParseAddr(host)
+	if err == nil {
 		return address.Unmap().IsLoopback()
 	}
 	name := "." + strings.TrimSuffix(strings.ToLower(host), ".")

@@ -46,7 +46,8 @@ func (r *Recoverer) Recover(where string) {
 	if r == nil {
 		return
 	}
-	if value := recover(); value != nil {
+	value := recover()
+	if value != nil {
 		r.Report(where, value)
 	}
 }

@@ -48,7 +48,8 @@ func AppendText(dst []byte, text string) []byte {
 // AppendNumber appends a cell with a phone number. A number of digits, "*" and "#",
 // optionally after a "+", is unchanged, unlike with AppendText.
 func AppendNumber(dst []byte, text string) []byte {
-	if digits := strings.TrimPrefix(text, "+"); digits != "" && strings.Trim(digits, "0123456789*#") == "" {
+	digits := strings.TrimPrefix(text, "+")
+	if digits != "" && strings.Trim(digits, "0123456789*#") == "" {
 		return AppendCell(dst, text)
 	}
 	return AppendText(dst, text)

@@ -148,7 +148,8 @@ func acceptQuality(accept, wanted string) float64 {
 		}
 		q := 1.0
 		if text, ok := params["q"]; ok {
-			if q, err = strconv.ParseFloat(text, 64); err != nil {
+			q, err = strconv.ParseFloat(text, 64)
+			if err != nil {
 				continue
 			}
 		}

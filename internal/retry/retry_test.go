@@ -41,7 +41,8 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		if Sleep(ctx, 0) {
 			t.Error("no wait succeeds after the end")
 		}
-		if began = time.Now(); !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
+		began = time.Now()
+		if !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
 			t.Errorf("slept %v", time.Since(began))
 		}
 	})
@@ -60,7 +61,8 @@ func TestCallsAreRepeatedWhileABackendIsUnavailable(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls, reports := 0, 0
 			err := WhileUnavailable(func(action string, err error, wait time.Duration) {
-				if reports++; action != "reading" || err != unavailable || wait <= 0 {
+				reports++
+				if action != "reading" || err != unavailable || wait <= 0 {
 					t.Errorf("%s: reported %s, %v, %v", name, action, err, wait)
 				}
 			})(t.Context(), "reading", func() error {
@@ -91,7 +93,8 @@ func TestTicksEndWithTheContextAndWithTheLoop(t *testing.T) {
 		defer cancel()
 		began, ticks := time.Now(), 0
 		for now := range Ticks(ctx, time.Second) {
-			if ticks++; now.Sub(began) != time.Duration(ticks)*time.Second {
+			ticks++
+			if now.Sub(began) != time.Duration(ticks)*time.Second {
 				t.Errorf("tick %d came after %v", ticks, now.Sub(began))
 			}
 		}

@@ -48,7 +48,8 @@ func (d *stepDetector) observe(wall time.Time, elapsed time.Duration) (change ti
 
 // checkClockStep logs a clock that was set by more than it drifts.
 func (c *Checker) checkClockStep(wall time.Time, elapsed time.Duration) {
-	if change := c.clock.observe(wall, elapsed); change.Abs() >= skewLimit {
+	change := c.clock.observe(wall, elapsed)
+	if change.Abs() >= skewLimit {
 		c.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", change)
 	}
 }

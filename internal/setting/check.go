@@ -84,7 +84,8 @@ func (c *Check) Must(ok bool, name, format string, args ...any) {
 		return
 	}
 	for i, arg := range args {
-		if d, isDuration := arg.(time.Duration); isDuration {
+		d, isDuration := arg.(time.Duration)
+		if isDuration {
 			args[i] = FormatDuration(d)
 		}
 	}

@@ -73,7 +73,8 @@ func (v Value) SetText(text string) error {
 	}
 	var items []string
 	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item != "" {
+		item = strings.TrimSpace(item)
+		if item != "" {
 			items = append(items, item)
 		}
 	}
@@ -157,7 +158,8 @@ func FormatDuration(d time.Duration) string {
 // parse replaces the error of a parser of the standard library, which names the
 // function, by a description of valid values.
 func parse[T any](text string, parser func(string) (T, error), validForm string) (value T, err error) {
-	if value, err = parser(text); err != nil {
+	value, err = parser(text)
+	if err != nil {
 		var none T
 		return none, errors.New(validForm)
 	}
@@ -191,7 +193,8 @@ func parsePrefixes(items []string) ([]netip.Prefix, error) {
 
 // parsePrefix parses a network; an address is the network of that address alone.
 func parsePrefix(text string) (netip.Prefix, error) {
-	if address, err := netip.ParseAddr(text); err == nil {
+	address, err := netip.ParseAddr(text)
+	if err == nil {
 		address = address.Unmap().WithZone("")
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}

@@ -74,7 +74,8 @@ func (l *BulkTx) insertRows(ctx context.Context, table string, columns []string,
 	}
 	defer statement.Close()
 	for i := range n {
-		if _, err := statement.ExecContext(ctx, row(i)...); err != nil {
+		_, err := statement.ExecContext(ctx, row(i)...)
+		if err != nil {
 			return err
 		}
 	}

@@ -88,10 +88,11 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 	}
 
 	for _, m := range migrations[found.version:] {
-		if _, err := tx.ExecContext(ctx, m.sql); err != nil {
+		_, err := tx.ExecContext(ctx, m.sql)
+		if err != nil {
 			return found, Wrap(err, "applying "+m.name)
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO `+table+` (version, name, applied_at) VALUES ($1, $2, $3)`,
+		_, err = tx.ExecContext(ctx, `INSERT INTO `+table+` (version, name, applied_at) VALUES ($1, $2, $3)`,
 			m.version, m.name, time.Now().Unix())
 		if err == nil && m.needs > 0 {
 			_, err = tx.ExecContext(ctx, `INSERT INTO `+needs+` (version, needs) VALUES ($1, $2)`, m.version, m.needs)
@@ -147,7 +148,8 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 			return nil, fmt.Errorf("reading %s: %w", entry.Name(), err)
 		}
 		m := migration{version: version, name: entry.Name(), sql: string(text)}
-		if needs := migrationNeeds.FindStringSubmatch(m.sql); needs != nil {
+		needs := migrationNeeds.FindStringSubmatch(m.sql)
+		if needs != nil {
 			m.needs, err = strconv.Atoi(needs[1])
 			if err != nil || m.needs > version {
 				return nil, fmt.Errorf("%q: it needs a version after its own", entry.Name())

@@ -84,7 +84,8 @@ func useURL(conn *pgx.ConnConfig, currentURL func() (string, error)) error {
 }
 
 func setDefault(params map[string]string, name, value string) {
-	if _, set := params[name]; !set {
+	_, set := params[name]
+	if !set {
 		params[name] = value
 	}
 }

@@ -64,7 +64,8 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if db.log = cfg.Log; db.log == nil {
+	db.log = cfg.Log
+	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
 	err = db.awaitOpen(ctx, cmp.Or(cfg.attemptTimeout, openAttemptTimeout))

@@ -89,7 +89,8 @@ func (b *broker) formatStorage(ctx context.Context, cluster, scram string) error
 	if scram != "" {
 		args = append(args, "--add-scram", scram)
 	}
-	if output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+	output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("formatting the broker's storage: %w: %s", err, output)
 	}
 	return nil

@@ -38,7 +38,8 @@ func (h *kafkaHome) classPath() string { return filepath.Join(h.dir, "libs", "*"
 // findKafkaHome returns the folder with the jars, which it downloads with Maven if they are
 // missing.
 func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
-	if _, err := exec.LookPath("java"); err != nil {
+	_, err := exec.LookPath("java")
+	if err != nil {
 		return nil, fmt.Errorf("%w: looking for a JDK: %w", errMissing, err)
 	}
 	dir := os.Getenv("TRUNKLINE_KAFKA_HOME")
@@ -58,7 +59,8 @@ func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
 	}
 	defer unlock()
 	home := &kafkaHome{dir: dir}
-	if home.version, err = jarVersion(dir); !errors.Is(err, errNoJars) {
+	home.version, err = jarVersion(dir)
+	if !errors.Is(err, errNoJars) {
 		return home, err
 	}
 	if err := downloadJars(ctx, dir); err != nil {
@@ -100,7 +102,8 @@ func downloadJars(ctx context.Context, home string) error {
 	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+libs, "-Dkafka.version="+kafkaVersion())
 	mvn.Dir = downloadDir
-	if output, err := mvn.CombinedOutput(); err != nil {
+	output, err := mvn.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("%w: getting the Kafka jars with Maven: %w: %s", errMissing, err, output)
 	}
 	if err := os.Rename(libs, filepath.Join(home, "libs")); err != nil {

@@ -119,7 +119,8 @@ func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Cred
 			return fmt.Errorf("giving PostgreSQL its folder: %w", err)
 		}
 	}
-	if output, err := cmd.CombinedOutput(); err != nil {
+	output, err := cmd.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("initializing PostgreSQL: %w: %s", err, output)
 	}
 	return nil
@@ -134,7 +135,8 @@ func postgresURL(address string) string {
 // then in PATH. Debian's folders are not in PATH, but its pg_ctlcluster is: where PATH lacks it,
 // PostgreSQL counts as missing.
 func postgresProgram(name string) (string, error) {
-	if _, err := exec.LookPath("pg_ctlcluster"); err == nil {
+	_, err := exec.LookPath("pg_ctlcluster")
+	if err == nil {
 		found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 		if err != nil {
 			return "", fmt.Errorf("looking for PostgreSQL: %w", err)

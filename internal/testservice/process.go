@@ -108,7 +108,8 @@ func (p *process) signal(sig syscall.Signal) error {
 
 // killAndWait kills the process and returns when it has ended.
 func (p *process) killAndWait() error {
-	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	err := p.signal(syscall.SIGKILL)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-p.done

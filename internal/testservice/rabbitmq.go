@@ -47,7 +47,8 @@ const rabbitMQScript = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PAT
 
 func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 	for _, program := range []string{rabbitMQScript, "epmd", "setpriv"} {
-		if _, err := exec.LookPath(program); err != nil {
+		_, err := exec.LookPath(program)
+		if err != nil {
 			return nil, fmt.Errorf("%w: looking for RabbitMQ: %w", errMissing, err)
 		}
 	}
@@ -154,11 +155,13 @@ func probeAMQP(ctx context.Context, address string) error {
 			return err
 		}
 	}
-	if _, err := conn.Write([]byte("AMQP\x00\x00\x09\x01")); err != nil {
+	_, err = conn.Write([]byte("AMQP\x00\x00\x09\x01"))
+	if err != nil {
 		return err
 	}
 	var first [1]byte
-	if _, err := io.ReadFull(conn, first[:]); err != nil {
+	_, err = io.ReadFull(conn, first[:])
+	if err != nil {
 		return err
 	}
 	if first[0] != 1 {

@@ -100,14 +100,16 @@ func pingRedis(ctx context.Context, address string) error {
 			return err
 		}
 	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	_, err = conn.Write([]byte("PING\r\n"))
+	if err != nil {
 		return err
 	}
 	response, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err
 	}
-	if response = strings.TrimSpace(response); response != "+PONG" {
+	response = strings.TrimSpace(response)
+	if response != "+PONG" {
 		return fmt.Errorf("it answers %q", response)
 	}
 	return nil

@@ -102,7 +102,8 @@ func buildS3(ctx context.Context) (binary string, err error) {
 		return "", fmt.Errorf("%w: looking for Go: %w", errMissing, err)
 	}
 	source := filepath.Join(filepath.Dir(strings.TrimSpace(string(module))), ".ci", "s3")
-	if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
+	_, err = os.Stat(filepath.Join(source, "go.mod"))
+	if err != nil {
 		return "", fmt.Errorf("%w: looking for the S3 server's module: %w", errMissing, err)
 	}
 	cache, err := os.UserCacheDir()
@@ -121,12 +122,14 @@ func buildS3(ctx context.Context) (binary string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s3BuildTimeout)
 	defer cancel()
 	binary = filepath.Join(dir, "s3")
-	if _, err := os.Stat(binary); err != nil {
+	_, err = os.Stat(binary)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservice: building an S3 server from Go modules into %s\n", dir)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, ".")
 	build.Dir = source
-	if output, err := build.CombinedOutput(); err != nil {
+	output, err := build.CombinedOutput()
+	if err != nil {
 		return "", fmt.Errorf("%w: building the S3 server: %w: %s", errMissing, err, output)
 	}
 	return binary, nil

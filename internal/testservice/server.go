@@ -46,7 +46,8 @@ func (s *Server) Resume(t testing.TB) {
 
 func (s *Server) launch(ctx context.Context) error {
 	var err error
-	if s.proc, err = launch(s.command); err != nil {
+	s.proc, err = launch(s.command)
+	if err != nil {
 		return err
 	}
 	return s.proc.await(ctx, s.probe)

@@ -75,7 +75,8 @@ var errMissing = errors.New("missing")
 
 // open uses the first way that works, and logs which.
 func (k serviceKind) open(ctx context.Context, policy stopPolicy) (*service, error) {
-	if address := os.Getenv(k.variable); address != "" {
+	address := os.Getenv(k.variable)
+	if address != "" {
 		k.logChoice("environment " + k.variable)
 		return &service{address: address, stop: func() error { return nil }}, nil
 	}

@@ -20,7 +20,8 @@ func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
-		if err = try(); err == nil {
+		err = try()
+		if err == nil {
 			return
 		}
 	}

@@ -86,7 +86,8 @@ func (s Settings) stamps() []fileStamp {
 	var stamps []fileStamp
 	for _, name := range []string{s.CAFile, s.CertFile, s.KeyFile} {
 		var stamp fileStamp
-		if info, err := os.Stat(name); err == nil {
+		info, err := os.Stat(name)
+		if err == nil {
 			stamp = fileStamp{info.ModTime(), info.Size()}
 		}
 		stamps = append(stamps, stamp)

@@ -66,7 +66,8 @@ func (c Carrier) AppendHeaders(dst []kafka.Header) []kafka.Header {
 
 // TraceID returns the id of ctx's trace, "" if it has none.
 func TraceID(ctx context.Context) string {
-	if spanContext := trace.SpanContextFromContext(ctx); spanContext.HasTraceID() {
+	spanContext := trace.SpanContextFromContext(ctx)
+	if spanContext.HasTraceID() {
 		return spanContext.TraceID().String()
 	}
 	return ""

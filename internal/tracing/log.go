@@ -11,7 +11,8 @@ func LogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
 type traceIDHandler struct{ slog.Handler }
 
 func (h traceIDHandler) Handle(ctx context.Context, line slog.Record) error {
-	if id := TraceID(ctx); id != "" {
+	id := TraceID(ctx)
+	if id != "" {
 		line.AddAttrs(slog.String("trace_id", id))
 	}
 	return h.Handler.Handle(ctx, line)

@@ -33,7 +33,8 @@ func (t *Tracer) StartRawRecord(r *kafka.Record, topic, group string) (Carrier, 
 	if t == nil {
 		return Carrier{}, Span{}
 	}
-	if parent := r.Header(event.HeaderTrace); parent != nil && !Sampled(parent) {
+	parent := r.Header(event.HeaderTrace)
+	if parent != nil && !Sampled(parent) {
 		return Carrier{}, Span{}
 	}
 	return t.startConsumer(FromRecord(r).Extract(context.Background()), r, "process", topic, group)

@@ -53,7 +53,8 @@ func (s Settings) HeaderMap() (map[string]string, error) {
 			return nil, fmt.Errorf("header %d of it is not written NAME=VALUE with the value percent-encoded", i+1)
 		}
 		name = http.CanonicalHeaderKey(name)
-		if _, duplicate := headers[name]; duplicate {
+		_, duplicate := headers[name]
+		if duplicate {
 			return nil, fmt.Errorf("it has %s twice", name)
 		}
 		headers[name] = value

@@ -138,11 +138,13 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 	}
 	switch b[1] {
 	case length16:
-		if h.Size = 4; len(b) >= h.Size {
+		h.Size = 4
+		if len(b) >= h.Size {
 			h.Length = uint64(binary.BigEndian.Uint16(b[2:]))
 		}
 	case length64:
-		if h.Size = 10; len(b) >= h.Size {
+		h.Size = 10
+		if len(b) >= h.Size {
 			h.Length = binary.BigEndian.Uint64(b[2:])
 		}
 	}

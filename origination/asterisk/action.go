@@ -70,7 +70,8 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 
 // channel returns a dial string. It adds the option /n to a Local channel without it.
 func channel(dial string) string {
-	if technology, rest, _ := strings.Cut(dial, "/"); technology == "Local" && !strings.Contains(rest, "/") {
+	technology, rest, _ := strings.Cut(dial, "/")
+	if technology == "Local" && !strings.Contains(rest, "/") {
 		return dial + "/n"
 	}
 	return dial

@@ -120,7 +120,8 @@ func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventd
 	}
 	var channels []eventdriver.Observation[*call]
 	for _, row := range rows {
-		if id, ours := strings.CutSuffix(row.Get("Uniqueid"), ownerSuffix); ours {
+		id, ours := strings.CutSuffix(row.Get("Uniqueid"), ownerSuffix)
+		if ours {
 			channels = append(channels, eventdriver.Observation[*call]{
 				Keys: []string{id}, Apply: func(c *call) eventdriver.Change { return c.applyRow(row) },
 			})

@@ -29,7 +29,8 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 	}
 	var ids []string
 	for _, key := range []string{"Linkedid", "DestLinkedid", "Uniqueid", "DestUniqueid"} {
-		if id, ours := strings.CutSuffix(e.Get(key), ownerSuffix); ours {
+		id, ours := strings.CutSuffix(e.Get(key), ownerSuffix)
+		if ours {
 			ids = append(ids, id)
 		}
 	}
@@ -71,7 +72,8 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 			return c.ownerState(e.Get("ChannelState"))
 		}
 	case "DialState":
-		if status := e.Get("DialStatus"); toOwner && (status == "RINGING" || status == "PROGRESS") {
+		status := e.Get("DialStatus")
+		if toOwner && (status == "RINGING" || status == "PROGRESS") {
 			return c.Advance(origination.RingingUser)
 		}
 	case "DialBegin":

@@ -128,7 +128,8 @@ func action(in *bufio.Reader) (amiMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text = strings.TrimRight(text, "\r\n"); text == "" {
+		text = strings.TrimRight(text, "\r\n")
+		if text == "" {
 			return p, nil
 		}
 		key, value, _ := strings.Cut(text, ": ")

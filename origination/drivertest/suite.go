@@ -57,7 +57,8 @@ func (s Suite) startDriver(t *testing.T, p *Platform, limits eventdriver.Limits)
 
 func originate(t *testing.T, d Driver, id, number string) {
 	t.Helper()
-	if _, err := d.Originate(t.Context(), OrderTo(id, number)); err != nil {
+	_, err := d.Originate(t.Context(), OrderTo(id, number))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,7 +92,8 @@ func (s Suite) manyCalls(t *testing.T) {
 	for number := range s.Calls {
 		for i := range each {
 			all.Go(func() {
-				if _, err := d.Originate(t.Context(), OrderTo(fmt.Sprintf("%s-%d", number, i), number)); err != nil {
+				_, err := d.Originate(t.Context(), OrderTo(fmt.Sprintf("%s-%d", number, i), number))
+				if err != nil {
 					t.Error(err)
 				}
 			})
@@ -102,7 +104,8 @@ func (s Suite) manyCalls(t *testing.T) {
 		for i := range each {
 			id := fmt.Sprintf("%s-%d", number, i)
 			j.Await(t, id, origination.Ended)
-			if got := j.States(id); !slices.Equal(got, want) {
+			got := j.States(id)
+			if !slices.Equal(got, want) {
 				t.Errorf("%s: got %v, want %v", id, got, want)
 			}
 		}
@@ -125,7 +128,8 @@ func (s Suite) cancel(t *testing.T) {
 				p.Release() // no channel existed when Cancel was called
 			}
 			j.Await(t, "c", origination.Ended)
-			if got := j.States("c"); !WellFormed(got) || got[len(got)-1] != origination.CauseCancelled {
+			got := j.States("c")
+			if !WellFormed(got) || got[len(got)-1] != origination.CauseCancelled {
 				t.Errorf("got %v", got)
 			}
 			p.Await("all channels are gone", func() bool { return p.CountChannels() == 0 })
@@ -145,7 +149,8 @@ func (s Suite) connectionBreaks(t *testing.T) {
 				t.Parallel()
 				p := &Platform{Hold: hold, Cut: name}
 				d, probe, j := s.startDriver(t, p, Limits())
-				if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); fault.KindOf(err) == fault.KindUnavailable {
+				_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+				if fault.KindOf(err) == fault.KindUnavailable {
 					return // closed before the response was read: nothing is reported
 				} else if err != nil {
 					t.Fatal(err)
@@ -158,7 +163,8 @@ func (s Suite) connectionBreaks(t *testing.T) {
 				p.Release()
 				j.Await(t, "c", origination.Ended)
 				got := j.States("c")
-				if cause := got[len(got)-1]; !WellFormed(got) || cause != "NORMAL_CLEARING" && cause != origination.CauseLost {
+				cause := got[len(got)-1]
+				if !WellFormed(got) || cause != "NORMAL_CLEARING" && cause != origination.CauseLost {
 					t.Errorf("got %v", got)
 				}
 				probe.AwaitNoCalls(t)
@@ -180,7 +186,8 @@ func (s Suite) notPlaced(t *testing.T) {
 		d, probe, _ := s.startDriver(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindRefused)
-		if want := "call refused by the phone platform"; !strings.Contains(probe.Log.String(), want) {
+		want := "call refused by the phone platform"
+		if !strings.Contains(probe.Log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, probe.Log)
 		}
 		probe.AwaitNoCalls(t)
@@ -206,7 +213,8 @@ func (s Suite) notPlaced(t *testing.T) {
 		p.Await("its channel is hung up", func() bool { return len(p.Killed) > 0 })
 		p.Await("all channels are gone", func() bool { return p.CountChannels() == 0 })
 		probe.AwaitNoCalls(t)
-		if got := j.States("c"); len(got) != 0 {
+		got := j.States("c")
+		if len(got) != 0 {
 			t.Errorf("nobody knows of the call, but %v was reported", got)
 		}
 		wantKind(t, d.Cancel(t.Context(), "c"), fault.KindNotFound)
@@ -239,13 +247,16 @@ func (s Suite) earlierProcess(t *testing.T) {
 	j.Await(t, "kept", origination.Bridged)
 	p.Release()
 	j.Await(t, "kept", origination.Ended)
-	if got, want := j.States("kept"), []string{Answered, Dialling, Bridged, Ended, "NORMAL_CLEARING"}; !slices.Equal(got, want) {
+	got, want := j.States("kept"), []string{Answered, Dialling, Bridged, Ended, "NORMAL_CLEARING"}
+	if !slices.Equal(got, want) {
 		t.Errorf("kept: got %v, want %v", got, want)
 	}
-	if got := j.States("lost"); !slices.Equal(got, []string{Ended, origination.CauseLost}) {
+	got = j.States("lost")
+	if !slices.Equal(got, []string{Ended, origination.CauseLost}) {
 		t.Errorf("lost: got %v", got)
 	}
-	if got := append(j.States("done"), j.States("")...); len(got) != 0 {
+	got = append(j.States("done"), j.States("")...)
+	if len(got) != 0 {
 		t.Errorf("reported %v", got)
 	}
 	probe.AwaitNoCalls(t)
@@ -272,7 +283,8 @@ func (s Suite) deadProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Await(t, "kept", origination.Ended)
-	if got := j.States("kept"); got[len(got)-1] != origination.CauseCancelled {
+	got := j.States("kept")
+	if got[len(got)-1] != origination.CauseCancelled {
 		t.Errorf("kept: got %v", got)
 	}
 	probe.AwaitNoCalls(t)
@@ -289,7 +301,8 @@ func (s Suite) restart(t *testing.T) {
 	p.Client.Close()
 	p.Mu.Unlock()
 	j.Await(t, "c", origination.Ended)
-	if got, want := j.States("c"), []string{Ringing, Answered, Dialling, Bridged, Ended, origination.CauseLost}; !slices.Equal(got, want) {
+	got, want := j.States("c"), []string{Ringing, Answered, Dialling, Bridged, Ended, origination.CauseLost}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	probe.AwaitNoCalls(t)
@@ -308,7 +321,8 @@ func (s Suite) denied(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	stop()
-	if text := probe.Log.String(); !strings.Contains(text, "advice=\"compare origination.") || strings.Contains(text, WrongPassword) {
+	text := probe.Log.String()
+	if !strings.Contains(text, "advice=\"compare origination.") || strings.Contains(text, WrongPassword) {
 		t.Errorf("the log has no advice, or the password:\n%s", text)
 	}
 }
@@ -334,7 +348,8 @@ func (s Suite) panics(t *testing.T) {
 		})
 	}()
 	probe.AwaitConnected(t)
-	if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); err != nil && fault.KindOf(err) != fault.KindUnavailable {
+	_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+	if err != nil && fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
 	<-faulted

@@ -154,7 +154,8 @@ func (d *Driver[C, K]) hangUpChannel(ctx context.Context, conn K, channel string
 	if err == nil {
 		return nil
 	}
-	if failure, advice := d.platform.Explain(err); failure == Refused {
+	failure, advice := d.platform.Explain(err)
+	if failure == Refused {
 		d.log.WarnContext(ctx, "hang-up refused by the phone platform", "error", err, "advice", advice)
 		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
 	}

@@ -45,7 +45,8 @@ func (d *Driver[C, K]) addOpen(open []origination.Open) {
 		if o.CallID == "" || o.State == origination.Ended {
 			continue
 		}
-		if _, known := d.calls[d.platform.Key(o.CallID)]; !known {
+		_, known := d.calls[d.platform.Key(o.CallID)]
+		if !known {
 			d.addCall(Call{ID: o.CallID, State: o.State})
 		}
 	}
@@ -90,7 +91,8 @@ func (d *Driver[C, K]) detach(reason error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, tracked := range d.calls {
-		if c := tracked.common(); c.placing {
+		c := tracked.common()
+		if c.placing {
 			c.unwanted = true
 		}
 	}
@@ -131,7 +133,8 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	for {
 		select {
 		case <-f.conn.Arrived():
-			if missing := f.takeEvents(); missing {
+			missing := f.takeEvents()
+			if missing {
 				return ReasonGap, nil
 			}
 		case <-f.conn.Done():

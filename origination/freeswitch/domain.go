@@ -31,7 +31,8 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 		if err != nil {
 			return "", err
 		}
-		if ok = ok && text != "" && safe(text, domainChars); ok {
+		ok = ok && text != "" && safe(text, domainChars)
+		if ok {
 			switchDomain = text
 		}
 		attributes = append(attributes, "domain", switchDomain)

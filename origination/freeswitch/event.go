@@ -47,7 +47,8 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 		l.ended = true
 		if l.owner {
 			l.cause = ownerCause(e.Get("Hangup-Cause"), e.Get("variable_originate_disposition"))
-			if t := e.Get("Caller-Channel-Answered-Time"); t != "" && t != "0" {
+			t := e.Get("Caller-Channel-Answered-Time")
+			if t != "" && t != "0" {
 				l.answered = true // its CHANNEL_ANSWER is late or lost
 			}
 		} else if e.Get("Hangup-Cause") == causeAllotted {
@@ -90,7 +91,8 @@ func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 		p.log.Error("originate command refused by the switch as malformed", "reply", result[:min(len(result), 100)])
 	}
 	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
-		if l := c.leg(channel, true); l != nil {
+		l := c.leg(channel, true)
+		if l != nil {
 			l.answered = true
 		}
 		return c.Advance(origination.UserAnswered)

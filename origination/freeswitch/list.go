@@ -22,7 +22,8 @@ type row struct {
 // which can change while the switch runs.
 func (p *platform) List(ctx context.Context, s *session, reason string) ([]eventdriver.Observation[*call], error) {
 	if reason == eventdriver.ReasonPeriodic {
-		if _, err := p.queryRate(ctx, s.Conn); err != nil {
+		_, err := p.queryRate(ctx, s.Conn)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -33,7 +34,8 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 	var channels []eventdriver.Observation[*call]
 	for _, side := range []string{tagDestination, tagOwner} { // see applyChannelState
 		for _, r := range rows {
-			if of, job, ok := readTag(r.Tag); ok && of == side {
+			of, job, ok := readTag(r.Tag)
+			if ok && of == side {
 				channels = append(channels, eventdriver.Observation[*call]{
 					Keys: []string{job}, Apply: func(c *call) eventdriver.Change { return c.applyRow(r, side == tagOwner) },
 				})

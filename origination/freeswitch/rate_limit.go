@@ -68,7 +68,8 @@ func (p *pacer) wait(ctx context.Context) error {
 		return nil
 	}
 	maxWait := p.maxWait
-	if deadline, bounded := ctx.Deadline(); bounded {
+	deadline, bounded := ctx.Deadline()
+	if bounded {
 		maxWait = min(maxWait, time.Until(deadline))
 	}
 	if delay > maxWait {

@@ -24,7 +24,8 @@ func (p *platform) Connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{Conn: conn, domains: make(map[string]string)}
-	if err = p.subscribe(ctx, conn); err == nil {
+	err = p.subscribe(ctx, conn)
+	if err == nil {
 		s.switchDomain, err = p.queryDomainAndRate(ctx, conn)
 	}
 	if err != nil {
@@ -51,7 +52,8 @@ func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
 func (p *platform) Events(s *session) (events []eventdriver.Observation[*call], missing bool) {
 	for _, e := range s.Take() {
 		if n, ok := e.Sequence(); ok && p.cfg.AllEvents {
-			if lost := s.gaps.Record(n); lost > 0 {
+			lost := s.gaps.Record(n)
+			if lost > 0 {
 				p.metrics.missed.Add(float64(lost))
 				missing = true
 			}

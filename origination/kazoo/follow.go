@@ -189,7 +189,8 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 		return err
 	}
 	defer c.unlock()
-	if err := d.hangUp(ctx, c); err != nil && !errors.Is(err, errNotThere) {
+	err := d.hangUp(ctx, c)
+	if err != nil && !errors.Is(err, errNotThere) {
 		return err
 	}
 	c.cancelled = true

@@ -75,7 +75,8 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	answer, err := d.connect(ctx, order, resource)
 	if errors.Is(err, errNotThere) && placed.ClickToCallID == "" {
 		// The document was deleted on the platform; create it again, once.
-		if placed.ClickToCallID, err = d.provision(ctx, order); err != nil {
+		placed.ClickToCallID, err = d.provision(ctx, order)
+		if err != nil {
 			return placed, err
 		}
 		resource = placed.ClickToCallID

@@ -80,7 +80,8 @@ sip_verify_server yes
 		}
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if b.control, err = net.Dial("tcp", fmt.Sprint("127.0.0.1:", port+1000)); err == nil {
+		b.control, err = net.Dial("tcp", fmt.Sprint("127.0.0.1:", port+1000))
+		if err == nil {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -100,7 +100,8 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, extraField
 		"call_id": b.row.CallID, "interaction_id": b.row.InteractionID, "user_id": b.user.UserID,
 		"presence_id": b.user.Extension, "direction": b.row.Direction, "from": b.row.From, "to": b.row.To,
 	}
-	if id := b.call.originationID(); id != "" {
+	id := b.call.originationID()
+	if id != "" {
 		data["origination_call_id"] = id
 	}
 	maps.Copy(data, extraFields)

@@ -43,7 +43,8 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	case <-b.near.leg.Done():
 		cause = b.near.leg.Cause()
 	case <-session.Done():
-		if cause = session.Cause(); next.answered() {
+		cause = session.Cause()
+		if next.answered() {
 			t.publish(sip.NormalClearing)
 			return next.connect(ctx)
 		}

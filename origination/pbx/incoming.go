@@ -145,10 +145,12 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 }
 
 func (d *Driver) newSides() (near, far *side, err error) {
-	if near, err = d.newSide(); err != nil {
+	near, err = d.newSide()
+	if err != nil {
 		return nil, nil, err
 	}
-	if far, err = d.newSide(); err != nil {
+	far, err = d.newSide()
+	if err != nil {
 		near.port.Close()
 		return nil, nil, err
 	}

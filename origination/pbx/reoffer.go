@@ -47,7 +47,8 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 // can use without a re-INVITE.
 func (b *bridge) preferredCodecs(s *side) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
-	if other := b.otherSide(s); other != nil {
+	other := b.otherSide(s)
+	if other != nil {
 		prefer = append(prefer, withOtherLaw(codecsOf(other.agreed.Codecs[:1]))...)
 	}
 	return prefer

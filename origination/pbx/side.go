@@ -69,7 +69,8 @@ func payloadMapping(from, to *side) rtp.PayloadMapping {
 	for _, f := range from.agreed.Codecs {
 		passed := false
 		for _, t := range to.agreed.Codecs {
-			if passed = f.Same(t.Codec); passed {
+			passed = f.Same(t.Codec)
+			if passed {
 				m.Pass(f.ReceiveType, t.SendType)
 				break
 			}
@@ -82,7 +83,8 @@ func payloadMapping(from, to *side) rtp.PayloadMapping {
 			m.Convert(f.ReceiveType, first.SendType, g711.ALawToULaw())
 		}
 	}
-	if f, t := from.agreed.TelephoneEvent, to.agreed.TelephoneEvent; f.Name != "" && t.Name != "" && f.Clock == t.Clock {
+	f, t := from.agreed.TelephoneEvent, to.agreed.TelephoneEvent
+	if f.Name != "" && t.Name != "" && f.Clock == t.Clock {
 		m.Pass(f.ReceiveType, t.SendType)
 	}
 	return m

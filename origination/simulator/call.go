@@ -85,7 +85,8 @@ func (s *Simulator) run(c *call) {
 func (s *Simulator) runSteps(c *call) {
 	last := step{state: origination.Ended}
 	for _, next := range c.left {
-		if cause := s.waitFor(c, next); cause != "" {
+		cause := s.waitFor(c, next)
+		if cause != "" {
 			last.cause = cause
 			break
 		}
@@ -133,7 +134,8 @@ func (c *call) end(cause string) {
 	for _, row := range c.rows(cause) {
 		c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
-	if _, answered := c.times[origination.UserAnswered]; answered {
+	_, answered := c.times[origination.UserAnswered]
+	if answered {
 		c.queueRecord(c.finished(cause))
 	}
 }

@@ -60,7 +60,8 @@ func (s *stage) place(destination string) (id string) {
 	s.t.Helper()
 	o := order(destination)
 	var err error
-	if o.ID, err = s.Name(s.t.Context(), o); err != nil {
+	o.ID, err = s.Name(s.t.Context(), o)
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	placed, err := s.Originate(s.t.Context(), o)

@@ -47,7 +47,8 @@ func (c *cbcCipher) encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	fullBlocksLen := len(plain) - len(plain)%blockSize
 	sealed := slices.Grow(dst, len(plain)+cbcOverhead)[:len(dst)+blockSize+fullBlocksLen+blockSize]
 	chunk := sealed[len(dst):]
-	if _, err := rand.Read(chunk[:blockSize]); err != nil {
+	_, err := rand.Read(chunk[:blockSize])
+	if err != nil {
 		return nil, fmt.Errorf("generating an IV: %w", err)
 	}
 	mode := cipher.NewCBCEncrypter(c.block, chunk[:blockSize])

@@ -156,7 +156,8 @@ func Inspect(r io.Reader) (*Header, error) {
 	}
 	keyID := reader.next(int(key[keyBlockFixedSize-1]))
 	sum := sha256.Sum256(reader.consumed)
-	if checksum := reader.next(digestSize); keyID == nil || checksum == nil {
+	checksum := reader.next(digestSize)
+	if keyID == nil || checksum == nil {
 		return nil, reader.readError(ErrTruncated)
 	} else if !bytes.Equal(checksum, sum[:]) {
 		return nil, ErrHeader
@@ -176,7 +177,8 @@ func Inspect(r io.Reader) (*Header, error) {
 		saltFingerprint: [fingerprintSize]byte(key[9+saltSize:]),
 		wrappedKey:      [wrappedKeySize]byte(key[9+saltSize+fingerprintSize:]),
 	}
-	if size := binary.BigEndian.Uint32(fixed[13:]); size != ChunkSize {
+	size := binary.BigEndian.Uint32(fixed[13:])
+	if size != ChunkSize {
 		return nil, fmt.Errorf("%w: chunks of %d bytes", ErrVersion, size)
 	}
 	if !h.Suite.isKnown() {
@@ -205,7 +207,8 @@ func (r *headerReader) next(n int) []byte {
 	}
 	start := len(r.consumed)
 	r.consumed = append(r.consumed, make([]byte, n)...)
-	if _, r.err = io.ReadFull(r.r, r.consumed[start:]); r.err != nil {
+	_, r.err = io.ReadFull(r.r, r.consumed[start:])
+	if r.err != nil {
 		return nil
 	}
 	return r.consumed[start:]

@@ -48,7 +48,8 @@ func subkey(dek *[keySize]byte, label string) (key [keySize]byte, err error) {
 // derived from root. The core and all other fields of the key block are authenticated
 // with the wrapped key.
 func (h *Header) wrapKey(dek *[keySize]byte, root *Root) error {
-	if _, err := rand.Read(h.Salt[:]); err != nil {
+	_, err := rand.Read(h.Salt[:])
+	if err != nil {
 		return fmt.Errorf("generating a salt: %w", err)
 	}
 	h.Iterations = root.iterations
@@ -75,7 +76,8 @@ func (h *Header) unwrapKey(root *Root) (*[keySize]byte, error) {
 		return nil, err
 	}
 	var dek [keySize]byte
-	if _, err := aead.Open(dek[:0], nil, h.wrappedKey[:], h.wrappedKeyAAD()); err != nil {
+	_, err = aead.Open(dek[:0], nil, h.wrappedKey[:], h.wrappedKeyAAD())
+	if err != nil {
 		return nil, ErrKey
 	}
 	commitment, err := subkey(&dek, labelCommit)

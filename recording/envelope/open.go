@@ -56,7 +56,8 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 	}
 	w := &openingWriter{dst: dst, opener: o, fullLen: ChunkSize + o.overhead(), buffers: getBuffers()}
 	defer w.release()
-	if _, err := io.Copy(w, src); err != nil {
+	_, err = io.Copy(w, src)
+	if err != nil {
 		return h, w.size, err
 	}
 	w.openChunk(w.sealed[:w.buffered], true)
@@ -122,7 +123,8 @@ func (w *openingWriter) openChunk(sealed []byte, final bool) {
 		w.err = err
 		return
 	}
-	if _, err := w.dst.Write(audio); err != nil {
+	_, err = w.dst.Write(audio)
+	if err != nil {
 		w.err = fmt.Errorf("writing the audio: %w", err)
 		return
 	}

@@ -30,7 +30,8 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 	if err != nil {
 		return nil, fmt.Errorf("finding the recording's length: %w", err)
 	}
-	if _, err := src.Seek(0, io.SeekStart); err != nil {
+	_, err = src.Seek(0, io.SeekStart)
+	if err != nil {
 		return nil, fmt.Errorf("seeking to the recording's start: %w", err)
 	}
 	h, err := Inspect(src)
@@ -86,7 +87,8 @@ func (r *Reader) loadChunk(index uint64) error {
 	r.audio = nil
 	fullLen := ChunkSize + r.opener.overhead()
 	if r.srcChunk != index {
-		if _, err := r.src.Seek(r.parsedHeader.Len()+int64(index)*int64(fullLen), io.SeekStart); err != nil {
+		_, err := r.src.Seek(r.parsedHeader.Len()+int64(index)*int64(fullLen), io.SeekStart)
+		if err != nil {
 			return fmt.Errorf("seeking to chunk %d: %w", index, err)
 		}
 	}
@@ -95,7 +97,8 @@ func (r *Reader) loadChunk(index uint64) error {
 		sealed = sealed[:r.lastChunkLen]
 	}
 	r.srcChunk = index + 1
-	if _, err := io.ReadFull(r.src, sealed); err != nil {
+	_, err := io.ReadFull(r.src, sealed)
+	if err != nil {
 		r.srcChunk = maxChunks // unknown
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return &ChunkError{index, ErrTruncated}

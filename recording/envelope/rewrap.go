@@ -24,10 +24,12 @@ func Rewrap(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder, key 
 	if err := h.setKey(dek, key); err != nil {
 		return nil, err
 	}
-	if _, err := dst.Write(h.encode()); err != nil {
+	_, err = dst.Write(h.encode())
+	if err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
-	if _, err := io.Copy(dst, src); err != nil {
+	_, err = io.Copy(dst, src)
+	if err != nil {
 		return nil, fmt.Errorf("copying the body: %w", err)
 	}
 	return h, nil

@@ -35,7 +35,8 @@ func NewRootCache(limit int) (*RootCache, error) {
 		return nil, fmt.Errorf("a cache of %d roots", limit)
 	}
 	c := &RootCache{maxRoots: limit, cached: make(map[cacheKey]*cachedRoot), deriving: make(map[cacheKey]chan struct{})}
-	if _, err := rand.Read(c.nameKey[:]); err != nil {
+	_, err := rand.Read(c.nameKey[:])
+	if err != nil {
 		return nil, fmt.Errorf("generating the cache's key: %w", err)
 	}
 	return c, nil

@@ -33,7 +33,8 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := io.Copy(w, src); err != nil {
+	_, err = io.Copy(w, src)
+	if err != nil {
 		return nil, w.size, w.finish(err)
 	}
 	if err := w.Close(); err != nil {
@@ -67,11 +68,12 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	}
 	var dek [keySize]byte
 	defer clear(dek[:])
-	if _, err := rand.Read(dek[:]); err != nil {
+	_, err := rand.Read(dek[:])
+	if err != nil {
 		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
-	var err error
-	if h.commitment, err = subkey(&dek, labelCommit); err != nil {
+	h.commitment, err = subkey(&dek, labelCommit)
+	if err != nil {
 		return nil, err
 	}
 	if err := h.setKey(&dek, p.Key); err != nil {
@@ -81,7 +83,8 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := dst.Write(h.encode()); err != nil {
+	_, err = dst.Write(h.encode())
+	if err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
 	return &Writer{
@@ -158,7 +161,8 @@ func (w *Writer) sealChunk(plain []byte, final bool) {
 		w.err = fmt.Errorf("chunk %d: %w", w.index, err)
 		return
 	}
-	if _, err := w.dst.Write(sealed); err != nil {
+	_, err = w.dst.Write(sealed)
+	if err != nil {
 		w.err = fmt.Errorf("writing the recording: %w", err)
 		return
 	}

@@ -195,7 +195,8 @@ type fullDisk struct {
 }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
-	if d.room -= len(p); d.room < 0 {
+	d.room -= len(p)
+	if d.room < 0 {
 		return 0, d.err
 	}
 	return len(p), nil

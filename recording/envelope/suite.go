@@ -100,7 +100,8 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 	}
 	// All chunks but the last must be full, and a last one after others must not be empty,
 	// so that the same audio has only one division into chunks.
-	if n := len(plain); n > ChunkSize || !final && n != ChunkSize || final && n == 0 && index > 0 {
+	n := len(plain)
+	if n > ChunkSize || !final && n != ChunkSize || final && n == 0 && index > 0 {
 		clear(plain)
 		return nil, &ChunkError{index, ErrAltered}
 	}

@@ -96,7 +96,8 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, 
 	var values []any
 	for n := range entries {
 		values = entries[n].values(values[:0], b.partition)
-		if _, err := insert.ExecContext(ctx, values...); err != nil {
+		_, err := insert.ExecContext(ctx, values...)
+		if err != nil {
 			return err
 		}
 	}

@@ -21,10 +21,12 @@ type entry struct {
 // decode parses a record of cc.stats. ok is false for records other than rows: the
 // position, the fold's own entries, and tombstones.
 func decode(r *kafka.Record) (e entry, ok bool, err error) {
-	if e.Kind, ok = kindOf(string(r.Key)); !ok || r.Value == nil {
+	e.Kind, ok = kindOf(string(r.Key))
+	if !ok || r.Value == nil {
 		return e, false, nil
 	}
-	if e.eventID, err = event.ParseID(string(r.Header(state.HeaderEventID))); err != nil {
+	e.eventID, err = event.ParseID(string(r.Header(state.HeaderEventID)))
+	if err != nil {
 		return e, true, fmt.Errorf("event_id: %w", err)
 	}
 	return e, true, e.unmarshal(r.Value)
@@ -61,7 +63,8 @@ func (r *Row) unmarshal(value []byte) error {
 	for i, f := range t.figures {
 		errs = append(errs, member(f.name, &r.figures[i]))
 	}
-	if text := members[reasonsColumn]; t.byReason && text != nil {
+	text := members[reasonsColumn]
+	if t.byReason && text != nil {
 		errs = append(errs, member(reasonsColumn, &r.reasons))
 	}
 	if !report.Storable(r.AccountID) || !report.Storable(r.ID) {

@@ -72,7 +72,8 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			continue
 		case passable:
 			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
-			if err = w.storeEntries(ctx, nil, gap.Position()); err == nil || errors.Is(err, errFenced) {
+			err = w.storeEntries(ctx, nil, gap.Position())
+			if err == nil || errors.Is(err, errFenced) {
 				continue
 			}
 		}

@@ -21,7 +21,8 @@ func intervalStart(t time.Time, seconds int64) time.Time {
 		return time.Unix(start, 0).In(t.Location())
 	}
 	// The clock was changed in this interval.
-	if before := zoneStart.Add(-time.Second); seconds == day && before.YearDay() == t.YearDay() {
+	before := zoneStart.Add(-time.Second)
+	if seconds == day && before.YearDay() == t.YearDay() {
 		return intervalStart(before, seconds)
 	}
 	return zoneStart
@@ -35,7 +36,8 @@ func intervalEnd(start time.Time, seconds int64) time.Time {
 	}
 	_, offset := start.Zone()
 	end := start.Unix() + seconds - (start.Unix()+int64(offset))%seconds
-	if _, zoneEnd := start.ZoneBounds(); !zoneEnd.IsZero() {
+	_, zoneEnd := start.ZoneBounds()
+	if !zoneEnd.IsZero() {
 		end = min(end, zoneEnd.Unix())
 	}
 	return time.Unix(end, 0).In(start.Location())

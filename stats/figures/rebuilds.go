@@ -25,7 +25,8 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 		if open > 0 {
 			return fault.Conflict("figures are folded again already: %d partitions are open", open)
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM figures_rebuilds`); err != nil {
+		_, err := tx.ExecContext(ctx, `DELETE FROM figures_rebuilds`)
+		if err != nil {
 			return sqldb.Wrap(err, "deleting old rebuilds")
 		}
 		for _, one := range rebuilds {

@@ -46,7 +46,8 @@ func TestRequestsToFoldAgain(t *testing.T) {
 		if err := r.Update(t.Context(), done); err != nil {
 			t.Error(err)
 		}
-		if open, err = r.ListOpen(t.Context()); err != nil || len(open) != 1 || open[0].ID != "b" {
+		open, err = r.ListOpen(t.Context())
+		if err != nil || len(open) != 1 || open[0].ID != "b" {
 			t.Errorf("open: %+v, %v", open, err)
 		}
 	})

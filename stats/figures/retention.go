@@ -17,7 +17,8 @@ const (
 // runRetention deletes rows past their retention until ctx ends.
 func (s *Store) runRetention(ctx context.Context) {
 	for s.retention != 0 {
-		if err := s.deleteBefore(ctx, s.firstKept()); err != nil && ctx.Err() == nil {
+		err := s.deleteBefore(ctx, s.firstKept())
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("retention of figures failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, retentionEvery) {

@@ -26,7 +26,8 @@ type Row struct {
 // Figure returns a figure by its name in docs/figures.md; 0 if rows of this kind do
 // not have it.
 func (r *Row) Figure(name string) int64 {
-	if i := r.Kind.table().index(name); i >= 0 {
+	i := r.Kind.table().index(name)
+	if i >= 0 {
 		return r.figures[i]
 	}
 	return 0
@@ -138,7 +139,8 @@ func appendCSV(to []byte, r *Row) []byte {
 		to = strconv.AppendInt(append(to, ','), n, 10)
 	}
 	for _, l := range r.levels() {
-		if to = append(to, ','); l.ok {
+		to = append(to, ',')
+		if l.ok {
 			to = strconv.AppendFloat(to, l.value, 'f', -1, 64)
 		}
 	}

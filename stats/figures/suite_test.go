@@ -142,7 +142,8 @@ func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 			}
 			rows = append(rows, string(text))
 		}
-		if f.StartKey = page.NextStartKey; f.StartKey == "" {
+		f.StartKey = page.NextStartKey
+		if f.StartKey == "" {
 			return rows
 		}
 	}

@@ -65,7 +65,8 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 	}
 	if o.err == nil {
 		var err error
-		if o, err = eventconn.Wait(ctx, c.Conn, w.done, w.progress); err != nil {
+		o, err = eventconn.Wait(ctx, c.Conn, w.done, w.progress)
+		if err != nil {
 			o.err = err
 		}
 	}

@@ -180,7 +180,8 @@ func FuzzReadMessage(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if size += p.Size; size > len(data) {
+			size += p.Size
+			if size > len(data) {
 				t.Fatalf("messages of %d bytes in %d", size, len(data))
 			}
 			p.Name()

@@ -87,7 +87,8 @@ func (c *concealer) pitch() int {
 			energy += float64(c.history[i-lag]) * float64(c.history[i-lag])
 		}
 		if energy > 0 {
-			if score := product / math.Sqrt(energy); score > bestScore {
+			score := product / math.Sqrt(energy)
+			if score > bestScore {
 				best, bestScore = lag, score
 			}
 		}

@@ -32,7 +32,8 @@ type Format struct {
 func (f Format) Validate() error {
 	switch f.Encoding {
 	case PCM16:
-		if _, known := tapsFor(f.Rate, 8000); known {
+		_, known := tapsFor(f.Rate, 8000)
+		if known {
 			return nil
 		}
 	case ULaw, ALaw:

@@ -147,7 +147,8 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 		}
 		return true
 	}
-	if j.consecutiveLate++; j.consecutiveLate > maxConsecutiveLate && len(j.queue) == 0 {
+	j.consecutiveLate++
+	if j.consecutiveLate > maxConsecutiveLate && len(j.queue) == 0 {
 		j.consecutiveLate = 0
 		j.nextTimestamp, j.playedEnd = timestamp, timestamp
 		return true
@@ -172,7 +173,8 @@ func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int)
 		}
 		return into, want
 	}
-	if gap := timestampDiff(j.queue[0].timestamp, j.nextTimestamp); gap > 0 {
+	gap := timestampDiff(j.queue[0].timestamp, j.nextTimestamp)
+	if gap > 0 {
 		gap = min(gap, want)
 		j.counters.Lost += uint64(gap)
 		j.nextTimestamp += uint32(gap)
@@ -192,7 +194,8 @@ func (j *JitterBuffer) reduceDelay() {
 	last := j.queue[len(j.queue)-1]
 	head := j.queue[0]
 	j.minWaiting = min(j.minWaiting, timestampDiff(last.timestamp, head.timestamp))
-	if j.windowFrames++; j.windowFrames < j.windowLength {
+	j.windowFrames++
+	if j.windowFrames < j.windowLength {
 		return
 	}
 	if j.minWaiting >= head.samples && len(j.queue) > 1 {

@@ -40,7 +40,8 @@ func opusSamples(packet []byte) int {
 		}
 		frames = int(packet[1] & 0x3f)
 	}
-	if samples := frames * frame; samples <= opusRate*maxOpusMillis/1000 {
+	samples := frames * frame
+	if samples <= opusRate*maxOpusMillis/1000 {
 		return samples
 	}
 	return 0

@@ -31,7 +31,8 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 			t.Fatal(err)
 		}
 		_ = path.Decode(packet)
-		if packet, err = path.EncodeFrame(nil); err != nil {
+		packet, err = path.EncodeFrame(nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if got := (Format{Opus, 48000}).Samples(packet); got != 960 {

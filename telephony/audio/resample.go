@@ -25,7 +25,8 @@ const (
 // NewResampler returns a resampler between two rates in Hz. Rates are multiples of 4000 from 8000 to
 // 48000.
 func NewResampler(from, to int) (*Resampler, error) {
-	if _, known := tapsFor(from, to); !known {
+	_, known := tapsFor(from, to)
+	if !known {
 		return nil, fmt.Errorf("audio: no resampler from %d to %d Hz", from, to)
 	}
 	divisor := gcd(from, to)
@@ -60,7 +61,8 @@ func tapsFor(from, to int) (taps int, known bool) {
 func (r *Resampler) Process(out, in []int16) []int16 {
 	for _, s := range in {
 		r.history = append(r.history, float32(s))
-		if r.trailingZeros++; s != 0 {
+		r.trailingZeros++
+		if s != 0 {
 			r.trailingZeros = 0
 		}
 	}

@@ -25,7 +25,8 @@ func TestResamplingKeepsTelephoneSpeechClean(t *testing.T) {
 				var out []int16
 				for n := FrameSamples(r[0]); len(in) >= n; in = in[n:] {
 					before := len(out)
-					if out = resampler.Process(out, in[:n]); len(out)-before != FrameSamples(r[1]) {
+					out = resampler.Process(out, in[:n])
+					if len(out)-before != FrameSamples(r[1]) {
 						t.Fatalf("a frame of %d samples became %d, want %d", n, len(out)-before, FrameSamples(r[1]))
 					}
 				}

@@ -34,14 +34,17 @@ func NewTranscoder(from, to Format) (*Transcoder, error) {
 		p.outRate = opusRateFor(from.Rate)
 	}
 	var err error
-	if p.decoder, err = newDecoder(from, p.inRate); err != nil {
+	p.decoder, err = newDecoder(from, p.inRate)
+	if err != nil {
 		return nil, err
 	}
-	if p.encoder, err = newEncoder(to, p.outRate); err != nil {
+	p.encoder, err = newEncoder(to, p.outRate)
+	if err != nil {
 		return nil, err
 	}
 	if p.inRate != p.outRate {
-		if p.resampler, err = NewResampler(p.inRate, p.outRate); err != nil {
+		p.resampler, err = NewResampler(p.inRate, p.outRate)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -43,13 +43,15 @@ func through(t *testing.T, from, to Format, hz float64) []int16 {
 		if path.SamplesNeeded() != 0 {
 			t.Fatalf("a frame wants %d samples", path.SamplesNeeded())
 		}
-		if packet, err = path.EncodeFrame(nil); err != nil {
+		packet, err = path.EncodeFrame(nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if size := to.FrameBytes(); size != 0 && len(packet) != size {
 			t.Fatalf("a frame of %d bytes, want %d", len(packet), size)
 		}
-		if heard, err = sink.Decode(heard, packet); err != nil {
+		heard, err = sink.Decode(heard, packet)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

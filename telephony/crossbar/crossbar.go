@@ -80,10 +80,12 @@ func (c *Client) Do(ctx context.Context, method, path string, data, into any) er
 	if err != nil {
 		return err
 	}
-	if err = c.roundTrip(ctx, method, path, token, data, &envelope{Data: into}); !errors.Is(err, Unauthorized) {
+	err = c.roundTrip(ctx, method, path, token, data, &envelope{Data: into})
+	if !errors.Is(err, Unauthorized) {
 		return err
 	}
-	if token, _, err = c.login(ctx, token); err != nil {
+	token, _, err = c.login(ctx, token)
+	if err != nil {
 		return err
 	}
 	return c.roundTrip(ctx, method, path, token, data, &envelope{Data: into})

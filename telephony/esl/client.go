@@ -47,14 +47,16 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 
 // login answers the switch's auth/request.
 func (c *Client) login(out io.Writer, in *bufio.Reader) error {
-	if _, err := c.readExpected(in, typeAuth); err != nil {
+	_, err := c.readExpected(in, typeAuth)
+	if err != nil {
 		return err
 	}
 	secret := "auth " + c.cfg.Password
 	if c.cfg.User != "" {
 		secret = "userauth " + c.cfg.User + ":" + c.cfg.Password
 	}
-	if _, err := io.WriteString(out, secret+"\n\n"); err != nil {
+	_, err = io.WriteString(out, secret+"\n\n")
+	if err != nil {
 		return err
 	}
 	reply, err := c.readExpected(in, typeReply)

@@ -34,7 +34,8 @@ func (c *Conn) APIBatch(ctx context.Context, commands []string) []APIResult {
 		if i < len(commands) {
 			replies[i], answers[i].Err = c.send("api " + commands[i])
 		}
-		if index := i - maxPipelined; index >= 0 {
+		index := i - maxPipelined
+		if index >= 0 {
 			var f frame
 			if answers[index].Err == nil {
 				f, answers[index].Err = eventconn.Wait(ctx, c.Conn, replies[index], nil)
@@ -120,7 +121,8 @@ func (c *Conn) send(lines ...string) (reply chan frame, err error) {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if reply, err = c.enqueue(); err != nil {
+	reply, err = c.enqueue()
+	if err != nil {
 		return nil, err
 	}
 	return reply, eventconn.Write(c.Conn, strings.Join(lines, "\n")+"\n\n")

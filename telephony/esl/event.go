@@ -106,7 +106,8 @@ func jsonValue(raw json.RawMessage) (string, error) {
 	if json.Unmarshal(raw, &many) == nil && len(many) > 0 {
 		return many[0], nil
 	}
-	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
 		return string(raw), nil // a number or a boolean
 	}
 	return "", fmt.Errorf("%w: an event with a header that is neither text nor a list of texts", ErrMalformed)

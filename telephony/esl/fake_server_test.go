@@ -27,7 +27,8 @@ func (p *peer) command() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if line = strings.TrimSuffix(line, "\n"); line == "" {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
 			return strings.Join(lines, "\n"), nil
 		}
 		lines = append(lines, line)

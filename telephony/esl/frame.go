@@ -58,7 +58,8 @@ func readFrame(in *bufio.Reader, limit int) (frame, error) {
 		return f, err
 	}
 	f.body = make([]byte, length)
-	if _, err := io.ReadFull(in, f.body); err != nil {
+	_, err = io.ReadFull(in, f.body)
+	if err != nil {
 		return frame{}, unexpectedEOF(err)
 	}
 	return f, nil

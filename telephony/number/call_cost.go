@@ -99,7 +99,8 @@ func (p *Plan) Premium(accountID, number string) bool {
 				return true
 			}
 		}
-		if kind := numberType(full); kind != phonenumbers.UNKNOWN {
+		kind := numberType(full)
+		if kind != phonenumbers.UNKNOWN {
 			return kind == phonenumbers.PREMIUM_RATE
 		}
 	}

@@ -165,7 +165,8 @@ func (s *Stream) endPress(pressed uint32, duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendingDTMF, s.inSilence = false, true
-	if after := pressed + ticks(duration, s.format.Clock); int32(after-s.timestamp) > 0 {
+	after := pressed + ticks(duration, s.format.Clock)
+	if int32(after-s.timestamp) > 0 {
 		s.timestamp = after // no audio arrived during the press
 	}
 }

@@ -55,7 +55,8 @@ func startEpollLoop(log *slog.Logger) (*epollLoop, error) {
 
 // createIdleEpoll creates the second epoll.
 func (l *epollLoop) createIdleEpoll() (err error) {
-	if l.idleFd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	l.idleFd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
 		return fmt.Errorf("making an epoll: %w", err)
 	}
 	if err := unix.SetNonblock(l.idleFd, true); err != nil { // os.NewFile registers only non-blocking files with the poller
@@ -163,7 +164,8 @@ func pollReady(epoll int, events []unix.EpollEvent) (n int, err error) {
 
 func (l *epollLoop) read() {
 	for _, e := range l.readyEvents {
-		if p := l.findPort(e.Fd); p != nil {
+		p := l.findPort(e.Fd)
+		if p != nil {
 			p.read(&l.buffer, &l.packet)
 		}
 	}

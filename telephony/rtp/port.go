@@ -157,7 +157,8 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		return
 	}
 	if p.decrypt != nil {
-		if b = p.unprotect(b, from); b == nil {
+		b = p.unprotect(b, from)
+		if b == nil {
 			return
 		}
 	}

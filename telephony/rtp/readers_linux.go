@@ -59,7 +59,8 @@ func (r *readers) remove(p *Port) error {
 
 // stopIfEmpty ends a loop without ports. The caller holds mu.
 func (r *readers) stopIfEmpty(l *epollLoop) {
-	if i := slices.Index(r.loops, l); i >= 0 && l.size() == 0 {
+	i := slices.Index(r.loops, l)
+	if i >= 0 && l.size() == 0 {
 		r.loops = slices.Delete(r.loops, i, i+1)
 		l.stop()
 	}

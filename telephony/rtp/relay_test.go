@@ -250,7 +250,8 @@ type counting struct {
 func (c *counting) Next(buffer []byte) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.n++; c.n%10 == 0 {
+	c.n++
+	if c.n%10 == 0 {
 		return 0
 	}
 	return copy(buffer, []byte{c.n, 1, 2})

@@ -107,7 +107,8 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	}
 	if s.encrypt != nil {
 		var err error
-		if b, err = s.encrypt.Protect(b); err != nil {
+		b, err = s.encrypt.Protect(b)
+		if err != nil {
 			p.ports.metrics.dropped[dropUnsent].Inc()
 			return err
 		}

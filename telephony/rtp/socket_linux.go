@@ -32,10 +32,12 @@ func bind(addr netip.AddrPort) (s *socket, err error) {
 	if s.ipv6 {
 		family = unix.AF_INET6
 	}
-	if s.scope, err = interfaceIndex(addr.Addr().Zone()); err != nil {
+	s.scope, err = interfaceIndex(addr.Addr().Zone())
+	if err != nil {
 		return nil, err
 	}
-	if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
+	s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if err != nil {
 		return nil, fmt.Errorf("making a socket: %w", err)
 	}
 	if s.ipv6 {
@@ -45,7 +47,8 @@ func bind(addr netip.AddrPort) (s *socket, err error) {
 		}
 	}
 	s.setAddress(addr)
-	if _, _, errno := unix.RawSyscall(unix.SYS_BIND, uintptr(s.fd), uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize); errno != 0 {
+	_, _, errno := unix.RawSyscall(unix.SYS_BIND, uintptr(s.fd), uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize)
+	if errno != 0 {
 		_ = s.close()
 		return nil, fmt.Errorf("binding %v: %w", addr, errno)
 	}
@@ -56,7 +59,8 @@ func interfaceIndex(zone string) (uint32, error) {
 	if zone == "" {
 		return 0, nil
 	}
-	if number, err := strconv.ParseUint(zone, 10, 32); err == nil {
+	number, err := strconv.ParseUint(zone, 10, 32)
+	if err == nil {
 		return uint32(number), nil
 	}
 	link, err := net.InterfaceByName(zone)

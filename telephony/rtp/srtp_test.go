@@ -23,10 +23,12 @@ func newSRTPPhone(t *testing.T, suite srtp.Suite) *srtpPhone {
 	t.Helper()
 	p := &srtpPhone{phone: newPhone(t), keys: srtp.Keys{Send: srtp.NewKey(suite), Receive: srtp.NewKey(suite)}}
 	var err error
-	if p.encrypt, err = srtp.NewSender(p.keys.Receive); err != nil {
+	p.encrypt, err = srtp.NewSender(p.keys.Receive)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if p.decrypt, err = srtp.NewReceiver(p.keys.Send); err != nil {
+	p.decrypt, err = srtp.NewReceiver(p.keys.Send)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -103,7 +103,8 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 		// The port counts the error; the next frame may succeed.
 		_ = s.Send(frame[:source.Next(frame[:])])
 		deadline = deadline.Add(s.format.Frame)
-		if late := time.Since(deadline); late > maxCatchUp {
+		late := time.Since(deadline)
+		if late > maxCatchUp {
 			missed := late / s.format.Frame
 			s.skipFrames(uint32(missed))
 			deadline = deadline.Add(missed * s.format.Frame)

@@ -54,7 +54,8 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 
 // handleAck handles an ACK.
 func (s *Server) handleAck(r *sipmsg.Request) {
-	if leg := s.findDialog(r); leg != nil {
+	leg := s.findDialog(r)
+	if leg != nil {
 		leg.ackReceived(r.CSeq().SeqNo, r.Body())
 	}
 }

@@ -159,14 +159,18 @@ var (
 
 // causeOfReason parses a Reason header. It returns NORMAL_CLEARING for an unknown value.
 func causeOfReason(value string) Cause {
-	if named := reasonText.FindStringSubmatch(value); named != nil {
-		if _, known := q850Numbers[Cause(named[1])]; known {
+	named := reasonText.FindStringSubmatch(value)
+	if named != nil {
+		_, known := q850Numbers[Cause(named[1])]
+		if known {
 			return Cause(named[1])
 		}
 	}
-	if numbered := reasonCause.FindStringSubmatch(value); numbered != nil {
+	numbered := reasonCause.FindStringSubmatch(value)
+	if numbered != nil {
 		number, err := strconv.Atoi(numbered[1])
-		if cause, known := CauseOfQ850(number); err == nil && known {
+		cause, known := CauseOfQ850(number)
+		if err == nil && known {
 			return cause
 		}
 	}

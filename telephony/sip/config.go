@@ -68,7 +68,8 @@ func (c Config) Validate() error {
 	if c.TLSListen != "" && c.TLS == nil {
 		return errors.New("sip: the TLS listener has no certificate")
 	}
-	if shortest := c.withDefaults().MinExpires; shortest < time.Second || shortest > maxExpires {
+	shortest := c.withDefaults().MinExpires
+	if shortest < time.Second || shortest > maxExpires {
 		return errors.New("sip: the shortest registration is out of range")
 	}
 	return setting.Validate("sip", c.Settings)

@@ -114,7 +114,8 @@ func (s *Server) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) 
 		case answer.IsSuccess():
 			return s.handleAnswer(tx, invite, answer, call)
 		case attempt == 0 && isChallenge(answer) && call.Password != "":
-			if invite, err = s.authorize(invite, answer, call.Username, call.Password); err != nil {
+			invite, err = s.authorize(invite, answer, call.Username, call.Password)
+			if err != nil {
 				return nil, fmt.Errorf("answering a challenge: %w", err)
 			}
 		default:
@@ -124,8 +125,10 @@ func (s *Server) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) 
 }
 
 func causeOfResponse(answer *sipmsg.Response) Cause {
-	if reason := answer.GetHeader("Reason"); reason != nil {
-		if cause := causeOfReason(reason.Value()); cause != NormalClearing {
+	reason := answer.GetHeader("Reason")
+	if reason != nil {
+		cause := causeOfReason(reason.Value())
+		if cause != NormalClearing {
 			return cause
 		}
 	}
@@ -230,7 +233,8 @@ func (s *Server) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Reques
 
 func (s *Server) sendCancel(cancel *sipmsg.Request) {
 	s.background.Go(func() {
-		if _, err := s.transact(s.transactionCtx, cancel); err != nil {
+		_, err := s.transact(s.transactionCtx, cancel)
+		if err != nil {
 			s.log.Debug("no response to a CANCEL", "error", err)
 		}
 	})

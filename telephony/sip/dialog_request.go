@@ -18,8 +18,9 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	for _, route := range l.routeSet {
 		r.AppendHeader(sipmsg.NewHeader("Route", route))
 	}
-	if to := l.nextHop(); to != "" {
-		r.SetDestination(to)
+	hop := l.nextHop()
+	if hop != "" {
+		r.SetDestination(hop)
 	}
 	return r
 }
@@ -33,7 +34,8 @@ func (l *Leg) nextHop() string {
 	}
 	hop := l.target
 	if len(l.routeSet) > 0 {
-		if _, err := sipmsg.ParseAddressValue(l.routeSet[0], &hop, nil); err != nil {
+		_, err := sipmsg.ParseAddressValue(l.routeSet[0], &hop, nil)
+		if err != nil {
 			return l.peerAddr.String()
 		}
 	}
@@ -86,7 +88,8 @@ func (l *Leg) sendBye(cause Cause) {
 	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
 	answer, err := l.server.transact(l.server.transactionCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
+		r, err = l.server.authorize(r, answer, l.username, l.password)
+		if err == nil {
 			_, err = l.server.transact(l.server.transactionCtx, r)
 		}
 	}

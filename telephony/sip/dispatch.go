@@ -65,7 +65,8 @@ func hasMandatoryHeaders(r *sipmsg.Request) bool {
 // newResponse returns a response to r. tag is the local tag of a dialog; "" generates one.
 func newResponse(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
 	response := sipmsg.NewResponseFromRequest(r, as.code, as.reason, nil)
-	if to := response.To(); tag != "" && to != nil && as.code != 100 {
+	to := response.To()
+	if tag != "" && to != nil && as.code != 100 {
 		to.Params.Add("tag", tag)
 	}
 	return response
@@ -104,7 +105,8 @@ func (s *Server) markProven(m sipmsg.Message) {
 	if m.Transport() != "UDP" {
 		return
 	}
-	if source, err := netip.ParseAddrPort(m.Source()); err == nil {
+	source, err := netip.ParseAddrPort(m.Source())
+	if err == nil {
 		s.guard.markProven(source)
 	}
 }
@@ -115,7 +117,8 @@ const shortTagLength = 8
 // reply sends a final response, which retransmissions of the request get again.
 func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
 	tag := ""
-	if to := r.To(); to != nil && !to.Params.Has("tag") {
+	to := r.To()
+	if to != nil && !to.Params.Has("tag") {
 		tag = sipmsg.GenerateTagN(shortTagLength)
 	}
 	response := newResponse(r, as, tag)
@@ -190,7 +193,8 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 	if !ok {
 		return
 	}
-	if unsupported := unsupportedExtension(r); unsupported != "" {
+	unsupported := unsupportedExtension(r)
+	if unsupported != "" {
 		s.replyAndTerminate(tx, r, status{420, "Bad Extension"}, sipmsg.NewHeader("Unsupported", unsupported))
 		return
 	}
@@ -238,7 +242,8 @@ func (s *Server) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.
 func unsupportedExtension(r *sipmsg.Request) string {
 	for _, h := range r.GetHeaders("Require") {
 		for _, option := range strings.Split(h.Value(), ",") {
-			if option = strings.TrimSpace(option); option != "" && !strings.EqualFold(option, supportedOption) {
+			option = strings.TrimSpace(option)
+			if option != "" && !strings.EqualFold(option, supportedOption) {
 				return option
 			}
 		}

@@ -80,7 +80,8 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s := g.findSource(from.Addr()); s != nil {
+	s := g.findSource(from.Addr())
+	if s != nil {
 		s.credits.add(maphash.Bytes(g.seed, data), len(data)*3/4)
 	}
 	return true
@@ -89,7 +90,8 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 // findSource returns the state of an address that has sent something, or nil. The caller holds mu.
 func (g *guard) findSource(addr netip.Addr) *sourceState {
 	host, _ := addressprefix.OfIP(addr)
-	if s := g.sources[host]; s != nil {
+	s := g.sources[host]
+	if s != nil {
 		return s
 	}
 	return g.sources[overflowNetwork]

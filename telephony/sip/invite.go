@@ -59,7 +59,8 @@ func (i *Invite) To() Party {
 
 // Header returns the value of a header, or "" if absent.
 func (i *Invite) Header(name string) string {
-	if h := i.request.GetHeader(name); h != nil {
+	h := i.request.GetHeader(name)
+	if h != nil {
 		return h.Value()
 	}
 	return ""

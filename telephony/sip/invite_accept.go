@@ -26,7 +26,8 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	}
 	leg := i.newLeg(response, onOffer)
 	leg.localSession, leg.remoteSession = answer, i.remoteOffer
-	if tooShort := leg.acceptSessionTimer(i.request, response); tooShort {
+	tooShort := leg.acceptSessionTimer(i.request, response)
+	if tooShort {
 		i.finalSent = true
 		refusal := i.newResponse(status{422, "Session Interval Too Small"})
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
@@ -57,7 +58,8 @@ func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	for _, h := range i.request.GetHeaders("Record-Route") {
 		leg.routeSet = append(leg.routeSet, h.Value())
 	}
-	if contact := i.request.Contact(); contact != nil {
+	contact := i.request.Contact()
+	if contact != nil {
 		leg.target = contact.Address
 	} else {
 		leg.target = from.Address

@@ -202,7 +202,8 @@ func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Respo
 // headerValue returns the value of a header under the first of its names that is present.
 func headerValue(m sipmsg.Message, names ...string) string {
 	for _, name := range names {
-		if found := m.GetHeaders(name); len(found) > 0 {
+		found := m.GetHeaders(name)
+		if len(found) > 0 {
 			return strings.TrimSpace(found[0].Value())
 		}
 	}

@@ -63,7 +63,8 @@ func (m *metrics) countResponse(r *sipmsg.Response) {
 		return
 	}
 	method := "other"
-	if c := r.CSeq(); c != nil {
+	c := r.CSeq()
+	if c != nil {
 		switch c.MethodName {
 		case sipmsg.INVITE, sipmsg.BYE, sipmsg.CANCEL, sipmsg.REGISTER, sipmsg.OPTIONS, sipmsg.UPDATE,
 			sipmsg.NOTIFY, sipmsg.REFER:

@@ -69,7 +69,8 @@ func (n *Negotiator) Offer(codecs ...Codec) *Session {
 func withTelephoneEvents(codecs []Codec) []Codec {
 	all := slices.Clone(codecs)
 	for _, c := range codecs {
-		if _, found := findCodec(all, TelephoneEvent(c.Clock)); !found {
+		_, found := findCodec(all, TelephoneEvent(c.Clock))
+		if !found {
 			all = append(all, TelephoneEvent(c.Clock))
 		}
 	}
@@ -136,7 +137,8 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 		return NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
 	}
 	var err error
-	if agreed.Keys, err = n.acceptEncryption(offer, answer); err != nil {
+	agreed.Keys, err = n.acceptEncryption(offer, answer)
+	if err != nil {
 		return NegotiatedMedia{}, err
 	}
 	if theirs, ok := answer.findTelephoneEvent(agreed.Codecs[0].Clock); ok {

@@ -22,7 +22,8 @@ func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answe
 	// a forking proxy and is too late.
 	tag, _ := answer.To().Params.Get("tag")
 	leg.sendAcks(tx, leg.newAck(invite), func(again *sipmsg.Response) bool {
-		if other, _ := again.To().Params.Get("tag"); other == tag {
+		other, _ := again.To().Params.Get("tag")
+		if other == tag {
 			return true
 		}
 		s.endUnwantedDialog(invite, again)
@@ -41,7 +42,8 @@ func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response,
 		localSequence: invite.CSeq().SeqNo, target: invite.Recipient, endSignal: make(chan struct{}),
 		canUpdate: listsToken(answer, "UPDATE", "Allow"),
 	}
-	if contact := answer.Contact(); contact != nil {
+	contact := answer.Contact()
+	if contact != nil {
 		leg.target = contact.Address
 	}
 	recorded := answer.GetHeaders("Record-Route")
@@ -50,7 +52,8 @@ func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response,
 	}
 	// Without a readable source, media is accepted from the SDP's address only.
 	leg.peerAddr, _ = netip.ParseAddrPort(answer.Source())
-	if _, err := netip.ParseAddrPort(leg.destination); leg.destination != "" && err != nil && leg.peerAddr.IsValid() {
+	_, err := netip.ParseAddrPort(leg.destination)
+	if leg.destination != "" && err != nil && leg.peerAddr.IsValid() {
 		leg.destination = leg.peerAddr.String() // of the hosts with the trunk's name, the one that answered
 	}
 	leg.ctx, leg.cancel = context.WithCancel(s.transactionCtx)

@@ -96,7 +96,8 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(referResponseGrace, cancel) })()
 	answer, err := l.server.transact(requestCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
+		r, err = l.server.authorize(r, answer, l.username, l.password)
+		if err == nil {
 			l.mu.Lock()
 			l.nextSequence() // authorize increased CSeq
 			l.mu.Unlock()

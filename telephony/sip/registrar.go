@@ -125,7 +125,8 @@ func (s *Server) applyChanges(ctx context.Context, aor AOR, requested registerCh
 		return nil, status{}, s.unregister(ctx, current, UnregisteredByDevice)
 	}
 	for _, b := range requested.contacts {
-		if current, err = s.applyContact(ctx, current, b); err != nil {
+		current, err = s.applyContact(ctx, current, b)
+		if err != nil {
 			return nil, status{}, err
 		}
 	}

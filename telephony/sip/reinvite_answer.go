@@ -80,7 +80,8 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case <-l.endSignal:
 		return
 	}
-	if _, err := l.answerOffer(pending.ackBody); err != nil {
+	_, err := l.answerOffer(pending.ackBody)
+	if err != nil {
 		l.Hangup(IncompatibleDestination)
 	}
 }

@@ -65,7 +65,8 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 		if attempt > 0 || l.password == "" || !isChallenge(answer) {
 			return l.handleReinviteResponse(tx, request, answer, offer)
 		}
-		if request, err = l.server.authorize(request, answer, l.username, l.password); err != nil {
+		request, err = l.server.authorize(request, answer, l.username, l.password)
+		if err != nil {
 			return nil, err
 		}
 		l.mu.Lock()

@@ -126,7 +126,8 @@ func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
 		if a.Key != "crypto" || len(found) == maxCrypto {
 			continue
 		}
-		if c, err := srtp.ParseAttribute(a.Value); err == nil { // the peer may offer others too
+		c, err := srtp.ParseAttribute(a.Value)
+		if err == nil { // the peer may offer others too
 			found = append(found, c)
 		}
 	}
@@ -163,7 +164,8 @@ func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescripti
 		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold as in RFC 2543
 	}
 	if text, ok := media.Attribute("ptime"); ok {
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 10 && n <= 120 {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err == nil && n >= 10 && n <= 120 {
 			s.PacketTime = time.Duration(n) * time.Millisecond
 		}
 	}
@@ -221,7 +223,8 @@ func readCodec(text string) (Codec, bool) {
 	}
 	channels := 1
 	if len(parts) > 2 {
-		if channels, err = strconv.Atoi(parts[2]); err != nil || channels < 1 {
+		channels, err = strconv.Atoi(parts[2])
+		if err != nil || channels < 1 {
 			return Codec{}, false
 		}
 	}

@@ -95,7 +95,8 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 	if err != nil {
 		return nil, err
 	}
-	if s.advertisedHost, s.advertisedPort, err = s.config.announcedAddr(s.boundAddr); err == nil {
+	s.advertisedHost, s.advertisedPort, err = s.config.announcedAddr(s.boundAddr)
+	if err == nil {
 		err = s.listenTLS()
 	}
 	if err != nil {

@@ -92,7 +92,8 @@ func (l *Leg) refreshSession() {
 	l.mu.Lock()
 	ours := l.localSession
 	l.mu.Unlock()
-	if _, err := l.Reinvite(l.ctx, ours); err != nil {
+	_, err := l.Reinvite(l.ctx, ours)
+	if err != nil {
 		l.server.log.Debug("refreshing a SIP session failed", "error", err)
 		l.startSessionTimer() // unless the leg has ended
 	}

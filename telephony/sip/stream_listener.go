@@ -110,7 +110,8 @@ func (l *streamListener) forget(conn *streamConn) {
 	delete(l.open, conn)
 	host, site := addressprefix.OfIP(conn.remoteIP)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
-		if l.perNetwork[network]--; l.perNetwork[network] <= 0 {
+		l.perNetwork[network]--
+		if l.perNetwork[network] <= 0 {
 			delete(l.perNetwork, network)
 		}
 	}

@@ -112,7 +112,8 @@ type recentPeers struct {
 
 // add adds an address or renews it. It returns false at the limit.
 func (p *recentPeers) add(addr netip.AddrPort) bool {
-	if _, found := p.newer[addr]; found {
+	_, found := p.newer[addr]
+	if found {
 		return true
 	}
 	if len(p.newer) >= p.maxAddresses/2 {
@@ -126,7 +127,8 @@ func (p *recentPeers) add(addr netip.AddrPort) bool {
 		p.newer, p.newerSince = map[netip.AddrPort]struct{}{}, time.Now()
 	}
 	p.newer[addr] = struct{}{}
-	if _, wasOlder := p.older[addr]; wasOlder {
+	_, wasOlder := p.older[addr]
+	if wasOlder {
 		delete(p.older, addr)
 		return true
 	}

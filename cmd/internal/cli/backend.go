@@ -38,7 +38,8 @@ type Stores struct {
 // Running servers apply changes within a second.
 func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
 	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) (err error) {
-		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry()); err != nil {
+		stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())
+		if err != nil {
 			return err
 		}
 		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())

@@ -21,7 +21,8 @@ func ServerURL(s *settings.Settings) string {
 	if err != nil {
 		host, port = "", "9443" // Validate rejects an invalid address
 	}
-	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+	address, err := netip.ParseAddr(host)
+	if host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
@@ -38,7 +39,8 @@ func settingsFiles(s *settings.Settings, ca string) (files []string) {
 		files = append(files, ca)
 	}
 	certFile, _ := s.SelfSigned()
-	if _, err := os.Stat(certFile); err == nil {
+	_, err := os.Stat(certFile)
+	if err == nil {
 		files = append(files, certFile)
 	}
 	return files

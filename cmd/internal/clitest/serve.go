@@ -57,7 +57,8 @@ func (e *Env) awaitReady(url string) {
 		if err != nil {
 			e.T.Fatal(err)
 		}
-		if response, err := http.DefaultClient.Do(request); err == nil {
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
 			_, _ = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {

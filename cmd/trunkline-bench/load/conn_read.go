@@ -64,7 +64,8 @@ func (w *worker) readRecords(c *conn) error {
 	for {
 		have := copy(w.plaintext, c.partial)
 		n, err := c.tls.Read(w.plaintext[have:])
-		if ferr := w.handleFrames(c, w.plaintext[:have+n]); ferr != nil {
+		ferr := w.handleFrames(c, w.plaintext[:have+n])
+		if ferr != nil {
 			return ferr
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -56,7 +56,8 @@ func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
 			return fmt.Errorf("after %d tries: %w", attempt, err)
 		}
 		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(attempt, 5)))
-		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		var refusal *Refusal
+		if errors.As(err, &refusal) {
 			pause = max(pause, refusal.After)
 		}
 		SleepUntil(ctx, time.Now().Add(pause))
@@ -74,7 +75,8 @@ func isPermanent(err error) bool {
 // open makes one attempt to connect.
 func (l *Load) open(ctx context.Context, c *conn) error {
 	var localAddr netip.Addr
-	if n := len(l.cfg.Sources); n > 0 {
+	n := len(l.cfg.Sources)
+	if n > 0 {
 		localAddr = l.cfg.Sources[c.slot%n]
 	}
 	o, err := l.target.dial(ctx, localAddr, c.group.Token, c.resumeFrom)

@@ -69,10 +69,12 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string, r
 		}
 		conn = o.tls
 	}
-	if o.buffered, err = t.upgrade(conn, token, resumeFrom); err != nil {
+	o.buffered, err = t.upgrade(conn, token, resumeFrom)
+	if err != nil {
 		return nil, err
 	}
-	if o.fd, err = dupSocket(tcpConn); err != nil {
+	o.fd, err = dupSocket(tcpConn)
+	if err != nil {
 		return nil, fmt.Errorf("taking the connection over: %w", err)
 	}
 	if o.transport != nil {
@@ -100,7 +102,8 @@ func (t *target) upgrade(conn net.Conn, token string, resumeFrom []byte) (early 
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce) // never fails
 	key := base64.StdEncoding.EncodeToString(nonce)
-	if _, err := conn.Write(t.request(key, token, resumeFrom)); err != nil {
+	_, err = conn.Write(t.request(key, token, resumeFrom))
+	if err != nil {
 		return nil, fmt.Errorf("asking for the upgrade: %w", err)
 	}
 	reader := bufio.NewReaderSize(conn, maxIdleBuffer)

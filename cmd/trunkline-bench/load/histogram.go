@@ -59,7 +59,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := min(uint64(q*float64(h.total)), h.total-1)
 	var seen uint64
 	for bucket, n := range h.counts {
-		if seen += n; seen > rank {
+		seen += n
+		if seen > rank {
 			return min(upperEdge(bucket), h.largest)
 		}
 	}
@@ -80,7 +81,8 @@ func (h *Histogram) Add(o *Histogram) {
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	d := &Histogram{total: h.total - earlier.total}
 	for i := range h.counts {
-		if d.counts[i] = h.counts[i] - earlier.counts[i]; d.counts[i] > 0 {
+		d.counts[i] = h.counts[i] - earlier.counts[i]
+		if d.counts[i] > 0 {
 			d.largest = min(upperEdge(i), h.largest)
 		}
 	}

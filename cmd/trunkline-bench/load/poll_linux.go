@@ -25,10 +25,12 @@ func newPoller() (p *poller, err error) {
 			p.close()
 		}
 	}()
-	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
-	if p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
 	if err := p.register(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {

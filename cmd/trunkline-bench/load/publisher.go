@@ -71,7 +71,8 @@ func (l *publisher) nextNumber(number int) int {
 func (l *publisher) dueBatch(events []Event) []Event {
 	s := l.source
 	l.buffer = l.buffer[:0]
-	if need := defaultBatchLimit * s.cfg.Size; cap(l.buffer) == 0 {
+	need := defaultBatchLimit * s.cfg.Size
+	if cap(l.buffer) == 0 {
 		l.buffer = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}
 	now := s.cfg.Clock.Now()
@@ -107,7 +108,8 @@ func (l *publisher) batchDue() time.Time {
 // fixedBatch returns the configured number of events, all with the same due time.
 func (l *publisher) fixedBatch(events []Event, due time.Time) []Event {
 	s := l.source
-	if need := s.cfg.Batch * s.cfg.Size; cap(l.buffer) < need {
+	need := s.cfg.Batch * s.cfg.Size
+	if cap(l.buffer) < need {
 		l.buffer = make([]byte, 0, need)
 	}
 	l.buffer = l.buffer[:0]

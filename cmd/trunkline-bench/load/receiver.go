@@ -62,7 +62,8 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 		if r.resume == ResumeNever {
 			continue
 		}
-		if id := idOf(message); id != nil {
+		id := idOf(message)
+		if id != nil {
 			last = id
 		}
 	}

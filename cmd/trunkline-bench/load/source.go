@@ -68,7 +68,8 @@ func (c *SourceConfig) Validate() error {
 		return fmt.Errorf("a source has publishers, and batches of at most %d events", MaxBatch)
 	}
 	for _, account := range c.Accounts {
-		if least := c.encoderOrDefault().MinSize(account); c.Size < least {
+		least := c.encoderOrDefault().MinSize(account)
+		if c.Size < least {
 			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
 		}
 	}

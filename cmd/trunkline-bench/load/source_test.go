@@ -201,7 +201,8 @@ func TestSourceConfigIsValidated(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		if change(&cfg); cfg.Validate() == nil {
+		change(&cfg)
+		if cfg.Validate() == nil {
 			t.Errorf("%s: was taken", name)
 		}
 	}

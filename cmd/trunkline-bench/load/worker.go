@@ -44,12 +44,14 @@ func (w *worker) run() error {
 	var sockets []readySocket
 	for {
 		var err error
-		if sockets, err = w.poll.wait(sockets[:0]); err != nil {
+		sockets, err = w.poll.wait(sockets[:0])
+		if err != nil {
 			return err
 		}
 		w.mu.Lock()
 		for _, socket := range sockets {
-			if c := w.conns[socket.slot]; c != nil && c.open && c.connects == socket.connects {
+			c := w.conns[socket.slot]
+			if c != nil && c.open && c.connects == socket.connects {
 				w.readConn(c)
 			}
 		}

@@ -49,7 +49,8 @@ providers are not checked here.`,
 			if err := printReport(p, report, opts.asJSON); err != nil {
 				return err
 			}
-			if n := report.Failed(); n > 0 {
+			n := report.Failed()
+			if n > 0 {
 				return fmt.Errorf("%d of %d checks failed", n, len(report.Points))
 			}
 			return nil
@@ -72,7 +73,8 @@ func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 	cfg.Header = http.Header{}
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
 			return cli.Usagef("a header is 'Name: value'") // the argument may be a secret: not repeated
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
@@ -81,7 +83,8 @@ func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 	if f.ca != "" {
 		files = []string{f.ca}
 	}
-	if cfg.TLS, err = cli.ClientTLSFromFiles(f.insecure, files...); err != nil {
+	cfg.TLS, err = cli.ClientTLSFromFiles(f.insecure, files...)
+	if err != nil {
 		return cli.UsageError(err)
 	}
 	if f.format != cfg.Format.Encoding {

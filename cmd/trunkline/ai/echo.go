@@ -41,7 +41,8 @@ loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 			if opts.cert != "" {
 				scheme = "wss"
 			}
-			if _, err := fmt.Fprintf(p.Out, "listening on %s://%s\n", scheme, listener.Addr()); err != nil {
+			_, err = fmt.Fprintf(p.Out, "listening on %s://%s\n", scheme, listener.Addr())
+			if err != nil {
 				return errors.Join(fmt.Errorf("printing: %w", err), listener.Close())
 			}
 			return serveEcho(p, cmd.Context(), listener, opts)

@@ -69,7 +69,8 @@ func parseHead(text string) (known audit.KnownHead, err error) {
 	}
 	seq, hash, _ := strings.Cut(text, ":")
 	known.Hash = hash
-	if known.Seq, err = strconv.ParseInt(seq, 10, 64); err != nil || known.Seq < 1 || len(hash) != 64 {
+	known.Seq, err = strconv.ParseInt(seq, 10, 64)
+	if err != nil || known.Seq < 1 || len(hash) != 64 {
 		return audit.KnownHead{}, cli.Usagef("--head is SEQ:HASH, as audit verify prints it")
 	}
 	return known, nil

@@ -73,7 +73,8 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 		return fmt.Errorf("calling %s: %w", destination, err)
 	}
 	var placed callProgress
-	if err := json.Unmarshal(body, &placed); err != nil || placed.ID == "" {
+	err = json.Unmarshal(body, &placed)
+	if err != nil || placed.ID == "" {
 		return errors.New("the response has no origination_call_id: is it a Trunkline server?")
 	}
 	show := func(callProgress) {}
@@ -121,11 +122,14 @@ func newStatePrinter(p *cli.Program, id string) func(callProgress) {
 func follow(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
 	for {
 		c, err := findCall(ctx, s, id)
-		if err == nil {
-			if show(c); c.State == stateEnded {
+		var refusal *cli.HTTPError
+		switch {
+		case err == nil:
+			show(c)
+			if c.State == stateEnded {
 				return c, nil
 			}
-		} else if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status < http.StatusInternalServerError {
+		case errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError:
 			return c, err
 		}
 		if !retry.Sleep(ctx, pollInterval) {
@@ -147,7 +151,8 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(callPro
 	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
 	_, err := s.Call(ctx, http.MethodDelete, "/api/v2/calls/"+url.PathEscape(id), http.StatusAccepted)
-	if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusConflict {
+	var status *cli.HTTPError
+	if errors.As(err, &status) && status.Status == http.StatusConflict {
 		err = nil // the call has ended meanwhile
 	}
 	if err != nil {
@@ -166,7 +171,8 @@ func awaitRecord(ctx context.Context, s *portal.Session, final callProgress) (js
 	}
 	for {
 		record, err := cdr.Find(ctx, s, final.ID, began.Add(-time.Minute), time.Now().Add(time.Minute))
-		if status := (*cli.HTTPError)(nil); !errors.As(err, &status) || status.Status != http.StatusNotFound {
+		var status *cli.HTTPError
+		if !errors.As(err, &status) || status.Status != http.StatusNotFound {
 			if ctx.Err() != nil {
 				return nil, nil
 			}

@@ -55,10 +55,12 @@ func (q *search) query(now time.Time) (url.Values, error) {
 }
 
 func (q *search) timeRange(now time.Time) (since, until time.Time, err error) {
-	if since, err = cli.ParseTime("since", q.since, now); err != nil {
+	since, err = cli.ParseTime("since", q.since, now)
+	if err != nil {
 		return since, until, err
 	}
-	if until, err = cli.ParseTime("until", q.until, now); err != nil {
+	until, err = cli.ParseTime("until", q.until, now)
+	if err != nil {
 		return since, until, err
 	}
 	if until.Before(since) {
@@ -99,7 +101,8 @@ func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 	since, until := now.Add(-idSearchRange), now.Add(time.Hour)
 	if cmd.Flags().Changed("since") || cmd.Flags().Changed("until") {
 		var err error
-		if since, until, err = q.timeRange(now); err != nil {
+		since, until, err = q.timeRange(now)
+		if err != nil {
 			return err
 		}
 	}
@@ -184,7 +187,8 @@ func Fields(record json.RawMessage) ([]Field, error) {
 			text = string(value)
 		}
 		if f.Kind == event.CDRTime {
-			if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+			seconds, err := strconv.ParseInt(text, 10, 64)
+			if err == nil {
 				text = time.Unix(seconds, 0).Format(time.DateTime)
 			}
 		}

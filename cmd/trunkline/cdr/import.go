@@ -70,7 +70,8 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 			if i.apiKey == "" {
 				return cli.Usagef("cdr import needs an API key: %s or --api-key", cli.EnvAPIKey)
 			}
-			if _, err := time.LoadLocation(i.timeZone); err != nil {
+			_, err := time.LoadLocation(i.timeZone)
+			if err != nil {
 				return cli.Usagef("--time-zone %s: no such time zone", i.timeZone)
 			}
 			return i.run(cmd.Context(), args[0])
@@ -91,10 +92,12 @@ type importCounts struct {
 }
 
 func (i *importer) run(ctx context.Context, dir string) (err error) {
-	if i.url, err = i.server.URL(); err != nil {
+	i.url, err = i.server.URL()
+	if err != nil {
 		return err
 	}
-	if i.client, err = i.server.Client(); err != nil {
+	i.client, err = i.server.Client()
+	if err != nil {
 		return err
 	}
 	defer i.client.CloseIdleConnections()
@@ -234,7 +237,7 @@ func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err err
 			return replayed, nil
 		}
 		wait := backoff.Next()
-		refusal := (*cli.HTTPError)(nil)
+		var refusal *cli.HTTPError
 		if errors.As(err, &refusal) {
 			if refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests {
 				return false, err

@@ -87,7 +87,8 @@ func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFil
 		}
 		err = scan(ctx, cluster, n, first, next, func(records []kafka.Record) error {
 			for i := range records {
-				if l := newLetter(&records[i]); filter.matches(l) {
+				l := newLetter(&records[i])
+				if filter.matches(l) {
 					kept = append(kept, l.row(withPayload))
 				}
 				if len(kept) >= 2*limit {

@@ -137,7 +137,8 @@ func (r *retry) findAccounts(ctx context.Context, records []kafka.Record) error 
 	}
 	return r.p.WithDirectory(ctx, func(directory *identity.Service) error {
 		for i := range records {
-			if account := feed.FindAccount(r.feeds, app.FeedDirectory{Identity: directory}, &records[i]); account != "" {
+			account := feed.FindAccount(r.feeds, app.FeedDirectory{Identity: directory}, &records[i])
+			if account != "" {
 				records[i].Key = []byte(account)
 			}
 		}

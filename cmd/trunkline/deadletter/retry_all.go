@@ -23,7 +23,8 @@ func (r *retry) retryAll(ctx context.Context) error {
 	}
 	ends := make([]int64, partitions)
 	for n := range ends {
-		if _, ends[n], err = r.cluster.Offsets(ctx, event.TopicDead, n); err != nil {
+		_, ends[n], err = r.cluster.Offsets(ctx, event.TopicDead, n)
+		if err != nil {
 			return err
 		}
 	}
@@ -54,7 +55,8 @@ func (r *retry) retryTopic(ctx context.Context, topic string, ends []int64) (sen
 	defer run.cancel(nil)
 	group := kafka.GroupConfig{Group: retryGroup(topic), Topics: []string{event.TopicDead}}
 	err = r.cluster.RunGroup(ctx, group, run.retryPartition)
-	if cause := context.Cause(ctx); err == nil && cause != errAllSent {
+	cause := context.Cause(ctx)
+	if err == nil && cause != errAllSent {
 		err = cause
 	}
 	return run.sent, err
@@ -102,7 +104,8 @@ func (t *topicRetry) send(ctx context.Context, assignment *kafka.Assignment) err
 	return scan(ctx, t.cluster, assignment.Partition, first, t.ends[assignment.Partition], func(records []kafka.Record) error {
 		var originals []kafka.Record
 		for i := range records {
-			if l := newLetter(&records[i]); l.topic() == t.topic {
+			l := newLetter(&records[i])
+			if l.topic() == t.topic {
 				originals = append(originals, l.originalRecord())
 			}
 		}

@@ -62,10 +62,12 @@ database of the settings, and deleted at the end.`,
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
-	if d.url, err = d.server.URL(); err != nil {
+	d.url, err = d.server.URL()
+	if err != nil {
 		return err
 	}
-	if up, err := d.awaitServer(ctx); err != nil || !up {
+	up, err := d.awaitServer(ctx)
+	if err != nil || !up {
 		return err
 	}
 	defer d.client.CloseIdleConnections()

@@ -126,7 +126,8 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 		t.Errorf("posted with %q", server.keys)
 	}
 	var keys []any
-	if w.MustJSON(&keys, "apikey", "list", "--json"); len(keys) != 0 {
+	w.MustJSON(&keys, "apikey", "list", "--json")
+	if len(keys) != 0 {
 		t.Errorf("left are %+v", keys)
 	}
 }

@@ -16,10 +16,12 @@ import (
 // awaitServer waits until the server answers. It returns false if ctx ended first.
 func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 	for began, reported := time.Now(), false; ; reported = true {
-		if d.client, err = d.server.Client(); err != nil {
+		d.client, err = d.server.Client()
+		if err != nil {
 			return false, err
 		}
-		if err = d.checkHealth(ctx); err == nil {
+		err = d.checkHealth(ctx)
+		if err == nil {
 			return true, nil
 		}
 		d.client.CloseIdleConnections()
@@ -62,7 +64,8 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / d.rate))
 	defer tick.Stop()
 	for d.count == 0 || sent < d.count {
-		if err := d.postWithRetry(ctx, center.Next(time.Now())); err != nil || ctx.Err() != nil {
+		err := d.postWithRetry(ctx, center.Next(time.Now()))
+		if err != nil || ctx.Err() != nil {
 			return sent, err
 		}
 		sent++
@@ -87,7 +90,8 @@ func (d *demo) postWithRetry(ctx context.Context, e callcenter.Event) error {
 			return nil
 		}
 		delay := backoff.Next()
-		if refused := (*cli.HTTPError)(nil); errors.As(err, &refused) {
+		var refused *cli.HTTPError
+		if errors.As(err, &refused) {
 			keyIsNew := refused.Status == http.StatusUnauthorized && time.Since(began) < keyGrace
 			if refused.Status < 500 && refused.Status != http.StatusTooManyRequests && !keyIsNew {
 				return fmt.Errorf("the server refused a %s event: %w", e.Format, err)

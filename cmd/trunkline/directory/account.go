@@ -127,7 +127,8 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
-	if purged.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog()); err != nil {
+	purged.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog())
+	if err != nil {
 		return err
 	}
 	purged.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), p.ToolLog())
@@ -140,7 +141,9 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
-		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // the topic exists once a server has run
+
+		_, topicErr := cluster.Partitions(ctx, event.TopicQueues)
+		if fault.KindOf(topicErr) != fault.KindNotFound { // the topic exists once a server has run
 			purged.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
 		}
 		return purgeNow(p, ctx, stores, purged, id)

@@ -150,7 +150,8 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	w.MustRun("account", "delete", "gone", "--now")
 	left := map[string]bool{} // keys that have a value
 	_, err = cluster.ScanCompacted(t.Context(), event.TopicQueues, 0, 0, func() { clear(left) }, func(r *kafka.Record) {
-		if left[string(r.Key)] = true; r.Value == nil {
+		left[string(r.Key)] = true
+		if r.Value == nil {
 			delete(left, string(r.Key))
 		}
 	})

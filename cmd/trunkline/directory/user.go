@@ -38,7 +38,8 @@ func userCreate(p *cli.Program) *cobra.Command {
 			case generated:
 				user.Password = rand.Text()
 			case fromStdin:
-				if user.Password, err = cli.ReadPassword(p.In); err != nil {
+				user.Password, err = cli.ReadPassword(p.In)
+				if err != nil {
 					return err
 				}
 			}
@@ -95,7 +96,8 @@ func userPassword(p *cli.Program) *cobra.Command {
 			}
 			password := rand.Text()
 			if fromStdin {
-				if password, err = cli.ReadPassword(p.In); err != nil {
+				password, err = cli.ReadPassword(p.In)
+				if err != nil {
 					return err
 				}
 			}

@@ -37,7 +37,8 @@ The exit code is 0 when the event was explained, 1 when there is no such event i
 the log or the server did not answer.`,
 		Args: cli.ExactArgs("EVENT_ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := event.ParseID(args[0]); err != nil {
+			_, err := event.ParseID(args[0])
+			if err != nil {
 				return cli.UsageError(err)
 			}
 			s, err := portal.Open(p)

@@ -65,7 +65,8 @@ func checkPlatform(ctx context.Context, out io.Writer, cfg feed.Config, platform
 	snapshotDone := make(chan error, 1)
 	go func() { snapshotDone <- printSnapshot(waitCtx, out, session) }()
 	event, err := firstEvent(waitCtx, session)
-	if failed := <-snapshotDone; failed != nil {
+	failed := <-snapshotDone
+	if failed != nil {
 		return withAdvice(failed)
 	}
 	switch {

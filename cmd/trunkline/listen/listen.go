@@ -71,7 +71,8 @@ twice.`,
 // connect returns the client. Errors of New are usage errors.
 func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	prefixes := map[string]string{"api": "/api/v2/cc_events_channel", "ws": "/ws/v1/cc_events"}
-	if f.client.PathPrefix = prefixes[f.pathSet]; f.client.PathPrefix == "" {
+	f.client.PathPrefix = prefixes[f.pathSet]
+	if f.client.PathPrefix == "" {
 		return nil, cli.Usagef("the path set must be api or ws, got %q", f.pathSet)
 	}
 	credentials := f.useSession
@@ -105,14 +106,16 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 	if f.client.Username == "" || f.client.Domain == "" {
 		return cli.Usagef("--username and --domain belong together")
 	}
-	if f.client.Password, err = p.Password("listen", f.fromStdin); err != nil {
+	f.client.Password, err = p.Password("listen", f.fromStdin)
+	if err != nil {
 		return err
 	}
 	s, err := p.Settings()
 	if err != nil {
 		return err
 	}
-	if f.client.TLS, err = cli.ClientTLS(s, f.insecure, f.ca); err != nil {
+	f.client.TLS, err = cli.ClientTLS(s, f.insecure, f.ca)
+	if err != nil {
 		return cli.UsageError(err)
 	}
 	if f.client.URL == "" {
@@ -134,7 +137,8 @@ func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline
 	from := event.FirstID(start, 0).String()
 	shown := start.Format(time.DateTime)
 	f.options.Since = from
-	if err = f.listen(ctx, p, client, from, shown); errors.Is(err, trunkline.ErrPositionGone) {
+	err = f.listen(ctx, p, client, from, shown)
+	if errors.Is(err, trunkline.ErrPositionGone) {
 		f.options.Since = sinceEarliest // the log begins after --since
 		err = f.listen(ctx, p, client, from, shown)
 	}
@@ -159,14 +163,16 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 		if err != nil {
 			return err
 		}
-		if since = item.Event.Cursor; item.Event.ID < from {
+		since = item.Event.Cursor
+		if item.Event.ID < from {
 			continue
 		}
 		line := textLine(item.Event.JSON)
 		if f.asJSON {
 			line = compactJSON(item.Event.JSON)
 		}
-		if _, err := p.Out.Write(append(line, '\n')); err != nil {
+		_, err := p.Out.Write(append(line, '\n'))
+		if err != nil {
 			return fmt.Errorf("printing an event: %w", err)
 		}
 	}

@@ -163,7 +163,8 @@ func TestListenSinceATime(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			since := r.URL.Query().Get("since") + r.Header.Get("Last-Event-ID")
-			if asked = append(asked, since); since != sinceEarliest {
+			asked = append(asked, since)
+			if since != sinceEarliest {
 				w.WriteHeader(http.StatusGone)
 				return
 			}

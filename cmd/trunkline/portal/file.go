@@ -38,7 +38,8 @@ func (f loginFile) read() (l login, err error) {
 	if err != nil {
 		return l, fmt.Errorf("reading the login: %w", err)
 	}
-	if err := json.Unmarshal(text, &l); err != nil || l.URL == "" {
+	err = json.Unmarshal(text, &l)
+	if err != nil || l.URL == "" {
 		return l, cli.Usagef("%s is damaged: run trunkline login again", f.path)
 	}
 	return l, nil
@@ -87,7 +88,8 @@ func (f loginFile) withLock(work func() error) (err error) {
 }
 
 func (f loginFile) remove() error {
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the login: %w", err)
 	}
 	return nil

@@ -39,7 +39,8 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 			if err := cli.RequireFlags(cmd, "username", "domain"); err != nil {
 				return err
 			}
-			if c.Password, err = p.Password("login", fromStdin); err != nil {
+			c.Password, err = p.Password("login", fromStdin)
+			if err != nil {
 				return err
 			}
 			return createLogin(cmd.Context(), p, server, c)
@@ -60,7 +61,8 @@ func createLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c
 		return err
 	}
 	l := login{Username: c.Username, Domain: c.Domain}
-	if l.URL, err = server.URL(); err != nil {
+	l.URL, err = server.URL()
+	if err != nil {
 		return err
 	}
 	files, insecure, err := server.TrustedFiles()
@@ -100,7 +102,8 @@ func LogoutCommand(p *cli.Program) *cobra.Command {
 		Short: "Revoke the session that login keeps, and remove it",
 		Args:  cli.ExactArgs(),
 	}, func(cmd *cobra.Command, s *Session, _ []string) error {
-		if _, err := s.Call(cmd.Context(), http.MethodPost, "/ucp/v2/logout", http.StatusNoContent); err != nil {
+		_, err := s.Call(cmd.Context(), http.MethodPost, "/ucp/v2/logout", http.StatusNoContent)
+		if err != nil {
 			return fmt.Errorf("revoking the session at %s, which is kept: %w", s.login.URL, err)
 		}
 		return s.file.withLock(s.file.remove)

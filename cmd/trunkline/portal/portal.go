@@ -141,7 +141,8 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 		renewCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		defer cancel()
 		t, err := requestTokens(renewCtx, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
-		if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusUnauthorized {
+		var status *cli.HTTPError
+		if errors.As(err, &status) && status.Status == http.StatusUnauthorized {
 			return cli.Usagef("the login has ended: run trunkline login again")
 		}
 		if err != nil {
@@ -162,7 +163,8 @@ func requestTokens(ctx context.Context, client *http.Client, url string, body an
 	if err != nil {
 		return t, err
 	}
-	if err := json.Unmarshal(answer, &t); err != nil || t.AccessToken == "" || t.RefreshToken == "" {
+	err = json.Unmarshal(answer, &t)
+	if err != nil || t.AccessToken == "" || t.RefreshToken == "" {
 		return t, errors.New("the response has no tokens: is it a Trunkline server?")
 	}
 	return t, nil

@@ -58,7 +58,8 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if header.Created = time.Now(); header.KeyID == "" {
+			header.Created = time.Now()
+			if header.KeyID == "" {
 				header.KeyID = encryption.KeyID(header.AccountID)
 			}
 			return convert(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {

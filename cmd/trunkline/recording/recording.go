@@ -52,7 +52,8 @@ func (k *keyFlags) envName(what string) string {
 }
 
 func (k *keyFlags) read(p *cli.Program) (o recording.Offline, err error) {
-	if o.Key, err = k.readSecret(p, "key", k.key, k.keyFile); err != nil {
+	o.Key, err = k.readSecret(p, "key", k.key, k.keyFile)
+	if err != nil {
 		return o, err
 	}
 	o.Salt, err = k.readSecret(p, "salt", k.salt, k.saltFile)

@@ -76,7 +76,8 @@ func resealFile(p *cli.Program, options *resealFlags) error {
 
 func resealStored(p *cli.Program, ctx context.Context, account string) error {
 	return p.WithStores(ctx, func(stores cli.Stores) (err error) {
-		if account, err = accountID(stores.Directory, account); err != nil {
+		account, err = accountID(stores.Directory, account)
+		if err != nil {
 			return err
 		}
 		store, closeStore, err := backend.Recordings(stores.Settings, p.ToolLog())

@@ -41,7 +41,8 @@ the servers continue; run it again to see the progress.`,
 			var start time.Time
 			if from != "" {
 				var err error
-				if start, err = cli.ParseTime("from", from, time.Now()); err != nil {
+				start, err = cli.ParseTime("from", from, time.Now())
+				if err != nil {
 					return err
 				}
 			}
@@ -119,7 +120,8 @@ func planRebuilds(ctx context.Context, log stats.Log, partitions int, from time.
 			continue
 		}
 		r := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.Next - start.First}
-		if earliest = max(earliest, r.From); !from.IsZero() {
+		earliest = max(earliest, r.From)
+		if !from.IsZero() {
 			r.From = from.Unix()
 		}
 		rebuilds = append(rebuilds, r)

@@ -65,7 +65,8 @@ func printHook(p *cli.Program, answer []byte, asJSON bool) error {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(p.Out, "%-12s  %s\n", line[0], cli.Printable(line[1])); err != nil {
+		_, err := fmt.Fprintf(p.Out, "%-12s  %s\n", line[0], cli.Printable(line[1]))
+		if err != nil {
 			return err
 		}
 	}

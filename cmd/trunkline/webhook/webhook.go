@@ -155,7 +155,8 @@ position.`,
 func remove(p *cli.Program) *cobra.Command {
 	return portal.WithAccount(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
-			if _, err := s.Call(cmd.Context(), http.MethodDelete, webhookPath(args[0]), http.StatusNoContent); err != nil {
+			_, err := s.Call(cmd.Context(), http.MethodDelete, webhookPath(args[0]), http.StatusNoContent)
+			if err != nil {
 				return fmt.Errorf("deleting webhook %s: %w", args[0], err)
 			}
 			return nil
@@ -172,7 +173,8 @@ func retry(p *cli.Program) *cobra.Command {
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		body := map[string]string{}
 		if since != "" {
-			if _, err := event.ParseID(since); err != nil {
+			_, err := event.ParseID(since)
+			if err != nil {
 				return cli.Usagef("--since: %w", err)
 			}
 			body["since"] = since

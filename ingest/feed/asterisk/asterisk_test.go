@@ -429,7 +429,8 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if err := s.wait(ctx, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if s.appendDueEvents(time.Unix(last+3599, 0)); len(s.out) > 0 {
+	s.appendDueEvents(time.Unix(last+3599, 0))
+	if len(s.out) > 0 {
 		t.Errorf("the wrap-up ended early: %s", s.out[0].Value)
 	}
 	s.appendDueEvents(time.Unix(last+3600, 0))
@@ -543,7 +544,8 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 	if _, err := s.Read(t.Context()); err != nil { // the Hold
 		t.Fatal(err)
 	}
-	if snapshot, err = s.Snapshot(t.Context()); err != nil {
+	snapshot, err = s.Snapshot(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	held := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == "1795349194.20" })

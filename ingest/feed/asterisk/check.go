@@ -41,7 +41,8 @@ func (s *session) checkClasses(ctx context.Context) error {
 	}
 	var content []string
 	for _, class := range missing {
-		if text := classContent[class]; text != "" {
+		text := classContent[class]
+		if text != "" {
 			content = append(content, text)
 		}
 	}
@@ -116,7 +117,8 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 		}
 		return n
 	}
-	if n := unknown(c.members); n > 0 {
+	n := unknown(c.members)
+	if n > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d queue members have no account: a member's events are mapped by its queue and its phone; add a rule for them to accounts", n, len(c.members)))
 	}
 

@@ -59,7 +59,8 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 		if f.Key != key {
 			continue
 		}
-		if n++; n > 1 {
+		n++
+		if n > 1 {
 			dst = append(dst, ',')
 		}
 		dst = event.AppendString(dst, f.Value)
@@ -85,11 +86,13 @@ func subjects(p *ami.Message) []string {
 	var ids []string
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer",
 		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid", "ParkeeUniqueid"} {
-		if id := value(p, key); id != "" {
+		id := value(p, key)
+		if id != "" {
 			ids = append(ids, id)
 		}
 	}
-	if endpoint := value(p, "EndpointName"); endpoint != "" { // the device's id in the facts
+	endpoint := value(p, "EndpointName")
+	if endpoint != "" { // the device's id in the facts
 		ids = append(ids, "PJSIP/"+endpoint)
 	}
 	return ids

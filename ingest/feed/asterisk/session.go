@@ -79,7 +79,8 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		case s.shutdown:
 			return nil, errShutdown
 		case ended != nil:
-			if s.out = s.hold.releaseExpired(s.out, now.Add(holdTime)); len(s.out) > 0 {
+			s.out = s.hold.releaseExpired(s.out, now.Add(holdTime))
+			if len(s.out) > 0 {
 				return s.out, nil
 			}
 			return nil, ended
@@ -112,7 +113,8 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 func (s *session) addWrapUps(found map[agentKey]wrapUp, now time.Time) {
 	changed := s.platform.recentEvents.unsettled(now)
 	for key, w := range found {
-		if _, known := s.wrapUps[key]; !known && !slices.Contains(changed, key.id) {
+		_, known := s.wrapUps[key]
+		if !known && !slices.Contains(changed, key.id) {
 			s.wrapUps[key] = w
 		}
 	}
@@ -252,7 +254,8 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	switch p.Name() {
 	case "QueueMemberStatus", "QueueMemberPause":
 		m := parseMember(p, now)
-		if end := m.WrapUpEnd(); m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
+		end := m.WrapUpEnd()
+		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
 			s.wrapUps[key] = wrapUp{end, wrapUpEndFacts(id, value(p, "MemberName"), value(p, "Queue"), end), identity(p, s.run+"/wrap-up")}
 		}
 	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":

@@ -64,7 +64,8 @@ func (q *snapshotBuilder) list(ctx context.Context, action, class, missing strin
 			missing, q.session.platform.cfg.Username, class, action))
 		return nil, false, nil
 	case unknownAction(err):
-		if module := actionModules[action]; module != "" {
+		module := actionModules[action]
+		if module != "" {
 			q.Notes = append(q.Notes, fmt.Sprintf("Asterisk does not know the action %s: %s cannot be corrected after a break. Where the switch has them: modules.conf: load = %s",
 				action, missing, module))
 		}
@@ -121,7 +122,8 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	said := m.Said()
 	agent.Queues = append(agent.Queues, queue)
 	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
-	if end := m.WrapUpEnd(); said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
+	end := m.WrapUpEnd()
+	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
 		q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
 	}
 	if said.OtherID != "" {
@@ -222,7 +224,8 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 // if there is none.
 func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent string) event.Facts {
 	facts := event.Facts{CallID: value(p, "Uniqueid"), InteractionID: value(p, "Linkedid"), Caller: value(p, "CallerIDNum"), State: event.Ringing}
-	if exten := value(p, "Exten"); exten != "s" {
+	exten := value(p, "Exten")
+	if exten != "s" {
 		facts.Callee = exten
 	}
 	application := p.Get("Application")
@@ -233,7 +236,8 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 		if ringing {
 			facts.State = event.Ringing
 		}
-		if waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64); err == nil && facts.State == event.Waiting {
+		waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64)
+		if err == nil && facts.State == event.Waiting {
 			facts.TimestampMS = q.now.UnixMilli() - waited*1000
 		}
 	case p.Get("ChannelState") != "6":
@@ -252,7 +256,8 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 // memberOf returns the member of a queue that talks on a channel, "" if it is unknown.
 func (q *snapshotBuilder) memberOf(channel, queue string) string {
 	name := channel // technology/resource-number, of a Local channel with ;1 or ;2
-	if at := strings.LastIndexByte(channel, '-'); at >= 0 {
+	at := strings.LastIndexByte(channel, '-')
+	if at >= 0 {
 		name = channel[:at]
 	}
 	for _, m := range q.inCall {
@@ -297,7 +302,8 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 			q.Objects = append(q.Objects, feed.Object{Account: account, Kind: state.Device, ID: id,
 				Facts: event.Facts{AgentID: id, State: event.Registered}})
 		}
-		if uri := value(p, "Uri"); uri != "" {
+		uri := value(p, "Uri")
+		if uri != "" {
 			q.Objects[at].Contacts = append(q.Objects[at].Contacts, uri)
 		}
 	}

@@ -64,7 +64,8 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	for _, id := range ids {
 		t.store(id, found)
 	}
-	if queue := p.Get("Queue"); queue != "" {
+	queue := p.Get("Queue")
+	if queue != "" {
 		t.store(memberInterface(p), found)
 	}
 	return found.account, nil
@@ -90,7 +91,8 @@ func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"), value(p, "Conference"))
 	for _, device := range []string{memberInterface(p), deviceID(p), value(p, "AOR")} {
 		add(&uncertain, device)
-		if _, domain, ok := strings.Cut(device, "@"); ok {
+		_, domain, ok := strings.Cut(device, "@")
+		if ok {
 			domain, _, _ = strings.Cut(domain, "/")
 			add(&uncertain, domain)
 		}
@@ -106,12 +108,14 @@ func variableValues(p *ami.Message, name string) (values []string) {
 	}
 	for _, f := range p.Fields {
 		if strings.Contains(f.Key, "ChanVariable") {
-			if key, v, ok := strings.Cut(f.Value, "="); ok && key == name {
+			key, v, ok := strings.Cut(f.Value, "=")
+			if ok && key == name {
 				values = append(values, v)
 			}
 		}
 	}
-	if v := value(p, name); v != "" && p.Name() == "Cdr" { // mapped in cdr_manager.conf
+	v := value(p, name)
+	if v != "" && p.Name() == "Cdr" { // mapped in cdr_manager.conf
 		values = append(values, v)
 	}
 	return values
@@ -122,7 +126,8 @@ func variableValues(p *ami.Message, name string) (values []string) {
 func callIDs(p *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
-		if id := value(p, key); id != "" && !slices.Contains(ids, id) {
+		id := value(p, key)
+		if id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -131,7 +136,8 @@ func callIDs(p *ami.Message) (ids []string) {
 
 // memberInterface returns the interface of an event's queue member.
 func memberInterface(p *ami.Message) string {
-	if location := value(p, "Location"); location != "" {
+	location := value(p, "Location")
+	if location != "" {
 		return location
 	}
 	return value(p, "Interface")
@@ -173,10 +179,12 @@ func (t *tenants) store(id string, found cachedAccount) {
 	if id == "" {
 		return
 	}
-	if before := t.cached(id); before == found || before.certain && !found.certain {
+	before := t.cached(id)
+	if before == found || before.certain && !found.certain {
 		return
 	}
-	if now := time.Now(); len(t.recent) >= maxCachedIDs || now.Sub(t.rotated) >= generationAge {
+	now := time.Now()
+	if len(t.recent) >= maxCachedIDs || now.Sub(t.rotated) >= generationAge {
 		t.older, t.recent, t.rotated = t.recent, map[string]cachedAccount{}, now
 	}
 	t.recent[id] = found

@@ -29,7 +29,10 @@ func (h *heartbeatGaps) add(at int64) (missing uint64) {
 	missing = (uint64(passed)+uint64(h.interval)/2)/uint64(h.interval) - 1
 	if missing == 0 {
 		h.longerInRow = 0
-	} else if h.longerInRow++; h.longerInRow == longerHeartbeats {
+		return 0
+	}
+	h.longerInRow++
+	if h.longerInRow == longerHeartbeats {
 		h.interval, h.longerInRow = passed, 0
 		return 0
 	}

@@ -92,7 +92,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 // subscribe subscribes, and requests the queues of the agents.
 func (s *session) subscribe(ctx context.Context) error {
 	err := s.conn.Subscribe(ctx, "json", s.eventList.words()...)
-	if refused := new(esl.Refusal); errors.As(err, &refused) {
+	var refusal *esl.Refusal
+	if errors.As(err, &refusal) {
 		return &feed.Refusal{
 			Err: fmt.Errorf("subscribing to events: %w", err),
 			Advice: "remove esl-allowed-events from the user in the directory, or list in it all words that the feed subscribes to, " +
@@ -103,7 +104,8 @@ func (s *session) subscribe(ctx context.Context) error {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
 	if !s.eventList.isAll() {
-		if err := s.conn.Subscribe(ctx, "json", apiEvent); err != nil && !refused(err) {
+		err := s.conn.Subscribe(ctx, "json", apiEvent)
+		if err != nil && !refused(err) {
 			return fmt.Errorf("subscribing to events: %w", err)
 		} else if err != nil {
 			s.addNote("the user may not see API events, so that changes of tiers show only at the next connect: " +

@@ -121,7 +121,8 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 			for beginning, n := range f.together {
 				if strings.HasPrefix(rest, beginning) {
 					waiting[beginning] = append(waiting[beginning], answer)
-					if ready = nil; len(waiting[beginning]) == n {
+					ready = nil
+					if len(waiting[beginning]) == n {
 						ready, waiting[beginning] = waiting[beginning], nil
 					}
 				}
@@ -175,7 +176,8 @@ func readCommand(in *bufio.Reader) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(line)
+		if line != "" {
 			return line, nil
 		}
 	}

@@ -64,7 +64,8 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		// Events that arrived before the end are returned before the error.
 		ended := s.conn.Err()
 		arrived := s.conn.Take()
-		if batch := s.convertEvents(ctx, arrived); len(batch) > 0 {
+		batch := s.convertEvents(ctx, arrived)
+		if len(batch) > 0 {
 			return batch, nil
 		}
 		switch {
@@ -91,7 +92,8 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 
 // probe sends a command to check that the switch responds.
 func (s *session) probe(ctx context.Context) error {
-	if _, err := s.conn.API(ctx, "status"); err != nil && !refused(err) {
+	_, err := s.conn.API(ctx, "status")
+	if err != nil && !refused(err) {
 		return fmt.Errorf("%w: %w", errSilent, err)
 	}
 	return nil
@@ -103,7 +105,8 @@ func (s *session) convertEvents(ctx context.Context, arrived []*esl.Event) []fee
 	s.batch = s.batch[:0]
 	now := time.Now()
 	for _, received := range arrived {
-		if e := s.convertEvent(ctx, received.Raw(), now); e.Value != nil || e.Hole > 0 || e.Resync {
+		e := s.convertEvent(ctx, received.Raw(), now)
+		if e.Value != nil || e.Hole > 0 || e.Resync {
 			s.batch = append(s.batch, e)
 		}
 	}

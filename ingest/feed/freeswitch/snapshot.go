@@ -54,7 +54,8 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 // those of the last command.
 func (s *session) waitForTables(ctx context.Context) error {
 	changed := s.connected
-	if at := s.lastQueuesChange(); at.After(changed) {
+	at := s.lastQueuesChange()
+	if at.After(changed) {
 		changed = at
 	}
 	wait := time.NewTimer(time.Until(changed.Add(s.tableLag)))
@@ -153,7 +154,8 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 	if facts.State == "" || facts.CallID == "" {
 		return
 	}
-	if known := a.tenants.leg(facts.InteractionID); known.interaction != "" {
+	known := a.tenants.leg(facts.InteractionID)
+	if known.interaction != "" {
 		facts.InteractionID = known.interaction
 	}
 	joined, bridged := epoch(t.get(row, "joined_epoch")), epoch(t.get(row, "bridge_epoch"))
@@ -167,7 +169,8 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 		}
 	}
 	// With a strategy that rings many agents, the column has the strategy's name.
-	if agent := t.get(row, "serving_agent"); facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
+	agent := t.get(row, "serving_agent")
+	if facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
 		facts.AgentID = agent
 		a.servedCalls[agent] = facts
 	}
@@ -195,7 +198,8 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 	for _, column := range since {
 		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
 	}
-	if call, serves := a.servedCalls[agent]; serves && (facts.State == event.Ringing || facts.State == event.Talking) {
+	call, serves := a.servedCalls[agent]
+	if serves && (facts.State == event.Ringing || facts.State == event.Talking) {
 		facts.CallID, facts.QueueID, facts.Caller, facts.InteractionID = call.CallID, call.QueueID, call.Caller, call.InteractionID
 	}
 	queues := slices.Sorted(slices.Values(memberships[agent]))
@@ -279,7 +283,8 @@ func (r *channelRow) facts() event.Facts {
 		CallID: r.UUID, State: freeswitch.LegStateOf(r.CallState), Caller: r.CallerNumber, Callee: r.Destination,
 		InteractionID: freeswitch.LegInteraction(r.Direction, r.UUID, r.CallUUID),
 	}
-	if user, _, isUser := strings.Cut(r.PresenceID, "@"); isUser && user != "" && r.Direction == "outbound" && !strings.HasPrefix(r.Name, "loopback/") {
+	user, _, isUser := strings.Cut(r.PresenceID, "@")
+	if isUser && user != "" && r.Direction == "outbound" && !strings.HasPrefix(r.Name, "loopback/") {
 		facts.Callee = user // the destination is the contact of the user's phone
 	}
 	if facts.State == event.Ringing {

@@ -74,7 +74,8 @@ func (t *tenants) deleteLeg(uuid string) {
 
 // account returns the account of an event or, if there is none, the names that were looked up.
 func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
-	if account, names = s.accountByNames(ctx, e); account == "" {
+	account, names = s.accountByNames(ctx, e)
+	if account == "" {
 		account = e.Account
 	}
 	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
@@ -105,7 +106,8 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 	}
 	learned, known := s.tenants.agentNames(agent)
 	names = append(names, learned...)
-	if account = s.accounts.Account(names...); account != "" || known || e.Format != callcenterFormat {
+	account = s.accounts.Account(names...)
+	if account != "" || known || e.Format != callcenterFormat {
 		return account, names
 	}
 	if !s.tenants.startQuery(s.refreshPause) {
@@ -184,7 +186,8 @@ func contactDomain(contact string) string {
 		if !found {
 			continue
 		}
-		if end := strings.IndexAny(rest, ",|:]}> "); end >= 0 {
+		end := strings.IndexAny(rest, ",|:]}> ")
+		if end >= 0 {
 			rest = rest[:end]
 		}
 		if mark == "user/" {
@@ -199,7 +202,8 @@ func contactDomain(contact string) string {
 
 // domainOf returns the part of a name after its last @, "" without one.
 func domainOf(name string) string {
-	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+	i := strings.LastIndexByte(name, '@')
+	if i >= 0 {
 		return name[i+1:]
 	}
 	return ""

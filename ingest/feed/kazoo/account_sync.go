@@ -88,7 +88,8 @@ func (p *platform) syncAccounts(ctx context.Context) {
 		}
 	}
 	for _, known := range p.directory.Tree().Accounts() {
-		if path := p.directory.Tree().Path(known.ID); !here[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
+		path := p.directory.Tree().Path(known.ID)
+		if !here[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
 			differ[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
 		}
 	}
@@ -115,7 +116,8 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 	}
 	tree := p.directory.Tree()
 	known, exists := tree.Account(a.ID)
-	if other, found := tree.ByDomain(a.Realm); found && (!exists || other.ID == a.ID && !p.followsCrossbar(tree, root, a.ID)) {
+	other, found := tree.ByDomain(a.Realm)
+	if found && (!exists || other.ID == a.ID && !p.followsCrossbar(tree, root, a.ID)) {
 		return nil // the account with this domain is used for it
 	}
 	parent := ""
@@ -126,7 +128,8 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 		if exists && !p.followsCrossbar(tree, root, a.ID) {
 			return errElsewhere
 		}
-		if _, made := tree.Account(parent); made && parent == above && !p.followsCrossbar(tree, root, parent) {
+		_, made := tree.Account(parent)
+		if made && parent == above && !p.followsCrossbar(tree, root, parent) {
 			return errNotBelow
 		}
 	case exists:
@@ -146,7 +149,8 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 		} else {
 			_, err = p.directory.CreateAccount(ctx, identity.NewAccount{ID: a.ID, Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
 		}
-		if kind := fault.KindOf(err); err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {
+		kind := fault.KindOf(err)
+		if err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {
 			return err
 		}
 	}

@@ -117,7 +117,8 @@ func openSession(t *testing.T, p *platform) *session {
 	// A consumer whose connection was cut is forgotten after a moment.
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var refusal *feed.Refusal
-		if s, err = p.Connect(t.Context()); err == nil {
+		s, err = p.Connect(t.Context())
+		if err == nil {
 			break
 		}
 		if errors.As(err, &refusal) || time.Now().After(end) {

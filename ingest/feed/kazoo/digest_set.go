@@ -17,7 +17,8 @@ func (r *digestSet) add(digest uint64) {
 	if r.count == nil {
 		r.count = make(map[uint64]int, prefetch)
 	}
-	if old := r.ring[r.next]; r.count[old] > 1 {
+	old := r.ring[r.next]
+	if r.count[old] > 1 {
 		r.count[old]--
 	} else {
 		delete(r.count, old)

@@ -102,7 +102,8 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 	p.cdrEvents = true
 	for _, word := range words {
 		exchange, key, ok := strings.Cut(word, " ")
-		if key = strings.TrimSpace(key); !ok || exchange == "" || key == "" {
+		key = strings.TrimSpace(key)
+		if !ok || exchange == "" || key == "" {
 			return nil, fmt.Errorf("events: want an exchange and a routing key such as %q, got %q", defaultBindings[0], word)
 		}
 		p.bindings = append(p.bindings, binding{exchange, key})
@@ -141,7 +142,8 @@ func (p *platform) resolveAccount(id, realm string) (account string, names []str
 			names = append(names, name)
 		}
 	}
-	if account = p.accounts.Account(names...); account == "" && p.accountExists(id) {
+	account = p.accounts.Account(names...)
+	if account == "" && p.accountExists(id) {
 		account = id
 	}
 	return account, names

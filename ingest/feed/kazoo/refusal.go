@@ -16,7 +16,8 @@ import (
 // b is the binding of the operation, if it has one.
 func (p *platform) operationError(operation string, err error, b binding) error {
 	err = fmt.Errorf("%s: %w", operation, err)
-	if advice := p.advice(err, b); advice != "" {
+	advice := p.advice(err, b)
+	if advice != "" {
 		return &feed.Refusal{Err: err, Advice: advice}
 	}
 	return err
@@ -69,11 +70,13 @@ func (p *platform) permissions(user, vhost string) string {
 
 func (p *platform) loginNames() (user, vhost string) {
 	user, vhost = "guest", "/"
-	if parsed, err := url.Parse(p.url); err == nil {
+	parsed, err := url.Parse(p.url)
+	if err == nil {
 		if parsed.User != nil {
 			user = parsed.User.Username()
 		}
-		if path := strings.TrimPrefix(parsed.Path, "/"); path != "" {
+		path := strings.TrimPrefix(parsed.Path, "/")
+		if path != "" {
 			vhost = path
 		}
 	}

@@ -75,7 +75,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		p.syncAccounts(ctx)
 		s.runInBackground(background, p.runAccountSync)
 	}
-	if s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil); err != nil {
+	s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil)
+	if err != nil {
 		return nil, errors.Join(p.operationError("consuming "+p.queueName(), err, binding{}), s.Close())
 	}
 	s.runInBackground(background, s.watchQueueLength)
@@ -84,7 +85,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 
 // declare declares the queue, binds it and returns its length.
 func (s *session) declare() (length int, err error) {
-	if s.channel, err = s.conn.Channel(); err != nil {
+	s.channel, err = s.conn.Channel()
+	if err != nil {
 		return 0, fmt.Errorf("opening a channel: %w", err)
 	}
 	known := map[string]bool{}
@@ -228,7 +230,8 @@ func (s *session) watchQueueLength(ctx context.Context) {
 			}
 			return
 		}
-		if now := length >= s.p.maxQueued; now != full {
+		now := length >= s.p.maxQueued
+		if now != full {
 			full = now
 			s.mu.Lock()
 			s.overflow = true

@@ -223,7 +223,8 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	_ = s.Close() // as above
 	s = openSession(t, p)
 	got = nil
-	if take(3); !slices.Equal(got, want) {
+	take(3)
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v again", got)
 	}
 }
@@ -263,7 +264,8 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range events {
-				if n--; e.Hole > 0 {
+				n--
+				if e.Hole > 0 {
 					with = append(with, e.Subjects[0])
 				}
 				acknowledgeEvent(t, s, e)

@@ -101,7 +101,8 @@ func (b *snapshotBuilder) joinOffers() {
 	}
 	for i := range b.objects {
 		o := &b.objects[i]
-		if agent := offered[call{o.Account, o.ID}]; o.Kind == state.Call && o.Facts.State == event.Waiting && agent != "" {
+		agent := offered[call{o.Account, o.ID}]
+		if o.Kind == state.Call && o.Facts.State == event.Waiting && agent != "" {
 			o.Facts.State, o.Facts.AgentID = event.Ringing, agent
 		}
 	}
@@ -200,7 +201,8 @@ func latestStatus(text json.RawMessage) (last agentStatus, err error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return last, fmt.Errorf("reading the statuses of an agent: %w", err)
 	}
-	if _, isSingle := all["status"]; isSingle {
+	_, isSingle := all["status"]
+	if isSingle {
 		err := json.Unmarshal(text, &last)
 		return last, err
 	}

@@ -33,7 +33,8 @@ func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	case "aws-msk-iam":
 		return newMSKLogin(ctx, s.AWSRegion, log)
 	}
-	if _, err := s.currentPassword(); err != nil {
+	_, err := s.currentPassword()
+	if err != nil {
 		return nil, err
 	}
 	return func(context.Context) (sasl.Mechanism, error) {

@@ -47,7 +47,8 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	var rejection struct {
 		Status string `json:"status"`
 	}
-	if err := json.Unmarshal(challenge, &rejection); err != nil || rejection.Status == "" {
+	err = json.Unmarshal(challenge, &rejection)
+	if err != nil || rejection.Status == "" {
 		return false, nil, kafkago.SASLAuthenticationFailed
 	}
 	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, rejection.Status)
@@ -58,8 +59,11 @@ func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
 	currentToken := s.readToken
 	if s.TokenFile == "" {
 		currentToken = newTokenCache(s.newTokenRequester(), log).get
-	} else if _, err := currentToken(context.Background()); err != nil {
-		return nil, err
+	} else {
+		_, err := currentToken(context.Background()) // a file that cannot be read is known at start
+		if err != nil {
+			return nil, err
+		}
 	}
 	return func(ctx context.Context) (sasl.Mechanism, error) {
 		token, err := currentToken(ctx)

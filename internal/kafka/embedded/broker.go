@@ -112,7 +112,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	if b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log); err != nil {
+	b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log)
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	if err := b.raiseEpochs(ctx); err != nil {

@@ -63,7 +63,8 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 
 // readFrame reads the head of a request, and a produce request completely.
 func (c *checkedConn) readFrame() error {
-	if _, err := io.ReadFull(c.Conn, c.head[:]); err != nil {
+	_, err := io.ReadFull(c.Conn, c.head[:])
+	if err != nil {
 		return err
 	}
 	size, err := checkHead(c.head)
@@ -78,10 +79,12 @@ func (c *checkedConn) readFrame() error {
 		}
 		c.frame = c.frame[:4+size]
 		copy(c.frame, c.head[:])
-		if _, err := io.ReadFull(c.Conn, c.frame[len(c.head):]); err != nil {
+		_, err = io.ReadFull(c.Conn, c.frame[len(c.head):])
+		if err != nil {
 			return err
 		}
-		if r.partitions, err = c.broker.producedPartitions(c.frame[4:]); err != nil {
+		r.partitions, err = c.broker.producedPartitions(c.frame[4:])
+		if err != nil {
 			return err
 		}
 		c.pending, c.remaining = c.frame, 0
@@ -103,7 +106,8 @@ func (c *checkedConn) registerRequest(r request) (err error) {
 		return net.ErrClosed
 	}
 	if r.key == kmsg.Produce {
-		if r.number, err = c.broker.durability.beginRequest(r.partitions, c.internal); err != nil {
+		r.number, err = c.broker.durability.beginRequest(r.partitions, c.internal)
+		if err != nil {
 			return err
 		}
 	}

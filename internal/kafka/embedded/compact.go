@@ -160,7 +160,8 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		}
 		// A request whose connection closed before pause was appended, perhaps before the
 		// copies: its records are newer.
-		if records, err = c.others(ctx, records, before, end); err != nil {
+		records, err = c.others(ctx, records, before, end)
+		if err != nil {
 			return err
 		}
 		if err := c.index(ctx, end); err != nil {

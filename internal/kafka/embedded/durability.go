@@ -95,7 +95,8 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 	defer d.mu.Unlock()
 	for _, p := range partitions {
 		u := d.inFlight[p]
-		if u.requests--; u.requests == 0 && u.abandoned < number {
+		u.requests--
+		if u.requests == 0 && u.abandoned < number {
 			delete(d.inFlight, p)
 		}
 	}
@@ -228,7 +229,8 @@ func (l *partitionLog) syncSegments() error {
 			continue
 		}
 		for _, name := range []string{segmentName(base), indexName(base)} {
-			if err := l.syncFile(filepath.Join(l.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			err := l.syncFile(filepath.Join(l.dir, name))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
@@ -258,13 +260,15 @@ func segmentBases(dir string) ([]int64, error) {
 		return nil, err
 	}
 	names, err := f.Readdirnames(-1)
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return nil, err
 	}
 	var bases []int64
 	for _, name := range names {
 		digits, isSegment := strings.CutSuffix(name, segmentSuffix)
-		if base, err := strconv.ParseInt(digits, 10, 64); isSegment && err == nil {
+		base, err := strconv.ParseInt(digits, 10, 64)
+		if isSegment && err == nil {
 			bases = append(bases, base)
 		}
 	}

@@ -31,7 +31,8 @@ func openListener(dir, tcp string, b *Broker) (*pipeListener, error) {
 	}
 	d.listeners = append(d.listeners, unix)
 	if tcp != "" {
-		if d.tcp, err = net.Listen("tcp", tcp); err != nil {
+		d.tcp, err = net.Listen("tcp", tcp)
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("opening the embedded broker's port: %w", err), d.Close())
 		}
 		d.listeners = append(d.listeners, d.tcp)

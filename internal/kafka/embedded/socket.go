@@ -35,7 +35,8 @@ func listenSocket(dir string) (net.Listener, error) {
 	}
 	defer release()
 	// This process has the lock, so an existing socket is left over from a kill.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err = os.Remove(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing a stale socket: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -117,7 +117,8 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 	byName := map[partition]int64{}
 	for dir, size := range sizes {
 		topic, number := parsePartitionDir(dir)
-		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err == nil {
 			byName[partition{topic, int32(n)}] = size
 		}
 	}
@@ -180,7 +181,8 @@ func (b *Broker) listPartitions(ctx context.Context) (trimmed, compacted []sized
 		for _, p := range b.cluster.PartitionInfos(t.Name) {
 			*list = append(*list, sizedPartition{topic: t.Name, PartitionInfo: p})
 		}
-		if info := b.cluster.TopicInfo(t.Name); info != nil && info.Configs[segmentConfig] != nil {
+		info := b.cluster.TopicInfo(t.Name)
+		if info != nil && info.Configs[segmentConfig] != nil {
 			ownSegments = append(ownSegments, t.Name)
 		}
 	}

@@ -29,7 +29,8 @@ func (b *Broker) openAndRepair(open func() error) error {
 	}
 	truncated := false
 	for path, size := range sizesBefore {
-		if newSize, exists := sizesAfter[path]; exists && newSize < size && filepath.Ext(path) == segmentSuffix {
+		newSize, exists := sizesAfter[path]
+		if exists && newSize < size && filepath.Ext(path) == segmentSuffix {
 			topic, partition := parsePartitionDir(filepath.Base(filepath.Dir(path)))
 			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost",
 				"topic", topic, "partition", partition, "segment", path, "bytes", size-newSize)

@@ -43,7 +43,8 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 		key := Reader{B: r.varbytes()}
 		key.Int16() // version
 		const abort = 0
-		if kind := key.Int16(); kind == abort && !r.Bad && !key.Bad {
+		kind := key.Int16()
+		if kind == abort && !r.Bad && !key.Bad {
 			delete(a.openProducers, h.producer)
 		}
 		return true, nil

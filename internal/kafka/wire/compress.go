@@ -26,7 +26,8 @@ func (b *Builder) Compress(codec string) error {
 	var compressed bytes.Buffer
 	compressed.Grow(len(records) / 2)
 	w := c.NewWriter(&compressed)
-	if _, err := w.Write(records); err != nil {
+	_, err := w.Write(records)
+	if err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {

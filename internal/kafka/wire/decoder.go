@@ -75,7 +75,8 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 		out.Base, out.Next = from, from
 		return out, nil
 	}
-	if skip, err := d.aborted.skips(&h, content); skip || err != nil {
+	skip, err := d.aborted.skips(&h, content)
+	if skip || err != nil {
 		return out, err
 	}
 	if h.attributes&attrCompression != 0 {

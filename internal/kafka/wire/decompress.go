@@ -139,7 +139,8 @@ func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) 
 		return false, err
 	}
 	d.window = d.window[:d.parsed]
-	if n, err := io.CopyN(io.Discard, u.content, unread); n < unread {
+	n, err := io.CopyN(io.Discard, u.content, unread)
+	if n < unread {
 		u.exhausted = errors.Is(err, io.EOF)
 		return false, corruptError("a compressed batch that ends within a record")
 	}
@@ -291,7 +292,8 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 		if cap(r.block) < size {
 			r.block = make([]byte, size)
 		}
-		if r.unread, err = snappy.Decode(r.block[:size], packed); err != nil {
+		r.unread, err = snappy.Decode(r.block[:size], packed)
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -304,7 +306,8 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 func (r *snappyReader) next() ([]byte, error) {
 	if !r.headerChecked {
 		r.headerChecked = true
-		if r.framed = len(r.content) >= 16 && bytes.HasPrefix(r.content, xerialHeader); r.framed {
+		r.framed = len(r.content) >= 16 && bytes.HasPrefix(r.content, xerialHeader)
+		if r.framed {
 			r.content = r.content[16:]
 		}
 	}

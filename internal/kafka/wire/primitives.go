@@ -60,7 +60,8 @@ func (r *Reader) Take(n int) []byte {
 
 // Int8 reads an int8.
 func (r *Reader) Int8() int8 {
-	if v := r.Take(1); v != nil {
+	v := r.Take(1)
+	if v != nil {
 		return int8(v[0])
 	}
 	return 0
@@ -68,7 +69,8 @@ func (r *Reader) Int8() int8 {
 
 // Int16 reads an int16.
 func (r *Reader) Int16() int16 {
-	if v := r.Take(2); v != nil {
+	v := r.Take(2)
+	if v != nil {
 		return int16(binary.BigEndian.Uint16(v))
 	}
 	return 0
@@ -76,7 +78,8 @@ func (r *Reader) Int16() int16 {
 
 // Int32 reads an int32.
 func (r *Reader) Int32() int32 {
-	if v := r.Take(4); v != nil {
+	v := r.Take(4)
+	if v != nil {
 		return int32(binary.BigEndian.Uint32(v))
 	}
 	return 0
@@ -84,7 +87,8 @@ func (r *Reader) Int32() int32 {
 
 // Int64 reads an int64.
 func (r *Reader) Int64() int64 {
-	if v := r.Take(8); v != nil {
+	v := r.Take(8)
+	if v != nil {
 		return int64(binary.BigEndian.Uint64(v))
 	}
 	return 0

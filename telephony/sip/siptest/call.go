@@ -107,7 +107,8 @@ func (c *Call) handleRequest(r *sipmsg.Request) {
 		default: // retransmission
 		}
 	case sipmsg.INVITE, sipmsg.UPDATE:
-		if tag, _ := r.To().Params.Get("tag"); tag == "" {
+		tag, _ := r.To().Params.Get("tag")
+		if tag == "" {
 			return // retransmission
 		}
 		c.mu.Lock()
@@ -155,7 +156,8 @@ func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
 		fmt.Fprintf(&b, "Record-Route: %s\r\n", route.Value())
 	}
 	to := r.To().Value()
-	if tag, _ := r.To().Params.Get("tag"); tag == "" && status > 100 {
+	tag, _ := r.To().Params.Get("tag")
+	if tag == "" && status > 100 {
 		to = c.local
 	}
 	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %s\r\nContact: <sip:%s@%s>\r\nAllow: INVITE, ACK, BYE, CANCEL, UPDATE\r\n",

@@ -46,7 +46,8 @@ func (m *Media) read() {
 			return
 		}
 		var p rtp.Packet
-		if err := p.Unmarshal(buffer[:n]); err != nil || len(p.Payload) == 0 {
+		err = p.Unmarshal(buffer[:n])
+		if err != nil || len(p.Payload) == 0 {
 			m.t.Errorf("a phone received a packet that is not RTP: %v", err)
 			continue
 		}
@@ -129,7 +130,8 @@ func (m *Media) SendPackets(payloadType uint8, voice byte, n int) {
 			m.t.Errorf("writing RTP: %v", err)
 			return
 		}
-		if _, err := m.conn.WriteToUDP(b, m.RemoteAddr()); err != nil {
+		_, err = m.conn.WriteToUDP(b, m.RemoteAddr())
+		if err != nil {
 			m.t.Errorf("sending RTP: %v", err)
 			return
 		}

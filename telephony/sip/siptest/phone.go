@@ -132,7 +132,8 @@ func (p *Phone) Write(text string) {
 	p.mu.Lock()
 	server := p.server
 	p.mu.Unlock()
-	if _, err := p.conn.WriteToUDP([]byte(text), server); err != nil && !errors.Is(err, net.ErrClosed) {
+	_, err := p.conn.WriteToUDP([]byte(text), server)
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		p.t.Errorf("a phone's message: %v", err)
 	}
 }
@@ -272,7 +273,8 @@ func (p *Phone) Authorization(challenge, method, uri string) string {
 		parts[part[1]] = part[2]
 	}
 	p.mu.Lock()
-	if p.count++; p.nonce != parts["nonce"] {
+	p.count++
+	if p.nonce != parts["nonce"] {
 		p.nonce, p.count = parts["nonce"], 1
 	}
 	nc := fmt.Sprintf("%08x", p.count)

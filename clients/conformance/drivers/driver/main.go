@@ -100,7 +100,8 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 			}
 		} else {
 			line.ID, line.Cursor = item.Event.ID, item.Event.Cursor
-			if line.Facts, err = json.Marshal(item.Event.Metadata.Facts); err != nil {
+			line.Facts, err = json.Marshal(item.Event.Metadata.Facts)
+			if err != nil {
 				return fmt.Errorf("writing the facts: %w", err)
 			}
 		}

@@ -29,8 +29,10 @@ func handshake(conn net.Conn) (stream int, err error) {
 	if key == "" {
 		return 0, errors.New("not an upgrade")
 	}
-	if token, has := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); has {
-		if stream, err = strconv.Atoi(token); err != nil {
+	token, has := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+	if has {
+		stream, err = strconv.Atoi(token)
+		if err != nil {
 			return 0, fmt.Errorf("the token is not a stream: %w", err)
 		}
 	}

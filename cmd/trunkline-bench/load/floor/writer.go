@@ -103,7 +103,8 @@ func (w *writer) write(f frame) {
 	w.mu.Unlock()
 	var failed []net.Conn
 	for _, socket := range sockets {
-		if _, err := socket.Write(f.bytes); err != nil {
+		_, err := socket.Write(f.bytes)
+		if err != nil {
 			_ = socket.Close()
 			failed = append(failed, socket)
 		}

@@ -65,7 +65,8 @@ func interleave(operations []Operation, sum int) []int {
 	for n := range pattern {
 		best := 0
 		for i, o := range operations {
-			if credit[i] += o.Weight; credit[i] > credit[best] {
+			credit[i] += o.Weight
+			if credit[i] > credit[best] {
 				best = i
 			}
 		}

@@ -81,7 +81,8 @@ func (c *counter) count(took time.Duration, status int, err error) {
 	s.Failed++
 	name := Name(err)
 	s.Errors[name]++
-	if _, known := s.Examples[name]; !known {
+	_, known := s.Examples[name]
+	if !known {
 		s.Examples[name] = err.Error()
 	}
 }

@@ -33,7 +33,8 @@ func (c Config) Validate() error {
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
 		return errors.New("the provider's address must be wss://host… or ws://host…")
 	}
-	if _, known := aiprotocol.FormatOf(c.Format.Encoding); !known {
+	_, known := aiprotocol.FormatOf(c.Format.Encoding)
+	if !known {
 		return fmt.Errorf("there is no format %q", c.Format.Encoding)
 	}
 	if c.Duration < minDuration || c.Duration > maxDuration {

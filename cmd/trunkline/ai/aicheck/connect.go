@@ -17,7 +17,8 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 	conn, response, err := dialer.DialContext(ctx, config.URL, config.Header)
 	if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
 		err = fmt.Errorf("the server answered the handshake with %s; expected 101 and the headers of RFC 6455", response.Status)
-		if location := response.Header.Get("Location"); location != "" {
+		location := response.Header.Get("Location")
+		if location != "" {
 			err = fmt.Errorf("%w; Trunkline does not follow redirects", err)
 		}
 	}

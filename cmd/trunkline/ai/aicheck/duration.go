@@ -49,7 +49,8 @@ func opusDuration(packet []byte) (time.Duration, error) {
 	case code != 0:
 		count = 2
 	}
-	if total := frameDuration * time.Duration(count); count > 0 && total <= maxDuration {
+	total := frameDuration * time.Duration(count)
+	if count > 0 && total <= maxDuration {
 		return total, nil
 	}
 	return 0, errNoPacket

@@ -59,7 +59,8 @@ func (h *received) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventMedia, aiprotocol.EventClear, aiprotocol.EventMark,
 		aiprotocol.EventHangup, aiprotocol.EventTransfer, aiprotocol.EventDTMF} {
-		if n := h.events[event]; n > 0 {
+		n := h.events[event]
+		if n > 0 {
 			words = append(words, strconv.Itoa(n)+" "+string(event))
 		}
 	}

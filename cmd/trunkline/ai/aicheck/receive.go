@@ -63,7 +63,8 @@ func (s *session) readMessages() {
 		s.received.messages++
 		message, err := strict.FromProvider(raw)
 		if err != nil {
-			if message = s.received.decodeLenient(&lenient, raw, err); message == nil {
+			message = s.received.decodeLenient(&lenient, raw, err)
+			if message == nil {
 				continue
 			}
 		}

@@ -55,13 +55,15 @@ func (s *session) run() error {
 const maxViolations = 20
 
 func (s *session) printViolation(format string, args ...any) {
-	if s.violations++; s.violations <= maxViolations {
+	s.violations++
+	if s.violations <= maxViolations {
 		s.printf("PROTOCOL VIOLATION: "+format, args...)
 	}
 }
 
 func (s *session) handle(m *aiprotocol.Message) error {
-	if first := s.received[aiprotocol.EventStart]; m.Event != aiprotocol.EventStart && first == 0 {
+	first := s.received[aiprotocol.EventStart]
+	if m.Event != aiprotocol.EventStart && first == 0 {
 		s.printViolation("%s before start", m.Event)
 	}
 	if s.received[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
@@ -115,7 +117,8 @@ func (s *session) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventStart, aiprotocol.EventMedia, aiprotocol.EventDTMF,
 		aiprotocol.EventHangup, aiprotocol.EventMark, aiprotocol.EventCleared} {
-		if n := s.received[event]; n > 0 || event == aiprotocol.EventStart || event == aiprotocol.EventMedia {
+		n := s.received[event]
+		if n > 0 || event == aiprotocol.EventStart || event == aiprotocol.EventMedia {
 			words = append(words, fmt.Sprintf("%d %s", n, event))
 		}
 	}

@@ -29,7 +29,8 @@ func (c *Center) applyRandomEvent() {
 	}
 	n := c.random.IntN(total) // never 0: a queue is always open
 	for _, choice := range choices {
-		if n -= choice.weight; n < 0 {
+		n -= choice.weight
+		if n < 0 {
 			choice.apply()
 			return
 		}
@@ -54,7 +55,8 @@ func (c *Center) addAgentChoices(a *agent, addChoice func(weight int, do func())
 		addChoice(2, func() { c.miss(a) })
 	case onCall:
 		addChoice(5, func() { c.end(a) })
-		if other := c.findIdleAgent(a); other != nil {
+		other := c.findIdleAgent(a)
+		if other != nil {
 			addChoice(1, func() { c.transfer(a, other) })
 		}
 	case wrapUp:

@@ -38,13 +38,15 @@ func start() error {
 	}
 	var ended <-chan error
 	if !serving {
-		if ended, err = launch(); err != nil {
+		ended, err = launch()
+		if err != nil {
 			return fmt.Errorf("starting the services: %w", err)
 		}
 	}
 	timeout := time.After(startTimeout)
 	for {
-		if _, err := os.Stat(environmentFile); err == nil {
+		_, err := os.Stat(environmentFile)
+		if err == nil {
 			return printEnvironment()
 		}
 		select {
@@ -62,7 +64,8 @@ func launch() (ended <-chan error, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(environmentFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = os.Remove(environmentFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // left by a killed process
 	}
 	log, err := os.Create(logFile)
@@ -111,7 +114,8 @@ func serve() (err error) {
 	if err := pid.Truncate(0); err != nil {
 		return fmt.Errorf("writing the pid: %w", err)
 	}
-	if _, err := fmt.Fprintln(pid, os.Getpid()); err != nil {
+	_, err = fmt.Fprintln(pid, os.Getpid())
+	if err != nil {
 		return fmt.Errorf("writing the pid: %w", err)
 	}
 	set, err := testservice.StartSet(ctx)
@@ -137,7 +141,8 @@ func stop() error {
 		return fmt.Errorf("ending the services: %w", err)
 	}
 	for end := time.Now().Add(stopTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
-		if _, serving, err = servingPID(); err != nil || !serving {
+		_, serving, err = servingPID()
+		if err != nil || !serving {
 			return err
 		}
 	}
@@ -166,7 +171,8 @@ func servingPID() (pid int, serving bool, err error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the pid file: %w", err)
 	}
-	if pid, err = strconv.Atoi(string(bytes.TrimSpace(text))); err != nil {
+	pid, err = strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil {
 		return 0, false, fmt.Errorf("reading the pid file: %w", err)
 	}
 	return pid, true, nil
