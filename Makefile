@@ -69,7 +69,7 @@ test-stress: ## faults under load: fanout with real Kafka and Redis
 
 test-e2e: ## the built program end to end; the chart, compose and the image
 	$(call timed,$@,$(RACE) -p 2 -parallel 4 -timeout 40m ./e2e ./deploy)
-	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...))
+	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...) && (cd .ci/release && go test -vet=off ./...))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=$1
 commit=$2
 arches=${RELEASE_ARCHES:-amd64 arm64}
-out=$PWD/bin/release
+out=${RELEASE_OUT:-$PWD/bin/release}
 stage=$PWD/bin/stage
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 mtime=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
@@ -56,7 +56,7 @@ for arch in $arches; do
 	archive "$out/trunkline_${version}_linux_$arch.tar.gz" "$stage/$arch" trunkline trunkline.service LICENSE README.md CHANGELOG.md man completion
 	go run -C .ci/sbom . "$stage/$arch/trunkline" "$version" >"$out/trunkline_${version}_linux_$arch.cdx.json"
 	for kind in deb rpm; do
-		ARCH=$arch VERSION=$version STAGE=bin/stage/$arch MTIME=$mtime LICENSE=$(sed -n 1p LICENSE) \
+		ARCH=$arch VERSION=$version STAGE=$stage/$arch MTIME=$mtime LICENSE=$(sed -n 1p LICENSE) \
 			go tool -modfile=.ci/release/go.mod nfpm package --config deploy/package/nfpm.yaml --packager "$kind" --target "$out/"
 	done
 done
