@@ -1,10 +1,11 @@
 PREFIX  ?= /usr/local
 LIB     ?= /usr/lib
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell deploy/version.sh)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+DATE    := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 # grpcnotrace: the OTLP exporter links gRPC, which it does not use; its debug page
 # would keep all unused methods in the binary, 13 MB.
-BUILD    = go build -tags grpcnotrace -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+BUILD    = go build -tags grpcnotrace -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
 SERVICES = go run ./internal/testservice/cmd/services
 # The race detector skips packages that only compute and share no data between goroutines: SQLite
 # (translated from C), ciphers, hashes, compression and the table of phone numbers. With it they
@@ -26,7 +27,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts image up down install
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release image up down install
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,7 +69,7 @@ test-stress: ## faults under load: fanout with real Kafka and Redis
 
 test-e2e: ## the built program end to end; the chart, compose and the image
 	$(call timed,$@,$(RACE) -p 2 -parallel 4 -timeout 40m ./e2e ./deploy)
-	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...))
+	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...) && (cd .ci/release && go test -vet=off ./...))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
@@ -77,6 +78,7 @@ lint: ## gofmt, go vet, staticcheck
 	cd .ci/chart && go vet ./...
 	cd .ci/s3 && go vet ./...
 	cd .ci/sbom && go vet ./...
+	cd .ci/release && go vet ./...
 
 fmt: ## gofmt everything
 	gofmt -l -w .
@@ -111,6 +113,9 @@ artifacts: ## files of the image, licences, bill of materials (CycloneDX), check
 	&& cp bin/image/LICENSE bin/image/THIRD_PARTY_NOTICES bin/release/ \
 	&& go run -C .ci/sbom . '$(CURDIR)/bin/image/trunkline' '$(CURDIR)' '$(VERSION)' >bin/release/trunkline.cdx.json \
 	&& cd bin/release && sha256sum trunkline trunkline.cdx.json LICENSE THIRD_PARTY_NOTICES >SHA256SUMS
+
+release: ## binaries, deb, rpm, image, chart, clients' packages, checksums: bin/release
+	@deploy/release.sh '$(VERSION)' '$(COMMIT)'
 
 image: artifacts ## container image trunkline:VERSION, and artifacts; needs Docker
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +60,7 @@ type App struct {
 	registry  *prometheus.Registry
 	lifecycle *lifecycle
 
+	stores      []selfcheck.Dependency // further backends to check; complete before the self-check runs
 	db          *sqldb.DB
 	redis       redis.UniversalClient
 	cluster     *kafka.Cluster
@@ -359,5 +361,18 @@ func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	if a.hasRole(settings.RoleFanout) {
 		a.lifecycle.addDrain("subscribers", subscribers.Drain)
 	}
-	a.lifecycle.addDrain("readiness", func(context.Context) { a.health.setDraining() })
+	a.lifecycle.addDrain("readiness", a.announceDrain)
+}
+
+// announceDrain makes /readyz fail and returns when balancers have had drain_delay to notice it.
+// Connections that come meanwhile are served.
+func (a *App) announceDrain(ctx context.Context) {
+	a.health.setDraining()
+
+	delay := time.NewTimer(a.settings.DrainDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-ctx.Done():
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/internal/kafka"
+	"trunkline/internal/selfcheck"
 	"trunkline/recording"
 	"trunkline/settings"
 )
@@ -20,6 +21,11 @@ func (a *App) buildRecordings(ctx context.Context) (*recording.Service, error) {
 		return nil, fmt.Errorf("recordings: %w", err)
 	}
 	a.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
+	if bucket, ok := store.(*recording.S3); ok {
+		a.stores = append(a.stores, selfcheck.Dependency{Name: "recordings", Ping: bucket.Ping,
+			Advice: "check recordings.url: the bucket must exist, and its keys may read, write, list and delete objects in it"})
+	}
+
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
 		DB: a.db, Store: store, Keys: a.encryption, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
 		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},

@@ -33,6 +33,6 @@ func (a *App) newSelfCheck() *selfcheck.Checker {
 		}
 	}
 	return selfcheck.New(selfcheck.Config{
-		Dependencies: []selfcheck.Dependency{database, redis, kafka}, Certificates: presented, DataDir: a.dataDir(),
+		Dependencies: append([]selfcheck.Dependency{database, redis, kafka}, a.stores...), Certificates: presented, DataDir: a.dataDir(),
 	}, a.registry, a.log)
 }

@@ -7,13 +7,14 @@ set -eu
 version=$1
 commit=$2
 folder=$3
+date=$(date -u -d "@${SOURCE_DATE_EPOCH:-0}" +%Y-%m-%dT%H:%M:%SZ)
 
 rm -rf "$folder"
 mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
 chmod 700 "$folder/var/lib/trunkline"
 
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
-	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit" \
+	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit -X main.date=$date" \
 	-o "$folder/trunkline" ./cmd/trunkline
 
 cp LICENSE "$folder/LICENSE"

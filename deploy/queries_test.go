@@ -33,7 +33,7 @@ type dashboard struct {
 
 func dashboards(t testing.TB) (all []dashboard) {
 	t.Helper()
-	files, err := filepath.Glob("dashboards/*.json")
+	files, err := filepath.Glob("helm/trunkline/files/dashboards/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no dashboards: %v", err)
 	}
@@ -86,7 +86,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-const rulesFile = "alerts/trunkline.rules.yaml"
+const rulesFile = "helm/trunkline/files/trunkline.rules.yaml"
 
 func rules(t testing.TB) (all []rule) {
 	t.Helper()

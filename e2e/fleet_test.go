@@ -297,3 +297,55 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	here, err := added.value("trunkline_fanout_connections")
 	t.Logf("%v of %d connections were disconnected; the added node has %v, %v", moved, accounts*sockets, here, err)
 }
+
+// TestClientsOfANodeThatShutsDownAreAdmittedElsewhere shuts down one of two nodes behind the balancer,
+// which both have sockets of one account. Its clients connect again at once, and are admitted at the
+// first attempt: compose's drain_delay is longer than the balancer needs to notice that /readyz fails.
+func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
+	t.Parallel()
+	compose := string(readFile(t, "../deploy/compose.yaml"))
+	_, delay, found := strings.Cut(compose, "TRUNKLINE_DRAIN_DELAY: ")
+	if !found {
+		t.Fatal("compose.yaml sets no drain_delay")
+	}
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_DRAIN_DELAY", strings.Fields(delay)[0])
+	core, ending := newNode(t, "core", settings), newNode(t, "ending", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
+	newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, core, ending)
+	b := balance(t, nil, core, ending)
+	ask := subscription{paths: apiPaths, token: core.login(t, apiPaths, user("alice"))}
+
+	const sockets = 40
+	again := make(chan error, sockets)
+	for range sockets {
+		c, err := ask.connect(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.close)
+		go func() {
+			for err := error(nil); err == nil; {
+				_, err = c.next()
+			}
+			next, err := ask.connect(t.Context(), b)
+			if err == nil {
+				next.close()
+			}
+			again <- err
+		}()
+	}
+	here, err := ending.value("trunkline_fanout_connections")
+	if err != nil || here == 0 || here == sockets {
+		t.Fatalf("%v of %d connections are at the node that shuts down, %v", here, sockets, err)
+	}
+
+	ending.signal(t, syscall.SIGTERM)
+	for range int(here) {
+		if err := <-again; err != nil {
+			t.Errorf("a client is not admitted as it connects again: %v", err)
+		}
+	}
+	if code, ok := ending.exit(patience); !ok || code != 0 {
+		t.Errorf("exit %d, %v", code, ok)
+	}
+}

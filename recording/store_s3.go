@@ -28,6 +28,9 @@ type S3Config struct {
 	Bucket    string // must exist
 	Prefix    string // of every object name; "" or ending in a slash
 	SpoolDir  string // for recordings being uploaded; "" for the system's temporary directory
+
+	// CurrentURL returns the URL with the keys that are valid now; nil: the keys do not change.
+	CurrentURL func() (string, error)
 }
 
 var errS3URL = errors.New("want s3://KEY:SECRET@host:port/bucket, with ?tls=false or &region=… where needed")
@@ -66,6 +69,7 @@ func ParseS3URL(text string) (S3Config, error) {
 // its upload is complete.
 type S3 struct {
 	cfg          S3Config
+	keys         *s3Keys
 	client       *minio.Client
 	uploadClient *minio.Client // without retries; uploadSpool retries instead
 	partSize     uint64
@@ -81,8 +85,9 @@ const (
 // NewS3 returns the store. It sends no request, so that it works while the server is
 // unavailable.
 func NewS3(cfg S3Config) (*S3, error) {
+	keys := &s3Keys{cfg: cfg}
 	options := minio.Options{
-		Creds:  credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
+		Creds:  credentials.New(keys),
 		Secure: !cfg.Plain, Region: cfg.Region, MaxRetries: s3Retries,
 	}
 	client, err := minio.New(cfg.Endpoint, &options)
@@ -94,7 +99,19 @@ func NewS3(cfg S3Config) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recordings' S3 store: %w", err)
 	}
-	return &S3{cfg, client, uploads, s3PartSize}, nil
+	return &S3{cfg, keys, client, uploads, s3PartSize}, nil
+}
+
+// Ping returns an error if the store does not answer, refuses the keys or has no such bucket.
+func (s *S3) Ping(ctx context.Context) error {
+	exists, err := s.client.BucketExists(ctx, s.cfg.Bucket)
+	if err != nil {
+		return s3Error(err, "looking for the bucket of recordings")
+	}
+	if !exists {
+		return fault.NotFound("the store has no bucket %q", s.cfg.Bucket)
+	}
+	return nil
 }
 
 // Put implements Store.

@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -179,12 +180,12 @@ func (b *bucket) openStore(t testing.TB) *S3 {
 
 func TestParseS3URL(t *testing.T) {
 	cfg, err := ParseS3URL("s3://K:S%2F%40@s3.example.com/bucket")
-	if want := (S3Config{Endpoint: "s3.example.com", AccessKey: "K", SecretKey: "S/@", Bucket: "bucket"}); err != nil || cfg != want {
+	if want := (S3Config{Endpoint: "s3.example.com", AccessKey: "K", SecretKey: "S/@", Bucket: "bucket"}); err != nil || !reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	cfg, err = ParseS3URL("s3://K:S@10.0.0.1:9000/bucket/some/folder/?tls=false&region=r")
 	want := S3Config{Endpoint: "10.0.0.1:9000", AccessKey: "K", SecretKey: "S", Bucket: "bucket", Prefix: "some/folder/", Plain: true, Region: "r"}
-	if err != nil || cfg != want {
+	if err != nil || !reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	for _, wrong := range []string{
@@ -293,6 +294,34 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 		if spooled := must(os.ReadDir(s.cfg.SpoolDir))(t); len(spooled) != 0 {
 			t.Errorf("spooled: %v", spooled)
 		}
+	})
+}
+
+func TestPingNamesAMissingBucket(t *testing.T) {
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		s := b.openStore(t)
+		check(t, s.Ping(t.Context()))
+
+		s.cfg.Bucket = "nobodys"
+		if err := s.Ping(t.Context()); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), `"nobodys"`) {
+			t.Errorf("without its bucket: %v", err)
+		}
+	})
+}
+
+func TestKeysOfTheStoreAreReadAgain(t *testing.T) {
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		cfg := must(ParseS3URL(b.url("wrong")))(t)
+		current := b.url("wrong")
+		cfg.CurrentURL = func() (string, error) { return current, nil }
+		s := must(NewS3(cfg))(t)
+		if err := s.Ping(t.Context()); err == nil {
+			t.Error("a wrong secret is let in")
+		}
+
+		current = b.url(b.secret)
+		s.keys.expire()
+		check(t, s.Ping(t.Context()))
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 // that the variable with the suffix _FILE names. The variable of a list of groups has the
 // whole list as JSON. readEnv returns the other names that begin with TRUNKLINE_, except
 // those in ignore.
-func (g *group) readEnv(environ, ignore []string) (unknown []string, problems setting.Problems) {
+// It adds the files that secrets came from to secretFiles, by key.
+func (g *group) readEnv(environ, ignore []string, secretFiles map[string]string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -40,6 +41,7 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 		case fromFile && set:
 			problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: "set here and by " + l.envName() + "_FILE: unset one"})
 		case fromFile:
+			secretFiles[l.key] = file
 			if err := l.setFromFile(file); err != nil {
 				problems = append(problems, setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: err.Error()})
 			}
@@ -88,13 +90,23 @@ func hasEnvName(leaves []leaf, name string) bool {
 
 // setFromFile sets a secret to the content of a file, without surrounding white space.
 func (l leaf) setFromFile(file string) error {
-	text, err := os.ReadFile(file)
+	secret, err := readSecretFile(file)
 	if err != nil {
-		return fmt.Errorf("cannot be read: %w", err)
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" {
-		return fmt.Errorf("%s is empty", file)
+		return err
 	}
 	return l.SetText(secret)
+}
+
+// readSecretFile returns the content of a file without surrounding white space.
+func readSecretFile(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
+	}
+
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("%s is empty", file)
+	}
+	return secret, nil
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"maps"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -25,10 +26,12 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	if src.File != "" {
 		problems = g.readFile(src.File)
 	}
-	unknown, found := g.readEnv(src.Env, src.IgnoreEnv)
+	secretFiles := make(map[string]string)
+	unknown, found := g.readEnv(src.Env, src.IgnoreEnv, secretFiles)
 	problems = append(problems, found...)
 	if src.Flags != nil {
 		problems = append(problems, g.readFlags(src.Flags)...)
+		maps.DeleteFunc(secretFiles, func(key, _ string) bool { return src.Flags.Changed(key) })
 	}
 	if len(problems) > 0 {
 		return nil, unknown, problems
@@ -36,6 +39,9 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	// Values that could not be read would cause further errors here.
 	if err := setting.Validate("", s); err != nil {
 		return nil, unknown, err
+	}
+	if len(secretFiles) > 0 {
+		s.secretFiles = secretFiles
 	}
 	return s, unknown, nil
 }

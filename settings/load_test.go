@@ -305,6 +305,44 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestASecretIsReadAgainFromItsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("postgres://a:old@db/t")
+	env := []string{"TRUNKLINE_DATABASE_URL_FILE=" + file, "TRUNKLINE_REDIS_PASSWORD=fixed"}
+	s, _, err := Load(Source{Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.SecretReader("redis.password") != nil {
+		t.Error("a secret that did not come from a file is read from one")
+	}
+	read := s.SecretReader("database.url")
+
+	write("postgres://a:new@db/t")
+	if secret, err := read(); secret != "postgres://a:new@db/t" || err != nil {
+		t.Errorf("after a change: %q, %v", secret, err)
+	}
+	write("")
+	if _, err := read(); err == nil || !strings.HasPrefix(err.Error(), "database.url: ") {
+		t.Errorf("an empty file: %v", err)
+	}
+
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlags(flags)
+	if err := flags.Parse([]string{"--database.url=postgres://a:flag@db/t"}); err != nil {
+		t.Fatal(err)
+	}
+	write("postgres://a:old@db/t")
+	if s, _, err = Load(Source{Env: env, Flags: flags}); err != nil || s.SecretReader("database.url") != nil {
+		t.Errorf("a flag replaces the secret, which is still read from the file (%v)", err)
+	}
+}
+
 func TestMasterKeyFileIsASettingOfItsOwn(t *testing.T) {
 	s, unknown, err := Load(Source{Env: []string{"TRUNKLINE_MASTER_KEY_FILE=/nowhere/master.key"}})
 	if err != nil || len(unknown) > 0 || s.MasterKeys.File != "/nowhere/master.key" || s.MasterKeys.Value != "" {

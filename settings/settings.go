@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -47,6 +48,7 @@ type Settings struct {
 	DiskMinFree   setting.Bytes `yaml:"disk_min_free" doc:"minimum free space on the disk of data_dir; below it the server does not start and recordings are refused; on a disk smaller than 50 times this value the minimum is 2 % of the disk; 0: no minimum"`
 	Roles         []string      `yaml:"roles" doc:"parts of the program that this process runs"`
 	DrainTimeout  time.Duration `yaml:"drain_timeout" doc:"how long a shutdown may take"`
+	DrainDelay    time.Duration `yaml:"drain_delay" doc:"how long a node that shuts down still takes new connections while /readyz already fails; behind a balancer that checks /readyz longer than the balancer needs to notice"`
 
 	API api.Settings `yaml:",inline"`
 
@@ -80,6 +82,26 @@ type Settings struct {
 	Webhook     webhook.Settings         `yaml:"webhook"`
 	AISession   AISession                `yaml:"aisession"`
 	Tracing     tracing.Settings         `yaml:"tracing"`
+
+	secretFiles map[string]string // of the secrets that were read from files: the file, by key
+}
+
+// SecretReader returns a function that reads the secret of a key, such as database.url, again from
+// the file that it came from, or nil for a secret that did not come from a file. Connections that
+// are opened later use what the file holds then, so that a new password needs no restart.
+func (s *Settings) SecretReader(key string) func() (string, error) {
+	file, fromFile := s.secretFiles[key]
+	if !fromFile {
+		return nil
+	}
+
+	return func() (string, error) {
+		secret, err := readSecretFile(file)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", key, err)
+		}
+		return secret, nil
+	}
 }
 
 // Log is read by cmd, which makes the logger.

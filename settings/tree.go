@@ -104,6 +104,9 @@ type field struct {
 func structFields(v reflect.Value) func(yield func(field) bool) {
 	return func(yield func(field) bool) {
 		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
 			tag := v.Type().Field(i).Tag
 			name := tag.Get("yaml")
 			f := field{name: name, doc: tag.Get("doc"), file: tag.Get("file"), inline: name == ",inline", value: v.Field(i)}

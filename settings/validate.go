@@ -21,6 +21,8 @@ func (s *Settings) Validate(c *setting.Check) {
 		c.OneOf("roles", role, AllRoles()...)
 	}
 	c.Positive("drain_timeout", s.DrainTimeout)
+	c.Must(s.DrainDelay == 0 || 0 < s.DrainDelay && s.DrainDelay < s.DrainTimeout, "drain_delay",
+		"must be less than drain_timeout (%s) and not negative, is %s", s.DrainTimeout, s.DrainDelay)
 	c.Must(s.SIP.Server.TLSListen != "" || s.SIP.Calls.Trunk.Transport != "tls", "sip.trunk.transport",
 		"tls needs sip.tls_listen: the trunk's own requests come there")
 	validateGroups(reflect.ValueOf(s).Elem(), c)

@@ -184,8 +184,9 @@ func checkAutoscalers(t *testing.T, r rendered) {
 		found := false
 		for _, d := range of[*apps.Deployment](r.objects) {
 			if d.Name == h.Spec.ScaleTargetRef.Name {
-				if found = true; d.Spec.Replicas != nil {
-					t.Errorf("%s has replicas, which the autoscaler would have to fight", d.Name)
+				found = true
+				if d.Spec.Replicas == nil || *d.Spec.Replicas != *h.Spec.MinReplicas {
+					t.Errorf("%s is installed with %v replicas, want %d: without them the API server makes one", d.Name, d.Spec.Replicas, *h.Spec.MinReplicas)
 				}
 			}
 		}

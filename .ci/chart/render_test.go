@@ -11,6 +11,7 @@ import (
 
 	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -80,6 +81,19 @@ func values(t *testing.T, set string) []byte {
 // render renders the chart as helm template does, and validates the values against the schema.
 func render(t *testing.T, given []byte) (rendered, error) {
 	t.Helper()
+	return renderBy(t, given, engine.Engine{Strict: true}.Render)
+}
+
+// renderFor is render for a cluster that has objects, as helm upgrade does.
+func renderFor(t *testing.T, given []byte, existing cluster) (rendered, error) {
+	t.Helper()
+	return renderBy(t, given, func(chart *helmchart.Chart, all chartutil.Values) (map[string]string, error) {
+		return engine.RenderWithClientProvider(chart, all, existing)
+	})
+}
+
+func renderBy(t *testing.T, given []byte, renderAll func(*helmchart.Chart, chartutil.Values) (map[string]string, error)) (rendered, error) {
+	t.Helper()
 	chart, err := loader.LoadDir(chartDir)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +111,7 @@ func render(t *testing.T, given []byte) (rendered, error) {
 	if err != nil {
 		return rendered{}, err
 	}
-	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	files, err := renderAll(chart, all)
 	if err != nil {
 		return rendered{}, err
 	}

@@ -28,7 +28,7 @@ func Recordings(s *settings.Settings, log *slog.Logger) (store recording.Store, 
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg.SpoolDir = s.DataDir
+	cfg.SpoolDir, cfg.CurrentURL = s.DataDir, s.SecretReader("recordings.url")
 	bucket, err := recording.NewS3(cfg)
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 // the embedded Redis with it.
 func OpenRedis(s *settings.Settings, log *slog.Logger) (client redis.UniversalClient, close func() error, err error) {
 	if !s.Redis.Embedded() {
-		client, err = redisclient.New(s.Redis, log)
+		client, err = redisclient.New(s.Redis, s.SecretReader("redis.password"), log)
 		if err != nil {
 			return nil, nil, err
 		}

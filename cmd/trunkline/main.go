@@ -34,12 +34,11 @@ func main() {
 }
 
 func commands(p *cli.Program, serve runServer) []*cobra.Command {
-	return []*cobra.Command{
+	return append(manCommand(p),
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p), stats.Command(p),
 		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
-		ai.Command(p),
-	}
+		ai.Command(p))
 }

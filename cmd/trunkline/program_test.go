@@ -108,8 +108,8 @@ func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	out := newEnv(t).MustRun("version")
-	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], "trunkline ") ||
-		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "go1.") {
+	if lines := strings.Split(out, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "trunkline ") ||
+		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "date ") || !strings.HasPrefix(lines[3], "go1.") {
 		t.Errorf("prints %q", out)
 	}
 }

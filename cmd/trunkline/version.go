@@ -9,15 +9,15 @@ import (
 	"trunkline/cmd/internal/cli"
 )
 
-// version and commit can be set at link time; empty ones come from the binary's build
-// information.
-var version, commit string
+// version, commit and date (of the commit) can be set at link time; empty ones come from the
+// binary's build information.
+var version, commit, date string
 
 // buildInfo describes the build of this program.
-type buildInfo struct{ version, commit, goVersion string }
+type buildInfo struct{ version, commit, date, goVersion string }
 
 func readBuildInfo() buildInfo {
-	b := buildInfo{version, commit, "unknown"}
+	b := buildInfo{version, commit, date, "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
 		b.goVersion = info.GoVersion
@@ -28,6 +28,9 @@ func readBuildInfo() buildInfo {
 	}
 	if b.commit == "" {
 		b.commit = "unknown"
+	}
+	if b.date == "" {
+		b.date = "unknown"
 	}
 	return b
 }
@@ -44,6 +47,8 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 		switch setting.Key {
 		case "vcs.revision":
 			b.commit = setting.Value
+		case "vcs.time":
+			b.date = setting.Value
 		case "vcs.modified":
 			changed = setting.Value == "true"
 		}
@@ -60,7 +65,7 @@ func versionCommand(p *cli.Program) *cobra.Command {
 		Args:  cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()
-			_, err := fmt.Fprintf(p.Out, "trunkline %s\ncommit %s\n%s\n", b.version, b.commit, b.goVersion)
+			_, err := fmt.Fprintf(p.Out, "trunkline %s\ncommit %s\ndate %s\n%s\n", b.version, b.commit, b.date, b.goVersion)
 			return err
 		},
 	}

@@ -1,5 +1,5 @@
-// Package dashboards defines Trunkline's Grafana dashboards. Grafana reads the JSON files beside
-// it, which
+// Package dashboards defines Trunkline's Grafana dashboards. Grafana reads the JSON files
+// in deploy/helm/trunkline/files/dashboards, which
 //
 //	go test ./deploy/dashboards -update
 //

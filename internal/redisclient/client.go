@@ -17,8 +17,9 @@ import (
 const dialTimeout = 5 * time.Second
 
 // New returns a client of the Redis in s, which is not the embedded one. It does not
-// connect yet. Returns an error for invalid TLS files.
-func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
+// connect yet. currentPassword returns the password as it is now, for each connection that is
+// opened; nil: that of s does not change. Returns an error for invalid TLS files.
+func New(s Settings, currentPassword func() (string, error), log *slog.Logger) (redis.UniversalClient, error) {
 	tlsClient, err := tlsclient.NewClient(s.TLS, "Redis", log)
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
@@ -27,6 +28,16 @@ func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
 		Username: s.Username, Password: string(s.Password), DB: s.DB,
 		Dialer: newDialer(tlsClient), ContextTimeoutEnabled: true,
 	}
+	if currentPassword != nil {
+		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
+			password, err := currentPassword()
+			if err != nil {
+				password = string(s.Password) // its file is being replaced
+			}
+			return s.Username, password, nil
+		}
+	}
+
 	kind := "server"
 	switch {
 	case len(s.ClusterAddresses) > 0:

@@ -1,6 +1,7 @@
 package redisclient_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,7 +20,7 @@ import (
 
 func open(t *testing.T, s redisclient.Settings) redis.UniversalClient {
 	t.Helper()
-	client, err := redisclient.New(s, slog.New(slog.DiscardHandler))
+	client, err := redisclient.New(s, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +140,33 @@ func TestTLSWithAClientCertificateAndAUser(t *testing.T) {
 	}
 }
 
+func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
+	ca := testservice.NewCA(t)
+	s := secured(t, ca)
+	s.Address = testservice.OwnSecureRedis(t, ca).Addr
+	right := string(s.Password)
+	s.Password = "the one of the start"
+
+	unreadable := errors.New("no such file")
+	current := func() (string, error) { return right, unreadable }
+	client, err := redisclient.New(s, current, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	if err := client.Ping(t.Context()).Err(); err == nil {
+		t.Error("the password of the start is wrong, and let in")
+	}
+	unreadable = nil
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("with the password of the file: %v", err)
+	}
+}
+
 func TestFilesAreReadAtOnce(t *testing.T) {
 	s := redisclient.Settings{Address: "127.0.0.1:1", TLS: tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}}
-	if _, err := redisclient.New(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
+	if _, err := redisclient.New(s, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
 	}
 }

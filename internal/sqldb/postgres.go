@@ -32,21 +32,55 @@ func parsePostgres(address string) (*pgx.ConnConfig, error) {
 }
 
 func openPostgres(cfg Config) (*DB, error) {
-	conn, err := parsePostgres(cfg.URL)
+	conn, err := connConfig(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	if conn.ConnectTimeout == 0 {
-		conn.ConnectTimeout = postgresConnectTimeout
+
+	var options []stdlib.OptionOpenDB
+	if cfg.CurrentURL != nil {
+		options = append(options, stdlib.OptionBeforeConnect(func(_ context.Context, conn *pgx.ConnConfig) error {
+			return useURL(conn, cfg.CurrentURL)
+		}))
 	}
-	setDefault(conn.RuntimeParams, "application_name", applicationName)
-	setDefault(conn.RuntimeParams, "idle_in_transaction_session_timeout", idleInTransaction)
-	pool := stdlib.OpenDB(*conn)
+
+	pool := stdlib.OpenDB(*conn, options...)
 	pool.SetMaxOpenConns(postgresMaxConns)
 	pool.SetMaxIdleConns(postgresMaxIdle)
 	pool.SetConnMaxIdleTime(postgresMaxIdleTime)
 	pool.SetConnMaxLifetime(postgresMaxLifetime)
 	return &DB{DB: pool, isPostgres: true}, nil
+}
+
+// connConfig parses the URL and sets what it leaves open.
+func connConfig(address string) (*pgx.ConnConfig, error) {
+	conn, err := parsePostgres(address)
+	if err != nil {
+		return nil, err
+	}
+
+	if conn.ConnectTimeout == 0 {
+		conn.ConnectTimeout = postgresConnectTimeout
+	}
+	setDefault(conn.RuntimeParams, "application_name", applicationName)
+	setDefault(conn.RuntimeParams, "idle_in_transaction_session_timeout", idleInTransaction)
+	return conn, nil
+}
+
+// useURL replaces the configuration of a connection by that of the current URL. While the URL cannot
+// be read, as in the moment in which its file is replaced, the connection uses what it had.
+func useURL(conn *pgx.ConnConfig, currentURL func() (string, error)) error {
+	address, err := currentURL()
+	if err != nil {
+		return nil
+	}
+
+	current, err := connConfig(address)
+	if err != nil {
+		return err
+	}
+	*conn = *current
+	return nil
 }
 
 func setDefault(params map[string]string, name, value string) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -214,6 +216,40 @@ func TestPostgresThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *sql.Tx) error { return nil }); err != nil {
 		t.Errorf("after its return: %v", err)
 	}
+}
+
+func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
+	admin := testservice.Postgres(t)
+	address, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := strings.Trim(strings.ReplaceAll(testservice.Prefix(t), "-", "_"), "_")
+	withPassword := func(password string) string {
+		changed := *address
+		changed.User = url.UserPassword(role, password)
+		return changed.String()
+	}
+	owner := openDB(t, Config{URL: admin})
+	mustExec(t, owner, `CREATE ROLE `+role+` LOGIN PASSWORD 'old'`)
+	t.Cleanup(func() {
+		if _, err := owner.ExecContext(context.Background(), `DROP ROLE `+role); err != nil {
+			t.Error(err)
+		}
+	})
+
+	current, unreadable := withPassword("old"), error(nil)
+	db := openDB(t, Config{URL: current, CurrentURL: func() (string, error) { return current, unreadable }})
+	db.SetMaxIdleConns(0) // each statement connects
+
+	mustExec(t, owner, `ALTER ROLE `+role+` PASSWORD 'new'`)
+	current = withPassword("new")
+	mustExec(t, db, `SELECT 1`)
+
+	// The file is replaced: what was valid at the start is used, and may be refused.
+	mustExec(t, owner, `ALTER ROLE `+role+` PASSWORD 'old'`)
+	unreadable = errors.New("no such file")
+	mustExec(t, db, `SELECT 1`)
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -56,7 +56,22 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $all | toYaml -}}
 {{- end -}}
 
-{{/* trunkline.yaml of a component: root, component. */}}
+{{/* Replicas of a component: root, name, component. With autoscaling as many as run at the moment,
+and at least minReplicas: where the field is missing, the API server scales to one pod, until the
+autoscaler acts. */}}
+{{- define "trunkline.replicas" -}}
+{{- $scaling := .component.autoscaling -}}
+{{- if $scaling.enabled -}}
+{{- $deployment := printf "%s-%s" (include "trunkline.fullname" .root) .name -}}
+{{- $running := lookup "apps/v1" "Deployment" .root.Release.Namespace $deployment | dig "spec" "replicas" 0 -}}
+{{- min (max (int $running) (int $scaling.minReplicas)) (int $scaling.maxReplicas) -}}
+{{- else -}}
+{{- .component.replicas -}}
+{{- end -}}
+{{- end -}}
+
+{{/* trunkline.yaml of a component: root, component. A fanout node that the autoscaler adds takes
+connections from the others. */}}
 {{- define "trunkline.settings" -}}
 {{- $v := .root.Values -}}
 {{- $tls := dict "mode" $v.tls.mode -}}
@@ -64,7 +79,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $tls = dict "mode" "files" "cert_file" "/etc/trunkline/tls/tls.crt" "key_file" "/etc/trunkline/tls/tls.key" -}}
 {{- end -}}
 {{- $own := dict "listen" ":9443" "metrics_listen" ":9464" "data_dir" "/var/lib/trunkline" "drain_timeout" (printf "%ds" (int $v.drain.timeoutSeconds)) "tls" $tls -}}
-{{- mergeOverwrite (deepCopy $v.settings) (deepCopy .component.settings) $own | toYaml -}}
+{{- $scaled := dict -}}
+{{- if and .component.autoscaling.enabled (has "fanout" .component.roles) -}}
+{{- $scaled = dict "fanout" (dict "rebalance_time" "10m") -}}
+{{- end -}}
+{{- mergeOverwrite $scaled (deepCopy $v.settings) (deepCopy .component.settings) $own | toYaml -}}
 {{- end -}}
 
 {{- define "trunkline.tlsSecret" -}}

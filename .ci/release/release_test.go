@@ -1,0 +1,98 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"aead.dev/minisign"
+)
+
+func TestSignature(t *testing.T) {
+	public, private, err := minisign.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Setenv("RELEASE_KEY_PASSWORD", "a password")
+	encrypted, err := minisign.EncryptKey("a password", private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, sums := filepath.Join(dir, "key"), filepath.Join(dir, "SHA256SUMS")
+	write(t, key, encrypted)
+	write(t, sums, []byte("0123  trunkline\n"))
+
+	if err := run([]string{"sign", key, sums}); err != nil {
+		t.Fatal(err)
+	}
+	signature, err := os.ReadFile(sums + ".minisig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !minisign.Verify(public, []byte("0123  trunkline\n"), signature) {
+		t.Error("the signature is not valid")
+	}
+	if minisign.Verify(public, []byte("0124  trunkline\n"), signature) {
+		t.Error("the signature is valid for other content")
+	}
+
+	t.Setenv("RELEASE_KEY_PASSWORD", "another")
+	if err := run([]string{"sign", key, sums}); err == nil {
+		t.Error("signs with a wrong password")
+	}
+}
+
+// TestImageIsReproducible checks that the archive depends on its input alone, and that the data
+// directory has the owner of the process.
+func TestImageIsReproducible(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1795193647")
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "trunkline"), []byte("a program"))
+	if err := os.MkdirAll(filepath.Join(folder, "var/lib/trunkline"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	var archives [2][]byte
+	for i := range archives {
+		file := filepath.Join(t.TempDir(), "oci.tar")
+		if err := run([]string{"image", "1.2.3", file, "amd64=" + folder, "arm64=" + folder}); err != nil {
+			t.Fatal(err)
+		}
+		archive, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives[i] = archive
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("two archives of one input differ")
+	}
+
+	names := map[string]bool{}
+	reader := tar.NewReader(bytes.NewReader(archives[0]))
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[header.Name] = true
+	}
+	if !names["oci-layout"] || !names["index.json"] {
+		t.Errorf("the archive has %v", names)
+	}
+}
+
+func write(t *testing.T, file string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,103 @@
+package deploy_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestOneVersion checks that all that is released together has the version of the file VERSION.
+func TestOneVersion(t *testing.T) {
+	version := strings.TrimSpace(string(readFile(t, "../VERSION")))
+	for file, pattern := range map[string]string{
+		"helm/trunkline/Chart.yaml":        `(?m)^version: (\S+)$`,
+		"../clients/js/package.json":       `"version": "([^"]+)"`,
+		"../clients/python/pyproject.toml": `(?m)^version = "([^"]+)"$`,
+		"../CHANGELOG.md":                  `(?m)^## (\S+)$`,
+	} {
+		found := regexp.MustCompile(pattern).FindStringSubmatch(string(readFile(t, file)))
+		if found == nil || found[1] != version {
+			t.Errorf("%s has the version %q, VERSION %q", file, found, version)
+		}
+	}
+	if chart := string(readFile(t, "helm/trunkline/Chart.yaml")); !strings.Contains(chart, `appVersion: "`+version+`"`) {
+		t.Errorf("the chart's default image is not trunkline:%s", version)
+	}
+}
+
+// TestVersionOfACheckout checks that only an unchanged commit with its tag is a release.
+func TestVersionOfACheckout(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	write := func(name string, content []byte, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("VERSION", []byte("1.2.3\n"), 0o644)
+	write("deploy/version.sh", readFile(t, "version.sh"), 0o755)
+	in("git", "init", "-q")
+	in("git", "add", ".")
+	in("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
+
+	if got := in("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
+		t.Errorf("without a tag: %s", got)
+	}
+	in("git", "tag", "v1.2.3")
+	if got := in("deploy/version.sh"); got != "1.2.3" {
+		t.Errorf("with its tag: %s", got)
+	}
+	write("VERSION", []byte("1.2.4\n"), 0o644)
+	if got := in("deploy/version.sh"); !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
+		t.Errorf("changed: %s", got)
+	}
+}
+
+// TestDebianPackage makes the release for this machine, and installs, upgrades and purges the deb in a Debian that has nothing else, where the service starts and serves events.
+func TestDebianPackage(t *testing.T) {
+	debootstrap := lookTool(t, "debootstrap")
+	if os.Getuid() != 0 || runtime.GOARCH != "amd64" {
+		t.Skip("NOT TESTED: debootstrap needs root, and Debian's archive for amd64")
+	}
+	release := t.TempDir()
+	makeRelease(t, release)
+
+	root := filepath.Join(t.TempDir(), "debian")
+	output, err := exec.CommandContext(t.Context(), debootstrap, "--variant=minbase", "--include=ca-certificates", "bookworm", root).CombinedOutput()
+	if err != nil {
+		t.Skipf("NOT TESTED: no Debian can be made here: %v\n%s", err, lastLines(string(output), 5))
+	}
+	mustRun(t, "sh", "-c", "cp "+release+"/*.deb "+root+"/tmp/trunkline.deb && cp package/lifecycle.sh "+root+"/tmp/")
+	t.Log(mustRun(t, "unshare", "--mount", "--pid", "--fork", "--net", "sh", "-c", "ip link set lo up && exec chroot "+root+" sh /tmp/lifecycle.sh"))
+}
+
+// makeRelease runs make release for this machine alone, into a folder.
+func makeRelease(t *testing.T, into string) {
+	t.Helper()
+	t.Setenv("RELEASE_ARCHES", "amd64")
+	t.Setenv("RELEASE_OUT", into)
+	mustRun(t, "make", "-C", "..", "release", "VERSION="+testVersion)
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
