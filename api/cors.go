@@ -75,7 +75,8 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 		header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
 		header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
 		header.Set(echo.HeaderAccessControlAllowMethods, "GET, HEAD, POST, PUT, DELETE")
-		if asked := r.Header.Get(echo.HeaderAccessControlRequestHeaders); asked != "" {
+		asked := r.Header.Get(echo.HeaderAccessControlRequestHeaders)
+		if asked != "" {
 			header.Set(echo.HeaderAccessControlAllowHeaders, asked)
 		}
 		header.Set(echo.HeaderAccessControlMaxAge, preflightMaxAge)

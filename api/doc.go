@@ -20,7 +20,9 @@
 //
 //   - api.go, config.go, settings.go, metrics.go: the API, what it needs, settings, metrics
 //   - routes.go: every route
-//   - auth.go, middleware.go: who calls, and what is done with every request
+//   - auth.go, visible.go, middleware.go: who calls, what rows it sees, and what is done with
+//     every request
+//   - cors.go, query.go: pages of other origins; parameters that no route knows
 //   - body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
 //     once, reading JSON with all its errors
 //   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
@@ -30,8 +32,8 @@
 //   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go: events in, the
 //     events channel, webhooks, explanations
 //   - routes_reports.go, routes_queueconfig.go: reports, thresholds of queues
-//   - routes_calls.go, routes_aiproviders.go, routes_aisessions.go: calls, AI providers and
-//     sessions
+//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go: calls,
+//     actions on agents and calls, AI providers and sessions
 //   - routes_recordings.go, recording_stream.go, routes_encryption.go: recordings and their
 //     encryption
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves

@@ -83,9 +83,9 @@ var rights = map[string]string{
 	"GET /api/v2/actions/{action_id}":                            "ASGU",
 }
 
-// open are the endpoints without a token of the API: they need none, have the password in the
+// endpointsWithoutToken are the endpoints without a token of the API: they need none, have the password in the
 // body, take keys alone, or authenticate a subscriber themselves.
-var open = []string{
+var endpointsWithoutToken = []string{
 	"GET /openapi.yaml", "GET /asyncapi.yaml", "GET /openapi.json", "GET /asyncapi.json", "GET /schemas/{name}",
 	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/events", "GET /.well-known/jwks.json",
 	"POST /ucp/v2/login", "POST /ucp/v2/login/refresh", "POST /ucp/v2/otp", "PUT /ucp/v2/otp",
@@ -123,7 +123,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 	}
 	for _, r := range e.api.routes() {
 		name := r.method + " " + parameter.ReplaceAllString(r.path, "{$1}")
-		if slices.Contains(open, name) {
+		if slices.Contains(endpointsWithoutToken, name) {
 			continue
 		}
 		admitted, known := rights[name]
@@ -163,10 +163,10 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 	}
 }
 
-// roster is a Roster with one queue's members.
-type roster map[string][]string
+// membersByQueue is a Roster with one queue's members.
+type membersByQueue map[string][]string
 
-func (r roster) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
+func (r membersByQueue) AgentsIn(_ context.Context, _ string, queues []string) (agents []string, err error) {
 	for _, queue := range queues {
 		agents = append(agents, r[queue]...)
 	}
@@ -175,7 +175,7 @@ func (r roster) AgentsIn(_ context.Context, _ string, queues []string) (agents [
 
 // What a role sees of call records is what an administrator sees, filtered.
 func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
-	members := roster{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
+	members := membersByQueue{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	start := leg("demo", "x", 1).Timestamp
 	for i, row := range []event.CDR{

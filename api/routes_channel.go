@@ -56,6 +56,9 @@ type ChannelLogins interface {
 	// with identity.ScopeSubscribe, at the address. The channel token ends when the portal token's session
 	// ends, or when the key expires or is deleted.
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	// EventsLogout revokes the principal's channel token, and nothing that it was issued from. The holder
+	// of a channel token may call it, in any role. Returns fault.KindUnavailable while the database is
+	// away: the token stays valid.
 	EventsLogout(ctx context.Context, p *identity.Principal) error
 }
 

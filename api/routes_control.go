@@ -13,7 +13,16 @@ import (
 
 // Control acts on agents and calls.
 type Control interface {
+	// Act does an action and returns its id once the platform has taken it. An administrator, supervisor
+	// or agent may call it, with a token or an API key; an agent may not listen to calls. Returns
+	// fault.KindInvalid for a wrong field, fault.KindNotFound for what the caller does not see,
+	// fault.KindForbidden for what it may not act on, fault.KindConflict for what the state or the
+	// platform does not allow, fault.KindUnprocessable without an extension to ring, fault.KindLimited
+	// after too many actions, fault.KindRefused with the platform's words, and fault.KindUnavailable if
+	// the platform, its node or the database does not answer.
 	Act(ctx context.Context, r control.Request) (actionID string, err error)
+	// Find returns the state of an action to the caller who asked for it, or to an administrator of its
+	// account. Returns fault.KindNotFound for others and for an unknown action.
 	Find(ctx context.Context, caller *identity.Principal, actionID string) (*control.Status, error)
 }
 
@@ -37,7 +46,7 @@ func (r controlRoutes) handleAgent(c echo.Context, account identity.Account) err
 	if err != nil {
 		return err
 	}
-	return r.act(c, body, control.Request{
+	return r.doAction(c, body, control.Request{
 		Account: account, AgentID: c.Param("agent_id"), QueueID: body.String("queue_id", optional), Reason: body.String("reason", optional),
 	})
 }
@@ -47,12 +56,12 @@ func (r controlRoutes) handleCall(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	return r.act(c, body, control.Request{
+	return r.doAction(c, body, control.Request{
 		Account: account, CallID: c.Param("origination_call_id"), Destination: body.String("destination", optional),
 	})
 }
 
-func (r controlRoutes) act(c echo.Context, body *jsonObject, request control.Request) error {
+func (r controlRoutes) doAction(c echo.Context, body *jsonObject, request control.Request) error {
 	request.Caller, request.Key = callerOf(c), c.Request().Header.Get("Idempotency-Key")
 	request.Action = feed.Action(body.String("action", required))
 	if err := body.Err(invalidBody); err != nil {

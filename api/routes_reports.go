@@ -51,7 +51,8 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 		return err
 	}
 	filter.Account = account.ID
-	if filter.Visible, err = r.visible.of(c, account); err != nil {
+	filter.Visible, err = r.visible.of(c, account)
+	if err != nil {
 		return err
 	}
 	if filter.CSV {
@@ -107,7 +108,8 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 			return err
 		}
 		filter.Account, filter.Location = account.ID, account.Location()
-		if filter.Visible, err = r.visible.of(c, account); err != nil {
+		filter.Visible, err = r.visible.of(c, account)
+		if err != nil {
 			return err
 		}
 		if filter.CSV {

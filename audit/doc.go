@@ -44,7 +44,8 @@
 // Read entry.go and record.go, then chain.go and verify.go.
 //
 //   - log.go, settings.go, metrics.go: the log, settings, metrics
-//   - entry.go, recent_reports.go: an entry, and reports that are written once
+//   - entry.go, recent_reports.go, actor_rate.go: an entry, reports that are written once, the rate
+//     of what one actor causes
 //   - record.go, list.go, prune.go: writing, listing and deleting entries
 //   - chain.go, verify.go: the hash chain and its check
 //   - topic.go: the chain on its topic

@@ -122,7 +122,7 @@ const clockMargin = time.Second
 func (s *Service) Run(ctx context.Context) error {
 	swept := time.Time{}
 	for ctx.Err() == nil {
-		open, err := s.list(ctx, `state IN ('asked', 'sent', 'accepted')`)
+		open, err := s.listActions(ctx, `state IN ('asked', 'sent', 'accepted')`)
 		if err == nil && len(open) > 0 {
 			s.watch(ctx, open)
 		}
@@ -146,7 +146,8 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 		entries, known := states[a.AccountID]
 		if !known {
 			var err error
-			if entries, err = s.roster.Entries(ctx, a.AccountID); err != nil && ctx.Err() == nil {
+			entries, err = s.roster.Entries(ctx, a.AccountID)
+			if err != nil && ctx.Err() == nil {
 				s.log.Warn("the state for actions is not known, will retry", "error", err)
 			}
 			states[a.AccountID] = entries
@@ -184,7 +185,7 @@ func (s *Service) giveUp(ctx context.Context, a *action) error {
 
 // announceMissed publishes states whose event is missing, because a node was killed.
 func (s *Service) announceMissed(ctx context.Context) error {
-	missed, err := s.list(ctx, `announced <> state AND state <> 'sent' AND changed_at < $1`, s.now().Add(-sweepInterval).UnixMilli())
+	missed, err := s.listActions(ctx, `announced <> state AND state <> 'sent' AND changed_at < $1`, s.now().Add(-sweepInterval).UnixMilli())
 	for _, a := range missed {
 		s.announce(ctx, a)
 	}

@@ -30,7 +30,12 @@ type Take func(ctx context.Context, actionID string, send func(context.Context, 
 
 // Feeds has the connections of this node; *feed.Service implements it.
 type Feeds interface {
+	// Connected reports whether this node is connected to the feed's platform. It does no I/O.
 	Connected(feedName string) bool
+	// Command sends a command over the feed's connection and returns when the platform has taken it.
+	// Returns fault.KindUnavailable if this node has no connection or the platform does not answer,
+	// fault.KindConflict for what the platform cannot do, and fault.KindRefused with the platform's
+	// words. It does not check the caller's rights: Service.Act did.
 	Command(ctx context.Context, feedName string, c feed.Command) error
 }
 
@@ -101,7 +106,8 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	}
 	replies := n.Client.Subscribe(ctx, asked.ReplyTo)
 	defer replies.Close()
-	if _, err := replies.Receive(ctx); err != nil {
+	_, err = replies.Receive(ctx)
+	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
 	heard, err := n.Client.Publish(ctx, n.channel(node), text).Result()
@@ -151,12 +157,12 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 				n.Log.Warn("unreadable order of another node", "error", err)
 				continue
 			}
-			go n.take(ctx, o, take)
+			go n.takeAndReply(ctx, o, take)
 		}
 	}
 }
 
-func (n *RedisNodes) take(ctx context.Context, o order, take Take) {
+func (n *RedisNodes) takeAndReply(ctx context.Context, o order, take Take) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	var answer reply

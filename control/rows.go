@@ -25,9 +25,6 @@ const (
 	Unconfirmed State = "unconfirmed"
 )
 
-// ended reports whether the state is final.
-func (s State) ended() bool { return s == Confirmed || s == Refused || s == Unconfirmed }
-
 // action is a stored action.
 type action struct {
 	ID        string
@@ -79,7 +76,8 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 	}
 	now := s.now().UnixMilli()
 	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds()); err != nil {
+		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds())
+		if err != nil {
 			return err
 		}
 		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
@@ -96,8 +94,8 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 	return created, sqldb.Wrap(err, "storing an action")
 }
 
-// find returns an action. Returns fault.KindNotFound for an unknown one.
-func (s *Service) find(ctx context.Context, condition string, args ...any) (*action, error) {
+// findAction returns an action. Returns fault.KindNotFound for an unknown one.
+func (s *Service) findAction(ctx context.Context, condition string, args ...any) (*action, error) {
 	row := s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition, args...)
 	return sqldb.Find(row, fault.NotFound("Action not found"), "reading an action", func(scan sqldb.ScanFunc) (*action, error) {
 		a := &action{}
@@ -105,8 +103,8 @@ func (s *Service) find(ctx context.Context, condition string, args ...any) (*act
 	})
 }
 
-// list returns actions.
-func (s *Service) list(ctx context.Context, condition string, args ...any) ([]*action, error) {
+// listActions returns actions.
+func (s *Service) listActions(ctx context.Context, condition string, args ...any) ([]*action, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition+` ORDER BY created_at LIMIT 500`, args...)
 	return sqldb.Collect(rows, err, "reading actions", func(scan sqldb.ScanFunc) (*action, error) {
 		a := &action{}

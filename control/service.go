@@ -43,7 +43,10 @@ type Roster interface {
 
 // Users finds users and accounts.
 type Users interface {
+	// FindUser returns the user with the id. Returns fault.KindNotFound for an unknown one. It does not
+	// check who asks.
 	FindUser(ctx context.Context, id string) (identity.User, error)
+	// Tree returns the current account tree. It does no I/O.
 	Tree() *identity.Tree
 }
 
@@ -146,7 +149,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		return "", err
 	}
 	if replayed {
-		return s.answer(ctx, a)
+		return s.awaitFirstAnswer(ctx, a)
 	}
 	if err := s.audit.Record(ctx, entry); err != nil {
 		return "", err
@@ -154,7 +157,8 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if err := s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
-	if _, err := s.change(ctx, a, Accepted, "", "", "", Sent); err != nil {
+	_, err = s.change(ctx, a, Accepted, "", "", "", Sent)
+	if err != nil {
 		s.log.Warn("storing a taken action failed", "action_id", a.ID, "error", err) // the sweep ends it
 	}
 	return a.ID, nil
@@ -164,10 +168,11 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 // earlier request with the same Idempotency-Key.
 func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed bool, err error) {
 	user := r.Caller.Actor()
-	if wait := s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow}); wait > 0 {
+	wait := s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow})
+	if wait > 0 {
 		return nil, false, fault.Limited(wait, "Too many actions: 60 a minute are allowed")
 	}
-	if err := r.check(); err != nil {
+	if err := r.checkFields(); err != nil {
 		return nil, false, err
 	}
 	if !mayAct(r.Caller.Role, r.Action) {
@@ -176,7 +181,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	hash := sha256.Sum256([]byte(strings.Join([]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination}, "\x00")))
 	request := hex.EncodeToString(hash[:])
 	if r.Key != "" {
-		earlier, err := s.find(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
+		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 		if err == nil {
 			return earlier, true, sameRequest(earlier, request)
 		}
@@ -197,7 +202,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if err != nil || created {
 		return a, false, err
 	}
-	earlier, err := s.find(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
+	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -217,7 +222,7 @@ func (s *Service) requireIdle(ctx context.Context, a *action) error {
 	if a.Command.Action.Monitors() {
 		return nil
 	}
-	open, err := s.list(ctx, `changed_at > $1 AND state IN ('asked', 'sent', 'accepted')`, s.now().Add(-confirmTimeout).UnixMilli())
+	open, err := s.listActions(ctx, `changed_at > $1 AND state IN ('asked', 'sent', 'accepted')`, s.now().Add(-confirmTimeout).UnixMilli())
 	if err != nil {
 		return err
 	}
@@ -229,8 +234,8 @@ func (s *Service) requireIdle(ctx context.Context, a *action) error {
 	return nil
 }
 
-// check checks the fields of a request.
-func (r *Request) check() error {
+// checkFields checks the fields of a request.
+func (r *Request) checkFields() error {
 	actions := feed.CallActions
 	if r.AgentID != "" {
 		actions = feed.AgentActions
@@ -290,7 +295,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := find(entries, r)
+	e, err := findEntry(entries, r)
 	if err != nil {
 		return nil, err
 	}
@@ -334,9 +339,9 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	return c, nil
 }
 
-// find returns the entry of a request. Returns fault.KindNotFound for one that the caller
+// findEntry returns the entry of a request. Returns fault.KindNotFound for one that the caller
 // does not see, fault.KindForbidden for a queue that is not the caller's.
-func find(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
+func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
 	sight := r.Caller.Sight()
 	memberOf := func(account, agent string) string {
 		known := entries[state.Key{Account: account, Kind: state.Agent, ID: agent}]
@@ -372,7 +377,7 @@ func find(entries map[state.Key]*state.Entry, r Request) (*state.Entry, error) {
 // TakeAndSend sends the command of an action over this node's connection, once. It is called
 // on the node that has the feed.
 func (s *Service) TakeAndSend(ctx context.Context, id string, send func(ctx context.Context, feed string, c feed.Command) error) error {
-	a, err := s.find(ctx, `id = $1`, id)
+	a, err := s.findAction(ctx, `id = $1`, id)
 	if err != nil {
 		return err
 	}
@@ -390,18 +395,19 @@ func (s *Service) TakeAndSend(ctx context.Context, id string, send func(ctx cont
 // nobody knows whether the platform took it, it stays open for confirmation.
 func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	f := fault.As(err)
-	current, findErr := s.find(context.WithoutCancel(ctx), `id = $1`, a.ID)
+	current, findErr := s.findAction(context.WithoutCancel(ctx), `id = $1`, a.ID)
 	if findErr == nil && current.State == Sent && f.Kind == fault.KindUnavailable {
 		return err
 	}
-	if _, storeErr := s.change(ctx, a, Refused, "", f.Message, f.Kind, Asked, Sent); storeErr != nil {
+	_, storeErr := s.change(ctx, a, Refused, "", f.Message, f.Kind, Asked, Sent)
+	if storeErr != nil {
 		s.log.Warn("storing a refused action failed", "action_id", a.ID, "error", storeErr)
 	}
 	return err
 }
 
-// answer returns the answer to a repeated request: that of the first one.
-func (s *Service) answer(ctx context.Context, a *action) (string, error) {
+// awaitFirstAnswer returns the answer to a repeated request: that of the first one.
+func (s *Service) awaitFirstAnswer(ctx context.Context, a *action) (string, error) {
 	for deadline := s.now().Add(confirmTimeout); a.State == Asked || a.State == Sent; {
 		if s.now().After(deadline) {
 			return "", fault.Unavailable(nil, time.Second, "The first request with this Idempotency-Key has no answer yet")
@@ -411,7 +417,7 @@ func (s *Service) answer(ctx context.Context, a *action) (string, error) {
 			return "", ctx.Err()
 		case <-time.After(watchInterval):
 		}
-		found, err := s.find(ctx, `id = $1`, a.ID)
+		found, err := s.findAction(ctx, `id = $1`, a.ID)
 		if err != nil {
 			return "", err
 		}
@@ -436,7 +442,7 @@ type Status struct {
 // Find returns an action to the caller who asked for it, or to an administrator of its
 // account. Returns fault.KindNotFound for others.
 func (s *Service) Find(ctx context.Context, caller *identity.Principal, id string) (*Status, error) {
-	a, err := s.find(ctx, `id = $1`, id)
+	a, err := s.findAction(ctx, `id = $1`, id)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ var (
 	plain      = caller(identity.RoleUser, "joe", identity.Limits{})
 )
 
-func (w *world) act(by *identity.Principal, r Request) (string, error) {
+func (w *world) actAs(by *identity.Principal, r Request) (string, error) {
 	r.Caller, r.Account = by, identity.Account{ID: "demo"}
 	return w.service.Act(w.t.Context(), r)
 }
@@ -151,7 +151,7 @@ func (w *world) end(id string, after time.Duration) *Status {
 	w.mu.Lock()
 	w.now = w.now.Add(after)
 	w.mu.Unlock()
-	open, err := w.service.list(w.t.Context(), `state IN ('asked', 'sent', 'accepted')`)
+	open, err := w.service.listActions(w.t.Context(), `state IN ('asked', 'sent', 'accepted')`)
 	must(w.t, err)
 	w.service.watch(w.t.Context(), open)
 	status, err := w.service.Find(w.t.Context(), admin, id)
@@ -161,7 +161,7 @@ func (w *world) end(id string, after time.Duration) *Status {
 
 func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 	w := newWorld(t)
-	id, err := w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	id, err := w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
 	if s := w.end(id, 0); s.State != Accepted {
 		t.Fatalf("before an event: %+v", s)
@@ -174,7 +174,7 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 		t.Errorf("events %q, sent %+v", w.events, w.sent)
 	}
 
-	id, err = w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionReady})
+	id, err = w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionReady})
 	must(t, err)
 	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("without an event: %+v", s)
@@ -206,12 +206,12 @@ func TestRefusals(t *testing.T) {
 		"listening without an extension":   {admin, Request{CallID: "call-1", Action: feed.ActionListen}, fault.KindUnprocessable},
 		"the held is not resumed, talking": {admin, Request{CallID: "call-1", Action: feed.ActionResume}, fault.KindConflict},
 	} {
-		if _, err := w.act(c.by, c.r); fault.KindOf(err) != c.want {
+		if _, err := w.actAs(c.by, c.r); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 	w.wait = time.Second
-	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
+	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("over the rate: %v", err)
 	}
 	if len(w.sent) != 0 {
@@ -223,7 +223,7 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.refusal = fault.New(fault.KindRefused, "-ERR no such agent")
 	for range 2 {
-		if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}); fault.KindOf(err) != fault.KindRefused {
+		if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}); fault.KindOf(err) != fault.KindRefused {
 			t.Errorf("%v", err)
 		}
 	}
@@ -235,13 +235,13 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 func TestAnIdempotencyKeyActsOnce(t *testing.T) {
 	w := newWorld(t)
 	w.after = func(feed.Command) { w.agent("1001@x", event.Break, "support@x") }
-	first, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
+	first, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
 	must(t, err)
-	again, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
+	again, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"})
 	if err != nil || again != first || len(w.sent) != 1 {
 		t.Errorf("%s %s %v, sent %d", first, again, err, len(w.sent))
 	}
-	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
+	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("another action under the key: %v", err)
 	}
 }
@@ -249,12 +249,12 @@ func TestAnIdempotencyKeyActsOnce(t *testing.T) {
 // Two actions at once on one agent: one is sent, the other is a conflict.
 func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	_, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
-	if _, err := w.act(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict || len(w.sent) != 1 {
+	if _, err := w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict || len(w.sent) != 1 {
 		t.Errorf("%v, sent %d", err, len(w.sent))
 	}
-	if _, err := w.act(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
+	if _, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
 		t.Errorf("listening: %v", err)
 	}
 }
@@ -264,11 +264,11 @@ func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
 func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	w := newWorld(t)
 	w.lost = fault.Unavailable(errors.New("gone"), time.Second, "no answer")
-	if _, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
 	w.lost = nil
-	all, err := w.service.list(t.Context(), `1 = 1`)
+	all, err := w.service.listActions(t.Context(), `1 = 1`)
 	must(t, err)
 	if s := w.end(all[0].ID, 11*time.Second); s.State != Refused {
 		t.Errorf("not sent: %+v", s)
@@ -281,10 +281,10 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	}
 
 	w.refusal = fault.Unavailable(errors.New("killed"), time.Second, "the switch did not answer")
-	if _, err := w.act(admin, Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := w.actAs(admin, Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
-	all, err = w.service.list(t.Context(), `state = 'sent'`)
+	all, err = w.service.listActions(t.Context(), `state = 'sent'`)
 	must(t, err)
 	if len(all) != 1 {
 		t.Fatalf("%d actions are on their way", len(all))
@@ -304,7 +304,7 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 // An agent that logs out meanwhile is not on a break.
 func TestAnAgentThatLogsOutMeanwhileIsUnconfirmed(t *testing.T) {
 	w := newWorld(t)
-	id, err := w.act(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+	id, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
 	w.agent("1001@x", event.Offline, "support@x")
 	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
@@ -314,7 +314,7 @@ func TestAnAgentThatLogsOutMeanwhileIsUnconfirmed(t *testing.T) {
 
 func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T) {
 	w := newWorld(t)
-	id, err := w.act(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
+	id, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
 	must(t, err)
 	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" {
 		t.Errorf("%+v", c)
@@ -324,7 +324,7 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 		t.Errorf("listening: %+v", s)
 	}
 
-	id, err = w.act(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"})
+	id, err = w.actAs(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"})
 	must(t, err)
 	w.call("call-1", "sales@x", "", event.Waiting)
 	if s := w.end(id, 0); s.State != Confirmed {

@@ -330,7 +330,8 @@ func (f *Facts) Append(dst []byte) []byte {
 // Asterisk's PJSIP/1001 and Local/1001@agents/n have 1001. Of an id without one it returns
 // the id.
 func AgentExtension(id string) string {
-	if _, device, ok := strings.Cut(id, "/"); ok {
+	_, device, ok := strings.Cut(id, "/")
+	if ok {
 		id = device
 	}
 	id, _, _ = strings.Cut(id, "@")

@@ -96,15 +96,17 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 		}
 		known[id] = true
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
-		mismatch := p.Mismatch(p.AccountID, &q.Message, tree)
-		if mismatch != nil {
+		m := &q.Message
+		mismatch := p.Mismatch(p.AccountID, m, tree)
+		switch {
+		case mismatch != nil && mismatch.Field == identity.FieldAccount:
+			c.Outcome = OutcomeNotVisible
+		case mismatch != nil:
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
-			if mismatch.Field == identity.FieldAccount {
-				c.Outcome, c.FilteredBy = OutcomeNotVisible, nil
-			}
-		} else if m := &q.Message; !f.directory.SightOf(p).Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf) {
+		case !f.directory.SightOf(p).Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf):
 			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}
+
 		describe(&c)
 		a.Connections = append(a.Connections, c)
 		a.Counts[c.Outcome]++

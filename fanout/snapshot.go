@@ -347,7 +347,8 @@ func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bo
 	}
 	for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
 		var memberOf string
-		if known := entries[state.Key{Account: e.AccountID, Kind: state.Agent, ID: agent}]; known != nil {
+		known := entries[state.Key{Account: e.AccountID, Kind: state.Agent, ID: agent}]
+		if known != nil {
 			memberOf = strings.Join(known.Queues, event.QueueSeparator)
 		}
 		if f.sight.Admits(e.AccountID, agent, e.QueueID, memberOf) {

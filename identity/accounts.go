@@ -256,6 +256,10 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a provider's users")
 		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_filters WHERE account_id = $1`, account.ID)
+		if err != nil {
+			return sqldb.Wrap(err, "deleting stored filters")
+		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting an account")

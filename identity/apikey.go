@@ -47,7 +47,7 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 	}
 	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: found.Role, Scopes: found.Scopes}
 	err := s.CheckPrincipal(p)
-	p.sight = s.SightOf(p)
+	p.storedSight = s.SightOf(p)
 	if fault.KindOf(err) == fault.KindForbidden {
 		return nil, invalidKey
 	}

@@ -36,7 +36,7 @@ func newAttempt(domain, username, address string) attempt {
 
 func (c Credentials) attempt() attempt { return newAttempt(c.Domain, c.Username, c.Address) }
 
-func (a attempt) limits() []Limit {
+func (a attempt) allLimits() []Limit {
 	return append([]Limit{{subjectHash("user", a.user), failuresPerUser, failureWindow}}, a.addressAndPairLimits()...)
 }
 
@@ -63,7 +63,7 @@ func (a attempt) addressLimits() []Limit {
 
 // checkLimits returns fault.KindLimited if a limit of the attempt is exhausted.
 func (s *Service) checkLimits(ctx context.Context, a attempt) error {
-	wait := s.limiter.Wait(ctx, a.limits()...)
+	wait := s.limiter.Wait(ctx, a.allLimits()...)
 	if wait <= 0 || s.isUserLimitWaived(ctx, a) {
 		return nil
 	}
@@ -82,13 +82,13 @@ func (s *Service) checkLimitsOrLock(ctx context.Context, a attempt) (locked bool
 
 // lockedError returns the error for an attempt that does not pass the limit of the user.
 func (s *Service) lockedError(ctx context.Context, a attempt) error {
-	return limitedError(max(time.Second, s.limiter.Wait(ctx, a.limits()...)))
+	return limitedError(max(time.Second, s.limiter.Wait(ctx, a.allLimits()...)))
 }
 
 // countFailure counts a failed attempt. It returns fault.KindLimited if the attempt
 // exceeded a limit.
 func (s *Service) countFailure(ctx context.Context, a attempt) error {
-	wait := s.limiter.Fail(ctx, a.limits()...)
+	wait := s.limiter.Fail(ctx, a.allLimits()...)
 	if wait <= 0 || s.isUserLimitWaived(ctx, a) {
 		return nil
 	}

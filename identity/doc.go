@@ -43,14 +43,16 @@
 //     changes, where one may stand, domains; the account that a balancer goes by
 //   - users.go, userupdate.go, userstate.go, lookup.go, validate.go, etag.go: users: their changes,
 //     what is kept of each in memory, finding one, checks of fields
-//   - apikey.go, grant.go, scope.go: API keys, what a caller may grant, scopes
+//   - apikey.go, grant.go, scope.go, sight.go: API keys, what a caller may grant, scopes, what a
+//     role sees
 //   - device.go, phone.go, portal_ha1.go: devices and phones, and the digest of a SIP password
 //   - login.go, attempt.go, limiter.go, limiter_redis.go, knownaddress.go: a login, its limits,
 //     addresses that a user has logged in from
-//   - password.go, passwordchange.go, passwordrules.go: hashes, changes and rules of passwords
+//   - password.go, hash_slots.go, passwordchange.go, passwordrules.go: hashes, how many at once and
+//     whose, changes and rules of passwords
 //   - otp.go: one-time passwords
 //   - oidc.go, oidc_check.go: logins at an OpenID Connect provider
-//   - session.go, token.go, token_cache.go, signingkey.go, revocation.go, expired.go: refresh
+//   - session.go, token.go, token_rate.go, token_cache.go, signingkey.go, revocation.go, expired.go: refresh
 //     tokens, access tokens, the keys that sign them, what revokes and deletes them
 //   - filter.go, filter_mismatch.go, selection.go: filters of a channel login, what they select,
 //     and why not

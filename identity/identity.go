@@ -105,7 +105,7 @@ type Principal struct {
 	ExpiresAt time.Time // zero for an API key
 	Filter              // set only for channel tokens
 
-	sight              *Sight // nil: of its role without limits
+	storedSight        *Sight // nil: of its role without limits
 	signingKey         string // id of the key that signed the token
 	passwordGeneration int64  // generation of the user's password when the session began
 }

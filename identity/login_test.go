@@ -217,7 +217,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	}()
 	<-limiter.waits // it has passed the limiter and waits for a slot
 	for range failuresPerUser {
-		limiter.Fail(t.Context(), demoLogin("alice").attempt().limits()...)
+		limiter.Fail(t.Context(), demoLogin("alice").attempt().allLimits()...)
 	}
 	done()
 	wantKind(t, "the right password, too late", <-answer, fault.KindLimited)

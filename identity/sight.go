@@ -17,47 +17,47 @@ type Limits struct {
 	AgentIDs []string // of an agent; empty: those with the extension of its user, in its own account
 }
 
-// equal reports whether both have the same ids in the same order.
-func (l Limits) equal(other Limits) bool {
+// hasSameIDs reports whether both have the same ids in the same order.
+func (l Limits) hasSameIDs(other Limits) bool {
 	return slices.Equal(l.QueueIDs, other.QueueIDs) && slices.Equal(l.AgentIDs, other.AgentIDs)
 }
 
 // Sight is what a caller sees of the events, records, figures and recordings of its
 // accounts. It is immutable.
 type Sight struct {
-	role      Role
-	account   string // the caller's own
-	extension string // of an agent without Limits.AgentIDs
-	limits    Limits
-	queues    map[string]struct{} // nil: all
-	agents    map[string]struct{}
+	callerRole   Role
+	account      string // the caller's own
+	ownExtension string // of an agent without Limits.AgentIDs
+	limitedTo    Limits
+	queues       map[string]struct{} // nil: all
+	agents       map[string]struct{}
 }
 
 // NewSight returns the sight of a role. The extension is the user's, "" for none.
 func NewSight(role Role, account, extension string, limits Limits) *Sight {
-	s := &Sight{role: role, account: account}
+	s := &Sight{callerRole: role, account: account}
 	switch role {
 	case RoleSupervisor:
-		s.limits.QueueIDs, s.queues = limits.QueueIDs, idSet(limits.QueueIDs)
+		s.limitedTo.QueueIDs, s.queues = limits.QueueIDs, idSet(limits.QueueIDs)
 	case RoleAgent:
-		s.limits.AgentIDs, s.agents = limits.AgentIDs, idSet(limits.AgentIDs)
+		s.limitedTo.AgentIDs, s.agents = limits.AgentIDs, idSet(limits.AgentIDs)
 		if s.agents == nil {
-			s.extension = extension
+			s.ownExtension = extension
 		}
 	}
 	return s
 }
 
 // Everything reports whether nothing is hidden.
-func (s *Sight) Everything() bool { return s.role == RoleAdmin || s.role == RoleUser }
+func (s *Sight) Everything() bool { return s.callerRole == RoleAdmin || s.callerRole == RoleUser }
 
 // Nothing reports whether everything is hidden.
 func (s *Sight) Nothing() bool {
-	switch s.role {
+	switch s.callerRole {
 	case RoleAdmin, RoleUser, RoleSupervisor:
 		return false
 	case RoleAgent:
-		return s.agents == nil && s.extension == ""
+		return s.agents == nil && s.ownExtension == ""
 	}
 	return true
 }
@@ -65,7 +65,7 @@ func (s *Sight) Nothing() bool {
 // Admits reports whether what has the agent and the queue ("" for none) is seen. memberOf
 // are the agent's other queues, separated by NUL.
 func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
-	switch s.role {
+	switch s.callerRole {
 	case RoleAdmin, RoleUser:
 		return true
 	case RoleSupervisor:
@@ -81,7 +81,7 @@ func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
 
 // HasQueue reports whether the queue is one of a supervisor's.
 func (s *Sight) HasQueue(queue string) bool {
-	if s.role != RoleSupervisor || queue == "" {
+	if s.callerRole != RoleSupervisor || queue == "" {
 		return s.Everything()
 	}
 	_, ok := s.queues[queue]
@@ -101,29 +101,29 @@ func (s *Sight) hasOneOf(queues string) bool {
 
 // HasAgent reports whether the agent is one of an agent's own ids.
 func (s *Sight) HasAgent(account, agent string) bool {
-	if s.role != RoleAgent || agent == "" {
+	if s.callerRole != RoleAgent || agent == "" {
 		return s.Everything()
 	}
-	if s.extension != "" {
-		return account == s.account && event.AgentExtension(agent) == s.extension
+	if s.ownExtension != "" {
+		return account == s.account && event.AgentExtension(agent) == s.ownExtension
 	}
 	_, ok := s.agents[agent]
 	return ok
 }
 
 // Limits returns the queues or agents to which the sight is limited.
-func (s *Sight) Limits() Limits { return s.limits }
+func (s *Sight) Limits() Limits { return s.limitedTo }
 
 // Extension returns the extension whose agents an agent sees, in its own account; "" if its
 // agents are named.
-func (s *Sight) Extension() string { return s.extension }
+func (s *Sight) Extension() string { return s.ownExtension }
 
 // Role returns the role of the sight.
-func (s *Sight) Role() Role { return s.role }
+func (s *Sight) Role() Role { return s.callerRole }
 
 // Equal reports whether both show the same.
 func (s *Sight) Equal(other *Sight) bool {
-	return s == other || s.role == other.role && s.account == other.account && s.extension == other.extension && s.limits.equal(other.limits)
+	return s == other || s.callerRole == other.callerRole && s.account == other.account && s.ownExtension == other.ownExtension && s.limitedTo.hasSameIDs(other.limitedTo)
 }
 
 // SightOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
@@ -143,15 +143,15 @@ func (s *Service) SightOf(p *Principal) *Sight {
 
 // Sight returns what the principal sees, as of its authentication.
 func (p *Principal) Sight() *Sight {
-	if p.sight == nil {
+	if p.storedSight == nil {
 		return NewSight(p.Role, p.AccountID, "", Limits{})
 	}
-	return p.sight
+	return p.storedSight
 }
 
 // WithSight returns the principal with what it sees, for tests of other packages.
 func (p Principal) WithSight(s *Sight) *Principal {
-	p.sight = s
+	p.storedSight = s
 	return &p
 }
 

@@ -119,7 +119,7 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if err != nil {
 		return nil, resultExpired, err
 	}
-	p.sight = s.SightOf(p)
+	p.storedSight = s.SightOf(p)
 	return p, resultOK, nil
 }
 

@@ -59,7 +59,8 @@ func readRecords(t *testing.T, file string) (records []json.RawMessage) {
 	text, err := os.ReadFile(file)
 	if err == nil && strings.HasSuffix(file, ".gz") {
 		var r *gzip.Reader
-		if r, err = gzip.NewReader(bytes.NewReader(text)); err == nil {
+		r, err = gzip.NewReader(bytes.NewReader(text))
+		if err == nil {
 			text, err = io.ReadAll(r)
 		}
 	}

@@ -104,5 +104,6 @@
 //     over, gaps; the log
 //   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
 //     it
+//   - call_event.go: the members that the specification gives to a call event
 //   - placements.go: in which partitions an account has events, on cc.accounts
 package normalizer

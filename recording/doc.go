@@ -27,7 +27,9 @@
 //   - upload.go, read.go, list.go, delete.go: storing, opening, listing and deleting recordings
 //   - rows.go: the row that makes a recording exist
 //   - announce.go: the event of a stored recording
-//   - store.go, dir.go, store_s3.go, store_s3_object.go: the objects: a directory, or S3
+//   - store.go, dir.go, store_s3.go, store_s3_keys.go, store_s3_object.go: the objects: a
+//     directory, or S3
+//   - quota.go: how many bytes an account may have
 //   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,
 //     removing what no row names
 package recording

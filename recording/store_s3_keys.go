@@ -29,7 +29,8 @@ func (k *s3Keys) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 	if k.cfg.CurrentURL != nil {
 		text, err := k.cfg.CurrentURL()
 		if err == nil {
-			if current, err = ParseS3URL(text); err != nil {
+			current, err = ParseS3URL(text)
+			if err != nil {
 				return credentials.Value{}, err
 			}
 		}

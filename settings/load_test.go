@@ -338,7 +338,8 @@ func TestASecretIsReadAgainFromItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("postgres://a:old@db/t")
-	if s, _, err = Load(Source{Env: env, Flags: flags}); err != nil || s.SecretReader("database.url") != nil {
+	s, _, err = Load(Source{Env: env, Flags: flags})
+	if err != nil || s.SecretReader("database.url") != nil {
 		t.Errorf("a flag replaces the secret, which is still read from the file (%v)", err)
 	}
 }

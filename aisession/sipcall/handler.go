@@ -172,7 +172,8 @@ func dialledNumber(invite *sip.Invite, to string) string {
 	if !strings.HasPrefix(to, localcall.Prefix) {
 		return to
 	}
-	if number := strings.TrimSpace(invite.Header("X-Dialled-Number")); number != "" {
+	number := strings.TrimSpace(invite.Header("X-Dialled-Number"))
+	if number != "" {
 		return number
 	}
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {

@@ -39,7 +39,7 @@ func TestWrongUsage(t *testing.T) {
 		{"trunkline: account create needs NAME", []string{"account", "create"}},
 		{"account create needs --domain", []string{"account", "create", "n"}},
 		{"user create needs --account", []string{"user", "create", "u"}},
-		{`--role is user or admin, not "boss"`, []string{"user", "create", "u", "--account", "a", "--role", "boss"}},
+		{`--role is admin, supervisor, agent, auditor, user, not "boss"`, []string{"user", "create", "u", "--account", "a", "--role", "boss"}},
 		{"there is no password on stdin", []string{"user", "create", "u", "--account", "a", "--password-stdin"}},
 		{"user delete needs --account", []string{"user", "delete", "u"}},
 		{"apikey create needs --account", []string{"apikey", "create"}},

@@ -141,6 +141,6 @@
 //     them, and as readers have them
 //   - fold.go, transition.go, agent.go, say.go: what an event changes: of a call, of an agent who
 //     has several queues, calls and sayings
-//   - complete.go: facts that the state adds to an event
+//   - complete.go, history.go: facts, and the history of a call, that the state adds to an event
 //   - ended_call.go, numbers.go: what is kept of ended calls and of seen identities
 package state

@@ -149,7 +149,7 @@ func (c *endedCall) entry() Entry {
 	e.WaitMS.Known, e.TalkMS.Known, e.Leg = bits&1 != 0, bits&2 != 0, bits&4 != 0
 	u.rest = u.rest[1:]
 	if bits&8 != 0 {
-		e.History = u.history()
+		e.History = u.queueHistory()
 	}
 	return e
 }
@@ -170,7 +170,7 @@ func (u *unpacker) text() string {
 	return s
 }
 
-func (u *unpacker) history() *History {
+func (u *unpacker) queueHistory() *History {
 	h := &History{Steps: make([]Step, u.uvarint())}
 	for i := range h.Steps {
 		for _, s := range h.Steps[i].texts() {

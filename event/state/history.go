@@ -126,7 +126,8 @@ func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *En
 // holderOf returns the entry that has the steps of a leg with a history: that of its last
 // visit, while it lasts, or its own.
 func (p *Partition) holderOf(leg *Entry) *Entry {
-	if visit := p.lookup(leg.AccountID, Call, leg.History.Visit); visit != nil {
+	visit := p.lookup(leg.AccountID, Call, leg.History.Visit)
+	if visit != nil {
 		return visit
 	}
 	return leg

@@ -44,7 +44,8 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 	if got := e.Past.Past(); !reflect.DeepEqual(got, want) {
 		t.Errorf("in the next queue: got %+v, want %+v", got, want)
 	}
-	if e = h.tell(event.Facts{Name: event.NameCallEnded, CallID: "c"}); len(e.Past.Past()) != 4 {
+	e = h.tell(event.Facts{Name: event.NameCallEnded, CallID: "c"})
+	if len(e.Past.Past()) != 4 {
 		t.Errorf("at the end: %+v", e.Past.Past())
 	}
 	if call := h.p.Find(Key{"acme", Call, "c"}); call.History != nil {

@@ -198,7 +198,8 @@ func extensionOf(agentID string) string {
 	if !ok {
 		return agentID
 	}
-	if end := strings.IndexAny(device, "@/"); end >= 0 {
+	end := strings.IndexAny(device, "@/")
+	if end >= 0 {
 		device = device[:end]
 	}
 	return device

@@ -61,4 +61,5 @@
 //   - lease.go, peer_order.go, store.go, status.go, status_counter.go: which node reads a platform,
 //     two that read the same, and the status
 //   - resync.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
+//   - command.go: actions on agents and calls, over the platform's session
 package feed

@@ -174,7 +174,8 @@ func checkCallData(t *testing.T, record, data []byte) {
 		own[name]++
 	}
 	for _, name := range []string{"Account-ID", "Queue-ID", "Type", "CDR", "customer_info", "history"} {
-		if want := max(own[name], 1); names[name] != want {
+		want := max(own[name], 1)
+		if names[name] != want {
 			t.Errorf("%d members %s, want %d", names[name], name, want)
 		}
 	}
@@ -184,7 +185,8 @@ func checkCallData(t *testing.T, record, data []byte) {
 func memberNames(t *testing.T, object []byte) (names []string) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
+	_, err := d.Token()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for d.More() {

@@ -101,7 +101,8 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	var channel struct {
 		Token string `json:"access_token"`
 	}
-	if err := json.Unmarshal(answer, &channel); err != nil || channel.Token == "" {
+	err := json.Unmarshal(answer, &channel)
+	if err != nil || channel.Token == "" {
 		return nil, errors.New("the response has no token: is it a Trunkline server?")
 	}
 

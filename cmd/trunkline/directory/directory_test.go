@@ -60,7 +60,7 @@ func TestDirectoryCommands(t *testing.T) {
 	if out := w.MustRun("apikey", "list"); strings.Contains(out, key) {
 		t.Error("apikey list shows the key")
 	}
-	if got := scopeNames(keys[0].Scopes); !slices.Equal(got, []string{"ingest", "read", "recordings", "calls"}) || keys[0].ExpiresAt != 0 {
+	if got := scopeNames(keys[0].Scopes); !slices.Equal(got, []string{"ingest"}) || keys[0].ExpiresAt != 0 {
 		t.Errorf("a key without --scope and --expires: %+v", keys[0])
 	}
 

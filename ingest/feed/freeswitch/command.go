@@ -77,7 +77,8 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 		return "", commandError(err)
 	}
 	for _, row := range members.rows {
-		if session := members.get(row, "session_uuid"); members.get(row, "uuid") == c.CallID && session != "" {
+		session := members.get(row, "session_uuid")
+		if members.get(row, "uuid") == c.CallID && session != "" {
 			return session, nil
 		}
 	}

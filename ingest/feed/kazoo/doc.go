@@ -32,4 +32,16 @@
 // waits for them. Only the prefetched messages, which RabbitMQ sends before earlier ones are
 // acknowledged, are queued. session.mu guards the unacknowledged messages; no other lock is taken while
 // it is held.
+//
+// # Files
+//
+// Read kazoo.go, then session.go and message.go.
+//
+//   - kazoo.go: the platform and its subscription
+//   - session.go, guarded_conn.go, refusal.go: a session, what is checked of the peer's frames, and
+//     its refusals
+//   - message.go, origination_ids.go, digest_set.go: a message, the calls that click to call placed,
+//     and the messages that Kafka has already
+//   - crossbar.go, snapshot.go, account_sync.go, command.go: Kazoo's HTTP API: agents and calls, the
+//     account tree, actions
 package kazoo

@@ -39,7 +39,8 @@
 //   - broker.go, settings.go, metrics.go, lock.go: the broker on the data directory; settings and
 //     metrics
 //   - listener.go, socket.go, checked_conn.go: connections, and what is checked of their requests
-//   - durability.go, pause.go: nothing is acknowledged before it is on disk
+//   - durability.go, sync_round.go, journal.go, partition_log.go, pause.go: nothing is acknowledged
+//     before it is on disk
 //   - trim.go, compact.go: the bounds of the folder
-//   - epochs.go, truncated_segment.go: what a start after a crash repairs
+//   - epochs.go, truncated_segment.go, index.go: what a start after a crash repairs
 package embedded

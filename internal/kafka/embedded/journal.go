@@ -84,7 +84,8 @@ func (j *journal) clear() error {
 // log there, and not write what came after.
 func (j *journal) switchFile() error {
 	f := j.files[(j.generation+1)%2]
-	if _, err := f.WriteAt(make([]byte, journalHeader), 0); err != nil {
+	_, err := f.WriteAt(make([]byte, journalHeader), 0)
+	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	if err := j.fsync(f); err != nil {
@@ -104,7 +105,8 @@ func (j *journal) fits(bytes int) bool { return j.end+int64(bytes) <= j.size }
 // write appends records, which appendRecord made for this generation, and syncs them.
 func (j *journal) write(records []byte) error {
 	f := j.files[j.generation%2]
-	if _, err := f.WriteAt(records, j.end); err != nil {
+	_, err := f.WriteAt(records, j.end)
+	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	if err := j.fsync(f); err != nil {

@@ -72,7 +72,7 @@ const (
 func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers *readBuffers) ([]byte, error) {
 	before := len(records)
 	for {
-		opened, err := l.open()
+		opened, err := l.openSegment()
 		if err != nil || !opened {
 			return records, err
 		}
@@ -91,9 +91,9 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 	}
 }
 
-// open opens the files of the segment that is read; false: nothing final is there, as in
+// openSegment opens the files of the segment that is read; false: nothing final is there, as in
 // a segment that is just begun, or of a topic that was deleted.
-func (l *partitionLog) open() (bool, error) {
+func (l *partitionLog) openSegment() (bool, error) {
 	if l.segment != nil {
 		return true, nil
 	}
