@@ -14,7 +14,7 @@ import (
 // Control acts on agents and calls.
 type Control interface {
 	// Act does an action and returns its id once the platform has taken it. An administrator, supervisor
-	// or agent may call it, with a token or an API key; an agent may not listen to calls. Returns
+	// or agent may call it, with a token or an API key; an agent may not monitor calls. Returns
 	// fault.KindInvalid for a wrong field, fault.KindNotFound for what the caller does not see,
 	// fault.KindForbidden for what it may not act on, fault.KindConflict for what the state or the
 	// platform does not allow, fault.KindUnprocessable without an extension to ring, fault.KindLimited

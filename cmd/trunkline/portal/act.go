@@ -32,7 +32,7 @@ func (s *Session) Act(ctx context.Context, p *cli.Program, path string, body map
 		EventID string `json:"event_id"`
 		Message string `json:"message"`
 	}
-	err := json.Unmarshal(answer, &action)
+	err = json.Unmarshal(answer, &action)
 	if err != nil || action.ID == "" {
 		return errors.New("the response has no action_id: is it a Trunkline server?")
 	}
