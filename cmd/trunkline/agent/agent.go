@@ -101,7 +101,7 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	var channel struct {
 		Token string `json:"access_token"`
 	}
-	err := json.Unmarshal(answer, &channel)
+	err = json.Unmarshal(answer, &channel)
 	if err != nil || channel.Token == "" {
 		return nil, errors.New("the response has no token: is it a Trunkline server?")
 	}
