@@ -1,6 +1,9 @@
 package app
 
 import (
+	"errors"
+	"syscall"
+
 	"trunkline/app/backend"
 	"trunkline/internal/setting"
 	"trunkline/settings"
@@ -22,6 +25,9 @@ func checkFiles(s *settings.Settings) error {
 
 	if len(problems) == 0 { // else a file would be reported twice
 		_, err := backend.MasterKeys(s)
+		if errors.Is(err, syscall.ENOTDIR) && s.MasterKeys.File == "" {
+			err = nil // data_dir itself is wrong: its preparation says so
+		}
 		key := "master_key"
 		if s.MasterKeys.Value == "" {
 			key = "master_key_file"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fills a folder with the content of the image: the binary, its licence and those of what it
 # contains, the certificates of the authorities, an empty data directory. The result is reproducible from source, Go and version.
+# IMAGE_ARCH is the architecture of the binary (this machine's).
 # usage: deploy/image.sh VERSION COMMIT FOLDER
 set -eu
 
@@ -13,7 +14,7 @@ rm -rf "$folder"
 mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
 chmod 700 "$folder/var/lib/trunkline"
 
-CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
+GOARCH=${IMAGE_ARCH:-} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
 	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit -X main.date=$date" \
 	-o "$folder/trunkline" ./cmd/trunkline
 

@@ -39,9 +39,9 @@ go run -tags 'grpcnotrace man' ./cmd/trunkline man "$stage/man"
 gzip -9n "$stage"/man/*.1
 for arch in $arches; do
 	say "trunkline for $arch"
-	GOARCH=$arch deploy/image.sh "$version" "$commit" "$stage/$arch/image"
+	IMAGE_ARCH=$arch deploy/image.sh "$version" "$commit" "$stage/$arch/image"
 	cp "$stage/$arch/image/trunkline" "$stage/$arch/trunkline"
-	cp LICENSE README.md CHANGELOG.md "$stage/$arch/"
+	cp LICENSE README.md CHANGELOG.md "$stage/$arch/image/THIRD_PARTY_NOTICES" "$stage/$arch/"
 	sed 's#@PREFIX@#/usr#' deploy/systemd/trunkline.service >"$stage/$arch/trunkline.service"
 	if [ "$arch" = "$(go env GOHOSTARCH)" ]; then
 		"$stage/$arch/trunkline" completion bash >"$stage/completion/trunkline.bash"
@@ -53,8 +53,8 @@ done
 for arch in $arches; do
 	say "packages for $arch"
 	cp -r "$stage/man" "$stage/completion" "$stage/$arch/"
-	archive "$out/trunkline_${version}_linux_$arch.tar.gz" "$stage/$arch" trunkline trunkline.service LICENSE README.md CHANGELOG.md man completion
-	go run -C .ci/sbom . "$stage/$arch/trunkline" "$version" >"$out/trunkline_${version}_linux_$arch.cdx.json"
+	archive "$out/trunkline_${version}_linux_$arch.tar.gz" "$stage/$arch" trunkline trunkline.service LICENSE THIRD_PARTY_NOTICES README.md CHANGELOG.md man completion
+	go run -C .ci/sbom . "$stage/$arch/trunkline" "$PWD" "$version" >"$out/trunkline_${version}_linux_$arch.cdx.json"
 	for kind in deb rpm; do
 		ARCH=$arch VERSION=$version STAGE=$stage/$arch MTIME=$mtime LICENSE=$(sed -n 1p LICENSE) \
 			go tool -modfile=.ci/release/go.mod nfpm package --config deploy/package/nfpm.yaml --packager "$kind" --target "$out/"

@@ -69,6 +69,16 @@ func numbers(t testing.TB, events []event) []int {
 	return list
 }
 
+// hasRecord reports whether the data of an event is a record as it was sent, behind whose members a
+// call event may have those of the specification.
+func hasRecord(data []byte, record string) bool {
+	if string(data) == record {
+		return true
+	}
+	own := strings.TrimRight(strings.TrimSuffix(strings.TrimSpace(record), "}"), " ")
+	return bytes.HasPrefix(data, []byte(own)) && bytes.HasSuffix(data, []byte("}")) && bytes.Contains(data[len(own):], []byte(`,"`))
+}
+
 var idForm = regexp.MustCompile(`^cc_evt_[1-9][0-9]{18}$`)
 
 func (c *cluster) testEventArrives(t *testing.T) {
@@ -98,7 +108,7 @@ func (c *cluster) testEventArrives(t *testing.T) {
 
 	first := all[0].awaitCount(t, len(records))
 	for i, e := range first {
-		if string(e.Data) != records[i] {
+		if !hasRecord(e.Data, records[i]) {
 			t.Errorf("data is\n%s\nwant\n%s", e.Data, records[i])
 		}
 		wantType := [...]string{"svc_cc_queue_on_call_event", "AGENT_LOGIN", "svc_cc_queue_on_agent_state_event"}[min(i, 2)]

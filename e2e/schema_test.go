@@ -19,6 +19,8 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 		`DROP TABLE identity_address_keys`, `DROP TABLE identity_filters`, `DROP TABLE identity_deleted_accounts`,
 		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_subjects`, `DROP TABLE identity_oidc_users`, `ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP INDEX identity_refresh_tokens_family_hash`, `ALTER TABLE identity_refresh_tokens DROP COLUMN family_hash`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN named_by`, `ALTER TABLE identity_accounts DROP COLUMN time_zone`,
 		`ALTER TABLE identity_api_keys DROP COLUMN scopes`, `ALTER TABLE identity_api_keys DROP COLUMN expires_at`,
+		`ALTER TABLE identity_users DROP COLUMN limited_role`, `ALTER TABLE identity_users DROP COLUMN queue_ids`, `ALTER TABLE identity_users DROP COLUMN agent_ids`,
+		`ALTER TABLE identity_api_keys DROP COLUMN role`, `ALTER TABLE identity_api_keys DROP COLUMN queue_ids`, `ALTER TABLE identity_api_keys DROP COLUMN agent_ids`,
 		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
 		`DELETE FROM identity_signing_keys`, // sealed: unknown to the older schema
 		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`, `ALTER TABLE identity_signing_keys DROP COLUMN public_key`,

@@ -5,7 +5,7 @@ import {
   ServerFaultError, TokenExpiredError, TooSlowError, TrunklineError,
 } from "@trunkline/client";
 import type {
-  Agent, AgentSaid, AgentState, Call, CallState, Credentials, DeviceState, Event, EventType, FactName, Facts, Filters, Item, Membership,
+  Agent, AgentSaid, AgentState, Call, CallEventData, CallState, CallStep, Credentials, DeviceState, Event, EventType, FactName, Facts, Filters, Item, Membership,
   Queue, Snapshot, Status, Store, SubscribeOptions,
 } from "@trunkline/client";
 import { FileStore } from "@trunkline/client/node";
@@ -50,7 +50,13 @@ function show(item: Item): void {
     const event: Event = item.event;
     console.log(event.id, item.cursor.length, new Date(event.timestamp * 1000), Object.keys(event.data));
     if (event.metadata.facts) tell(event.metadata.facts);
+    if (event.type === "svc_cc_queue_on_call_event") console.log(history(event.data as unknown as CallEventData));
   }
+}
+
+function history({ CDR, customer_info, history }: CallEventData): string {
+  const step = ({ type, ext, event, first_name }: CallStep): string => `${type} ${ext} ${first_name}: ${event}`;
+  return [CDR["Call-ID"], customer_info.customer_callerid_number, ...history.map(step)].join(", ");
 }
 
 function tell(facts: Facts): void {
