@@ -13,7 +13,6 @@ arches=${RELEASE_ARCHES:-amd64 arm64}
 out=${RELEASE_OUT:-$PWD/bin/release}
 stage=$PWD/bin/stage
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-mtime=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 
 say() { printf '== %s (%ss)\n' "$1" "$SECONDS"; }
 
@@ -55,9 +54,10 @@ for arch in $arches; do
 	cp -r "$stage/man" "$stage/completion" "$stage/$arch/"
 	archive "$out/trunkline_${version}_linux_$arch.tar.gz" "$stage/$arch" trunkline trunkline.service LICENSE THIRD_PARTY_NOTICES README.md CHANGELOG.md man completion
 	go run -C .ci/sbom . "$stage/$arch/trunkline" "$PWD" "$version" >"$out/trunkline_${version}_linux_$arch.cdx.json"
+	sed -e "s#\${ARCH}#$arch#; s#\${VERSION}#$version#; s#\${STAGE}#$stage/$arch#" \
+		deploy/package/nfpm.yaml >"$stage/$arch/nfpm.yaml"
 	for kind in deb rpm; do
-		ARCH=$arch VERSION=$version STAGE=$stage/$arch MTIME=$mtime LICENSE=$(sed -n 1p LICENSE) \
-			go tool -modfile=.ci/release/go.mod nfpm package --config deploy/package/nfpm.yaml --packager "$kind" --target "$out/"
+		go tool -modfile=.ci/release/go.mod nfpm package --config "$stage/$arch/nfpm.yaml" --packager "$kind" --target "$out/"
 	done
 done
 
