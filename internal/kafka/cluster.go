@@ -66,6 +66,7 @@ type Cluster struct {
 	cfg           Config
 	seeds         net.Addr
 	transport     *kafkago.Transport
+	endTransport  context.CancelFunc
 	dialer        *kafkago.Dialer // for consumer groups
 	leaders       leaders
 	fetchers      fetchers
@@ -87,9 +88,11 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 	if err != nil {
 		return nil, err
 	}
+	life, endTransport := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cluster{
-		cfg:   cfg,
-		seeds: kafkago.TCP(cfg.Brokers...),
+		cfg:          cfg,
+		seeds:        kafkago.TCP(cfg.Brokers...),
+		endTransport: endTransport,
 		transport: &kafkago.Transport{
 			Dial:        connections.dial,
 			DialTimeout: dialTimeout,
@@ -98,6 +101,8 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
 			ClientID:       clientID,
+			// A request that was abandoned keeps its pool of connections from ending.
+			Context: life,
 		},
 		dialer: &kafkago.Dialer{
 			ClientID: clientID,
@@ -128,6 +133,7 @@ func (c *Cluster) Close() {
 	case <-time.After(closeTimeout):
 	}
 	c.transport.CloseIdleConnections()
+	c.endTransport()
 }
 
 // WriteFault returns the reason for which all writes fail until this process restarts,

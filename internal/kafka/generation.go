@@ -194,10 +194,11 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 
 // reportLag sets the lag of each partition, even if its work makes no progress.
 func (s *generation) reportLag(ctx context.Context) {
-	lookups := make([]offsetsLookup, len(s.assignments))
+	partitions := make([]topicPartition, len(s.assignments))
 	for i, l := range s.assignments {
-		lookups[i] = s.cluster.startOffsets(ctx, l.Topic, l.Partition)
+		partitions[i] = topicPartition{l.Topic, l.Partition}
 	}
+	lookups := s.cluster.startOffsets(ctx, partitions)
 
 	for i, l := range s.assignments {
 		first, next, err := lookups[i].await(ctx)

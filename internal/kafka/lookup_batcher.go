@@ -35,14 +35,19 @@ type pendingLookup[A any] struct {
 // get returns the result of a request that is sent after the call. It waits for it, or
 // for the end of ctx.
 func (l *lookupBatcher[Q, A]) get(ctx context.Context, query Q) (A, error) {
-	return l.start(query).await(ctx)
+	return l.start(query)[0].await(ctx)
 }
 
-// start begins the lookup of get, whose result await returns.
-func (l *lookupBatcher[Q, A]) start(query Q) *pendingLookup[A] {
+// start begins the lookups of get, whose results await returns. They share the next request.
+func (l *lookupBatcher[Q, A]) start(queries ...Q) []*pendingLookup[A] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.enqueue(query)
+
+	lookups := make([]*pendingLookup[A], len(queries))
+	for i, query := range queries {
+		lookups[i] = l.enqueue(query)
+	}
+	return lookups
 }
 
 // getOrJoin is like get, but accepts the result of a request in progress.

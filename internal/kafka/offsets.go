@@ -40,21 +40,37 @@ type offsetsLookup struct {
 	err         error // nothing was begun
 }
 
-// startOffsets begins the lookup of Offsets at the leader that is known, and does not retry it.
-// Lookups that are begun together share requests, without a goroutine for each.
-func (c *Cluster) startOffsets(ctx context.Context, topic string, partition int) (l offsetsLookup) {
-	name := c.topic(topic)
-	leader, err := c.leaders.leader(ctx, name, partition)
-	if err != nil {
-		return offsetsLookup{err: err}
+// topicPartition names a partition by its topic without the prefix.
+type topicPartition struct {
+	topic     string
+	partition int
+}
+
+// startOffsets begins the lookups of Offsets of partitions at the leaders that are known, and
+// does not retry them. The partitions of a leader share their requests.
+func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition) []offsetsLookup {
+	lookups := make([]offsetsLookup, len(partitions))
+	queries, places := map[string][]partitionQuery{}, map[string][]int{} // by the leader's address
+	for i, p := range partitions {
+		name := c.topic(p.topic)
+		leader, err := c.leaders.leader(ctx, name, p.partition)
+		if err != nil {
+			lookups[i].err = err
+			continue
+		}
+		key := partitionKey{name, p.partition}
+		queries[leader.address] = append(queries[leader.address],
+			partitionQuery{key, leader.epoch, earliestTimestamp}, partitionQuery{key, leader.epoch, latestTimestamp})
+		places[leader.address] = append(places[leader.address], i)
 	}
 
-	lookups := c.offsetLookups.batcher(leader.address)
-	query := partitionQuery{partitionKey{name, partition}, leader.epoch, earliestTimestamp}
-	l.first = lookups.start(query)
-	query.timestampOrEpoch = latestTimestamp
-	l.next = lookups.start(query)
-	return l
+	for address, q := range queries {
+		pending := c.offsetLookups.batcher(address).start(q...)
+		for n, i := range places[address] {
+			lookups[i].first, lookups[i].next = pending[2*n], pending[2*n+1]
+		}
+	}
+	return lookups
 }
 
 // await returns the result.
