@@ -27,7 +27,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release image up down install
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release image up down install site
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ up: ## start deploy/compose.yaml with Docker on this machine
 
 down: ## stop the containers of up; keeps their data
 	docker compose -f deploy/compose.yaml down
+
+site: ## the pages of docs as files for a web server: bin/site
+	@rm -rf bin/site && go run ./docs/site/export . bin/site && echo bin/site/index.html
 
 install: ## binary, systemd unit and example settings, to DESTDIR and PREFIX (/usr/local)
 	$(BUILD) -o $(DESTDIR)$(PREFIX)/bin/trunkline ./cmd/trunkline

@@ -41,6 +41,7 @@ var steps = [][]string{
 	{"ingest/feed/kazoo", "origination/pbx"}, // implement ingest/feed's platform and origination's driver
 	{"explain", "control"},                   // asks fanout and webhook
 	{"api", "web"},
+	{"docs"},
 	{"settings"}, // composes the settings of the packages below
 	{"app"},
 	{"cmd/internal"},
@@ -69,6 +70,7 @@ var owners = map[string][]string{
 	"github.com/coreos/go-oidc/v3":        {"identity/oidc", "internal/testservice"},
 	"golang.org/x/oauth2":                 {"identity/oidc", "internal/kafka"},
 	"github.com/aws":                      {"internal/kafka"},
+	"github.com/yuin/goldmark":            {"docs"},
 	"github.com/spf13/cobra":              {"cmd/internal", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
