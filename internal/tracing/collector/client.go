@@ -50,7 +50,7 @@ type Client struct {
 	gzip    bool
 	http    *http.Client
 	stopped context.Context
-	stop    context.CancelFunc
+	cancel  context.CancelFunc
 }
 
 // New reads the variables and the files that they name.
@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
-	c.stopped, c.stop = context.WithCancel(context.Background())
+	c.stopped, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -122,7 +122,7 @@ func (c *Client) Start(context.Context) error { return nil }
 
 // Stop implements otlptrace.Client: it ends the attempts under way.
 func (c *Client) Stop(context.Context) error {
-	c.stop()
+	c.cancel()
 	c.http.CloseIdleConnections()
 	return nil
 }
