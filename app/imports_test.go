@@ -75,7 +75,7 @@ var owners = map[string][]string{
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
 	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others only have a tracer
-	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go", "internal/tracing/collector"},
+	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go", "internal/tracing"},
 	module + "internal/metric":            {"*/metrics.go"},
 	module + "internal/testservice":       {"internal/testservice"}, // nothing that ships imports it
 	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers

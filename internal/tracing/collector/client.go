@@ -1,5 +1,5 @@
 // Package collector sends spans to an OpenTelemetry collector: OTLP over HTTP with protobuf. It takes the place of
-// the exporter's own client, which links gRPC and its services without a use for them.
+// the exporter's own client, which links an RPC library and its services without a use for them.
 //
 // A Client starts no goroutine: each call works in that of its caller, and Stop ends the calls under way.
 package collector
@@ -63,7 +63,8 @@ func New(cfg Config) (*Client, error) {
 		return value
 	}
 	timeout := defaultTimeout
-	if text := variable("TIMEOUT"); text != "" {
+	text := variable("TIMEOUT")
+	if text != "" {
 		milliseconds, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT: want milliseconds, got %q", text)
@@ -134,7 +135,7 @@ func (c *Client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	defer cancel()
 	defer context.AfterFunc(c.stopped, cancel)()
 
-	// The request has the fields of TracesData; its own type would bring the gRPC service with it.
+	// The request has the fields of TracesData; its own type would bring the RPC service with it.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
