@@ -46,7 +46,7 @@ func (a *API) routes() []route {
 	}
 	board := a.config.Board
 	if board != nil {
-		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
+		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/:page", "/docs/:folder/:page"} {
 			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}

@@ -23,6 +23,8 @@ import (
 	"trunkline/audit"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
+	"trunkline/docs"
+	"trunkline/docs/site"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
@@ -249,7 +251,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
-	board, err := web.New()
+	board, err := buildBoard()
 	if err != nil {
 		return err
 	}
@@ -260,6 +262,19 @@ func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	a.buildServer(handler, subscribers)
 	return nil
+}
+
+// buildBoard builds the live board and the pages under /docs.
+func buildBoard() (*web.Handler, error) {
+	board, err := web.New()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := site.New(docs.Pages, site.Served())
+	if err != nil {
+		return nil, err
+	}
+	return board, pages.Each(board.Add)
 }
 
 // buildQueueConfigs builds the configurations of queues for the roles that write and read them.
