@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"trunkline/internal/freeport"
 )
@@ -28,6 +29,8 @@ type scriptedSwitch struct {
 	peers    map[net.Conn]bool // subscribed clients
 	all      map[net.Conn]bool
 	sent     []string // sent events
+	orders   []string // commands that change something
+	refusal  string   // the answer to them; "": they are done
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
@@ -126,6 +129,14 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 func (s *scriptedSwitch) answer(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if status, ok := strings.CutPrefix(command, "callcenter_config agent set status 1002@127.0.0.20 "); ok {
+		s.orders = append(s.orders, command)
+		if s.refusal != "" {
+			return s.refusal + "\n"
+		}
+		s.agent = strings.Trim(status, "'")
+		return "+OK\n"
+	}
 	switch command {
 	case "callcenter_config agent list":
 		if s.agent == "" {
@@ -181,6 +192,16 @@ func (s *scriptedSwitch) send(events ...string) {
 			fmt.Fprintf(nc, "Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
 	}
+}
+
+// agentEvent returns the event that tells the agent's status, which follows a command later than
+// its answer.
+func (s *scriptedSwitch) agentEvent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	return fmt.Sprintf(`{"Event-Subclass":"callcenter::info","Event-Name":"CUSTOM","Core-UUID":%q,"Event-Date-Timestamp":"%d","Event-Sequence":"%d","CC-Agent":"1002@127.0.0.20","CC-Action":"agent-status-change","CC-Agent-Status":%q}`,
+		s.run, time.Now().UnixMicro(), s.round*10_000, s.agent)
 }
 
 // history returns all sent events.
