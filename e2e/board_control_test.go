@@ -35,12 +35,12 @@ func TestBoardControl(t *testing.T) {
 	b.mustEval(t, set("dialog [name=reason]", "")+"document.querySelector('dialog [name=reason]').focus()", nil)
 	b.press(t, "Enter")
 	b.awaitTrue(t, "what was asked, on the tile that has not changed", asked+" === 'Asked: Break' && "+tile("available"))
-	pbx.send(pbx.agentEvent())
+	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "the break, and nothing asked any more", tile("break")+" && !document.querySelector('.asked')")
 
 	b.pressNamed(t, "Ready")
 	b.awaitTrue(t, "what was asked", asked+" === 'Asked: Ready'")
-	pbx.send(pbx.agentEvent())
+	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "it to be ready", tile("available")+" && !document.querySelector('.asked')")
 
 	pbx.mu.Lock()

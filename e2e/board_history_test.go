@@ -74,6 +74,8 @@ func TestBoardHistory(t *testing.T) {
 		return nil
 	})
 	b.checkAccess(t, "history of queues")
+	b.screenshot(t, "board-history", 1440, 900, "light")
+	b.call(t, "Emulation.clearDeviceMetricsOverride", nil, nil)
 	b.awaitTrue(t, "the plot's summary", "document.querySelector('#history .plot').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
 	b.mustEval(t, "document.querySelector('#history .plot').focus()", nil)
 	b.press(t, "Home")
@@ -86,7 +88,7 @@ func TestBoardHistory(t *testing.T) {
 	b.awaitTrue(t, "support alone", number("Offered")+" === '12'")
 	var address string
 	b.mustEval(t, "location.href", &address)
-	b.open(t, b.url+"/openapi.yaml")
+	b.open(t, b.url+"/docs/events")
 	b.open(t, address)
 	b.awaitTrue(t, "the same", number("Offered")+" === '12' && "+number("Service level")+" === '67 %'")
 

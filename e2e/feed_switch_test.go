@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,12 +197,20 @@ func (s *scriptedSwitch) send(events ...string) {
 
 // agentEvent returns the event that tells the agent's status, which follows a command later than
 // its answer.
-func (s *scriptedSwitch) agentEvent() string {
+func (s *scriptedSwitch) agentEvent(t testing.TB) string {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.round++
-	return fmt.Sprintf(`{"Event-Subclass":"callcenter::info","Event-Name":"CUSTOM","Core-UUID":%q,"Event-Date-Timestamp":"%d","Event-Sequence":"%d","CC-Agent":"1002@127.0.0.20","CC-Action":"agent-status-change","CC-Agent-Status":%q}`,
-		s.run, time.Now().UnixMicro(), s.round*10_000, s.agent)
+	all := lines(readFile(t, captured["callcenter"]))
+	line := all[slices.IndexFunc(all, func(one string) bool { return strings.Contains(one, `"agent-status-change"`) })]
+	for _, member := range []struct{ name, value string }{
+		{"Core-UUID", s.run}, {"Event-Date-Timestamp", fmt.Sprint(time.Now().UnixMicro())},
+		{"Event-Sequence", fmt.Sprint(s.round * 10_000)}, {"CC-Agent-Status", s.agent},
+	} {
+		line = regexp.MustCompile(`"`+member.name+`":"[^"]*"`).ReplaceAllString(line, `"`+member.name+`":"`+member.value+`"`)
+	}
+	return line
 }
 
 // history returns all sent events.

@@ -43,8 +43,8 @@ export function QueuePage({ context: { account, queues }, title }) {
   const save = async (/** @type {any} */ values) => {
     const last = data;
     await put({ default: values.default, queues: ids.flatMap((queue_id, i) => {
-      const own = values.rows?.[i];
-      return own && (own.service_level_seconds !== undefined || own.short_abandon_seconds !== undefined) ? [{ queue_id, ...values.default, ...own }] : [];
+      const own = Object.fromEntries(Object.entries(values.rows?.[i] ?? {}).filter(([, v]) => v !== undefined));
+      return Object.keys(own).length > 0 ? [{ queue_id, ...values.default, ...own }] : [];
     }) });
     setBefore(last);
   };

@@ -1,8 +1,8 @@
 /** The events since the page was opened, newest first; bounded by number and bytes. A paused list continues to store. */
 import { Value } from "./ui.js";
 
-const maxEvents = 2000, maxBytes = 16 << 20, maxEntries = 200;
-const minInterval = 100; // ms between two drawings
+const maxEvents = 2000, maxBytes = 16 << 20, maxEntries = 120;
+const minInterval = 250; // ms between two drawings
 
 /** @typedef {{message: any, text: string, lowerText: string}} StoredEvent */
 

@@ -3,6 +3,7 @@
  * their numbers, all of one snapshot.
  */
 import { eventTime } from "./channel_position.js";
+import { userPart } from "./format.js";
 
 /**
  * Times are Unix seconds. Times and numbers of a queue are the server's; since is 0 while
@@ -18,9 +19,13 @@ export class Floor {
   /** @type {Call[]} */ calls = [];
   /** @type {Queue[]} */ queues = [];
   /** @type {Map<string, string>} */ #names;
+  /** The place of each known agent. @type {Map<string, number>} */ #places;
 
-  /** Keeps the names of the floor before. */
-  constructor(/** @type {?Floor} */ before = null) { this.#names = before?.#names ?? new Map(); }
+  /** Keeps the names and places of the floor before. */
+  constructor(/** @type {?Floor} */ before = null) {
+    this.#names = before?.#names ?? new Map();
+    this.#places = before?.#places ?? new Map();
+  }
 
   /** An agent's name, "" if unknown. */
   nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#names.get(`${account}\n${id}`) ?? ""; }
@@ -40,8 +45,28 @@ export class Floor {
       return { account, id, waiting, talking, since, agents, offered, answered, abandoned, level, within, counted: level > 0 ? Math.round(within / level) : Number.isNaN(level) ? 0 : offered };
     });
     for (const { account, id, name } of this.agents) if (name) this.#names.set(`${account}\n${id}`, name);
+    this.#sort();
+  }
+
+  /** Sorts the agents by name; comparing names takes long, so known agents keep their places. */
+  #sort() {
+    const keyOf = (/** @type {Agent} */ { account, id, name }) => `${account}\n${id}\n${name}`;
+    const all = this.agents.map((a) => ({ a, key: keyOf(a), name: nameOf(a) }));
+    if (all.some(({ key }) => !this.#places.has(key))) {
+      all.sort((x, y) => collator.compare(x.name, y.name) || collator.compare(x.a.id, y.a.id) || (x.key < y.key ? -1 : 1));
+      this.#places = new Map(all.map(({ key }, i) => [key, i]));
+    } else {
+      const placeOf = (/** @type {{key: string}} */ { key }) => this.#places.get(key) ?? 0;
+      all.sort((x, y) => placeOf(x) - placeOf(y));
+    }
+    this.agents = all.map(({ a }) => a);
   }
 }
+
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+/** The name of an agent for display. */
+export function nameOf(/** @type {Agent} */ a) { return a.name || userPart(a.id); }
 
 /** The sum of queues; since is of the caller who waits longest. */
 export function total(/** @type {Queue[]} */ queues) {

@@ -1,6 +1,6 @@
 /** The floor: the day so far, queues, agents and calls as they are, with the actions that the user's role has. */
 import { act, agentKey, asked, callKey, callLink } from "./actions.js";
-import { total } from "./floor.js";
+import { nameOf, total } from "./floor.js";
 import { duration, shorten, userPart } from "./format.js";
 import { percent } from "./formulas.js";
 import { adjust, floor, known, link, mayAct, mayListen, now, route } from "./state.js";
@@ -17,12 +17,7 @@ const collator = new Intl.Collator(undefined, { numeric: true });
 
 /** The agent's state; "other" for one unknown to this board. */
 export function stateOf(/** @type {Agent} */ { state }) { return Object.hasOwn(stateNames, state) ? state : "other"; }
-export function nameOf(/** @type {Agent} */ a) { return a.name || userPart(a.id); }
-
-/** Agents by name. */
-export function byName(/** @type {Agent[]} */ agents) {
-  return agents.map((a) => ({ a, name: nameOf(a) })).sort((x, y) => collator.compare(x.name, y.name) || collator.compare(x.a.id, y.a.id)).map(({ a }) => a);
-}
+export { nameOf } from "./floor.js";
 
 /** The number of agents in each state. @returns {Record<string, number>} */
 export function countStates(/** @type {Agent[]} */ agents) {
@@ -38,11 +33,14 @@ export function FloorPage() {
   const shown = useMemo(() => ({
     queues: queue ? queues.filter((q) => q.id === queue) : queues,
     calls: (queue ? calls.filter((c) => c.queue === queue) : calls).toSorted((a, b) => rank(a) - rank(b) || a.since - b.since),
-    agents: byName(queue ? agents.filter((a) => a.queues.includes(queue)) : agents),
+    agents: queue ? agents.filter((a) => a.queues.includes(queue)) : agents,
   }), [agents, calls, queues, queue]);
-  const wanted = text.toLowerCase(), matching = shown.agents.filter((a) => (!state || stateOf(a) === state) && (!wanted || `${nameOf(a)} ${a.id}`.toLowerCase().includes(wanted)));
-  const counts = countStates(shown.agents), several = new Set(agents.map((a) => a.account)).size > 1;
-  const chosenAgent = agents.find((a) => agentKey(a) === open), chosenCall = calls.find((c) => callKey(c) === open);
+  const { matching, counts, several } = useMemo(() => {
+    const wanted = text.toLowerCase();
+    return { matching: !state && !wanted ? shown.agents : shown.agents.filter((a) => (!state || stateOf(a) === state) && (!wanted || `${nameOf(a)} ${a.id}`.toLowerCase().includes(wanted))),
+      counts: countStates(shown.agents), several: agents.some((a) => a.account !== agents[0].account) };
+  }, [shown, state, text]);
+  const chosenAgent = open.startsWith("agent ") && agents.find((a) => agentKey(a) === open), chosenCall = open.startsWith("call ") && calls.find((c) => callKey(c) === open);
   return html`<div class="view" id="floor"><h1 class="unseen">Floor</h1>
     <${Day} queues=${shown.queues} counts=${counts} />
     <section class="panel queues" aria-labelledby="queues-title"><header><h2 id="queues-title">Queues</h2>

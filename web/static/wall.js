@@ -1,11 +1,11 @@
 /** The wall: the floor from five metres. What it shows is in its address, and remembered by the browser. */
 import { total } from "./floor.js";
-import { byName, countStates, nameOf, stateNames, stateOf } from "./floor_page.js";
+import { countStates, nameOf, stateNames, stateOf } from "./floor_page.js";
 import { duration, time, userPart } from "./format.js";
 import { percent } from "./formulas.js";
 import { remember, remembered } from "./preferences.js";
 import { clock, connection, floor, floorAt, go, known, now, route } from "./state.js";
-import { Dialog, Form, html, useEffect, useLayoutEffect, useLoad, useRef, useState, useValue } from "./ui.js";
+import { Dialog, Form, html, useEffect, useLayoutEffect, useLoad, useMemo, useRef, useState, useValue } from "./ui.js";
 
 /** @typedef {import("./floor.js").Queue} Queue */
 
@@ -67,8 +67,10 @@ export function Wall() {
     addEventListener("keydown", leave);
     return () => removeEventListener("keydown", leave);
   }, []);
-  const shown = queues.filter((q) => !only.size || only.has(q.id)).toSorted((a, b) => a.id < b.id ? -1 : 1);
-  const people = byName(only.size ? agents.filter((a) => a.queues.some((q) => only.has(q))) : agents), counts = countStates(people), sum = { ...total(shown), agents: counts };
+  const { shown, people, counts } = useMemo(() => {
+    const ours = only.size ? agents.filter((a) => a.queues.some((q) => only.has(q))) : agents;
+    return { shown: queues.filter((q) => !only.size || only.has(q.id)).toSorted((a, b) => a.id < b.id ? -1 : 1), people: ours, counts: countStates(ours) };
+  }, [agents, queues, text]), sum = { ...total(shown), agents: counts };
   const isOld = state.phase !== "live" && at - floorAt > oldAfter;
   const hero = (/** @type {string} */ name, /** @type {string} */ title, /** @type {string} */ sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)} number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
   return html`<div class="wall" id="wall"><h1 class="unseen">Wall</h1>
@@ -110,7 +112,7 @@ function Area({ name, items, seconds, kind, widest, empty, draw, columns: number
     follow.observe(host.current);
     return () => follow.disconnect();
   }, []);
-  const { width, height, wall } = size, layout = fit(items.map(widest), { width, height, wall, numbers, lines });
+  const { width, height, wall } = size, layout = useMemo(() => fit(items.map(widest), { width, height, wall, numbers, lines }), [items, size, numbers]);
   const pages = Math.max(1, Math.ceil(items.length / layout.capacity)), present = page % pages;
   useEffect(() => {
     if (pages === 1) return;
@@ -128,8 +130,9 @@ const gap = 0.4, padding = 1.2; // of the size of a name
 /** The largest size of names in which all fit, else the smallest, with what a page then holds. */
 export function fit(/** @type {string[]} */ names, /** @type {{width: number, height: number, wall: number, numbers: number, lines: number}} */ { width, height, wall, numbers, lines }) {
   let found = { font: 0, columns: 1, capacity: 1 };
+  const widest = names.reduce((most, name) => Math.max(most, widthOf(name)), 0);
   for (const share of sizes) {
-    const font = Math.ceil(wall * share), longest = Math.max(...names.map((name) => textWidth(name, font)), 0);
+    const font = Math.ceil(wall * share), longest = widest * font;
     const least = Math.min(Math.max(longest + padding * font, numbers ? Math.max(8, Math.min(numbers, 3) * 5.2) * font : 9 * font), width);
     const columns = Math.max(1, Math.floor((width + gap * font) / (least + gap * font))), inside = (width - (columns - 1) * gap * font) / columns - padding * font;
     const nameLines = Math.max(1, Math.ceil(longest / Math.max(inside, 1))), numberLines = numbers ? Math.ceil(numbers / Math.max(1, Math.floor(inside / (5.2 * font)))) : 0;
@@ -141,10 +144,16 @@ export function fit(/** @type {string[]} */ names, /** @type {{width: number, he
   return found;
 }
 
-function textWidth(/** @type {string} */ text, /** @type {number} */ font) {
-  if (!measuring) return text.length * font * 0.6;
-  measuring.font = `650 ${font}px ${getComputedStyle(document.documentElement).fontFamily}`;
-  return measuring.measureText(text).width * 1.03;
+/** The width of each text that was measured, as a share of the font's size. @type {Map<string, number>} */
+const widths = new Map();
+
+function widthOf(/** @type {string} */ text) {
+  let width = widths.get(text);
+  if (width === undefined && measuring) {
+    if (widths.size === 0) measuring.font = `650 100px ${getComputedStyle(document.documentElement).fontFamily}`;
+    widths.set(text, width = measuring.measureText(text).width / 100 * 1.03);
+  }
+  return width ?? text.length * 0.6;
 }
 
 function Settings({ choices, close }) {
