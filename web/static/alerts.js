@@ -2,10 +2,11 @@
 import { RequestError } from "./http.js";
 import { stateNames } from "./floor_page.js";
 import { date, duration, userPart } from "./format.js";
-import { floor, isAdmin, known, link, now, ownEvents, session, user } from "./state.js";
+import { allPages, floor, isAdmin, known, link, now, ownEvents, session, user } from "./state.js";
 import { Act, Dialog, Form, html, Table, useEffect, useLoad, useState, useValue, Value } from "./ui.js";
 
 const listPath = "/api/v2/alerts", rulesPath = "/api/v2/config/alerts", loadEvery = 60_000; // ms; events come at once
+const shownDays = 7;
 
 /** The alerts that have not ended. @type {Value<any[]>} */
 const active = new Value(/** @type {any[]} */ ([]));
@@ -30,8 +31,7 @@ function conditionOf(a) {
 
 async function load() {
   try {
-    const { data } = await session.request(listPath);
-    active.set(data.filter((/** @type {any} */ a) => !a.ended_at));
+    active.set(await allPages(listPath));
   } catch (error) {
     if (!(error instanceof RequestError)) throw error; // the next one may be answered
   }
@@ -59,11 +59,12 @@ export function AlertBanner() {
 }
 
 export function Alerts() {
-  const present = useValue(active), { data, error, busy, reload } = useLoad(async () => (await session.request(listPath)).data, [present]), at = useValue(now);
-  const started = (/** @type {any} */ a) => Number(a.started_at), rows = (data ?? []).toSorted((/** @type {any} */ a, /** @type {any} */ b) => Number(Boolean(a.ended_at)) - Number(Boolean(b.ended_at)) || started(b) - started(a));
+  const present = useValue(active), at = useValue(now), end = Math.floor(at / 1000);
+  const { data, error, busy, reload } = useLoad(() => allPages(listPath, { state: "ended", startDate: end - shownDays * 86400, endDate: end }), [present]);
+  const started = (/** @type {any} */ a) => Number(a.started_at), newest = (/** @type {any} */ a, /** @type {any} */ b) => started(b) - started(a), rows = [...present.toSorted(newest), ...data ?? []];
   return html`<div class="view" id="alerts"><section class="panel" aria-labelledby="alerts-title"><header><h1 id="alerts-title">Alerts</h1></header>
       ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
-      <${Table} name="Alerts" busy=${busy} empty=${error ? "" : "No alert in the last days."} rows=${rows} keyOf=${(/** @type {any} */ a) => a.alert_id} columns=${[{ title: "Alert", cell: (/** @type {any} */ a) => a.name }, { title: "Of", cell: (/** @type {any} */ a) => a.queue_id ? html`<a href=${link("floor", { queue: a.queue_id })}>${aboutOf(a)}</a>` : aboutOf(a) },
+      <${Table} name="Alerts" busy=${busy} empty=${error ? "" : `No alert in the last ${shownDays} days.`} rows=${rows} keyOf=${(/** @type {any} */ a) => a.alert_id} columns=${[{ title: "Alert", cell: (/** @type {any} */ a) => a.name }, { title: "Of", cell: (/** @type {any} */ a) => a.queue_id ? html`<a href=${link("floor", { queue: a.queue_id })}>${aboutOf(a)}</a>` : aboutOf(a) },
         { title: "State", cell: (/** @type {any} */ a) => html`<span class="chip" data-tone=${a.ended_at ? "" : "bad"}>${a.ended_at ? "Over" : "Active"}</span>` }, { title: "Began", cell: (/** @type {any} */ a) => date(started(a)) }, { title: "Lasted", number: true, cell: (/** @type {any} */ a) => duration((a.ended_at ? Number(a.ended_at) : at / 1000) - started(a)) },
         { title: "Condition", cell: conditionOf }]} /></section>${isAdmin() && html`<${Rules} />`}</div>`;
 }
@@ -74,15 +75,15 @@ const fieldOf = { "when.metric": "metric", "when.above": "limit", "when.below": 
 function Rules() {
   const account = session.user?.account_id, { data, error, reload } = useLoad(() => session.request(rulesPath, { account }), []), ids = useLoad(() => known(), []).data ?? { queues: [], agents: [] };
   const [open, setOpen] = useState(-1), [undo, setUndo] = useState(/** @type {any} */ (null)), rules = data?.alerts ?? [];
-  const put = async (/** @type {any[]} */ alerts) => {
-    await session.request(rulesPath, { method: "PUT", account, body: { alerts } });
+  const put = async (/** @type {?any[]} */ alerts) => { // null: inherited
+    await session.request(rulesPath, alerts ? { method: "PUT", account, body: { alerts } } : { method: "DELETE", account });
     await reload();
   };
-  const change = async (/** @type {any[]} */ alerts, text = "Saved") => {
-    const before = rules;
+  const change = async (/** @type {?any[]} */ alerts, text = "Saved") => {
+    const before = data.inherited_from ? null : rules;
     await put(alerts);
     setOpen(-1);
-    setUndo({ text, rules: before });
+    setUndo({ text, before });
   };
   const save = async (/** @type {any} */ values) => {
     const { comparison, limit, name, queues, agents, ...when } = values, rule = { name, when: { ...when, for_seconds: when.for_seconds ?? 0, [comparison]: limit === undefined ? undefined : limit / scale(when.metric) }, queues, agents };
@@ -100,9 +101,10 @@ function Rules() {
   const initial = rule ? { ...rule.when, name: rule.name, queues: rule.queues, agents: rule.agents, comparison: rule.when.above === undefined ? "below" : "above", limit: Math.round((rule.when.above ?? rule.when.below) * scale(rule.when.metric) * 100) / 100, above: undefined, below: undefined } : {};
   const ofQueues = ["waiting", "longest_wait_seconds", "service_level", "abandoned", "agents_available"];
   return html`<section class="panel" aria-labelledby="rules-title"><header><h2 id="rules-title">When an alert begins</h2><a class="button end" href=${link("admin/webhooks", { new: "alerts" })}>Send alerts by a message</a><button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button></header>
+    ${data && !data.inherited_from && html`<p class="actions"><${Act} run=${() => change(null, "The rules are inherited")}>Use the rules from above again</${Act}></p>`}
     ${data?.inherited_from && html`<p class="hint">${data.inherited_from === "default" ? "These come with Trunkline" : `These are of the account ${data.inherited_from}`}, until this account has its own.</p>`}
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
-    ${undo && html`<div class="once" role="status">${undo.text}. <${Act} run=${async () => { await put(undo.rules); setUndo(null); }}>Undo</${Act}></div>`}
+    ${undo && html`<div class="once" role="status">${undo.text}. <${Act} run=${async () => { await put(undo.before); setUndo(null); }}>Undo</${Act}></div>`}
     ${data && html`<${Table} name="Rules of alerts" empty="No alert is set." rows=${rules} keyOf=${(/** @type {any} */ r) => r.name} columns=${[
       { title: "Name", cell: (/** @type {any} */ r) => html`<button type="button" class="plain" aria-haspopup="dialog" onClick=${() => setOpen(rules.indexOf(r))}>${r.name}</button>` }, { title: "Condition", cell: (/** @type {any} */ r) => conditionOf(r.when) },
       { title: "Of", cell: (/** @type {any} */ r) => [...r.queues ?? [], ...r.agents ?? []].map(userPart).join(", ") || "all" }]}

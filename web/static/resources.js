@@ -202,6 +202,12 @@ export const resources = [
     facts: (r) => Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)]),
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
+  {
+    id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds", inAccount: true, create: false, nameOf: ({ name }) => name, hint: "Connections to the platforms, on each node, as the service's settings have them.",
+    columns: [{ title: "Feed", cell: (f) => f.name }, { title: "Platform", cell: (f) => f.kind }, { title: "Node", cell: (f) => f.node }, { title: "State", cell: (f) => html`<span class="chip" data-tone=${/** @type {any} */ ({ connected: "good", standby: "", connecting: "warn" })[f.state] ?? "bad"}>${displayText(f.state)}</span>` },
+      { title: "Last event", cell: (f) => when(f.last_event_at) }, { title: "Unsent, s", number: true, cell: (f) => f.oldest_unsent_seconds }, { title: "Error", cell: (f) => f.error ?? "" }],
+    facts: (f) => Object.entries(f).map(([name, value]) => [displayText(name), name.endsWith("_at") ? when(value) : String(value)]),
+  },
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },
   { id: "queues", title: "Queues", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: QueuePage },
   {
