@@ -22,6 +22,9 @@ type Provider struct {
 	Format     aiprotocol.Format
 	URL        string
 	Headers    map[string]string
+	Protocol   string   // one of dialect.Names; "" is the default
+	Secret     string   // the vendor's token; "" if none
+	Session    []byte   // a JSON object for the vendor; nil if none
 	Extensions bool     // it supports the protocol's extensions
 	Fallback   Fallback // never ""
 }
