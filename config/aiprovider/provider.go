@@ -13,8 +13,8 @@ const (
 	FallbackReturn Fallback = "return" // return the call to its origin
 )
 
-// Provider is one provider with its headers unsealed, for a connection to it. Never log
-// its headers.
+// Provider is one provider with its secrets unsealed, for a connection to it. Never log
+// its headers and secret.
 type Provider struct {
 	ID         string
 	AccountID  string

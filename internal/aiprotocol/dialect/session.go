@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 )
@@ -9,7 +10,9 @@ import (
 func objectOf(session []byte) map[string]any {
 	object := make(map[string]any)
 	if len(session) > 0 {
-		_ = json.Unmarshal(session, &object) // validated
+		decoder := json.NewDecoder(bytes.NewReader(session))
+		decoder.UseNumber()         // numbers go on as they were written
+		_ = decoder.Decode(&object) // validated
 	}
 	return object
 }
