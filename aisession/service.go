@@ -66,6 +66,9 @@ func (s *Service) Run(ctx context.Context) error {
 	workers.Go(func() { s.pacer.run(runCtx) })
 	workers.Go(func() { s.publishEvents(runCtx) })
 	workers.Go(func() { s.runLeaseRenewal(runCtx) })
+	if s.deps.CallNodes != nil {
+		workers.Go(func() { s.deps.CallNodes.Answer(runCtx, s.ApplyCallUpdate) })
+	}
 	<-ctx.Done()
 	s.drain()
 	stop()
