@@ -160,6 +160,10 @@ func (a *API) aiRoutes() (routes []route) {
 	if a.deps.AIAnnouncer != nil {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
 	}
+	if a.deps.AICalls != nil {
+		t := twilioRoutes{a.deps.AICalls}
+		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
+	}
 	if a.deps.AIMedia != nil {
 		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token"}, longLived: true})
 	}

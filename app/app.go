@@ -235,6 +235,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+		deps.AICalls = sessions
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
