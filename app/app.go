@@ -200,7 +200,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recordings, err := a.buildRecordings(ctx)
+	index, err := a.buildReports(ctx)
+	if err != nil {
+		return err
+	}
+	recordings, err := a.buildRecordings(ctx, index)
 	if err != nil {
 		return err
 	}
@@ -214,10 +218,6 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
-	if err != nil {
-		return err
-	}
-	index, err := a.buildReports(ctx)
 	if err != nil {
 		return err
 	}
