@@ -200,7 +200,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recordings, err := a.buildRecordings(ctx)
+	index, err := a.buildReports(ctx)
+	if err != nil {
+		return err
+	}
+	recordings, err := a.buildRecordings(ctx, index)
 	if err != nil {
 		return err
 	}
@@ -214,10 +218,6 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
-	if err != nil {
-		return err
-	}
-	index, err := a.buildReports(ctx)
 	if err != nil {
 		return err
 	}
@@ -235,6 +235,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+		deps.AICalls = sessions
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
