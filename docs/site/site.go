@@ -189,7 +189,7 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 	case strings.HasPrefix(target, "images/"):
 		return s.layout.Asset(page, target), true
 	case target == "../README.md":
-		return s.layout.Page(page, Index), true
+		return s.layout.Page(page, Index), page != Index
 	}
 	http, events := s.layout.Reference(page)
 	switch target {
