@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,6 +230,36 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	}
 	if len(w.sent) != 1 {
 		t.Errorf("a repeat was sent: %+v", w.sent)
+	}
+	refused, err := w.service.listActions(t.Context(), `state = 'refused'`)
+	must(t, err)
+	if len(refused) != 1 || refused[0].Message != "-ERR no such agent" || !strings.Contains(strings.Join(w.events, ""), "-ERR no such agent") {
+		t.Errorf("%+v, events %q", refused, w.events)
+	}
+}
+
+// A platform that does not answer may have taken the command: it is followed to its end.
+func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
+	w := newWorld(t)
+	w.refusal = fault.Unavailable(errors.New("timeout"), time.Second, "the switch did not answer")
+	request := Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}
+	if _, err := w.actAs(admin, request); fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatalf("%v", err)
+	}
+	open, err := w.service.listActions(t.Context(), `state = 'sent'`)
+	must(t, err)
+	if len(open) != 1 {
+		t.Fatalf("%d actions are followed", len(open))
+	}
+	if s := w.end(open[0].ID, 9*time.Second); s.State != Accepted {
+		t.Errorf("after 9 s: %+v", s)
+	}
+	if s := w.end(open[0].ID, 2*time.Second); s.State != Unconfirmed || s.Message == "" {
+		t.Errorf("after 11 s: %+v", s)
+	}
+	again, err := w.actAs(admin, request)
+	if err != nil || again != open[0].ID || len(w.sent) != 1 {
+		t.Errorf("a repeat: %s %v, sent %d times", again, err, len(w.sent))
 	}
 }
 
