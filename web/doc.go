@@ -21,6 +21,7 @@
 //	event_rates, sparkline                           rates and latency, and their charts
 //	figures, formulas, plot                          figures of queues and agents: loading, formulas, charts
 //	dial, call_records                               click to call, call records
+//	recording_player                                 a recording: both channels, seeking by Range
 //	admin, directory                                 administration: recording keys and AI providers; accounts, users, keys
 //	dom, format, event_types                         page elements and formats; the event types
 //	docs…, schema, markdown                          the pages under /docs
