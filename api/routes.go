@@ -47,7 +47,7 @@ func (a *API) routes() []route {
 	}
 	board := a.config.Board
 	if board != nil {
-		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
+		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/:page", "/docs/:folder/:page"} {
 			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}
@@ -174,6 +174,10 @@ func (a *API) aiRoutes() (routes []route) {
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
+	}
+	if a.deps.AICalls != nil {
+		t := twilioRoutes{a.deps.AICalls}
+		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
 		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token"}, longLived: true})

@@ -24,6 +24,8 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
+	"trunkline/docs"
+	"trunkline/docs/site"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
@@ -237,6 +239,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+		deps.AICalls = sessions
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
@@ -253,7 +256,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
-	board, err := web.New()
+	board, err := buildBoard()
 	if err != nil {
 		return err
 	}
@@ -264,6 +267,19 @@ func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	a.buildServer(handler, subscribers)
 	return nil
+}
+
+// buildBoard builds the live board and the pages under /docs.
+func buildBoard() (*web.Handler, error) {
+	board, err := web.New()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := site.New(docs.Pages, site.Served())
+	if err != nil {
+		return nil, err
+	}
+	return board, pages.Each(board.Add)
 }
 
 // buildQueueConfigs builds the configurations of queues for the roles that write and read them.

@@ -3,7 +3,7 @@
  * samples is read in parts by Range, so that a seek in a long call loads one part; another format is
  * loaded whole and decoded by the browser. No element of the page has a URL of the audio.
  */
-import { el, setText } from "./dom.js";
+import { el } from "./dom.js";
 import { duration } from "./format.js";
 
 /**
@@ -11,6 +11,11 @@ import { duration } from "./format.js";
  *   sends a request with the user's token, and throws unless the response is a success
  * @typedef {{rate: number, channels: number, offset: number, size: number}} Wav where the samples are
  */
+
+/** Sets the text if it differs, so that screen readers do not repeat unchanged text. */
+const setText = (/** @type {Element} */ element, /** @type {string} */ text) => {
+  if (element.textContent !== text) element.textContent = text;
+};
 
 /** Bytes of one part: a minute of a call that Trunkline recorded. */
 export const partBytes = 1_920_000;

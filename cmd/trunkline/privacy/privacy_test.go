@@ -59,7 +59,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	for i, leg := range []struct{ call, interaction, from, to string }{
 		{"a1", "a", person, "1001"}, {"a2", "a", "1000", "1001"}, {"b1", "b", "1001", other}, {"c1", "c", "1001", person}, {"h1", "h", person, "1002"},
 	} {
-		call(http.MethodPost, "/api/v2/ingest/svc.cdr", fmt.Sprintf(`{"id":"%s","account_id":%q,"call_id":%[1]q,"interaction_id":%q,"from":%q,"to":%q,"timestamp":%d}`,
+		call(http.MethodPost, "/api/v2/ingest/svc.cdr", fmt.Sprintf(`{"id":%[1]q,"account_id":%[2]q,"call_id":%[1]q,"interaction_id":%[3]q,"from":%[4]q,"to":%[5]q,"timestamp":%[6]d}`,
 			leg.call, account, leg.interaction, leg.from, leg.to, now-int64(i)), http.StatusAccepted)
 	}
 	for _, id := range []string{"a2", "b1", "h1"} {
