@@ -290,6 +290,7 @@ func (o *person) erase(ctx context.Context) error {
 // reportRest says what remains, where, and until when. last is the end of the last call, in Unix
 // seconds.
 func (o *person) reportRest(ctx context.Context, last int64) error {
+	fmt.Fprintf(o.p.Out, "the progress of click-to-call calls has the number that was dialled, until %s after each call (origination.retention)\n", o.settings.Origination.Retention)
 	fmt.Fprint(o.p.Out, `figures have no numbers of callers; state (cc.state) has the numbers of calls in progress alone;
 webhooks have no backlog of their own: what they still have to deliver is on cc.evt
 `)
