@@ -138,6 +138,11 @@ func (o *jsonObject) Int(name string, need requirement) int64 {
 	return n
 }
 
+// Bool reads a boolean.
+func (o *jsonObject) Bool(name string, need requirement) bool {
+	return string(o.takeKind(name, need, jsonscan.Bool, "true or false")) == "true"
+}
+
 // Strings reads an array of strings.
 func (o *jsonObject) Strings(name string, need requirement) []string {
 	var all []string

@@ -40,7 +40,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 	}
 	if phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
-			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
+			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorder, Log: a.log})
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}
