@@ -26,6 +26,10 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	case m.Event == aiprotocol.EventClear:
 		cleared := s.playout.clear()
 		s.sendMarks()
+		queueing, queues := s.call.(QueueingCall)
+		if queues {
+			queueing.Flush()
+		}
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: cleared})
 	case m.Event == aiprotocol.EventMark:
 		s.addMark(m.Mark.Name, nil)
