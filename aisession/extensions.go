@@ -92,7 +92,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
-	if err := call.Transfer(ctx, r.destination); err != nil {
+	if err := s.transfer(ctx, call, r.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
 			s.sendTransferRefused(r.destination, err)

@@ -174,6 +174,7 @@ func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
 func (s *Session) releaseCall(call Call) {
 	if s.ending.Reason != Transferred {
 		call.Release(s.ending)
+		s.hangUpPlatform()
 	}
 }
 

@@ -3,7 +3,6 @@ package pcmsocket
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -76,18 +75,15 @@ func asteriskFormat(name string) (audio.Format, error) {
 	case "alaw":
 		return audio.Format{Encoding: audio.ALaw, Rate: 8000}, nil
 	}
-	text, isSlin := strings.CutPrefix(name, "slin")
-	f := audio.Format{Encoding: audio.PCM16, Rate: 8000}
-	if text != "" {
-		thousands, err := strconv.Atoi(text)
-		isSlin = isSlin && err == nil
-		f.Rate = thousands * 1000
+	rate, known := slinRates[name]
+	if !known {
+		return audio.Format{}, errors.New("the format must be ulaw, alaw, slin, slin12, slin16, slin24, slin32 or slin48: use c(slin16)")
 	}
-	if !isSlin || f.Validate() != nil {
-		return f, errors.New("the format must be ulaw, alaw, slin, slin12, slin16, slin24, slin32 or slin48: use c(slin16)")
-	}
-	return f, nil
+	return audio.Format{Encoding: audio.PCM16, Rate: rate}, nil
 }
+
+// slinRates has the rates in Hz of Asterisk's formats with 16-bit samples; 44.1 kHz and above 48 are not supported.
+var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000, "slin48": 48000}
 
 // asterisk is what a call over chan_websocket has beyond others: Asterisk queues the audio and reports what it has
 // played.
