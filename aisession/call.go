@@ -22,9 +22,9 @@ type Call interface {
 // QueueingCall is a Call whose platform queues the audio that Play gets, and reports what it has played.
 type QueueingCall interface {
 	Call
-	// Flush drops the audio that the platform has not played. Functions that wait for it are called. It must
+	// DropQueued drops the audio that the platform has not played. Functions that wait for it are called. It must
 	// not block.
-	Flush()
+	DropQueued()
 	// AfterPlayed calls done when the platform has played the audio so far. It must not block.
 	AfterPlayed(done func())
 }

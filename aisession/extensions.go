@@ -28,7 +28,7 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 		s.sendMarks()
 		queueing, queues := s.call.(QueueingCall)
 		if queues {
-			queueing.Flush()
+			queueing.DropQueued()
 		}
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: cleared})
 	case m.Event == aiprotocol.EventMark:
@@ -92,7 +92,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
-	if err := s.transfer(ctx, call, r.destination); err != nil {
+	if err := s.transferCall(ctx, call, r.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
 			s.sendTransferRefused(r.destination, err)

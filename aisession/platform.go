@@ -27,14 +27,14 @@ type PlatformCall struct {
 // platformTimeout is the time for which a hangup waits for the platform.
 const platformTimeout = 5 * time.Second
 
-// transfer transfers the call, by the platform where its ingress cannot.
-func (s *Session) transfer(ctx context.Context, call Call, destination string) error {
+// transferCall transfers the call, by the platform where its ingress cannot.
+func (s *Session) transferCall(ctx context.Context, call Call, destination string) error {
 	err := call.Transfer(ctx, destination)
 	platform := s.service.deps.Platform
 	if platform == nil || fault.KindOf(err) != fault.KindUnsupported || s.probe != nil {
 		return err
 	}
-	return platform.Transfer(ctx, s.platformCall(), destination)
+	return platform.Transfer(ctx, s.callOnPlatform(), destination)
 }
 
 // hangUpPlatform ends the call that a provider has ended, where its ingress only takes the audio.
@@ -47,13 +47,13 @@ func (s *Session) hangUpPlatform() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), platformTimeout)
 	defer cancel()
-	err := platform.Hangup(ctx, s.platformCall())
+	err := platform.Hangup(ctx, s.callOnPlatform())
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
 		s.log.InfoContext(ctx, "the platform did not end the call that the AI provider has ended", "error", err)
 	}
 }
 
-func (s *Session) platformCall() PlatformCall {
+func (s *Session) callOnPlatform() PlatformCall {
 	r := &s.request
 	return PlatformCall{AccountID: r.Provider.AccountID, ProviderID: r.Provider.ID, Call: r.Call}
 }

@@ -22,7 +22,7 @@ type call struct {
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
 	asterisk *asterisk     // nil: another client
-	fork     *fork         // nil: another client; used by Play and Flush, which the session's ticks call
+	fork     *fork         // nil: another client; used by Play and DropQueued, which the session's ticks call
 	buffer   [4 << 10]byte // used by the reader
 
 	putting sync.Mutex // held while a frame is put to sender
@@ -155,8 +155,8 @@ func (c *call) Play(frame []byte) {
 	}
 }
 
-// Flush implements aisession.QueueingCall.
-func (c *call) Flush() {
+// DropQueued implements aisession.QueueingCall.
+func (c *call) DropQueued() {
 	switch {
 	case c.fork != nil:
 		c.fork.clear()
