@@ -135,6 +135,7 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	cancel()
 	s.service.panics.Do(placeTick, func() { s.releaseCall(call) })
 	s.hangUpProvider()
+	s.hangUpPlatform()
 	return s.ending
 }
 
@@ -174,7 +175,6 @@ func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
 func (s *Session) releaseCall(call Call) {
 	if s.ending.Reason != Transferred {
 		call.Release(s.ending)
-		s.hangUpPlatform()
 	}
 }
 
