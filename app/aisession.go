@@ -16,7 +16,7 @@ import (
 )
 
 // buildAISessions builds the AI sessions and their ingresses. onSIP is nil without SIP.
-func (a *App) buildAISessions(phones *phones, admission *origination.Admission) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
+func (a *App) buildAISessions(phones *phones, admission *origination.Admission, platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
 		return nil, nil, nil
 	}
@@ -31,6 +31,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
+		Platform:      platform,
 		CallNodes:     aisession.NewRedisCallNodes(a.redis, a.settings.Redis.KeyPrefix, a.log),
 		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,

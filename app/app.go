@@ -221,7 +221,8 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
+	platform := &platformControl{tree: a.identity.Tree}
+	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,10 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Control: controls, Tracer: a.tracer}
+	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	if controls != nil {
+		platform.control, deps.Control = controls, controls
+	}
 	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
