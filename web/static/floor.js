@@ -85,14 +85,15 @@ export function changesFloor(/** @type {{name: string, call_id?: string, state?:
 
 export const pace = {
   first: 250, // ms from an event to the snapshot that shows it
-  next: 1000, // ms from one snapshot to the next
+  next: 1000, // ms from one snapshot to the next, and as much again for each perAgents agents
+  perAgents: 10_000,
 };
 
 /** Asks for snapshots after events: the last one asked for shows the last event. */
 export class FloorRefresh {
   #ask; #wanted = 0; #isRunning = false;
 
-  /** @param {() => Promise<?{event_id: string}>} ask returns the snapshot that it has shown, null if there was none */
+  /** @param {() => Promise<?{event_id: string, agents?: any[]}>} ask returns the snapshot that it has shown, null if there was none */
   constructor(ask) { this.#ask = ask; }
 
   /** An event that may change the floor has arrived. */
@@ -101,10 +102,11 @@ export class FloorRefresh {
     if (this.#isRunning) return;
     this.#isRunning = true;
     try {
-      for (let wait = pace.first, shown = 0; shown < this.#wanted; wait = pace.next) {
-        await new Promise((resolve) => setTimeout(resolve, wait));
+      for (let wait = pace.first, shown = 0, more = 0; shown < this.#wanted; wait = pace.next) {
+        await new Promise((resolve) => setTimeout(resolve, wait + more));
         const snapshot = await this.#ask();
         shown = snapshot ? eventTime(snapshot.event_id) || 0 : Infinity;
+        more = pace.next * (snapshot?.agents?.length ?? 0) / pace.perAgents;
       }
     } finally {
       this.#isRunning = false;

@@ -4,7 +4,7 @@ import { channel, session } from "./state.js";
 import { Copy, Dialog, Form, html, useEffect, useState } from "./ui.js";
 
 const otpPath = "/ucp/v2/otp";
-const fieldNamed = (/** @type {unknown} */ error, /** @type {string} */ code = "") =>
+const fieldNamed = (error, code = "") =>
   error instanceof RequestError && error.fields.some((one) => one.field === "otp" && (!code || one.code === code));
 
 /** @param {{reason: string, onLogin: () => void}} properties */
@@ -12,7 +12,7 @@ export function Login({ reason, onLogin }) {
   const [step, setStep] = useState(/** @type {any} */ ({ name: "password" })), [otp, askOTP] = useState(false), [provider, setProvider] = useState(false);
   useEffect(() => { request("/auth/oidc").then(({ login }) => setProvider(login), () => {}); }, []); // on failure, the password login remains
   // Before the login the board has nothing to show.
-  const cancel = (/** @type {Event} */ event) => { if (!channel.state.transport) event.preventDefault(); };
+  const cancel = (event) => { if (!channel.state.transport) event.preventDefault(); };
   const login = async ({ username = "", password = "", domain = "", otp: code = "" }) => {
     const credentials = { username: username.trim(), password, domain: domain.trim() };
     try {
@@ -24,14 +24,14 @@ export function Login({ reason, onLogin }) {
       }
       if (fieldNamed(error)) {
         askOTP(true);
-        requestAnimationFrame(() => document.getElementById("login")?.querySelector(/** @type {any} */ ("[name=otp]"))?.focus());
+        requestAnimationFrame(() => document.getElementById("login")?.querySelector("[name=otp]")?.focus());
         if (!otp) throw new Error("Enter the one-time password of your app");
       }
       throw error;
     }
     onLogin();
   };
-  const confirm = async (/** @type {any} */ { otp: code = "" }) => {
+  const confirm = async ({ otp: code = "" }) => {
     const { recovery_codes: codes } = await request(otpPath, { method: "PUT", body: { ...step.credentials, otp: code.trim() } });
     setStep({ name: "recovery", codes });
   };
@@ -50,8 +50,9 @@ export function Login({ reason, onLogin }) {
       <p class="actions"><${Copy} text=${() => step.secret}>Copy key</${Copy}> <a id="enrol-link" href=${step.uri}>Open in this device's app</a></p>
       <${Form} id="enrol" key="enrol" label="Confirm" submit=${confirm} fields=${[{ name: "otp", label: "Code", inputmode: "numeric", autocomplete: "one-time-code", required: true }]} />`}
     ${step.name === "recovery" && html`<p>Each of them replaces one code of the app, once. They are not shown again: store them now.</p>
-      <ul id="recovery-codes">${step.codes.map((/** @type {string} */ code) => html`<li><code>${code}</code></li>`)}</ul>
+      <ul id="recovery-codes">${step.codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
       <p class="actions"><${Copy} text=${() => step.codes.join("\n")}>Copy codes</${Copy}>
-      <button id="recovery-done" type="button" class="primary" autofocus onClick=${() => { askOTP(true); setStep({ name: "password", why: "Log in with the app's next code." }); }}>Continue to the login</button></p>`}
+      <button id="recovery-done" type="button" class="primary" autofocus onClick=${() => { askOTP(true); setStep({ name: "password", why: "Log in with the app's next code." }); }}>Continue to the login</button>
+        </p>`}
   </${Dialog}>`;
 }

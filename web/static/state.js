@@ -40,10 +40,11 @@ export const channel = new ChannelConnection(new ChannelPosition(), clock, {
 export const connection = new Value(channel.state);
 const refresh = new FloorRefresh(() => channel.refresh());
 
-function showFloor(/** @type {any} */ snapshot) {
+async function showFloor(/** @type {any} */ snapshot) {
   const next = new Floor(floor.value);
   next.show(snapshot);
   floorAt = clock.now();
+  await new Promise((resolve) => setTimeout(resolve)); // it is drawn in a task of its own: a large one takes long
   floor.set(next);
 }
 
