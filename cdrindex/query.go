@@ -1,62 +1,26 @@
 package cdrindex
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
 
 	"trunkline/event"
 	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
-// query builds a SELECT of rows.
-type query struct {
-	text strings.Builder
-	args []any
-}
-
-// addCondition adds a condition, in which each ? is the next argument.
-func (q *query) addCondition(condition string, args ...any) {
-	if len(q.args) == 0 {
-		q.text.WriteString(" WHERE ")
-	} else {
-		q.text.WriteString(" AND ")
-	}
-	for _, arg := range args {
-		before, rest, _ := strings.Cut(condition, "?")
-		q.args = append(q.args, arg)
-		fmt.Fprintf(&q.text, "%s$%d", before, len(q.args))
-		condition = rest
-	}
-	q.text.WriteString(condition)
-}
-
-// addVisible adds the condition of what a role sees.
-func (q *query) addVisible(v *report.Visible) {
-	if v != nil {
-		condition, args := v.Condition("queue_id", "agent_id")
-		q.addCondition(condition, args...)
-	}
-}
-
-// orderAndLimit ends the query with its order and the number of rows.
-func (q *query) orderAndLimit(order string, n int) {
-	q.args = append(q.args, n)
-	fmt.Fprintf(&q.text, " ORDER BY %s LIMIT $%d", order, len(q.args))
-}
-
 const newestFirst = "started DESC, call_id DESC"
 
-// queryRows appends the query's rows to found.
-func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
-	rows, err := x.db.QueryContext(ctx, selectRow+q.text.String(), q.args...)
+// queryRows appends the query's rows, of one account, to found.
+func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []event.CDR) ([]event.CDR, error) {
+	rows, err := x.db.QueryContext(ctx, selectRow+q.Text(), q.Args()...)
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading call records")
 	}
 	defer rows.Close()
+	first := len(found)
 	s := newScanner()
 	for rows.Next() {
 		row, err := s.scan(rows)
@@ -65,7 +29,32 @@ func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]e
 		}
 		found = append(found, row)
 	}
-	return found, sqldb.Wrap(rows.Err(), "reading call records")
+	if err := rows.Err(); err != nil {
+		return nil, sqldb.Wrap(err, "reading call records")
+	}
+	return found, x.nameRecordings(ctx, found[first:])
+}
+
+// nameRecordings sets the recordings of rows of one account whose records name none.
+func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
+	if x.recordings == nil {
+		return nil
+	}
+	calls := make([]string, 0, len(rows))
+	for i := range rows {
+		if rows[i].RecordingID == "" {
+			calls = append(calls, rows[i].CallID)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+
+	ids, err := x.recordings.OfCalls(ctx, rows[0].AccountID, calls)
+	for i := range rows {
+		rows[i].RecordingID = cmp.Or(rows[i].RecordingID, ids[rows[i].CallID])
+	}
+	return err
 }
 
 // findFirstEndedLater returns the earliest start of an account's calls that

@@ -517,7 +517,7 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 
 func (b *board) testDescriptions(t *testing.T, check func(string)) {
 	t.Helper()
-	for path, want := range map[string]string{"/docs": "/ucp/v2/c2c/{destination}", "/docs/events": "cc_evt_1795169706190966784"} {
+	for path, want := range map[string]string{"/docs/http": "/ucp/v2/c2c/{destination}", "/docs/events": "cc_evt_1795169706190966784"} {
 		b.open(t, b.url+path)
 		b.awaitTrue(t, path+" to be read", "document.querySelectorAll('.operation').length > 5")
 		var text string

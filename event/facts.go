@@ -49,6 +49,11 @@ const (
 	NameRecordingStored Name = "recording.stored"
 	NameAISession       Name = "ai.session"
 	NameControlAction   Name = "control.action"
+
+	NameAlertStarted     Name = "alert.started"
+	NameAlertEnded       Name = "alert.ended"
+	NameFeedConnected    Name = "feed.connected"
+	NameFeedDisconnected Name = "feed.disconnected"
 	NameOther           Name = "other"
 )
 
@@ -59,7 +64,8 @@ var allNames = [...]Name{
 	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
 	NameCallTransferred, NameCallDTMF, NameCallEnded,
 	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
-	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction, NameOther,
+	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction,
+	NameAlertStarted, NameAlertEnded, NameFeedConnected, NameFeedDisconnected, NameOther,
 }
 
 // Names returns every name, in the order of docs/facts.md.

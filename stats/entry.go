@@ -24,9 +24,14 @@ const (
 	kindOpenCall
 	kindOpenAgent
 	kindOpenInterval
+	kindAlert
+	kindFeed
 )
 
-var kinds = [...]string{kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval"}
+var kinds = [...]string{
+	kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval",
+	kindAlert: "alert", kindFeed: "feed",
+}
 
 // hasInterval reports whether keys of the kind contain an interval.
 func (k kind) hasInterval() bool { return k == kindQueue || k == kindAgent || k == kindOpenInterval }
@@ -45,8 +50,9 @@ func newKey(k kind, account, id string, start int64) key {
 
 // String returns the key of the entry's record on cc.stats:
 // <account>|queue|<id>|<interval start>, <account>|agent|<id>|<interval start>,
-// <account>|open_interval|<agent>|<interval start>, <account>|open_call|<id> or
-// <account>|open_agent|<id>. An account has no "|"; an id may.
+// <account>|open_interval|<agent>|<interval start>, <account>|open_call|<id>,
+// <account>|open_agent|<id>, <account>|alert|<id> or <account>|feed|<name>. An account has
+// no "|"; an id may.
 func (k key) String() string {
 	text := k.account.Value() + "|" + kinds[k.kind] + "|" + k.id.Value()
 	if k.kind.hasInterval() {
@@ -83,7 +89,7 @@ func (k key) compare(o key) int {
 		cmp.Compare(k.id.Value(), o.id.Value()), cmp.Compare(k.start, o.start))
 }
 
-// entry is one of *QueueRow, *AgentRow, *call, *agent and *openInterval.
+// entry is one of *QueueRow, *AgentRow, *call, *agent, *openInterval, *alert and *feed.
 type entry interface {
 	base() *header
 }
@@ -154,12 +160,14 @@ func ratio(part, whole int64) (float64, bool) {
 }
 
 // call is one pass of a call through a queue: the value of a record with the kind
-// open_call. It is kept for endedCallExpiry after its end.
+// open_call. It is kept for endedCallExpiry after its end, and an abandoned one as long as
+// late events count, so that readers see it.
 type call struct {
 	header
 
 	Queue       string `json:"queue_id"`
 	Interaction string `json:"interaction_id,omitempty"`
+	Caller      string `json:"caller,omitempty"`
 	Agent       string `json:"agent_id,omitempty"` // the agent whose phone rang last, or who has answered
 	EnteredMS   int64  `json:"entered_ms"`
 	AnsweredMS  int64  `json:"answered_ms,omitempty"`
@@ -186,7 +194,11 @@ type agent struct {
 	Step       event.Name  `json:"step,omitempty"`         // the last event of a queue's call, to count repeats once
 	Queue      string      `json:"queue_id,omitempty"`     // of the last call answered from a queue, for its wrap-up
 	QueueStart int64       `json:"queue_start,omitempty"`  // the interval of that call
+	Queues     []string    `json:"queues,omitempty"`       // those in which it is a member, sorted
+	Paused     []string    `json:"paused,omitempty"`       // those of Queues in which it is paused
 	Seen       int64       `json:"seen"`                   // the last event about it, for its expiry
+
+	counted counted
 }
 
 // Append appends the row's JSON object.
@@ -288,6 +300,10 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 		e = &agent{}
 	case kindOpenInterval:
 		e = &openInterval{}
+	case kindAlert:
+		e = &alert{}
+	case kindFeed:
+		e = &feed{}
 	}
 	if k.kind == kindQueue || k.kind == kindAgent {
 		var row struct {

@@ -48,6 +48,7 @@ type Rules struct {
 	// Thresholds returns the thresholds in force for a row that begins at start, Unix
 	// seconds. It must always return the same for the same arguments.
 	Thresholds func(account, queue string, start int64) Thresholds
+	Alerts     alertRules // nil: no alerts
 }
 
 // Fold computes the figures of one partition of cc.evt: a pure function of its events'
@@ -64,8 +65,13 @@ type Fold struct {
 	rowCounts  map[rowGroup]int
 	tooLate    int64 // events too late for their interval, or without a row because of MaxRows
 
-	performances []Performance // created since TakePerformances
-	onExpire     func(entry)   // called before an expired entry is deleted; nil: not called
+	performances  []Performance // created since TakePerformances
+	watches       map[key]*watch
+	reviews       timers              // of watches
+	touched       map[*watch]struct{} // by the last event
+	alertChanges  int64               // as of the last scheduleReviews
+	alertMessages []AlertMessage      // created since TakeAlerts
+	onExpire      func(entry)         // called before an expired entry is deleted; nil: not called
 }
 
 // rowGroup is the rows of a kind that an account has in one interval.
@@ -86,7 +92,8 @@ type interaction struct{ account, id unique.Handle[string] }
 
 // NewFold returns the figures before any event.
 func NewFold(rules Rules) *Fold {
-	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{}}
+	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{},
+		watches: map[key]*watch{}, touched: map[*watch]struct{}{}}
 }
 
 // Last returns the id of the last folded event, 0: none.
@@ -112,6 +119,11 @@ func (f *Fold) Apply(e *state.Event) {
 	if !Counts(e.Facts.Name) {
 		return
 	}
+	defer f.reviewTouched()
+	if e.Facts.Name == event.NameFeedConnected || e.Facts.Name == event.NameFeedDisconnected {
+		f.foldFeed(e)
+		return
+	}
 	at := e.EffectiveMillis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
@@ -127,19 +139,22 @@ func Counts(name event.Name) bool {
 		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer,
 		event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded,
 		event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged, event.NameCallHeld, event.NameCallResumed,
-		event.NameCallTransferred, event.NameCallEnded, event.NameConferenceLeft:
+		event.NameCallTransferred, event.NameCallEnded, event.NameConferenceLeft,
+		event.NameFeedConnected, event.NameFeedDisconnected:
 		return true
 	}
 	return false
 }
 
 // Advance makes id the last folded event. First it handles all entries due by then:
-// they expire, or agents without an event get the time of their interval.
+// they expire, agents without an event get the time of their interval, alerts begin and end.
 func (f *Fold) Advance(id event.ID) {
 	if id <= f.lastFolded {
 		return
 	}
 	f.lastFolded = id
+	f.reviewDue(id)
+	defer f.reviewTouched()
 	for n := 0; n < maxDuePerEvent && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
 		switch e := f.timers[0].(type) {
 		case *agent:
@@ -181,6 +196,7 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 	k := key{account, queue, start, kindQueue}
 	if e, ok := f.entries[k]; ok {
 		f.markDirty(k)
+		f.observe(e, false)
 		return e.(*QueueRow)
 	}
 	if f.rowDue(start) <= f.lastFolded || f.isFull(k) {
@@ -210,9 +226,10 @@ func (f *Fold) openAgentRow(account, id unique.Handle[string], start int64) *Age
 }
 
 // agentExpiry returns the id at which an agent without an event expires. A logged-out
-// agent is kept while late events about the time before the logout may arrive.
+// agent is kept while late events about the time before the logout may arrive, and longer
+// where it is a member of queues: platforms do not repeat that at the next login.
 func (f *Fold) agentExpiry(a *agent) event.ID {
-	if a.isLoggedOut() {
+	if a.isLoggedOut() && len(a.Queues) == 0 {
 		return event.ID(a.Seen) + event.ID(f.rules.Late)
 	}
 	return event.ID(a.Seen) + event.ID(agentExpiryAge)
@@ -225,7 +242,10 @@ func (a *agent) isLoggedOut() bool { return a.State == "" || a.State == event.Of
 func (f *Fold) dueOf(e entry) event.ID {
 	switch e := e.(type) {
 	case *call:
-		if e.EndedMS != 0 {
+		switch {
+		case e.Abandoned:
+			return event.ID(e.Seen) + event.ID(f.rules.Late)
+		case e.EndedMS != 0:
 			return event.ID(e.Seen) + event.ID(endedCallExpiry)
 		}
 		return event.ID(e.Seen) + event.ID(callExpiry)
@@ -236,6 +256,13 @@ func (f *Fold) dueOf(e entry) event.ID {
 		return min(f.agentExpiry(e), f.intervalDue(f.intervalStart(e.CreditedMS)))
 	case *openInterval:
 		return f.intervalDue(e.key.start)
+	case *alert:
+		if e.EndedMS != 0 {
+			return event.ID(e.EndedMS)*millisec + event.ID(f.rules.Late)
+		}
+		return never
+	case *feed:
+		return e.Seen + event.ID(feedAge)
 	}
 	return f.rowDue(e.base().key.start)
 }
@@ -257,6 +284,7 @@ func (f *Fold) insert(e entry) {
 		at := c.interactionKey()
 		f.calls[at] = append(f.calls[at], c)
 	}
+	f.observe(e, false)
 }
 
 // newestCall returns the call of an interaction that entered its queue last, nil: none.
@@ -278,6 +306,7 @@ func (f *Fold) recordChange(e entry) {
 	e.base().due = f.dueOf(e)
 	f.timers.fix(e)
 	f.markDirty(e.base().key)
+	f.observe(e, false)
 }
 
 func (f *Fold) markDirty(k key) {
@@ -298,6 +327,7 @@ func (f *Fold) remove(e entry) {
 		delete(f.rowCounts, h.key.rowGroup())
 	}
 	f.markDirty(h.key)
+	f.observe(e, true)
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
 		left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c })
@@ -339,10 +369,10 @@ func (f *Fold) Flush(give func(Record)) {
 	f.bytes = 0
 }
 
-// discard drops the pending output of Flush and TakePerformances.
+// discard drops the pending output of Flush, TakePerformances and TakeAlerts.
 func (f *Fold) discard() {
 	clear(f.dirty)
-	f.bytes, f.performances = 0, nil
+	f.bytes, f.performances, f.alertMessages = 0, nil, nil
 }
 
 func (f *Fold) newRecord(k key) Record {
@@ -386,6 +416,10 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 	}
 	for _, e := range loaded {
 		f.insert(e)
+	}
+	if f.rules.Alerts != nil {
+		f.alertChanges = f.rules.Alerts.alertChanges()
+		f.scheduleReviews()
 	}
 	slices.Sort(foreign)
 	return foreign

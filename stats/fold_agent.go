@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"unique"
 
 	"trunkline/event"
@@ -29,7 +30,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	}
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
 	if !known {
-		if after == "" && !step {
+		if after == "" && !step && facts.Name != event.NameAgentQueueJoin {
 			return
 		}
 		a.Seen = int64(e.ID)
@@ -47,11 +48,76 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		f.setAgentState(a, after, reason, at)
 	}
 	a.AfterCall = next.AfterCall
+	a.foldMembership(facts)
 	if !before.KeepsCall(facts, after) {
 		a.updateCurrentCall(f, facts, ofAnother)
 	}
 	a.Seen = int64(e.ID)
 	f.recordChange(a)
+}
+
+// foldMembership updates the queues of the agent. Whoever is offered a call of a queue is a member
+// of it: some platforms do not say so otherwise.
+func (a *agent) foldMembership(facts *event.Facts) {
+	queue := facts.QueueID
+	if queue == "" || len(queue) > maxText {
+		return
+	}
+	told := facts.Agent != nil && facts.Agent.Device != "" // only a member is told of
+	switch facts.Name {
+	case event.NameAgentQueueLeave, event.NameAgentLogout:
+		a.Queues, a.Paused = without(a.Queues, queue), without(a.Paused, queue)
+		return
+	case event.NameAgentQueueJoin, event.NameAgentLogin, event.NameQueueCallOffered, event.NameQueueCallAnswered:
+		a.Queues = with(a.Queues, queue)
+	default:
+		if told {
+			a.Queues = with(a.Queues, queue)
+		}
+	}
+	switch {
+	case !told:
+	case facts.Agent.Paused:
+		a.Paused = with(a.Paused, queue)
+	default:
+		a.Paused = without(a.Paused, queue)
+	}
+}
+
+// maxQueues bounds the queues of one agent, as in cc.state.
+const maxQueues = 256
+
+// with and without return new slices, because watches keep the former one.
+func with(sorted []string, text string) []string {
+	at, in := slices.BinarySearch(sorted, text)
+	if in || len(sorted) == maxQueues {
+		return sorted
+	}
+	return slices.Insert(slices.Clone(sorted), at, text)
+}
+
+func without(sorted []string, text string) []string {
+	at, in := slices.BinarySearch(sorted, text)
+	if !in {
+		return sorted
+	}
+	return slices.Delete(slices.Clone(sorted), at, at+1)
+}
+
+// foldFeed updates the state of a feed.
+func (f *Fold) foldFeed(e *state.Event) {
+	name := e.Facts.Reason
+	if name == "" || len(name) > maxText {
+		return
+	}
+	k := newKey(kindFeed, e.Account, name, 0)
+	known, ok := f.entries[k].(*feed)
+	if !ok {
+		known = &feed{header: header{key: k}, Seen: e.ID}
+		f.add(known)
+	}
+	known.Connected, known.Seen = e.Facts.Name == event.NameFeedConnected, e.ID
+	f.recordChange(known)
 }
 
 // shownState returns the state of an event's agent after it, as cc.state has it; "" if a

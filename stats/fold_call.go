@@ -142,7 +142,7 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 		return nil
 	}
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
-		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID), EnteredMS: entered, Seen: int64(e.ID)}
+		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID), Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
 	r := f.row(c)
 	if r == nil {
 		return nil

@@ -27,28 +27,41 @@ func (w *worker) writeMessages(ctx context.Context, messages ...Performance) err
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
 		end := time.Unix(int64(m.Identity.Number+1)*w.fold.intervalSeconds(), 0)
-		if time.Since(end) > messageAge {
+		if time.Since(end) > messageAge || !w.accountExists(ctx, m.Account) {
 			continue
 		}
-		exists, err := w.deps.Accounts.Exists(ctx, m.Account)
-		if err == nil && !exists {
-			continue
-		}
-		records = append(records, kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(m.Account), Value: m.Row,
-			Headers: []kafka.Header{
-				{Key: event.HeaderFormat, Value: []byte(event.FormatPerformance)},
-				{Key: event.HeaderSource, Value: []byte(source)},
-				{Key: event.HeaderIdentity, Value: m.Identity.Append(nil)},
-			}})
+		records = append(records, w.newRawRecord(m.Account, event.FormatPerformance, m.Row, m.Identity))
 	}
+	if err := w.writeRaw(ctx, records); err != nil {
+		return err
+	}
+	w.metrics.messages.Add(float64(len(records)))
+	return nil
+}
+
+// accountExists reports whether an account exists, true if that is not known.
+func (w *worker) accountExists(ctx context.Context, account string) bool {
+	exists, err := w.deps.Accounts.Exists(ctx, account)
+	return err != nil || exists
+}
+
+// newRawRecord returns a record for the corresponding partition of cc.raw.
+func (w *worker) newRawRecord(account, format string, value []byte, identity event.Identity) kafka.Record {
+	r := kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(account), Value: value, Headers: []kafka.Header{
+		{Key: event.HeaderFormat, Value: []byte(format)},
+		{Key: event.HeaderSource, Value: []byte(source)},
+	}}
+	if identity.Valid() {
+		r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
+	}
+	return r
+}
+
+func (w *worker) writeRaw(ctx context.Context, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	err := w.retry(ctx, "writing messages of agents' figures", func() error { return w.deps.Producer.Produce(ctx, records...) })
-	if err == nil {
-		w.metrics.messages.Add(float64(len(records)))
-	}
-	return err
+	return w.retry(ctx, "writing messages", func() error { return w.deps.Producer.Produce(ctx, records...) })
 }
 
 // overdueAt returns the time of the next check for messages that no event has

@@ -19,6 +19,7 @@ type metrics struct {
 	repairs  prometheus.Counter
 	retries  prometheus.Counter
 	messages prometheus.Counter
+	alerts   prometheus.Counter
 	entries  *prometheus.GaugeVec // kind
 	load     prometheus.Histogram
 	queues   *queueMetrics
@@ -36,8 +37,9 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 		records:  f.Counter("trunkline_stats_records_total", "Records written to cc.stats."),
 		repairs:  f.Counter("trunkline_stats_repairs_total", "Records written again because an overlapping processor had overwritten them."),
 		messages: f.Counter("trunkline_stats_messages_total", "AGENT_PERFORMANCE messages produced to cc.raw; the normalizer drops those that it has."),
+		alerts:   f.Counter("trunkline_stats_alerts_total", "Events alert.started and alert.ended produced to cc.raw; the normalizer drops those that it has."),
 		retries:  f.Counter("trunkline_stats_retries_total", "Attempts repeated because Kafka was unavailable."),
-		entries:  f.GaugeVec("trunkline_stats_entries", "Entries kept in memory: rows of queues and agents, calls, agents, open intervals.", "kind"),
+		entries:  f.GaugeVec("trunkline_stats_entries", "Entries kept in memory: rows of queues and agents, calls, agents, open intervals, alerts, feeds.", "kind"),
 		load:     f.NewHistogram(metric.Native("trunkline_stats_load_seconds", "Reading a partition of cc.stats at a takeover.", 160)),
 		queues:   queues,
 		lag:      lag.New("trunkline_stats_lag_seconds", "Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),

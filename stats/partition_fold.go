@@ -48,17 +48,20 @@ func (w *partitionFold) logPosition() kafka.LogPosition {
 	return at
 }
 
-// foldRecord folds the next record of cc.evt. First it reads the configurations of
-// queues that may be in force for new rows of the record.
+// foldRecord folds the next record of cc.evt. First it reads the configurations that may be
+// in force for new rows of the record, and for alerts.
 func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 	w.position.Offset, w.position.LeaderEpoch = r.Offset+1, r.LeaderEpoch
 	w.metrics.events.Inc()
+	id, err := event.MessageID(r.Value)
+	if err != nil {
+		w.reportInvalid(r, err)
+		return nil
+	}
+	if err := w.readConfigs(ctx, id.Time()); err != nil {
+		return err
+	}
 	if !Counts(event.Name(r.Header(event.HeaderName))) {
-		id, err := event.MessageID(r.Value)
-		if err != nil {
-			w.reportInvalid(r, err)
-			return nil
-		}
 		w.fold.Advance(id)
 		return nil
 	}
@@ -67,14 +70,16 @@ func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 		w.reportInvalid(r, err)
 		return nil
 	}
-	if !w.deps.Configs.isCurrentFor(e.ID.Time()) {
-		err := w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
-		if err != nil {
-			return err
-		}
-	}
 	w.fold.Apply(&e)
 	return nil
+}
+
+// readConfigs reads the configurations that may be in force at a time.
+func (w *partitionFold) readConfigs(ctx context.Context, at time.Time) error {
+	if w.deps.Configs.isCurrentFor(at) {
+		return nil
+	}
+	return w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
 }
 
 func (w *partitionFold) reportInvalid(r *kafka.Record, err error) {

@@ -19,6 +19,7 @@ type Deps struct {
 	Accounts Accounts
 	Configs  *QueueConfigs
 	Rebuilds Rebuilds // nil: no rebuilds
+	Feeds    Feeds    // nil: no alerts of feeds
 }
 
 // Accounts checks whether accounts exist.
@@ -32,6 +33,7 @@ type Processor struct {
 	rules    Rules
 	deps     Deps
 	rebuilds *rebuildRequests // nil: no rebuilds
+	feeds    *feedWatch       // nil: none
 	metrics  *metrics
 	log      *slog.Logger
 }
@@ -44,10 +46,13 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
 		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
-	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, MaxRows: settings.MaxRows, Thresholds: deps.Configs.thresholdsAt}
+	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, MaxRows: settings.MaxRows, Thresholds: deps.Configs.thresholdsAt, Alerts: deps.Configs}
 	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}
 	if deps.Rebuilds != nil {
 		p.rebuilds = &rebuildRequests{store: deps.Rebuilds, log: log}
+	}
+	if deps.Feeds != nil {
+		p.feeds = &feedWatch{feeds: deps.Feeds, log: log}
 	}
 	return p, nil
 }
@@ -60,6 +65,9 @@ func (p *Processor) Run(ctx context.Context) error {
 	defer stop()
 	if p.rebuilds != nil {
 		watching.Go(func() { p.rebuilds.run(ending) })
+	}
+	if p.feeds != nil {
+		watching.Go(func() { p.feeds.run(ending) })
 	}
 	if err := p.deps.Log.Work(ctx, p.runPartition); err != nil {
 		return fmt.Errorf("computing figures: %w", err)

@@ -121,7 +121,7 @@ type ConfigLog interface {
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 }
 
-// QueueConfigs holds the configurations of all accounts, as recorded on cc.queues. Of
+// QueueConfigs holds the configurations of the queues and of the alerts of all accounts, as recorded on cc.queues. Of
 // two records with the same version of an account the first one wins. It is safe for
 // concurrent use.
 type QueueConfigs struct {
@@ -133,12 +133,15 @@ type QueueConfigs struct {
 	mu       sync.Mutex // held while the topic is read
 	next     int64      // next offset to read
 	accounts map[string][]*configVersion
+	alerts   map[string][]*alertVersion
+	defaults []AlertRule
+	changes  atomic.Int64 // number of versions of alerts that were read
 }
 
 // NewQueueConfigs returns the configurations. producer may be nil if Update and
 // PurgeAccount are not used.
 func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
-	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{}}
+	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{}, alerts: map[string][]*alertVersion{}, defaults: DefaultAlerts()}
 }
 
 // refresh reads new records of the topic.
@@ -149,6 +152,7 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.applyRecord)
 	if err == nil && end < c.next { // the topic was recreated or truncated
 		clear(c.accounts)
+		clear(c.alerts)
 		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.applyRecord)
 	}
 	if err != nil {
@@ -162,6 +166,10 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 // applyRecord adds a record. A repeated record changes nothing.
 func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
+	if isAlertKey(key) {
+		c.applyAlerts(key, r.Value)
+		return
+	}
 	if r.Value == nil {
 		account, _, _ := strings.Cut(key, "|")
 		c.accounts[account] = slices.DeleteFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
@@ -189,10 +197,10 @@ func (c *QueueConfigs) latest(account string) *configVersion {
 
 // isCurrentFor reports whether the configurations needed to fold events up to a time have
 // been read. For events ahead of this node's clock it requires a read within the last
-// second.
+// second. Alerts need the younger ones.
 func (c *QueueConfigs) isCurrentFor(at time.Time) bool {
 	read := time.UnixMilli(c.readAt.Load())
-	return !read.Before(at.Add(-configAge)) || time.Since(read) < time.Second
+	return !read.Before(at.Add(-alertConfigAge)) || time.Since(read) < time.Second
 }
 
 // thresholdsAt returns the thresholds in force for the row of a queue whose interval
@@ -234,39 +242,53 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 	if config.Queues == nil {
 		config.Queues = []QueueThresholds{}
 	}
+	var tag string
+	err := c.addVersion(ctx, account, c.has, func() (kafka.Record, error) {
+		last := c.latest(account)
+		if ifMatch != "" && !last.matches(ifMatch) {
+			return kafka.Record{}, fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
+		}
+
+		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
+		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom), QueueConfig: config}
+		tag = v.tag()
+		value, err := json.Marshal(&v)
+		return kafka.Record{Key: fmt.Appendf(nil, "%s|%d|%s", account, v.Version, rand.Text()), Value: value}, err
+	})
+	return tag, err
+}
+
+// addVersion writes the record that next makes from what was read, with the mutex locked,
+// and again with a new one if another process has written the same version first. has
+// reports whether the version with a key is in force.
+func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(account, key string) bool, next func() (kafka.Record, error)) error {
 	const attempts = 10
 	for range attempts {
 		if err := c.refresh(ctx); err != nil {
-			return "", err
+			return err
 		}
 		c.mu.Lock()
-		last := c.latest(account)
+		record, err := next()
 		c.mu.Unlock()
-		if ifMatch != "" && !last.matches(ifMatch) {
-			return "", fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
-		}
-		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
-		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom), QueueConfig: config}
-		value, err := json.Marshal(&v)
 		if err != nil {
-			return "", fmt.Errorf("writing a configuration of queues: %w", err)
+			return err
 		}
-		key := fmt.Sprintf("%s|%d|%s", account, v.Version, rand.Text())
-		if err := c.writeRecords(ctx, kafka.Record{Key: []byte(key), Value: value}); err != nil {
-			return "", err
+
+		key := string(record.Key)
+		if err := c.writeRecords(ctx, record); err != nil {
+			return err
 		}
 		if err := c.refresh(ctx); err != nil {
-			return "", err
+			return err
 		}
-		if c.has(account, key) {
-			return v.tag(), nil
+		if has(account, key) {
+			return nil
 		}
-		// Another request has written this version first.
 		if err := c.writeRecords(ctx, kafka.Record{Key: []byte(key)}); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", fault.Conflict("the configuration of queues is changed by others at the same time, try again")
+	return fault.Conflict("the configuration is changed by others at the same time, try again")
 }
 
 // has reports whether the version with this key is the one in force.
@@ -284,7 +306,7 @@ func (c *QueueConfigs) writeRecords(ctx context.Context, records ...kafka.Record
 	return err
 }
 
-// PurgeAccount deletes the configuration of a deleted account and returns the number
+// PurgeAccount deletes the configurations of a deleted account and returns the number
 // of its versions; 0: none is left.
 func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int, err error) {
 	if err := c.refresh(ctx); err != nil {
@@ -293,6 +315,9 @@ func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int,
 	c.mu.Lock()
 	var tombstones []kafka.Record
 	for _, v := range c.accounts[account] {
+		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
+	}
+	for _, v := range c.alerts[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}
 	c.mu.Unlock()

@@ -196,6 +196,8 @@ func (r *rebuildRun) isExact(e entry) bool {
 	switch e := e.(type) {
 	case *QueueRow:
 		return k.start >= r.request.From
+	case *alert, *feed:
+		return r.start.isComplete()
 	case *call:
 		return r.start.isComplete() || e.EnteredMS >= r.request.From*1000
 	}
@@ -211,7 +213,7 @@ func (r *rebuildRun) isExact(e entry) bool {
 // keepExpired keeps an expired entry for writeExpired.
 func (r *rebuildRun) keepExpired(e entry) {
 	k := e.base().key
-	if k.kind == kindOpenCall || !r.isExact(e) {
+	if k.kind != kindQueue && k.kind != kindAgent || !r.isExact(e) {
 		return
 	}
 	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // not below the id of the record that it replaces
@@ -297,6 +299,9 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		}
 	}
 	r.fold.onExpire = nil
+	if r.fold.rules.Alerts != nil {
+		r.fold.scheduleReviews()
+	}
 	r.fold.discard()
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)

@@ -39,6 +39,7 @@ type worker struct {
 	ignored       int64     // value of Fold.Ignored included in the metric
 	sizes         [len(kinds)]int
 	overdue       overdue
+	causes        alertCauses
 	rebuild       *rebuildRun // nil: none is running
 }
 
@@ -164,6 +165,9 @@ func (w *worker) read(ctx context.Context) error {
 		if err := w.writeOverdue(ctx, reader.Idle()); err != nil {
 			return err
 		}
+		if err := w.writeAlertCauses(ctx, reader.Idle()); err != nil {
+			return err
+		}
 		if err := w.stepRebuild(ctx); err != nil {
 			return err
 		}
@@ -186,9 +190,10 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 	if !w.repairDueAt.IsZero() && w.repairDueAt.Before(until) {
 		until = w.repairDueAt
 	}
-	at := w.overdueAt(time.Now())
-	if at.Before(until) {
-		until = at
+	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.alertCausesAt(time.Now())} {
+		if at.Before(until) {
+			until = at
+		}
 	}
 	if w.rebuild != nil { // check for its end
 		at := time.Now().Add(rebuildPollInterval)
@@ -231,6 +236,9 @@ func (w *worker) writeDue(ctx context.Context) error {
 // writeChanges writes the changes durably, with the position, in one record batch.
 func (w *worker) writeChanges(ctx context.Context) error {
 	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which covers them
+		return err
+	}
+	if err := w.writeAlerts(ctx, w.fold.TakeAlerts()); err != nil { // likewise
 		return err
 	}
 	w.position.EventID = w.fold.Last()

@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -39,7 +40,7 @@ func TestPagesAndAssets(t *testing.T) {
 	h := newHandler(t)
 	for path, contentType := range map[string]string{
 		"/":                "text/html; charset=utf-8",
-		"/docs":            "text/html; charset=utf-8",
+		"/docs/http":       "text/html; charset=utf-8",
 		"/docs/events":     "text/html; charset=utf-8",
 		"/board/main.js":   "text/javascript; charset=utf-8",
 		"/board/board.css": "text/css; charset=utf-8",
@@ -86,7 +87,7 @@ func TestWhatIsKeptIsAskedForAgain(t *testing.T) {
 			t.Errorf("%q: %d, %d bytes", header, w.Code, w.Body.Len())
 		}
 	}
-	if get(h, "/docs").Header().Get("ETag") == etag {
+	if get(h, "/docs/http").Header().Get("ETag") == etag {
 		t.Error("two files have one ETag")
 	}
 }
@@ -119,8 +120,8 @@ var (
 // Every file that a page or module refers to exists, and every file is referred to.
 func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 	h := newHandler(t)
-	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true} // served by package api
-	used := map[string]bool{"/": true, "/docs": true, "/docs/events": true}
+	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true, "/docs": true} // served by package api, docs/site
+	used := map[string]bool{"/": true, "/docs/http": true, "/docs/events": true}
 	for name, text := range sources(t, ".html") {
 		for _, found := range attribute.FindAllStringSubmatch(text, -1) {
 			to := found[1]
@@ -218,5 +219,32 @@ func TestPagesAreWhole(t *testing.T) {
 		if !strings.Contains(text, `<html lang="en">`) || !strings.Contains(text, `class="skip"`) {
 			t.Errorf("%s lacks its language or its skip link", page)
 		}
+	}
+}
+
+// What Add adds is made once, at its first request, and has the headers of the board's files.
+func TestAddedPages(t *testing.T) {
+	h := newHandler(t)
+	made := 0
+	h.Add("/docs/install", func() ([]byte, error) {
+		made++
+		return []byte("<p>installed</p>"), nil
+	})
+	h.Add("/docs/search.json", func() ([]byte, error) { return nil, errors.New("no index") })
+	for range 2 {
+		w := get(h, "/docs/install")
+		if w.Code != http.StatusOK || w.Body.String() != "<p>installed</p>" || w.Header().Get("Content-Type") != "text/html; charset=utf-8" ||
+			w.Header().Get("Content-Security-Policy") != policy || w.Header().Get("ETag") == "" {
+			t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
+		}
+	}
+	if made != 1 {
+		t.Errorf("the page was made %d times", made)
+	}
+	if w := get(h, "/docs/search.json"); w.Code != http.StatusInternalServerError {
+		t.Errorf("a page that cannot be made: %d", w.Code)
+	}
+	if w := get(h, "/docs/nothing"); w.Code != http.StatusNotFound {
+		t.Errorf("a page that is not there: %d", w.Code)
 	}
 }

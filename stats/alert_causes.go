@@ -1,0 +1,210 @@
+package stats
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+const (
+	// alertDueAfter is how long a partition waits for an event after the time at which an alert
+	// may begin or end, before it writes one.
+	alertDueAfter = 100 * time.Millisecond
+	// causeEvery is the time after which an event that has not come back is written again.
+	causeEvery = 500 * time.Millisecond
+	// feedCauseEvery is the same for states of feeds: their events may wait behind many others.
+	feedCauseEvery = 10 * time.Second
+	feedPollEvery  = time.Second
+	// feedRepeat is the age at which the state of a feed is told again, before feedAge is over.
+	feedRepeat = feedAge / 2
+)
+
+// eventAlertDue is the name, in its data, of the event that only makes time pass in a partition
+// without others. Its facts have the name "other".
+const eventAlertDue = "alert.due"
+
+// FeedState tells whether a platform's feed is connected, on any node.
+type FeedState struct {
+	Account   string
+	Partition int // of the account's new events
+	Name      string
+	Connected bool
+}
+
+// Feeds knows the platforms' feeds.
+type Feeds interface {
+	// FeedStates returns the state of each feed for each account that gets events from it.
+	FeedStates(ctx context.Context) ([]FeedState, error)
+}
+
+// feedWatch reads the states of the feeds.
+type feedWatch struct {
+	feeds Feeds
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	read   bool // states are known
+	states []FeedState
+}
+
+// run reads the states until ctx ends.
+func (w *feedWatch) run(ctx context.Context) {
+	for {
+		states, err := w.feeds.FeedStates(ctx)
+		switch {
+		case err == nil:
+			w.mu.Lock()
+			w.read, w.states = true, states
+			w.mu.Unlock()
+		case ctx.Err() == nil:
+			w.log.Warn("states of the feeds cannot be read, alerts of feeds wait", "error", err)
+		}
+		if !retry.Sleep(ctx, feedPollEvery) {
+			return
+		}
+	}
+}
+
+// statesOf returns the states whose events are in a partition; ok is false before they are known.
+func (w *feedWatch) statesOf(partition int) (states []FeedState, ok bool) {
+	if w == nil {
+		return nil, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.states {
+		if s.Partition == partition {
+			states = append(states, s)
+		}
+	}
+	return states, w.read
+}
+
+// alertCauses records what a worker has written to cc.raw so that it comes back as an event: the
+// fold reads no clock and no database.
+type alertCauses struct {
+	tried time.Time         // when the last eventAlertDue was due
+	feeds map[key]time.Time // the last state of each feed
+}
+
+// alertCausesAt returns the time of the next check for causes.
+func (w *worker) alertCausesAt(now time.Time) time.Time {
+	next := now.Add(alertConfigAge)
+	if w.feeds != nil {
+		next = now.Add(feedPollEvery)
+	}
+	due := w.fold.nextAlertDue()
+	if due == never {
+		return next
+	}
+	at := due.Time().Add(alertDueAfter)
+	if at.Before(w.causes.tried.Add(causeEvery)) {
+		at = w.causes.tried.Add(causeEvery)
+	}
+	if at.Before(next) {
+		return at
+	}
+	return next
+}
+
+// writeAlertCauses writes the events that alerts wait for: that time has passed in a partition
+// without events, and that a feed is connected or no longer. Everything before them in cc.raw is
+// folded before them, so an alert never begins that an event of before would have prevented. idle
+// is when the end of the log was last reached.
+func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
+	now := time.Now()
+	by := event.FirstID(now.Add(-alertDueAfter), w.partition)
+	due := w.fold.nextAlertDue()
+	timePassed := due <= by && now.Sub(w.causes.tried) >= causeEvery
+	if timePassed {
+		w.causes.tried = now
+	}
+	if idle.IsZero() {
+		return nil
+	}
+	if len(w.fold.reviews) > 0 {
+		if err := w.readConfigs(ctx, now); err != nil { // no event has done so
+			return err
+		}
+	}
+
+	records := w.feedCauses(ctx, now)
+	if timePassed && idle.After(due.Time()) {
+		account := w.fold.alertDue(by, func(account string) bool { return w.accountExists(ctx, account) })
+		if account != "" {
+			records = append(records, w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))
+		}
+	}
+	return w.writeRaw(ctx, records)
+}
+
+// feedCauses returns the events about feeds whose state differs from that of the fold.
+func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka.Record) {
+	states, known := w.processorFeeds()
+	if !known {
+		return nil
+	}
+	for k, e := range w.fold.entries {
+		f, isFeed := e.(*feed)
+		if isFeed && f.Connected && !slices.ContainsFunc(states, func(s FeedState) bool { return newKey(kindFeed, s.Account, s.Name, 0) == k }) {
+			states = append(states, FeedState{Account: k.account.Value(), Name: k.id.Value()})
+		}
+	}
+	for _, s := range states {
+		k := newKey(kindFeed, s.Account, s.Name, 0)
+		f, told := w.fold.entries[k].(*feed)
+		same := told && f.Connected == s.Connected && now.Sub(f.Seen.Time()) < feedRepeat
+		if same || now.Sub(w.causes.feeds[k]) < feedCauseEvery || !w.accountExists(ctx, s.Account) {
+			continue
+		}
+		name := event.NameFeedDisconnected
+		if s.Connected {
+			name = event.NameFeedConnected
+		}
+		if w.causes.feeds == nil {
+			w.causes.feeds = map[key]time.Time{}
+		}
+		w.causes.feeds[k] = now
+		records = append(records, w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name), event.Identity{}))
+	}
+	return records
+}
+
+func (w *worker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }
+
+// ownEvent returns a record of format trunkline.event.
+func ownEvent(name, account string, at time.Time, feed string) []byte {
+	value, err := json.Marshal(struct {
+		Event     string      `json:"event"`
+		AccountID string      `json:"account_id"`
+		Timestamp json.Number `json:"timestamp"`
+		Feed      string      `json:"feed,omitempty"`
+	}{name, account, secondsOf(at.UnixMilli()), feed})
+	if err != nil {
+		panic(err) // marshalling texts cannot fail
+	}
+	return value
+}
+
+// writeAlerts produces the events of alerts, as writeMessages does those of figures.
+func (w *worker) writeAlerts(ctx context.Context, messages []AlertMessage) error {
+	records := make([]kafka.Record, 0, len(messages))
+	for _, m := range messages {
+		if time.Since(m.At) > messageAge || !w.accountExists(ctx, m.Account) {
+			continue
+		}
+		records = append(records, w.newRawRecord(m.Account, event.FormatOwn, m.Data, m.Identity))
+	}
+	if err := w.writeRaw(ctx, records); err != nil {
+		return err
+	}
+	w.metrics.alerts.Add(float64(len(records)))
+	return nil
+}
