@@ -16,20 +16,23 @@ export function Admin() {
   const resource = resources.find(({ id }) => id === part) ?? resources[0];
   const accounts = useLoad(() => isAdmin() ? allPages("/api/v2/accounts") : Promise.resolve([]), [resource.id === "accounts"]).data ?? [];
   const { data: context, error, reload } = useLoad(async () => {
-    const [{ queues, agents }, oidc] = await Promise.all([known(account === own ? undefined : account).catch(() => ({ queues: [], agents: [] })), request("/auth/oidc").then(({ enabled }) => Boolean(enabled), () => false)]);
+    const [{ queues, agents }, oidc] = await Promise.all([known(account === own ? undefined : account).catch(() => ({ queues: [],
+      agents: [] })), request("/auth/oidc").then(({ enabled }) => Boolean(enabled), () => false)]);
     const users = await allPages(`/api/v2/accounts/${encodeURIComponent(account)}/users`).catch(() => []);
     return { account, queues, agents, oidc, users };
   }, [account]);
   const title = accounts.find((a) => a.id === account)?.name ?? account;
   return html`<div class="view" id="admin"><section class="panel"><nav class="tabs" aria-label="Administration">
-    ${resources.map(({ id, title: name }) => html`<a key=${id} href=${link(`admin/${id}`, { account: account === own ? "" : account })} aria-current=${id === resource.id ? "page" : undefined}>${name}</a>`)}
+    ${resources.map(({ id, title: name }) => html`<a key=${id} href=${link(`admin/${id}`, { account: account === own ? "" : account })}
+      aria-current=${id === resource.id ? "page" : undefined}>${name}</a>`)}
     </nav>
     ${accounts.length > 1 && html`<div class="form inline"><div class="field"><label for="admin-account">Account</label>
       <select id="admin-account" onChange=${(e) => adjust({ account: e.target.value === own ? "" : e.target.value, q: "" })}>
       ${accounts.map((a) => html`<option key=${a.id} value=${a.id} selected=${a.id === account}>${a.name} (${a.domain})</option>`)}</select></div></div>`}
         </section>
     ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
-    ${context?.account === account && (resource.page ? html`<${resource.page} key=${`${resource.id} ${account}`} context=${{ ...context, accounts }} title=${title} />`
+    ${context?.account === account && (resource.page ? html`<${resource.page} key=${`${resource.id} ${account}`} context=${{ ...context, accounts }}
+      title=${title} />`
       : html`<${List} key=${`${resource.id} ${account}`} resource=${resource} context=${{ ...context, accounts }} title=${title} />`)}</div>`;
 }
 
@@ -74,16 +77,20 @@ function List({ resource, context, title }) {
       <label for=${`filter-${name}`}>${label}</label><select id=${`filter-${name}`} onChange=${(e) => adjust({ [name]: e.target.value })}>
       ${(typeof options === "function" ? options(context) : options).map(([v, name2]) => html`<option value=${v} selected=${v === filters[name]}>${name2}
         </option>`)}</select></div>`)}</div>`}
-    ${notice && html`<div class="once" role="status">${notice.text} ${notice.undo && html`<${Act} run=${async () => { await notice.undo(); done({ text: "Undone." }); }}>Undo</${Act}>`} <button type="button" class="plain" aria-label="Close the message" onClick=${() => setNotice(null)}>✕</button>
+    ${notice && html`<div class="once" role="status">${notice.text} ${notice.undo && html`<${Act}
+      run=${async () => { await notice.undo(); done({ text: "Undone." }); }}>Undo</${Act}>`} <button type="button" class="plain"
+      aria-label="Close the message" onClick=${() => setNotice(null)}>✕</button>
       </div>`}
     ${state.error && html`<p class="output bad" role="alert">${state.error} <button type="button" onClick=${() => load()}>Try again</button></p>`}
     ${isAdmin() && resource.listActions?.map(({ label, run }) => html`<${Act} key=${label} run=${async () => done({ text: await run(context) })}>${label}
       </${Act}>`)}
-    <${Table} name=${resource.title} busy=${state.busy} empty=${wanted ? "Nothing matches." : `No ${resource.one} yet.`} rows=${rows} keyOf=${(row) => row[resource.key]} columns=${resource.columns.map((column, i) => i > 0 ? { ...column, cell: (row) => column.cell(row, context) }
+    <${Table} name=${resource.title} busy=${state.busy} empty=${wanted ? "Nothing matches." : `No ${resource.one} yet.`} rows=${rows}
+      keyOf=${(row) => row[resource.key]} columns=${resource.columns.map((column, i) => i > 0 ? { ...column, cell: (row) => column.cell(row, context) }
       : { ...column, cell: (row) => html`<button type="button" class="plain" aria-haspopup="dialog" onClick=${() => setOpen(row)}>${column.cell(row, context)}
         </button>` })} />
     ${state.next && !wanted && html`<p class="actions"><${Act} run=${() => load(state)}>More</${Act}></p>`}
-    ${current && html`<${Item} key=${open.isNew ? "new" : open[resource.key]} resource=${resource} row=${current} context=${context} done=${done} close=${() => { setOpen(null); if (preset) adjust({ new: "" }); }} />`}
+    ${current && html`<${Item} key=${open.isNew ? "new" : open[resource.key]} resource=${resource} row=${current} context=${context} done=${done}
+      close=${() => { setOpen(null); if (preset) adjust({ new: "" }); }} />`}
       </section>`;
 }
 
@@ -113,7 +120,8 @@ function Item({ resource, row, context, done, close }) {
   return html`<${Dialog} title=${title} wide onClose=${close}>
     ${made ? html`<div>${made.secret}<p class="actions"><button type="button" class="primary" onClick=${close}>Done</button></p></div>`
       : html`${!row.isNew && html`<${Facts} of=${resource.facts?.(row, context) ?? []} />`}
-        ${isAdmin() && fields.length > 0 && html`<${Form} fields=${fields} initial=${row.isNew ? row.preset ?? {} : row} submit=${save} label=${row.isNew ? `Create ${resource.one}` : "Save"} />`}
+        ${isAdmin() && fields.length > 0 && html`<${Form} fields=${fields} initial=${row.isNew ? row.preset ?? {} : row} submit=${save}
+          label=${row.isNew ? `Create ${resource.one}` : "Save"} />`}
         ${isAdmin() && !row.isNew && (resource.actions ?? []).some(({ when }) => !when || when(row, context)) && html`<div class="actions">
           ${resource.actions.filter(({ when }) => !when || when(row, context)).map(({ label, run }) => html`<${Act} key=${label} run=${async () => {
           show(null);
@@ -137,6 +145,7 @@ function Removal({ resource, row, context, path, account, done, close }) {
   };
   return html`<${Dialog} title=${`Delete ${name}?`} onClose=${close}>${error && html`<p class="output bad" role="alert">${error}</p>`}
     <p>This cannot be undone. What will go:</p><ul class="lost">${(lost ?? ["Counting …"]).map((text) => html`<li>${text}</li>`)}</ul>
-    ${lost && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${resource.remove.typed ? [{ name: "typed", label: `Type “${name}”`, required: true, autofocus: true }] : []}>
+    ${lost && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${resource.remove.typed ? [{ name: "typed",
+      label: `Type “${name}”`, required: true, autofocus: true }] : []}>
       <button type="button" onClick=${close} autofocus=${!resource.remove.typed}>Keep it</button></${Form}>`}</${Dialog}>`;
 }

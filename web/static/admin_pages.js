@@ -19,13 +19,19 @@ export function EncryptionPage({ context: { account }, title }) {
     ${title}</span></header>
     ${!config && html`<p class="hint">Reading the keys is written to the audit log.</p><p class="actions">
       <${Act} class="primary" run=${read}>Read the configuration</${Act}></p>`}
-    ${config && html`<${Facts} of=${[["Recordings", config.enabled === undefined ? "not encrypted (never configured)" : config.enabled ? "sealed" : "not encrypted"], ["Algorithm", config.algorithm], ["Key id", config.key_id],
+    ${config && html`<${Facts} of=${[["Recordings", config.enabled === undefined ? "not encrypted (never configured)" : config.enabled ? "sealed" : "not encrypted"], ["Algorithm", config.algorithm],
+      ["Key id", config.key_id],
       ["Key version", config.key_version],
       config.key && ["Key", html`<${Masked} name="key" value=${config.key} />`], config.salt && ["Salt", html`<${Masked} name="salt" value=${config.salt} />`],
-      ...older.flatMap((version) => [[`Key ${version}`, html`<${Masked} name=${`key of version ${version}`} value=${config.historical_keys[version]} />`], config.historical_salts?.[version] && [`Salt ${version}`, html`<${Masked} name=${`salt of version ${version}`} value=${config.historical_salts[version]} />`]])]} />
-      ${isAdmin() && html`<h2>Change</h2><${Form} key=${`${config.key_version} ${config.enabled}`} submit=${save} initial=${{ enabled: Boolean(config.enabled) }} fields=${[{ name: "enabled", label: "Seal new recordings", type: "bool" },
-        { name: "algorithm", label: "Algorithm", type: "select", options: ["AES-256-GCM", "AES-256-CBC"], value: config.algorithm ?? "AES-256-GCM", when: (v) => v.enabled },
-        { name: "key", label: "New key", hint: "At least 32 characters. Empty: the present one stays, or one is made. Earlier keys are kept.", when: (v) => v.enabled },
+      ...older.flatMap((version) => [[`Key ${version}`, html`<${Masked} name=${`key of version ${version}`}
+        value=${config.historical_keys[version]} />`], config.historical_salts?.[version] && [`Salt ${version}`, html`<${Masked}
+        name=${`salt of version ${version}`} value=${config.historical_salts[version]} />`]])]} />
+      ${isAdmin() && html`<h2>Change</h2><${Form} key=${`${config.key_version} ${config.enabled}`} submit=${save}
+        initial=${{ enabled: Boolean(config.enabled) }} fields=${[{ name: "enabled", label: "Seal new recordings", type: "bool" },
+        { name: "algorithm", label: "Algorithm", type: "select", options: ["AES-256-GCM", "AES-256-CBC"], value: config.algorithm ?? "AES-256-GCM",
+          when: (v) => v.enabled },
+        { name: "key", label: "New key", hint: "At least 32 characters. Empty: the present one stays, or one is made. Earlier keys are kept.",
+          when: (v) => v.enabled },
           { name: "salt", label: "New salt", when: (v) => v.enabled }]} />`}`}
     <p class="output" role="status">${said}</p></section>`;
 }
@@ -60,7 +66,8 @@ export function QueuePage({ context: { account, queues }, title }) {
     <p class="hint">An answer within the first counts for the service level; who hangs up within the second is left out of it. In force for intervals that begin 7 to 22 minutes later. An empty field: as for all queues.</p>
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
     ${before && html`<div class="once" role="status">Saved. <${Act} run=${async () => { await put(before); setBefore(null); }}>Undo</${Act}></div>`}
-    ${data && html`<${Form} key=${JSON.stringify(data)} id="queue-thresholds" submit=${save} initial=${{ default: data.default, rows }} fields=${[number("default.service_level_seconds", "All queues: in time within, s"), number("default.short_abandon_seconds", "All queues: short within, s"),
+    ${data && html`<${Form} key=${JSON.stringify(data)} id="queue-thresholds" submit=${save} initial=${{ default: data.default, rows }}
+      fields=${[number("default.service_level_seconds", "All queues: in time within, s"), number("default.short_abandon_seconds", "All queues: short within, s"),
       ...ids.flatMap((id, i) => [number(`rows.${i}.service_level_seconds`, `${userPart(id)}: in time within, s`, data.default.service_level_seconds), number(`rows.${i}.short_abandon_seconds`, `${userPart(id)}: short within, s`, data.default.short_abandon_seconds)])]} />`}
         </section>`;
 }

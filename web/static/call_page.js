@@ -44,7 +44,8 @@ async function legsOf(keys, at, account) {
 async function placedLegs(id, at, account) {
   for (let attempt = 1; ; attempt++) {
     try {
-      const row = await session.request(`${reports}?${new URLSearchParams({ startDate: String(at - around), endDate: String(at + around), origination_call_id: id })}`, { account });
+      const row = await session.request(`${reports}?${new URLSearchParams({ startDate: String(at - around), endDate: String(at + around),
+        origination_call_id: id })}`, { account });
       return legsOf([["interaction_id", row.interaction_id]], at, account);
     } catch (problem) {
       if (attempt === tries || /** @type {any} */ (problem).status !== 404) throw problem;
@@ -58,7 +59,8 @@ function Leg({ leg, open }) {
   const value = (name) => times.has(name) ? date(leg[name]) : typeof leg[name] === "object" ? JSON.stringify(leg[name]) : String(leg[name]);
   const numbers = [...new Set([leg.from, leg.to].filter((n) => typeof n === "string" && /^\+?\d{2,20}$/.test(n)))];
   return html`<details class="panel" open=${open}><summary>
-    ${leg.from ?? "?"} → ${leg.to ?? "?"} · ${leg.duration_seconds === undefined ? "" : duration(leg.duration_seconds)} · ${leg.hangup_cause ?? ""} <span class="sub">${shorten(leg.call_id)}</span>
+    ${leg.from ?? "?"} → ${leg.to ?? "?"} · ${leg.duration_seconds === undefined ? "" : duration(leg.duration_seconds)} · ${leg.hangup_cause ?? ""} <span class="sub">${shorten(leg.call_id)}
+      </span>
     </summary>
     <${Facts} of=${names.map((name) => [name, value(name)])} /><p class="actions"><${Copy} text=${() => JSON.stringify(leg)}>Copy JSON</${Copy}>
     ${session.user?.presence_id && numbers.map((number) => html`<${Act} key=${number} run=${() => placeCall(number)}>Call ${number}</${Act}>`)}</p></details>`;

@@ -32,7 +32,8 @@ function Filters() {
   const active = Object.keys(session.filters).length;
   return html`<details class="panel" open=${active > 0}><summary>Filter of the channel: ${active ? `${active} of 4 in force, on all live pages` : "none"}
     </summary>
-    <${Form} key=${version} id="wanted" label="Apply" initial=${session.filters} submit=${apply} fields=${fields.map(([name, label]) => ({ name, label, type: "list" }))}>
+    <${Form} key=${version} id="wanted" label="Apply" initial=${session.filters} submit=${apply}
+      fields=${fields.map(([name, label]) => ({ name, label, type: "list" }))}>
       ${active > 0 && html`<button type="button" onClick=${() => apply({})}>Show all</button>`}</${Form}></details>`;
 }
 
@@ -64,7 +65,8 @@ function List() {
     <header><h2 id="feed-title">Events</h2><span id="feed-count" class="sub">
       ${paused ? `Paused, ${feed.total - paused.at} new` : `${feed.total} since this page was opened`}</span>
       <button type="button" onClick=${() => { feed.clear(); setOpen(new Set()); setPaused(null); }}>Clear</button>
-      <button id="feed-pause" type="button" aria-pressed=${String(Boolean(paused))} onClick=${() => setPaused(paused ? null : { at: feed.total, filter, list: shown })}>${paused ? "Resume" : "Pause"}</button>
+      <button id="feed-pause" type="button" aria-pressed=${String(Boolean(paused))}
+        onClick=${() => setPaused(paused ? null : { at: feed.total, filter, list: shown })}>${paused ? "Resume" : "Pause"}</button>
         </header>
     <div class="form inline" role="search" aria-label="Filter events">
       <div class="field"><label for="feed-type">Type</label><select id="feed-type" onChange=${set("type")}><option value="">All types</option>
@@ -75,7 +77,8 @@ function List() {
         <input id="feed-text" type="search" autocomplete="off" spellcheck="false" placeholder="id, agent, number …" onInput=${set("text")} /></div>
     </div>
     <div class="scroll" tabindex="0" ref=${list} onKeyDown=${move} role="region" aria-label="Events, newest first. Arrow keys move, Enter opens.">
-      <ol id="feed" class="feed">${shown.map((event) => html`<${Entry} key=${event.message.id} event=${event} open=${open.has(event.message.id)} toggle=${toggle} />`)}
+      <ol id="feed" class="feed">${shown.map((event) => html`<${Entry} key=${event.message.id} event=${event} open=${open.has(event.message.id)}
+        toggle=${toggle} />`)}
         </ol>
       ${shown.length === 0 && html`<p class="empty">${feed.isEmpty ? "Events appear here as they happen." : "No event matches."}</p>`}
     </div>
@@ -85,7 +88,8 @@ function List() {
 /** @type {any} */
 const Entry = memo(({ event, open, toggle }) => {
   const m = event.message;
-  return html`<li data-id=${m.id}><button type="button" class="entry" tabindex="-1" aria-expanded=${String(open)} aria-controls=${`d-${m.id}`} onClick=${() => toggle(m.id)}>
+  return html`<li data-id=${m.id}><button type="button" class="entry" tabindex="-1" aria-expanded=${String(open)} aria-controls=${`d-${m.id}`}
+    onClick=${() => toggle(m.id)}>
     <span class="clock">${time(m.timestamp * 1000)}</span><span class="kind">${eventName(m)}</span><span class="about">${summary(m)}</span></button>
     ${open && html`<${Details} event=${event} />`}</li>`;
 });

@@ -12,7 +12,8 @@ const maxTiles = 300, maxRows = 100;
 /** @type {Record<string, string>} */
 export const stateNames = { available: "Available", ringing: "Ringing", talking: "On a call", wrap_up: "After call", break: "On break", other: "Other" };
 /** @type {Record<string, {name: string, rank: number}>} */
-const callStates = { waiting: { name: "Waiting", rank: 0 }, ringing: { name: "Ringing", rank: 1 }, talking: { name: "Talking", rank: 2 }, held: { name: "Held", rank: 2 } };
+const callStates = { waiting: { name: "Waiting", rank: 0 }, ringing: { name: "Ringing", rank: 1 }, talking: { name: "Talking", rank: 2 },
+  held: { name: "Held", rank: 2 } };
 const collator = new Intl.Collator(undefined, { numeric: true });
 
 /** The agent's state; "other" for one unknown to this board. */
@@ -56,7 +57,8 @@ export function FloorPage() {
       <label class="search"><span class="unseen">Find an agent</span>
         <input type="search" value=${text} placeholder="Find an agent" onInput=${(e) => adjust({ agent: e.target.value })} /></label>
       ${mayAct() && html`<button type="button" onClick=${() => setOpen("login")}>Log an agent in</button>`}</header>
-      <ul id="agents" class="tiles">${matching.slice(0, maxTiles).map((a) => html`<${Tile} key=${agentKey(a)} id=${a.id} name=${nameOf(a)} state=${stateOf(a)} reason=${a.reason} since=${a.since} account=${several ? a.account : ""} said=${said.get(agentKey(a))} open=${setOpen} target=${agentKey(a)} />`)}
+      <ul id="agents" class="tiles">${matching.slice(0, maxTiles).map((a) => html`<${Tile} key=${agentKey(a)} id=${a.id} name=${nameOf(a)} state=${stateOf(a)}
+        reason=${a.reason} since=${a.since} account=${several ? a.account : ""} said=${said.get(agentKey(a))} open=${setOpen} target=${agentKey(a)} />`)}
         </ul>
       ${matching.length === 0 && html`<p class="empty">${agents.length ? "No agent matches." : "No agent is logged in."}</p>`}
       ${matching.length > maxTiles && html`<p class="empty">and ${matching.length - maxTiles} more: choose a queue or a state, or search.</p>`}</section>
@@ -84,8 +86,10 @@ function Day({ queues, counts }) {
 
 function Queues({ queues, chosen }) {
   const at = useValue(now);
-  return html`<${Table} name="Queues" empty="No queue has calls or agents." rows=${queues.toSorted((a, b) => collator.compare(a.id, b.id))} keyOf=${(q) => `${q.account} ${q.id}`} columns=${[
-    { title: "Queue", cell: (q) => html`<button type="button" class="plain" title=${q.id} aria-pressed=${String(chosen === q.id)} onClick=${() => adjust({ queue: chosen === q.id ? "" : q.id })}>${userPart(q.id)}
+  return html`<${Table} name="Queues" empty="No queue has calls or agents." rows=${queues.toSorted((a, b) => collator.compare(a.id, b.id))}
+    keyOf=${(q) => `${q.account} ${q.id}`} columns=${[
+    { title: "Queue", cell: (q) => html`<button type="button" class="plain" title=${q.id} aria-pressed=${String(chosen === q.id)}
+      onClick=${() => adjust({ queue: chosen === q.id ? "" : q.id })}>${userPart(q.id)}
       </button>` },
     { title: "Waiting", number: true, cell: (q) => q.waiting }, { title: "Longest", number: true, cell: (q) => q.since ? duration(at / 1000 - q.since) : "–" },
     { title: "Talking", number: true, cell: (q) => q.talking }, { title: "Available", number: true, cell: (q) => q.agents.available ?? 0 },
@@ -112,7 +116,8 @@ const Row = memo(({ id, state, caller, queue, agent, agentName, since, account, 
   <td><span class="chip">${callStates[state]?.name ?? state}</span></td><td>${caller || "–"}</td><td class="queue" title=${queue}>${userPart(queue) || "–"}
     </td><td class="agent" title=${agent}>${agentName || "–"}</td>
   <td class="number clock"><${Clock} since=${since} /></td><td class="id" title=${id}><a href=${href}>${account && `${account} `}${shorten(id)}</a></td>
-  <td class="row-actions">${mayAct() && html`<button type="button" aria-haspopup="dialog" aria-label=${`Actions on the call of ${caller || shorten(id)}`} onClick=${() => open(target)}>Actions</button>`}
+  <td class="row-actions">${mayAct() && html`<button type="button" aria-haspopup="dialog" aria-label=${`Actions on the call of ${caller || shorten(id)}`}
+    onClick=${() => open(target)}>Actions</button>`}
     ${said && html`<span class=${said.bad ? "asked bad" : "asked"} role="status">${said.text}</span>`}</td></tr>`);
 
 function Calls({ calls, several, open }) {
@@ -120,7 +125,8 @@ function Calls({ calls, several, open }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="calls-title"><table>
     <thead><tr><th scope="col">State</th><th scope="col">Caller</th><th scope="col">Queue</th><th scope="col">Agent</th>
       <th scope="col" class="number">Time</th><th scope="col" class="id">Call</th><th scope="col"><span class="unseen">Actions</span></th></tr></thead>
-    <tbody id="calls">${calls.slice(0, maxRows).map((c) => html`<${Row} key=${callKey(c)} id=${c.id} state=${c.state} caller=${c.caller} queue=${c.queue} agent=${c.agent} agentName=${floor.value.nameOf(c.account, c.agent) || userPart(c.agent)}
+    <tbody id="calls">${calls.slice(0, maxRows).map((c) => html`<${Row} key=${callKey(c)} id=${c.id} state=${c.state} caller=${c.caller} queue=${c.queue}
+      agent=${c.agent} agentName=${floor.value.nameOf(c.account, c.agent) || userPart(c.agent)}
       since=${c.since} account=${several ? c.account : ""} href=${callLink(c)} said=${said.get(callKey(c))} open=${open} target=${callKey(c)} />`)}</tbody>
         </table>
     ${calls.length === 0 && html`<p class="empty">No active calls.</p>`}${calls.length > maxRows && html`<p class="empty">and ${calls.length - maxRows} more</p>`}
@@ -142,9 +148,13 @@ function AgentDialog({ agent, close }) {
     ${said && html`<p class=${said.bad ? "output bad" : "output"} role="status">${said.text}</p>`}
     <div class="actions">${state === "break" ? html`<${Act} class="primary" run=${() => run({ action: "ready" })}>Ready</${Act}>` : ""}
       <${Act} run=${() => run({ action: "logout" })}>Log out</${Act}></div>
-    ${state !== "break" && html`<${Form} label="Send on break" submit=${run} initial=${{ action: "break" }} fields=${[{ name: "reason", label: "Reason of the break", options: reasons, maxlength: 256, hint: "Asterisk alone takes one." }]} />`}
-    ${others.length > 0 && html`<${Form} label="Join" submit=${run} initial=${{ action: "join" }} fields=${[{ name: "queue_id", label: "Join a queue", type: "select", options: others.map((id) => [id, userPart(id)]), value: others[0] }]} />`}
-    ${agent.queues.length > 0 && html`<${Form} key=${agent.queues.join()} label="Leave" submit=${run} initial=${{ action: "leave" }} fields=${[{ name: "queue_id", label: "Leave a queue", type: "select", options: agent.queues.map((id) => [id, userPart(id)]), value: agent.queues[0] }]} />`}
+    ${state !== "break" && html`<${Form} label="Send on break" submit=${run} initial=${{ action: "break" }} fields=${[{ name: "reason",
+      label: "Reason of the break", options: reasons, maxlength: 256, hint: "Asterisk alone takes one." }]} />`}
+    ${others.length > 0 && html`<${Form} label="Join" submit=${run} initial=${{ action: "join" }} fields=${[{ name: "queue_id", label: "Join a queue",
+      type: "select", options: others.map((id) => [id, userPart(id)]), value: others[0] }]} />`}
+    ${agent.queues.length > 0 && html`<${Form} key=${agent.queues.join()} label="Leave" submit=${run} initial=${{ action: "leave" }}
+      fields=${[{ name: "queue_id", label: "Leave a queue", type: "select", options: agent.queues.map((id) => [id, userPart(id)]),
+      value: agent.queues[0] }]} />`}
     ${call && html`<h3>Its call${call.caller ? ` with ${call.caller}` : ""}</h3><${CallActions} call=${call} />`}
   </${Dialog}>`;
 }
@@ -158,7 +168,8 @@ function CallActions({ call }) {
       ${button("listen", "Listen")}${button("whisper", "Whisper")}${button("barge", "Barge in")}</div>
       <p class="hint">Your phone rings first. Whisper: only the agent hears you. Barge in: both do.</p>`}
     <div class="actions">${call.state === "held" ? button("resume", "Resume") : button("hold", "Hold")}${button("hangup", "Hang up", "danger")}</div>
-    <${Form} label="Transfer" submit=${run} initial=${{ action: "transfer" }} fields=${[{ name: "destination", label: "Transfer to", required: true, maxlength: 64, options: agents.filter((a) => a.account === call.account).map((a) => [extensionOf(a.id), nameOf(a)]) }]} />
+    <${Form} label="Transfer" submit=${run} initial=${{ action: "transfer" }} fields=${[{ name: "destination", label: "Transfer to",
+      required: true, maxlength: 64, options: agents.filter((a) => a.account === call.account).map((a) => [extensionOf(a.id), nameOf(a)]) }]} />
     <p class="actions"><a class="button" href=${callLink(call)}>Its legs and events</a></p>`;
 }
 
@@ -174,7 +185,9 @@ function LoginDialog({ close }) {
     close();
   };
   return html`<${Dialog} title="Log an agent in" onClose=${close}>${error && html`<p class="output bad" role="alert">${error}</p>`}
-    ${data && html`<${Form} label="Log in" submit=${login} fields=${[{ name: "agent", label: "Agent", required: true, options: away, hint: away.length ? "" : "Every agent of the last week is logged in." },
-      { name: "queue_id", label: "Queue", type: "select", options: [["", "its own"], ...queues.map((q) => [q.id, userPart(q.id)])], hint: "Asterisk needs one." }]} />`}
+    ${data && html`<${Form} label="Log in" submit=${login} fields=${[{ name: "agent", label: "Agent",
+      required: true, options: away, hint: away.length ? "" : "Every agent of the last week is logged in." },
+      { name: "queue_id", label: "Queue", type: "select", options: [["", "its own"], ...queues.map((q) => [q.id, userPart(q.id)])],
+        hint: "Asterisk needs one." }]} />`}
         </${Dialog}>`;
 }

@@ -24,7 +24,9 @@ export function History() {
 }
 
 function Tabs({ shown, kept }) {
-  return Object.entries(parts).map(([name, title]) => html`<a key=${name} href=${link(`history/${name}`, { ...kept, agent: ["queues", "abandoned"].includes(name) ? "" : kept.agent })} aria-current=${name === shown ? "page" : undefined}>${title}
+  return Object.entries(parts).map(([name, title]) => html`<a key=${name}
+    href=${link(`history/${name}`, { ...kept, agent: ["queues", "abandoned"].includes(name) ? "" : kept.agent })}
+    aria-current=${name === shown ? "page" : undefined}>${title}
     </a>`);
 }
 
@@ -36,9 +38,11 @@ function Choice({ range, query, part }) {
     html`<div class="field"><label for=${`choice-${name}`}>${label}</label><select id=${`choice-${name}`} onChange=${(e) => change(e.target.value)}>
       ${(options.some(([v]) => v === value) ? options : [...options, [value, value]]).map(([v, title]) => html`<option value=${v} selected=${v === value}>
         ${title}</option>`)}</select></div>`;
-  const choose = (name) => adjust(name === "custom" ? { range: "", from: localText(range.start), to: localText(range.end - 1) } : { range: name, from: "", to: "" });
+  const choose = (name) => adjust(name === "custom" ? { range: "", from: localText(range.start), to: localText(range.end - 1) } : { range: name, from: "",
+    to: "" });
   const date = (label, name, seconds) => html`<div class="field"><label for=${`choice-${name}`}>${label}</label>
-    <input id=${`choice-${name}`} type="date" value=${localText(seconds)} onChange=${(e) => adjust({ from: localText(range.start), to: localText(range.end - 1), range: "", [name]: e.target.value })} />
+    <input id=${`choice-${name}`} type="date" value=${localText(seconds)} onChange=${(e) => adjust({ from: localText(range.start),
+      to: localText(range.end - 1), range: "", [name]: e.target.value })} />
       </div>`;
   return html`<div class="form inline" role="search" aria-label="Range">
     ${select("Range", "range", range.name, Object.entries(rangeNames), choose)}${date("From", "from", range.start)}${date("Until", "to", range.end - 1)}
@@ -69,13 +73,15 @@ export function reportQuery(range, query) {
   return { startDate: Math.floor(range.start), endDate: Math.ceil(range.end) - 1, queue_id: query.get("queue") ?? "", agent_id: query.get("agent") ?? "" };
 }
 
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false }), day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit",
+  minute: "2-digit", hour12: false }), day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const minutes = (ms) => Number.isFinite(ms) ? duration(ms / 1000) : "–";
 
 /** @param {{range: Range, query: URLSearchParams}} properties */
 function Queues({ range, query }) {
   const account = query.get("account") || undefined, { agent_id: _, ...wanted } = reportQuery(range, query), key = query.toString();
-  const read = (r) => allPages("/api/v2/reports/queues", { ...wanted, ...{ startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1 }, interval: range.interval }, account);
+  const read = (r) => allPages("/api/v2/reports/queues", { ...wanted, ...{ startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1 },
+    interval: range.interval }, account);
   const { data, error, busy, reload } = useLoad(async () => ({ range, rows: await Promise.all([read(range), read(weekBefore(range))]) }), [key]);
   const figures = useMemo(() => data && summary(data), [data]);
   if (!figures) return html`<${Pending} error=${error} reload=${reload} />`;
@@ -90,7 +96,8 @@ function Queues({ range, query }) {
     </section>
     <section class="panel" aria-labelledby="plot-title"><header><h2 id="plot-title">Calls by interval</h2><span class="end">
       <${CSV} path="/api/v2/reports/queues" name="queues.csv" query=${{ ...wanted, account, interval: range.interval }} /></span></header>
-      <${Bars} title="Calls by interval" summary=${`${all.offered} offered, ${all.answered} answered, ${all.abandoned} abandoned`} bars=${bars.map(({ row, href, name, label }) => ({ label, href, values: [row.answered, row.abandoned, otherCalls(row)],
+      <${Bars} title="Calls by interval" summary=${`${all.offered} offered, ${all.answered} answered, ${all.abandoned} abandoned`}
+        bars=${bars.map(({ row, href, name, label }) => ({ label, href, values: [row.answered, row.abandoned, otherCalls(row)],
         text: `${name}: ${row.offered} offered, ${row.answered} answered, ${row.abandoned} abandoned, service level ${percent(serviceLevel(row))}` }))}
         parts=${[{ name: "Answered", tone: "answered" }, { name: "Abandoned", tone: "abandoned" }, { name: "Waiting or left otherwise", tone: "others" }]} />
       <details><summary>Numbers</summary><${Table} name="Calls by interval" rows=${bars} columns=${[{ title: "Interval", cell: (b) => html`<a href=${b.href}>
@@ -133,13 +140,15 @@ export function summary({ range, rows: [rows, earlier] }) {
     return groups;
   };
   const present = grouped(rows), past = grouped(earlier);
-  const queues = [...present].map(([id, list]) => ({ id, now: sum(list), before: sum(past.get(id) ?? []) })).sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
+  const queues = [...present].map(([id, list]) => ({ id, now: sum(list),
+    before: sum(past.get(id) ?? []) })).sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
   const byStart = range.interval < 86400 ? sumByInterval(rows, range.start, range.interval, Math.min(clock.now(), range.end * 1000 - 1)) : byDay(rows);
   const bars = byStart.map((row) => {
     const start = row.interval_start, end = start + row.interval_seconds, daily = range.interval === 86400, several = range.end - range.start > 90_000;
     const clockName = `${time.format(start * 1000)}–${time.format(end * 1000)}`, name = daily ? day.format(start * 1000) : several ? `${day.format(start * 1000)}, ${clockName}` : clockName;
     const { query } = route.value, kept = { ...Object.fromEntries(query), range: "", interval: "", from: localText(start, true), to: localText(end, true) };
-    return { row, name, label: daily ? name : start % 3600 === 0 ? time.format(start * 1000) : "", href: link(daily ? "history/queues" : "history/calls", kept) };
+    return { row, name, label: daily ? name : start % 3600 === 0 ? time.format(start * 1000) : "",
+      href: link(daily ? "history/queues" : "history/calls", kept) };
   });
   return { all: sum(rows), before: sum(earlier), queues, bars };
 }

@@ -14,7 +14,8 @@ export function Calls({ range, query }) {
   const wanted = { ...reportQuery(range, query), ...(value && { [by]: value }) };
   const { rows, more, error, busy, reload } = usePages(path, wanted, account, query.toString());
   return html`<section class="panel" aria-labelledby="calls-title" aria-busy=${String(busy)}><header><h2 id="calls-title">Calls</h2>
-      <form class="actions" role="search" aria-label="Find calls" onSubmit=${(e) => { e.preventDefault(); adjust({ by: e.target.by.value, value: e.target.value.value.trim() }); }}>
+      <form class="actions" role="search" aria-label="Find calls"
+        onSubmit=${(e) => { e.preventDefault(); adjust({ by: e.target.by.value, value: e.target.value.value.trim() }); }}>
         <select name="by" aria-label="Find by">${[["number", "Number"], ["from", "From"], ["to", "To"], ["call_id", "Call id"],
           ["interaction_id", "Interaction id"]].map(([v, title]) => html`<option value=${v} selected=${v === by}>${title}</option>`)}</select>
         <input name="value" type="search" aria-label="Number or id, exactly" placeholder="Number or id, exactly" value=${value} spellcheck="false" />
@@ -57,12 +58,14 @@ export function Abandoned({ range, query }) {
     <span class="sub">Callers who hung up while they waited</span>
       <span class="end"><${CSV} path=${abandonedPath} name="not-answered.csv" query=${{ ...wanted, account }} /></span></header>
     ${error && html`<${Pending} error=${error} reload=${reload} />`}
-    <${Table} name="Not answered" busy=${busy} empty="Every caller in this range was answered." rows=${rows} keyOf=${(row) => `${row.call_id} ${row.entered_at}`} columns=${[
+    <${Table} name="Not answered" busy=${busy} empty="Every caller in this range was answered." rows=${rows}
+      keyOf=${(row) => `${row.call_id} ${row.entered_at}`} columns=${[
       { title: "Hung up", cell: (row) => html`<a href=${callLink({ id: row.call_id, interaction: row.interaction_id, since: row.entered_at })}>
         ${date(row.abandoned_at)}</a>` },
       { title: "Caller", cell: (row) => row.caller ?? "unknown" }, { title: "Queue", cell: (row) => userPart(row.queue_id) },
       { title: "Waited", number: true, cell: (row) => duration(row.wait_ms / 1000) },
         { title: html`<span class="unseen">Note</span>`, cell: (row) => row.short ? "a moment only" : "" },
-    ]} actions=${(row) => mayCall && row.caller && html`<${Act} aria-label=${`Call ${row.caller} back`} run=${() => placeCall(row.caller)}>Call back</${Act}>`} />${more && html`<${Act} run=${more}>More</${Act}>`}
+    ]} actions=${(row) => mayCall && row.caller && html`<${Act} aria-label=${`Call ${row.caller} back`}
+      run=${() => placeCall(row.caller)}>Call back</${Act}>`} />${more && html`<${Act} run=${more}>More</${Act}>`}
       </section>`;
 }

@@ -36,7 +36,8 @@ export function Login({ reason, onLogin }) {
     setStep({ name: "recovery", codes });
   };
   const known = { username: session.user?.username, domain: session.domain || undefined };
-  return html`<${Dialog} id="login" title=${{ password: "Log in to Trunkline", enrol: "Set up one-time passwords", recovery: "Recovery codes" }[step.name]} onCancel=${cancel}>
+  return html`<${Dialog} id="login" title=${{ password: "Log in to Trunkline", enrol: "Set up one-time passwords", recovery: "Recovery codes" }[step.name]}
+    onCancel=${cancel}>
     ${step.name === "password" && html`${(reason || step.why) && html`<p class="output bad" role="status">${step.why ?? reason}</p>`}
       <${Form} id="login-form" key=${`password ${step.why}`} label="Log in" submit=${login} initial=${known} fields=${[
         { name: "username", label: "Username", autocomplete: "username", required: true, autofocus: !known.username },
@@ -48,11 +49,13 @@ export function Login({ reason, onLogin }) {
     ${step.name === "enrol" && html`<p>Your account requires them of its administrators. Add this key to an authenticator app, then enter the code that the app shows.</p>
       <p><code id="enrol-secret" class="secret">${step.secret.match(/.{1,4}/g).join(" ")}</code></p>
       <p class="actions"><${Copy} text=${() => step.secret}>Copy key</${Copy}> <a id="enrol-link" href=${step.uri}>Open in this device's app</a></p>
-      <${Form} id="enrol" key="enrol" label="Confirm" submit=${confirm} fields=${[{ name: "otp", label: "Code", inputmode: "numeric", autocomplete: "one-time-code", required: true }]} />`}
+      <${Form} id="enrol" key="enrol" label="Confirm" submit=${confirm} fields=${[{ name: "otp", label: "Code", inputmode: "numeric",
+        autocomplete: "one-time-code", required: true }]} />`}
     ${step.name === "recovery" && html`<p>Each of them replaces one code of the app, once. They are not shown again: store them now.</p>
       <ul id="recovery-codes">${step.codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
       <p class="actions"><${Copy} text=${() => step.codes.join("\n")}>Copy codes</${Copy}>
-      <button id="recovery-done" type="button" class="primary" autofocus onClick=${() => { askOTP(true); setStep({ name: "password", why: "Log in with the app's next code." }); }}>Continue to the login</button>
+      <button id="recovery-done" type="button" class="primary" autofocus onClick=${() => { askOTP(true); setStep({ name: "password",
+        why: "Log in with the app's next code." }); }}>Continue to the login</button>
         </p>`}
   </${Dialog}>`;
 }

@@ -15,7 +15,8 @@ const placed = new Value([]);
 
 /** Places a call, and shows its progress on this page. A repeat with the same key does not ring twice. */
 export async function placeCall(/** @type {string} */ number, /** @type {string} */ key = crypto.randomUUID()) {
-  const { origination_call_id: id } = await session.request(`/ucp/v2/c2c/${encodeURIComponent(number)}`, { method: "POST", headers: { "Idempotency-Key": key } });
+  const { origination_call_id: id } = await session.request(`/ucp/v2/c2c/${encodeURIComponent(number)}`, { method: "POST",
+    headers: { "Idempotency-Key": key } });
   if (id) placed.set([{ id, number, at: Date.now() }, ...placed.value].slice(0, maxCalls));
   go("phone");
   return id ? "" : `The call to ${number} is placed. The platform returned no id, so its progress cannot be shown.`;

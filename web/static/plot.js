@@ -55,7 +55,8 @@ export function Bars({ title, summary, parts, bars }) {
   const y = (v) => height - bottom - v / most * (height - bottom - top);
   const step = (width - left) / Math.max(bars.length, 1), bar = Math.max(1, step - Math.min(4, step / 4)), every = Math.ceil(64 / step), last = bars.length - 1;
   const key = (event) => {
-    const to = { ArrowLeft: selected < 0 ? last : Math.max(0, selected - 1), ArrowRight: Math.min(last, selected + 1), Home: 0, End: last, Escape: -1 }[event.key];
+    const to = { ArrowLeft: selected < 0 ? last : Math.max(0, selected - 1), ArrowRight: Math.min(last, selected + 1),
+      Home: 0, End: last, Escape: -1 }[event.key];
     if (event.key === "Enter" && bars[selected]?.href) location.hash = /** @type {string} */ (bars[selected].href);
     if (to === undefined) return;
     event.preventDefault();
@@ -63,18 +64,21 @@ export function Bars({ title, summary, parts, bars }) {
   };
   let labelled = -Infinity;
   return html`<ul class="legend">${parts.map(({ name, tone }) => html`<li data-part=${tone}>${name}</li>`)}</ul>
-    <div ref=${host}><svg height=${height} viewBox=${`0 0 ${width} ${height}`} class="plot" role="img" tabindex="0" aria-label=${`${title}. ${summary}`} onKeyDown=${key} onPointerLeave=${() => select(-1)} onBlur=${() => select(-1)}>
+    <div ref=${host}><svg height=${height} viewBox=${`0 0 ${width} ${height}`} class="plot" role="img" tabindex="0" aria-label=${`${title}. ${summary}`}
+      onKeyDown=${key} onPointerLeave=${() => select(-1)} onBlur=${() => select(-1)}>
       ${[0, most / 2, most].filter(Number.isInteger).map((v) => html`<line class="grid" x1=${left} x2=${width} y1=${y(v)} y2=${y(v)} />
         <text class="axis" x=${left - 8} y=${y(v) + 4} text-anchor="end">${v}</text>`)}
       ${bars.map(({ label, values, href }, i) => {
         const x = left + i * step, named = label && i - labelled >= every;
         if (named) labelled = i;
         let below = 0;
-        return html`<g class="column" data-chosen=${i === selected ? "" : undefined} onPointerEnter=${() => select(i)} onClick=${() => { if (href) location.hash = href; }}>
+        return html`<g class="column" data-chosen=${i === selected ? "" : undefined} onPointerEnter=${() => select(i)}
+          onClick=${() => { if (href) location.hash = href; }}>
           <rect class="hit" x=${x.toFixed(1)} width=${step.toFixed(1)} y=${top} height=${height - bottom - top} />
           ${values.map((v, k) => {
             below += v;
-            return v > 0 && html`<rect data-part=${parts[k].tone} x=${x.toFixed(1)} width=${bar.toFixed(1)} y=${y(below).toFixed(1)} height=${(y(below - v) - y(below)).toFixed(1)} />`;
+            return v > 0 && html`<rect data-part=${parts[k].tone} x=${x.toFixed(1)} width=${bar.toFixed(1)} y=${y(below).toFixed(1)}
+              height=${(y(below - v) - y(below)).toFixed(1)} />`;
           })}${named && html`<text class="axis" x=${x.toFixed(1)} y=${height - 5}>${label}</text>`}</g>`;
       })}</svg></div>
     <p class="readout" role="status">${bars[selected]?.text ?? "Point at a bar, or use the arrow keys, for its numbers."}</p>`;

@@ -57,7 +57,8 @@ async function counted(/** @type {string} */ path, /** @type {string} */ one, ac
 
 /** Fields that bound a role. @returns {import("./ui.js").Field[]} */
 function limits(/** @type {Context} */ { queues, agents }) {
-  return [{ name: "queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]), hint: "None chosen: all queues of the account.", when: (v) => v.role === "supervisor" },
+  return [{ name: "queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]),
+    hint: "None chosen: all queues of the account.", when: (v) => v.role === "supervisor" },
     { name: "agent_ids", label: "Agents", type: "list", options: agents, hint: "None chosen: the agent with the extension.", when: (v) => v.role === "agent" }];
 }
 const limitsText = (row) => [...row.queue_ids ?? [], ...row.agent_ids ?? []].map(userPart).join(", ");
@@ -72,9 +73,11 @@ function Phones({ path }) {
   return html`<h3>Phones</h3>${error && html`<p class="output bad" role="alert">${error}</p>`}
     <${Table} name="Phones" empty="No phone." rows=${data ?? []} columns=${[{ title: "Name", cell: (d) => d.name || d.id },
       { title: "Created", cell: (d) => when(d.created_at) }]}
-      actions=${(d) => html`<${Act} class="danger" aria-label=${`Delete phone ${d.name || d.id}`} run=${async () => { await session.request(`${path}/devices/${encoded(d.id)}`, { method: "DELETE" }); reload(); }}>Delete</${Act}>`} />
+      actions=${(d) => html`<${Act} class="danger" aria-label=${`Delete phone ${d.name || d.id}`}
+        run=${async () => { await session.request(`${path}/devices/${encoded(d.id)}`, { method: "DELETE" }); reload(); }}>Delete</${Act}>`} />
     ${made && html`<${Secret} title="Password of the phone" text=${made.password} />`}
-    <${Form} key=${made?.id} label="Add a phone" submit=${add} fields=${[{ name: "name", label: "Name of the phone", placeholder: "desk", maxlength: 128 }]} />`;
+    <${Form} key=${made?.id} label="Add a phone" submit=${add} fields=${[{ name: "name", label: "Name of the phone", placeholder: "desk",
+      maxlength: 128 }]} />`;
 }
 
 /** The rule of an account for logins of administrators. */
@@ -85,7 +88,8 @@ function LoginRule({ row }) {
     say("Saved.");
   };
   return html`<h3>Logins</h3>${error && html`<p class="output bad" role="alert">${error}
-    </p>`}${data && html`<${Form} initial=${data} submit=${save} fields=${[{ name: "admin_otp", label: "One-time passwords of administrators", type: "select", options: ["optional", "required"] }]} />`}<p class="output" role="status">${said}
+    </p>`}${data && html`<${Form} initial=${data} submit=${save} fields=${[{ name: "admin_otp", label: "One-time passwords of administrators", type: "select",
+      options: ["optional", "required"] }]} />`}<p class="output" role="status">${said}
     </p>`;
 }
 
@@ -110,7 +114,8 @@ const actorName = (actor, { users }) => {
 /** @type {Resource[]} */
 export const resources = [
   {
-    id: "users", title: "Users", one: "user", key: "id", path: ({ account }) => `/api/v2/accounts/${encoded(account)}/users`, nameOf: ({ username }) => username,
+    id: "users", title: "Users", one: "user", key: "id",
+      path: ({ account }) => `/api/v2/accounts/${encoded(account)}/users`, nameOf: ({ username }) => username,
     hint: "Passwords are made by the server and shown once.",
     columns: [{ title: "Username", cell: (u) => u.username }, { title: "Extension", cell: (u) => u.presence_id },
       { title: "Role", cell: (u) => displayText(u.role) }, { title: "Queues, agents", cell: limitsText },
@@ -119,7 +124,8 @@ export const resources = [
       ...row ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "username", label: "Username", required: true, maxlength: 128, autofocus: true })],
       { name: "presence_id", label: "Extension", maxlength: 64, hint: "Its phone rings first for click to call. Another extension ends the passwords of its phones." },
       { name: "role", label: "Role", type: "select", options: roles, value: "user" }, ...limits(context),
-      ...!row && context.oidc ? [/** @type {import("./ui.js").Field} */ ({ name: "oidc_subject", label: "Subject at the single sign-on", hint: "None: the user has a password." })] : [],
+      ...!row && context.oidc ? [/** @type {import("./ui.js").Field} */ ({ name: "oidc_subject", label: "Subject at the single sign-on",
+        hint: "None: the user has a password." })] : [],
     ],
     created: (made) => made.password && html`<${Secret} title=${`Password of ${made.username}`} text=${made.password} />`,
     actions: [
@@ -142,7 +148,8 @@ export const resources = [
     remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`, await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
   },
   {
-    id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys", inAccount: true, nameOf: (k) => k.name || k.id, hint: "A key is shown once.",
+    id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys",
+      inAccount: true, nameOf: (k) => k.name || k.id, hint: "A key is shown once.",
     columns: [{ title: "Name", cell: (k) => k.name || k.id }, { title: "Scopes", cell: (k) => k.scopes.join(", ") },
       { title: "Sees", cell: (k) => [displayText(k.role ?? "admin"), limitsText(k)].filter(Boolean).join(": ") },
       { title: "Expires", cell: (k) => k.expires_at ? date(k.expires_at) : "never" }, { title: "Created", cell: (k) => when(k.created_at) }],
@@ -166,7 +173,8 @@ export const resources = [
     fields: ({ accounts, account }, row) => [
       { name: "name", label: "Name", required: true, maxlength: 128, autofocus: !row },
         { name: "domain", label: "Domain", required: true, maxlength: 253, hint: "Its users log in with it. After a change phones need new passwords." },
-      ...row && !row.parent_id ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "parent_id", label: "Below the account", type: "select", value: account, options: accounts.filter(({ id }) => id !== row?.id).map(({ id, name }) => [id, name]) })],
+      ...row && !row.parent_id ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "parent_id", label: "Below the account", type: "select",
+        value: account, options: accounts.filter(({ id }) => id !== row?.id).map(({ id, name }) => [id, name]) })],
       { name: "time_zone", label: "Time zone of its reports", type: "select", value: "UTC", options: ["UTC", ...Intl.supportedValuesOf("timeZone")] },
     ],
     facts: (a) => [["Id", html`<code>${a.id}</code>`]], more: LoginRule,
@@ -174,10 +182,12 @@ export const resources = [
       counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id), counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
   },
   {
-    id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks", inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
+    id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks",
+      inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
     columns: [{ title: "Address", cell: (w) => w.url },
       { title: "Events", cell: (w) => [w.filters.names, w.filters.event_types, w.filters.queue_ids?.map(userPart), w.filters.agent_ids?.map(userPart)].flatMap((list) => list ?? []).join(", ") || "all" },
-      { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn", paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" },
+      { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn",
+        paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" },
         { title: "Next attempt", cell: (w) => when(w.next_try_at) }],
     fields: ({ queues, agents }) => [
       { name: "url", label: "Address", type: "url", required: true, maxlength: 2048, placeholder: "https://crm.example.com/trunkline", autofocus: true },
@@ -201,7 +211,8 @@ export const resources = [
     remove: { lost: (w) => [`The webhook to ${w.url}`, "Events that it has not delivered"] },
   },
   {
-    id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers", inAccount: true, paged: false, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
+    id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers",
+      inAccount: true, paged: false, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
     columns: [{ title: "Name", cell: (p) => p.name }, { title: "Address", cell: (p) => p.websocket?.url },
       { title: "Audio", cell: (p) => `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz` }, { title: "Dial", cell: (p) => html`<code>ai-${p.id}</code>` }],
     fields: () => [
@@ -224,7 +235,8 @@ export const resources = [
     remove: { lost: (p) => [`The provider ${p.name} with its headers`, `Calls to ai-${p.id} are refused`] },
   },
   {
-    id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings", inAccount: true, create: false, nameOf: (r) => r.recording_id,
+    id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings",
+      inAccount: true, create: false, nameOf: (r) => r.recording_id,
     columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Stored", cell: (r) => when(r.created_at) },
       { title: "Call", cell: (r) => r.call_id ?? "" }, { title: "Size", number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
       { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
@@ -232,9 +244,11 @@ export const resources = [
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {
-    id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds", inAccount: true, create: false, nameOf: ({ name }) => name, hint: "Connections to the platforms, on each node, as the service's settings have them.",
+    id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds",
+      inAccount: true, create: false, nameOf: ({ name }) => name, hint: "Connections to the platforms, on each node, as the service's settings have them.",
     columns: [{ title: "Feed", cell: (f) => f.name }, { title: "Platform", cell: (f) => f.kind }, { title: "Node", cell: (f) => f.node },
-      { title: "State", cell: (f) => html`<span class="chip" data-tone=${/** @type {any} */ ({ connected: "good", standby: "", connecting: "warn" })[f.state] ?? "bad"}>${displayText(f.state)}
+      { title: "State", cell: (f) => html`<span class="chip" data-tone=${/** @type {any} */ ({ connected: "good", standby: "",
+        connecting: "warn" })[f.state] ?? "bad"}>${displayText(f.state)}
       </span>` },
       { title: "Last event", cell: (f) => when(f.last_event_at) }, { title: "Unsent, s", number: true, cell: (f) => f.oldest_unsent_seconds },
         { title: "Error", cell: (f) => f.error ?? "" }],
@@ -243,7 +257,8 @@ export const resources = [
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },
   { id: "queues", title: "Queues", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: QueuePage },
   {
-    id: "audit", title: "Audit log", one: "entry", key: "id", path: () => "/api/v2/audit", inAccount: true, create: false, nameOf: (e) => `${e.action} ${date(e.at)}`,
+    id: "audit", title: "Audit log", one: "entry", key: "id", path: () => "/api/v2/audit",
+      inAccount: true, create: false, nameOf: (e) => `${e.action} ${date(e.at)}`,
     filters: [{ name: "days", label: "Range", value: "1", options: [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["400", "400 days"]] },
       { name: "actor", label: "Who", options: ({ users }) => [["", "everybody"], ...users.map(({ id, username }) => [`user:${id}`, username])] }],
     query: ({ days, actor }) => ({ startDate: Math.floor(clock.now() / 1000) - Number(days) * 86400, endDate: Math.floor(clock.now() / 1000), actor }),

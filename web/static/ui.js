@@ -221,14 +221,16 @@ function Input({ field, value, values, error, set }) {
     control = html`<select ...${common} onChange=${(e) => set(all.find(([one]) => String(one) === e.target.value)?.[0])}>
       ${all.map(([one, title]) => html`<option value=${one} selected=${String(one) === String(value ?? "")}>${title}</option>`)}</select>`;
   } else if (type === "json") {
-    control = html`<textarea rows="5" ...${common} value=${typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2)} onInput=${(e) => {
+    control = html`<textarea rows="5" ...${common} value=${typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2)}
+      onInput=${(e) => {
       let parsed = e.target.value;
       try { parsed = parsed.trim() === "" ? undefined : JSON.parse(parsed); } catch { /* being typed: the server refuses a text */ }
       set(parsed);
     }}></textarea>`;
   } else {
     const list = choices.length ? `${id}-list` : undefined;
-    control = html`<input type=${type} list=${list} ...${common} value=${value ?? ""} onInput=${type === "number" ? (e) => set(e.target.value === "" ? undefined : Number(e.target.value)) : text} />
+    control = html`<input type=${type} list=${list} ...${common} value=${value ?? ""}
+      onInput=${type === "number" ? (e) => set(e.target.value === "" ? undefined : Number(e.target.value)) : text} />
       ${list && html`<datalist id=${list}>${choices.map(([one, title]) => html`<option value=${one}>${title}</option>`)}</datalist>`}`;
   }
   return html`<div class="field"><label for=${id}>${label}</label>${control}${notes}</div>`;
@@ -247,7 +249,8 @@ function List({ id, label, value, set, choices, described, error, name, rest }) 
     ${chosen.length > 0 && html`<ul class="chosen">${chosen.map((one) => html`<li key=${one}>
       ${titleOf(one)} <button type="button" class="plain" aria-label=${`Remove ${titleOf(one)}`}
       onClick=${() => set(chosen.length > 1 ? chosen.filter((c) => c !== one) : undefined)}>✕</button></li>`)}</ul>`}
-    <input id=${id} name=${name} list=${`${id}-list`} aria-describedby=${described} aria-invalid=${error ? "true" : undefined} spellcheck="false" autocapitalize="none" placeholder=${chosen.length ? "add another" : "all"} ...${rest}
+    <input id=${id} name=${name} list=${`${id}-list`} aria-describedby=${described} aria-invalid=${error ? "true" : undefined} spellcheck="false"
+      autocapitalize="none" placeholder=${chosen.length ? "add another" : "all"} ...${rest}
       onChange=${(e) => add(e.target)} onKeyDown=${(e) => { if (e.key === "Enter" && e.target.value.trim()) { e.preventDefault(); add(e.target); } }} />
     <datalist id=${`${id}-list`}>${left.map(([one, title]) => html`<option value=${one}>${title === one ? "" : title}</option>`)}</datalist>`;
 }
@@ -257,8 +260,10 @@ function Pairs({ id, label, value, set }) {
   const pairs = Object.entries(value ?? {});
   const put = (list) => set(list.length ? Object.fromEntries(list) : undefined);
   return html`<span id=${id}>${label}</span>${[...pairs, ["", ""]].map(([key, one], i) => html`<div class="pair" key=${i}>
-    <input aria-label=${`${label}: name ${i + 1}`} value=${key} placeholder="Name" spellcheck="false" onChange=${(e) => put(e.target.value ? pairs.toSpliced(i, 1, [e.target.value, one]) : pairs.toSpliced(i, 1))} />
-    <input aria-label=${`${label}: value ${i + 1}`} value=${one} placeholder="Value" spellcheck="false" disabled=${key === ""} onChange=${(e) => put(pairs.toSpliced(i, 1, [key, e.target.value]))} />
+    <input aria-label=${`${label}: name ${i + 1}`} value=${key} placeholder="Name" spellcheck="false"
+      onChange=${(e) => put(e.target.value ? pairs.toSpliced(i, 1, [e.target.value, one]) : pairs.toSpliced(i, 1))} />
+    <input aria-label=${`${label}: value ${i + 1}`} value=${one} placeholder="Value" spellcheck="false" disabled=${key === ""}
+      onChange=${(e) => put(pairs.toSpliced(i, 1, [key, e.target.value]))} />
       </div>`)}`;
 }
 

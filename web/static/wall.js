@@ -13,7 +13,8 @@ import { Dialog, Form, html, useEffect, useLayoutEffect, useLoad, useMemo, useRe
 const columns = {
   level: { title: "Service level", text: (q) => percent(q.level), tone: (q, _, { level }) => Number.isFinite(q.level) ? below(q.level * 100, level) : "" },
   waiting: { title: "Waiting", text: (q) => q.waiting, tone: (q, _, { waiting }) => above(q.waiting, waiting) },
-  longest: { title: "Longest wait", text: (q, at) => q.since ? duration(at / 1000 - q.since) : "–", tone: (q, at, { longest }) => q.since ? above(at / 1000 - q.since, longest) : "good" },
+  longest: { title: "Longest wait", text: (q, at) => q.since ? duration(at / 1000 - q.since) : "–",
+    tone: (q, at, { longest }) => q.since ? above(at / 1000 - q.since, longest) : "good" },
   available: { title: "Available", text: (q) => q.agents?.available ?? 0, tone: (q) => q.waiting > 0 && !q.agents?.available ? "bad" : "" },
   talking: { title: "Talking", text: (q) => q.talking },
   offered: { title: "Calls", text: (q) => q.offered },
@@ -72,7 +73,8 @@ export function Wall() {
     return { shown: queues.filter((q) => !only.size || only.has(q.id)).toSorted((a, b) => a.id < b.id ? -1 : 1), people: ours, counts: countStates(ours) };
   }, [agents, queues, text]), sum = { ...total(shown), agents: counts };
   const isOld = state.phase !== "live" && at - floorAt > oldAfter;
-  const hero = (name, title, sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)} number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
+  const hero = (name, title, sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)}
+    number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
   return html`<div class="wall" id="wall"><h1 class="unseen">Wall</h1>
     <header><p class="wall-title">${only.size ? [...only].map(userPart).join(", ") : "All queues"}</p>
       <p class="wall-time" role="status">${isOld ? html`<strong class="old">■ Not connected. These data are of ${time(floorAt)}.</strong>` : ""}</p>
@@ -80,16 +82,19 @@ export function Wall() {
       <button type="button" onClick=${() => setSettings(true)}>Settings</button><a class="button" id="wall-leave" href="#floor">Leave</a></header>
     <section class="heroes" data-old=${isOld ? "" : undefined} aria-label="Now and today">
       ${hero("level", "Service level today")}${hero("waiting", "Waiting")}${hero("longest", "Longest wait")}${hero("abandoned", "Abandoned today", sum.offered ? `of ${sum.offered}` : "")}
-      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available").map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}</ul>
+      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available").map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}
+        </ul>
         </div>
     </section>
     <div class=${choices.agents ? "areas" : "areas one"} data-old=${isOld ? "" : undefined}>
-      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" widest=${(q) => userPart(q.id)} empty="No queue has calls or agents." lines=${2} columns=${choices.columns.length}
+      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" widest=${(q) => userPart(q.id)} empty="No queue has calls or agents."
+        lines=${2} columns=${choices.columns.length}
         draw=${(q) => html`<li key=${`${q.account} ${q.id}`} class="wall-queue"><span class="name">${userPart(q.id)}</span><dl>${choices.columns.map((name) => {
           const { title, text: show, tone } = columns[name], how = tone?.(q, at, limits) ?? "";
           return html`<div key=${name} data-tone=${how || undefined}><dt>${title}</dt><dd><${Shape} tone=${how} />${show(q, at)}</dd></div>`;
         })}</dl></li>`} />
-      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" widest=${nameOf} empty="No agent is logged in." lines=${2} columns=${0}
+      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" widest=${nameOf} empty="No agent is logged in."
+        lines=${2} columns=${0}
         draw=${(a) => html`<li key=${`${a.account} ${a.id}`} class="wall-agent" data-tone=${stateOf(a)}><span class="name">${nameOf(a)}</span>
           <span class="state">${stateNames[stateOf(a)]} <span class="clock">${duration(at / 1000 - a.since)}</span></span></li>`} />`}
     </div>
@@ -178,7 +183,8 @@ function Settings({ choices, close }) {
   return html`<${Dialog} title="What the wall shows" wide onClose=${close}>
     <p class="hint">It is in the address, which may be sent or bookmarked, and this browser remembers it.</p>
     <${Form} key=${data ? "known" : ""} label="Show" submit=${save} initial=${{ ...choices, limits }} fields=${[
-      { name: "queues", label: "Queues", type: "checks", options: [...new Set([...queues, ...choices.queues])].map((id) => [id, userPart(id)]), hint: "None chosen: all." },
+      { name: "queues", label: "Queues", type: "checks", options: [...new Set([...queues, ...choices.queues])].map((id) => [id, userPart(id)]),
+        hint: "None chosen: all." },
       { name: "columns", label: "Of each queue", type: "checks", options: Object.entries(columns).map(([name, { title }]) => [name, title]) },
       { name: "agents", label: "Show agents", type: "bool" },
       { name: "rotate", label: "Seconds until the next page", type: "number", min: 3, max: 600 },
