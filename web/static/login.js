@@ -14,9 +14,9 @@ export function Login({ reason, onLogin }) {
   // Before the login the board has nothing to show.
   const cancel = (event) => { if (!channel.state.transport) event.preventDefault(); };
   const login = async ({ username = "", password = "", domain = "", otp: code = "" }) => {
-    const credentials = { username: username.trim(), password, domain: domain.trim() };
+    const credentials = { username: username.trim(), password, ...(domain.trim() && { domain: domain.trim() }) };
     try {
-      await session.login(credentials.username, password, credentials.domain, code.trim());
+      await session.login(credentials.username, password, domain.trim(), code.trim());
     } catch (error) {
       if (fieldNamed(error, "enrolment_required")) {
         const { secret, uri } = await request(otpPath, { method: "POST", body: credentials });

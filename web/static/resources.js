@@ -1,6 +1,7 @@
 /** The resources of the administration, as data: what a list shows, a form asks and a deletion takes with it. */
 import { EncryptionPage, QueuePage } from "./admin_pages.js";
-import { date, userPart, displayText } from "./format.js";
+import { callLink } from "./actions.js";
+import { date, displayText, duration, userPart } from "./format.js";
 import { eventTypes } from "./event_types.js";
 import { clock, session } from "./state.js";
 import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
@@ -237,10 +238,12 @@ export const resources = [
   {
     id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings",
       inAccount: true, create: false, nameOf: (r) => r.recording_id,
-    columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Stored", cell: (r) => when(r.created_at) },
-      { title: "Call", cell: (r) => r.call_id ?? "" }, { title: "Size", number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
+    columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Began", cell: (r) => when(r.started_at ?? r.created_at) },
+      { title: "Queue", cell: (r) => userPart(r.queue_id ?? "") }, { title: "Agent", cell: (r, { agents }) => r.agent_id ? agents.find(([id]) => id === r.agent_id)?.[1] ?? userPart(r.agent_id) : "" },
+      { title: "Length", number: true, cell: (r) => r.duration_ms === undefined ? "" : duration(r.duration_ms / 1000) }, { title: "Size", number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
       { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
-    facts: (r) => Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)]),
+    facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
+      ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {

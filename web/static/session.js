@@ -54,11 +54,11 @@ export class Session {
    * Logs in and keeps the filters if the user is the same.
    * @param {string} username
    * @param {string} password
-   * @param {string} domain
+   * @param {string} domain "": the username is unique
    * @param {string} otp "": not required
    */
   async login(username, password, domain, otp = "") {
-    await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);
+    await this.#begin(await this.#post("/ucp/v2/login", { username, password, ...(domain && { domain }), ...(otp && { otp }) }), domain);
   }
 
   /** Uses the session of a login at the OpenID Connect provider, after the redirect back. */
