@@ -6,7 +6,7 @@ import { messageOf, Value } from "./ui.js";
 /** What was asked of an agent or call, by its key. @type {Value<Map<string, {text: string, bad: boolean}>>} */
 export const asked = new Value(new Map());
 
-export const agentKey = (agent) => `agent ${agent.account} ${agent.id}`;
+export const agentKey = (agent) => agent.key ?? `agent ${agent.account} ${agent.id}`;
 export const callKey = (call) => `call ${call.account} ${call.id}`;
 
 const shownFor = 10_000; // ms that a refusal stays
