@@ -6,9 +6,11 @@ import { averageWait, handlingTime, occupancy, otherCalls, otherTime, percent, s
 import { localText, rangeNames, rangeOf, weekBefore } from "./history_range.js";
 import { Bars } from "./plot.js";
 import { adjust, allPages, clock, floor, isAdmin, known, link, route, session } from "./state.js";
-import { Act, html, Shares, Table, useLoad, useMemo, useValue } from "./ui.js";
+import { Act, html, Shares, Table, useEffect, useLoad, useMemo, useValue } from "./ui.js";
 
 /** @typedef {import("./formulas.js").Row} Row @typedef {ReturnType<typeof rangeOf>} Range */
+
+const reloadEvery = 15_000; // ms
 
 /** @type {Record<string, string>} */
 const parts = { queues: "Queues", agents: "Agents", calls: "Calls", abandoned: "Not answered" };
@@ -84,6 +86,10 @@ function Queues({ range, query }) {
     interval: range.interval }, account);
   const { data, error, busy, reload } = useLoad(async () => ({ range, rows: await Promise.all([read(range), read(weekBefore(range))]) }), [key]);
   const figures = useMemo(() => data && summary(data), [data]);
+  useEffect(() => { // a range that is not over changes
+    const timer = setInterval(() => { if (range.end * 1000 > clock.now() && !document.hidden) reload(); }, reloadEvery);
+    return () => clearInterval(timer);
+  }, [reload]);
   if (!figures) return html`<${Pending} error=${error} reload=${reload} />`;
   const { all, before, queues, bars } = figures, kept = Object.fromEntries(query);
   const card = (title, number, then, href = "") => html`<div class="figure"><h2>${title}</h2><p class="number">${href ? html`<a href=${href}>${number}
