@@ -26,7 +26,7 @@ function Rates() {
 function Filters() {
   const [version, restart] = useState(0), fields = [["queue_ids", "Queues"], ["agent_ids", "Agents"], ["call_ids", "Calls"], ["names", "Names (queue.*)"]];
   const apply = async (filters) => {
-    await subscribe(filters);
+    await subscribe(Object.fromEntries(Object.entries(filters).filter(([, list]) => list.length > 0)));
     restart(version + 1);
   };
   const active = Object.keys(session.filters).length;

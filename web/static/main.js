@@ -35,7 +35,7 @@ function Board() {
       <p class="brand"><img src="/board/icon.svg" alt="" width="28" height="28" /><b>Trunkline</b></p>
       <nav aria-label="Pages"><ul>${allowed.map(([name, { title }]) => html`<li key=${name}>
         <a href=${link(name)} aria-current=${name === view ? "page" : undefined}>${title}</a></li>`)}<li class="wide"><a href="/docs">Docs</a></li></ul></nav>
-      <${ConnectionLight} />
+      ${me.role === "auditor" ? html`<span class="end"></span>` : html`<${ConnectionLight} />`}
       <div class="me"><span id="who">${me.username} · ${me.account_id}</span><button id="logout" type="button" onClick=${logout}>Log out</button></div>
     </header>`}
     ${me && html`<${AlertBanner} />`}

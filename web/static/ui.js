@@ -248,7 +248,7 @@ function List({ id, label, value, set, choices, described, error, name, rest }) 
   return html`<label for=${id}>${label}</label>
     ${chosen.length > 0 && html`<ul class="chosen">${chosen.map((one) => html`<li key=${one}>
       ${titleOf(one)} <button type="button" class="plain" aria-label=${`Remove ${titleOf(one)}`}
-      onClick=${() => set(chosen.length > 1 ? chosen.filter((c) => c !== one) : undefined)}>✕</button></li>`)}</ul>`}
+      onClick=${() => set(chosen.filter((c) => c !== one))}>✕</button></li>`)}</ul>`}
     <input id=${id} name=${name} list=${`${id}-list`} aria-describedby=${described} aria-invalid=${error ? "true" : undefined} spellcheck="false"
       autocapitalize="none" placeholder=${chosen.length ? "add another" : "all"} ...${rest}
       onChange=${(e) => add(e.target)} onKeyDown=${(e) => { if (e.key === "Enter" && e.target.value.trim()) { e.preventDefault(); add(e.target); } }} />
