@@ -112,6 +112,9 @@ const actorName = (actor, { users }) => {
   return user ? `${user.username}` : actor;
 };
 
+/** Whether the provider speaks a protocol of its vendor. */
+const isVendor = ({ protocol }) => protocol !== undefined && protocol !== "trunkline";
+
 /** @type {Resource[]} */
 export const resources = [
   {
@@ -222,7 +225,11 @@ export const resources = [
       { name: "websocket.headers", label: "Headers", type: "map" },
         { name: "media.audioFormat", label: "Audio", type: "select", value: "pcm16", options: [["pcm16", "pcm16, 24000 Hz"],
         ["g711_ulaw", "g711_ulaw, 8000 Hz"], ["opus", "opus, 48000 Hz"]] },
-      { name: "extensions", label: "It understands Trunkline's extras (clear, mark, transfer …)", type: "bool" },
+      { name: "protocol", label: "Protocol", type: "select", value: "trunkline", options: [["trunkline", "Trunkline"], ["twilio", "Twilio Media Streams"],
+        ["openai_realtime", "OpenAI Realtime"], ["deepgram_agent", "Deepgram Agent"]] },
+      { name: "secret", label: "The vendor's token", type: "password", autocomplete: "off", maxlength: 1024, when: isVendor }, { name: "session",
+        label: "Session, as the vendor has it (JSON)", type: "json", when: isVendor },
+      { name: "extensions", label: "It understands Trunkline's extras (clear, mark, transfer …)", type: "bool", when: (p) => !isVendor(p) },
         { name: "fallback", label: "Where it cannot be reached, the call", type: "select", value: "hangup", options: [["hangup", "ends"],
         ["return", "returns to the platform"]] },
     ],
@@ -239,8 +246,10 @@ export const resources = [
     id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings",
       inAccount: true, create: false, nameOf: (r) => r.recording_id,
     columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Began", cell: (r) => when(r.started_at ?? r.created_at) },
-      { title: "Queue", cell: (r) => userPart(r.queue_id ?? "") }, { title: "Agent", cell: (r, { agents }) => r.agent_id ? agents.find(([id]) => id === r.agent_id)?.[1] ?? userPart(r.agent_id) : "" },
-      { title: "Length", number: true, cell: (r) => r.duration_ms === undefined ? "" : duration(r.duration_ms / 1000) }, { title: "Size", number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
+      { title: "Queue", cell: (r) => userPart(r.queue_id ?? "") }, { title: "Agent",
+        cell: (r, { agents }) => r.agent_id ? agents.find(([id]) => id === r.agent_id)?.[1] ?? userPart(r.agent_id) : "" },
+      { title: "Length", number: true, cell: (r) => r.duration_ms === undefined ? "" : duration(r.duration_ms / 1000) }, { title: "Size",
+        number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
       { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
     facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
       ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
