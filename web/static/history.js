@@ -61,8 +61,8 @@ function Choice({ range, query, part }) {
 export function CSV({ path, query, name }) {
   const save = async () => {
     const text = new URLSearchParams(Object.entries(query).filter(([k, v]) => k !== "account" && v !== undefined && v !== "").map(([k, v]) => [k, String(v)]));
-    const blob = await session.request(`${path}?${text}&format=csv`, { account: query.account, blob: true, timeout: 120_000 });
-    const url = URL.createObjectURL(blob), anchor = document.createElement("a");
+    const response = await session.request(`${path}?${text}&format=csv`, { account: query.account, raw: true, timeout: 120_000 });
+    const url = URL.createObjectURL(await response.blob()), anchor = document.createElement("a");
     Object.assign(anchor, { href: url, download: name });
     anchor.click();
     URL.revokeObjectURL(url);
