@@ -15,15 +15,15 @@ import (
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
-		var q query
-		q.addCondition("account_id = ?", account)
-		q.addCondition("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
-		q.addCondition("started BETWEEN ? AND ?", first, last)
-		q.addVisible(visible)
+		var q report.Where
+		q.Add("account_id = ?", account)
+		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
+		q.Add("started BETWEEN ? AND ?", first, last)
+		q.AddVisible(visible, "queue_id", "agent_id")
 		if endedBy != 0 {
-			q.addCondition("ended_later BETWEEN ? AND ?", start, endedBy)
+			q.Add("ended_later BETWEEN ? AND ?", start, endedBy)
 		}
-		q.orderAndLimit("lookup_rank, started, call_id", 1)
+		q.OrderAndLimit("lookup_rank, started, call_id", 1)
 		return x.queryRows(ctx, &q, nil)
 	}
 	found, err := findLeg(start, end, 0)

@@ -78,7 +78,7 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after cursor, limit int
 	last = min(last, after.started)
 	if first <= last {
 		q := f.query(first, last, after)
-		q.orderAndLimit(newestFirst, limit)
+		q.OrderAndLimit(newestFirst, limit)
 		var err error
 		rows, err = x.queryRows(ctx, q, rows)
 		if err != nil || len(rows) == limit {
@@ -95,27 +95,29 @@ func (x *Index) listEndedLater(ctx context.Context, f Filter, after cursor, limi
 		return rows, err
 	}
 	q := f.query(firstStart, last, after)
-	q.addCondition("ended_later BETWEEN ? AND ?", f.Start, f.End)
-	q.orderAndLimit(newestFirst, limit-len(rows))
+	q.Add("ended_later BETWEEN ? AND ?", f.Start, f.End)
+	q.OrderAndLimit(newestFirst, limit-len(rows))
 	return x.queryRows(ctx, q, rows)
 }
 
 // query returns the query for the filter's rows that began from first to last and follow
 // the cursor.
-func (f *Filter) query(first, last int64, after cursor) *query {
-	q := &query{}
-	q.addCondition("account_id = ?", f.Account)
-	q.addCondition("started BETWEEN ? AND ?", first, last)
+func (f *Filter) query(first, last int64, after cursor) *report.Where {
+	q := &report.Where{}
+	q.Add("account_id = ?", f.Account)
+	q.Add("started BETWEEN ? AND ?", first, last)
 	if after != startOfList {
-		q.addCondition("(started, call_id) < (?, ?)", after.started, after.call)
+		q.Add("(started, call_id) < (?, ?)", after.started, after.call)
 	}
-	q.addVisible(f.Visible)
+	q.AddVisible(f.Visible, "queue_id", "agent_id")
 	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
+		{"queue_id", f.QueueID}, {"agent_id", f.AgentID},
 	} {
-		if c.value != "" {
-			q.addCondition(c.column+" = ?", c.value)
-		}
+		q.AddText(c.column, c.value)
+	}
+	if f.Number != "" {
+		q.Add(`("from" = ? OR "to" = ?)`, f.Number, f.Number)
 	}
 	return q
 }

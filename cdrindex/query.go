@@ -4,55 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
 
 	"trunkline/event"
 	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
-// query builds a SELECT of rows.
-type query struct {
-	text strings.Builder
-	args []any
-}
-
-// addCondition adds a condition, in which each ? is the next argument.
-func (q *query) addCondition(condition string, args ...any) {
-	if len(q.args) == 0 {
-		q.text.WriteString(" WHERE ")
-	} else {
-		q.text.WriteString(" AND ")
-	}
-	for _, arg := range args {
-		before, rest, _ := strings.Cut(condition, "?")
-		q.args = append(q.args, arg)
-		fmt.Fprintf(&q.text, "%s$%d", before, len(q.args))
-		condition = rest
-	}
-	q.text.WriteString(condition)
-}
-
-// addVisible adds the condition of what a role sees.
-func (q *query) addVisible(v *report.Visible) {
-	if v != nil {
-		condition, args := v.Condition("queue_id", "agent_id")
-		q.addCondition(condition, args...)
-	}
-}
-
-// orderAndLimit ends the query with its order and the number of rows.
-func (q *query) orderAndLimit(order string, n int) {
-	q.args = append(q.args, n)
-	fmt.Fprintf(&q.text, " ORDER BY %s LIMIT $%d", order, len(q.args))
-}
-
 const newestFirst = "started DESC, call_id DESC"
 
 // queryRows appends the query's rows to found.
-func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
-	rows, err := x.db.QueryContext(ctx, selectRow+q.text.String(), q.args...)
+func (x *Index) queryRows(ctx context.Context, q *report.Where, found []event.CDR) ([]event.CDR, error) {
+	rows, err := x.db.QueryContext(ctx, selectRow+q.String(), q.Args...)
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading call records")
 	}
