@@ -20,17 +20,40 @@ const (
 	maxDTMFDuration     = 5 * time.Second
 )
 
-// handleExtension handles a message of a provider that opted in to extensions.
+// handleExtension handles a message other than audio of a provider that may send it.
 func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
-	switch m.Event {
-	case aiprotocol.EventClear:
+	switch {
+	case m.Event == aiprotocol.EventClear:
 		cleared := s.playout.clear()
 		s.sendMarks()
-		c.queueText(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
-	case aiprotocol.EventMark:
-		if !s.playout.addMark(m.Mark.Name) {
-			s.service.metrics.ignoredMessages.WithLabelValues(problemMarks).Inc()
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: cleared})
+	case m.Event == aiprotocol.EventMark:
+		s.addMark(m.Mark.Name, nil)
+	case m.Event == aiprotocol.EventFunction:
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal})
+	case m.Event == aiprotocol.EventProblem:
+		s.service.metrics.ignoredMessages.WithLabelValues(problemReported).Inc()
+		if !c.problemLogged { // the metric counts the others
+			c.problemLogged = true
+			s.log.Warn("the AI provider reports an error", "reason", m.Refusal)
 		}
+	case m.AfterAudio:
+		later := *m
+		s.addMark("", &later)
+	default:
+		s.handleRequest(m)
+	}
+}
+
+func (s *Session) addMark(name string, then *aiprotocol.Message) {
+	if !s.playout.addMark(name, then) {
+		s.service.metrics.ignoredMessages.WithLabelValues(problemMarks).Inc()
+	}
+}
+
+// handleRequest begins what a provider asked for.
+func (s *Session) handleRequest(m *aiprotocol.Message) {
+	switch m.Event {
 	case aiprotocol.EventHangup:
 		s.end(Ending{Reason: ProviderHungUp, Cause: NormalizeHangupCause(m.Hangup.Reason)})
 	case aiprotocol.EventTransfer:
@@ -91,7 +114,7 @@ func (s *Session) pressKey(ctx context.Context, call Call, press aiprotocol.DTMF
 	c := s.connection.Load()
 	if c != nil {
 		message := refusal(err, "the key could not be sent")
-		c.queueText(func(b []byte) []byte { return aiprotocol.AppendError(b, aiprotocol.EventDTMF, message) })
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: aiprotocol.EventDTMF, Refusal: message})
 	}
 }
 
@@ -100,7 +123,7 @@ func (s *Session) sendTransferRefused(destination string, err error) {
 	message := refusal(err, "the transfer failed")
 	c := s.connection.Load()
 	if c != nil {
-		c.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: destination, Refusal: message})
 	}
 }
 

@@ -23,12 +23,15 @@ type messageAssembler struct {
 	size    uint64 // size of the message so far, whether stored or not
 	opcode  byte   // opcode of the message in progress, 0 if none
 	control []byte
+
+	keepsBinary bool // binary messages are passed on with their bytes
 }
 
 // messageHandler handles assembled messages. The bytes are valid during the call.
 type messageHandler interface {
 	handleText(message []byte)
-	handleBinary()
+	// handleBinary has the message if the assembler keepsBinary, else nil.
+	handleBinary(message []byte)
 	handlePing(data []byte)
 }
 
@@ -109,22 +112,21 @@ func (m *messageAssembler) handlePayload(piece []byte, to messageHandler) error 
 		return m.handleControl(piece, to)
 	}
 	last := m.frame.Fin && !m.hasHeader
-	if m.opcode == wsframe.Text {
-		whole := last && len(m.message) == 0
-		if whole {
-			to.handleText(piece)
-		} else {
-			m.message = append(m.message, piece...)
-		}
-		if last && !whole {
-			to.handleText(m.message)
-		}
+	if m.opcode == wsframe.Binary && !m.keepsBinary {
+		piece = nil
+	}
+	message := piece
+	if !last || len(m.message) > 0 {
+		m.message = append(m.message, piece...)
+		message = m.message
 	}
 	if !last {
 		return nil
 	}
 	if m.opcode == wsframe.Binary {
-		to.handleBinary()
+		to.handleBinary(message)
+	} else {
+		to.handleText(message)
 	}
 	m.opcode, m.message = 0, m.message[:0]
 	if cap(m.message) > maxKeptMessage {

@@ -33,7 +33,7 @@ func serverFrame(opcode byte, fin bool, payload []byte) []byte {
 type recordedMessages []string
 
 func (h *recordedMessages) handleText(m []byte) { *h = append(*h, "text "+string(m)) }
-func (h *recordedMessages) handleBinary()       { *h = append(*h, "binary") }
+func (h *recordedMessages) handleBinary([]byte) { *h = append(*h, "binary") }
 func (h *recordedMessages) handlePing(d []byte) { *h = append(*h, "ping "+string(d)) }
 
 // read takes bytes in pieces of a size.
@@ -120,7 +120,7 @@ func FuzzFrames(f *testing.F) {
 				break
 			}
 			if kind == websocket.BinaryMessage {
-				theirs.handleBinary()
+				theirs.handleBinary(nil)
 			} else {
 				theirs.handleText(message)
 			}

@@ -11,6 +11,7 @@ import (
 const (
 	problemBinary   = "binary"   // a binary frame
 	problemEmpty    = "empty"    // a media message without audio
+	problemReported = "reported" // an error that the provider reports
 	problemMarks    = "marks"    // more marks than can be stored
 	problemRequests = "requests" // more transfers and keys than can be queued
 	problemKeys     = "keys"     // a key that could not be sent in the call
@@ -77,6 +78,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, EndReasons()...)
 	metric.Init(m.ignoredMessages, aiprotocol.Problems()...)
-	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemRequests, problemKeys)
+	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemReported, problemRequests, problemKeys)
 	return m
 }

@@ -32,6 +32,7 @@ type playout struct {
 type mark struct {
 	position uint64
 	name     string
+	then     *aiprotocol.Message // the request that waits for the position; nil: the provider is notified
 }
 
 const (
@@ -158,27 +159,29 @@ func (p *playout) hasAudio() bool {
 	return !p.empty()
 }
 
-// addMark stores a mark at the end of the received audio. It returns false if there are too many.
-func (p *playout) addMark(name string) bool {
+// addMark stores a mark at the end of the received audio, or a request that waits for it. It returns false if
+// there are too many.
+func (p *playout) addMark(name string, then *aiprotocol.Message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == maxMarks {
 		return false
 	}
-	p.marks = append(p.marks, mark{p.receivedEnd, name})
+	p.marks = append(p.marks, mark{p.receivedEnd, name, then})
 	return true
 }
 
-// nextMark removes and returns a mark that has been played; false if there is none.
-func (p *playout) nextMark() (aiprotocol.Mark, bool) {
+// nextMark removes and returns a mark that has been played, and the request that waited for it; false if there
+// is none.
+func (p *playout) nextMark() (m aiprotocol.Mark, then *aiprotocol.Message, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == 0 || p.marks[0].position > p.nextSample {
-		return aiprotocol.Mark{}, false
+		return aiprotocol.Mark{}, nil, false
 	}
-	name := p.marks[0].name
+	first := p.marks[0]
 	p.marks = append(p.marks[:0], p.marks[1:]...)
-	return aiprotocol.Mark{Name: name, Played: p.format.Duration(int(p.played))}, true
+	return aiprotocol.Mark{Name: first.name, Played: p.format.Duration(int(p.played))}, first.then, true
 }
 
 // clear drops the queued audio. Marks within it count as reached and are returned by nextMark.

@@ -93,23 +93,23 @@ func TestMoreThanTheLimitIsDropped(t *testing.T) {
 
 func TestMarksAndClears(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
-	p.addMark("at once")
-	if m, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
+	p.addMark("at once", nil)
+	if m, _, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	p.putAudio(count(96000, 0), now) // 2 s
-	p.addMark("later")
+	p.addMark("later", nil)
 	for range 50 {
 		now = now.Add(20 * time.Millisecond)
 		p.takeAudio(nil, 480, now)
 	}
-	if m, ok := p.nextMark(); ok {
+	if m, _, ok := p.nextMark(); ok {
 		t.Errorf("too early: %+v", m)
 	}
 	if c := p.clear(); c.Played != time.Second || c.Dropped != time.Second {
 		t.Errorf("%+v", c)
 	}
-	if m, ok := p.nextMark(); !ok || m.Name != "later" || m.Played != time.Second {
+	if m, _, ok := p.nextMark(); !ok || m.Name != "later" || m.Played != time.Second {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	p.putAudio(count(48000, 0), now)
@@ -118,9 +118,9 @@ func TestMarksAndClears(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for range maxMarks {
-		p.addMark("x")
+		p.addMark("x", nil)
 	}
-	if p.addMark("y") {
+	if p.addMark("y", nil) {
 		t.Error("marks without end are kept")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/wsframe"
 )
 
@@ -30,6 +31,9 @@ const (
 // providerConn is one connection to a provider, which the provider sees as one session. Outgoing messages wait
 // in the outbox; the session's ticks write them and read the provider's messages.
 type providerConn struct {
+	session     *Session
+	dialect     dialect.Dialect
+	audioOpcode byte     // of the caller's audio
 	conn        net.Conn // TLS connection, or sock itself
 	socket      *nonblockingConn
 	outbox      *outbox
@@ -43,6 +47,9 @@ type providerConn struct {
 	blockedSince  time.Time // when the kernel stopped accepting data; zero while it does
 	closeDeadline time.Time // deadline for the provider's close frame; zero before ours is sent
 	closed        bool      // lost is closed
+	problemLogged bool
+
+	encoding sync.Mutex // held while a message is encoded and queued: some dialects number theirs
 
 	mu      sync.Mutex
 	closing bool  // our close frame was queued
@@ -58,28 +65,45 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 		return nil, err
 	}
 	c := newProviderConn(s, conn, sock)
-	c.queueText(func(b []byte) []byte { return aiprotocol.AppendStart(b, s.startMessage()) })
+	c.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: s.startMessage()})
 	c.write(c.connectedAt)
 	c.earlyBytes = early
 	return c, nil
 }
 
 func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
-	c := &providerConn{conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), lost: make(chan struct{})}
+	c := &providerConn{
+		session: s, dialect: s.protocol.New(s.dialectConfig()), audioOpcode: wsframe.Text,
+		conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), lost: make(chan struct{}),
+	}
+	if s.protocol.BinaryAudio {
+		c.audioOpcode, c.assembler.keepsBinary = wsframe.Binary, true
+	}
 	c.reader = newProviderReader(s, c)
 	return c
 }
 
-// queueText queues a message other than audio and reports whether there was room.
-func (c *providerConn) queueText(appendTo func([]byte) []byte) bool {
+// send queues what the dialect has for a message other than audio.
+func (c *providerConn) send(m *aiprotocol.Message) {
+	c.encoding.Lock()
+	defer c.encoding.Unlock()
+	c.dialect.Encode(m, c.queueText)
+}
+
+// queueText queues one message. It counts the message if there is no room. Called with encoding locked.
+func (c *providerConn) queueText(appendTo func([]byte) []byte) {
 	b := appendTo(wsframe.BeginClientFrame(c.outbox.getBuffer()))
-	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
+	if c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) > 0 {
+		c.session.service.metrics.dropped.control.Inc()
+	}
 }
 
 // queueAudio queues a media message and returns how many frames of audio were dropped for it.
 func (c *providerConn) queueAudio(payload []byte) (dropped int) {
-	b := aiprotocol.AppendMedia(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload)
-	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text), isAudio: true})
+	c.encoding.Lock()
+	defer c.encoding.Unlock()
+	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload)
+	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
 }
 
 func (c *providerConn) queueFrame(opcode byte, payload []byte, last bool) {

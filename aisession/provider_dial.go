@@ -50,7 +50,8 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 	for name, value := range provider.Headers {
 		header.Set(name, value)
 	}
-	_, response, err := dialer.DialContext(ctx, provider.URL, header)
+	address := s.protocol.Prepare(s.dialectConfig(), provider.URL, header)
+	_, response, err := dialer.DialContext(ctx, address, header)
 	if err != nil {
 		if response != nil {
 			return nil, nil, nil, &handshakeError{response.StatusCode}

@@ -12,16 +12,23 @@ type providerReader struct {
 	session  *Session
 	conn     *providerConn
 	now      time.Time // the tick's deadline
-	decoder  aiprotocol.Decoder
 	throttle readThrottle
 }
 
 func newProviderReader(s *Session, c *providerConn) *providerReader {
-	return &providerReader{session: s, conn: c, decoder: aiprotocol.Decoder{Extensions: s.request.Provider.Extensions}}
+	return &providerReader{session: s, conn: c}
 }
 
-// handleBinary counts a binary frame as malformed.
-func (r *providerReader) handleBinary() { r.countMalformed(problemBinary, 0) }
+// handleBinary handles a piece of audio. Where the protocol has audio in text frames it counts the frame as
+// malformed.
+func (r *providerReader) handleBinary(message []byte) {
+	if !r.session.protocol.BinaryAudio {
+		r.countMalformed(problemBinary, 0)
+		return
+	}
+	r.session.recordReceived(aiprotocol.EventMedia)
+	r.handleMedia(message)
+}
 
 // handlePing queues the response to a ping.
 func (r *providerReader) handlePing(data []byte) {
@@ -31,13 +38,17 @@ func (r *providerReader) handlePing(data []byte) {
 
 // handleText handles a message. Its bytes are valid during the call.
 func (r *providerReader) handleText(message []byte) {
-	m, err := r.decoder.FromProvider(message)
+	m, err := r.conn.dialect.Decode(message)
 	if err != nil {
 		problem := aiprotocol.ProblemNotJSON
 		if malformed, ok := errors.AsType[*aiprotocol.Error](err); ok {
 			problem = malformed.Problem
 		}
 		r.countMalformed(string(problem), len(message))
+		return
+	}
+	if m == nil {
+		r.throttle.charge(ignoredCost, r.now)
 		return
 	}
 	r.session.recordReceived(m.Event)

@@ -16,6 +16,7 @@ const (
 	throttleBurst  = 1000 // burst of non-audio messages read without delay
 	minAudioBytes  = 20   // bytes of audio below which a message counts
 	smallAudioCost = 0.2  // cost of such a message, in non-audio messages
+	ignoredCost    = 0.2  // cost of a message that the protocol has and the session does not need
 )
 
 // charge counts non-audio messages and delays reading above the limit.

@@ -17,6 +17,8 @@ type Request struct {
 	// RTPTimestamps means that the timestamps given to ReceiveAudio measure time. Otherwise they count
 	// the samples sent so far.
 	RTPTimestamps bool
+	// Parameters has what the call brings for the provider, such as X-* headers of SIP.
+	Parameters map[string]string
 }
 
 // The ingresses, used as the metric label "ingress".

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/fault"
 	"trunkline/internal/panics"
 	"trunkline/internal/setting"
@@ -65,6 +66,9 @@ func (s *Service) Run(ctx context.Context) error {
 	workers.Go(func() { s.pacer.run(runCtx) })
 	workers.Go(func() { s.publishEvents(runCtx) })
 	workers.Go(func() { s.runLeaseRenewal(runCtx) })
+	if s.deps.CallNodes != nil {
+		workers.Go(func() { s.deps.CallNodes.Answer(runCtx, s.ApplyCallUpdate) })
+	}
 	<-ctx.Done()
 	s.drain()
 	stop()
@@ -139,6 +143,10 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 }
 
 func (s *Service) newSession(r Request) (*Session, error) {
+	protocol, known := dialect.Find(r.Provider.Protocol)
+	if !known {
+		return nil, fault.Internal(fmt.Errorf("AI provider %s has protocol %q", r.Provider.ID, r.Provider.Protocol), "the provider's protocol is not known")
+	}
 	format := audio.Format{Encoding: audio.Encoding(r.Provider.Format.Encoding), Rate: r.Provider.Format.SampleRate}
 	toProvider, err := audio.NewTranscoder(r.Format, format)
 	if err != nil {
@@ -149,7 +157,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
 	session := &Session{
-		service: s, sessionID: uuid.NewString(), request: r, opened: time.Now(),
+		service: s, sessionID: uuid.NewString(), request: r, protocol: protocol, opened: time.Now(),
 		callerAudio: audio.NewJitterBuffer(r.Format, r.RTPTimestamps), toProvider: toProvider, toCall: toCall,
 		playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/tracing"
 	"trunkline/telephony/audio"
 )
@@ -20,6 +21,7 @@ type Session struct {
 	service   *Service
 	sessionID string
 	request   Request
+	protocol  dialect.Protocol
 	log       *slog.Logger
 	opened    time.Time
 	span      tracing.Span // span of the session's life
@@ -63,8 +65,18 @@ func (s *Session) startMessage() aiprotocol.Start {
 	}
 	return aiprotocol.Start{
 		Call: r.Call, CallerIDNumber: caller, CalleeIDNumber: callee,
-		AccountID: r.Provider.AccountID, Media: r.Provider.Format,
+		AccountID: r.Provider.AccountID, Media: r.Provider.Format, SessionID: s.sessionID, Parameters: r.Parameters,
 	}
+}
+
+func (s *Session) dialectConfig() dialect.Config {
+	p := &s.request.Provider
+	return dialect.Config{Secret: p.Secret, Session: p.Session, Extensions: p.Extensions, Format: p.Format}
+}
+
+// takesRequests reports whether the provider may send more than audio.
+func (s *Session) takesRequests() bool {
+	return s.protocol.Requests || s.request.Provider.Extensions
 }
 
 // ReceiveAudio adds a packet of the caller's audio, in the call's format. It copies payload.
@@ -80,9 +92,7 @@ func (s *Session) ReceiveDTMF(digit byte, duration time.Duration) {
 	dtmf := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
 	c := s.connection.Load()
 	if c != nil && aiprotocol.IsDigit(dtmf.Digit) {
-		if !c.queueText(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
-			s.service.metrics.dropped.control.Inc()
-		}
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventDTMF, DTMF: dtmf})
 	}
 }
 
@@ -131,7 +141,7 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 // serveCall serves the call until the session ends.
 func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.WaitGroup) {
 	s.attachCall(call)
-	if s.request.Provider.Extensions {
+	if s.takesRequests() {
 		requesting.Go(func() { s.RunRecovered(func() { s.runRequests(ctx, call) }) })
 	}
 	silence, stop := s.newSilenceTicker()
@@ -194,9 +204,8 @@ func (s *Session) Close(cause string) {
 func (s *Session) hangUpProvider() {
 	c := s.connection.Load()
 	if c != nil {
-		reason := s.ending.Cause
-		c.queueText(func(b []byte) []byte {
-			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})
+		c.send(&aiprotocol.Message{
+			Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Call: s.request.Call, Reason: s.ending.Cause},
 		})
 		s.recordSent(aiprotocol.EventHangup)
 		c.queueClose()

@@ -111,7 +111,7 @@ func (s *Session) tickToCall(now time.Time) {
 		return
 	}
 	s.call.Play(frame)
-	if s.request.Provider.Extensions {
+	if s.takesRequests() {
 		s.sendMarks()
 	}
 }
@@ -129,13 +129,16 @@ func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 // sendMarks sends the marks that have been played.
 func (s *Session) sendMarks() {
 	for {
-		mark, reached := s.playout.nextMark()
+		mark, then, reached := s.playout.nextMark()
 		if !reached {
 			return
 		}
 		c := s.connection.Load()
-		if c != nil {
-			c.queueText(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
+		switch {
+		case then != nil:
+			s.handleRequest(then)
+		case c != nil:
+			c.send(&aiprotocol.Message{Event: aiprotocol.EventMark, Mark: mark})
 		}
 	}
 }

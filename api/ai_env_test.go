@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 )
 
@@ -15,7 +16,7 @@ func (e *env) addAI(deps *Deps) {
 	must(e.t, err)
 	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
 	deps.AIProviders, deps.AIOpener = providers, providers
-	deps.AITester, deps.AIAnnouncer, deps.AIMedia = e.ai, e.ai, e.ai
+	deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AICalls = e.ai, e.ai, e.ai, e.ai
 }
 
 type fakeSessions struct {
@@ -24,6 +25,12 @@ type fakeSessions struct {
 	tested    []aiprovider.Provider
 	announced []aiprovider.Announcement
 	served    []aiprovider.Provider
+	updated   []aisession.CallUpdate
+}
+
+func (f *fakeSessions) UpdateCall(_ context.Context, u aisession.CallUpdate) error {
+	f.updated = append(f.updated, u)
+	return f.refuse
 }
 
 func (f *fakeSessions) Test(_ context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {

@@ -96,7 +96,7 @@ func (p alertPage) String() string {
 }
 
 func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
-	e := newEnv(t)
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = membersByQueue{"support": {"a7"}} })
 	const day = int64(figuresDay)
 	e.putAlert("demo", "alert_1", "sales", "", day*1000, (day+60)*1000)
 	e.putAlert("demo", "alert_2", "support", "", (day+10)*1000, 0)

@@ -41,6 +41,7 @@ type Deps struct {
 	AITester      SessionTester
 	AIAnnouncer   SessionAnnouncer
 	AIMedia       MediaSocket
+	AICalls       CallUpdater
 	Tracer        *tracing.Tracer // nil if tracing is off
 }
 

@@ -12,7 +12,9 @@ import (
 // A credential that is used without end gets 429 and Retry-After on every door that gives
 // tokens, and others go on.
 func TestTokensHaveARateOnEveryDoor(t *testing.T) {
-	e := newEnv(t)
+	auth := identity.DefaultSettings()
+	auth.UserTokensPerMinute = 60
+	e := newEnvWith(t, auth)
 	session, other := e.loginUser("alice"), e.loginUser("bob")
 	key, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
 	must(t, err)

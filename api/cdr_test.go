@@ -87,7 +87,7 @@ func (r *cdrReader) Lag() int64  { return 0 }
 func (r *cdrReader) Close()      {}
 
 // addReports adds the real index over the test's database.
-func (e *env) addReports(deps *Deps, log *slog.Logger) {
+func (e *env) addReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	e.t.Helper()
 	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.registry, log)
 	must(e.t, err)
@@ -98,6 +98,7 @@ func (e *env) addReports(deps *Deps, log *slog.Logger) {
 	running.Go(func() { _ = indexer.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
 	deps.Reports, deps.Audit = index, e.audit
+	return index
 }
 
 const callStart = 1_795_000_000

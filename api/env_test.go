@@ -88,8 +88,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity, Portal: e.identity, Directory: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
-	e.addRecordings(&deps, log)
-	e.addReports(&deps, log)
+	e.addRecordings(&deps, e.addReports(&deps, log), log)
 	e.addFigures(&deps, log)
 	e.addQueueConfigs(&deps)
 	e.addAI(&deps)

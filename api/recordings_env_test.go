@@ -4,15 +4,17 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"sync"
 
+	"trunkline/cdrindex"
 	"trunkline/config/encryption"
 	"trunkline/recording"
 )
 
 const encryptionPath = "/api/v2/config/call_recording_encryption"
 
-// addRecordings adds the real configurations and recordings, in a directory.
-func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
+// addRecordings adds the real configurations and recordings, in a directory, beside the index.
+func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger) {
 	e.t.Helper()
 	configs, err := encryption.New(e.t.Context(), e.db, e.keys, e.audit, e.registry)
 	must(e.t, err)
@@ -23,9 +25,14 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
-		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Audit: e.audit, Metrics: e.registry, Log: log,
+		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Calls: index, Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
+	index.ShowRecordings(recordings)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = recordings.Run(ctx) })
+	e.t.Cleanup(func() { cancel(); running.Wait() })
 	deps.Encryption, deps.Recordings = configs, recordings
 }
 

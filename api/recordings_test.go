@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -49,7 +50,7 @@ func TestARecordingsLife(t *testing.T) {
 			t.Errorf("HEAD: %d bytes, %v", w.Body.Len(), w.Header())
 		}
 		e.want(200, "GET", one+"/metadata", key, "", &again)
-		if again != stored {
+		if !reflect.DeepEqual(again, stored) {
 			t.Errorf("%+v, then %+v", stored, again)
 		}
 		e.want(405, "PUT", one+"/metadata", key, audio, nil)

@@ -93,7 +93,8 @@ var rights = map[string]string{
 // body, take keys alone, or authenticate a subscriber themselves.
 var endpointsWithoutToken = []string{
 	"GET /openapi.yaml", "GET /asyncapi.yaml", "GET /openapi.json", "GET /asyncapi.json", "GET /schemas/{name}",
-	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/events", "GET /.well-known/jwks.json",
+	"POST /2010-04-01/Accounts/{account_sid}/Calls/{call_sid}", // has the provider's secret
+	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/{page}", "GET /docs/{folder}/{page}", "GET /.well-known/jwks.json",
 	"POST /ucp/v2/login", "POST /ucp/v2/login/refresh", "POST /ucp/v2/otp", "PUT /ucp/v2/otp",
 	"GET /auth/oidc", "GET /auth/oidc/start", "GET /auth/oidc/callback", "POST /auth/oidc/session",
 	"POST /api/v2/ingest/{format}",

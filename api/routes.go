@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/identity"
+	"trunkline/recording"
 	"trunkline/stats/figures"
 )
 
@@ -46,7 +47,7 @@ func (a *API) routes() []route {
 	}
 	board := a.config.Board
 	if board != nil {
-		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
+		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/:page", "/docs/:folder/:page"} {
 			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}
@@ -95,11 +96,11 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Recordings != nil {
-		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
+		r := recordingRoutes{a.deps.Recordings, a.auth, visible{a.deps.Roster}, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: pageParams},
-			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: recording.FilterParams()},
+			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.CallParams(), noTimeout: true},
 			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
 			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), also: everyRole, scope: identity.ScopeRecordings},
@@ -173,6 +174,10 @@ func (a *API) aiRoutes() (routes []route) {
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
+	}
+	if a.deps.AICalls != nil {
+		t := twilioRoutes{a.deps.AICalls}
+		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
 		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token"}, longLived: true})

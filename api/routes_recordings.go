@@ -20,9 +20,8 @@ type Recordings interface {
 	RecordedAudio
 	// Metadata returns the metadata of a recording.
 	Metadata(ctx context.Context, accountID, recordingID string) (*recording.Metadata, error)
-	// List returns a page of at most pageSize recordings (0 for report.DefaultPage). It begins at
-	// startKey, the NextStartKey of another page, or at the newest recording for "".
-	List(ctx context.Context, accountID string, pageSize int, startKey string) (*recording.Page, error)
+	// List returns a page of the filter's recordings, newest first.
+	List(ctx context.Context, f recording.Filter) (*recording.Page, error)
 }
 
 // RecordedAudio stores and reads the audio.
@@ -41,6 +40,7 @@ type RecordedAudio interface {
 type recordingRoutes struct {
 	recordings   Recordings
 	auth         auth
+	visible      visible
 	stallTimeout time.Duration
 }
 
@@ -62,11 +62,29 @@ func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 	return account, requireAdmin(caller)
 }
 
-// hidden reports whether the caller's role hides the recordings: they name no queue and no
-// agent, so a role that is limited to some sees none.
-func (r recordingRoutes) hidden(c echo.Context) bool {
-	caller := callerOf(c)
-	return caller.Role != identity.RoleAuditor && !caller.Sight().Everything()
+// visibleRows returns which recordings of the account the caller sees, nil for all. An auditor
+// sees the metadata of all.
+func (r recordingRoutes) visibleRows(c echo.Context, account identity.Account) (*report.Visible, error) {
+	if callerOf(c).Role == identity.RoleAuditor {
+		return nil, nil
+	}
+	return r.visible.of(c, account)
+}
+
+// findVisible returns the metadata of the request's recording, if the caller sees it.
+func (r recordingRoutes) findVisible(c echo.Context, account identity.Account) (*recording.Metadata, error) {
+	seen, err := r.visibleRows(c, account)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
+	if err != nil {
+		return nil, err
+	}
+	if !seen.Admits(found.QueueID, found.AgentID) {
+		return nil, fault.NotFound("there is no recording %s", found.RecordingID)
+	}
+	return found, nil
 }
 
 const paramRecording = "recording_id"
@@ -79,8 +97,13 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 	if header.Get("Content-Range") != "" {
 		return fault.Invalid("A recording is uploaded whole, without Content-Range")
 	}
+	call, err := recording.ParseCall(c.QueryParams(), header)
+	if err != nil {
+		return err
+	}
+	id, call := recording.UploadName(c.Param(paramRecording), call)
 	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
-		AccountID: account.ID, RecordingID: c.Param(paramRecording),
+		AccountID: account.ID, RecordingID: id, Call: call,
 		ContentType: header.Get("Content-Type"),
 		Body:        &uploadReader{body: c.Request().Body, deadline: newReadDeadline(c, r.stallTimeout)},
 	})
@@ -89,8 +112,9 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 
 // handleDownload sends the audio, or the range in the Range header.
 func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account) error {
-	if r.hidden(c) {
-		return fault.NotFound("Recording not found")
+	_, err := r.findVisible(c, account)
+	if err != nil {
+		return err
 	}
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
@@ -124,10 +148,7 @@ func (w *errorReader) Read(p []byte) (int, error) {
 }
 
 func (r recordingRoutes) handleMetadata(c echo.Context, account identity.Account) error {
-	if r.hidden(c) {
-		return fault.NotFound("Recording not found")
-	}
-	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
+	found, err := r.findVisible(c, account)
 	return respond(c, http.StatusOK, found, err)
 }
 
@@ -136,14 +157,15 @@ func (r recordingRoutes) handleDelete(c echo.Context, account identity.Account) 
 }
 
 func (r recordingRoutes) handleList(c echo.Context, account identity.Account) error {
-	q := report.NewQuery(c.QueryParams())
-	size, start := q.PageSize(), q.Get("start_key")
-	if err := q.Err(); err != nil {
+	filter, err := recording.ParseFilter(c.QueryParams())
+	if err != nil {
 		return err
 	}
-	if r.hidden(c) {
-		return writeJSON(c, http.StatusOK, recording.Page{Data: []recording.Metadata{}, PageSize: size})
+	filter.Account = account.ID
+	filter.Visible, err = r.visibleRows(c, account)
+	if err != nil {
+		return err
 	}
-	page, err := r.recordings.List(c.Request().Context(), account.ID, size, start)
+	page, err := r.recordings.List(c.Request().Context(), filter)
 	return respond(c, http.StatusOK, page, err)
 }

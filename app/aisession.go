@@ -31,6 +31,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
+		CallNodes:     aisession.NewRedisCallNodes(a.redis, a.settings.Redis.KeyPrefix, a.log),
 		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})

@@ -23,6 +23,8 @@ import (
 	"trunkline/audit"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
+	"trunkline/docs"
+	"trunkline/docs/site"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
@@ -202,7 +204,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recordings, err := a.buildRecordings(ctx)
+	index, err := a.buildReports(ctx)
+	if err != nil {
+		return err
+	}
+	recordings, err := a.buildRecordings(ctx, index)
 	if err != nil {
 		return err
 	}
@@ -216,10 +222,6 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
-	if err != nil {
-		return err
-	}
-	index, err := a.buildReports(ctx)
 	if err != nil {
 		return err
 	}
@@ -237,6 +239,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+		deps.AICalls = sessions
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
@@ -254,7 +257,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
-	board, err := web.New()
+	board, err := buildBoard()
 	if err != nil {
 		return err
 	}
@@ -265,6 +268,19 @@ func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	a.buildServer(handler, subscribers)
 	return nil
+}
+
+// buildBoard builds the live board and the pages under /docs.
+func buildBoard() (*web.Handler, error) {
+	board, err := web.New()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := site.New(docs.Pages, site.Served())
+	if err != nil {
+		return nil, err
+	}
+	return board, pages.Each(board.Add)
 }
 
 // buildQueueConfigs builds the configurations of queues for the roles that write and read them.

@@ -41,6 +41,7 @@ var steps = [][]string{
 	{"ingest/feed/kazoo", "origination/pbx"}, // implement ingest/feed's platform and origination's driver
 	{"explain", "control"},                   // asks fanout and webhook
 	{"api", "web"},
+	{"docs"},
 	{"settings"}, // composes the settings of the packages below
 	{"app"},
 	{"cmd/internal"},
@@ -69,11 +70,12 @@ var owners = map[string][]string{
 	"github.com/coreos/go-oidc/v3":        {"identity/oidc", "internal/testservice"},
 	"golang.org/x/oauth2":                 {"identity/oidc", "internal/kafka"},
 	"github.com/aws":                      {"internal/kafka"},
+	"github.com/yuin/goldmark":            {"docs"},
 	"github.com/spf13/cobra":              {"cmd/internal", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
 	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others only have a tracer
-	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go"},
+	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go", "internal/tracing"},
 	module + "internal/metric":            {"*/metrics.go"},
 	module + "internal/testservice":       {"internal/testservice"}, // nothing that ships imports it
 	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers

@@ -5,14 +5,16 @@ import (
 	"fmt"
 
 	"trunkline/app/backend"
+	"trunkline/cdrindex"
 	"trunkline/internal/kafka"
 	"trunkline/internal/selfcheck"
 	"trunkline/recording"
 	"trunkline/settings"
 )
 
-// buildRecordings builds the recording service.
-func (a *App) buildRecordings(ctx context.Context) (*recording.Service, error) {
+// buildRecordings builds the recording service. Recordings and the records of calls in index know
+// each other.
+func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*recording.Service, error) {
 	if !a.hasRole(settings.RoleAPI) {
 		return nil, nil
 	}
@@ -27,12 +29,13 @@ func (a *App) buildRecordings(ctx context.Context) (*recording.Service, error) {
 	}
 
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
-		DB: a.db, Store: store, Keys: a.encryption, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
+		DB: a.db, Store: store, Keys: a.encryption, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
 		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)
 	}
+	index.ShowRecordings(recordings)
 	a.lifecycle.addRun("recordings", recordings.Run)
 	return recordings, nil
 }

@@ -8,14 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"golang.org/x/time/rate"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
 	"trunkline/internal/tracing"
+	"trunkline/internal/tracing/collector"
 )
 
 const (
@@ -38,11 +40,17 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("tracing.headers: %w", err)
 	}
-	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(address)}
-	if len(headers) > 0 {
-		options = append(options, otlptracehttp.WithHeaders(headers))
+	if len(headers) == 0 {
+		headers, err = tracing.Settings{Headers: setting.Secret(headerVariable())}.HeaderMap()
+		if err != nil {
+			return fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
+		}
 	}
-	exporter, err := otlptracehttp.New(ctx, options...)
+	client, err := collector.New(collector.Config{URL: address, Headers: headers, Getenv: os.Getenv})
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
@@ -68,6 +76,15 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
 	a.log.Info("tracing: spans are sent to a collector", "endpoint", address, "sample", a.settings.Tracing.Sample)
 	return nil
+}
+
+// headerVariable returns the headers of the standard variables.
+func headerVariable() string {
+	headers := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+	if headers == "" {
+		headers = os.Getenv("OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return headers
 }
 
 // processResource returns the resource attributes of this process. OTEL_SERVICE_NAME and

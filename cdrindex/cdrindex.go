@@ -23,9 +23,21 @@ type Index struct {
 	metrics  *metrics
 	log      *slog.Logger
 
+	recordings Recordings // nil: rows have the recordings that their records name
+
 	mu              sync.Mutex
 	knownPartitions map[month]bool // partitions known to exist
 }
+
+// Recordings finds the recordings of calls.
+type Recordings interface {
+	// OfCalls returns the ids of the first recordings of the account's calls, by call id.
+	OfCalls(ctx context.Context, account string, callIDs []string) (map[string]string, error)
+}
+
+// ShowRecordings makes reports name the recording of each call whose record names none. It is
+// called before the first report.
+func (x *Index) ShowRecordings(recordings Recordings) { x.recordings = recordings }
 
 // New migrates the tables and creates an Index.
 func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {

@@ -49,6 +49,9 @@
 // goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
 // waits for its reader without a connection.
 //
+// A call record's recording_id is not in the tables unless the platform's record names it: a
+// report asks Recordings for those of its rows, so that it follows when a recording comes or goes.
+//
 // There is one lock, Index.mu, held for a map access.
 //
 // # Files

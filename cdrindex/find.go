@@ -15,11 +15,11 @@ import (
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
-		var q report.Where
+		var q report.Conditions
 		q.Add("account_id = ?", account)
 		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
 		q.Add("started BETWEEN ? AND ?", first, last)
-		q.AddVisible(visible, "queue_id", "agent_id")
+		q.AddVisible(visible)
 		if endedBy != 0 {
 			q.Add("ended_later BETWEEN ? AND ?", start, endedBy)
 		}
@@ -41,4 +41,26 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 		return event.CDR{}, fault.NotFound("No call with this origination_call_id in this range")
 	}
 	return found[0], nil
+}
+
+// FindCall returns the row of the account's leg with the call id, or if that is "", of the leg
+// that Find returns for the origination call id, whenever it was. ok is false if there is none.
+func (x *Index) FindCall(ctx context.Context, account, callID, originationCallID string) (row event.CDR, ok bool, err error) {
+	var q report.Conditions
+	q.Add("account_id = ?", account)
+	if callID == "" {
+		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
+	} else {
+		start, known, err := x.findStart(ctx, account, callID)
+		if err != nil || !known {
+			return event.CDR{}, false, err
+		}
+		q.Add("started = ? AND call_id = ?", start, callID)
+	}
+	q.OrderAndLimit("lookup_rank, started, call_id", 1)
+	found, err := x.queryRows(ctx, &q, nil)
+	if err != nil || len(found) == 0 {
+		return event.CDR{}, false, err
+	}
+	return found[0], true, nil
 }

@@ -102,19 +102,21 @@ func (x *Index) listEndedLater(ctx context.Context, f Filter, after cursor, limi
 
 // query returns the query for the filter's rows that began from first to last and follow
 // the cursor.
-func (f *Filter) query(first, last int64, after cursor) *report.Where {
-	q := &report.Where{}
+func (f *Filter) query(first, last int64, after cursor) *report.Conditions {
+	q := &report.Conditions{}
 	q.Add("account_id = ?", f.Account)
 	q.Add("started BETWEEN ? AND ?", first, last)
 	if after != startOfList {
 		q.Add("(started, call_id) < (?, ?)", after.started, after.call)
 	}
-	q.AddVisible(f.Visible, "queue_id", "agent_id")
+	q.AddVisible(f.Visible)
 	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
 		{"queue_id", f.QueueID}, {"agent_id", f.AgentID},
 	} {
-		q.AddText(c.column, c.value)
+		if c.value != "" {
+			q.Add(c.column+" = ?", c.value)
+		}
 	}
 	if f.Number != "" {
 		q.Add(`("from" = ? OR "to" = ?)`, f.Number, f.Number)

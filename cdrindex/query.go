@@ -1,6 +1,7 @@
 package cdrindex
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,13 +13,14 @@ import (
 
 const newestFirst = "started DESC, call_id DESC"
 
-// queryRows appends the query's rows to found.
-func (x *Index) queryRows(ctx context.Context, q *report.Where, found []event.CDR) ([]event.CDR, error) {
-	rows, err := x.db.QueryContext(ctx, selectRow+q.String(), q.Args...)
+// queryRows appends the query's rows, of one account, to found.
+func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []event.CDR) ([]event.CDR, error) {
+	rows, err := x.db.QueryContext(ctx, selectRow+q.Text(), q.Args()...)
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading call records")
 	}
 	defer rows.Close()
+	first := len(found)
 	s := newScanner()
 	for rows.Next() {
 		row, err := s.scan(rows)
@@ -27,7 +29,32 @@ func (x *Index) queryRows(ctx context.Context, q *report.Where, found []event.CD
 		}
 		found = append(found, row)
 	}
-	return found, sqldb.Wrap(rows.Err(), "reading call records")
+	if err := rows.Err(); err != nil {
+		return nil, sqldb.Wrap(err, "reading call records")
+	}
+	return found, x.nameRecordings(ctx, found[first:])
+}
+
+// nameRecordings sets the recordings of rows of one account whose records name none.
+func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
+	if x.recordings == nil {
+		return nil
+	}
+	calls := make([]string, 0, len(rows))
+	for i := range rows {
+		if rows[i].RecordingID == "" {
+			calls = append(calls, rows[i].CallID)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+
+	ids, err := x.recordings.OfCalls(ctx, rows[0].AccountID, calls)
+	for i := range rows {
+		rows[i].RecordingID = cmp.Or(rows[i].RecordingID, ids[rows[i].CallID])
+	}
+	return err
 }
 
 // findFirstEndedLater returns the earliest start of an account's calls that

@@ -31,7 +31,7 @@ echo "building $revision and this tree" >&2
 git worktree add --quiet --detach "$work/old" "$revision"
 export GOFLAGS='-trimpath -buildvcs=false'
 (cd "$work/old" && go build -tags grpcnotrace -o "$work/bin-old/" ./cmd/trunkline)
-go build -tags grpcnotrace -o "$work/bin-new/" ./cmd/trunkline ./cmd/trunkline-bench
+go build -o "$work/bin-new/" ./cmd/trunkline ./cmd/trunkline-bench
 
 free_port() { # a port of loopback that nobody listens on
 	local port

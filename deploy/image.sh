@@ -14,7 +14,7 @@ rm -rf "$folder"
 mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
 chmod 700 "$folder/var/lib/trunkline"
 
-GOARCH=${IMAGE_ARCH:-} CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
+GOARCH=${IMAGE_ARCH:-} CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit -X main.date=$date" \
 	-o "$folder/trunkline" ./cmd/trunkline
 

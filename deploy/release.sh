@@ -34,7 +34,7 @@ mkdir -p "$out" "$stage"
 
 say "man pages, completion"
 mkdir -p "$stage/man" "$stage/completion"
-go run -tags 'grpcnotrace man' ./cmd/trunkline man "$stage/man"
+go run -tags man ./cmd/trunkline man "$stage/man"
 gzip -9n "$stage"/man/*.1
 for arch in $arches; do
 	say "trunkline for $arch"

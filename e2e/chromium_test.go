@@ -269,6 +269,45 @@ func (p *page) checkPage(t testing.TB) {
 	}
 }
 
+// axePackage returns the source of axe-core, which finds violations of WCAG.
+var axePackage = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "axe")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline axe-core@4.14.1"); err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(source), err
+})
+
+// checkAccess fails the test where the page violates WCAG 2.2 AA, has a control without a name,
+// or is wider than its window.
+func (p *page) checkAccess(t testing.TB, what string) {
+	t.Helper()
+	source, err := axePackage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mustEval(t, source+"; void 0", nil)
+	var violations []string
+	p.mustEval(t, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(({ violations }) =>
+		violations.map(({ id, help, nodes }) => id + ": " + help + ": " + nodes.map(({ target, failureSummary }) => target + " " + failureSummary).join("; ").slice(0, 600)))`, &violations)
+	for _, one := range violations {
+		t.Errorf("%s: %s", what, one)
+	}
+	controls, bad := p.unnamedControls(t)
+	if len(bad) > 0 || controls == 0 {
+		t.Errorf("%s: of %d controls these have no name: %v", what, controls, bad)
+	}
+	var wide bool
+	p.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide)
+	if wide {
+		t.Errorf("%s: wider than its window", what)
+	}
+}
+
 // unnamedControls returns the controls without an accessible name.
 func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 	t.Helper()

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"trunkline/internal/freeport"
 )
@@ -28,6 +30,8 @@ type scriptedSwitch struct {
 	peers    map[net.Conn]bool // subscribed clients
 	all      map[net.Conn]bool
 	sent     []string // sent events
+	orders   []string // commands that change something
+	refusal  string   // the answer to them; "": they are done
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
@@ -126,6 +130,14 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 func (s *scriptedSwitch) answer(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if status, ok := strings.CutPrefix(command, "callcenter_config agent set status 1002@127.0.0.20 "); ok {
+		s.orders = append(s.orders, command)
+		if s.refusal != "" {
+			return s.refusal + "\n"
+		}
+		s.agent = strings.Trim(status, "'")
+		return "+OK\n"
+	}
 	switch command {
 	case "callcenter_config agent list":
 		if s.agent == "" {
@@ -181,6 +193,24 @@ func (s *scriptedSwitch) send(events ...string) {
 			fmt.Fprintf(nc, "Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
 	}
+}
+
+// agentEvent returns the event that tells the agent's status, which follows a command later than
+// its answer.
+func (s *scriptedSwitch) agentEvent(t testing.TB) string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	all := lines(readFile(t, captured["callcenter"]))
+	line := all[slices.IndexFunc(all, func(one string) bool { return strings.Contains(one, `"agent-status-change"`) })]
+	for _, member := range []struct{ name, value string }{
+		{"Core-UUID", s.run}, {"Event-Date-Timestamp", fmt.Sprint(time.Now().UnixMicro())},
+		{"Event-Sequence", fmt.Sprint(s.round * 10_000)}, {"CC-Agent-Status", s.agent},
+	} {
+		line = regexp.MustCompile(`"`+member.name+`":"[^"]*"`).ReplaceAllString(line, `"`+member.name+`":"`+member.value+`"`)
+	}
+	return line
 }
 
 // history returns all sent events.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// messageTable holds the rows of the table in docs/operations.md with the program's messages, their
+// messageTable holds the rows of the table in docs/messages.md with the program's messages, their
 // causes and remedies.
 type messageTable struct {
 	mu   sync.Mutex
@@ -37,11 +37,10 @@ var elsewhere = map[string]string{
 
 func readMessageTable(t *testing.T) *messageTable {
 	t.Helper()
-	text := readFile(t, "../docs/operations.md")
-	_, text, found := strings.Cut(text, "\n## Messages\n")
+	text := readFile(t, "../docs/messages.md")
 	_, text, table := strings.Cut(text, "\n| message |")
-	if !found || !table {
-		t.Fatal("docs/operations.md has no table of messages")
+	if !table {
+		t.Fatal("docs/messages.md has no table of messages")
 	}
 	p := &messageTable{}
 	for line := range strings.Lines(text) {
@@ -77,7 +76,7 @@ func (p *messageTable) row(t testing.TB, part string) *row {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d rows of docs/operations.md have %q", len(found), part)
+		t.Fatalf("%d rows of docs/messages.md have %q", len(found), part)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ func (n *node) normalizedRecords() (records float64, err error) {
 
 // One of two normalizers is killed while records of 12 accounts arrive. The test measures the
 // time from kill -9 until a subscriber has received, for each account, an event posted after it.
-// docs/operations.md has the figure.
+// docs/benchmarks.md has the figure.
 func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	t.Parallel()
 	settings, prefix := backendSettings(t)

@@ -45,7 +45,7 @@ func largeFilter(n int) Filter {
 func TestTokensHaveARate(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.KeyTokensPerMinute = 70 })
+		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.UserTokensPerMinute, cfg.KeyTokensPerMinute = 60, 70 })
 		session := s.mustLogin(t, "alice")
 		p := s.mustAuthenticate(t, session.AccessToken)
 		keyText, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Scopes: []Scope{ScopeSubscribe}})

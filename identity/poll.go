@@ -95,7 +95,13 @@ func (s *Service) pollWithTimeout(ctx context.Context) error {
 func (s *Service) poll(ctx context.Context) error {
 	s.pollMu.Lock()
 	defer s.pollMu.Unlock()
-	return s.reload(ctx)
+
+	began := s.freshness.begin()
+	err := s.changes.Poll(func() error { return s.reload(ctx) })
+	if err == nil {
+		s.freshness.current(began)
+	}
+	return err
 }
 
 // pollEarly polls before the next poll of Run is due, for a caller with an id, key or

@@ -46,7 +46,8 @@ type Service struct {
 	changeSlot      chan struct{} // semaphore: held during a change
 
 	pollMu            sync.Mutex
-	loaded            revision // of the data in memory; guarded by pollMu
+	loaded            revision           // of the data in memory; guarded by pollMu
+	changes           *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
 	freshness         freshness
 	pollCount         atomic.Uint64 // number of polls begun
 	earlyPollLimiter  *rate.Limiter // limits polls outside Run
@@ -78,6 +79,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		filters:              newCache[string, Filter](maxCachedFilters),
 		changeSignal:         broadcast{changed: make(chan struct{})},
 		changeSlot:           make(chan struct{}, 1),
+		changes:              db.WatchChanges(),
 		earlyPollLimiter:     rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
 		unknownAccounts:      newNegativeCache(),
 		unknownUsers:         newNegativeCache(),

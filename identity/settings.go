@@ -37,7 +37,7 @@ func DefaultSettings() Settings {
 	const day = 24 * time.Hour
 	return Settings{
 		AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword,
-		UserTokensPerMinute: 60, KeyTokensPerMinute: 600, SessionsPerUser: 200, StoredFilters: 100,
+		UserTokensPerMinute: 600, KeyTokensPerMinute: 600, SessionsPerUser: 1000, StoredFilters: 100,
 		AccountsPerTenant: 1000, OIDC: oidc.DefaultSettings(),
 	}
 }

@@ -37,11 +37,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:      f.Counter("trunkline_normalizer_retries_total", "Waits of a partition because Kafka or the account store was unavailable."),
 		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
 		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Partitions of the raw topics, cc.evt and cc.state found truncated or created again. Acknowledged records may be lost.", "topic", "kind"),
-		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice."),
+		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: with two feeds of one switch as many as messages, and none for a while means that one of them sends nothing."),
 		repaired:     f.CounterVec("trunkline_normalizer_repaired_total", "Texts and clocks of platforms' records that were repaired so that nothing was rejected, by what: text (bytes that are not UTF-8, or NUL, replaced), cut (longer than their field), clock (an impossible time or duration left out).", "what"),
 		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
 		rebuild:      f.NewHistogram(metric.Native("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.", 100)),
-		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them."),
+		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them: a few at a rebalance are normal."),
 	}
 	metric.Init(m.repaired, repairedText, repairedCut, repairedClock)
 	for _, kind := range stateKinds {

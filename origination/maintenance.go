@@ -18,7 +18,11 @@ const (
 // cancels this node's calls whose cancellation was requested on other nodes, until ctx ends. Failures
 // are retried at the next tick.
 func (s *Service) runMaintenance(ctx context.Context) {
-	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(cancelCheckInterval)
+	checkInterval := cancelCheckInterval
+	if s.cfg.SingleNode { // what is left of a process that ended
+		checkInterval *= 10
+	}
+	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(checkInterval)
 	defer renew.Stop()
 	defer check.Stop()
 	for {

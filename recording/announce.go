@@ -17,6 +17,9 @@ type storedEvent struct {
 	Encrypted   bool   `json:"encrypted"`
 	Size        int64  `json:"size"`
 	ContentType string `json:"content_type"`
+	Call
+	Pauses    []Pause `json:"pauses,omitempty"`
+	ExpiresAt int64   `json:"expires_at,omitempty"` // Unix seconds
 }
 
 // announce publishes recording.stored for recordings that are not announced yet. It
@@ -29,7 +32,11 @@ func (s *Service) announce(ctx context.Context) error {
 			return err
 		}
 		for _, r := range leased {
-			data, err := json.Marshal(storedEvent{"recording.stored", r.AccountID, r.CreatedAt, r.RecordingID, r.Encrypted, r.Size, r.ContentType})
+			data, err := json.Marshal(storedEvent{
+				Event: "recording.stored", AccountID: r.AccountID, Timestamp: r.CreatedAt, RecordingID: r.RecordingID,
+				Encrypted: r.Encrypted, Size: r.Size, ContentType: r.ContentType,
+				Call: r.Call, Pauses: r.Pauses, ExpiresAt: r.ExpiresAt,
+			})
 			if err != nil {
 				return fault.Internal(err, "writing an event failed")
 			}

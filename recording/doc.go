@@ -13,8 +13,13 @@
 // authenticated, and the audio of a stored recording never changes. Package api decides
 // which callers may read.
 //
-// Run announces stored recordings and sweeps; it is the package's only goroutine and
-// ends with its context. A recording whose announcement failed is announced again until
+// A recording knows its call (Call): from its upload, and what that leaves open from the call's
+// record, whichever comes first. Nothing is done when a record comes: a recording without it looks
+// for it again and again (complete.go). The other way, reports of call records ask OfCalls for the
+// recordings of the rows that they show.
+//
+// Run announces stored recordings, completes them and sweeps; it is the package's only goroutine
+// and ends with its context. A recording whose announcement failed is announced again until
 // it succeeds: recording.stored is delivered at least once. Memory use does not depend
 // on a recording's length. The package has no queue; the server's connections bound the
 // number of concurrent uploads.
@@ -26,6 +31,8 @@
 //   - service.go, settings.go, metrics.go, run.go: the service, settings, metrics, what runs
 //   - upload.go, read.go, list.go, delete.go: storing, opening, listing and deleting recordings
 //   - rows.go: the row that makes a recording exist
+//   - call.go, complete.go, platform_name.go: the call of a recording: from parameters, from its
+//     record, from a platform's name
 //   - announce.go: the event of a stored recording
 //   - store.go, dir.go, store_s3.go, store_s3_keys.go, store_s3_object.go: the objects: a
 //     directory, or S3

@@ -14,8 +14,10 @@ import (
 // row is a recording's row: its metadata and internal columns.
 type row struct {
 	Metadata
-	createdAt int64 // Unix milliseconds
-	object    string
+	createdAt     int64 // Unix milliseconds
+	object        string
+	announceAfter int64  // of a new one, Unix milliseconds
+	completeAfter *int64 // of a new one, Unix milliseconds; nil: its call's record has nothing to add
 }
 
 // rows is the table of recordings.
@@ -25,24 +27,43 @@ type rows struct {
 }
 
 const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
-	digest, content_type, created_at, object`
+	digest, content_type, created_at, object, call_id, interaction_id, origination_call_id, agent_id, queue_id, direction,
+	started_at, duration_ms, channels, pauses, expires_at, hold_reason, held_at`
 
 func scanRow(scan sqldb.ScanFunc) (*row, error) {
 	r := new(row)
+	var paused string
+	var held Hold
 	err := scan(&r.AccountID, &r.RecordingID, &r.Encrypted, &r.KeyID, &r.KeyVersion, &r.Algorithm, &r.Salt,
-		&r.Size, &r.StoredSize, &r.Digest, &r.ContentType, &r.createdAt, &r.object)
+		&r.Size, &r.StoredSize, &r.Digest, &r.ContentType, &r.createdAt, &r.object,
+		&r.CallID, &r.InteractionID, &r.OriginationCallID, &r.AgentID, &r.QueueID, &r.Direction,
+		&r.StartedAt, &r.DurationMS, &r.Channels, &paused, &r.ExpiresAt, &held.Reason, &held.Since)
+	if err != nil {
+		return nil, err
+	}
 	r.CreatedAt = r.createdAt / 1000
+	if held.Reason != "" {
+		r.Hold = &held
+	}
+	r.Pauses, err = parsePauses(paused)
 	return r, err
 }
 
 // create stores the row, with its entry of the audit log.
 func (t rows) create(ctx context.Context, r *row) error {
 	entry := t.audit.Entry(ctx, audit.RecordingStore, r.AccountID, auditTarget(r.RecordingID))
-	err := audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+	paused, err := pauses(r.Pauses).text()
+	if err != nil {
+		return fault.Internal(err, "writing the pauses failed")
+	}
+	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after, complete_after)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+				'', 0, $25, $26)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
-			r.Size, r.StoredSize, r.Digest, r.ContentType, r.createdAt, r.object, r.createdAt)
+			r.Size, r.StoredSize, r.Digest, r.ContentType, r.createdAt, r.object,
+			r.CallID, r.InteractionID, r.OriginationCallID, r.AgentID, r.QueueID, r.Direction,
+			r.StartedAt, r.DurationMS, r.Channels, paused, r.ExpiresAt, r.announceAfter, r.completeAfter)
 		if sqldb.IsUniqueViolation(err) {
 			return conflict(r.RecordingID)
 		}

@@ -6,6 +6,7 @@ import (
 )
 
 const (
+	completeInterval = time.Second      // between looks for records of calls
 	announceInterval = 5 * time.Second  // for recordings that were not announced because of a crash
 	announceLease    = 30 * time.Second // time after which an announcement is retried
 	announceBatch    = 50               // recordings leased at once
@@ -13,11 +14,13 @@ const (
 	orphanAge        = 24 * time.Hour
 )
 
-// Run announces stored recordings and removes objects without a row, until ctx ends.
+// Run announces stored recordings, completes them from the records of their calls, and removes
+// objects without a row, until ctx ends.
 // Failures are logged and retried.
 func (s *Service) Run(ctx context.Context) error {
-	announce, sweep := time.NewTicker(announceInterval), time.NewTicker(sweepInterval)
+	announce, complete, sweep := time.NewTicker(announceInterval), time.NewTicker(completeInterval), time.NewTicker(sweepInterval)
 	defer announce.Stop()
+	defer complete.Stop()
 	defer sweep.Stop()
 	defer s.roots.Wipe()
 	for {
@@ -28,6 +31,8 @@ func (s *Service) Run(ctx context.Context) error {
 			s.logFailure(ctx, "announcing recordings", s.announce(ctx))
 		case <-announce.C:
 			s.logFailure(ctx, "announcing recordings", s.announce(ctx))
+		case <-complete.C:
+			s.logFailure(ctx, "looking for the records of recorded calls", s.completeRecordings(ctx))
 		case <-sweep.C:
 			s.logFailure(ctx, "sweeping the recordings' store", s.Sweep(ctx, time.Now().Add(-orphanAge)))
 		}

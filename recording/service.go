@@ -40,6 +40,7 @@ type Deps struct {
 	Store     Store
 	Keys      Keys
 	Publisher Publisher
+	Calls     CallRecords // nil: recordings know what their uploads say
 	Audit     *audit.Log
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
@@ -55,6 +56,7 @@ type Service struct {
 	backend        Store
 	keys           Keys
 	publisher      Publisher
+	calls          CallRecords // nil without the index of call records
 	audit          *audit.Log
 	roots          *envelope.RootCache
 	usage          usage
@@ -84,7 +86,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		checkFreeSpace = func() error { return nil }
 	}
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, keys: deps.Keys, publisher: deps.Publisher, audit: deps.Audit, roots: roots,
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
+		keys: deps.Keys, publisher: deps.Publisher, calls: deps.Calls, audit: deps.Audit, roots: roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 	}, nil
 }
@@ -106,4 +109,15 @@ type Metadata struct {
 	Digest      string `json:"digest"`         // of the audio: sha256: and hex
 	ContentType string `json:"content_type"`   // of the upload
 	CreatedAt   int64  `json:"created_at"`     // Unix seconds
+
+	Call
+	Pauses    []Pause `json:"pauses,omitempty"`
+	ExpiresAt int64   `json:"expires_at,omitempty"` // Unix seconds; 0: it is kept for good
+	Hold      *Hold   `json:"hold,omitempty"`       // nil: it may be deleted
+}
+
+// Hold is a legal hold: nothing deletes a recording that has one.
+type Hold struct {
+	Reason string `json:"reason"`
+	Since  int64  `json:"since"` // Unix seconds
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 				m.ContentType != "audio/x-wav" || time.Since(time.Unix(m.CreatedAt, 0)) > time.Minute || !strings.HasPrefix(m.Digest, "sha256:") {
 				t.Errorf("%s: %+v", account, m)
 			}
-			if got := must(h.Metadata(t.Context(), account, "call-1"))(t); *got != *m {
+			if got := must(h.Metadata(t.Context(), account, "call-1"))(t); !reflect.DeepEqual(got, m) {
 				t.Errorf("%s: metadata %+v, want %+v", account, got, m)
 			}
 			if got, err := h.play(account, "call-1"); err != nil || !bytes.Equal(got, audio) {
@@ -241,7 +242,7 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 		var at int64 = 1 << 60
 		start, pages := "", 0
 		for {
-			page := must(h.List(t.Context(), "acme", 10, start))(t)
+			page := must(h.List(t.Context(), Filter{Account: "acme", PageSize: 10, StartKey: start}))(t)
 			for _, m := range page.Data {
 				if seen[m.RecordingID] || m.CreatedAt > at || m.AccountID != "acme" {
 					t.Errorf("%+v is out of place", m)
@@ -261,11 +262,11 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 			size  int
 			start string
 		}{{-1, ""}, {1001, ""}, {10, "x"}, {10, "MTIz"}, {10, strings.Repeat("A", 400)}} {
-			if _, err := h.List(t.Context(), "acme", bad.size, bad.start); fault.KindOf(err) != fault.KindInvalid {
+			if _, err := h.List(t.Context(), Filter{Account: "acme", PageSize: bad.size, StartKey: bad.start}); fault.KindOf(err) != fault.KindInvalid {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if page := must(h.List(t.Context(), "nobody", 0, ""))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != report.DefaultPage {
+		if page := must(h.List(t.Context(), Filter{Account: "nobody"}))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != report.DefaultPage {
 			t.Errorf("%+v", page)
 		}
 	})

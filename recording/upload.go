@@ -25,6 +25,7 @@ type Upload struct {
 	AccountID   string
 	RecordingID string
 	ContentType string // "": application/octet-stream
+	Call        Call
 	Body        io.Reader
 }
 
@@ -83,6 +84,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err != nil {
 		return nil, err
 	}
+	s.prepareRow(ctx, row)
 	switch err := s.rows.create(ctx, row); {
 	case err == nil:
 	case fault.KindOf(err) == fault.KindConflict:
@@ -93,11 +95,33 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	}
 	s.usage.add(u.AccountID, row.StoredSize)
 	s.metrics.countStored(row.Encrypted, row.Size)
+	s.wake()
+	return &row.Metadata, nil
+}
+
+// prepareRow fills what a new row has from its call's record, if that is there, and decides when
+// the recording is announced: where the record is missing, it is given announceWait.
+func (s *Service) prepareRow(ctx context.Context, r *row) {
+	r.announceAfter = r.createdAt
+	found, err := s.fillFromRecord(ctx, r)
+	if err != nil {
+		s.logFailure(ctx, "looking for a recording's call", err)
+	}
+	if found || s.calls == nil {
+		return
+	}
+	r.completeAfter = r.nextCompletion(time.Now())
+	if r.completeAfter != nil {
+		r.announceAfter += announceWait.Milliseconds()
+	}
+}
+
+// wake wakes Run to announce recordings.
+func (s *Service) wake() {
 	select {
 	case s.wakeAnnouncer <- struct{}{}:
 	default:
 	}
-	return &row.Metadata, nil
 }
 
 // requireFreeSpace returns fault.KindUnavailable if there is too little free space.
@@ -146,7 +170,7 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
-		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType},
+		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType, Call: u.Call},
 		createdAt: now.UnixMilli(),
 	}
 	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkFreeSpace: s.requireFreeSpace}

@@ -9,17 +9,13 @@ import (
 )
 
 var (
-	scheme = regexp.MustCompile(`(?s):root \{(.*?)\}`)
-	colour = regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6});`)
+	colour = regexp.MustCompile(`--([a-z-]+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\);`)
 )
 
 // TestContrast computes the contrast of text to its background (WCAG 2.2, 1.4.3: 4.5) and of
 // graphical elements to theirs (1.4.11: 3), in both colour schemes.
 func TestContrast(t *testing.T) {
-	schemes := scheme.FindAllStringSubmatch(sources(t, ".css")["base.css"], -1)
-	if len(schemes) != 2 {
-		t.Fatalf("%d schemes", len(schemes))
-	}
+	found := colour.FindAllStringSubmatch(sources(t, ".css")["base.css"], -1)
 	pairs := map[string]float64{
 		"on-accent on accent": 4.5, "accent on accent-soft": 4.5, "control on panel": 3, "accent on ground": 4.5,
 		"good on panel": 4.5, "bad on sunken": 4.5,
@@ -35,10 +31,10 @@ func TestContrast(t *testing.T) {
 		}
 		pairs[tone+" on panel"] = 4.5
 	}
-	for i, one := range schemes {
+	for i := range 2 { // light, dark
 		colours := map[string]float64{}
-		for _, found := range colour.FindAllStringSubmatch(one[1], -1) {
-			colours[found[1]] = luminance(t, found[2])
+		for _, one := range found {
+			colours[one[1]] = luminance(t, one[2+i])
 		}
 		for pair, least := range pairs {
 			front, back, _ := strings.Cut(pair, " on ")

@@ -10,20 +10,22 @@
 //
 // static/ by purpose:
 //
-//	main, views                                      create the board; show one of its views
-//	session, http                                    the user's tokens, also of a login at the OpenID Connect provider, and requests with them
-//	enrolment                                        one-time passwords of an administrator, before the login
+//	main, state                                      the frame of all pages; what they share: session, floor, events, address
+//	ui, preact                                       components: lists, forms, dialogs; the library (docs/decisions/0013)
+//	session, http, login                             the user's tokens, requests with them; the login
 //	channel_connection, channel_position, reconnect  the channel's connection: resume, back-off, fallback
-//	sse, clock, connection_status                    event streams; the server's time; the displayed connection state
+//	sse, clock, connection                           event streams; the server's time; the displayed connection state
 //	floor, facts                                     agents, calls and queues of the server's snapshots; facts of messages
-//	filter_form                                      the filters of the events channel
-//	agents, calls, event_list                        their display
-//	event_rates, sparkline                           rates and latency, and their charts
-//	figures, formulas, plot                          figures of queues and agents: loading, formulas, charts
-//	dial, call_records                               click to call, call records
-//	admin, directory                                 administration: recording keys and AI providers; accounts, users, keys
-//	dom, format, event_types                         page elements and formats; the event types
-//	docs…, schema, markdown                          the pages under /docs
+//	floor_page, actions                              the floor, and actions on its agents and calls
+//	wall, preferences                                the wall; what the browser remembers
+//	history, history_range, history_calls, call_page figures and calls of a range; one call
+//	alerts                                           the banner, the list and the rules
+//	admin, resources, admin_pages                    administration: the list and the dialog; the resources as data; other pages
+//	phone                                            click to call
+//	events, feed, event_rates, explain, explain_texts the events, for engineers
+//	formulas, plot                                   formulas of figures; charts
+//	format, event_types                              formats; the event types
+//	docs…, dom, schema, markdown                     the pages under /docs
 //
 // jstest/ holds the modules' unit tests, which Node runs (js_test.go).
 //

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"sync"
 
 	"trunkline/internal/entitytag"
 )
@@ -20,7 +21,7 @@ var static embed.FS
 const (
 	PathBoard   = "/"
 	PathAssets  = "/board/" // followed by the name of a file
-	PathDocs    = "/docs"
+	PathHTTP    = "/docs/http"
 	PathChannel = "/docs/events"
 )
 
@@ -36,6 +37,8 @@ var types = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".png":  "image/png",
+	".json": "application/json",
 }
 
 // file is one prepared response.
@@ -44,14 +47,15 @@ type file struct {
 	contentType, etag string
 }
 
-// Handler serves the board and the pages under /docs.
+// Handler serves the board, the references of the API under /docs, and what Add adds.
 type Handler struct {
-	files map[string]file // by path
+	files map[string]file                  // by path
+	added map[string]func() (*file, error) // likewise, those of Add
 }
 
 // New reads the embedded files.
 func New() (*Handler, error) {
-	h := &Handler{files: make(map[string]file)}
+	h := &Handler{files: make(map[string]file), added: make(map[string]func() (*file, error))}
 	entries, err := fs.ReadDir(static, "static")
 	if err != nil {
 		return nil, fmt.Errorf("reading the board: %w", err)
@@ -65,13 +69,51 @@ func New() (*Handler, error) {
 		if !ok {
 			return nil, fmt.Errorf("reading the board: %s has no known type", entry.Name())
 		}
-		sum := sha256.Sum256(body)
-		one := file{body, contentType, `"` + hex.EncodeToString(sum[:16]) + `"`}
+		one := newFile(body, contentType)
 		for _, at := range paths(entry.Name()) {
 			h.files[at] = one
 		}
 	}
 	return h, nil
+}
+
+func newFile(body []byte, contentType string) file {
+	sum := sha256.Sum256(body)
+	return file{body, contentType, `"` + hex.EncodeToString(sum[:16]) + `"`}
+}
+
+// Add serves content at a path, which is called once, at its first request. A path without a known extension
+// is a page. Add must not be called once requests arrive.
+func (h *Handler) Add(at string, content func() ([]byte, error)) {
+	contentType, ok := types[path.Ext(at)]
+	if !ok {
+		contentType = types[".html"]
+	}
+	h.added[at] = sync.OnceValues(func() (*file, error) {
+		body, err := content()
+		if err != nil {
+			return nil, err
+		}
+		made := newFile(body, contentType)
+		return &made, nil
+	})
+}
+
+// find returns the file at a path.
+func (h *Handler) find(at string) (_ file, ok bool, _ error) {
+	f, ok := h.files[at]
+	if ok {
+		return f, true, nil
+	}
+	added, ok := h.added[at]
+	if !ok {
+		return file{}, false, nil
+	}
+	made, err := added()
+	if err != nil {
+		return file{}, false, err
+	}
+	return *made, true, nil
 }
 
 // paths returns the URL paths of a file: a page has only its own.
@@ -80,15 +122,21 @@ func paths(name string) []string {
 	case "board.html":
 		return []string{PathBoard}
 	case "docs.html":
-		return []string{PathDocs, PathChannel}
+		return []string{PathHTTP, PathChannel}
 	}
 	return []string{PathAssets + name}
 }
 
-// ServeHTTP sends a file, or 404.
+// ServeHTTP sends a file, or 404, or 500 for a page that cannot be made.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	f, ok := h.files[r.URL.Path]
+	f, ok, err := h.find(r.URL.Path)
+	if err != nil {
+		header.Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(`{"success":false,"message":"The page cannot be shown"}`))
+		return
+	}
 	if !ok {
 		header.Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)

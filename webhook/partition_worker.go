@@ -92,7 +92,9 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 		if err == nil {
 			w.commit(end)
 		}
-		timer := time.NewTimer(idleCommitInterval)
+		// The workers ask at one time, so that their lookups share requests.
+		next := time.Now().Truncate(idleCommitInterval).Add(idleCommitInterval)
+		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-current.replaced:
 		case <-timer.C:

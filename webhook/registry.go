@@ -33,6 +33,7 @@ type registry struct {
 	current atomic.Pointer[hooks]
 
 	// Used by run's goroutine only:
+	changes  *sqldb.ChangeWatch
 	revision int64 // -1 before the first read
 	tree     *identity.Tree
 	rows     []row
@@ -56,21 +57,17 @@ func (r *registry) run(ctx context.Context) {
 
 // reload reads the webhooks again if they or the accounts have changed.
 func (r *registry) reload(ctx context.Context) error {
-	revision, err := readRevision(ctx, r.db)
+	before := r.revision
+	err := r.changes.Poll(func() error { return r.readRows(ctx) })
 	if err != nil {
 		return err
 	}
 	tree := r.accounts.Tree()
-	if revision == r.revision && tree == r.tree {
+	if r.revision == before && tree == r.tree {
 		return nil
 	}
-	if revision != r.revision {
-		r.rows, err = selectRows(ctx, r.db, "")
-		if err != nil {
-			return err
-		}
-	}
-	r.revision, r.tree = revision, tree
+
+	r.tree = tree
 	previous := r.current.Load()
 	var all []*hook
 	for i := range r.rows {
@@ -83,6 +80,20 @@ func (r *registry) reload(ctx context.Context) error {
 	r.metrics.paused.Set(float64(current.paused))
 	r.current.Store(current)
 	close(previous.replaced)
+	return nil
+}
+
+// readRows reads the stored webhooks if they have changed.
+func (r *registry) readRows(ctx context.Context) error {
+	revision, err := readRevision(ctx, r.db)
+	if err != nil || revision == r.revision {
+		return err
+	}
+	rows, err := selectRows(ctx, r.db, "")
+	if err != nil {
+		return err
+	}
+	r.rows, r.revision = rows, revision
 	return nil
 }
 

@@ -283,7 +283,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 		}
 		for _, group := range rules.Spec.Groups {
 			for _, rule := range group.Rules {
-				if !strings.HasSuffix(rule.Annotations["runbook_url"], "docs/operations.md#"+strings.ToLower(rule.Alert)) {
+				if !strings.HasSuffix(rule.Annotations["runbook_url"], "docs/runbook.md#"+strings.ToLower(rule.Alert)) {
 					t.Errorf("%s: %s", rule.Alert, rule.Annotations["runbook_url"])
 				}
 			}

@@ -31,7 +31,7 @@ const (
 	namespace = "contact"
 )
 
-// documented is the example of docs/operations.md; the others are in testdata.
+// documented is the example of docs/install.md; the others are in testdata.
 const documented = "documented"
 
 var sets = []string{"defaults", "minimal", documented, "production", "everything"}
@@ -60,14 +60,14 @@ type rendered struct {
 func values(t *testing.T, set string) []byte {
 	t.Helper()
 	if set == documented {
-		page, err := os.ReadFile("../../docs/operations.md")
+		page, err := os.ReadFile("../../docs/install.md")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, example, _ := bytes.Cut(page, []byte("```yaml\nmode: cluster\n"))
 		example, _, found := bytes.Cut(example, []byte("```\n"))
 		if !found {
-			t.Fatal("docs/operations.md has no example of values")
+			t.Fatal("docs/install.md has no example of values")
 		}
 		return append([]byte("mode: cluster\n"), example...)
 	}

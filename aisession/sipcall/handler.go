@@ -145,6 +145,12 @@ func (h *Handler) findVisible(ctx context.Context, id, callerAccount string) (ai
 	return p, err
 }
 
+// Bounds of the X-* headers that a provider gets.
+const (
+	maxParameters     = 32
+	maxParameterBytes = 256 // of a name, and of a value
+)
+
 func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
 	caller, callee := invite.From().User, invite.To().User
 	own := invite.Caller()
@@ -160,7 +166,7 @@ func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) 
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressSIP, Format: format, RTPTimestamps: true,
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
-		Caller: caller, Callee: callee,
+		Caller: caller, Callee: callee, Parameters: invite.CustomHeaders(maxParameters, maxParameterBytes),
 	}
 }
 

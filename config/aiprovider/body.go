@@ -1,12 +1,16 @@
 package aiprovider
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/fault"
 	"trunkline/internal/netguard"
 )
@@ -31,6 +35,7 @@ func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Doc
 	}
 	p.requiredObject("media", func(media *parser) { d.Media = media.parseMedia() })
 	p.requiredObject("websocket", func(socket *parser) { d.WebSocket = socket.parseWebSocket(allowPlain) })
+	p.parseProtocol(&d)
 	d.Extensions = optional[bool](p, "extensions", "a boolean")
 	fallback := optional[Fallback](p, "fallback", "a string")
 	if fallback != nil {
@@ -44,6 +49,73 @@ func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Doc
 		return Document{}, fault.Invalid(InvalidMessage, *p.faults...)
 	}
 	return d, nil
+}
+
+// Bounds of what goes to the vendor.
+const (
+	maxSecret  = 1 << 10  // bytes
+	maxSession = 32 << 10 // bytes, compact
+)
+
+// parseProtocol parses the protocol and what it needs.
+func (p *parser) parseProtocol(d *Document) {
+	name := optional[string](p, "protocol", "a string")
+	protocol, _ := dialect.Find("")
+	if name != nil {
+		found, known := dialect.Find(*name)
+		if !known || *name == "" {
+			p.fault("protocol", codeUnsupported, "must be one of %s", strings.Join(dialect.Names(), ", "))
+		} else {
+			d.Protocol, protocol = *name, found
+		}
+	}
+	if d.Media.SampleRate > 0 && !slices.Contains(protocol.Encodings, d.Media.AudioFormat) {
+		p.fault("media.audioFormat", codeUnsupported, "must be %s for the protocol %s", strings.Join(protocol.Encodings, " or "), protocol.Name)
+	}
+
+	secret := optional[string](p, "secret", "a string")
+	switch {
+	case secret == nil:
+	case !protocol.TakesSecret:
+		p.fault("secret", codeUnsupported, "the protocol %s has no secret: send headers", protocol.Name)
+	case len(*secret) > maxSecret:
+		p.fault("secret", codeTooLong, "must have at most %d bytes", maxSecret)
+	case *secret == "" || strings.ContainsFunc(*secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		p.fault("secret", codeInvalid, "must be printable ASCII characters without spaces")
+	default:
+		d.Secret = *secret
+	}
+	p.parseSession(d, protocol)
+}
+
+// parseSession parses the object that goes to the vendor as it is.
+func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
+	raw := p.members["session"]
+	members := optional[map[string]json.RawMessage](p, "session", "an object")
+	if members == nil {
+		return
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil { // it was decoded: cannot fail
+		p.fault("session", codeInvalid, "must be an object")
+		return
+	}
+	switch {
+	case !protocol.TakesSession:
+		p.fault("session", codeUnsupported, "the protocol %s has no session object", protocol.Name)
+		return
+	case compact.Len() > maxSession:
+		p.fault("session", codeTooLong, "must have at most %d bytes", maxSession)
+		return
+	}
+	if protocol.Name == dialect.Twilio {
+		for _, name := range slices.Sorted(maps.Keys(*members)) {
+			if text := (*members)[name]; len(text) == 0 || text[0] != '"' {
+				p.fault("session."+shorten(name), codeWrongType, "must be a string: it is a custom parameter")
+			}
+		}
+	}
+	d.Session = compact.Bytes()
 }
 
 // checkID adds a fault if the body has another id than want.

@@ -221,3 +221,40 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestProtocols(t *testing.T) {
+	const ulaw = `"media":{"audioFormat":"g711_ulaw","sampleRate":8000}`
+	with := func(members string) string {
+		return strings.Replace(strings.Replace(whole, `"media":{"audioFormat":"pcm16","sampleRate":24000}`, ulaw, 1), `"extensions":true`, members, 1)
+	}
+	for name, c := range map[string]struct {
+		members string
+		want    []string
+	}{
+		"trunkline by name":               {`"protocol":"trunkline"`, nil},
+		"twilio":                          {`"protocol":"twilio","secret":"tok","session":{"bot":"sales"}`, nil},
+		"openai":                          {`"protocol":"openai_realtime","secret":"sk-1","session":{"model":"gpt-realtime","tools":[]}`, nil},
+		"deepgram":                        {`"protocol":"deepgram_agent","secret":"k","session":{"agent":{"greeting":"Hi"}}`, nil},
+		"no protocol of ours":             {`"protocol":"vapi"`, []string{"protocol unsupported"}},
+		"an empty protocol":               {`"protocol":""`, []string{"protocol unsupported"}},
+		"a protocol that is a number":     {`"protocol":1`, []string{"protocol wrong_type"}},
+		"a secret for trunkline":          {`"secret":"k"`, []string{"secret unsupported"}},
+		"a session for trunkline":         {`"session":{}`, []string{"session unsupported"}},
+		"an empty secret":                 {`"protocol":"twilio","secret":""`, []string{"secret invalid"}},
+		"a line break in the secret":      {`"protocol":"twilio","secret":"a\nb"`, []string{"secret invalid"}},
+		"a long secret":                   {`"protocol":"twilio","secret":"` + strings.Repeat("a", 1025) + `"`, []string{"secret too_long"}},
+		"a session that is an array":      {`"protocol":"openai_realtime","session":[]`, []string{"session wrong_type"}},
+		"a null session":                  {`"protocol":"openai_realtime","session":null`, []string{"session wrong_type"}},
+		"a session above 32 KiB":          {`"protocol":"openai_realtime","session":{"a":"` + strings.Repeat("a", 32<<10) + `"}`, []string{"session too_long"}},
+		"spaces do not count":             {`"protocol":"openai_realtime","session":{` + strings.Repeat(" ", 33<<10) + `}`, nil},
+		"a custom parameter not a string": {`"protocol":"twilio","session":{"a":1,"b":"x"}`, []string{"session.a wrong_type"}},
+	} {
+		if _, err := parseBody(members(t, with(c.members)), "", false); !slices.Equal(codes(err), c.want) {
+			t.Errorf("%s: %v", name, codes(err))
+		}
+	}
+	pcm := strings.Replace(whole, `"extensions":true`, `"protocol":"twilio"`, 1)
+	if _, err := parseBody(members(t, pcm), "", false); !slices.Equal(codes(err), []string{"media.audioFormat unsupported"}) {
+		t.Errorf("pcm16 over twilio: %v", codes(err))
+	}
+}

@@ -1,18 +1,23 @@
 package aiprovider
 
-// Mask replaces every header's value in responses. A request with Mask as a value keeps
+import "encoding/json"
+
+// Mask replaces every header's value, and the secret, in responses. A request with Mask as a value keeps
 // the stored value, unless it changes the origin of the URL.
 const Mask = "********"
 
 // Document is a provider in requests and responses. Optional fields that were never set
 // are absent.
 type Document struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Media      Media     `json:"media"`
-	WebSocket  WebSocket `json:"websocket"`
-	Extensions *bool     `json:"extensions,omitempty"`
-	Fallback   Fallback  `json:"fallback,omitempty"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Media      Media           `json:"media"`
+	WebSocket  WebSocket       `json:"websocket"`
+	Protocol   string          `json:"protocol,omitempty"`
+	Secret     string          `json:"secret,omitempty"`
+	Session    json.RawMessage `json:"session,omitempty"` // compact
+	Extensions *bool           `json:"extensions,omitempty"`
+	Fallback   Fallback        `json:"fallback,omitempty"`
 }
 
 // Media is the audio format of a provider.
@@ -27,8 +32,11 @@ type WebSocket struct {
 	Headers map[string]string `json:"headers,omitzero"` // nil if absent
 }
 
-// masked returns d with Mask in place of the headers' values.
+// masked returns d with Mask in place of the secret and the headers' values.
 func (d Document) masked() Document {
+	if d.Secret != "" {
+		d.Secret = Mask
+	}
 	if d.WebSocket.Headers == nil {
 		return d
 	}

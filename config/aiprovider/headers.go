@@ -87,15 +87,22 @@ func checkHeaderValue(value string) (code, text string) {
 	return "", ""
 }
 
-// restoreMasked replaces each mask by the stored value of the header. It returns a fault
-// for a mask without a stored value. The case of names is ignored.
-func (d *Document) restoreMasked(stored map[string]string) []fault.Field {
+// restoreMasked replaces each mask by the stored value of the header, or the stored secret.
+// It returns a fault for a mask without a stored value. The case of names is ignored.
+func (d *Document) restoreMasked(stored secrets) []fault.Field {
 	var faults []fault.Field
+	if d.Secret == Mask {
+		d.Secret = stored.token
+		if d.Secret == "" {
+			faults = append(faults, fault.Field{Field: "secret", Code: codeMasked,
+				Message: "no secret is stored for this address: send it instead of " + Mask})
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
 		if d.WebSocket.Headers[name] != Mask {
 			continue
 		}
-		value, ok := findHeader(stored, name)
+		value, ok := findHeader(stored.headers, name)
 		if !ok {
 			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
 				Message: "has no value stored for this address: send the value instead of " + Mask})

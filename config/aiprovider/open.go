@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// Open returns a provider of any account with its headers unsealed, for a connection to
+// Open returns a provider of any account with its secrets unsealed, for a connection to
 // it. It costs one database query.
 func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	r, err := selectRow(ctx, s.db, id)
@@ -19,12 +19,13 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	if !ok {
 		return Provider{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
 	}
-	headers, err := s.unseal(r)
+	sealed, err := s.unseal(r)
 	if err != nil {
 		return Provider{}, err
 	}
 	p := Provider{
-		ID: r.id, AccountID: r.accountID, Name: r.name, Format: format, URL: r.url, Headers: headers,
+		ID: r.id, AccountID: r.accountID, Name: r.name, Format: format, URL: r.url, Headers: sealed.headers,
+		Protocol: r.protocol, Secret: sealed.token, Session: r.session,
 		Extensions: r.extensions.Bool, Fallback: Fallback(r.fallback),
 	}
 	if p.Fallback == "" {

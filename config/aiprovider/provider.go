@@ -13,8 +13,8 @@ const (
 	FallbackReturn Fallback = "return" // return the call to its origin
 )
 
-// Provider is one provider with its headers unsealed, for a connection to it. Never log
-// its headers.
+// Provider is one provider with its secrets unsealed, for a connection to it. Never log
+// its headers and secret.
 type Provider struct {
 	ID         string
 	AccountID  string
@@ -22,6 +22,9 @@ type Provider struct {
 	Format     aiprotocol.Format
 	URL        string
 	Headers    map[string]string
+	Protocol   string   // one of dialect.Names; "" is the default
+	Secret     string   // the vendor's token; "" if none
+	Session    []byte   // a JSON object for the vendor; nil if none
 	Extensions bool     // it supports the protocol's extensions
 	Fallback   Fallback // never ""
 }

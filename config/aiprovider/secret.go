@@ -13,62 +13,79 @@ import (
 
 const tableName = "ai_providers" // authenticated with every sealed secret
 
-// seal returns the row of a document, with its headers sealed. A document without headers
+// secrets are what is sealed of a provider: one JSON object with the headers, and the token
+// under a name that no header has.
+type secrets struct {
+	headers map[string]string // nil: none
+	token   string            // "": none
+}
+
+const tokenName = ""
+
+// seal returns the row of a document, with its secrets sealed. A document without any
 // needs no master key.
 func (s *Service) seal(accountID string, d Document) (row, error) {
 	r := row{
 		id: d.ID, accountID: accountID, name: d.Name, audioFormat: d.Media.AudioFormat, url: d.WebSocket.URL,
-		fallback: string(d.Fallback),
+		fallback: string(d.Fallback), protocol: d.Protocol, hasSecret: d.Secret != "", session: d.Session,
 	}
 	if d.Extensions != nil {
 		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
 	}
-	if d.WebSocket.Headers == nil {
+	if d.WebSocket.Headers != nil {
+		names, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(d.WebSocket.Headers))) // [], never null
+		if err != nil {
+			return row{}, fmt.Errorf("encoding the headers' names: %w", err)
+		}
+		r.headerNames = sql.NullString{String: string(names), Valid: true}
+	}
+	sealed := maps.Clone(d.WebSocket.Headers)
+	if d.Secret != "" {
+		if sealed == nil {
+			sealed = make(map[string]string, 1)
+		}
+		sealed[tokenName] = d.Secret
+	}
+	if len(sealed) == 0 {
 		return r, nil
 	}
-	names, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(d.WebSocket.Headers))) // [], never null
+	secret, err := json.Marshal(sealed)
 	if err != nil {
-		return row{}, fmt.Errorf("encoding the headers' names: %w", err)
-	}
-	r.headerNames = sql.NullString{String: string(names), Valid: true}
-	if len(d.WebSocket.Headers) == 0 {
-		return r, nil
-	}
-	secret, err := json.Marshal(d.WebSocket.Headers)
-	if err != nil {
-		return row{}, fmt.Errorf("encoding the headers: %w", err)
+		return row{}, fmt.Errorf("encoding the secrets: %w", err)
 	}
 	defer clear(secret)
 	r.sealedHeaders, err = s.keys.Seal(secret, tableName, accountID, d.ID)
 	return r, err
 }
 
-// unseal returns a provider's headers, nil if it has none.
-func (s *Service) unseal(r row) (map[string]string, error) {
+// unseal returns a provider's secrets.
+func (s *Service) unseal(r row) (secrets, error) {
 	if r.sealedHeaders == "" {
-		return nil, nil
+		return secrets{}, nil
 	}
 	secret, err := s.keys.Unseal(r.sealedHeaders, tableName, r.accountID, r.id)
 	if err != nil {
-		return nil, fmt.Errorf("headers of AI provider %s: %w", r.id, err)
+		return secrets{}, fmt.Errorf("secrets of AI provider %s: %w", r.id, err)
 	}
 	defer clear(secret)
 	var headers map[string]string
 	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of a secret
-		return nil, damaged(fmt.Errorf("headers of AI provider %s are no object", r.id))
+		return secrets{}, damaged(fmt.Errorf("secrets of AI provider %s are no object", r.id))
 	}
-	return headers, nil
+	token := headers[tokenName]
+	delete(headers, tokenName)
+	return secrets{headers, token}, nil
 }
 
-// restoreHeaders returns the sent document with stored values in place of masks. It does
+// restoreSecrets returns the sent document with stored values in place of masks. It does
 // not use values that were stored for another origin, because they are secrets of that
 // host. Without a mask it unseals nothing, so that a provider whose secret cannot be
 // unsealed can be replaced.
-func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
-	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
+func (s *Service) restoreSecrets(sent Document, old row) (Document, error) {
+	if sent.Secret != Mask && !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
 	}
-	var stored map[string]string
+	var stored secrets
 	if sameOrigin(sent.WebSocket.URL, old.url) {
 		var err error
 		stored, err = s.unseal(old)
@@ -92,7 +109,10 @@ func (r row) maskedDocument() (Document, error) {
 	}
 	d := Document{
 		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
-		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback),
+		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Session: r.session,
+	}
+	if r.hasSecret {
+		d.Secret = Mask
 	}
 	if r.extensions.Valid {
 		d.Extensions = &r.extensions.Bool

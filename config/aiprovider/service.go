@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	if err != nil {
 		return Document{}, err
 	}
-	faults := d.restoreMasked(nil)
+	faults := d.restoreMasked(secrets{})
 	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
@@ -81,8 +81,8 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	return d.masked(), nil
 }
 
-// Update replaces a provider by that of a request's body. A header whose value is Mask
-// keeps the stored value. Returns fault.KindInvalid for such a header if the URL has
+// Update replaces a provider by that of a request's body. A header or secret whose value is
+// Mask keeps the stored value. Returns fault.KindInvalid for such a one if the URL has
 // another origin (scheme, host, port) than the stored one.
 func (s *Service) Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
 	sent, err := parseBody(body, id, s.settings.allowsPlain())
@@ -109,7 +109,7 @@ func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, 
 	if old.accountID != accountID {
 		return notFound()
 	}
-	d, err := s.restoreHeaders(sent, old)
+	d, err := s.restoreSecrets(sent, old)
 	if err != nil {
 		return err
 	}

@@ -399,3 +399,43 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 }
+
+func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := audittest.CallerContext(t, who)
+		s := openService(t, db, fileKeys(t))
+		const body = `{"name":"Bot","media":{"audioFormat":"g711_ulaw","sampleRate":8000},"websocket":{"url":"wss://bot.example.com/media"},` +
+			`"protocol":"twilio","secret":"auth-token-1","session":{"bot":"sales"}}`
+		made := createProvider(t, s, "acme", body)
+		shown, err := s.Find(ctx, "acme", made.ID)
+		if err != nil || shown.Secret != Mask || string(shown.Session) != `{"bot":"sales"}` || shown.Protocol != "twilio" || shown.WebSocket.Headers != nil {
+			t.Errorf("shown: %q %s %q %v, %v", shown.Secret, shown.Session, shown.Protocol, shown.WebSocket.Headers, err)
+		}
+		var stored string
+		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers`).Scan(&stored); err != nil || strings.Contains(stored, "auth-token") {
+			t.Errorf("stored: %q, %v", stored, err)
+		}
+
+		masked := strings.Replace(body, "auth-token-1", Mask, 1)
+		kept := strings.Replace(masked, `/media"`, `/other","headers":{"X-A":"1"}`, 1)
+		if _, err := s.Update(ctx, "acme", made.ID, members(t, kept)); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Secret != "auth-token-1" || !reflect.DeepEqual(p.Headers, map[string]string{"X-A": "1"}) {
+			t.Errorf("opened after a PUT with the mask: %v %q, %v", p.Secret, p.Headers, err)
+		}
+		moved := strings.Replace(masked, "bot.example.com", "evil.example.com", 1)
+		if _, err := s.Update(ctx, "acme", made.ID, members(t, moved)); fmt.Sprint(codes(err)) != "[secret masked]" {
+			t.Errorf("a PUT that moves the secret: %v", codes(err))
+		}
+		if _, err := s.Create(ctx, "acme", members(t, masked)); fmt.Sprint(codes(err)) != "[secret masked]" {
+			t.Errorf("a POST with the mask: %v", codes(err))
+		}
+		if _, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(body, `"secret":"auth-token-1",`, "", 1))); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Secret != "" {
+			t.Errorf("a PUT without the secret: %q, %v", p.Secret, err)
+		}
+	})
+}

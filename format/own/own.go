@@ -16,7 +16,7 @@ var Source = format.Source{Formats: []*format.Format{&eventFormat, &performanceF
 // eventFormat is {event, account_id, timestamp, …}.
 var eventFormat = format.Format{
 	Name: event.FormatOwn, Topic: event.TopicRaw, Internal: true,
-	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason", "call_id", "agent_id", "queue_id", "action", "name", "feed"),
+	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason", "call_id", "agent_id", "queue_id", "action", "name", "feed", "interaction_id"),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[ownAccount], "account_id")
 	},
@@ -47,6 +47,7 @@ const (
 	ownAction
 	ownAlert
 	ownFeed
+	ownInteraction
 )
 
 // readFacts returns the facts of an event. An unknown name, which a later version may
@@ -66,7 +67,9 @@ func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts
 		case "ended":
 			facts.State = event.Ended
 		}
-	case event.NameRecordingStored, event.NameAISession:
+	case event.NameRecordingStored:
+		facts.AgentID, facts.QueueID, facts.InteractionID = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownInteraction])
+	case event.NameAISession:
 	case event.NameControlAction:
 		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownAction])
 	case event.NameAlertStarted, event.NameAlertEnded:

@@ -25,6 +25,12 @@ const (
 	EventError    Event = "error"    // to the provider: its request failed
 )
 
+// Events that only dialects have (package dialect).
+const (
+	EventFunction Event = "function" // from the provider: a call of a function that Trunkline does not have
+	EventProblem  Event = "problem"  // from the provider: it reports an error
+)
+
 // Common reasons of a hangup. Other reasons are allowed.
 const (
 	NormalClearing   = "NORMAL_CLEARING"
@@ -44,8 +50,12 @@ type Message struct {
 	Mark        Mark
 	Cleared     Cleared
 	Destination string // of transfer
-	Refusal     string // of a failed transfer, or of an error: the reason
+	Refusal     string // of a failed transfer, of an error or of a problem: the reason
 	Refused     Event  // of an error: the request that failed
+
+	// AfterAudio of a hangup or transfer means that the audio before it is played first. Only dialects
+	// have it.
+	AfterAudio bool
 }
 
 // Call has the ids of a call's two legs.
@@ -61,6 +71,10 @@ type Start struct {
 	CalleeIDNumber string
 	AccountID      string
 	Media          Format
+
+	// Only dialects send the following.
+	SessionID  string            // the same for all connections of a session
+	Parameters map[string]string // X-* headers of a SIP call
 }
 
 // DTMF is one key press. A provider's request has no Call.

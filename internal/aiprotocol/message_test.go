@@ -286,7 +286,7 @@ func FuzzDecode(f *testing.F) {
 		if m != nil && m.Event == EventStart {
 			want := m.Start
 			m, err = d.ToProvider(AppendStart(nil, want))
-			if err != nil || m.Start != want {
+			if err != nil || !reflect.DeepEqual(m.Start, want) {
 				t.Errorf("read again: %+v, %v", m, err)
 			}
 		}

@@ -67,6 +67,7 @@ type Cluster struct {
 	seeds         net.Addr
 	transport     *kafkago.Transport
 	endTransport  context.CancelFunc
+	openedAt      time.Time
 	dialer        *kafkago.Dialer // for consumer groups
 	leaders       leaders
 	fetchers      fetchers
@@ -93,6 +94,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 		cfg:          cfg,
 		seeds:        kafkago.TCP(cfg.Brokers...),
 		endTransport: endTransport,
+		openedAt:     time.Now(),
 		transport: &kafkago.Transport{
 			Dial:        connections.dial,
 			DialTimeout: dialTimeout,

@@ -41,6 +41,7 @@ type fetcher struct {
 	session          fetchSession
 	answeredRequests int           // number of waiting requests with a response
 	answeredAt       time.Time     // time of the last of these responses
+	emptyResponses   int           // number of the last of these responses without records
 	listed           int           // number of partitions in the waiting request
 	waiting          bool          // a waiting request is in progress
 	catchingUp       bool          // the second goroutine runs
@@ -54,7 +55,13 @@ const (
 	gatherInterval = time.Millisecond
 	gatheredBytes  = 64 << 10
 
-	catchUpWait = 10 * time.Millisecond
+	// idleFetchWait is the wait of a request after idleAfter responses in a row without records:
+	// each costs the broker work for every partition.
+	idleFetchWait = 2 * time.Second
+	idleAfter     = 4
+
+	catchUpWait    = 10 * time.Millisecond
+	maxCatchUpWait = 4 * catchUpWait
 	// requestsBeforeSession is the number of waiting requests after which a fetcher requests a
 	// session: brokers keep a limited number, and most fetchers for a second reader of a
 	// partition are short-lived.
@@ -163,12 +170,12 @@ func (f *fetcher) runWaiting() {
 			}
 			continue
 		}
-		session := f.session
+		session, wait := f.session, f.wait()
 		f.waiting = true
 		f.mu.Unlock()
 
 		sentAt := time.Now()
-		response, err := f.send(request, buffer, fetchWait)
+		response, err := f.send(request, buffer, wait)
 		small := len(response.bytes) < gatheredBytes
 		buffer = f.distribute(response, err, nil, session)
 		if small {
@@ -199,6 +206,15 @@ func (f *fetcher) closeSession(s fetchSession) {
 	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeTimeout); err != nil {
 		c.log.Debug("closing a fetch session failed", "broker", f.address, "error", err)
 	}
+}
+
+// wait returns the time for which the broker holds the next waiting request until there are
+// records. The caller holds f.mu.
+func (f *fetcher) wait() time.Duration {
+	if f.emptyResponses < idleAfter {
+		return fetchWait
+	}
+	return idleFetchWait
 }
 
 // buildWaitingRequest builds the next waiting request: the changes if there is a session,
@@ -235,7 +251,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 		}
 	}
 	f.forgotten = nil
-	return appendFetchRequest(nil, f.session, fetchWait, f.partBuffer(), partitions, forgotten), partitions
+	return appendFetchRequest(nil, f.session, f.wait(), f.partBuffer(), partitions, forgotten), partitions
 }
 
 // runCatchUp fetches the partitions that are not in the waiting request, until no such
@@ -243,7 +259,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 func (f *fetcher) runCatchUp() {
 	buffer := getBuffer(0)
 	var partitions []fetchPartition
-	for {
+	for wait := catchUpWait; ; wait = min(2*wait, maxCatchUpWait) {
 		id := &catchUpID{}
 		f.mu.Lock()
 		partitions = partitions[:0]
@@ -258,9 +274,9 @@ func (f *fetcher) runCatchUp() {
 			f.mu.Unlock()
 			return
 		}
-		request := appendFetchRequest(nil, noSession, catchUpWait, f.partBuffer(), partitions, nil)
+		request := appendFetchRequest(nil, noSession, wait, f.partBuffer(), partitions, nil)
 		f.mu.Unlock()
-		response, err := f.send(request, buffer, catchUpWait)
+		response, err := f.send(request, buffer, wait)
 		buffer = f.distribute(response, err, id, noSession)
 	}
 }
@@ -301,6 +317,10 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 	}
 	if catchUp == nil {
 		f.answeredRequests++
+		f.emptyResponses++
+		if size > 0 || err != nil {
+			f.emptyResponses = 0
+		}
 		f.answeredAt = time.Now()
 		f.waiting = false
 		f.session = session.following(header.session)

@@ -101,7 +101,8 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 		working.Wait()
 		close(done)
 	}()
-	flush, lag, partitionCheck := time.NewTicker(flushInterval), time.NewTicker(lagInterval), time.NewTicker(partitionCheckInterval)
+	flush, partitionCheck := time.NewTicker(flushInterval), time.NewTicker(partitionCheckInterval)
+	lag := time.NewTimer(s.untilLagReport())
 	defer flush.Stop()
 	defer lag.Stop()
 	defer partitionCheck.Stop()
@@ -111,6 +112,7 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 			s.flush()
 		case <-lag.C:
 			s.reportLag(ctx)
+			lag.Reset(s.untilLagReport())
 		case <-partitionCheck.C:
 			if s.partitionsChanged(ctx) {
 				cancel()
@@ -183,13 +185,21 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 		return false
 	}
 	for _, topic := range s.cfg.Topics {
-		n, err := s.cluster.Partitions(ctx, topic)
-		if err == nil && n != s.partitionCounts[s.cluster.topic(topic)] {
-			s.log.Info("topic partition count changed", "topic", topic, "partitions", n)
+		name := s.cluster.topic(topic)
+		// The groups of a process share an answer.
+		t, err := s.cluster.leaders.freshTopic(ctx, name, partitionCheckInterval*3/4)
+		if err == nil && len(t.partitions) != s.partitionCounts[name] {
+			s.log.Info("topic partition count changed", "topic", topic, "partitions", len(t.partitions))
 			return true
 		}
 	}
 	return false
+}
+
+// untilLagReport returns the time until the groups of this process report their lag. They do so
+// at one time, so that their lookups share requests.
+func (s *generation) untilLagReport() time.Duration {
+	return lagInterval - time.Since(s.cluster.openedAt)%lagInterval
 }
 
 // reportLag sets the lag of each partition, even if its work makes no progress.

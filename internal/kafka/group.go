@@ -36,7 +36,7 @@ const (
 
 	joinBackoff   = 300 * time.Millisecond
 	flushInterval = time.Second
-	lagInterval   = 5 * time.Second
+	lagInterval   = 10 * time.Second
 	leaveTimeout  = 5 * time.Second
 )
 

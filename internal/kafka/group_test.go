@@ -151,7 +151,7 @@ func TestCommittedOffsetNeverGoesBack(t *testing.T) {
 
 func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 	if testing.Short() {
-		t.Skip("lag is looked up every five seconds")
+		t.Skip("lag is looked up every ten seconds")
 	}
 	_, b := openBoth(t)
 	reg := prometheus.NewRegistry()
@@ -184,7 +184,7 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 
 func TestLagOfAllPartitionsIsLookedUpInFewRequests(t *testing.T) {
 	if testing.Short() {
-		t.Skip("lag is looked up every five seconds")
+		t.Skip("lag is looked up every ten seconds")
 	}
 	const partitions = 32
 	_, b := openBoth(t)

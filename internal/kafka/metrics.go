@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		retries:       f.Counter("trunkline_kafka_produce_retries_total", "Batches sent again."),
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
 		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
-		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not continue at its offset: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
+		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a log did not continue at the reader's offset: expired (deleted by retention), truncated (the log was cut), recreated (the topic was created again), damaged (a batch failed its checks twice), missing (offsets missing between two batches).", "topic", "kind"),
 		absentTopics:  f.Gauge("trunkline_kafka_topics_missing", "Topics that Trunkline needs and that Kafka does not have."),
 		recreatedTopics: f.CounterVec("trunkline_kafka_topics_recreated_total",
 			"Topics that were missing while the process ran, and that it has created again.", "topic"),

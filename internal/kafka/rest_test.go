@@ -112,7 +112,7 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 		for key, most := range map[kmsg.Key]int{
 			kmsg.Heartbeat:    31, // every 2 s
 			kmsg.Metadata:     60, // for the number of partitions every 2 s, and kafka-go's own
-			kmsg.ListOffsets:  26, // for the lag every 5 s: first and next offsets, however many partitions
+			kmsg.ListOffsets:  14, // for the lag every 10 s: first and next offsets, however many partitions
 			kmsg.OffsetCommit: 0,
 		} {
 			if requests[key] > most {

@@ -79,6 +79,22 @@ func (q *Query) Range() (start, end int64) {
 	return start, end
 }
 
+// OptionalRange returns startDate and endDate in Unix seconds, each without a bound if it is
+// absent. Both are in the range.
+func (q *Query) OptionalRange() (start, end int64) {
+	end = EndOfTime
+	if q.values.Has("startDate") {
+		start = q.time("startDate")
+	}
+	if q.values.Has("endDate") {
+		end = q.time("endDate")
+	}
+	if !q.HasFaults() && end < start {
+		q.AddFault("endDate", "out_of_range", "must not be before startDate")
+	}
+	return start, end
+}
+
 func (q *Query) time(name string) int64 {
 	if !q.values.Has(name) {
 		q.AddFault(name, "required", "is required")

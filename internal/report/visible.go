@@ -1,6 +1,11 @@
 package report
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"trunkline/event"
+)
 
 // Visible limits a report to queues and agents. Nil is everything.
 type Visible struct {
@@ -10,6 +15,21 @@ type Visible struct {
 	Extension string
 	// Any admits every row that has a queue or an agent.
 	Any bool
+}
+
+// Admits reports whether what has the queue and the agent ("" for none) is visible.
+func (v *Visible) Admits(queue, agent string) bool {
+	switch {
+	case v == nil:
+		return true
+	case v.Any:
+		return queue != "" || agent != ""
+	case queue != "" && slices.Contains(v.Queues, queue):
+		return true
+	case agent == "":
+		return false
+	}
+	return slices.Contains(v.Agents, agent) || v.Extension != "" && event.AgentExtension(agent) == v.Extension
 }
 
 // Condition returns a condition of SQL on the columns of a row's queue and agent ("": rows

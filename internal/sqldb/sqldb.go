@@ -40,6 +40,7 @@ func (c Config) Validate() error {
 type DB struct {
 	*sql.DB
 	isPostgres bool
+	path       string // of SQLite's file; empty: PostgreSQL
 	log        *slog.Logger
 	writer     chan struct{} // SQLite: held by the process's one writing Tx
 }

@@ -33,7 +33,7 @@ func openSQLite(cfg Config) (*DB, error) {
 	pool := sql.OpenDB(textCheckingConnector{connector})
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
-	return &DB{DB: pool, writer: make(chan struct{}, 1)}, nil
+	return &DB{DB: pool, path: cfg.Path, writer: make(chan struct{}, 1)}, nil
 }
 
 // sqliteDSN sets the pragmas that durability and several processes need on every

@@ -107,17 +107,23 @@ func appendAbandonedCSV(to []byte, a *Abandoned) []byte {
 
 // readAbandoned returns the filter's next calls after a cursor.
 func (s *Store) readAbandoned(ctx context.Context, f AbandonedFilter, after cursor, limit int) ([]*Abandoned, error) {
-	w := &report.Where{}
+	w := &report.Conditions{}
 	w.Add("account_id = ?", f.Account)
 	w.Add("abandoned_ms BETWEEN ? AND ?", f.Start*1000, f.End*1000+999)
-	w.AddText("queue_id", f.QueueID)
-	w.AddText("caller", f.Caller)
-	w.AddVisible(f.Visible, "queue_id", "")
+	for column, value := range map[string]string{"queue_id": f.QueueID, "caller": f.Caller} {
+		if value != "" {
+			w.Add(column+" = ?", value)
+		}
+	}
+	if f.Visible != nil { // whoever hung up had no agent
+		condition, args := f.Visible.Condition("queue_id", "")
+		w.Add(condition, args...)
+	}
 	if after != (cursor{}) {
 		w.Add("(abandoned_ms, call_id) < (?, ?)", after.start, after.id)
 	}
 	w.OrderAndLimit("abandoned_ms DESC, call_id DESC", limit)
-	rows, err := s.db.QueryContext(ctx, "SELECT queue_id, call_id, interaction_id, caller, entered_ms, abandoned_ms, wait_ms, short FROM figures_abandoned"+w.String(), w.Args...)
+	rows, err := s.db.QueryContext(ctx, "SELECT queue_id, call_id, interaction_id, caller, entered_ms, abandoned_ms, wait_ms, short FROM figures_abandoned"+w.Text(), w.Args()...)
 	found, err := sqldb.Collect(rows, err, "reading abandoned calls", func(scan sqldb.ScanFunc) (*Abandoned, error) {
 		a := &Abandoned{AccountID: f.Account}
 		var short int64

@@ -75,7 +75,7 @@ func (s *Store) ListAlerts(ctx context.Context, f AlertFilter) (*AlertPage, erro
 	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
-	w := &report.Where{}
+	w := &report.Conditions{}
 	w.Add("account_id = ?", f.Account)
 	switch f.State {
 	case AlertsActive:
@@ -86,9 +86,12 @@ func (s *Store) ListAlerts(ctx context.Context, f AlertFilter) (*AlertPage, erro
 	if f.State != AlertsActive {
 		w.Add("started_ms BETWEEN ? AND ?", f.Start*1000, f.End*1000+999)
 	}
-	w.AddText("queue_id", f.QueueID)
-	w.AddText("agent_id", f.AgentID)
-	w.AddVisible(f.Visible, "queue_id", "agent_id")
+	for column, value := range map[string]string{"queue_id": f.QueueID, "agent_id": f.AgentID} {
+		if value != "" {
+			w.Add(column+" = ?", value)
+		}
+	}
+	w.AddVisible(f.Visible)
 	if after != (cursor{}) {
 		w.Add("(started_ms, alert_id) < (?, ?)", after.start, after.id)
 	}
@@ -96,7 +99,7 @@ func (s *Store) ListAlerts(ctx context.Context, f AlertFilter) (*AlertPage, erro
 
 	page := &AlertPage{PageSize: f.PageSize}
 	n, last := 0, cursor{}
-	rows, err := s.db.QueryContext(ctx, "SELECT started_ms, ended_ms, alert FROM figures_alerts"+w.String(), w.Args...)
+	rows, err := s.db.QueryContext(ctx, "SELECT started_ms, ended_ms, alert FROM figures_alerts"+w.Text(), w.Args()...)
 	found, err := sqldb.Collect(rows, err, "reading alerts", func(scan sqldb.ScanFunc) (a Alert, err error) {
 		var started, ended int64
 		var text string

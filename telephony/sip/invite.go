@@ -3,8 +3,10 @@ package sip
 import (
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	sipmsg "github.com/emiago/sipgo/sip"
 
@@ -64,6 +66,22 @@ func (i *Invite) Header(name string) string {
 		return h.Value()
 	}
 	return ""
+}
+
+// CustomHeaders returns the X-* headers by their names as sent, at most limit of at most maxBytes each. Of one
+// that is repeated it has the first.
+func (i *Invite) CustomHeaders(limit, maxBytes int) map[string]string {
+	custom := make(map[string]string)
+	for _, h := range i.request.Headers() {
+		name, value := h.Name(), h.Value()
+		if !strings.HasPrefix(strings.ToLower(name), "x-") || len(name) > maxBytes || len(value) > maxBytes || !utf8.ValidString(value) {
+			continue
+		}
+		if _, repeated := custom[name]; !repeated && len(custom) < limit {
+			custom[name] = value
+		}
+	}
+	return custom
 }
 
 // Transport returns the transport of the INVITE: UDP, TCP or TLS.

@@ -36,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
 		bindings:       f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
-		requests:       f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer.", "method", "class"),
+		requests:       f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer; a value of a label appears with its first request.", "method", "class"),
 		floodDrops:     f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
 		setups:         f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
 		calls:          f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventRates, quantile } from "../static/event_rates.js";
-import { knownRuns } from "../static/sparkline.js";
+import { knownRuns } from "../static/plot.js";
 
 test("events are counted by the second, and forgotten", () => {
   const rates = new EventRates(), start = 1_000_000_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mismatchText, noteText, reasonText } from "../static/explain.js";
+import { mismatchText, noteText, reasonText } from "../static/explain_texts.js";
 
 test("why a connection did not get an event", () => {
   assert.equal(reasonText({ outcome: "filtered", filtered_by: { field: "queue_ids", admits: ["sales"], count: 1 } }), "queue_ids is sales");

@@ -1,15 +1,19 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { Floor, FloorRefresh, changesFloor, pace } from "../static/floor.js";
+import { Floor, FloorRefresh, changesFloor, pace, total } from "../static/floor.js";
 
 test("the numbers of a queue are the server's, whatever calls there are", () => {
   const floor = new Floor();
   floor.show({
     agents: [{ account_id: "a", agent_id: "1", agent_name: "Ann", state: "talking", since: 5, call_id: "visit" }],
     calls: [1, 2, 3].map((n) => ({ account_id: "a", call_id: `leg ${n}`, queue_id: "q", agent_id: "", state: "talking", since: 5 })),
-    queues: [{ account_id: "a", queue_id: "q", waiting: 2, talking: 1, longest_wait_since: 4, agents: {} }],
+    queues: [{ account_id: "a", queue_id: "q", waiting: 2, talking: 1, longest_wait_since: 4, agents: { available: 1 }, offered: 30, answered: 20, abandoned: 9, service_level: 0.6667, service_level_strict: 0.5333 }],
   });
-  assert.deepEqual(floor.queues, [{ account: "a", id: "q", waiting: 2, talking: 1, since: 4 }]);
+  assert.deepEqual(floor.queues, [{ account: "a", id: "q", waiting: 2, talking: 1, since: 4, agents: { available: 1 },
+    offered: 30, answered: 20, abandoned: 9, level: 0.6667, within: 16, counted: 24 }]);
+  const sum = total([...floor.queues, { ...floor.queues[0], since: 3, within: 4, counted: 8 }]);
+  assert.deepEqual([sum.waiting, sum.since, sum.level], [4, 3, 20 / 32]);
+  assert.ok(Number.isNaN(total([]).level));
   assert.equal(floor.nameOf("a", "1"), "Ann");
   floor.show(null);
   assert.deepEqual([floor.agents, floor.calls, floor.queues, floor.nameOf("a", "1")], [[], [], [], "Ann"]);

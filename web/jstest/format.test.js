@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { duration, typeName, eventName, userPart, milliseconds, callableNumbers, rate, summary, displayText } from "../static/format.js";
-import { splitList } from "../static/filter_form.js";
 
 test("times", () => {
   assert.deepEqual([-1, 7, 760, 11_100].map(duration), ["0:00", "0:07", "12:40", "3:05:00"]);
@@ -14,8 +13,6 @@ test("words", () => {
   assert.equal(userPart("@odd"), "@odd");
   assert.equal(displayText("wrap_up"), "Wrap up");
   assert.equal(typeName("AGENT_BREAK_START"), "Break start");
-  assert.deepEqual(splitList(" support, sales,,support "), ["support", "sales"]);
-  assert.deepEqual(splitList(""), []);
 });
 
 test("an event is shown by its facts alone", () => {

@@ -1,6 +1,7 @@
 /** Counts and delays of events, by second, for two minutes. */
 
 export const seconds = 120; // length of the window
+const maxDelays = 100; // kept of each second
 
 export class EventRates {
   #counts = new Array(seconds).fill(0);
@@ -17,7 +18,7 @@ export class EventRates {
     this.#advance(now);
     const slot = this.#second % seconds;
     this.#counts[slot]++;
-    if (Number.isFinite(delay) && this.#delays[slot].length < 500) this.#delays[slot].push(Math.max(0, delay));
+    if (Number.isFinite(delay) && this.#delays[slot].length < maxDelays) this.#delays[slot].push(Math.max(0, delay));
   }
 
   #advance(/** @type {number} */ now) {

@@ -3,21 +3,29 @@
  * their numbers, all of one snapshot.
  */
 import { eventTime } from "./channel_position.js";
+import { userPart } from "./format.js";
 
 /**
  * Times are Unix seconds. Times and numbers of a queue are the server's; since is 0 while
  * nobody waits.
  *
- * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, since: number}} Agent
- * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, state: string, since: number}} Call
- * @typedef {{account: string, id: string, waiting: number, talking: number, since: number}} Queue
+ * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, queues: string[], since: number}} Agent
+ * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, interaction: string, state: string, since: number}} Call
+ * @typedef {{account: string, id: string, waiting: number, talking: number, since: number, agents: Record<string, number>, offered: number, answered: number, abandoned: number, level: number, within: number, counted: number}} Queue, with the figures of its day; level is NaN while no call counts, else within / counted
  */
 
 export class Floor {
   /** @type {Agent[]} */ agents = [];
   /** @type {Call[]} */ calls = [];
   /** @type {Queue[]} */ queues = [];
-  /** @type {Map<string, string>} */ #names = new Map();
+  /** @type {Map<string, string>} */ #names;
+  /** The place of each known agent. @type {Map<string, number>} */ #places;
+
+  /** Keeps the names and places of the floor before. */
+  constructor(/** @type {?Floor} */ before = null) {
+    this.#names = before?.#names ?? new Map();
+    this.#places = before?.#places ?? new Map();
+  }
 
   /** An agent's name, "" if unknown. */
   nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#names.get(`${account}\n${id}`) ?? ""; }
@@ -27,14 +35,47 @@ export class Floor {
    * @param {?{agents: any[], calls: any[], queues?: any[]}} snapshot
    */
   show(snapshot) {
-    this.agents = (snapshot?.agents ?? []).map(({ account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", since }) =>
-      ({ account, id, name, state, reason, call, since }));
-    this.calls = (snapshot?.calls ?? []).map(({ account_id: account, call_id: id, queue_id: queue, agent_id: agent, caller = "", state, since }) =>
-      ({ account, id, queue, agent, caller, state, since }));
-    this.queues = (snapshot?.queues ?? []).map(({ account_id: account, queue_id: id, waiting, talking, longest_wait_since: since = 0 }) =>
-      ({ account, id, waiting, talking, since }));
+    this.agents = (snapshot?.agents ?? []).map(({ account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", queues = [], since }) =>
+      ({ account, id, name, state, reason, call, queues, since }));
+    this.calls = (snapshot?.calls ?? []).map(({ account_id: account, call_id: id, queue_id: queue, agent_id: agent, caller = "", interaction_id: interaction = "", state, since }) =>
+      ({ account, id, queue, agent, caller, interaction, state, since }));
+    this.queues = (snapshot?.queues ?? []).map(({ account_id: account, queue_id: id, waiting, talking, longest_wait_since: since = 0, agents = {},
+      offered = 0, answered = 0, abandoned = 0, service_level: level = NaN, service_level_strict: strict = 0 }) => {
+      const within = Math.round(strict * offered); // the shares have four places
+      return { account, id, waiting, talking, since, agents, offered, answered, abandoned, level, within, counted: level > 0 ? Math.round(within / level) : Number.isNaN(level) ? 0 : offered };
+    });
     for (const { account, id, name } of this.agents) if (name) this.#names.set(`${account}\n${id}`, name);
+    this.#sort();
   }
+
+  /** Sorts the agents by name; comparing names takes long, so known agents keep their places. */
+  #sort() {
+    const keyOf = (/** @type {Agent} */ { account, id, name }) => `${account}\n${id}\n${name}`;
+    const all = this.agents.map((a) => ({ a, key: keyOf(a), name: nameOf(a) }));
+    if (all.some(({ key }) => !this.#places.has(key))) {
+      all.sort((x, y) => collator.compare(x.name, y.name) || collator.compare(x.a.id, y.a.id) || (x.key < y.key ? -1 : 1));
+      this.#places = new Map(all.map(({ key }, i) => [key, i]));
+    } else {
+      const placeOf = (/** @type {{key: string}} */ { key }) => this.#places.get(key) ?? 0;
+      all.sort((x, y) => placeOf(x) - placeOf(y));
+    }
+    this.agents = all.map(({ a }) => a);
+  }
+}
+
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+/** The name of an agent for display. */
+export function nameOf(/** @type {Agent} */ a) { return a.name || userPart(a.id); }
+
+/** The sum of queues; since is of the caller who waits longest. */
+export function total(/** @type {Queue[]} */ queues) {
+  const sum = { waiting: 0, talking: 0, offered: 0, answered: 0, abandoned: 0, within: 0, counted: 0, since: 0 };
+  for (const q of queues) {
+    for (const name of /** @type {const} */ (["waiting", "talking", "offered", "answered", "abandoned", "within", "counted"])) sum[name] += q[name];
+    if (q.since && (!sum.since || q.since < sum.since)) sum.since = q.since;
+  }
+  return { ...sum, level: sum.counted ? sum.within / sum.counted : NaN };
 }
 
 /** Whether an event may change the floor. */

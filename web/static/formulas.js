@@ -79,3 +79,6 @@ export function roundUp(/** @type {number} */ n) {
   const ten = 10 ** Math.floor(Math.log10(n));
   return [1, 2, 4, 5, 10].map((step) => step * ten).find((top) => top >= n) ?? n;
 }
+
+/** 83 %, – */
+export function percent(/** @type {number} */ part) { return Number.isFinite(part) ? `${Math.round(part * 100)} %` : "–"; }

@@ -28,6 +28,7 @@ export class RequestError extends Error {
  * @property {Record<string, string>} [headers]
  * @property {number} [timeout] ms
  * @property {import("./clock.js").Clock} [clock] is set to the server's time
+ * @property {boolean} [blob] returns the body as it is
  * @property {boolean} [cookies] sends and accepts the cookies of this server
  */
 
@@ -47,6 +48,7 @@ export async function request(/** @type {string} */ path, /** @type {RequestOpti
       body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(timeout),
     });
     clock?.observe(Date.parse(response.headers.get("Date") ?? "") / 1000, sent, Date.now());
+    if (options.blob && response.ok) return await response.blob();
     text = await response.text();
   } catch {
     throw new RequestError(0, "The server does not answer");

@@ -33,7 +33,7 @@ export function inline(/** @type {string} */ text) {
 
 /** Replaces links between the description files by links between their pages. */
 function link(/** @type {string} */ label, /** @type {string} */ to) {
-  const pages = { "asyncapi.yaml": "/docs/events", "openapi.yaml": "/docs" };
+  const pages = { "asyncapi.yaml": "/docs/events", "openapi.yaml": "/docs/http" };
   const href = pages[/** @type {keyof typeof pages} */ (to)] ?? (/^(https:\/|)\//.test(to) ? to : undefined);
   return href ? el("a", { href }, label) : label;
 }

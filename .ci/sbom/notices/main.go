@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"trunkline/sbom/licence"
@@ -40,5 +41,11 @@ func write(program, repository string) error {
 			_, _ = fmt.Fprintf(out, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("=", 80), module.Path, module.Version, text.File, strings.TrimSpace(text.Content))
 		}
 	}
+	pages, err := os.ReadFile(filepath.Join(repository, "web", "THIRD_PARTY_NOTICES"))
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "\n%s\n%s\n", strings.Repeat("=", 80), strings.TrimSpace(string(pages)))
+
 	return out.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"os"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ type checkFlags struct {
 	asJSON   bool
 	insecure bool
 	ca       string
+
+	secretFile, session string
 }
 
 func aiCheck(p *cli.Program) *cobra.Command {
@@ -58,6 +61,9 @@ providers are not checked here.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
+	flags.StringVar(&cfg.Protocol, "protocol", "", "the provider's protocol: trunkline (default), twilio, openai_realtime or deepgram_agent")
+	flags.StringVar(&opts.secretFile, "secret-file", "", "file with the provider's secret")
+	flags.StringVar(&opts.session, "session", "", "the provider's session object, JSON")
 	flags.StringArrayVar(&opts.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
 	flags.BoolVar(&cfg.Extensions, "extensions", false, "also check the extensions (the provider is configured with extensions: true)")
 	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "duration of the tone")
@@ -78,6 +84,16 @@ func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 			return cli.Usagef("a header is 'Name: value'") // the argument may be a secret: not repeated
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
+	}
+	if f.secretFile != "" {
+		secret, err := os.ReadFile(f.secretFile)
+		if err != nil {
+			return cli.Usagef("the secret cannot be read: %v", err)
+		}
+		cfg.Secret = strings.TrimSpace(string(secret))
+	}
+	if f.session != "" {
+		cfg.Session = []byte(f.session)
 	}
 	var files []string
 	if f.ca != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 )
 
 // Timeouts and pauses of a check.
@@ -24,15 +25,17 @@ const maxMessage = 1 << 20
 
 // session is the session under test.
 type session struct {
-	config Config
-	conn   *websocket.Conn
-	call   aiprotocol.Call
+	config   Config
+	protocol dialect.Protocol
+	dialect  dialect.Dialect
+	conn     *websocket.Conn
+	call     aiprotocol.Call
 
 	started         atomic.Bool
-	hangupRequested atomic.Bool   // by the provider (extension)
-	ended           chan struct{} // closed at the end of the connection
-	received        received      // owned by the reader until ended is closed
-	replies         chan []byte   // messages to send in answer to received ones
+	hangupRequested atomic.Bool              // by the provider (extension)
+	ended           chan struct{}            // closed at the end of the connection
+	received        received                 // owned by the reader until ended is closed
+	replies         chan *aiprotocol.Message // to send in answer to received ones
 
 	startedAt time.Time // when start was sent
 	pingedAt  time.Time
@@ -46,7 +49,8 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	report := &Report{URL: config.URL, Format: config.Format.Encoding}
+	protocol, _ := dialect.Find(config.Protocol)
+	report := &Report{URL: config.URL, Protocol: config.Protocol, Format: config.Format.Encoding}
 	conn, took, err := connect(ctx, config)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -58,8 +62,8 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	defer func() { _ = conn.Close() }() // closed before, or lost
 	report.add("connection", Pass, "open after %v%s", roundDuration(took), tlsSuffix(conn))
 	s := &session{
-		config: config, conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
-		ended: make(chan struct{}), replies: make(chan []byte, 16), received: received{events: map[aiprotocol.Event]int{}},
+		config: config, protocol: protocol, dialect: protocol.New(config.dialect()), conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
+		ended: make(chan struct{}), replies: make(chan *aiprotocol.Message, 16), received: received{events: map[aiprotocol.Event]int{}},
 	}
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { s.received.pongAt = time.Now(); return nil })
@@ -82,9 +86,10 @@ func (s *session) runSession(ctx context.Context) error {
 	}
 	s.startedAt = time.Now()
 	s.started.Store(true)
-	err := s.send(aiprotocol.AppendStart(nil, aiprotocol.Start{
+	err := s.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: aiprotocol.Start{
 		Call: s.call, CallerIDNumber: "+15550100001", CalleeIDNumber: "+15550100002", AccountID: "check", Media: s.config.Format,
-	}))
+		SessionID: s.call.CallID,
+	}})
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,9 @@ func (s *session) runSession(ctx context.Context) error {
 			return err
 		}
 	}
-	err = s.send(aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing}))
+	err = s.send(&aiprotocol.Message{
+		Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing},
+	})
 	s.hungUp = err == nil
 	return err
 }
@@ -115,7 +122,7 @@ func (s *session) sendFrame(n, frames int) error {
 		if n == frames/2 {
 			press.Digit, press.Duration = "#", 0 // a DTMF event with unknown duration
 		}
-		if err := s.send(aiprotocol.AppendDTMF(nil, press)); err != nil {
+		if err := s.send(&aiprotocol.Message{Event: aiprotocol.EventDTMF, DTMF: press}); err != nil {
 			return err
 		}
 	}
@@ -126,21 +133,27 @@ func (s *session) sendFrame(n, frames int) error {
 		}
 	default:
 	}
-	return s.send(aiprotocol.AppendMedia(nil, toneFrame(s.config.Format, n)))
+	kind := websocket.TextMessage
+	if s.protocol.BinaryAudio {
+		kind = websocket.BinaryMessage
+	}
+	return s.write(kind, s.dialect.AppendAudio(nil, toneFrame(s.config.Format, n)))
 }
 
 // replyTo answers messages of the extensions as the service does, as if all audio were played at
 // once.
 func (s *session) replyTo(m *aiprotocol.Message) {
-	var reply []byte
+	var reply *aiprotocol.Message
 	switch m.Event {
 	case aiprotocol.EventHangup:
 		s.hangupRequested.Store(true)
 		return
 	case aiprotocol.EventClear:
-		reply = aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: s.received.audio})
+		reply = &aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: aiprotocol.Cleared{Played: s.received.audio}}
 	case aiprotocol.EventMark:
-		reply = aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: m.Mark.Name, Played: s.received.audio})
+		reply = &aiprotocol.Message{Event: m.Event, Mark: aiprotocol.Mark{Name: m.Mark.Name, Played: s.received.audio}}
+	case aiprotocol.EventFunction:
+		reply = &aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal}
 	default:
 		return
 	}
@@ -150,11 +163,21 @@ func (s *session) replyTo(m *aiprotocol.Message) {
 	}
 }
 
-func (s *session) send(message []byte) error {
+// send sends what the protocol has for a message.
+func (s *session) send(m *aiprotocol.Message) (err error) {
+	s.dialect.Encode(m, func(appendTo func([]byte) []byte) {
+		if err == nil {
+			err = s.write(websocket.TextMessage, appendTo(nil))
+		}
+	})
+	return err
+}
+
+func (s *session) write(kind int, message []byte) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	return s.conn.WriteMessage(websocket.TextMessage, message)
+	return s.conn.WriteMessage(kind, message)
 }
 
 // sleepUntil returns false once the connection has ended.

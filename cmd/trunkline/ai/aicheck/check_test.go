@@ -245,3 +245,23 @@ func TestULaw(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherProtocols(t *testing.T) {
+	pcm := `{"type":"response.output_audio.delta","item_id":"i","delta":"` + strings.Repeat("////", 40) + `"}`
+	for name, c := range map[string]struct {
+		protocol string
+		texts    []string
+		want     []string
+	}{
+		"twilio":                      {"twilio", []string{media(make([]byte, 160)), `{"event":"mark","mark":{"name":"m"}}`, `{"event":"clear"}`}, nil},
+		"a bot that speaks trunkline": {"twilio", []string{`{"event":"hangup"}`}, []string{"messages fail", "audio warn"}},
+		"openai":                      {"openai_realtime", []string{`{"type":"session.created"}`, pcm, `{"type":"input_audio_buffer.speech_started"}`}, nil},
+		"an error of openai's":        {"openai_realtime", []string{pcm, `{"type":"error","error":{"message":"no such voice"}}`}, []string{"messages fail"}},
+		"deepgram without audio":      {"deepgram_agent", []string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
+	} {
+		r := try(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
+		if got := not(r); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v\n%+v", name, got, c.want, r.Points)
+		}
+	}
+}

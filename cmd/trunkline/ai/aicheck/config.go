@@ -2,13 +2,17 @@ package aicheck
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 )
 
 // Config holds the address of the provider and the form of the test session.
@@ -17,6 +21,9 @@ type Config struct {
 	Header     http.Header
 	TLS        *tls.Config
 	Format     aiprotocol.Format
+	Protocol   string        // one of dialect.Names
+	Secret     string        // the provider's secret
+	Session    []byte        // the provider's session object; nil if none
 	Extensions bool          // the provider has extensions: true
 	Duration   time.Duration // of the tone
 }
@@ -37,8 +44,21 @@ func (c Config) Validate() error {
 	if !known {
 		return fmt.Errorf("there is no format %q", c.Format.Encoding)
 	}
+	protocol, known := dialect.Find(c.Protocol)
+	switch {
+	case !known:
+		return fmt.Errorf("there is no protocol %q: want one of %s", c.Protocol, strings.Join(dialect.Names(), ", "))
+	case !slices.Contains(protocol.Encodings, c.Format.Encoding):
+		return fmt.Errorf("the protocol %s has the formats %s", protocol.Name, strings.Join(protocol.Encodings, ", "))
+	case c.Session != nil && json.Unmarshal(c.Session, new(map[string]any)) != nil:
+		return errors.New("the session must be a JSON object")
+	}
 	if c.Duration < minDuration || c.Duration > maxDuration {
 		return fmt.Errorf("the tone must last from %v to %v", minDuration, maxDuration)
 	}
 	return nil
+}
+
+func (c Config) dialect() dialect.Config {
+	return dialect.Config{Secret: c.Secret, Session: c.Session, Extensions: c.Extensions, Format: c.Format}
 }

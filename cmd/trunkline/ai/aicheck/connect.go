@@ -5,16 +5,25 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol/dialect"
 )
 
 // connect opens the WebSocket with the service's options: no proxy, no redirects, no compression.
 func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration, error) {
 	dialer := websocket.Dialer{HandshakeTimeout: connectTimeout, TLSClientConfig: config.TLS}
 	began := time.Now()
-	conn, response, err := dialer.DialContext(ctx, config.URL, config.Header)
+	protocol, _ := dialect.Find(config.Protocol)
+	header := config.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	address := protocol.Prepare(config.dialect(), config.URL, header)
+	conn, response, err := dialer.DialContext(ctx, address, header)
 	if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
 		err = fmt.Errorf("the server answered the handshake with %s; expected 101 and the headers of RFC 6455", response.Status)
 		location := response.Header.Get("Location")

@@ -40,7 +40,11 @@ func (s *session) judgeMessages(r *Report) {
 	if h.binary > 0 {
 		r.add("frames", Fail, "%d binary frames: messages are JSON in text frames", h.binary)
 	} else {
-		r.add("frames", Pass, "%d, all text", h.messages)
+		text := ", all text"
+		if s.protocol.BinaryAudio {
+			text = ""
+		}
+		r.add("frames", Pass, "%d%s", h.messages, text)
 	}
 	switch {
 	case len(h.malformed) > 0:
@@ -58,7 +62,7 @@ func (s *session) judgeMessages(r *Report) {
 func (h *received) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventMedia, aiprotocol.EventClear, aiprotocol.EventMark,
-		aiprotocol.EventHangup, aiprotocol.EventTransfer, aiprotocol.EventDTMF} {
+		aiprotocol.EventHangup, aiprotocol.EventTransfer, aiprotocol.EventDTMF, aiprotocol.EventFunction} {
 		n := h.events[event]
 		if n > 0 {
 			words = append(words, strconv.Itoa(n)+" "+string(event))

@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 )
 
 // received records the messages of a provider.
@@ -53,24 +54,44 @@ func (s *session) readMessages() {
 			s.received.readErr = err
 			return
 		}
-		if !s.started.Load() {
+		if !s.started.Load() && s.protocol.Name == dialect.Trunkline {
 			s.received.beforeStart++
 		}
-		if kind != websocket.TextMessage {
+		if kind != websocket.TextMessage && !s.protocol.BinaryAudio {
 			s.received.binary++
 			continue
 		}
 		s.received.messages++
-		message, err := strict.FromProvider(raw)
-		if err != nil {
-			message = s.received.decodeLenient(&lenient, raw, err)
-			if message == nil {
-				continue
-			}
+		message := s.decode(kind, raw, &strict, &lenient)
+		if message == nil {
+			continue
 		}
 		s.received.record(s.config.Format, message)
 		s.replyTo(message)
 	}
+}
+
+// decode decodes a message as the service does, and records what is wrong with it. It returns nil for a message that
+// the service drops or does not need.
+func (s *session) decode(kind int, raw []byte, strict, lenient *aiprotocol.Decoder) *aiprotocol.Message {
+	if kind == websocket.BinaryMessage {
+		return &aiprotocol.Message{Event: aiprotocol.EventMedia, Audio: raw}
+	}
+	if s.protocol.Name == dialect.Trunkline {
+		message, err := strict.FromProvider(raw)
+		if err != nil {
+			return s.received.decodeLenient(lenient, raw, err)
+		}
+		return message
+	}
+	message, err := s.dialect.Decode(raw)
+	switch {
+	case err != nil:
+		s.received.malformed = appendFault(s.received.malformed, err.Error())
+	case message != nil && message.Event == aiprotocol.EventProblem:
+		s.received.malformed = appendFault(s.received.malformed, "the provider reports "+message.Refusal)
+	}
+	return message
 }
 
 // decodeLenient records the strict decoder's error and returns the message as Trunkline decodes

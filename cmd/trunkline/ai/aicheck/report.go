@@ -27,10 +27,11 @@ type Point struct {
 
 // Report holds the results of a check.
 type Report struct {
-	URL    string  `json:"url"`
-	Format string  `json:"format"`
-	OK     bool    `json:"ok"` // nothing failed
-	Points []Point `json:"points"`
+	URL      string  `json:"url"`
+	Protocol string  `json:"protocol,omitempty"`
+	Format   string  `json:"format"`
+	OK       bool    `json:"ok"` // nothing failed
+	Points   []Point `json:"points"`
 }
 
 func (r *Report) add(name string, result Result, format string, args ...any) {
@@ -50,7 +51,11 @@ func (r *Report) Failed() (n int) {
 // Print writes the report as text, a line per point.
 func (r *Report) Print(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, %s\n", cli.Printable(r.URL), r.Format)
+	fmt.Fprintf(&text, "%s, ", cli.Printable(r.URL))
+	if r.Protocol != "" {
+		fmt.Fprintf(&text, "%s, ", r.Protocol)
+	}
+	fmt.Fprintf(&text, "%s\n", r.Format)
 	for _, p := range r.Points {
 		fmt.Fprintf(&text, "%s  %-14s %s\n", p.Result, p.Name, p.Detail)
 	}

@@ -1,0 +1,227 @@
+package dialect
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/jsonscan"
+)
+
+func openAIProtocol() Protocol {
+	return Protocol{
+		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, Requests: true, TakesSecret: true, TakesSession: true,
+		Prepare: prepareOpenAI,
+		New:     func(c Config) Dialect { return &openAI{config: c} },
+	}
+}
+
+// prepareOpenAI adds the key, and the model of the session object, which the vendor takes in the address only.
+func prepareOpenAI(c Config, address string, header http.Header) string {
+	if c.Secret != "" && header.Get("Authorization") == "" {
+		header.Set("Authorization", "Bearer "+c.Secret)
+	}
+	model, ok := objectOf(c.Session)["model"].(string)
+	u, err := url.Parse(address)
+	if !ok || err != nil {
+		return address
+	}
+	query := u.Query()
+	if query.Get("model") != "" {
+		return address
+	}
+	query.Set("model", model)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// openAI is OpenAI's Realtime API over WebSocket.
+type openAI struct {
+	config Config
+	audio  []byte // decoded audio
+	out    aiprotocol.Message
+
+	mu       sync.Mutex
+	item     string        // that the last audio belongs to
+	started  time.Duration // position in the received audio at which it began
+	received time.Duration // audio of the connection
+	dropped  time.Duration // of it, by clears
+	cut      string        // an item that was truncated: the rest of it is not played
+	callID   string        // of the last function
+}
+
+// AppendAudio implements Dialect.
+func (o *openAI) AppendAudio(dst, frame []byte) []byte {
+	dst = append(dst, `{"type":"input_audio_buffer.append","audio":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, frame)
+	return append(dst, `"}`...)
+}
+
+// Encode implements Dialect.
+func (o *openAI) Encode(m *aiprotocol.Message, send Send) {
+	switch m.Event {
+	case aiprotocol.EventStart:
+		o.encodeStart(send)
+	case aiprotocol.EventCleared:
+		o.encodeTruncate(m.Cleared, send)
+	case aiprotocol.EventTransfer, aiprotocol.EventError:
+		o.encodeOutput(m.Refusal, send)
+	}
+}
+
+// encodeStart sends the session object with our formats, and asks for the greeting, a member of the object that
+// the vendor does not have.
+func (o *openAI) encodeStart(send Send) {
+	format := map[string]any{"type": "audio/pcmu"}
+	if o.config.Format.Encoding == aiprotocol.PCM16 {
+		format = map[string]any{"type": "audio/pcm", "rate": o.config.Format.SampleRate}
+	}
+	formats := map[string]any{"type": "realtime", "audio": map[string]any{
+		"input": map[string]any{"format": format}, "output": map[string]any{"format": format},
+	}}
+	session := merge(objectOf(o.config.Session), formats)
+	greeting, ok := session["greeting"].(string)
+	delete(session, "greeting")
+	delete(session, "model")
+
+	sendJSON(send, map[string]any{"type": "session.update", "session": session})
+	if ok && greeting != "" {
+		sendJSON(send, map[string]any{"type": "response.create", "response": map[string]any{"instructions": "Say to the caller: " + greeting}})
+	}
+}
+
+// encodeTruncate tells the model how much of its last item was heard.
+func (o *openAI) encodeTruncate(c aiprotocol.Cleared, send Send) {
+	o.mu.Lock()
+	item := o.item
+	heard := c.Played + o.dropped - o.started
+	o.dropped += c.Dropped
+	if c.Dropped > 0 {
+		o.cut = item
+	}
+	o.mu.Unlock()
+	if c.Dropped == 0 || item == "" {
+		return
+	}
+
+	sendJSON(send, map[string]any{
+		"type": "conversation.item.truncate", "item_id": item, "content_index": 0, "audio_end_ms": max(heard, 0).Milliseconds(),
+	})
+}
+
+// encodeOutput sends the result of the last function, and has the model go on.
+func (o *openAI) encodeOutput(reason string, send Send) {
+	o.mu.Lock()
+	id := o.callID
+	o.callID = ""
+	o.mu.Unlock()
+	if id == "" {
+		return
+	}
+
+	sendJSON(send, map[string]any{"type": "conversation.item.create", "item": map[string]any{
+		"type": "function_call_output", "call_id": id, "output": errorOutput(reason),
+	}})
+	sendJSON(send, map[string]any{"type": "response.create"})
+}
+
+var (
+	openAIKeys     = jsonscan.KeysOf("type", "delta", "item_id", "item", "error")
+	openAIItemKeys = jsonscan.KeysOf("type", "status", "call_id", "name", "arguments", "message", "code")
+)
+
+// Decode implements Dialect.
+func (o *openAI) Decode(raw []byte) (*aiprotocol.Message, error) {
+	var v [5]jsonscan.Value
+	if err := openAIKeys.Scan(raw, v[:]); err != nil {
+		return nil, aiprotocol.NewError(aiprotocol.ProblemNotJSON, "the message is %v", err)
+	}
+	kind, ok := v[0].Text()
+	if !ok {
+		return nil, aiprotocol.NewError(aiprotocol.ProblemNoEvent, "the message has no type, or it is no string")
+	}
+	var inner [7]jsonscan.Value
+	switch string(kind) {
+	case "response.output_audio.delta":
+		return o.decodeAudio(v[1], v[2])
+	case "input_audio_buffer.speech_started":
+		o.out = aiprotocol.Message{Event: aiprotocol.EventClear}
+		return &o.out, nil
+	case "response.output_item.done":
+		openAIItemKeys.ScanObject(v[3], inner[:])
+		return o.decodeItem(&inner)
+	case "error":
+		openAIItemKeys.ScanObject(v[4], inner[:])
+		message, _ := inner[5].Text()
+		code, _ := inner[6].Text()
+		o.out = aiprotocol.Message{Event: aiprotocol.EventProblem, Refusal: problemText(code, message)}
+		return &o.out, nil
+	}
+	return nil, nil
+}
+
+// decodeAudio decodes a piece of the item's audio.
+func (o *openAI) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.Message, error) {
+	payload, isText := delta.Text()
+	item, _ := itemID.Text()
+	if !isText {
+		return nil, aiprotocol.NewError(aiprotocol.ProblemField, "delta is missing, or no string")
+	}
+	if cap(o.audio) > maxIdleAudio {
+		o.audio = nil
+	}
+	audio, err := base64.StdEncoding.AppendDecode(o.audio[:0], payload)
+	o.audio = audio[:0]
+	if err != nil {
+		return nil, aiprotocol.NewError(aiprotocol.ProblemBase64, "delta is not base64")
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cut != "" && string(item) == o.cut {
+		return nil, nil
+	}
+	if string(item) != o.item {
+		o.item, o.started, o.cut = string(item), o.received, ""
+	}
+	o.received += duration(o.config.Format, len(audio))
+	o.out = aiprotocol.Message{Event: aiprotocol.EventMedia, Audio: audio}
+	return &o.out, nil
+}
+
+// maxIdleAudio is the largest buffer in bytes that is kept between messages.
+const maxIdleAudio = 64 << 10
+
+// duration returns how long so many bytes of audio last; opus is none of the formats.
+func duration(f aiprotocol.Format, bytes int) time.Duration {
+	return time.Duration(bytes) * aiprotocol.Frame / time.Duration(f.FrameBytes())
+}
+
+// decodeItem decodes a function that the model has called completely.
+func (o *openAI) decodeItem(v *[7]jsonscan.Value) (*aiprotocol.Message, error) {
+	if !v[0].Is("function_call") || !v[1].Is("completed") {
+		return nil, nil
+	}
+	id, _ := v[2].Text()
+	name, _ := v[3].Text()
+	arguments, _ := v[4].Text()
+	o.mu.Lock()
+	o.callID = string(id)
+	o.mu.Unlock()
+	o.out = requestOf(string(name), arguments)
+	return &o.out, nil
+}
+
+// problemText returns what a vendor says about an error.
+func problemText(code, message []byte) string {
+	text := string(code)
+	if len(message) > 0 && text != "" {
+		text += ": "
+	}
+	text += string(message)
+	const maxProblem = 300 // bytes
+	return text[:min(len(text), maxProblem)]
+}

@@ -1,0 +1,49 @@
+package dialect
+
+import (
+	"net/http"
+
+	"trunkline/internal/aiprotocol"
+)
+
+func trunklineProtocol() Protocol {
+	return Protocol{
+		Name: Trunkline, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus},
+		Prepare: func(_ Config, address string, _ http.Header) string { return address },
+		New: func(c Config) Dialect {
+			return &trunkline{aiprotocol.Decoder{Extensions: c.Extensions}}
+		},
+	}
+}
+
+// trunkline is the protocol of the specification, with the extensions.
+type trunkline struct{ decoder aiprotocol.Decoder }
+
+// AppendAudio implements Dialect.
+func (*trunkline) AppendAudio(dst, frame []byte) []byte { return aiprotocol.AppendMedia(dst, frame) }
+
+// Encode implements Dialect.
+func (*trunkline) Encode(m *aiprotocol.Message, send Send) {
+	send(func(dst []byte) []byte {
+		switch m.Event {
+		case aiprotocol.EventStart:
+			return aiprotocol.AppendStart(dst, m.Start)
+		case aiprotocol.EventDTMF:
+			return aiprotocol.AppendDTMF(dst, m.DTMF)
+		case aiprotocol.EventMark:
+			return aiprotocol.AppendMark(dst, m.Mark)
+		case aiprotocol.EventCleared:
+			return aiprotocol.AppendCleared(dst, m.Cleared)
+		case aiprotocol.EventTransfer:
+			return aiprotocol.AppendTransferRefused(dst, m.Destination, m.Refusal)
+		case aiprotocol.EventError:
+			return aiprotocol.AppendError(dst, m.Refused, m.Refusal)
+		}
+		return aiprotocol.AppendHangup(dst, m.Hangup)
+	})
+}
+
+// Decode implements Dialect.
+func (t *trunkline) Decode(raw []byte) (*aiprotocol.Message, error) {
+	return t.decoder.FromProvider(raw)
+}

@@ -1,0 +1,168 @@
+package dialect
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"trunkline/event"
+	"trunkline/internal/aiprotocol"
+)
+
+func twilioProtocol() Protocol {
+	return Protocol{
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, TakesSecret: true, TakesSession: true,
+		Prepare: signTwilio,
+		New: func(c Config) Dialect {
+			return &twilio{config: c, decoder: aiprotocol.Decoder{Extensions: true}}
+		},
+	}
+}
+
+// signTwilio sets the signature that Twilio's servers check: that of the address, which has no form
+// parameters.
+func signTwilio(c Config, address string, header http.Header) string {
+	if c.Secret != "" {
+		mac := hmac.New(sha1.New, []byte(c.Secret))
+		mac.Write([]byte(address))
+		header.Set("X-Twilio-Signature", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	return address
+}
+
+// TwilioCallSID returns the callSid of a session, the same for all its connections.
+func TwilioCallSID(sessionID string) string { return sid("CA", sessionID) }
+
+// sid returns an identifier in Twilio's form, a function of text.
+func sid(kind, text string) string {
+	sum := sha256.Sum256([]byte(kind + text))
+	return kind + hex.EncodeToString(sum[:16])
+}
+
+// twilio is Twilio's Media Streams, bidirectional (Connect, Stream).
+type twilio struct {
+	config     Config
+	decoder    aiprotocol.Decoder
+	accountSID string
+	callSID    string
+	streamSID  string
+	sequence   int64 // of the last message
+	chunks     int64 // frames of audio sent
+}
+
+// AppendAudio implements Dialect.
+func (t *twilio) AppendAudio(dst, frame []byte) []byte {
+	dst = t.begin(dst, "media")
+	dst = append(dst, `,"media":{"track":"inbound","chunk":"`...)
+	dst = strconv.AppendInt(dst, t.chunks+1, 10)
+	dst = append(dst, `","timestamp":"`...)
+	dst = strconv.AppendInt(dst, t.chunks*aiprotocol.Frame.Milliseconds(), 10)
+	dst = append(dst, `","payload":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, frame)
+	t.chunks++
+	return t.end(append(dst, `"}`...))
+}
+
+// begin appends the beginning of a message, with the next sequence number.
+func (t *twilio) begin(dst []byte, name string) []byte {
+	t.sequence++
+	dst = append(dst, `{"event":"`...)
+	dst = append(dst, name...)
+	dst = append(dst, `","sequenceNumber":"`...)
+	dst = strconv.AppendInt(dst, t.sequence, 10)
+	return append(dst, '"')
+}
+
+func (t *twilio) end(dst []byte) []byte {
+	dst = append(dst, `,"streamSid":"`...)
+	dst = append(dst, t.streamSID...)
+	return append(dst, `"}`...)
+}
+
+// Encode implements Dialect.
+func (t *twilio) Encode(m *aiprotocol.Message, send Send) {
+	switch m.Event {
+	case aiprotocol.EventStart:
+		t.encodeStart(&m.Start, send)
+	case aiprotocol.EventDTMF:
+		send(func(dst []byte) []byte {
+			dst = append(t.begin(dst, "dtmf"), `,"dtmf":{"track":"inbound_track","digit":`...)
+			return t.end(append(event.AppendString(dst, m.DTMF.Digit), '}'))
+		})
+	case aiprotocol.EventMark:
+		send(func(dst []byte) []byte {
+			dst = append(t.begin(dst, "mark"), `,"mark":{"name":`...)
+			return t.end(append(event.AppendString(dst, m.Mark.Name), '}'))
+		})
+	case aiprotocol.EventHangup:
+		send(func(dst []byte) []byte {
+			dst = append(t.begin(dst, "stop"), `,"stop":{"accountSid":"`+t.accountSID+`","callSid":"`+t.callSID+`"}`...)
+			return t.end(dst)
+		})
+	}
+}
+
+// twilioStart is the object start of the message start.
+type twilioStart struct {
+	AccountSID  string      `json:"accountSid"`
+	StreamSID   string      `json:"streamSid"`
+	CallSID     string      `json:"callSid"`
+	Tracks      []string    `json:"tracks"`
+	MediaFormat twilioMedia `json:"mediaFormat"`
+	Parameters  any         `json:"customParameters"`
+}
+
+type twilioMedia struct {
+	Encoding   string `json:"encoding"`
+	SampleRate int    `json:"sampleRate"`
+	Channels   int    `json:"channels"`
+}
+
+// encodeStart sends connected and start. The custom parameters are the call's, those of the provider's
+// session object, and the call's X-* headers.
+func (t *twilio) encodeStart(s *aiprotocol.Start, send Send) {
+	t.accountSID, t.callSID = sid("AC", s.AccountID), TwilioCallSID(s.SessionID)
+	t.streamSID = sid("MZ", s.SessionID)
+	parameters := map[string]any{
+		"callId": s.CallID, "otherLegCallId": s.OtherLegCallID, "callerIdNumber": s.CallerIDNumber, "calleeIdNumber": s.CalleeIDNumber,
+	}
+	for name, value := range objectOf(t.config.Session) {
+		parameters[name] = value
+	}
+	for name, value := range s.Parameters {
+		parameters[name] = value
+	}
+	start, err := json.Marshal(twilioStart{
+		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: []string{"inbound"},
+		MediaFormat: twilioMedia{"audio/x-mulaw", s.Media.SampleRate, 1}, Parameters: parameters,
+	})
+	if err != nil { // strings and what was decoded from JSON: cannot fail
+		start = []byte(`{}`)
+	}
+
+	send(func(dst []byte) []byte {
+		return append(dst, `{"event":"connected","protocol":"Call","version":"1.0.0"}`...)
+	})
+	send(func(dst []byte) []byte {
+		dst = append(t.begin(dst, "start"), `,"start":`...)
+		return t.end(append(dst, start...))
+	})
+}
+
+// Decode implements Dialect.
+func (t *twilio) Decode(raw []byte) (*aiprotocol.Message, error) {
+	m, err := t.decoder.FromProvider(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Event {
+	case aiprotocol.EventMedia, aiprotocol.EventMark, aiprotocol.EventClear:
+		return m, nil
+	}
+	return nil, aiprotocol.NewError(aiprotocol.ProblemUnknown, "%q is no event of Twilio's Media Streams", string(m.Event))
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Conditions builds the WHERE of a query.
+type Conditions struct {
+	where     strings.Builder
+	arguments []any
+}
+
+// Add adds a condition, in which each ? is the next argument.
+func (c *Conditions) Add(condition string, args ...any) {
+	if c.where.Len() == 0 {
+		c.where.WriteString(" WHERE ")
+	} else {
+		c.where.WriteString(" AND ")
+	}
+	for _, arg := range args {
+		before, rest, _ := strings.Cut(condition, "?")
+		c.arguments = append(c.arguments, arg)
+		fmt.Fprintf(&c.where, "%s$%d", before, len(c.arguments))
+		condition = rest
+	}
+	c.where.WriteString(condition)
+}
+
+// AddIn adds the condition that the column has one of the values.
+func (c *Conditions) AddIn(column string, values []string) {
+	c.Add(column+" IN ("+placeholders(len(values))+")", anys(values)...)
+}
+
+// AddVisible adds the condition of what a role sees.
+func (c *Conditions) AddVisible(v *Visible) {
+	if v != nil {
+		condition, args := v.Condition("queue_id", "agent_id")
+		c.Add(condition, args...)
+	}
+}
+
+// OrderAndLimit ends the query with its order and the number of rows.
+func (c *Conditions) OrderAndLimit(order string, n int) {
+	c.arguments = append(c.arguments, n)
+	fmt.Fprintf(&c.where, " ORDER BY %s LIMIT $%d", order, len(c.arguments))
+}
+
+// Text returns the WHERE, which begins with a space.
+func (c *Conditions) Text() string { return c.where.String() }
+
+// Args returns the arguments of Text.
+func (c *Conditions) Args() []any { return c.arguments }
