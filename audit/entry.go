@@ -51,6 +51,11 @@ const (
 	WebhookDelete    Action = "webhook.delete"
 
 	QueueConfigUpdate Action = "queue_config.update"
+	AlertConfigUpdate Action = "alert_config.update"
+	WebhookTest       Action = "webhook.test"
+	FeedCheck         Action = "feed.check"
+	DeadLetterRead    Action = "deadletter.read"
+	DeadLetterRetry   Action = "deadletter.retry"
 	CallCancel        Action = "call.cancel"
 	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
 	AgentControl      Action = "agent.control"
@@ -73,7 +78,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, FeedCheck, DeadLetterRead, DeadLetterRetry, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 
