@@ -376,6 +376,15 @@ func TestBoardPages(t *testing.T) {
 	b.login(t, "admin")
 	b.awaitTrue(t, "agents and calls", "document.querySelectorAll('#agents li').length > 2 && document.querySelector('#calls tr')")
 	check("floor")
+	var shift float64
+	b.mustEval(t, `new Promise((done) => {
+		let sum = 0;
+		new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; }).observe({ type: "layout-shift" });
+		setTimeout(() => done(sum), 2000);
+	})`, &shift)
+	if shift > 0.05 {
+		t.Errorf("the floor shifts by %.3f in 2 s", shift)
+	}
 	b.screenshot(t, "board-light", 1440, 900, "light")
 	b.view(t, "#wall")
 	b.awaitTrue(t, "the wall", "document.querySelector('.wall-agent')")
