@@ -120,6 +120,7 @@ function Rules() {
     <button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button></header>
     ${data && !data.inherited_from && html`<p class="actions">
       <${Act} run=${() => change(null, "The rules are inherited")}>Use the rules from above again</${Act}></p>`}
+    <p class="hint">A change is in force about 15 seconds later. Each queue, agent and feed has alerts of its own.</p>
     ${data?.inherited_from && html`<p class="hint">${data.inherited_from === "default" ? "These come with Trunkline" : `These are of the account ${data.inherited_from}`}, until this account has its own.</p>`}
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
     ${undo && html`<div class="once" role="status">${undo.text}. <${Act} run=${async () => { await put(undo.before); setUndo(null); }}>Undo</${Act}></div>`}
