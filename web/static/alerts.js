@@ -56,11 +56,11 @@ export function AlertBanner() {
       stop();
     };
   }, [me?.id]);
-  const shown = alerts.filter((a) => !hidden.has(a.alert_id));
+  const shown = alerts.filter((a) => !hidden.has(a.alert_id)), most = innerWidth < 700 ? 1 : 3;
   return html`<div class="banners" role="status">${shown.length > 0 && html`<div class="banner"><span aria-hidden="true">■</span>
-    ${shown.slice(0, 3).map((a) => html`<span key=${a.alert_id}>${a.name}${aboutOf(a) ? `: ${aboutOf(a)}` : ""} <span class="clock" aria-hidden="true">
+    ${shown.slice(0, most).map((a) => html`<span key=${a.alert_id}>${a.name}${aboutOf(a) ? `: ${aboutOf(a)}` : ""} <span class="clock" aria-hidden="true">
       ${duration(at / 1000 - Number(a.started_at))}</span></span>`)}
-    ${shown.length > 3 && html`<span>and ${shown.length - 3} more</span>`}<span class="end">
+    ${shown.length > most && html`<span>and ${shown.length - most} more</span>`}<span class="end">
       <a href="#alerts">Alerts</a> <button type="button" class="plain" onClick=${() => hide(new Set(alerts.map((a) => a.alert_id)))}>Hide</button></span>
       </div>`}</div>`;
 }
