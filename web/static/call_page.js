@@ -3,6 +3,7 @@ import { StreamReader } from "./sse.js";
 import { callableNumbers, date, duration, eventName, shorten, summary, time } from "./format.js";
 import { eventTypes } from "./event_types.js";
 import { placeCall } from "./phone.js";
+import { showRecording } from "./recording_player.js";
 import { channel, clock, session } from "./state.js";
 import { Act, Copy, Facts, html, useEffect, useLoad, useState } from "./ui.js";
 
@@ -26,7 +27,7 @@ export function CallPage({ id, query }) {
     ${!legs && !error && html`<p class="empty" role="status">Loading …</p>`}
     ${legs?.length === 0 && html`<p class="panel empty">The call has no record: it has not ended, or its platform sends none.</p>`}
     ${legs?.map((leg, i) => html`<${Leg} key=${leg.id} leg=${leg} open=${i === 0} />`)}
-    ${legs?.filter((leg) => leg.recording_id).slice(0, 1).map((leg) => html`<${Recording} key=${leg.recording_id} id=${leg.recording_id} />`)}
+    ${legs?.filter((leg) => leg.recording_id).slice(0, 1).map((leg) => html`<${Recording} key=${leg.recording_id} id=${leg.recording_id} account=${account} />`)}
     ${legs && ids.length > 0 && html`<${CallEvents} key=${ids.join()} ids=${ids} start=${start} />`}</div>`;
 }
 
@@ -66,8 +67,20 @@ function Leg({ leg, open }) {
     ${session.user?.presence_id && numbers.map((number) => html`<${Act} key=${number} run=${() => placeCall(number)}>Call ${number}</${Act}>`)}</p></details>`;
 }
 
-function Recording({ id }) {
-  return html`<section class="panel" aria-labelledby="recording-title"><header><h2 id="recording-title">Recording</h2></header><p>${id}</p></section>`;
+/** The player is loaded when somebody wants to listen: each request is in the audit log. @param {{id: string, account?: string}} properties */
+function Recording({ id, account }) {
+  const [element, setElement] = useState(null);
+  const [wanted, setWanted] = useState(false);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (!element || !wanted) return;
+    let gone = false, end = () => {};
+    showRecording(element, id, session, account).then((ended) => { gone ? ended() : end = ended; }, (error) => setProblem(error.message));
+    return () => { gone = true; end(); };
+  }, [element, wanted, id]);
+  return html`<section class="panel" aria-labelledby="recording-title"><header><h2 id="recording-title">Recording</h2><span class="sub">${id}</span></header>
+    ${!wanted && html`<p class="actions"><button type="button" onClick=${() => setWanted(true)}>Listen</button></p>`}
+    <div ref=${setElement}></div>${problem && html`<p class="output bad" role="alert">${problem}</p>`}</section>`;
 }
 
 /** The events of a call, from the log. @param {{ids: string[], start: number}} properties */

@@ -29,8 +29,3 @@ function fill(element, attributes, children) {
     child instanceof Node ? child : String(child)));
   return element;
 }
-
-/** Sets the text if it differs, so that screen readers do not repeat unchanged text. */
-export function setText(/** @type {Element} */ element, /** @type {string|number} */ text) {
-  if (element.textContent !== String(text)) element.textContent = String(text);
-}

@@ -207,7 +207,10 @@ export const resources = [
     created: (made) => made.secret && html`<${Secret} title="Secret of the webhook" text=${made.secret} />`,
     facts: (w) => [["State", displayText(w.status)], ["Failures in a row", w.failures || ""], ["Last error", w.last_error], ["Failed", when(w.failed_at)],
       ["Next attempt", when(w.next_try_at)], ["Paused", when(w.paused_at)], ["Id", html`<code>${w.id}</code>`]],
-    actions: [{ label: "Continue now", when: (w) => w.status !== "active", run: async (w, { path, send, reload }) => {
+    actions: [{ label: "Send a test", run: async (w, { path, send }) => {
+      const { ok, duration_ms, error } = await send("POST", `${path}/test`);
+      return html`<p class=${ok ? "output" : "output bad"}>${ok ? `Delivered in ${duration_ms} ms.` : `Failed: ${error}`}</p>`;
+    } }, { label: "Continue now", when: (w) => w.status !== "active", run: async (w, { path, send, reload }) => {
       const { status } = await send("POST", `${path}/retry`, {});
       await reload();
       return `The webhook continues: ${status}.`;

@@ -114,6 +114,18 @@ export class Session {
     }
   }
 
+  /**
+   * Sends a GET with the user's token and returns the response itself, which is a success: for audio.
+   * @param {string} path
+   * @param {{headers?: Record<string, string>}} options
+   */
+  async fetch(path, { headers = {} } = {}) {
+    const token = await this.#portalToken();
+    const response = await fetch(path, { headers: { ...headers, Authorization: `Bearer ${token}` }, cache: "no-store", credentials: "omit", redirect: "error" });
+    if (!response.ok) throw new RequestError(response.status, response.status === 403 ? "Your role may not listen" : `The server answered ${response.status}`);
+    return response;
+  }
+
   async #portalToken() {
     if (this.#tokens && Date.now() < this.#tokens.portalUntil) return this.#tokens.portal;
     if (this.#refreshToken) return this.#refresh();
