@@ -31,6 +31,7 @@ export function Admin() {
       ${accounts.map((a) => html`<option key=${a.id} value=${a.id} selected=${a.id === account}>${a.name} (${a.domain})</option>`)}</select></div></div>`}
         </section>
     ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
+    ${context?.account !== account && !error && html`<p class="panel empty" role="status">Loading …</p>`}
     ${context?.account === account && (resource.page ? html`<${resource.page} key=${`${resource.id} ${account}`} context=${{ ...context, accounts }}
       title=${title} />`
       : html`<${List} key=${`${resource.id} ${account}`} resource=${resource} context=${{ ...context, accounts }} title=${title} />`)}</div>`;
@@ -128,7 +129,7 @@ function Item({ resource, row, context, done, close }) {
           show(await run(row, { context, path: one, send, reload: () => done(null) }));
         }}>${label}</${Act}>`)}</div>`}
         ${result && html`<div role="status">${result}</div>`}
-        ${!row.isNew && resource.more && html`<${resource.more} row=${row} context=${context} path=${one} />`}
+        ${!row.isNew && resource.more && html`<${resource.more} row=${row} context=${context} path=${one} reload=${() => done(null)} />`}
         ${isAdmin() && !row.isNew && resource.remove && html`<p class="actions">
           <button type="button" class="danger" onClick=${() => setRemoving(true)}>Delete …</button></p>`}`}
   </${Dialog}>`;

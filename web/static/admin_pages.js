@@ -3,7 +3,7 @@ import { userPart } from "./format.js";
 import { isAdmin, session } from "./state.js";
 import { Act, Copy, Facts, Form, html, useLoad, useState } from "./ui.js";
 
-const mask = "••••••••••••••••", encryptionPath = "/api/v2/config/call_recording_encryption", queuesPath = "/api/v2/config/queues";
+const mask = "••••••••••••••••", encryptionPath = "/api/v2/config/call_recording_encryption", queuesPath = "/api/v2/config/queues", policyPath = "/api/v2/config/call_recording";
 
 /** The key and the salt are in the page only while it is open. */
 export function EncryptionPage({ context: { account }, title }) {
@@ -33,6 +33,25 @@ export function EncryptionPage({ context: { account }, title }) {
         { name: "key", label: "New key", hint: "At least 32 characters. Empty: the present one stays, or one is made. Earlier keys are kept.",
           when: (v) => v.enabled },
           { name: "salt", label: "New salt", when: (v) => v.enabled }]} />`}`}
+    <p class="output" role="status">${said}</p></section>`;
+}
+
+/** Which calls are recorded, and how long recordings are kept. */
+export function PolicyPage({ context: { account, queues }, title }) {
+  const { data, error, reload } = useLoad(() => session.request(policyPath, { account }), [account]), [said, say] = useState("");
+  const save = async ({ queues: chosen = [], ...policy }) => {
+    await session.request(policyPath, { method: "PUT", account, body: { ...policy, ...(chosen.length && { queues: chosen }) } });
+    await reload();
+    say("Saved.");
+  };
+  return html`<section class="panel" aria-labelledby="policy-title"><header><h1 id="policy-title">What is recorded</h1><span class="sub">${title}</span></header>
+    <p class="hint">Of the calls that Trunkline itself connects. ${data?.inherited_from ? `This is of the account ${data.inherited_from}, until this account has its own.` : ""}</p>
+    ${error && html`<p class="output bad" role="alert">${error}</p>`}
+    ${data && isAdmin() && html`<${Form} key=${JSON.stringify(data)} submit=${save} initial=${data.config} fields=${[
+      { name: "mode", label: "Calls", type: "select", value: "off", options: [["off", "none"], ["on_demand", "on demand"], ["all", "all"]] },
+      { name: "queues", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]), hint: "None chosen: all calls." },
+      { name: "announce", label: "The caller hears a tone before", type: "bool" },
+      { name: "retention_days", label: "Kept for, days", type: "number", min: 0, max: 36500, hint: "0 or empty: for good." }]} />`}
     <p class="output" role="status">${said}</p></section>`;
 }
 

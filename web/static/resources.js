@@ -1,9 +1,9 @@
 /** The resources of the administration, as data: what a list shows, a form asks and a deletion takes with it. */
-import { EncryptionPage, QueuePage } from "./admin_pages.js";
+import { EncryptionPage, PolicyPage, QueuePage } from "./admin_pages.js";
 import { callLink } from "./actions.js";
 import { date, displayText, duration, userPart } from "./format.js";
 import { eventTypes } from "./event_types.js";
-import { clock, session } from "./state.js";
+import { clock, isAdmin, session } from "./state.js";
 import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
 
 /**
@@ -92,6 +92,18 @@ function LoginRule({ row }) {
     </p>`}${data && html`<${Form} initial=${data} submit=${save} fields=${[{ name: "admin_otp", label: "One-time passwords of administrators", type: "select",
       options: ["optional", "required"] }]} />`}<p class="output" role="status">${said}
     </p>`;
+}
+
+/** The legal hold of a recording: nothing deletes it meanwhile. */
+function Hold({ row, path, context: { account }, reload }) {
+  const change = async (options) => {
+    await session.request(`${path}/hold`, { ...options, account });
+    await reload();
+  };
+  if (!isAdmin()) return null;
+  return html`<h3>Legal hold</h3>${row.hold ? html`<p>Since ${date(row.hold.since)}: ${row.hold.reason}</p>
+      <p class="actions"><${Act} run=${() => change({ method: "DELETE" })}>End the hold</${Act}></p>`
+    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", label: "Reason; nothing deletes the recording until the hold ends", required: true, maxlength: 500 }]} />`}`;
 }
 
 /** 120 random bits in letters and digits. */
@@ -256,6 +268,7 @@ export const resources = [
       { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
     facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
       ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
+    more: Hold,
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {
@@ -269,6 +282,7 @@ export const resources = [
         { title: "Error", cell: (f) => f.error ?? "" }],
     facts: (f) => Object.entries(f).map(([name, value]) => [displayText(name), name.endsWith("_at") ? when(value) : String(value)]),
   },
+  { id: "policy", title: "Recording", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: PolicyPage },
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },
   { id: "queues", title: "Queues", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: QueuePage },
   {
