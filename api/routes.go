@@ -124,7 +124,7 @@ func (a *API) routes() []route {
 		r := reportRoutes{a.deps.Reports, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
-				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "page_size", "start_key", "format"}},
+				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "number", "queue_id", "agent_id", "page_size", "start_key", "format"}},
 		)
 	}
 	if a.deps.Figures != nil {
@@ -133,6 +133,20 @@ func (a *API) routes() []route {
 			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
 		)
+	}
+	if a.deps.Abandoned != nil {
+		r := abandonedRoutes{a.deps.Abandoned, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/reports/abandoned", handle: authorized(a.auth.authenticateAccount, r.handleList), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
+			query: []string{"startDate", "endDate", "queue_id", "caller", "page_size", "start_key", "format"}})
+	}
+	if a.deps.AlertConfigs != nil {
+		routes = append(routes, alertConfigRoutes{a.deps.AlertConfigs, a.deps.Audit, a.auth}.routes()...)
+	}
+	if a.deps.Alerts != nil {
+		routes = append(routes, alertRoutes{a.deps.Alerts, visible{a.deps.Roster}, a.auth}.routes()...)
+	}
+	if a.deps.Feeds != nil {
+		routes = append(routes, feedRoutes{a.deps.Feeds, a.auth}.routes()...)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}

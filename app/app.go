@@ -193,7 +193,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.buildStats(queueConfigs, figureStore); err != nil {
+	feedStates, err := a.newFeedStates(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.buildStats(queueConfigs, figureStore, feedStates); err != nil {
 		return err
 	}
 	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
@@ -257,6 +261,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.Encryption, deps.Recordings, deps.CallRecording, deps.LiveRecorder = a.encryption, recordings, a.recordingPolicies, a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
+		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, feedStates
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
@@ -292,7 +297,15 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) {
 		return nil
 	}
-	return stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
+	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
+	if a.hasRole(settings.RoleAPI) {
+		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
+			return configs.KeepInheritance(ctx, accountTree{a.identity}, func(err error) {
+				a.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
+			})
+		})
+	}
+	return configs
 }
 
 func (a *App) buildNormalizer() error {
@@ -310,13 +323,13 @@ func (a *App) buildNormalizer() error {
 	return nil
 }
 
-func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store) error {
+func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedStates) error {
 	if !a.hasRole(settings.RoleStats) {
 		return nil
 	}
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
 		Log: stats.NewKafkaLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
+		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(), Feeds: feeds,
 	}, a.registry, a.log)
 	if err != nil {
 		return err
