@@ -280,7 +280,8 @@ func buildBoard() (*web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return board, pages.Each(board.Add)
+	pages.Each(board.Add)
+	return board, nil
 }
 
 // buildQueueConfigs builds the configurations of queues for the roles that write and read them.

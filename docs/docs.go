@@ -4,7 +4,7 @@ package docs
 
 import "embed"
 
-// Pages has the pages and their images, with paths from this folder.
+// Pages has the pages, with paths from this folder. They show no images; those in images are README's.
 //
-//go:embed *.md decisions/*.md images/*.png
+//go:embed *.md decisions/*.md
 var Pages embed.FS

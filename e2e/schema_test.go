@@ -24,7 +24,7 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
 		`DELETE FROM identity_signing_keys`, // sealed: unknown to the older schema
 		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`, `ALTER TABLE identity_signing_keys DROP COLUMN public_key`,
-		`DROP INDEX identity_users_revision`, `ALTER TABLE identity_users DROP COLUMN revision`,
+		`DROP INDEX identity_users_username`, `DROP INDEX identity_users_revision`, `ALTER TABLE identity_users DROP COLUMN revision`,
 		`ALTER TABLE identity_users DROP COLUMN generation`, `ALTER TABLE identity_users DROP COLUMN kept_family`,
 		`DELETE FROM identity_schema WHERE version > 1`,
 	} {

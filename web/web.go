@@ -37,7 +37,6 @@ var types = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
-	".png":  "image/png",
 	".json": "application/json",
 }
 

@@ -22,7 +22,7 @@ var frame string
 type Layout struct {
 	// Page returns the address of a page, named by its path from docs, as seen from another.
 	Page func(from, page string) string
-	// Asset returns the address of an image or of a file of the frame, likewise.
+	// Asset returns the address of a file of the frame, likewise.
 	Asset func(from, asset string) string
 	// Reference returns the addresses of the descriptions of the HTTP API and of the events channel.
 	Reference func(from string) (http, events string)
@@ -124,23 +124,15 @@ func (s *Site) parse(page string) (*document, error) {
 }
 
 // Each calls add with the path below the site's root and the content of every file: pages by the layout, then
-// images, the frame's own files and the search index. Content is rendered when it is asked for.
-func (s *Site) Each(add func(at string, content func() ([]byte, error))) error {
+// the frame's own files and the search index. Content is rendered when it is asked for.
+func (s *Site) Each(add func(at string, content func() ([]byte, error))) {
 	for _, page := range s.names {
 		add(s.layout.Page("", page), func() ([]byte, error) { return s.render(page) })
-	}
-	images, err := fs.Glob(s.pages, "images/*")
-	if err != nil {
-		return fmt.Errorf("reading the pages' images: %w", err)
-	}
-	for _, image := range images {
-		add(s.layout.Asset("", image), func() ([]byte, error) { return fs.ReadFile(s.pages, image) })
 	}
 	for _, name := range []string{"pages.css", "pages.js", "search.js"} {
 		add(s.layout.Asset("", name), func() ([]byte, error) { return static.ReadFile("static/" + name) })
 	}
 	add(s.layout.Asset("", "search.json"), s.index)
-	return nil
 }
 
 // render returns the HTML of one page in its frame.
@@ -186,10 +178,8 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 			return anchor, true
 		}
 		return s.layout.Page(page, target) + anchor, true
-	case strings.HasPrefix(target, "images/"):
-		return s.layout.Asset(page, target), true
 	case target == "../README.md":
-		return s.layout.Page(page, Index), true
+		return s.layout.Page(page, Index), page != Index
 	}
 	http, events := s.layout.Reference(page)
 	switch target {

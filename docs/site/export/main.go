@@ -38,13 +38,10 @@ func export(repository, dir string) error {
 			failed = fmt.Errorf("writing %s: %w", at, err)
 		}
 	}
-	err = s.Each(func(at string, content func() ([]byte, error)) {
+	s.Each(func(at string, content func() ([]byte, error)) {
 		body, err := content()
 		keep(at, body, err)
 	})
-	if err != nil {
-		return err
-	}
 
 	board, err := web.New()
 	if err != nil {
