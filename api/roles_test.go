@@ -76,6 +76,7 @@ var rights = map[string]string{
 	"PUT /api/v2/webhooks/{id}":                                  "A",
 	"DELETE /api/v2/webhooks/{id}":                               "A",
 	"POST /api/v2/webhooks/{id}/retry":                           "A",
+	"POST /api/v2/webhooks/{id}/test":                            "A",
 	"GET /api/v2/events/{id}/explain":                            "AD",
 	"POST /ucp/v2/c2c/":                                          "ASGU",
 	"POST /ucp/v2/c2c/{destination}":                             "ASGU",
