@@ -23,10 +23,16 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
+	CallRecording CallRecording
+	LiveRecorder  LiveRecorder
 	Roster        Roster        // required with Reports or Figures, where supervisors have queues
 	Reports       Reports       // requires Audit
 	Figures       FigureReports // requires Audit
 	QueueConfigs  QueueConfigs  // requires Audit
+	AlertConfigs  AlertConfigs  // requires Audit
+	Alerts        Alerts
+	Abandoned     AbandonedReports // requires Audit
+	Feeds         FeedStatuses
 	Audit         AuditLog
 	Calls         Calls
 	Control       Control
@@ -63,7 +69,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
+	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil || deps.Abandoned != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {

@@ -21,7 +21,7 @@ func (e *env) addFigures(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
 	store, err := figures.New(e.t.Context(), 0, e.db, e.registry, log)
 	must(e.t, err)
-	deps.Figures = store
+	deps.Figures, deps.Alerts, deps.Abandoned, deps.Feeds = store, store, store, fakeFeeds{}
 }
 
 const figuresDay = 1_795_132_800 // 2026-11-20 00:00 UTC
@@ -158,7 +158,8 @@ func (e *env) addQueueConfigs(deps *Deps) {
 	c := kafkatest.OpenEmbedded(e.t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
-	deps.QueueConfigs, deps.Audit = stats.NewQueueConfigs(c, p), e.audit
+	configs := stats.NewQueueConfigs(c, p)
+	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
 }
 
 func TestQueueConfig(t *testing.T) {

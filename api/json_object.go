@@ -138,6 +138,25 @@ func (o *jsonObject) Int(name string, need requirement) int64 {
 	return n
 }
 
+// Number reads an optional number; nil: it is absent.
+func (o *jsonObject) Number(name string) *float64 {
+	found := o.takeKind(name, optional, jsonscan.Number, "a number")
+	if found == nil {
+		return nil
+	}
+	n, err := strconv.ParseFloat(string(found), 64)
+	if err != nil {
+		o.fault(name, "out_of_range", "is too large")
+		return nil
+	}
+	return &n
+}
+
+// Bool reads a boolean.
+func (o *jsonObject) Bool(name string, need requirement) bool {
+	return string(o.takeKind(name, need, jsonscan.Bool, "a boolean")) == "true"
+}
+
 // Strings reads an array of strings.
 func (o *jsonObject) Strings(name string, need requirement) []string {
 	var all []string

@@ -82,6 +82,48 @@ func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	return respondCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
 }
 
+// AbandonedReports reads the callers who hung up.
+type AbandonedReports interface {
+	// ListAbandoned returns the page of the filter's calls that begins at its start key.
+	ListAbandoned(ctx context.Context, f figures.AbandonedFilter) (*figures.AbandonedPage, error)
+	// WriteAbandonedCSV writes the filter's calls as CSV (RFC 4180), newest first, as
+	// report.WriteCSV does.
+	WriteAbandonedCSV(ctx context.Context, f figures.AbandonedFilter, w io.Writer) (wrote bool, err error)
+}
+
+type abandonedRoutes struct {
+	reports     AbandonedReports
+	audit       AuditLog
+	visible     visible
+	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
+}
+
+// handleList responds with the callers who hung up, as JSON or CSV.
+func (r abandonedRoutes) handleList(c echo.Context, account identity.Account) error {
+	filter, err := figures.ParseAbandonedFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	filter.Account = account.ID
+	filter.Visible, err = r.visible.of(c, account)
+	if err != nil {
+		return err
+	}
+
+	ctx, target := c.Request().Context(), fmt.Sprintf("abandoned:%d-%d", filter.Start, filter.End)
+	if filter.CSV {
+		if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, account.ID, target)); err != nil {
+			return err
+		}
+		return respondCSV(c, "abandoned.csv", func(w io.Writer) (bool, error) { return r.reports.WriteAbandonedCSV(ctx, filter, w) })
+	}
+	reportRead(c, r.audit, audit.CDRRead, account.ID, target)
+	return r.withTimeout(func(c echo.Context) error {
+		page, err := r.reports.ListAbandoned(c.Request().Context(), filter)
+		return respond(c, http.StatusOK, page, err)
+	})(c)
+}
+
 // respondCSV responds with the CSV that write writes, as an attachment with the name file.
 func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
 	c.Response().Header().Set("Content-Type", report.CSVType)

@@ -17,6 +17,8 @@ type Filter struct {
 	InteractionID     string
 	CallID            string
 	From, To          string
+	Number            string // From or To
+	QueueID, AgentID  string
 
 	PageSize int    // of List; 0: report.DefaultPage
 	StartKey string // of List: a page's NextStartKey; "": the newest rows
@@ -33,6 +35,9 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 		CallID:            q.Text("call_id", event.MaxCDRID),
 		From:              q.Text("from", event.MaxCDRText),
 		To:                q.Text("to", event.MaxCDRText),
+		Number:            q.Text("number", event.MaxCDRText),
+		QueueID:           q.Text("queue_id", event.MaxCDRText),
+		AgentID:           q.Text("agent_id", event.MaxCDRText),
 		PageSize:          q.PageSize(),
 		StartKey:          q.Get("start_key"),
 		CSV:               q.CSV(accept),

@@ -112,10 +112,14 @@ func (f *Filter) query(first, last int64, after cursor) *report.Conditions {
 	q.AddVisible(f.Visible)
 	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
+		{"queue_id", f.QueueID}, {"agent_id", f.AgentID},
 	} {
 		if c.value != "" {
 			q.Add(c.column+" = ?", c.value)
 		}
+	}
+	if f.Number != "" {
+		q.Add(`("from" = ? OR "to" = ?)`, f.Number, f.Number)
 	}
 	return q
 }

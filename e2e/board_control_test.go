@@ -1,8 +1,6 @@
 package e2e
 
-import (
-	"testing"
-)
+import "testing"
 
 // TestBoardControl acts on an agent of a switch, from the floor: what was asked is shown until the
 // switch's event comes, what the switch refuses is shown in its words, and only who may act has
@@ -35,11 +33,13 @@ func TestBoardControl(t *testing.T) {
 	b.mustEval(t, set("dialog [name=reason]", "")+"document.querySelector('dialog [name=reason]').focus()", nil)
 	b.press(t, "Enter")
 	b.awaitTrue(t, "what was asked, on the tile that has not changed", asked+" === 'Asked: Break' && "+tile("available"))
+	pbx.awaitOrders(t, 1)
 	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "the break, and nothing asked any more", tile("break")+" && !document.querySelector('.asked')")
 
 	b.pressNamed(t, "Ready")
 	b.awaitTrue(t, "what was asked", asked+" === 'Asked: Ready'")
+	pbx.awaitOrders(t, 2)
 	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "it to be ready", tile("available")+" && !document.querySelector('.asked')")
 
@@ -50,9 +50,7 @@ func TestBoardControl(t *testing.T) {
 	b.awaitTrue(t, "the switch's words", "document.querySelector('#agents .asked.bad')?.textContent.includes('moon') && document.querySelector('dialog').textContent.includes('moon')")
 	b.press(t, "Escape")
 	b.awaitNoDialog(t)
-	if len(pbx.orders) != 3 {
-		t.Errorf("the switch got %q", pbx.orders)
-	}
+	pbx.awaitOrders(t, 3)
 	b.checkAccess(t, "floor of a supervisor")
 
 	b.mustEval(t, "document.getElementById('logout').click()", nil)

@@ -179,7 +179,6 @@ func TestBoard(t *testing.T) {
 			b.cable.setState(stalled)
 			b.awaitDisconnected(t)
 			reference.awaitCount(t, len(reference.events())+20) // during the disconnect
-			b.screenshot(t, "board-cable-stalled", 1440, 900, "light")
 			b.cable.setState(passing)
 		}},
 		{"connections are cut, twice", func() {
@@ -226,7 +225,6 @@ func TestBoard(t *testing.T) {
 		t.Logf("%s, after %s", loss.name, reference.lastID())
 		loss.lose()
 		b.awaitLive(t)
-		b.screenshot(t, "board-after-"+strings.ReplaceAll(loss.name, " ", "-"), 1440, 900, "light")
 		t.Logf("%s: back at %s", loss.name, reference.lastID())
 	}
 	b.testNothingLost(t, n, reference, stopDemo, token)
@@ -378,9 +376,16 @@ func TestBoardPages(t *testing.T) {
 	b.login(t, "admin")
 	b.awaitTrue(t, "agents and calls", "document.querySelectorAll('#agents li').length > 2 && document.querySelector('#calls tr')")
 	check("floor")
+	var shift float64
+	b.mustEval(t, `new Promise((done) => {
+		let sum = 0;
+		new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; }).observe({ type: "layout-shift" });
+		setTimeout(() => done(sum), 2000);
+	})`, &shift)
+	if shift > 0.05 {
+		t.Errorf("the floor shifts by %.3f in 2 s", shift)
+	}
 	b.screenshot(t, "board-light", 1440, 900, "light")
-	b.screenshot(t, "board-dark", 1440, 900, "dark")
-	b.screenshot(t, "board-phone", 390, 844, "light")
 	b.view(t, "#wall")
 	b.awaitTrue(t, "the wall", "document.querySelector('.wall-agent')")
 	b.screenshot(t, "board-wall", 1920, 1080, "dark")

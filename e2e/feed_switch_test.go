@@ -213,6 +213,19 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 	return line
 }
 
+// awaitOrders waits until the switch has got that many commands that change something.
+func (s *scriptedSwitch) awaitOrders(t testing.TB, count int) {
+	t.Helper()
+	eventually(t, "the switch to be asked", func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.orders) != count {
+			return fmt.Errorf("it was asked %q", s.orders)
+		}
+		return nil
+	})
+}
+
 // history returns all sent events.
 func (s *scriptedSwitch) history() []string {
 	s.mu.Lock()

@@ -174,7 +174,9 @@ type call struct {
 	EndedMS     int64  `json:"ended_ms,omitempty"`
 	HeldMS      int64  `json:"held_ms,omitempty"` // start of the current hold
 	Abandoned   bool   `json:"abandoned,omitempty"`
-	WaitedMS    int64  `json:"waited_ms,omitempty"` // counted as the wait before it was abandoned
+	WaitedMS    int64  `json:"waited_ms,omitempty"`  // counted as the wait before it was abandoned
+	Short       bool   `json:"short,omitempty"`      // that counted as a short one
+	TakenBack   bool   `json:"taken_back,omitempty"` // it was told as abandoned, and was not
 	Transferred bool   `json:"transferred,omitempty"`
 	Seen        int64  `json:"seen"` // the last event about it, for its expiry
 }

@@ -195,7 +195,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 		f.finish(e, c, at)
 		return
 	}
-	c.Abandoned = true
+	c.Abandoned, c.TakenBack = true, false
 	if c.EndedMS == 0 {
 		c.EndedMS = at
 	}
@@ -209,6 +209,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 	r.AbandonWaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
 	if wait <= r.ShortAbandonSeconds*1000 {
+		c.Short = true
 		r.AbandonedShort++
 	}
 }
@@ -216,7 +217,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 // leave takes back that a caller hung up: the queue's time was over, or nobody was there to answer,
 // and the call goes on. Asterisk tells that it was abandoned first. wait_ms_max keeps its wait.
 func (f *Fold) leave(c *call) {
-	c.Abandoned = false
+	c.Abandoned, c.Short, c.TakenBack = false, false, true
 	r := f.row(c)
 	if r == nil {
 		return

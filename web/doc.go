@@ -19,6 +19,7 @@
 //	floor_page, actions                              the floor, and actions on its agents and calls
 //	wall, preferences                                the wall; what the browser remembers
 //	history, history_range, history_calls, call_page figures and calls of a range; one call
+//	recording_player                                 a recording: both channels, seeking by Range
 //	alerts                                           the banner, the list and the rules
 //	admin, resources, admin_pages                    administration: the list and the dialog; the resources as data; other pages
 //	phone                                            click to call
@@ -26,6 +27,7 @@
 //	formulas, plot                                   formulas of figures; charts
 //	format, event_types                              formats; the event types
 //	docs…, dom, schema, markdown                     the pages under /docs
+//	recording_player                                 a recording: both channels, seeking by Range
 //
 // jstest/ holds the modules' unit tests, which Node runs (js_test.go).
 //

@@ -8,6 +8,19 @@ import (
 	"trunkline/internal/kafka"
 )
 
+// accountRefs returns the accounts that the settings name, none where the directory decides.
+func (c *Config) accountRefs() (refs []string) {
+	if c.Account != "" {
+		return []string{c.Account}
+	}
+	for _, rule := range c.Accounts {
+		if !slices.Contains(refs, rule.Account) {
+			refs = append(refs, rule.Account)
+		}
+	}
+	return refs
+}
+
 // Directory finds the ids of accounts.
 type Directory interface {
 	// Resolve finds an account by id, name or domain.

@@ -133,7 +133,7 @@ func TestWhichProgressIsAhead(t *testing.T) {
 func TestEventsAreHeldForALimitedTime(t *testing.T) {
 	store := openTestStore(t, testservice.Postgres(t))
 	stuck := progress{Pending: true}
-	if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: "stuck"}, stuck); err != nil {
+	if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: "stuck"}, stuck, nil); err != nil {
 		t.Fatal(err)
 	}
 	all, err := store.peers(t.Context(), "pbx", "b", time.Hour)

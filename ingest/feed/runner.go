@@ -406,7 +406,7 @@ func (r *runner) publishStatus(ctx context.Context) {
 	for {
 		status, progress := r.currentStatus(time.Now()), r.progress()
 		storeCtx, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := r.store.putStatus(storeCtx, status, progress)
+		err := r.store.putStatus(storeCtx, status, progress, r.cfg.accountRefs())
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("storing the status of a feed failed", "error", err)

@@ -49,11 +49,12 @@ const statusAge = time.Minute
 type storedStatus struct {
 	Status
 	Progress progress `json:"progress"`
+	Accounts []string `json:"accounts,omitempty"` // as in the settings; none: the directory's domains decide
 }
 
 // putStatus stores the status of the node, and deletes those older than statusAge.
-func (s *Store) putStatus(ctx context.Context, status Status, p progress) error {
-	value, err := json.Marshal(storedStatus{status, p})
+func (s *Store) putStatus(ctx context.Context, status Status, p progress, accounts []string) error {
+	value, err := json.Marshal(storedStatus{status, p, accounts})
 	if err != nil {
 		return err
 	}
@@ -102,12 +103,31 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 // List returns the status of each feed on each node that has stored it within leaseTime, ordered by
 // feed and node.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
+	found, err := s.ListWithAccounts(ctx)
+	statuses := make([]Status, len(found))
+	for i := range found {
+		statuses[i] = found[i].Status
+	}
+	return statuses, err
+}
+
+// AccountsStatus is a status with the accounts that the feed's settings name; none: the
+// directory's domains decide.
+type AccountsStatus struct {
+	Status
+	Accounts []string
+}
+
+// ListWithAccounts is List with the feeds' accounts.
+func (s *Store) ListWithAccounts(ctx context.Context) ([]AccountsStatus, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.db.ClockExpr()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
-	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (status Status, err error) {
+	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (AccountsStatus, error) {
 		var value string
 		if err := scan(&value); err != nil {
-			return status, err
+			return AccountsStatus{}, err
 		}
-		return status, json.Unmarshal([]byte(value), &status)
+		var stored storedStatus
+		err := json.Unmarshal([]byte(value), &stored)
+		return AccountsStatus{stored.Status, stored.Accounts}, err
 	})
 }

@@ -13,7 +13,7 @@ import (
 // batch holds the rows of one transaction, all of one partition of cc.stats.
 type batch struct {
 	partition int
-	entries   []entry
+	changes
 	// fence, if set, begins the transaction: it advances the partition's offset or
 	// returns an error.
 	fence func(context.Context, *sqldb.BulkTx) error
@@ -38,6 +38,11 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 				return err
 			}
 		}
+		for _, o := range b.occurrences {
+			if _, err := tx.ExecContext(ctx, o.statement, o.args...); err != nil {
+				return sqldb.Wrap(err, "storing alerts and abandoned calls")
+			}
+		}
 		for kind, entries := range kinds {
 			if err := s.write(ctx, tx, &tables[kind], b, entries); err != nil {
 				return sqldb.Wrap(err, "storing figures")
@@ -59,6 +64,12 @@ func newestOfEach(entries []entry) []entry {
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Or(compare(a, b), cmp.Compare(b.eventID, a.eventID)) })
 	return slices.CompactFunc(entries, func(a, b entry) bool { return compare(a, b) == 0 })
+}
+
+// changes are what records of cc.stats say of the tables.
+type changes struct {
+	entries     []entry
+	occurrences []occurrence
 }
 
 // write stores entries of one table. PostgreSQL gets one statement with arrays; SQLite

@@ -72,7 +72,7 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			continue
 		case passable:
 			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
-			err = w.storeEntries(ctx, nil, gap.Position())
+			err = w.storeEntries(ctx, changes{}, gap.Position())
 			if err == nil || errors.Is(err, errFenced) {
 				continue
 			}
@@ -105,11 +105,11 @@ func (w *worker) process(ctx context.Context) error {
 	reader := w.cluster.OpenReader(kafka.ReaderConfig{Topic: event.TopicStats, Partition: w.partition, From: w.at, Compacted: true})
 	defer reader.Close()
 	for {
-		entries, oldest, err := w.readBatch(ctx, reader)
+		found, oldest, err := w.readBatch(ctx, reader)
 		if err != nil {
 			return err
 		}
-		if err := w.storeEntries(ctx, entries, reader.Position()); err != nil {
+		if err := w.storeEntries(ctx, found, reader.Position()); err != nil {
 			return err
 		}
 		w.metrics.delay.Observe(time.Since(oldest).Seconds())
@@ -117,7 +117,7 @@ func (w *worker) process(ctx context.Context) error {
 }
 
 // readBatch waits for a record and collects those that arrive within gatherTime.
-func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries []entry, oldest time.Time, err error) {
+func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (found changes, oldest time.Time, err error) {
 	read := func(ctx context.Context) (n int, err error) {
 		records, err := reader.Read(ctx)
 		for i := range records {
@@ -126,12 +126,18 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 				oldest = r.Time
 			}
 			e, isRow, err := decode(r)
+			o, occurred := occurrence{}, false
+			if !isRow {
+				o, occurred, err = decodeOccurrence(r)
+			}
 			switch {
 			case err != nil:
 				w.metrics.invalid.Inc()
 				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition, "offset", r.Offset, "error", err)
 			case isRow:
-				entries = append(entries, e)
+				found.entries = append(found.entries, e)
+			case occurred:
+				found.occurrences = append(found.occurrences, o)
 			}
 		}
 		return len(records), err
@@ -142,7 +148,7 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 		return err
 	})
 	if err != nil {
-		return nil, oldest, err
+		return found, oldest, err
 	}
 	more, cancel := context.WithTimeout(ctx, gatherTime)
 	defer cancel()
@@ -153,18 +159,18 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 		}
 		n += added
 	}
-	return entries, oldest, nil
+	return found, oldest, nil
 }
 
-// storeEntries writes rows and the position after them in one transaction.
-func (w *worker) storeEntries(ctx context.Context, entries []entry, to kafka.LogPosition) error {
+// storeEntries writes changes and the position after them in one transaction.
+func (w *worker) storeEntries(ctx context.Context, found changes, to kafka.LogPosition) error {
 	select {
 	case w.writers <- struct{}{}:
 		defer func() { <-w.writers }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	b := batch{partition: w.partition, entries: entries, fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
+	b := batch{partition: w.partition, changes: found, fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
 		return updateOffset(ctx, tx, w.partition, w.at, to)
 	}}
 	if err := w.retry(ctx, "writing", func() error { return w.apply(ctx, b) }); err != nil {

@@ -31,6 +31,11 @@ func (s *Store) runRetention(ctx context.Context) {
 func (s *Store) deleteBefore(ctx context.Context, kept int64) error {
 	for {
 		n, err := s.delete(ctx, "interval_start < $1", kept)
+		if err == nil {
+			var more int
+			more, err = s.deleteOccurrences(ctx, "ended_ms <> 0 AND ended_ms < $1", "abandoned_ms < $1", kept*1000)
+			n += more
+		}
 		if err != nil || n == 0 {
 			return err
 		}
@@ -40,7 +45,12 @@ func (s *Store) deleteBefore(ctx context.Context, kept int64) error {
 // PurgeAccount deletes some of the rows of a deleted account and returns their number;
 // 0: none is left. Rows that arrive later from cc.stats are purged a day later.
 func (s *Store) PurgeAccount(ctx context.Context, account string) (n int, err error) {
-	return s.delete(ctx, "account_id = $1", account)
+	n, err = s.delete(ctx, "account_id = $1", account)
+	if err != nil {
+		return n, err
+	}
+	more, err := s.deleteOccurrences(ctx, "account_id = $1", "account_id = $1", account)
+	return n + more, err
 }
 
 // delete deletes up to deleteRows rows of each table and returns their number.
@@ -53,6 +63,22 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "deleting figures")
+		}
+	}
+	return n, nil
+}
+
+// deleteOccurrences is delete for alerts that have ended and abandoned calls. Each condition has
+// the argument $1.
+func (s *Store) deleteOccurrences(ctx context.Context, alerts, calls string, arg any) (n int, err error) {
+	for _, statement := range [...]string{
+		"DELETE FROM figures_alerts WHERE (account_id, alert_id) IN (SELECT account_id, alert_id FROM figures_alerts WHERE " + alerts + " LIMIT $2)",
+		"DELETE FROM figures_abandoned WHERE (account_id, call_id, entered_ms) IN (SELECT account_id, call_id, entered_ms FROM figures_abandoned WHERE " + calls + " LIMIT $2)",
+	} {
+		deleted, err := s.db.ExecWithoutTx(ctx, statement, arg, deleteRows)
+		n += deleted
+		if err != nil {
+			return n, sqldb.Wrap(err, "deleting alerts and abandoned calls")
 		}
 	}
 	return n, nil

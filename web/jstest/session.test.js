@@ -121,3 +121,12 @@ test("filters that are refused leave the token", async (t) => {
   await assert.rejects(session.subscribe({ names: ["nothing"] }), /Unknown name/);
   assert.deepEqual([session.channel, session.filters], ["channel", {}]);
 });
+
+test("an auditor has no events, and no login to the channel", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  rules.push((path) => path === "/ucp/v2/login" ? Response.json({ ...pair(1), user: { ...user, role: "auditor" } }) : undefined);
+  const session = new Session(new Clock(), storage());
+  await session.login("alice", "the password", "");
+  assert.deepEqual([asked.length, session.channel, session.user?.role], [1, "", "auditor"]);
+  assert.ok(!("domain" in JSON.parse(asked[0].init.body)), "a domain that is not told is left out");
+});

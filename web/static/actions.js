@@ -6,8 +6,8 @@ import { messageOf, Value } from "./ui.js";
 /** What was asked of an agent or call, by its key. @type {Value<Map<string, {text: string, bad: boolean}>>} */
 export const asked = new Value(new Map());
 
-export const agentKey = (/** @type {any} */ agent) => `agent ${agent.account} ${agent.id}`;
-export const callKey = (/** @type {any} */ call) => `call ${call.account} ${call.id}`;
+export const agentKey = (agent) => agent.key ?? `agent ${agent.account} ${agent.id}`;
+export const callKey = (call) => `call ${call.account} ${call.id}`;
 
 const shownFor = 10_000; // ms that a refusal stays
 const pollEvery = 1000; // ms; events are faster, polling is reliable
@@ -44,14 +44,14 @@ export async function act(kind, target, body) {
 /** Waits for the end of an action, by events and by polling. @param {string} id @param {string} key @param {{action: string}} body */
 function follow(id, key, body) {
   let done = false;
-  const end = (/** @type {any} */ { state, message = "" }) => {
+  const end = ({ state, message = "" }) => {
     if (done || state === "accepted") return;
     done = true;
     stop();
     const name = actionName(body);
     put(key, state === "confirmed" ? null : { bad: true, text: state === "refused" ? `${name} was refused: ${message}` : `${name}: the platform has not confirmed it` });
   };
-  const stop = ownEvents.watch(({ name, data }) => { if (name === "control.action" && data.action_id === id) end(data); });
+  const stop = ownEvents.watch(({ name, data }) => { if (name === "control.action" && data.action_id === id) end({ state: data.action_state, message: data.message }); });
   const poll = async () => {
     if (done) return;
     try {

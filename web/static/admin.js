@@ -16,30 +16,39 @@ export function Admin() {
   const resource = resources.find(({ id }) => id === part) ?? resources[0];
   const accounts = useLoad(() => isAdmin() ? allPages("/api/v2/accounts") : Promise.resolve([]), [resource.id === "accounts"]).data ?? [];
   const { data: context, error, reload } = useLoad(async () => {
-    const [{ queues, agents }, oidc] = await Promise.all([known(account === own ? undefined : account).catch(() => ({ queues: [], agents: [] })), request("/auth/oidc").then(({ enabled }) => Boolean(enabled), () => false)]);
+    const [{ queues, agents }, oidc] = await Promise.all([known(account === own ? undefined : account).catch(() => ({ queues: [],
+      agents: [] })), request("/auth/oidc").then(({ enabled }) => Boolean(enabled), () => false)]);
     const users = await allPages(`/api/v2/accounts/${encodeURIComponent(account)}/users`).catch(() => []);
     return { account, queues, agents, oidc, users };
   }, [account]);
-  const title = accounts.find((/** @type {any} */ a) => a.id === account)?.name ?? account;
-  return html`<div class="view" id="admin"><section class="panel"><nav class="tabs" aria-label="Administration">${resources.map(({ id, title: name }) => html`<a key=${id} href=${link(`admin/${id}`, { account: account === own ? "" : account })} aria-current=${id === resource.id ? "page" : undefined}>${name}</a>`)}</nav>
-    ${accounts.length > 1 && html`<div class="form inline"><div class="field"><label for="admin-account">Account</label><select id="admin-account" onChange=${(/** @type {any} */ e) => adjust({ account: e.target.value === own ? "" : e.target.value, q: "" })}>
-      ${accounts.map((/** @type {any} */ a) => html`<option key=${a.id} value=${a.id} selected=${a.id === account}>${a.name} (${a.domain})</option>`)}</select></div></div>`}</section>
+  const title = accounts.find((a) => a.id === account)?.name ?? account;
+  return html`<div class="view" id="admin"><section class="panel"><nav class="tabs" aria-label="Administration">
+    ${resources.map(({ id, title: name }) => html`<a key=${id} href=${link(`admin/${id}`, { account: account === own ? "" : account })}
+      aria-current=${id === resource.id ? "page" : undefined}>${name}</a>`)}
+    </nav>
+    ${accounts.length > 1 && html`<div class="form inline"><div class="field"><label for="admin-account">Account</label>
+      <select id="admin-account" onChange=${(e) => adjust({ account: e.target.value === own ? "" : e.target.value, q: "" })}>
+      ${accounts.map((a) => html`<option key=${a.id} value=${a.id} selected=${a.id === account}>${a.name} (${a.domain})</option>`)}</select></div></div>`}
+        </section>
     ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
-    ${context?.account === account && (resource.page ? html`<${resource.page} key=${`${resource.id} ${account}`} context=${{ ...context, accounts }} title=${title} />`
+    ${context?.account !== account && !error && html`<p class="panel empty" role="status">Loading …</p>`}
+    ${context?.account === account && (resource.page ? html`<${resource.page} key=${`${resource.id} ${account}`} context=${{ ...context, accounts }}
+      title=${title} />`
       : html`<${List} key=${`${resource.id} ${account}`} resource=${resource} context=${{ ...context, accounts }} title=${title} />`)}</div>`;
 }
 
 /** @param {{resource: import("./resources.js").Resource, context: Context, title: string}} properties */
 function List({ resource, context, title }) {
-  const { query } = useValue(route), text = query.get("q") ?? "", preset = resource.presets?.[query.get("new") ?? ""], [open, setOpen] = useState(/** @type {any} */ (preset ? { isNew: true, preset } : null)), [notice, setNotice] = useState(/** @type {any} */ (null));
+  const { query } = useValue(route), text = query.get("q") ?? "", preset = resource.presets?.[query.get("new") ?? ""],
+    [open, setOpen] = useState(/** @type {any} */ (preset ? { isNew: true, preset } : null)), [notice, setNotice] = useState(null);
   const filters = Object.fromEntries((resource.filters ?? []).map(({ name, value }) => [name, query.get(name) ?? value ?? ""]));
   const path = resource.path(context), header = resource.inAccount ? context.account : undefined;
   const [state, setState] = useState(/** @type {any} */ ({ rows: [], next: "", error: "", busy: true })), filterKey = JSON.stringify(filters);
-  const read = async (/** @type {string} */ start_key) => {
+  const read = async (start_key) => {
     const wanted = Object.entries({ ...resource.query?.(filters), ...(resource.paged !== false && { page_size: pageSize, start_key }) }).filter(([, v]) => v !== "" && v !== undefined);
     return session.request(`${path}${wanted.length ? `?${new URLSearchParams(wanted.map(([k, v]) => [k, String(v)]))}` : ""}`, { account: header });
   };
-  const load = async (/** @type {any} */ before = { rows: [], next: "" }) => {
+  const load = async (before = { rows: [], next: "" }) => {
     setState({ ...before, error: "", busy: true });
     try {
       const { data, next_start_key: next = "" } = await read(before.next);
@@ -49,28 +58,41 @@ function List({ resource, context, title }) {
     }
   };
   useEffect(() => { load(); }, [filterKey]);
-  const wanted = text.toLowerCase(), texts = useMemo(() => state.rows.map((/** @type {any} */ row) => searchText(resource, row, context)), [state.rows]);
-  const rows = wanted ? state.rows.filter((/** @type {any} */ _, /** @type {number} */ i) => texts[i].includes(wanted)) : state.rows;
+  const wanted = text.toLowerCase(), texts = useMemo(() => state.rows.map((row) => searchText(resource, row, context)), [state.rows]);
+  const rows = wanted ? state.rows.filter((_, i) => texts[i].includes(wanted)) : state.rows;
   // A search goes on through the pages that are not loaded.
   useEffect(() => { if (wanted && state.next && !state.busy && rows.length < pageSize && state.rows.length < searchedPages * pageSize) load(state); }, [wanted, state]);
-  const done = async (/** @type {any} */ said) => {
+  const done = async (said) => {
     setNotice(said);
     await load();
   };
-  const writable = isAdmin() && resource.fields, current = open && (open.isNew ? open : state.rows.find((/** @type {any} */ row) => row[resource.key] === open[resource.key]) ?? open);
-  return html`<section class="panel" aria-labelledby="list-title"><header><h1 id="list-title">${resource.title}</h1><span class="sub">${title} · ${state.rows.length}${state.next ? " and more" : ""}</span>
-      <label class="search"><span class="unseen">Search ${resource.title}</span><input type="search" placeholder="Search" value=${text} onInput=${(/** @type {any} */ e) => adjust({ q: e.target.value })} /></label>
-      ${writable && resource.create !== false && html`<button type="button" class="primary" onClick=${() => setOpen({ isNew: true })}>New ${resource.one}</button>`}</header>
+  const writable = isAdmin() && resource.fields, current = open && (open.isNew ? open : state.rows.find((row) => row[resource.key] === open[resource.key]) ?? open);
+  return html`<section class="panel" aria-labelledby="list-title"><header><h1 id="list-title">${resource.title}</h1><span class="sub">
+    ${title} · ${state.rows.length}${state.next ? " and more" : ""}</span>
+      <label class="search"><span class="unseen">Search ${resource.title}</span>
+        <input type="search" placeholder="Search" value=${text} onInput=${(e) => adjust({ q: e.target.value })} /></label>
+      ${writable && resource.create !== false && html`<button type="button" class="primary" onClick=${() => setOpen({ isNew: true })}>New ${resource.one}
+        </button>`}</header>
     ${resource.hint && html`<p class="hint">${resource.hint}</p>`}
-    ${resource.filters && html`<div class="form inline">${resource.filters.map(({ name, label, options }) => html`<div class="field" key=${name}><label for=${`filter-${name}`}>${label}</label><select id=${`filter-${name}`} onChange=${(/** @type {any} */ e) => adjust({ [name]: e.target.value })}>
-      ${(typeof options === "function" ? options(context) : options).map((/** @type {any} */ [v, name2]) => html`<option value=${v} selected=${v === filters[name]}>${name2}</option>`)}</select></div>`)}</div>`}
-    ${notice && html`<div class="once" role="status">${notice.text} ${notice.undo && html`<${Act} run=${async () => { await notice.undo(); done({ text: "Undone." }); }}>Undo</${Act}>`} <button type="button" class="plain" aria-label="Close the message" onClick=${() => setNotice(null)}>✕</button></div>`}
+    ${resource.filters && html`<div class="form inline">${resource.filters.map(({ name, label, options }) => html`<div class="field" key=${name}>
+      <label for=${`filter-${name}`}>${label}</label><select id=${`filter-${name}`} onChange=${(e) => adjust({ [name]: e.target.value })}>
+      ${(typeof options === "function" ? options(context) : options).map(([v, name2]) => html`<option value=${v} selected=${v === filters[name]}>${name2}
+        </option>`)}</select></div>`)}</div>`}
+    ${notice && html`<div class="once" role="status">${notice.text} ${notice.undo && html`<${Act}
+      run=${async () => { await notice.undo(); done({ text: "Undone." }); }}>Undo</${Act}>`} <button type="button" class="plain"
+      aria-label="Close the message" onClick=${() => setNotice(null)}>✕</button>
+      </div>`}
     ${state.error && html`<p class="output bad" role="alert">${state.error} <button type="button" onClick=${() => load()}>Try again</button></p>`}
-    ${isAdmin() && resource.listActions?.map(({ label, run }) => html`<${Act} key=${label} run=${async () => done({ text: await run(context) })}>${label}</${Act}>`)}
-    <${Table} name=${resource.title} busy=${state.busy} empty=${wanted ? "Nothing matches." : `No ${resource.one} yet.`} rows=${rows} keyOf=${(/** @type {any} */ row) => row[resource.key]} columns=${resource.columns.map((column, i) => i > 0 ? { ...column, cell: (/** @type {any} */ row) => column.cell(row, context) }
-      : { ...column, cell: (/** @type {any} */ row) => html`<button type="button" class="plain" aria-haspopup="dialog" onClick=${() => setOpen(row)}>${column.cell(row, context)}</button>` })} />
+    ${isAdmin() && resource.listActions?.map(({ label, run }) => html`<${Act} key=${label} run=${async () => done({ text: await run(context) })}>${label}
+      </${Act}>`)}
+    <${Table} name=${resource.title} busy=${state.busy} empty=${wanted ? "Nothing matches." : `No ${resource.one} yet.`} rows=${rows}
+      keyOf=${(row) => row[resource.key]} columns=${resource.columns.map((column, i) => i > 0 ? { ...column, cell: (row) => column.cell(row, context) }
+      : { ...column, cell: (row) => html`<button type="button" class="plain" aria-haspopup="dialog" onClick=${() => setOpen(row)}>${column.cell(row, context)}
+        </button>` })} />
     ${state.next && !wanted && html`<p class="actions"><${Act} run=${() => load(state)}>More</${Act}></p>`}
-    ${current && html`<${Item} key=${open.isNew ? "new" : open[resource.key]} resource=${resource} row=${current} context=${context} done=${done} close=${() => { setOpen(null); if (preset) adjust({ new: "" }); }} />`}</section>`;
+    ${current && html`<${Item} key=${open.isNew ? "new" : open[resource.key]} resource=${resource} row=${current} context=${context} done=${done}
+      close=${() => { setOpen(null); if (preset) adjust({ new: "" }); }} />`}
+      </section>`;
 }
 
 function searchText(/** @type {import("./resources.js").Resource} */ resource, /** @type {any} */ row, /** @type {Context} */ context) {
@@ -79,10 +101,10 @@ function searchText(/** @type {import("./resources.js").Resource} */ resource, /
 
 /** The dialog of one object: what is known of it, its form, what can be done with it, and its deletion. */
 function Item({ resource, row, context, done, close }) {
-  const [removing, setRemoving] = useState(false), [made, setMade] = useState(/** @type {any} */ (null)), [result, show] = useState(/** @type {any} */ (null));
+  const [removing, setRemoving] = useState(false), [made, setMade] = useState(null), [result, show] = useState(null);
   const path = resource.path(context), one = `${path}/${encodeURIComponent(row[resource.key])}`, account = resource.inAccount ? context.account : undefined;
-  const send = (/** @type {string} */ method, /** @type {string} */ to, /** @type {any} */ body = undefined) => session.request(to, { method, body, account });
-  const save = async (/** @type {any} */ values) => {
+  const send = (method, to, body = undefined) => session.request(to, { method, body, account });
+  const save = async (values) => {
     const body = resource.toBody ? resource.toBody(values) : values;
     if (row.isNew) {
       const created = await send("POST", path, body), secret = resource.created?.(created, context);
@@ -99,28 +121,32 @@ function Item({ resource, row, context, done, close }) {
   return html`<${Dialog} title=${title} wide onClose=${close}>
     ${made ? html`<div>${made.secret}<p class="actions"><button type="button" class="primary" onClick=${close}>Done</button></p></div>`
       : html`${!row.isNew && html`<${Facts} of=${resource.facts?.(row, context) ?? []} />`}
-        ${isAdmin() && fields.length > 0 && html`<${Form} fields=${fields} initial=${row.isNew ? row.preset ?? {} : row} submit=${save} label=${row.isNew ? `Create ${resource.one}` : "Save"} />`}
-        ${isAdmin() && !row.isNew && (resource.actions ?? []).some(({ when }) => !when || when(row, context)) && html`<div class="actions">${resource.actions.filter(({ when }) => !when || when(row, context)).map(({ label, run }) => html`<${Act} key=${label} run=${async () => {
+        ${isAdmin() && fields.length > 0 && html`<${Form} fields=${fields} initial=${row.isNew ? row.preset ?? {} : row} submit=${save}
+          label=${row.isNew ? `Create ${resource.one}` : "Save"} />`}
+        ${isAdmin() && !row.isNew && (resource.actions ?? []).some(({ when }) => !when || when(row, context)) && html`<div class="actions">
+          ${resource.actions.filter(({ when }) => !when || when(row, context)).map(({ label, run }) => html`<${Act} key=${label} run=${async () => {
           show(null);
           show(await run(row, { context, path: one, send, reload: () => done(null) }));
         }}>${label}</${Act}>`)}</div>`}
         ${result && html`<div role="status">${result}</div>`}
-        ${!row.isNew && resource.more && html`<${resource.more} row=${row} context=${context} path=${one} />`}
-        ${isAdmin() && !row.isNew && resource.remove && html`<p class="actions"><button type="button" class="danger" onClick=${() => setRemoving(true)}>Delete …</button></p>`}`}
+        ${!row.isNew && resource.more && html`<${resource.more} row=${row} context=${context} path=${one} reload=${() => done(null)} />`}
+        ${isAdmin() && !row.isNew && resource.remove && html`<p class="actions">
+          <button type="button" class="danger" onClick=${() => setRemoving(true)}>Delete …</button></p>`}`}
   </${Dialog}>`;
 }
 
 /** Asks before a deletion: tells and counts what will go. */
 function Removal({ resource, row, context, path, account, done, close }) {
   const name = resource.nameOf(row), { data: lost, error } = useLoad(() => Promise.resolve(resource.remove.lost(row, context)), []);
-  const remove = async (/** @type {any} */ { typed = "" }) => {
+  const remove = async ({ typed = "" }) => {
     if (resource.remove.typed && typed.trim() !== name) throw new Error(`Type ${name} to delete it`);
     await session.request(path, { method: "DELETE", account });
     close();
     await done({ text: `${name} was deleted.` });
   };
   return html`<${Dialog} title=${`Delete ${name}?`} onClose=${close}>${error && html`<p class="output bad" role="alert">${error}</p>`}
-    <p>This cannot be undone. What will go:</p><ul class="lost">${(lost ?? ["Counting …"]).map((/** @type {string} */ text) => html`<li>${text}</li>`)}</ul>
-    ${lost && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${resource.remove.typed ? [{ name: "typed", label: `Type “${name}”`, required: true, autofocus: true }] : []}>
+    <p>This cannot be undone. What will go:</p><ul class="lost">${(lost ?? ["Counting …"]).map((text) => html`<li>${text}</li>`)}</ul>
+    ${lost && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${resource.remove.typed ? [{ name: "typed",
+      label: `Type “${name}”`, required: true, autofocus: true }] : []}>
       <button type="button" onClick=${close} autofocus=${!resource.remove.typed}>Keep it</button></${Form}>`}</${Dialog}>`;
 }

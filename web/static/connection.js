@@ -26,7 +26,8 @@ export function ConnectionLight() {
     "catching up": `${state.replayed} events`, stopped: state.reason, login: state.reason,
   };
   return html`<div id="light" class="light" data-phase=${state.phase}>
-    <span class="lamp" aria-hidden="true"></span><span id="phase">${phaseTexts[state.phase]}</span><span class="unseen" role="status">${screenReaderTexts[state.phase]}</span>
+    <span class="lamp" aria-hidden="true"></span><span id="phase">${phaseTexts[state.phase]}</span><span class="unseen" role="status">
+      ${screenReaderTexts[state.phase]}</span>
     <span class="detail">${details[state.phase] ?? ""}</span>
     ${state.phase === "waiting" && html`<button type="button" onClick=${() => channel.retryNow()}>Reconnect now</button>`}
   </div>`;
@@ -34,7 +35,7 @@ export function ConnectionLight() {
 
 /** Tells after a disconnect how long it was and how many events were replayed. */
 export function Notice() {
-  const state = useValue(connection), before = useRef(state), [notice, show] = useState(/** @type {any} */ (null));
+  const state = useValue(connection), before = useRef(state), [notice, show] = useState(null);
   useEffect(() => {
     const last = before.current;
     before.current = state;

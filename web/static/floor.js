@@ -9,7 +9,7 @@ import { userPart } from "./format.js";
  * Times are Unix seconds. Times and numbers of a queue are the server's; since is 0 while
  * nobody waits.
  *
- * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, queues: string[], since: number}} Agent
+ * @typedef {{key: string, account: string, id: string, name: string, state: string, reason: string, call: string, queues: string[], since: number}} Agent
  * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, interaction: string, state: string, since: number}} Call
  * @typedef {{account: string, id: string, waiting: number, talking: number, since: number, agents: Record<string, number>, offered: number, answered: number, abandoned: number, level: number, within: number, counted: number}} Queue, with the figures of its day; level is NaN while no call counts, else within / counted
  */
@@ -19,7 +19,7 @@ export class Floor {
   /** @type {Call[]} */ calls = [];
   /** @type {Queue[]} */ queues = [];
   /** @type {Map<string, string>} */ #names;
-  /** The place of each known agent. @type {Map<string, number>} */ #places;
+  /** The place and name of each known agent. @type {Map<string, {name: string, place: number}>} */ #places;
 
   /** Keeps the names and places of the floor before. */
   constructor(/** @type {?Floor} */ before = null) {
@@ -28,7 +28,7 @@ export class Floor {
   }
 
   /** An agent's name, "" if unknown. */
-  nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#names.get(`${account}\n${id}`) ?? ""; }
+  nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#names.get(`agent ${account} ${id}`) ?? ""; }
 
   /**
    * Shows a snapshot; null: nothing.
@@ -36,7 +36,7 @@ export class Floor {
    */
   show(snapshot) {
     this.agents = (snapshot?.agents ?? []).map(({ account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", queues = [], since }) =>
-      ({ account, id, name, state, reason, call, queues, since }));
+      ({ key: `agent ${account} ${id}`, account, id, name, state, reason, call, queues, since }));
     this.calls = (snapshot?.calls ?? []).map(({ account_id: account, call_id: id, queue_id: queue, agent_id: agent, caller = "", interaction_id: interaction = "", state, since }) =>
       ({ account, id, queue, agent, caller, interaction, state, since }));
     this.queues = (snapshot?.queues ?? []).map(({ account_id: account, queue_id: id, waiting, talking, longest_wait_since: since = 0, agents = {},
@@ -44,22 +44,19 @@ export class Floor {
       const within = Math.round(strict * offered); // the shares have four places
       return { account, id, waiting, talking, since, agents, offered, answered, abandoned, level, within, counted: level > 0 ? Math.round(within / level) : Number.isNaN(level) ? 0 : offered };
     });
-    for (const { account, id, name } of this.agents) if (name) this.#names.set(`${account}\n${id}`, name);
+    for (const { key, name } of this.agents) if (name) this.#names.set(key, name);
     this.#sort();
   }
 
   /** Sorts the agents by name; comparing names takes long, so known agents keep their places. */
   #sort() {
-    const keyOf = (/** @type {Agent} */ { account, id, name }) => `${account}\n${id}\n${name}`;
-    const all = this.agents.map((a) => ({ a, key: keyOf(a), name: nameOf(a) }));
-    if (all.some(({ key }) => !this.#places.has(key))) {
-      all.sort((x, y) => collator.compare(x.name, y.name) || collator.compare(x.a.id, y.a.id) || (x.key < y.key ? -1 : 1));
-      this.#places = new Map(all.map(({ key }, i) => [key, i]));
-    } else {
-      const placeOf = (/** @type {{key: string}} */ { key }) => this.#places.get(key) ?? 0;
-      all.sort((x, y) => placeOf(x) - placeOf(y));
+    const places = this.#places, placeOf = (/** @type {Agent} */ a) => places.get(a.key)?.place ?? 0;
+    if (this.agents.every(({ key, name }) => places.get(key)?.name === name)) {
+      this.agents.sort((a, b) => placeOf(a) - placeOf(b));
+      return;
     }
-    this.agents = all.map(({ a }) => a);
+    this.agents.sort((a, b) => collator.compare(nameOf(a), nameOf(b)) || collator.compare(a.id, b.id) || (a.key < b.key ? -1 : 1));
+    this.#places = new Map(this.agents.map(({ key, name }, place) => [key, { name, place }]));
   }
 }
 
@@ -85,14 +82,15 @@ export function changesFloor(/** @type {{name: string, call_id?: string, state?:
 
 export const pace = {
   first: 250, // ms from an event to the snapshot that shows it
-  next: 1000, // ms from one snapshot to the next
+  next: 1000, // ms from one snapshot to the next, and as much again for each perAgents agents
+  perAgents: 10_000,
 };
 
 /** Asks for snapshots after events: the last one asked for shows the last event. */
 export class FloorRefresh {
   #ask; #wanted = 0; #isRunning = false;
 
-  /** @param {() => Promise<?{event_id: string}>} ask returns the snapshot that it has shown, null if there was none */
+  /** @param {() => Promise<?{event_id: string, agents?: any[]}>} ask returns the snapshot that it has shown, null if there was none */
   constructor(ask) { this.#ask = ask; }
 
   /** An event that may change the floor has arrived. */
@@ -101,10 +99,11 @@ export class FloorRefresh {
     if (this.#isRunning) return;
     this.#isRunning = true;
     try {
-      for (let wait = pace.first, shown = 0; shown < this.#wanted; wait = pace.next) {
-        await new Promise((resolve) => setTimeout(resolve, wait));
+      for (let wait = pace.first, shown = 0, more = 0; shown < this.#wanted; wait = pace.next) {
+        await new Promise((resolve) => setTimeout(resolve, wait + more));
         const snapshot = await this.#ask();
         shown = snapshot ? eventTime(snapshot.event_id) || 0 : Infinity;
+        more = pace.next * (snapshot?.agents?.length ?? 0) / pace.perAgents;
       }
     } finally {
       this.#isRunning = false;

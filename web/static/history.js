@@ -6,9 +6,11 @@ import { averageWait, handlingTime, occupancy, otherCalls, otherTime, percent, s
 import { localText, rangeNames, rangeOf, weekBefore } from "./history_range.js";
 import { Bars } from "./plot.js";
 import { adjust, allPages, clock, floor, isAdmin, known, link, route, session } from "./state.js";
-import { Act, html, Shares, Table, useLoad, useMemo, useValue } from "./ui.js";
+import { Act, html, Shares, Table, useEffect, useLoad, useMemo, useValue } from "./ui.js";
 
 /** @typedef {import("./formulas.js").Row} Row @typedef {ReturnType<typeof rangeOf>} Range */
+
+const reloadEvery = 15_000; // ms
 
 /** @type {Record<string, string>} */
 const parts = { queues: "Queues", agents: "Agents", calls: "Calls", abandoned: "Not answered" };
@@ -24,34 +26,43 @@ export function History() {
 }
 
 function Tabs({ shown, kept }) {
-  return Object.entries(parts).map(([name, title]) => html`<a key=${name} href=${link(`history/${name}`, { ...kept, agent: ["queues", "abandoned"].includes(name) ? "" : kept.agent })} aria-current=${name === shown ? "page" : undefined}>${title}</a>`);
+  return Object.entries(parts).map(([name, title]) => html`<a key=${name}
+    href=${link(`history/${name}`, { ...kept, agent: ["queues", "abandoned"].includes(name) ? "" : kept.agent })}
+    aria-current=${name === shown ? "page" : undefined}>${title}
+    </a>`);
 }
 
 /** @param {{range: Range, query: URLSearchParams, part: string}} properties */
 function Choice({ range, query, part }) {
   const account = query.get("account") ?? "", { data } = useLoad(() => known(account || undefined), [account]);
   const accounts = useLoad(async () => isAdmin() ? allPages("/api/v2/accounts") : [], []).data ?? [];
-  const select = (/** @type {string} */ label, /** @type {string} */ name, /** @type {any} */ value, /** @type {any[][]} */ options, change = (/** @type {string} */ v) => adjust({ [name]: v })) =>
-    html`<div class="field"><label for=${`choice-${name}`}>${label}</label><select id=${`choice-${name}`} onChange=${(/** @type {any} */ e) => change(e.target.value)}>
-      ${(options.some(([v]) => v === value) ? options : [...options, [value, value]]).map(([v, title]) => html`<option value=${v} selected=${v === value}>${title}</option>`)}</select></div>`;
-  const choose = (/** @type {string} */ name) => adjust(name === "custom" ? { range: "", from: localText(range.start), to: localText(range.end - 1) } : { range: name, from: "", to: "" });
-  const date = (/** @type {string} */ label, /** @type {string} */ name, /** @type {number} */ seconds) => html`<div class="field"><label for=${`choice-${name}`}>${label}</label>
-    <input id=${`choice-${name}`} type="date" value=${localText(seconds)} onChange=${(/** @type {any} */ e) => adjust({ from: localText(range.start), to: localText(range.end - 1), range: "", [name]: e.target.value })} /></div>`;
+  const select = (label, name, value, options, change = (v) => adjust({ [name]: v })) =>
+    html`<div class="field"><label for=${`choice-${name}`}>${label}</label><select id=${`choice-${name}`} onChange=${(e) => change(e.target.value)}>
+      ${(options.some(([v]) => v === value) ? options : [...options, [value, value]]).map(([v, title]) => html`<option value=${v} selected=${v === value}>
+        ${title}</option>`)}</select></div>`;
+  const choose = (name) => adjust(name === "custom" ? { range: "", from: localText(range.start), to: localText(range.end - 1) } : { range: name, from: "",
+    to: "" });
+  const date = (label, name, seconds) => html`<div class="field"><label for=${`choice-${name}`}>${label}</label>
+    <input id=${`choice-${name}`} type="date" value=${localText(seconds)} onChange=${(e) => adjust({ from: localText(range.start),
+      to: localText(range.end - 1), range: "", [name]: e.target.value })} />
+      </div>`;
   return html`<div class="form inline" role="search" aria-label="Range">
     ${select("Range", "range", range.name, Object.entries(rangeNames), choose)}${date("From", "from", range.start)}${date("Until", "to", range.end - 1)}
-    ${part === "queues" && select("Intervals", "interval", query.get("interval") ?? "", [["", "automatic"], ["900", "15 minutes"], ["3600", "1 hour"], ["86400", "1 day"]])}
-    ${part !== "agents" && select("Queue", "queue", query.get("queue") ?? "", [["", "All queues"], ...(data?.queues ?? []).map((/** @type {string} */ id) => [id, userPart(id)])])}
+    ${part === "queues" && select("Intervals", "interval", query.get("interval") ?? "", [["", "automatic"], ["900", "15 minutes"], ["3600", "1 hour"],
+      ["86400", "1 day"]])}
+    ${part !== "agents" && select("Queue", "queue", query.get("queue") ?? "", [["", "All queues"], ...(data?.queues ?? []).map((id) => [id, userPart(id)])])}
     ${["agents", "calls"].includes(part) && select("Agent", "agent", query.get("agent") ?? "", [["", "All agents"], ...(data?.agents ?? [])])}
-    ${accounts.length > 1 && select("Account", "account", account, [["", session.user?.account_id], ...accounts.filter((/** @type {any} */ a) => a.id !== session.user?.account_id).map((/** @type {any} */ a) => [a.id, a.name])])}
-    ${query.get("from")?.length === 16 && html`<p class="hint">${new Date(range.start * 1000).toLocaleString()} – ${new Date(range.end * 1000).toLocaleString()}</p>`}</div>`;
+    ${accounts.length > 1 && select("Account", "account", account, [["", session.user?.account_id], ...accounts.filter((a) => a.id !== session.user?.account_id).map((a) => [a.id, a.name])])}
+    ${query.get("from")?.length === 16 && html`<p class="hint">
+      ${new Date(range.start * 1000).toLocaleString()} – ${new Date(range.end * 1000).toLocaleString()}</p>`}</div>`;
 }
 
 /** A button that saves the CSV of a report. */
 export function CSV({ path, query, name }) {
   const save = async () => {
     const text = new URLSearchParams(Object.entries(query).filter(([k, v]) => k !== "account" && v !== undefined && v !== "").map(([k, v]) => [k, String(v)]));
-    const blob = await session.request(`${path}?${text}&format=csv`, { account: query.account, blob: true, timeout: 120_000 });
-    const url = URL.createObjectURL(blob), anchor = document.createElement("a");
+    const response = await session.request(`${path}?${text}&format=csv`, { account: query.account, raw: true, timeout: 120_000 });
+    const url = URL.createObjectURL(await response.blob()), anchor = document.createElement("a");
     Object.assign(anchor, { href: url, download: name });
     anchor.click();
     URL.revokeObjectURL(url);
@@ -64,37 +75,52 @@ export function reportQuery(range, query) {
   return { startDate: Math.floor(range.start), endDate: Math.ceil(range.end) - 1, queue_id: query.get("queue") ?? "", agent_id: query.get("agent") ?? "" };
 }
 
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false }), day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const minutes = (/** @type {number} */ ms) => Number.isFinite(ms) ? duration(ms / 1000) : "–";
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit",
+  minute: "2-digit", hour12: false }), day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const minutes = (ms) => Number.isFinite(ms) ? duration(ms / 1000) : "–";
 
 /** @param {{range: Range, query: URLSearchParams}} properties */
 function Queues({ range, query }) {
   const account = query.get("account") || undefined, { agent_id: _, ...wanted } = reportQuery(range, query), key = query.toString();
-  const read = (/** @type {Range} */ r) => allPages("/api/v2/reports/queues", { ...wanted, ...{ startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1 }, interval: range.interval }, account);
+  const read = (r) => allPages("/api/v2/reports/queues", { ...wanted, ...{ startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1 },
+    interval: range.interval }, account);
   const { data, error, busy, reload } = useLoad(async () => ({ range, rows: await Promise.all([read(range), read(weekBefore(range))]) }), [key]);
   const figures = useMemo(() => data && summary(data), [data]);
+  useEffect(() => { // a range that is not over changes
+    const timer = setInterval(() => { if (range.end * 1000 > clock.now() && !document.hidden) reload(); }, reloadEvery);
+    return () => clearInterval(timer);
+  }, [reload]);
   if (!figures) return html`<${Pending} error=${error} reload=${reload} />`;
   const { all, before, queues, bars } = figures, kept = Object.fromEntries(query);
-  const card = (/** @type {string} */ title, /** @type {any} */ number, /** @type {any} */ then, /** @type {string} */ href = "") => html`<div class="figure"><h2>${title}</h2><p class="number">${href ? html`<a href=${href}>${number}</a>` : number}</p><p class="sub">week before: ${then}</p></div>`;
+  const card = (title, number, then, href = "") => html`<div class="figure"><h2>${title}</h2><p class="number">${href ? html`<a href=${href}>${number}
+    </a>` : number}</p><p class="sub">week before: ${then}</p></div>`;
   return html`${error && html`<${Pending} error=${error} reload=${reload} />`}
     <section class="cards-row" aria-label="In the range" aria-busy=${String(busy)}>
       ${card("Service level", percent(serviceLevel(all)), html`<b>${percent(serviceLevel(before))}</b> ${difference(serviceLevel(all), serviceLevel(before))}`)}
       ${card("Offered", all.offered, before.offered, link("history/calls", kept))}${card("Answered", all.answered, before.answered)}${card("Not answered", all.abandoned, before.abandoned, link("history/abandoned", kept))}
       ${card("Average wait", milliseconds(averageWait(all)), milliseconds(averageWait(before)))}${card("Longest wait", minutes(all.wait_ms_max || NaN), minutes(before.wait_ms_max || NaN))}
     </section>
-    <section class="panel" aria-labelledby="plot-title"><header><h2 id="plot-title">Calls by interval</h2><span class="end"><${CSV} path="/api/v2/reports/queues" name="queues.csv" query=${{ ...wanted, account, interval: range.interval }} /></span></header>
-      <${Bars} title="Calls by interval" summary=${`${all.offered} offered, ${all.answered} answered, ${all.abandoned} abandoned`} bars=${bars.map(({ row, href, name, label }) => ({ label, href, values: [row.answered, row.abandoned, otherCalls(row)],
+    <section class="panel" aria-labelledby="plot-title"><header><h2 id="plot-title">Calls by interval</h2><span class="end">
+      <${CSV} path="/api/v2/reports/queues" name="queues.csv" query=${{ ...wanted, account, interval: range.interval }} /></span></header>
+      <${Bars} title="Calls by interval" summary=${`${all.offered} offered, ${all.answered} answered, ${all.abandoned} abandoned`}
+        bars=${bars.map(({ row, href, name, label }) => ({ label, href, values: [row.answered, row.abandoned, otherCalls(row)],
         text: `${name}: ${row.offered} offered, ${row.answered} answered, ${row.abandoned} abandoned, service level ${percent(serviceLevel(row))}` }))}
         parts=${[{ name: "Answered", tone: "answered" }, { name: "Abandoned", tone: "abandoned" }, { name: "Waiting or left otherwise", tone: "others" }]} />
-      <details><summary>Numbers</summary><${Table} name="Calls by interval" rows=${bars} columns=${[{ title: "Interval", cell: (/** @type {any} */ b) => html`<a href=${b.href}>${b.name}</a>` },
-        ...["offered", "answered", "abandoned"].map((name) => ({ title: name[0].toUpperCase() + name.slice(1), number: true, cell: (/** @type {any} */ b) => b.row[name] })),
-        { title: "Service level", number: true, cell: (/** @type {any} */ b) => percent(serviceLevel(b.row)) }]} /></details></section>
-    <section class="panel" aria-labelledby="by-queue"><header><h2 id="by-queue">Queues</h2></header><${Table} name="Queues" empty="No call entered a queue in this range." rows=${queues} keyOf=${(/** @type {any} */ q) => q.id} columns=${[
-      { title: "Queue", cell: (/** @type {any} */ q) => html`<a href=${link("history/queues", { ...kept, queue: q.id })} title=${q.id}>${userPart(q.id)}</a>` },
-      { title: "Service level", number: true, cell: (/** @type {any} */ q) => percent(serviceLevel(q.now)) }, { title: "Week before", number: true, cell: (/** @type {any} */ q) => html`${percent(serviceLevel(q.before))} ${difference(serviceLevel(q.now), serviceLevel(q.before))}` },
-      { title: "Offered", number: true, cell: (/** @type {any} */ q) => html`<a href=${link("history/calls", { ...kept, queue: q.id })}>${q.now.offered}</a>` }, { title: "Answered", number: true, cell: (/** @type {any} */ q) => q.now.answered },
-      { title: "Not answered", number: true, cell: (/** @type {any} */ q) => html`<a href=${link("history/abandoned", { ...kept, queue: q.id })}>${q.now.abandoned}</a>` }, { title: "Average wait", number: true, cell: (/** @type {any} */ q) => milliseconds(averageWait(q.now)) },
-      { title: "Handling time", number: true, cell: (/** @type {any} */ q) => minutes(handlingTime(q.now)) }, { title: "Longest wait", number: true, cell: (/** @type {any} */ q) => minutes(q.now.wait_ms_max) },
+      <details><summary>Numbers</summary><${Table} name="Calls by interval" rows=${bars} columns=${[{ title: "Interval", cell: (b) => html`<a href=${b.href}>
+        ${b.name}</a>` },
+        ...["offered", "answered", "abandoned"].map((name) => ({ title: name[0].toUpperCase() + name.slice(1), number: true, cell: (b) => b.row[name] })),
+        { title: "Service level", number: true, cell: (b) => percent(serviceLevel(b.row)) }]} /></details></section>
+    <section class="panel" aria-labelledby="by-queue"><header><h2 id="by-queue">Queues</h2></header>
+      <${Table} name="Queues" empty="No call entered a queue in this range." rows=${queues} keyOf=${(q) => q.id} columns=${[
+      { title: "Queue", cell: (q) => html`<a href=${link("history/queues", { ...kept, queue: q.id })} title=${q.id}>${userPart(q.id)}</a>` },
+      { title: "Service level", number: true, cell: (q) => percent(serviceLevel(q.now)) },
+        { title: "Week before", number: true, cell: (q) => html`${percent(serviceLevel(q.before))} ${difference(serviceLevel(q.now), serviceLevel(q.before))}` },
+      { title: "Offered", number: true, cell: (q) => html`<a href=${link("history/calls", { ...kept, queue: q.id })}>${q.now.offered}</a>` },
+        { title: "Answered", number: true, cell: (q) => q.now.answered },
+      { title: "Not answered", number: true, cell: (q) => html`<a href=${link("history/abandoned", { ...kept, queue: q.id })}>${q.now.abandoned}</a>` },
+        { title: "Average wait", number: true, cell: (q) => milliseconds(averageWait(q.now)) },
+      { title: "Handling time", number: true, cell: (q) => minutes(handlingTime(q.now)) },
+        { title: "Longest wait", number: true, cell: (q) => minutes(q.now.wait_ms_max) },
     ]} /></section>`;
 }
 
@@ -107,25 +133,28 @@ export function Pending({ error, reload }) {
 function difference(/** @type {number} */ now, /** @type {number} */ before) {
   const points = Math.round(now * 100) - Math.round(before * 100);
   if (!Number.isFinite(points)) return "";
-  return html`<span data-tone=${points < 0 ? "bad" : "good"} class="change">${points > 0 ? `▲ ${points} points up` : points < 0 ? `▼ ${-points} points down` : "= the same"}</span>`;
+  return html`<span data-tone=${points < 0 ? "bad" : "good"} class="change">
+    ${points > 0 ? `▲ ${points} points up` : points < 0 ? `▼ ${-points} points down` : "= the same"}</span>`;
 }
 
 /** Sums of the rows of a range and of the week before. @param {{range: Range, rows: Row[][]}} loaded */
 export function summary({ range, rows: [rows, earlier] }) {
-  const grouped = (/** @type {Row[]} */ list) => {
+  const grouped = (list) => {
     /** @type {Map<string, Row[]>} */
     const groups = new Map();
     for (const row of list) groups.get(row.queue_id)?.push(row) ?? groups.set(row.queue_id, [row]);
     return groups;
   };
   const present = grouped(rows), past = grouped(earlier);
-  const queues = [...present].map(([id, list]) => ({ id, now: sum(list), before: sum(past.get(id) ?? []) })).sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
+  const queues = [...present].map(([id, list]) => ({ id, now: sum(list),
+    before: sum(past.get(id) ?? []) })).sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
   const byStart = range.interval < 86400 ? sumByInterval(rows, range.start, range.interval, Math.min(clock.now(), range.end * 1000 - 1)) : byDay(rows);
   const bars = byStart.map((row) => {
     const start = row.interval_start, end = start + row.interval_seconds, daily = range.interval === 86400, several = range.end - range.start > 90_000;
     const clockName = `${time.format(start * 1000)}–${time.format(end * 1000)}`, name = daily ? day.format(start * 1000) : several ? `${day.format(start * 1000)}, ${clockName}` : clockName;
     const { query } = route.value, kept = { ...Object.fromEntries(query), range: "", interval: "", from: localText(start, true), to: localText(end, true) };
-    return { row, name, label: daily ? name : start % 3600 === 0 ? time.format(start * 1000) : "", href: link(daily ? "history/queues" : "history/calls", kept) };
+    return { row, name, label: daily ? name : start % 3600 === 0 ? time.format(start * 1000) : "",
+      href: link(daily ? "history/queues" : "history/calls", kept) };
   });
   return { all: sum(rows), before: sum(earlier), queues, bars };
 }
@@ -145,18 +174,22 @@ function Agents({ range, query }) {
   /** @type {Map<string, Row>} */
   const agents = new Map();
   for (const row of data) agents.set(row.agent_id, addTimes(agents.get(row.agent_id), row));
-  const order = (/** @type {Row} */ row) => Number.isFinite(occupancy(row)) ? occupancy(row) : -1;
+  const order = (row) => Number.isFinite(occupancy(row)) ? occupancy(row) : -1;
   const rows = [...agents.values()].sort((a, b) => order(b) - order(a) || (a.agent_id < b.agent_id ? -1 : 1)), kept = Object.fromEntries(query);
-  const ms = (/** @type {string} */ title, /** @type {string} */ name) => ({ title, number: true, cell: (/** @type {Row} */ row) => minutes(row[name]) });
-  const name = (/** @type {Row} */ row) => floor.value.nameOf(row.account_id, row.agent_id) || userPart(row.agent_id);
+  const ms = (title, name) => ({ title, number: true, cell: (row) => minutes(row[name]) });
+  const name = (row) => floor.value.nameOf(row.account_id, row.agent_id) || userPart(row.agent_id);
   return html`<section class="panel" aria-labelledby="by-agent" aria-busy=${String(busy)}><header><h2 id="by-agent">Agents</h2>
-      <ul class="legend"><li data-part="talking">Talking</li><li data-part="wrap_up">Wrap up</li><li data-part="available">Available</li><li data-part="break">Break</li><li data-part="others">Ringing, other</li></ul>
+      <ul class="legend"><li data-part="talking">Talking</li><li data-part="wrap_up">Wrap up</li><li data-part="available">Available</li>
+        <li data-part="break">Break</li><li data-part="others">Ringing, other</li></ul>
       <span class="end"><${CSV} path="/api/v2/reports/agents" name="agents.csv" query=${{ ...reported, account }} /></span></header>
-    <${Table} name="Agents" empty="No agent was logged in in this range." rows=${rows} keyOf=${(/** @type {Row} */ row) => row.agent_id} columns=${[
-      { title: "Agent", cell: (/** @type {Row} */ row) => html`<a href=${link("history/calls", { ...kept, agent: row.agent_id })} title=${row.agent_id}>${name(row)}</a>` }, { title: "Occupancy", number: true, cell: (/** @type {Row} */ row) => percent(occupancy(row)) },
-      { title: "Times", cell: (/** @type {Row} */ row) => html`<${Shares} label=${`Times of ${name(row)}`} parts=${[["talking", row.talking_ms], ["wrap_up", row.wrap_up_ms], ["available", row.available_ms], ["break", row.break_ms], ["others", otherTime(row)]].map(([tone, part]) => ({ tone, part }))} />` },
+    <${Table} name="Agents" empty="No agent was logged in in this range." rows=${rows} keyOf=${(row) => row.agent_id} columns=${[
+      { title: "Agent", cell: (row) => html`<a href=${link("history/calls", { ...kept, agent: row.agent_id })} title=${row.agent_id}>${name(row)}</a>` },
+        { title: "Occupancy", number: true, cell: (row) => percent(occupancy(row)) },
+      { title: "Times", cell: (row) => html`<${Shares} label=${`Times of ${name(row)}`} parts=${[["talking", row.talking_ms], ["wrap_up", row.wrap_up_ms],
+        ["available", row.available_ms], ["break", row.break_ms], ["others", otherTime(row)]].map(([tone, part]) => ({ tone, part }))} />` },
       ms("Talking", "talking_ms"), ms("Wrap up", "wrap_up_ms"), ms("Available", "available_ms"), ms("Break", "break_ms"), ms("Logged in", "logged_in_ms"),
-      { title: "Answered", number: true, cell: (/** @type {Row} */ row) => html`<a href=${link("history/calls", { ...kept, agent: row.agent_id })}>${row.answered}</a>` }, { title: "No answer", number: true, cell: (/** @type {Row} */ row) => row.no_answer },
+      { title: "Answered", number: true, cell: (row) => html`<a href=${link("history/calls", { ...kept, agent: row.agent_id })}>${row.answered}</a>` },
+        { title: "No answer", number: true, cell: (row) => row.no_answer },
     ]} /></section>`;
 }
 

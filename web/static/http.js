@@ -28,7 +28,7 @@ export class RequestError extends Error {
  * @property {Record<string, string>} [headers]
  * @property {number} [timeout] ms
  * @property {import("./clock.js").Clock} [clock] is set to the server's time
- * @property {boolean} [blob] returns the body as it is
+ * @property {boolean} [raw] returns the response, its body not read
  * @property {boolean} [cookies] sends and accepts the cookies of this server
  */
 
@@ -36,7 +36,7 @@ export class RequestError extends Error {
 export async function request(/** @type {string} */ path, /** @type {RequestOptions} */ options = {}) {
   const { method = "GET", token, account, body, timeout = 20_000, clock } = options;
   /** @type {Record<string, string>} */
-  const headers = { Accept: "application/json", ...options.headers };
+  const headers = { ...(!options.raw && { Accept: "application/json" }), ...options.headers };
   if (token) headers.Authorization = `Bearer ${token}`;
   if (account) headers["X-Account-ID"] = account;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -48,7 +48,7 @@ export async function request(/** @type {string} */ path, /** @type {RequestOpti
       body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(timeout),
     });
     clock?.observe(Date.parse(response.headers.get("Date") ?? "") / 1000, sent, Date.now());
-    if (options.blob && response.ok) return await response.blob();
+    if (options.raw && response.ok) return response;
     text = await response.text();
   } catch {
     throw new RequestError(0, "The server does not answer");

@@ -21,7 +21,7 @@ const pages = {
 };
 
 function Board() {
-  const me = useValue(user), { view: asked } = useValue(route), why = useValue(loginReason), main = useRef(/** @type {any} */ (null)), shown = useRef("");
+  const me = useValue(user), { view: asked } = useValue(route), why = useValue(loginReason), main = useRef(null), shown = useRef("");
   const allowed = Object.entries(pages).filter(([, { roles }]) => me && roles.includes(me.role));
   const [view, page] = allowed.find(([name]) => name === asked) ?? allowed[0] ?? ["", null];
   useLayoutEffect(() => {
@@ -33,8 +33,9 @@ function Board() {
   return html`
     ${me && view !== "wall" && html`<header class="bar">
       <p class="brand"><img src="/board/icon.svg" alt="" width="28" height="28" /><b>Trunkline</b></p>
-      <nav aria-label="Pages"><ul>${allowed.map(([name, { title }]) => html`<li key=${name}><a href=${link(name)} aria-current=${name === view ? "page" : undefined}>${title}</a></li>`)}<li class="wide"><a href="/docs">Docs</a></li></ul></nav>
-      <${ConnectionLight} />
+      <nav aria-label="Pages"><ul>${allowed.map(([name, { title }]) => html`<li key=${name}>
+        <a href=${link(name)} aria-current=${name === view ? "page" : undefined}>${title}</a></li>`)}<li class="wide"><a href="/docs">Docs</a></li></ul></nav>
+      ${me.role === "auditor" ? html`<span class="end"></span>` : html`<${ConnectionLight} />`}
       <div class="me"><span id="who">${me.username} · ${me.account_id}</span><button id="logout" type="button" onClick=${logout}>Log out</button></div>
     </header>`}
     ${me && html`<${AlertBanner} />`}
@@ -56,7 +57,7 @@ start();
 render(html`<${Board} />`, document.getElementById("app"));
 if (new URLSearchParams(location.search).get("login") === "oidc") {
   history.replaceState(null, "", location.pathname + location.hash);
-  session.loginAtProvider().then(begin, (/** @type {unknown} */ error) => loginReason.set(messageOf(error)));
+  session.loginAtProvider().then(begin, (error) => loginReason.set(messageOf(error)));
 } else if (session.user) {
   begin();
 }

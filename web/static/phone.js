@@ -15,16 +15,17 @@ const placed = new Value([]);
 
 /** Places a call, and shows its progress on this page. A repeat with the same key does not ring twice. */
 export async function placeCall(/** @type {string} */ number, /** @type {string} */ key = crypto.randomUUID()) {
-  const { origination_call_id: id } = await session.request(`/ucp/v2/c2c/${encodeURIComponent(number)}`, { method: "POST", headers: { "Idempotency-Key": key } });
+  const { origination_call_id: id } = await session.request(`/ucp/v2/c2c/${encodeURIComponent(number)}`, { method: "POST",
+    headers: { "Idempotency-Key": key } });
   if (id) placed.set([{ id, number, at: Date.now() }, ...placed.value].slice(0, maxCalls));
   go("phone");
   return id ? "" : `The call to ${number} is placed. The platform returned no id, so its progress cannot be shown.`;
 }
 
 export function Phone() {
-  const { query } = useValue(route), calls = useValue(placed), number = query.get("number") ?? "", [said, say] = useState(""), attempt = useRef(/** @type {any} */ (null));
+  const { query } = useValue(route), calls = useValue(placed), number = query.get("number") ?? "", [said, say] = useState(""), attempt = useRef(null);
   const extension = session.user?.presence_id;
-  const place = async (/** @type {any} */ { number: to = "" }) => {
+  const place = async ({ number: to = "" }) => {
     const wanted = to.trim();
     if (wanted === "") throw new Error("Enter a number");
     if (attempt.current?.number !== wanted) attempt.current = { number: wanted, key: crypto.randomUUID() }; // a retry must not ring twice
@@ -43,7 +44,7 @@ export function Phone() {
 function Call({ id, number, at }) {
   const path = `/api/v2/calls/${encodeURIComponent(id)}`, [problem, setProblem] = useState("");
   // Answers and events come in any order.
-  const [history, step] = useReducer((/** @type {any[]} */ before, /** @type {any} */ one) => before.some(({ state }) => state === one.state) ? before
+  const [history, step] = useReducer((before, one) => before.some(({ state }) => state === one.state) ? before
     : [...before, one].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state)), []);
   const ended = history.some(({ state }) => state === "ended"), last = history.at(-1);
   useEffect(() => ownEvents.watch(({ name, data }) => {
@@ -51,7 +52,7 @@ function Call({ id, number, at }) {
   }), [id]);
   useEffect(() => { // events are faster, polling is reliable
     if (ended) return;
-    let wait = 400, /** @type {any} */ timer;
+    let wait = 400, timer;
     const poll = async () => {
       try {
         const call = await session.request(path);
@@ -66,9 +67,11 @@ function Call({ id, number, at }) {
     return () => clearTimeout(timer);
   }, [ended]);
   return html`<li class="card" aria-label=${`Call to ${number}`}><h2>Call to <span class="clock">${number}</span></h2>
-    <ol class="steps">${history.map(({ state, at: when, cause }) => html`<li key=${state} data-state=${state}><span>${steps[state] ?? state}</span>${cause && html`<span class="sub">${cause}</span>`}<span class="clock">${time(when * 1000)}</span></li>`)}</ol>
+    <ol class="steps">${history.map(({ state, at: when, cause }) => html`<li key=${state} data-state=${state}><span>${steps[state] ?? state}</span>
+      ${cause && html`<span class="sub">${cause}</span>`}<span class="clock">${time(when * 1000)}</span></li>`)}</ol>
     <p class="unseen" role="status">${last && `Call to ${number}: ${steps[last.state] ?? last.state}${last.cause ? `, ${last.cause}` : ""}`}</p>
-    <p class="actions">${!ended && html`<${Act} run=${() => session.request(path, { method: "DELETE" })}>Hang up</${Act}>`}<${Copy} text=${() => id}>Copy id</${Copy}>
+    <p class="actions">${!ended && html`<${Act} run=${() => session.request(path, { method: "DELETE" })}>Hang up</${Act}>`}
+      <${Copy} text=${() => id}>Copy id</${Copy}>
       ${ended && html`<a class="button" href=${link("history/call/origination", { id, at: Math.floor(at / 1000) })}>Its record</a>`}</p>
     ${problem && html`<p class="output bad" role="alert">${problem}</p>`}</li>`;
 }

@@ -1,8 +1,9 @@
 /** The resources of the administration, as data: what a list shows, a form asks and a deletion takes with it. */
-import { EncryptionPage, QueuePage } from "./admin_pages.js";
-import { date, userPart, displayText } from "./format.js";
+import { EncryptionPage, PolicyPage, QueuePage } from "./admin_pages.js";
+import { callLink } from "./actions.js";
+import { date, displayText, duration, userPart } from "./format.js";
 import { eventTypes } from "./event_types.js";
-import { clock, session } from "./state.js";
+import { clock, isAdmin, session } from "./state.js";
 import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
 
 /**
@@ -34,11 +35,13 @@ import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js
  * @property {{typed?: boolean, lost: (row: any, context: Context) => string[]|Promise<string[]>}} [remove]
  */
 
-const encoded = encodeURIComponent, when = (/** @type {number|undefined} */ seconds) => seconds ? date(seconds) : "";
+const encoded = encodeURIComponent, when = (seconds) => seconds ? date(seconds) : "";
 /** @type {[string, string][]} */
-const roles = [["admin", "Administrator: everything"], ["supervisor", "Supervisor: queues, and acts on them"], ["agent", "Agent: itself only"], ["auditor", "Auditor: audit log, no content"], ["user", "User: reads the whole account, places calls"]];
+const roles = [["admin", "Administrator: everything"], ["supervisor", "Supervisor: queues, and acts on them"], ["agent", "Agent: itself only"],
+  ["auditor", "Auditor: audit log, no content"], ["user", "User: reads the whole account, places calls"]];
 /** @type {[string, string][]} */
-const scopes = [["ingest", "ingest: sends events and call records"], ["subscribe", "subscribe: listens to events"], ["read", "read: calls, figures, audit log"], ["recordings", "recordings: stores, reads and deletes"],
+const scopes = [["ingest", "ingest: sends events and call records"], ["subscribe", "subscribe: listens to events"],
+  ["read", "read: calls, figures, audit log"], ["recordings", "recordings: stores, reads and deletes"],
   ["calls", "calls: follows and cancels calls"], ["control", "control: acts on agents and calls"], ["admin", "admin: manages accounts, users and keys"]];
 const names = ["agent.*", "agent.login", "agent.logout", "agent.break_start", "agent.break_end", "agent.state", "queue.*", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_abandoned", "queue.call_ended",
   "call.*", "call.answered", "call.ended", "call.progress", "recording.stored", "alert.*", "alert.started", "alert.ended", "control.action"];
@@ -55,33 +58,52 @@ async function counted(/** @type {string} */ path, /** @type {string} */ one, ac
 
 /** Fields that bound a role. @returns {import("./ui.js").Field[]} */
 function limits(/** @type {Context} */ { queues, agents }) {
-  return [{ name: "queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]), hint: "None chosen: all queues of the account.", when: (v) => v.role === "supervisor" },
+  return [{ name: "queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]),
+    hint: "None chosen: all queues of the account.", when: (v) => v.role === "supervisor" },
     { name: "agent_ids", label: "Agents", type: "list", options: agents, hint: "None chosen: the agent with the extension.", when: (v) => v.role === "agent" }];
 }
-const limitsText = (/** @type {any} */ row) => [...row.queue_ids ?? [], ...row.agent_ids ?? []].map(userPart).join(", ");
+const limitsText = (row) => [...row.queue_ids ?? [], ...row.agent_ids ?? []].map(userPart).join(", ");
 
 /** A user's phones. */
 function Phones({ path }) {
-  const { data, error, reload } = useLoad(async () => (await session.request(`${path}/devices`)).data, [path]), [made, show] = useState(/** @type {any} */ (null));
+  const { data, error, reload } = useLoad(async () => (await session.request(`${path}/devices`)).data, [path]), [made, show] = useState(null);
   const add = async ({ name = "" }) => {
     show(await session.request(`${path}/devices`, { method: "POST", body: { name } }));
     reload();
   };
   return html`<h3>Phones</h3>${error && html`<p class="output bad" role="alert">${error}</p>`}
-    <${Table} name="Phones" empty="No phone." rows=${data ?? []} columns=${[{ title: "Name", cell: (/** @type {any} */ d) => d.name || d.id }, { title: "Created", cell: (/** @type {any} */ d) => when(d.created_at) }]}
-      actions=${(/** @type {any} */ d) => html`<${Act} class="danger" aria-label=${`Delete phone ${d.name || d.id}`} run=${async () => { await session.request(`${path}/devices/${encoded(d.id)}`, { method: "DELETE" }); reload(); }}>Delete</${Act}>`} />
+    <${Table} name="Phones" empty="No phone." rows=${data ?? []} columns=${[{ title: "Name", cell: (d) => d.name || d.id },
+      { title: "Created", cell: (d) => when(d.created_at) }]}
+      actions=${(d) => html`<${Act} class="danger" aria-label=${`Delete phone ${d.name || d.id}`}
+        run=${async () => { await session.request(`${path}/devices/${encoded(d.id)}`, { method: "DELETE" }); reload(); }}>Delete</${Act}>`} />
     ${made && html`<${Secret} title="Password of the phone" text=${made.password} />`}
-    <${Form} key=${made?.id} label="Add a phone" submit=${add} fields=${[{ name: "name", label: "Name of the phone", placeholder: "desk", maxlength: 128 }]} />`;
+    <${Form} key=${made?.id} label="Add a phone" submit=${add} fields=${[{ name: "name", label: "Name of the phone", placeholder: "desk",
+      maxlength: 128 }]} />`;
 }
 
 /** The rule of an account for logins of administrators. */
 function LoginRule({ row }) {
   const path = "/api/v2/config/login", { data, error } = useLoad(() => session.request(path, { account: row.id }), [row.id]), [said, say] = useState("");
-  const save = async (/** @type {any} */ rule) => {
+  const save = async (rule) => {
     await session.request(path, { method: "PUT", account: row.id, body: rule });
     say("Saved.");
   };
-  return html`<h3>Logins</h3>${error && html`<p class="output bad" role="alert">${error}</p>`}${data && html`<${Form} initial=${data} submit=${save} fields=${[{ name: "admin_otp", label: "One-time passwords of administrators", type: "select", options: ["optional", "required"] }]} />`}<p class="output" role="status">${said}</p>`;
+  return html`<h3>Logins</h3>${error && html`<p class="output bad" role="alert">${error}
+    </p>`}${data && html`<${Form} initial=${data} submit=${save} fields=${[{ name: "admin_otp", label: "One-time passwords of administrators", type: "select",
+      options: ["optional", "required"] }]} />`}<p class="output" role="status">${said}
+    </p>`;
+}
+
+/** The legal hold of a recording: nothing deletes it meanwhile. */
+function Hold({ row, path, context: { account }, reload }) {
+  const change = async (options) => {
+    await session.request(`${path}/hold`, { ...options, account });
+    await reload();
+  };
+  if (!isAdmin()) return null;
+  return html`<h3>Legal hold</h3>${row.hold ? html`<p>Since ${date(row.hold.since)}: ${row.hold.reason}</p>
+      <p class="actions"><${Act} run=${() => change({ method: "DELETE" })}>End the hold</${Act}></p>`
+    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", label: "Reason; nothing deletes the recording until the hold ends", required: true, maxlength: 500 }]} />`}`;
 }
 
 /** 120 random bits in letters and digits. */
@@ -97,22 +119,29 @@ export function eventCounts(/** @type {string[]} */ events) {
 
 /** @type {Record<string, number>} */
 const rates = { pcm16: 24000, g711_ulaw: 8000, opus: 48000 };
-const actorName = (/** @type {string} */ actor, /** @type {Context} */ { users }) => {
+const actorName = (actor, { users }) => {
   const user = users.find(({ id }) => actor.endsWith(id));
   return user ? `${user.username}` : actor;
 };
 
+/** Whether the provider speaks a protocol of its vendor. */
+const isVendor = ({ protocol }) => protocol !== undefined && protocol !== "trunkline";
+
 /** @type {Resource[]} */
 export const resources = [
   {
-    id: "users", title: "Users", one: "user", key: "id", path: ({ account }) => `/api/v2/accounts/${encoded(account)}/users`, nameOf: ({ username }) => username,
+    id: "users", title: "Users", one: "user", key: "id",
+      path: ({ account }) => `/api/v2/accounts/${encoded(account)}/users`, nameOf: ({ username }) => username,
     hint: "Passwords are made by the server and shown once.",
-    columns: [{ title: "Username", cell: (u) => u.username }, { title: "Extension", cell: (u) => u.presence_id }, { title: "Role", cell: (u) => displayText(u.role) }, { title: "Queues, agents", cell: limitsText }, { title: "Created", cell: (u) => when(u.created_at) }],
+    columns: [{ title: "Username", cell: (u) => u.username }, { title: "Extension", cell: (u) => u.presence_id },
+      { title: "Role", cell: (u) => displayText(u.role) }, { title: "Queues, agents", cell: limitsText },
+      { title: "Created", cell: (u) => when(u.created_at) }],
     fields: (context, row) => [
       ...row ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "username", label: "Username", required: true, maxlength: 128, autofocus: true })],
       { name: "presence_id", label: "Extension", maxlength: 64, hint: "Its phone rings first for click to call. Another extension ends the passwords of its phones." },
       { name: "role", label: "Role", type: "select", options: roles, value: "user" }, ...limits(context),
-      ...!row && context.oidc ? [/** @type {import("./ui.js").Field} */ ({ name: "oidc_subject", label: "Subject at the single sign-on", hint: "None: the user has a password." })] : [],
+      ...!row && context.oidc ? [/** @type {import("./ui.js").Field} */ ({ name: "oidc_subject", label: "Subject at the single sign-on",
+        hint: "None: the user has a password." })] : [],
     ],
     created: (made) => made.password && html`<${Secret} title=${`Password of ${made.username}`} text=${made.password} />`,
     actions: [
@@ -123,7 +152,8 @@ export const resources = [
       } },
       { label: "Set up one-time passwords", when: (u) => !u.oidc_subject, run: async (u, { path, send }) => {
         const { uri, recovery_codes } = await send("POST", `${path}/otp`);
-        return html`<${Secret} title=${`One-time passwords of ${u.username}`} text=${uri} /><${Secret} title=${`Recovery codes of ${u.username}`} text=${recovery_codes.join(" ")} />`;
+        return html`<${Secret} title=${`One-time passwords of ${u.username}`} text=${uri} />
+          <${Secret} title=${`Recovery codes of ${u.username}`} text=${recovery_codes.join(" ")} />`;
       } },
       { label: "Remove one-time passwords", when: (u) => !u.oidc_subject, run: async (u, { path, send }) => {
         await send("DELETE", `${path}/otp`);
@@ -134,14 +164,18 @@ export const resources = [
     remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`, await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
   },
   {
-    id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys", inAccount: true, nameOf: (k) => k.name || k.id, hint: "A key is shown once.",
-    columns: [{ title: "Name", cell: (k) => k.name || k.id }, { title: "Scopes", cell: (k) => k.scopes.join(", ") }, { title: "Sees", cell: (k) => [displayText(k.role ?? "admin"), limitsText(k)].filter(Boolean).join(": ") },
+    id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys",
+      inAccount: true, nameOf: (k) => k.name || k.id, hint: "A key is shown once.",
+    columns: [{ title: "Name", cell: (k) => k.name || k.id }, { title: "Scopes", cell: (k) => k.scopes.join(", ") },
+      { title: "Sees", cell: (k) => [displayText(k.role ?? "admin"), limitsText(k)].filter(Boolean).join(": ") },
       { title: "Expires", cell: (k) => k.expires_at ? date(k.expires_at) : "never" }, { title: "Created", cell: (k) => when(k.created_at) }],
     fields: (context, row) => [
       { name: "name", label: "Name", maxlength: 128, placeholder: "CRM", autofocus: !row },
       { name: "scopes", label: "What it may do", type: "checks", options: scopes, value: ["read"] },
-      { name: "role", label: "What it may see", type: "select", value: "admin", options: [["admin", "The whole account"], ["supervisor", "Some queues"], ["agent", "Some agents: their calls and figures only"], ["auditor", "No content"], ["user", "The whole account, as a user"]] }, ...limits(context),
-      ...row ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "days", label: "Expires", type: "select", value: 0, options: [[0, "never"], [30, "in 30 days"], [90, "in 90 days"], [365, "in a year"]] })],
+      { name: "role", label: "What it may see", type: "select", value: "admin", options: [["admin", "The whole account"], ["supervisor", "Some queues"],
+        ["agent", "Some agents: their calls and figures only"], ["auditor", "No content"], ["user", "The whole account, as a user"]] }, ...limits(context),
+      ...row ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "days", label: "Expires", type: "select", value: 0, options: [[0, "never"],
+        [30, "in 30 days"], [90, "in 90 days"], [365, "in a year"]] })],
     ],
     toBody: ({ days = 0, ...key }) => days ? { ...key, expires_at: Math.floor(clock.now() / 1000) + days * 86400 } : key,
     created: (made) => html`<${Secret} title=${`Key ${made.name || made.id}`} text=${made.key} />`,
@@ -149,10 +183,14 @@ export const resources = [
   },
   {
     id: "accounts", title: "Accounts", one: "account", key: "id", path: () => "/api/v2/accounts", nameOf: ({ name }) => name,
-    columns: [{ title: "Name", cell: (a) => a.name }, { title: "Domain", cell: (a) => a.domain }, { title: "Below", cell: (a, { accounts }) => accounts.find(({ id }) => id === a.parent_id)?.name ?? "" }, { title: "Time zone", cell: (a) => a.time_zone ?? "UTC" }, { title: "Created", cell: (a) => when(a.created_at) }],
+    columns: [{ title: "Name", cell: (a) => a.name }, { title: "Domain", cell: (a) => a.domain },
+      { title: "Below", cell: (a, { accounts }) => accounts.find(({ id }) => id === a.parent_id)?.name ?? "" },
+      { title: "Time zone", cell: (a) => a.time_zone ?? "UTC" }, { title: "Created", cell: (a) => when(a.created_at) }],
     fields: ({ accounts, account }, row) => [
-      { name: "name", label: "Name", required: true, maxlength: 128, autofocus: !row }, { name: "domain", label: "Domain", required: true, maxlength: 253, hint: "Its users log in with it. After a change phones need new passwords." },
-      ...row && !row.parent_id ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "parent_id", label: "Below the account", type: "select", value: account, options: accounts.filter(({ id }) => id !== row?.id).map(({ id, name }) => [id, name]) })],
+      { name: "name", label: "Name", required: true, maxlength: 128, autofocus: !row },
+        { name: "domain", label: "Domain", required: true, maxlength: 253, hint: "Its users log in with it. After a change phones need new passwords." },
+      ...row && !row.parent_id ? [] : [/** @type {import("./ui.js").Field} */ ({ name: "parent_id", label: "Below the account", type: "select",
+        value: account, options: accounts.filter(({ id }) => id !== row?.id).map(({ id, name }) => [id, name]) })],
       { name: "time_zone", label: "Time zone of its reports", type: "select", value: "UTC", options: ["UTC", ...Intl.supportedValuesOf("timeZone")] },
     ],
     facts: (a) => [["Id", html`<code>${a.id}</code>`]], more: LoginRule,
@@ -160,20 +198,31 @@ export const resources = [
       counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id), counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
   },
   {
-    id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks", inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
-    columns: [{ title: "Address", cell: (w) => w.url }, { title: "Events", cell: (w) => [w.filters.names, w.filters.event_types, w.filters.queue_ids?.map(userPart), w.filters.agent_ids?.map(userPart)].flatMap((list) => list ?? []).join(", ") || "all" },
-      { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn", paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" }, { title: "Next attempt", cell: (w) => when(w.next_try_at) }],
+    id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks",
+      inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
+    columns: [{ title: "Address", cell: (w) => w.url },
+      { title: "Events", cell: (w) => [w.filters.names, w.filters.event_types, w.filters.queue_ids?.map(userPart), w.filters.agent_ids?.map(userPart)].flatMap((list) => list ?? []).join(", ") || "all" },
+      { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn",
+        paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" },
+        { title: "Next attempt", cell: (w) => when(w.next_try_at) }],
     fields: ({ queues, agents }) => [
       { name: "url", label: "Address", type: "url", required: true, maxlength: 2048, placeholder: "https://crm.example.com/trunkline", autofocus: true },
-      { name: "filters.names", label: "What happened", type: "list", options: names, hint: "None chosen: everything. alert.* are the alerts." }, { name: "filters.queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]) },
-      { name: "filters.agent_ids", label: "Agents", type: "list", options: agents }, { name: "filters.event_types", label: "Types", type: "list", options: eventTypes },
-      { name: "format", label: "Format", type: "select", value: "trunkline", options: [["trunkline", "Trunkline's message"], ["cloudevents", "CloudEvents 1.0"]] },
+      { name: "filters.names", label: "What happened", type: "list", options: names, hint: "None chosen: everything. alert.* are the alerts." },
+        { name: "filters.queue_ids", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]) },
+      { name: "filters.agent_ids", label: "Agents", type: "list", options: agents },
+        { name: "filters.event_types", label: "Types", type: "list", options: eventTypes },
+      { name: "format", label: "Format", type: "select", value: "trunkline", options: [["trunkline", "Trunkline's message"],
+        ["cloudevents", "CloudEvents 1.0"]] },
       { name: "secret", label: "Secret", placeholder: "made by the server", hint: "whsec_ and 24 to 64 bytes in base64; signs the requests." },
     ],
     presets: { alerts: { filters: { names: ["alert.*"] } } },
     created: (made) => made.secret && html`<${Secret} title="Secret of the webhook" text=${made.secret} />`,
-    facts: (w) => [["State", displayText(w.status)], ["Failures in a row", w.failures || ""], ["Last error", w.last_error], ["Failed", when(w.failed_at)], ["Next attempt", when(w.next_try_at)], ["Paused", when(w.paused_at)], ["Id", html`<code>${w.id}</code>`]],
-    actions: [{ label: "Continue now", when: (w) => w.status !== "active", run: async (w, { path, send, reload }) => {
+    facts: (w) => [["State", displayText(w.status)], ["Failures in a row", w.failures || ""], ["Last error", w.last_error], ["Failed", when(w.failed_at)],
+      ["Next attempt", when(w.next_try_at)], ["Paused", when(w.paused_at)], ["Id", html`<code>${w.id}</code>`]],
+    actions: [{ label: "Send a test", run: async (w, { path, send }) => {
+      const { ok, duration_ms, error } = await send("POST", `${path}/test`);
+      return html`<p class=${ok ? "output" : "output bad"}>${ok ? `Delivered in ${duration_ms} ms.` : `Failed: ${error}`}</p>`;
+    } }, { label: "Continue now", when: (w) => w.status !== "active", run: async (w, { path, send, reload }) => {
       const { status } = await send("POST", `${path}/retry`, {});
       await reload();
       return `The webhook continues: ${status}.`;
@@ -181,41 +230,70 @@ export const resources = [
     remove: { lost: (w) => [`The webhook to ${w.url}`, "Events that it has not delivered"] },
   },
   {
-    id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers", inAccount: true, paged: false, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
-    columns: [{ title: "Name", cell: (p) => p.name }, { title: "Address", cell: (p) => p.websocket?.url }, { title: "Audio", cell: (p) => `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz` }, { title: "Dial", cell: (p) => html`<code>ai-${p.id}</code>` }],
+    id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers",
+      inAccount: true, paged: false, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
+    columns: [{ title: "Name", cell: (p) => p.name }, { title: "Address", cell: (p) => p.websocket?.url },
+      { title: "Audio", cell: (p) => `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz` }, { title: "Dial", cell: (p) => html`<code>ai-${p.id}</code>` }],
     fields: () => [
-      { name: "name", label: "Name", required: true, maxlength: 128, autofocus: true }, { name: "websocket.url", label: "Address", type: "url", required: true, placeholder: "wss://ai.example.com/voice" },
-      { name: "websocket.headers", label: "Headers", type: "map" }, { name: "media.audioFormat", label: "Audio", type: "select", value: "pcm16", options: [["pcm16", "pcm16, 24000 Hz"], ["g711_ulaw", "g711_ulaw, 8000 Hz"], ["opus", "opus, 48000 Hz"]] },
-      { name: "extensions", label: "It understands Trunkline's extras (clear, mark, transfer …)", type: "bool" }, { name: "fallback", label: "Where it cannot be reached, the call", type: "select", value: "hangup", options: [["hangup", "ends"], ["return", "returns to the platform"]] },
+      { name: "name", label: "Name", required: true, maxlength: 128, autofocus: true },
+        { name: "websocket.url", label: "Address", type: "url", required: true, placeholder: "wss://ai.example.com/voice" },
+      { name: "websocket.headers", label: "Headers", type: "map" },
+        { name: "media.audioFormat", label: "Audio", type: "select", value: "pcm16", options: [["pcm16", "pcm16, 24000 Hz"],
+        ["g711_ulaw", "g711_ulaw, 8000 Hz"], ["opus", "opus, 48000 Hz"]] },
+      { name: "protocol", label: "Protocol", type: "select", value: "trunkline", options: [["trunkline", "Trunkline"], ["twilio", "Twilio Media Streams"],
+        ["openai_realtime", "OpenAI Realtime"], ["deepgram_agent", "Deepgram Agent"]] },
+      { name: "secret", label: "The vendor's token", type: "password", autocomplete: "off", maxlength: 1024, when: isVendor }, { name: "session",
+        label: "Session, as the vendor has it (JSON)", type: "json", when: isVendor },
+      { name: "extensions", label: "It understands Trunkline's extras (clear, mark, transfer …)", type: "bool", when: (p) => !isVendor(p) },
+        { name: "fallback", label: "Where it cannot be reached, the call", type: "select", value: "hangup", options: [["hangup", "ends"],
+        ["return", "returns to the platform"]] },
     ],
     toBody: (p) => ({ ...p, media: { ...p.media, sampleRate: rates[p.media.audioFormat] } }),
     facts: (p) => [["Dial", html`<code>ai-${p.id}</code>`], ["Id", html`<code>${p.id}</code> <${Copy} text=${() => p.id} />`]],
     actions: [{ label: "Test", run: async (p, { path, context }) => {
       const { ok, connect_ms, events, error } = await session.request(`${path}/test`, { method: "POST", account: context.account, timeout: 60_000 });
-      return html`<p class=${ok ? "output" : "output bad"}>${ok ? `Works: connected in ${Math.round(connect_ms)} ms; ${eventCounts(events)}` : `Failed: ${error ?? "no reason given"}`}</p>`;
+      return html`<p class=${ok ? "output" : "output bad"}>
+        ${ok ? `Works: connected in ${Math.round(connect_ms)} ms; ${eventCounts(events)}` : `Failed: ${error ?? "no reason given"}`}</p>`;
     } }],
     remove: { lost: (p) => [`The provider ${p.name} with its headers`, `Calls to ai-${p.id} are refused`] },
   },
   {
-    id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings", inAccount: true, create: false, nameOf: (r) => r.recording_id,
-    columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Stored", cell: (r) => when(r.created_at) }, { title: "Call", cell: (r) => r.call_id ?? "" }, { title: "Size", number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` }, { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
-    facts: (r) => Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)]),
+    id: "recordings", title: "Recordings", one: "recording", key: "recording_id", path: () => "/api/v2/recordings",
+      inAccount: true, create: false, nameOf: (r) => r.recording_id,
+    columns: [{ title: "Recording", cell: (r) => r.recording_id }, { title: "Began", cell: (r) => when(r.started_at ?? r.created_at) },
+      { title: "Queue", cell: (r) => userPart(r.queue_id ?? "") }, { title: "Agent",
+        cell: (r, { agents }) => r.agent_id ? agents.find(([id]) => id === r.agent_id)?.[1] ?? userPart(r.agent_id) : "" },
+      { title: "Length", number: true, cell: (r) => r.duration_ms === undefined ? "" : duration(r.duration_ms / 1000) }, { title: "Size",
+        number: true, cell: (r) => `${Math.ceil(r.size / 1024)} KB` },
+      { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
+    facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
+      ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
+    more: Hold,
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {
-    id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds", inAccount: true, create: false, nameOf: ({ name }) => name, hint: "Connections to the platforms, on each node, as the service's settings have them.",
-    columns: [{ title: "Feed", cell: (f) => f.name }, { title: "Platform", cell: (f) => f.kind }, { title: "Node", cell: (f) => f.node }, { title: "State", cell: (f) => html`<span class="chip" data-tone=${/** @type {any} */ ({ connected: "good", standby: "", connecting: "warn" })[f.state] ?? "bad"}>${displayText(f.state)}</span>` },
-      { title: "Last event", cell: (f) => when(f.last_event_at) }, { title: "Unsent, s", number: true, cell: (f) => f.oldest_unsent_seconds }, { title: "Error", cell: (f) => f.error ?? "" }],
+    id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds",
+      inAccount: true, create: false, nameOf: ({ name }) => name, hint: "Connections to the platforms, on each node, as the service's settings have them.",
+    columns: [{ title: "Feed", cell: (f) => f.name }, { title: "Platform", cell: (f) => f.kind }, { title: "Node", cell: (f) => f.node },
+      { title: "State", cell: (f) => html`<span class="chip" data-tone=${/** @type {any} */ ({ connected: "good", standby: "",
+        connecting: "warn" })[f.state] ?? "bad"}>${displayText(f.state)}
+      </span>` },
+      { title: "Last event", cell: (f) => when(f.last_event_at) }, { title: "Unsent, s", number: true, cell: (f) => f.oldest_unsent_seconds },
+        { title: "Error", cell: (f) => f.error ?? "" }],
     facts: (f) => Object.entries(f).map(([name, value]) => [displayText(name), name.endsWith("_at") ? when(value) : String(value)]),
   },
+  { id: "policy", title: "Recording", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: PolicyPage },
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },
   { id: "queues", title: "Queues", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: QueuePage },
   {
-    id: "audit", title: "Audit log", one: "entry", key: "id", path: () => "/api/v2/audit", inAccount: true, create: false, nameOf: (e) => `${e.action} ${date(e.at)}`,
+    id: "audit", title: "Audit log", one: "entry", key: "id", path: () => "/api/v2/audit",
+      inAccount: true, create: false, nameOf: (e) => `${e.action} ${date(e.at)}`,
     filters: [{ name: "days", label: "Range", value: "1", options: [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["400", "400 days"]] },
-      { name: "actor", label: "Who", options: (/** @type {Context} */ { users }) => [["", "everybody"], ...users.map(({ id, username }) => [`user:${id}`, username])] }],
+      { name: "actor", label: "Who", options: ({ users }) => [["", "everybody"], ...users.map(({ id, username }) => [`user:${id}`, username])] }],
     query: ({ days, actor }) => ({ startDate: Math.floor(clock.now() / 1000) - Number(days) * 86400, endDate: Math.floor(clock.now() / 1000), actor }),
-    columns: [{ title: "Time", cell: (e) => date(e.at) }, { title: "Who", cell: (e, context) => actorName(e.actor, context) }, { title: "Did", cell: (e) => e.action }, { title: "To", cell: (e, context) => actorName(e.target, context) }, { title: "Outcome", cell: (e) => e.outcome }, { title: "Address", cell: (e) => e.address }],
+    columns: [{ title: "Time", cell: (e) => date(e.at) }, { title: "Who", cell: (e, context) => actorName(e.actor, context) },
+      { title: "Did", cell: (e) => e.action }, { title: "To", cell: (e, context) => actorName(e.target, context) },
+      { title: "Outcome", cell: (e) => e.outcome }, { title: "Address", cell: (e) => e.address }],
     facts: (e) => Object.entries(e).map(([name, value]) => [displayText(name), name === "at" ? date(value) : String(value)]),
   },
 ];

@@ -14,7 +14,7 @@ import { eventTypes } from "./event_types.js";
 const storageKey = "trunkline.session";
 
 /**
- * @typedef {{id: string, account_id: string, username: string, presence_id: string, role: "user"|"admin"}} User
+ * @typedef {{id: string, account_id: string, username: string, presence_id: string, role: "admin"|"supervisor"|"agent"|"auditor"|"user"}} User
  * @typedef {{user: User, domain: string, portal: string, portalUntil: number, channel: string, filters?: Filters}} Tokens
  * @typedef {{queue_ids?: string[], agent_ids?: string[], call_ids?: string[], names?: string[]}} Filters of the events channel
  */
@@ -44,7 +44,7 @@ export class Session {
 
   get user() { return this.#tokens?.user ?? null; }
   get domain() { return this.#tokens?.domain ?? ""; }
-  /** The token of the events channel, "" when logged out. */
+  /** The token of the events channel, "" when logged out and for auditors. */
   get channel() { return this.#tokens?.channel ?? ""; }
 
   /** The filters of the channel's token. @returns {Filters} */
@@ -54,11 +54,11 @@ export class Session {
    * Logs in and keeps the filters if the user is the same.
    * @param {string} username
    * @param {string} password
-   * @param {string} domain
+   * @param {string} domain "": the username is unique
    * @param {string} otp "": not required
    */
   async login(username, password, domain, otp = "") {
-    await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);
+    await this.#begin(await this.#post("/ucp/v2/login", { username, password, ...(domain && { domain }), ...(otp && { otp }) }), domain);
   }
 
   /** Uses the session of a login at the OpenID Connect provider, after the redirect back. */
@@ -73,9 +73,8 @@ export class Session {
   async #begin(portal, domain) {
     // The channel's token is exchanged for the portal's, so that a logout ends both.
     const filters = portal.user.id === this.user?.id ? this.filters : {};
-    const channel = await request("/ws/v1/cc_events/login", {
-      method: "POST", token: portal.access_token, body: { event_types: eventTypes, ...filters }, clock: this.#clock,
-    });
+    const channel = portal.user.role === "auditor" ? { access_token: "" } // an auditor sees no events
+      : await request("/ws/v1/cc_events/login", { method: "POST", token: portal.access_token, body: { event_types: eventTypes, ...filters }, clock: this.#clock });
     this.#tokens = { user: portal.user, domain, portal: "", portalUntil: 0, channel: channel.access_token, filters };
     this.#setTokens(portal);
   }
@@ -113,6 +112,18 @@ export class Session {
       if (!(error instanceof RequestError) || error.status !== 401 || !this.#refreshToken) throw error;
       return request(path, { ...options, token: await this.#refresh(), clock: this.#clock });
     }
+  }
+
+  /**
+   * Sends a GET with the user's token and returns the response itself, which is a success: for audio.
+   * @param {string} path
+   * @param {{headers?: Record<string, string>}} options
+   */
+  async fetch(path, { headers = {} } = {}) {
+    const token = await this.#portalToken();
+    const response = await fetch(path, { headers: { ...headers, Authorization: `Bearer ${token}` }, cache: "no-store", credentials: "omit", redirect: "error" });
+    if (!response.ok) throw new RequestError(response.status, response.status === 403 ? "Your role may not listen" : `The server answered ${response.status}`);
+    return response;
   }
 
   async #portalToken() {

@@ -9,12 +9,12 @@ export class Value {
   #watchers = new Set();
   /** @param {T} value */
   constructor(value) { this.value = value; }
-  set(/** @type {T} */ value) {
+  set(value) {
     this.value = value;
     for (const watcher of this.#watchers) watcher(value);
   }
   /** Calls watcher after each change; the result ends it. */
-  watch(/** @type {(value: T) => void} */ watcher) {
+  watch(watcher) {
     this.#watchers.add(watcher);
     return () => { this.#watchers.delete(watcher); };
   }
@@ -23,18 +23,18 @@ export class Value {
 /** The value, and a new rendering after each change. @template T @returns {T} */
 export function useValue(/** @type {Value<T>} */ value) {
   const [, redraw] = useState(0);
-  useLayoutEffect(() => value.watch(() => redraw((/** @type {number} */ n) => n + 1)), [value]);
+  useLayoutEffect(() => value.watch(() => redraw((n) => n + 1)), [value]);
   return value.value;
 }
 
 /** A component that is drawn again only when a property differs; its function uses no hooks. */
 export function memo(/** @type {(properties: any) => any} */ draw) {
   return class extends Component {
-    shouldComponentUpdate(/** @type {any} */ next) {
+    shouldComponentUpdate(next) {
       const before = /** @type {any} */ (this).props;
       return Object.keys(next).some((name) => next[name] !== before[name]);
     }
-    render(/** @type {any} */ properties) { return draw(properties); }
+    render(properties) { return draw(properties); }
   };
 }
 
@@ -47,12 +47,12 @@ export function useLoad(/** @type {() => Promise<any>} */ load, /** @type {any[]
   const current = useRef(0);
   const reload = useCallback(async () => {
     const number = ++current.current;
-    setState((/** @type {any} */ before) => ({ ...before, busy: true }));
+    setState((before) => ({ ...before, busy: true }));
     try {
       const data = await load();
       if (number === current.current) setState({ data, error: "", busy: false });
     } catch (error) {
-      if (number === current.current) setState((/** @type {any} */ before) => ({ ...before, error: messageOf(error), busy: false }));
+      if (number === current.current) setState((before) => ({ ...before, error: messageOf(error), busy: false }));
     }
   }, dependencies);
   useEffect(() => {
@@ -92,7 +92,7 @@ export function Copy({ text, children = "Copy" }) {
 
 /** A modal dialog; it is closed by Escape, its button and close(). */
 export function Dialog({ title, onClose, children, wide = false, id = undefined, onCancel = undefined }) {
-  const ref = useRef(/** @type {any} */ (null));
+  const ref = useRef(null);
   useLayoutEffect(() => {
     if (!ref.current.open) ref.current.showModal();
     (ref.current.querySelector("[autofocus]") ?? ref.current.querySelector("input, select, textarea"))?.focus();
@@ -107,8 +107,9 @@ export function Dialog({ title, onClose, children, wide = false, id = undefined,
 export function Table({ name, columns, rows, keyOf, empty = "None.", actions = undefined, busy = false }) {
   if (!rows?.length) return html`<p class="empty" role="status">${busy ? "Loading …" : empty}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${name}><table>
-    <thead><tr>${columns.map((/** @type {any} */ c) => html`<th scope="col" class=${c.number ? "number" : ""}>${c.title}</th>`)}${actions && html`<th scope="col"><span class="unseen">Actions</span></th>`}</tr></thead>
-    <tbody>${rows.map((/** @type {any} */ row, /** @type {number} */ i) => html`<tr key=${keyOf ? keyOf(row) : i}>${columns.map((/** @type {any} */ c, /** @type {number} */ k) =>
+    <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.number ? "number" : ""}>${c.title}</th>`)}${actions && html`<th scope="col">
+      <span class="unseen">Actions</span></th>`}</tr></thead>
+    <tbody>${rows.map((row, i) => html`<tr key=${keyOf ? keyOf(row) : i}>${columns.map((c, k) =>
       k === 0 ? html`<th scope="row">${c.cell(row)}</th>` : html`<td class=${c.number ? "number" : ""}>${c.cell(row)}</td>`)}
       ${actions && html`<td class="row-actions">${actions(row)}</td>`}</tr>`)}</tbody>
   </table></div>`;
@@ -116,7 +117,8 @@ export function Table({ name, columns, rows, keyOf, empty = "None.", actions = u
 
 /** Names and values. */
 export function Facts({ of }) {
-  return html`<dl class="facts">${of.filter((/** @type {any} */ pair) => pair && pair[1] !== undefined && pair[1] !== "" && pair[1] !== null).map((/** @type {any} */ [name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+  return html`<dl class="facts">${of.filter((pair) => pair && pair[1] !== undefined && pair[1] !== "" && pair[1] !== null).map(([name, value]) => html`<dt>
+    ${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
 /**
@@ -145,29 +147,29 @@ export function withAt(/** @type {any} */ object, /** @type {string} */ path, /*
 
 /** A form made of fields; submit gets the values, and errors of the server stand at their fields. */
 export function Form({ fields, initial = {}, submit, label = "Save", children = undefined, id = undefined }) {
-  const [values, setValues] = useState(() => fields.reduce((/** @type {any} */ all, /** @type {Field} */ f) =>
+  const [values, setValues] = useState(() => fields.reduce((all, f) =>
     at(all, f.name) === undefined && f.value !== undefined ? withAt(all, f.name, f.value) : all, initial));
-  const [errors, setErrors] = useState(/** @type {Record<string, string>} */ ({})), [busy, setBusy] = useState(false);
-  const form = useRef(/** @type {any} */ (null));
-  const shown = fields.filter((/** @type {Field} */ f) => !f.when || f.when(values));
+  const [errors, setErrors] = useState({}), [busy, setBusy] = useState(false);
+  const form = useRef(null);
+  const shown = fields.filter((f) => !f.when || f.when(values));
   useLayoutEffect(() => { form.current.querySelector("[autofocus]")?.focus(); }, []);
-  const send = async (/** @type {Event} */ event) => {
+  const send = async (event) => {
     event.preventDefault();
     if (busy) return;
     setBusy(true);
     setErrors({});
     try {
-      const hidden = fields.filter((/** @type {Field} */ f) => !shown.includes(f) && !shown.some((/** @type {Field} */ s) => s.name === f.name));
-      await submit(hidden.reduce((/** @type {any} */ all, /** @type {Field} */ f) => withAt(all, f.name, undefined), values));
+      const hidden = fields.filter((f) => !shown.includes(f) && !shown.some((s) => s.name === f.name));
+      await submit(hidden.reduce((all, f) => withAt(all, f.name, undefined), values));
     } catch (error) {
-      setErrors(errorsByField(error, shown.map((/** @type {Field} */ f) => f.name)));
+      setErrors(errorsByField(error, shown.map((f) => f.name)));
       requestAnimationFrame(() => form.current?.querySelector('[aria-invalid="true"]')?.focus());
     }
     setBusy(false);
   };
   return html`<form ref=${form} id=${id} class="form" autocomplete="off" onSubmit=${send}>
-    ${shown.map((/** @type {Field} */ f) => html`<${Input} key=${f.name + f.label} field=${f} error=${errors[f.name] ?? ""} value=${at(values, f.name)} values=${values}
-      set=${(/** @type {any} */ value) => setValues((/** @type {any} */ before) => withAt(before, f.name, value))} />`)}
+    ${shown.map((f) => html`<${Input} key=${f.name + f.label} field=${f} error=${errors[f.name] ?? ""} value=${at(values, f.name)} values=${values}
+      set=${(value) => setValues((before) => withAt(before, f.name, value))} />`)}
     ${children}
     ${errors[""] && html`<p class="output bad" role="alert">${errors[""]}</p>`}
     <p class="actions"><button type="submit" class="primary" aria-disabled=${busy ? "true" : undefined}>${label}</button></p>
@@ -196,62 +198,73 @@ function Input({ field, value, values, error, set }) {
   const { label, hint, type = "text", options, name, when, value: initial, ...rest } = field;
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ") || undefined;
   const common = { id, name, "aria-invalid": error ? "true" : undefined, "aria-describedby": described, spellcheck: false, autocapitalize: "none", ...rest };
-  const choices = (typeof options === "function" ? options(values) : options ?? []).map((/** @type {any} */ o) => Array.isArray(o) ? o : [o, o]);
-  const text = (/** @type {any} */ event) => set(event.target.value === "" ? undefined : event.target.value);
-  const notes = html`${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}${error && html`<small id=${`${id}-error`} class="bad" role="alert">${error}</small>`}`;
+  const choices = (typeof options === "function" ? options(values) : options ?? []).map((o) => Array.isArray(o) ? o : [o, o]);
+  const text = (event) => set(event.target.value === "" ? undefined : event.target.value);
+  const notes = html`${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}${error && html`<small id=${`${id}-error`} class="bad" role="alert">${error}
+    </small>`}`;
   if (type === "bool") {
-    return html`<div class="field"><label class="check"><input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(/** @type {any} */ e) => set(e.target.checked)} /> ${label}</label>${notes}</div>`;
+    return html`<div class="field"><label class="check">
+      <input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(e) => set(e.target.checked)} /> ${label}</label>${notes}</div>`;
   }
   if (type === "checks") {
     const chosen = value ?? [];
-    return html`<fieldset class="field" aria-describedby=${described}><legend>${label}</legend><div class="checks">${choices.map((/** @type {any} */ [one, title]) => html`<label class="check"><input type="checkbox" name=${name} value=${one}
-      checked=${chosen.includes(one)} onChange=${(/** @type {any} */ e) => set(e.target.checked ? [...chosen, one] : chosen.filter((/** @type {any} */ c) => c !== one))} /> ${title}</label>`)}</div>${notes}</fieldset>`;
+    return html`<fieldset class="field" aria-describedby=${described}><legend>${label}</legend><div class="checks">
+      ${choices.map(([one, title]) => html`<label class="check"><input type="checkbox" name=${name} value=${one}
+      checked=${chosen.includes(one)} onChange=${(e) => set(e.target.checked ? [...chosen, one] : chosen.filter((c) => c !== one))} /> ${title}</label>`)}
+        </div>${notes}</fieldset>`;
   }
   if (type === "list") return html`<div class="field"><${List} ...${{ id, label, value, set, choices, described, error, name, rest }} />${notes}</div>`;
   if (type === "map") return html`<div class="field"><${Pairs} ...${{ id, label, value, set }} />${notes}</div>`;
   let control;
   if (type === "select") {
-    const all = value !== undefined && !choices.some((/** @type {any} */ [one]) => String(one) === String(value)) ? [...choices, [value, value]] : choices;
-    control = html`<select ...${common} onChange=${(/** @type {any} */ e) => set(all.find((/** @type {any} */ [one]) => String(one) === e.target.value)?.[0])}>
-      ${all.map((/** @type {any} */ [one, title]) => html`<option value=${one} selected=${String(one) === String(value ?? "")}>${title}</option>`)}</select>`;
+    const all = value !== undefined && !choices.some(([one]) => String(one) === String(value)) ? [...choices, [value, value]] : choices;
+    control = html`<select ...${common} onChange=${(e) => set(all.find(([one]) => String(one) === e.target.value)?.[0])}>
+      ${all.map(([one, title]) => html`<option value=${one} selected=${String(one) === String(value ?? "")}>${title}</option>`)}</select>`;
   } else if (type === "json") {
-    control = html`<textarea rows="5" ...${common} value=${typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2)} onInput=${(/** @type {any} */ e) => {
+    control = html`<textarea rows="5" ...${common} value=${typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value, null, 2)}
+      onInput=${(e) => {
       let parsed = e.target.value;
       try { parsed = parsed.trim() === "" ? undefined : JSON.parse(parsed); } catch { /* being typed: the server refuses a text */ }
       set(parsed);
     }}></textarea>`;
   } else {
     const list = choices.length ? `${id}-list` : undefined;
-    control = html`<input type=${type} list=${list} ...${common} value=${value ?? ""} onInput=${type === "number" ? (/** @type {any} */ e) => set(e.target.value === "" ? undefined : Number(e.target.value)) : text} />
-      ${list && html`<datalist id=${list}>${choices.map((/** @type {any} */ [one, title]) => html`<option value=${one}>${title}</option>`)}</datalist>`}`;
+    control = html`<input type=${type} list=${list} ...${common} value=${value ?? ""}
+      onInput=${type === "number" ? (e) => set(e.target.value === "" ? undefined : Number(e.target.value)) : text} />
+      ${list && html`<datalist id=${list}>${choices.map(([one, title]) => html`<option value=${one}>${title}</option>`)}</datalist>`}`;
   }
   return html`<div class="field"><label for=${id}>${label}</label>${control}${notes}</div>`;
 }
 
 /** Several values, chosen from those that the server knows or typed. */
 function List({ id, label, value, set, choices, described, error, name, rest }) {
-  const chosen = value ?? [], titleOf = (/** @type {string} */ one) => choices.find((/** @type {any} */ [v]) => v === one)?.[1] ?? one;
-  const add = (/** @type {any} */ input) => {
-    const one = input.value.trim(), known = choices.find((/** @type {any} */ [v, title]) => v === one || title === one)?.[0] ?? one;
+  const chosen = value ?? [], titleOf = (one) => choices.find(([v]) => v === one)?.[1] ?? one;
+  const add = (input) => {
+    const one = input.value.trim(), known = choices.find(([v, title]) => v === one || title === one)?.[0] ?? one;
     if (known && !chosen.includes(known)) set([...chosen, known]);
     input.value = "";
   };
-  const left = choices.filter((/** @type {any} */ [v]) => !chosen.includes(v));
+  const left = choices.filter(([v]) => !chosen.includes(v));
   return html`<label for=${id}>${label}</label>
-    ${chosen.length > 0 && html`<ul class="chosen">${chosen.map((/** @type {string} */ one) => html`<li key=${one}>${titleOf(one)} <button type="button" class="plain" aria-label=${`Remove ${titleOf(one)}`}
-      onClick=${() => set(chosen.length > 1 ? chosen.filter((/** @type {string} */ c) => c !== one) : undefined)}>✕</button></li>`)}</ul>`}
-    <input id=${id} name=${name} list=${`${id}-list`} aria-describedby=${described} aria-invalid=${error ? "true" : undefined} spellcheck="false" autocapitalize="none" placeholder=${chosen.length ? "add another" : "all"} ...${rest}
-      onChange=${(/** @type {any} */ e) => add(e.target)} onKeyDown=${(/** @type {any} */ e) => { if (e.key === "Enter" && e.target.value.trim()) { e.preventDefault(); add(e.target); } }} />
-    <datalist id=${`${id}-list`}>${left.map((/** @type {any} */ [one, title]) => html`<option value=${one}>${title === one ? "" : title}</option>`)}</datalist>`;
+    ${chosen.length > 0 && html`<ul class="chosen">${chosen.map((one) => html`<li key=${one}>
+      ${titleOf(one)} <button type="button" class="plain" aria-label=${`Remove ${titleOf(one)}`}
+      onClick=${() => set(chosen.filter((c) => c !== one))}>✕</button></li>`)}</ul>`}
+    <input id=${id} name=${name} list=${`${id}-list`} aria-describedby=${described} aria-invalid=${error ? "true" : undefined} spellcheck="false"
+      autocapitalize="none" placeholder=${chosen.length ? "add another" : "all"} ...${rest}
+      onChange=${(e) => add(e.target)} onKeyDown=${(e) => { if (e.key === "Enter" && e.target.value.trim()) { e.preventDefault(); add(e.target); } }} />
+    <datalist id=${`${id}-list`}>${left.map(([one, title]) => html`<option value=${one}>${title === one ? "" : title}</option>`)}</datalist>`;
 }
 
 /** Names with values, such as headers. */
 function Pairs({ id, label, value, set }) {
   const pairs = Object.entries(value ?? {});
-  const put = (/** @type {[string, any][]} */ list) => set(list.length ? Object.fromEntries(list) : undefined);
+  const put = (list) => set(list.length ? Object.fromEntries(list) : undefined);
   return html`<span id=${id}>${label}</span>${[...pairs, ["", ""]].map(([key, one], i) => html`<div class="pair" key=${i}>
-    <input aria-label=${`${label}: name ${i + 1}`} value=${key} placeholder="Name" spellcheck="false" onChange=${(/** @type {any} */ e) => put(e.target.value ? pairs.toSpliced(i, 1, [e.target.value, one]) : pairs.toSpliced(i, 1))} />
-    <input aria-label=${`${label}: value ${i + 1}`} value=${one} placeholder="Value" spellcheck="false" disabled=${key === ""} onChange=${(/** @type {any} */ e) => put(pairs.toSpliced(i, 1, [key, e.target.value]))} /></div>`)}`;
+    <input aria-label=${`${label}: name ${i + 1}`} value=${key} placeholder="Name" spellcheck="false"
+      onChange=${(e) => put(e.target.value ? pairs.toSpliced(i, 1, [e.target.value, one]) : pairs.toSpliced(i, 1))} />
+    <input aria-label=${`${label}: value ${i + 1}`} value=${one} placeholder="Value" spellcheck="false" disabled=${key === ""}
+      onChange=${(e) => put(pairs.toSpliced(i, 1, [key, e.target.value]))} />
+      </div>`)}`;
 }
 
 /** A secret that the server shows once. */
@@ -261,9 +274,9 @@ export function Secret({ title, text }) {
 
 /** A bar of shares of a whole. */
 export function Shares({ parts, label }) {
-  const whole = parts.reduce((/** @type {number} */ sum, /** @type {any} */ { part }) => sum + part, 0) || 1;
+  const whole = parts.reduce((sum, { part }) => sum + part, 0) || 1;
   let x = 0;
-  return html`<svg viewBox="0 0 100 10" preserveAspectRatio="none" class="shares" role="img" aria-label=${label}>${parts.map((/** @type {any} */ { tone, part }) => {
+  return html`<svg viewBox="0 0 100 10" preserveAspectRatio="none" class="shares" role="img" aria-label=${label}>${parts.map(({ tone, part }) => {
     const rect = part > 0 && html`<rect data-part=${tone} x=${x.toFixed(2)} width=${(part / whole * 100).toFixed(2)} y="0" height="10" />`;
     x += part / whole * 100;
     return rect;

@@ -13,7 +13,8 @@ import { Dialog, Form, html, useEffect, useLayoutEffect, useLoad, useMemo, useRe
 const columns = {
   level: { title: "Service level", text: (q) => percent(q.level), tone: (q, _, { level }) => Number.isFinite(q.level) ? below(q.level * 100, level) : "" },
   waiting: { title: "Waiting", text: (q) => q.waiting, tone: (q, _, { waiting }) => above(q.waiting, waiting) },
-  longest: { title: "Longest wait", text: (q, at) => q.since ? duration(at / 1000 - q.since) : "–", tone: (q, at, { longest }) => q.since ? above(at / 1000 - q.since, longest) : "good" },
+  longest: { title: "Longest wait", text: (q, at) => q.since ? duration(at / 1000 - q.since) : "–",
+    tone: (q, at, { longest }) => q.since ? above(at / 1000 - q.since, longest) : "good" },
   available: { title: "Available", text: (q) => q.agents?.available ?? 0, tone: (q) => q.waiting > 0 && !q.agents?.available ? "bad" : "" },
   talking: { title: "Talking", text: (q) => q.talking },
   offered: { title: "Calls", text: (q) => q.offered },
@@ -26,17 +27,17 @@ const limitFields = {
   level: { label: "Service level below, %", value: [80, 60] }, waiting: { label: "Callers waiting, from", value: [3, 6] },
   longest: { label: "Longest wait, s, from", value: [30, 90] }, abandoned: { label: "Abandoned, % of calls, from", value: [5, 10] },
 };
-const above = (/** @type {number} */ n, /** @type {[number, number]} */ [warn, bad]) => n >= bad ? "bad" : n >= warn ? "warn" : "good";
-const below = (/** @type {number} */ n, /** @type {[number, number]} */ [warn, bad]) => n < bad ? "bad" : n < warn ? "warn" : "good";
+const above = (n, [warn, bad]) => n >= bad ? "bad" : n >= warn ? "warn" : "good";
+const below = (n, [warn, bad]) => n < bad ? "bad" : n < warn ? "warn" : "good";
 /** Shapes beside the colours, for those who do not tell these apart. @type {Record<string, string>} */
 const shapes = { good: "●", warn: "▲", bad: "■" };
 const toneNames = { good: "good", warn: "attention", bad: "alarm" };
 
 /** The choices of an address. */
 export function choicesOf(/** @type {URLSearchParams} */ query) {
-  const list = (/** @type {string} */ name) => (query.get(name) ?? "").split(",").filter(Boolean);
+  const list = (name) => (query.get(name) ?? "").split(",").filter(Boolean);
   const named = list("columns").filter((name) => Object.hasOwn(columns, name)), seconds = Number(query.get("rotate") ?? 10);
-  const pair = (/** @type {string} */ name) => {
+  const pair = (name) => {
     const [warn, bad] = list(`limit.${name}`).map(Number);
     return Number.isFinite(warn) && Number.isFinite(bad) ? [warn, bad] : limitFields[name].value;
   };
@@ -63,7 +64,7 @@ export function Wall() {
     return () => { delete document.documentElement.dataset.theme; };
   }, [choices.theme]);
   useEffect(() => {
-    const leave = (/** @type {KeyboardEvent} */ e) => { if (e.key === "Escape" && !document.querySelector("dialog[open]")) go("floor"); };
+    const leave = (e) => { if (e.key === "Escape" && !document.querySelector("dialog[open]")) go("floor"); };
     addEventListener("keydown", leave);
     return () => removeEventListener("keydown", leave);
   }, []);
@@ -72,30 +73,43 @@ export function Wall() {
     return { shown: queues.filter((q) => !only.size || only.has(q.id)).toSorted((a, b) => a.id < b.id ? -1 : 1), people: ours, counts: countStates(ours) };
   }, [agents, queues, text]), sum = { ...total(shown), agents: counts };
   const isOld = state.phase !== "live" && at - floorAt > oldAfter;
-  const hero = (/** @type {string} */ name, /** @type {string} */ title, /** @type {string} */ sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)} number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
+  const hero = (name, title, sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)}
+    number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
   return html`<div class="wall" id="wall"><h1 class="unseen">Wall</h1>
     <header><p class="wall-title">${only.size ? [...only].map(userPart).join(", ") : "All queues"}</p>
-      <p class="wall-time" role="status">${isOld ? html`<strong class="old">■ Not connected. These data are of ${time(floorAt)}.</strong>` : ""}</p><p class="clock">${time(clock.now()).slice(0, 5)}</p>
+      <p class="wall-time" role="status">${isOld ? html`<strong class="old">■ Not connected. These data are of ${time(floorAt)}.</strong>` : ""}</p>
+        <p class="clock">${time(clock.now()).slice(0, 5)}</p>
       <button type="button" onClick=${() => setSettings(true)}>Settings</button><a class="button" id="wall-leave" href="#floor">Leave</a></header>
     <section class="heroes" data-old=${isOld ? "" : undefined} aria-label="Now and today">
       ${hero("level", "Service level today")}${hero("waiting", "Waiting")}${hero("longest", "Longest wait")}${hero("abandoned", "Abandoned today", sum.offered ? `of ${sum.offered}` : "")}
-      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available").map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}</ul></div>
+      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available").map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}
+        </ul>
+        </div>
     </section>
     <div class=${choices.agents ? "areas" : "areas one"} data-old=${isOld ? "" : undefined}>
-      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" widest=${(/** @type {Queue} */ q) => userPart(q.id)} empty="No queue has calls or agents." lines=${2} columns=${choices.columns.length}
-        draw=${(/** @type {Queue} */ q) => html`<li key=${`${q.account} ${q.id}`} class="wall-queue"><span class="name">${userPart(q.id)}</span><dl>${choices.columns.map((name) => {
+      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" widest=${(q) => userPart(q.id)} empty="No queue has calls or agents."
+        lines=${2} columns=${choices.columns.length}
+        draw=${(q) => html`<li key=${`${q.account} ${q.id}`} class="wall-queue"><span class="name">${userPart(q.id)}</span><dl>${choices.columns.map((name) => {
           const { title, text: show, tone } = columns[name], how = tone?.(q, at, limits) ?? "";
-          return html`<div key=${name} data-tone=${how || undefined}><dt>${title}</dt><dd>${show(q, at)}${shapes[how] && html`<span class="shape" role="img" aria-label=${toneNames[/** @type {"good"} */ (how)]}>${shapes[how]}</span>`}</dd></div>`;
+          return html`<div key=${name} data-tone=${how || undefined}><dt>${title}</dt><dd><${Shape} tone=${how} />${show(q, at)}</dd></div>`;
         })}</dl></li>`} />
-      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" widest=${nameOf} empty="No agent is logged in." lines=${2} columns=${0}
-        draw=${(/** @type {any} */ a) => html`<li key=${`${a.account} ${a.id}`} class="wall-agent" data-tone=${stateOf(a)}><span class="name">${nameOf(a)}</span><span class="state">${stateNames[stateOf(a)]} <span class="clock">${duration(at / 1000 - a.since)}</span></span></li>`} />`}
+      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" widest=${nameOf} empty="No agent is logged in."
+        lines=${2} columns=${0}
+        draw=${(a) => html`<li key=${`${a.account} ${a.id}`} class="wall-agent" data-tone=${stateOf(a)}><span class="name">${nameOf(a)}</span>
+          <span class="state">${stateNames[stateOf(a)]} <span class="clock">${duration(at / 1000 - a.since)}</span></span></li>`} />`}
     </div>
     ${settings && html`<${Settings} choices=${choices} close=${() => setSettings(false)} />`}
   </div>`;
 }
 
 function Figure({ title, number, sub, tone = "", main }) {
-  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><b class="number">${number}</b>${shapes[tone] && html`<span class="shape" role="img" aria-label=${toneNames[/** @type {"good"} */ (tone)]}>${shapes[tone]}</span>`} <span class="sub">${sub}</span></p></div>`;
+  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><${Shape} tone=${tone} /><b class="number">${number}
+    </b><span class="sub">${sub}</span></p></div>`;
+}
+
+/** Before the number, so that a number which grows moves nothing. */
+function Shape({ tone }) {
+  return shapes[tone] ? html`<span class="shape" role="img" aria-label=${toneNames[/** @type {"good"} */ (tone)]}>${shapes[tone]}</span>` : null;
 }
 
 const sizes = [1 / 14, 1 / 18, 1 / 22, 1 / 27, 1 / 33, 1 / 40, 1 / 49]; // of the wall's height: of names, largest first
@@ -106,7 +120,7 @@ const measuring = document.createElement("canvas").getContext("2d");
  * each other.
  */
 function Area({ name, items, seconds, kind, widest, empty, draw, columns: numbers, lines }) {
-  const host = useRef(/** @type {any} */ (null)), [size, setSize] = useState({ width: 0, height: 0, wall: 0 }), [page, turn] = useState(0);
+  const host = useRef(null), [size, setSize] = useState({ width: 0, height: 0, wall: 0 }), [page, turn] = useState(0);
   useLayoutEffect(() => {
     const follow = new ResizeObserver(() => setSize({ width: host.current.clientWidth, height: host.current.clientHeight, wall: innerHeight }));
     follow.observe(host.current);
@@ -116,13 +130,15 @@ function Area({ name, items, seconds, kind, widest, empty, draw, columns: number
   const pages = Math.max(1, Math.ceil(items.length / layout.capacity)), present = page % pages;
   useEffect(() => {
     if (pages === 1) return;
-    const timer = setInterval(() => turn((/** @type {number} */ n) => n + 1), seconds * 1000);
+    const timer = setInterval(() => turn((n) => n + 1), seconds * 1000);
     return () => clearInterval(timer);
   }, [pages, seconds]);
-  return html`<section class="area" aria-label=${name}><div class="area-body" ref=${host}>${width > 0 && html`<ul class=${`wall-${kind}`} style=${{ fontSize: `${layout.font}px`, gridTemplateColumns: `repeat(${layout.columns}, minmax(0, 1fr))` }}>
+  return html`<section class="area" aria-label=${name}><div class="area-body" ref=${host}>
+    ${width > 0 && html`<ul class=${`wall-${kind}`} style=${{ fontSize: `${layout.font}px`, gridTemplateColumns: `repeat(${layout.columns}, minmax(0, 1fr))` }}>
       ${items.slice(present * layout.capacity, (present + 1) * layout.capacity).map(draw)}</ul>`}
     ${items.length === 0 && html`<p class="empty">${empty}</p>`}</div>
-    <p class="pages">${pages > 1 && html`<button type="button" onClick=${() => turn(page + 1)} ><span class="unseen">${name}, next page: </span>${present + 1} / ${pages}</button>`}</p></section>`;
+    <p class="pages">${pages > 1 && html`<button type="button" onClick=${() => turn(page + 1)} ><span class="unseen">${name}, next page: </span>
+      ${present + 1} / ${pages}</button>`}</p></section>`;
 }
 
 const gap = 0.4, padding = 1.2; // of the size of a name
@@ -158,15 +174,17 @@ function widthOf(/** @type {string} */ text) {
 
 function Settings({ choices, close }) {
   const { data } = useLoad(() => known(), []), queues = data?.queues ?? floor.value.queues.map(({ id }) => id);
-  const save = (/** @type {any} */ v) => {
+  const save = (v) => {
     close();
     go("wall", { queues: (v.queues ?? []).join(","), columns: (v.columns ?? []).join(","), agents: v.agents ? "" : "no", rotate: v.rotate, theme: v.theme,
       ...Object.fromEntries(Object.keys(limitFields).map((name) => [`limit.${name}`, `${v.limits[name].warn ?? 0},${v.limits[name].bad ?? 0}`])) });
   };
   const limits = Object.fromEntries(Object.entries(choices.limits).map(([name, [warn, bad]]) => [name, { warn, bad }]));
-  return html`<${Dialog} title="What the wall shows" wide onClose=${close}><p class="hint">It is in the address, which may be sent or bookmarked, and this browser remembers it.</p>
+  return html`<${Dialog} title="What the wall shows" wide onClose=${close}>
+    <p class="hint">It is in the address, which may be sent or bookmarked, and this browser remembers it.</p>
     <${Form} key=${data ? "known" : ""} label="Show" submit=${save} initial=${{ ...choices, limits }} fields=${[
-      { name: "queues", label: "Queues", type: "checks", options: [...new Set([...queues, ...choices.queues])].map((id) => [id, userPart(id)]), hint: "None chosen: all." },
+      { name: "queues", label: "Queues", type: "checks", options: [...new Set([...queues, ...choices.queues])].map((id) => [id, userPart(id)]),
+        hint: "None chosen: all." },
       { name: "columns", label: "Of each queue", type: "checks", options: Object.entries(columns).map(([name, { title }]) => [name, title]) },
       { name: "agents", label: "Show agents", type: "bool" },
       { name: "rotate", label: "Seconds until the next page", type: "number", min: 3, max: 600 },

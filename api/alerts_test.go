@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"trunkline/audit/audittest"
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+)
+
+// fakeFeeds has a feed of every account.
+type fakeFeeds struct{}
+
+func (fakeFeeds) FeedStatuses(_ context.Context, account string) ([]feed.Status, error) {
+	return []feed.Status{
+		{Name: "pbx", Kind: "asterisk", Node: "node-1", State: feed.StateStandby},
+		{Name: "pbx", Kind: "asterisk", Node: "node-2", State: feed.StateConnected, ConnectedAt: 1, Events: 7},
+	}, nil
+}
+
+func TestAlertConfig(t *testing.T) {
+	e := newEnv(t)
+	admin := header{"Authorization": bearer(e.loginUser("admin").AccessToken)["Authorization"], "X-Account-ID": "demo"}
+
+	var config struct {
+		Alerts []struct {
+			Name string
+			When struct{ Metric string }
+		}
+		InheritedFrom string `json:"inherited_from"`
+	}
+	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	if len(config.Alerts) != 4 || config.InheritedFrom != "default" {
+		t.Errorf("%+v", config)
+	}
+	const body = `{"alerts":[{"name":"Many wait in sales","when":{"metric":"waiting","above":5,"for_seconds":10},"queues":["sales"]}]}`
+	w := e.want(200, "PUT", alertConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	if strings.TrimSpace(w.Body.String()) != body || w.Header().Get("ETag") != `"1"` {
+		t.Errorf("%s %s", w.Header(), w.Body)
+	}
+	e.want(412, "PUT", alertConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	w = e.want(200, "GET", alertConfigPath, admin, "", nil)
+	if strings.TrimSpace(w.Body.String()) != body {
+		t.Errorf("stored %s", w.Body)
+	}
+	for body, field := range map[string]string{
+		`{}`:             "alerts",
+		`{"alerts":[1]}`: "alerts[0]",
+		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":"5"}}]}`:              "alerts[0].when.above",
+		`{"alerts":[{"name":"x","when":{"metric":"waiting"}}]}`:                          "alerts[0].when.above",
+		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1,"over":1}}]}`:       "alerts[0].when.over",
+		`{"alerts":[{"name":"x","when":{"metric":"service_level","below":80}}]}`:         "alerts[0].when.below",
+		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1e999}}]}`:            "alerts[0].when.above",
+		`{"alerts":[{"name":"x","when":{"metric":"waiting","above":1},"agents":["a"]}]}`: "alerts[0].agents",
+	} {
+		w := e.want(400, "PUT", alertConfigPath, admin, body, nil)
+		if !strings.Contains(w.Body.String(), fmt.Sprintf("%q", field)) {
+			t.Errorf("%s: %s", body, w.Body)
+		}
+	}
+	e.want(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
+	e.want(204, "DELETE", alertConfigPath, admin, "", nil)
+	e.want(200, "GET", alertConfigPath, admin, "", &config)
+	if config.InheritedFrom != "default" {
+		t.Errorf("%+v", config)
+	}
+	audittest.Await(t, e.audit, "demo", "alert_config.update", 3)
+}
+
+// putAlert stores an alert as the indexer does.
+func (e *env) putAlert(account, id, queue, agent string, startedMS, endedMS int64) {
+	e.t.Helper()
+	alert := fmt.Sprintf(`{"alert_id":%q,"name":"n","metric":"waiting","above":5,"for_seconds":0,"queue_id":%q,"agent_id":%q,"value":6,"started_at":%d.5}`, id, queue, agent, startedMS/1000)
+	alert = strings.NewReplacer(`"queue_id":"",`, "", `"agent_id":"",`, "").Replace(alert)
+	_, err := e.db.ExecContext(e.t.Context(), `INSERT INTO figures_alerts VALUES ($1, $2, 1, $3, $4, $5, $6, $7)`, account, id, startedMS, endedMS, queue, agent, alert)
+	must(e.t, err)
+}
+
+type alertPage struct {
+	Data []struct {
+		ID    string `json:"alert_id"`
+		State string
+	}
+	Next string `json:"next_start_key"`
+}
+
+func (p alertPage) String() string {
+	var ids []string
+	for _, a := range p.Data {
+		ids = append(ids, a.ID+":"+a.State)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = membersByQueue{"support": {"a7"}} })
+	const day = int64(figuresDay)
+	e.putAlert("demo", "alert_1", "sales", "", day*1000, (day+60)*1000)
+	e.putAlert("demo", "alert_2", "support", "", (day+10)*1000, 0)
+	e.putAlert("demo", "alert_3", "", "a1", (day+20)*1000, 0)
+	e.putAlert("demo", "alert_4", "", "", (day+30)*1000, 0) // of a feed
+	e.putAlert("sub", "alert_5", "sales", "", day*1000, 0)
+	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Username: "sue", Account: "demo", Password: password, Role: identity.RoleSupervisor, Limits: identity.Limits{QueueIDs: []string{"support"}}})
+	must(t, err)
+	alice, sue := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("sue").AccessToken)
+	list := func(as header, query string) (p alertPage) {
+		t.Helper()
+		e.want(200, "GET", alertsPath+query, as, "", &p)
+		return p
+	}
+
+	in := fmt.Sprintf("startDate=%d&endDate=%d", day, day+100)
+	for query, want := range map[string]string{
+		"":                                "alert_4:active alert_3:active alert_2:active",
+		"?queue_id=support":               "alert_2:active",
+		"?agent_id=a1":                    "alert_3:active",
+		"?state=ended&" + in:              "alert_1:ended",
+		"?state=all&queue_id=sales&" + in: "alert_1:ended",
+	} {
+		if got := list(alice, query).String(); got != want {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	if got := list(sue, "").String(); got != "alert_2:active" {
+		t.Errorf("a supervisor sees %s", got)
+	}
+	first := list(alice, "?page_size=2")
+	if second := list(alice, "?page_size=2&start_key="+first.Next); first.String()+" "+second.String() != "alert_4:active alert_3:active alert_2:active" || second.Next != "" {
+		t.Errorf("pages %s, %s", first, second)
+	}
+	e.want(400, "GET", alertsPath+"?state=all", alice, "", nil)
+	e.want(400, "GET", alertsPath+"?"+in, alice, "", nil)
+	e.want(400, "GET", alertsPath+"?state=open", alice, "", nil)
+}
+
+func TestAbandonedCallers(t *testing.T) {
+	e := newEnv(t)
+	const day = int64(figuresDay)
+	put := func(account, call, queue, caller string, at int64) {
+		_, err := e.db.ExecContext(t.Context(), `INSERT INTO figures_abandoned VALUES ($1, $2, $3, 1, $4, 4000, 1, $5, $6, '')`, account, call, (at-4)*1000, at*1000, queue, caller)
+		must(t, err)
+	}
+	put("demo", "c1", "sales", "+4930111", day+10)
+	put("demo", "c2", "support", "", day+20)
+	put("demo", "c3", "sales", "=1+1", day+30)
+	put("demo", "c4", "sales", "+4930111", day+90_000)
+	put("sub", "c5", "sales", "1", day+10)
+	alice := bearer(e.loginUser("alice").AccessToken)
+	list := func(query string) string {
+		t.Helper()
+		var page struct {
+			Data []struct {
+				CallID string `json:"call_id"`
+				Wait   int64  `json:"wait_ms"`
+				At     int64  `json:"abandoned_at"`
+				Short  bool
+			}
+			Next string `json:"next_start_key"`
+		}
+		e.want(200, "GET", figuresReport("abandoned", query), alice, "", &page)
+		var calls []string
+		for _, c := range page.Data {
+			if c.Wait != 4000 || !c.Short || c.At < day {
+				t.Errorf("%+v", c)
+			}
+			calls = append(calls, c.CallID)
+		}
+		if page.Next != "" {
+			calls = append(calls, page.Next)
+		}
+		return strings.Join(calls, " ")
+	}
+	if all, sales, caller := list(""), list("&queue_id=sales"), list("&caller=%2B4930111"); all != "c3 c2 c1" || sales != "c3 c1" || caller != "c1" {
+		t.Errorf("%s, %s, %s", all, sales, caller)
+	}
+	first := strings.Fields(list("&page_size=2"))
+	if second := list("&page_size=2&start_key=" + first[2]); second != "c1" {
+		t.Errorf("the second page has %s", second)
+	}
+	csv := e.want(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
+	want := fmt.Sprintf("account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n", day+26, day+30)
+	if !strings.HasPrefix(csv, want) || !strings.Contains(csv, ",+4930111,") {
+		t.Errorf("csv %s", csv)
+	}
+	audittest.Await(t, e.audit, "demo", "cdr.export", 1)
+}
+
+func TestFeedsAreListed(t *testing.T) {
+	e := newEnv(t)
+	admin := bearer(e.loginUser("admin").AccessToken)
+	var page struct {
+		Data []feed.Status
+		Next string `json:"next_start_key"`
+	}
+	e.want(200, "GET", "/api/v2/feeds?page_size=1", header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
+	if len(page.Data) != 1 || page.Data[0].Node != "node-1" || page.Next == "" {
+		t.Errorf("%+v", page)
+	}
+}

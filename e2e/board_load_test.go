@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// frames measures the intervals between the frames of 15 s, and the shifts of the layout.
+const frames = `(async () => {
+	const gaps = [];
+	let shift = 0, last = performance.now();
+	const shifts = new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) shift += one.value; });
+	shifts.observe({ type: "layout-shift" });
+	const end = last + 15000;
+	await new Promise((done) => {
+		const frame = () => {
+			const now = performance.now();
+			gaps.push(now - last);
+			last = now;
+			if (now < end) requestAnimationFrame(frame);
+			else done();
+		};
+		requestAnimationFrame(frame);
+	});
+	gaps.sort((a, b) => a - b);
+	return { frames: gaps.length, median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), shift };
+})()`
+
+// TestBoardOfTenThousandAgents measures the board's frames with 10,000 agents and 500 events a
+// second, by hand on an otherwise idle machine: TRUNKLINE_BOARD_LOAD=1.
+func TestBoardOfTenThousandAgents(t *testing.T) {
+	if os.Getenv("TRUNKLINE_BOARD_LOAD") == "" {
+		t.Skip("SKIPPED: a measurement by hand, set TRUNKLINE_BOARD_LOAD=1")
+	}
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	for part := range 10 {
+		var events []string
+		for i := range 1000 {
+			agent := 10_000 + part*1000 + i
+			events = append(events, fmt.Sprintf(`{"type":"AGENT_LOGIN","data":{"agent_id":"%d","agent_name":"Agent Number %d"}}`, agent, agent),
+				fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","queue_id":"queue-%02d"}}`, agent, i%50))
+		}
+		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+	}
+	n.playDemo(t, c.key, 500)
+	b := n.newBoard(t)
+	b.login(t, "admin")
+	for _, view := range []string{"floor", "wall", "events", "history"} {
+		b.view(t, "#"+view)
+		b.awaitTrue(t, view, "document.body.dataset.view === "+quote(view))
+		var got struct {
+			Frames                      int
+			Median, P99, Longest, Shift float64
+		}
+		b.mustEval(t, frames, &got)
+		t.Logf("%s: %d frames in 15 s, median %.0f ms, 99 %% within %.0f ms, longest %.0f ms, layout shift %.3f", view, got.Frames, got.Median, got.P99, got.Longest, got.Shift)
+		if got.Longest > 100 {
+			t.Errorf("%s: a frame of %.0f ms", view, got.Longest)
+		}
+	}
+	b.checkPage(t)
+}
