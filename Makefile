@@ -135,8 +135,10 @@ install: ## binary, systemd unit and example settings, to DESTDIR and PREFIX (/u
 	install -d $(DESTDIR)$(LIB)/systemd/system $(DESTDIR)$(LIB)/sysusers.d $(DESTDIR)$(LIB)/tmpfiles.d
 	install -d -m 750 $(DESTDIR)/etc/trunkline
 	sed 's#@PREFIX@#$(PREFIX)#' deploy/systemd/trunkline.service >$(DESTDIR)$(LIB)/systemd/system/trunkline.service
+	sed 's#@PREFIX@#$(PREFIX)#' deploy/systemd/trunkline-recording-send.service >$(DESTDIR)$(LIB)/systemd/system/trunkline-recording-send.service
 	install -m 644 deploy/systemd/trunkline.sysusers $(DESTDIR)$(LIB)/sysusers.d/trunkline.conf
 	install -m 644 deploy/systemd/trunkline.tmpfiles $(DESTDIR)$(LIB)/tmpfiles.d/trunkline.conf
 	test -e $(DESTDIR)/etc/trunkline/trunkline.yaml || install -m 640 deploy/trunkline.example.yaml $(DESTDIR)/etc/trunkline/trunkline.yaml
 	test -e $(DESTDIR)/etc/trunkline/environment || install -m 640 deploy/systemd/trunkline.environment $(DESTDIR)/etc/trunkline/environment
+	test -e $(DESTDIR)/etc/trunkline/recording-send.environment || install -m 640 deploy/systemd/recording-send.environment $(DESTDIR)/etc/trunkline/recording-send.environment
 	@test -n "$(DESTDIR)" || echo "now: systemd-sysusers; systemd-tmpfiles --create; systemctl daemon-reload; systemctl enable --now trunkline"

@@ -18,3 +18,13 @@ type Call interface {
 	// ended, but not after a transfer.
 	Release(Ending)
 }
+
+// QueueingCall is a Call whose platform queues the audio that Play gets, and reports what it has played.
+type QueueingCall interface {
+	Call
+	// DropQueued drops the audio that the platform has not played. Functions that wait for it are called. It must
+	// not block.
+	DropQueued()
+	// AfterPlayed calls done when the platform has played the audio so far. It must not block.
+	AfterPlayed(done func())
+}

@@ -96,12 +96,12 @@ func (n *RedisCallNodes) Answer(ctx context.Context, apply func(CallUpdate) erro
 			if !ok {
 				return
 			}
-			n.answer(ctx, message.Payload, apply)
+			n.applyAndReply(ctx, message.Payload, apply)
 		}
 	}
 }
 
-func (n *RedisCallNodes) answer(ctx context.Context, payload string, apply func(CallUpdate) error) {
+func (n *RedisCallNodes) applyAndReply(ctx context.Context, payload string, apply func(CallUpdate) error) {
 	var asked callUpdateAsked
 	if err := json.Unmarshal([]byte(payload), &asked); err != nil {
 		n.log.WarnContext(ctx, "unreadable call update of another node", "error", err)

@@ -53,6 +53,7 @@ type Deps struct {
 	Publisher     Publisher
 	Announcements Announcements
 	Leases        SessionLeases
+	Platform      Platform                              // nil: calls that only bring audio cannot be transferred
 	CallNodes     CallNodes                             // nil: this node is the only one
 	FormatE164    func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
 	TLS           *tls.Config                           // for connections to providers; nil uses the system's CAs

@@ -47,9 +47,9 @@
 //
 // # Lock order
 //
-// Session.tickMu, wheel.mu, playout.mu, outbox.mu, providerConn.mu, Service.mu. None of
-// them is held while another is taken, except Session.tickMu, which may be held
-// while any other is taken. Fields of a providerConn and a nonblockingConn without a lock
+// Session.tickMu, providerConn.encoding, wheel.mu, playout.mu, outbox.mu, providerConn.mu,
+// Service.mu. None of them is held while another is taken, except Session.tickMu and
+// providerConn.encoding, which may be held while any later one is taken. Fields of a providerConn and a nonblockingConn without a lock
 // are used by the ticks only.
 //
 // # Files
@@ -57,6 +57,8 @@
 // Read call.go, what a call is for this package, then session.go and tick.go.
 //
 //   - service.go, deps.go, settings.go, metrics.go: the service, what it needs, settings, metrics
+//   - call_update.go, call_nodes_redis.go: the end and the transfer of a Twilio bot's call by REST, on any node
+//   - platform.go: transfer and hangup by the platform, where an ingress only has the audio
 //   - call.go, request.go, announced_call.go, announcements_redis.go, dialplan_auth.go: a call, and
 //     how one is known before it comes: from the API, or from a dialplan
 //   - session.go, session_event.go, ending.go, hangup_cause.go, extensions.go, trace.go: a session,

@@ -26,6 +26,10 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	case m.Event == aiprotocol.EventClear:
 		cleared := s.playout.clear()
 		s.sendMarks()
+		queueing, queues := s.call.(QueueingCall)
+		if queues {
+			queueing.DropQueued()
+		}
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: cleared})
 	case m.Event == aiprotocol.EventMark:
 		s.addMark(m.Mark.Name, nil)
@@ -88,7 +92,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
-	if err := call.Transfer(ctx, r.destination); err != nil {
+	if err := s.transferCall(ctx, call, r.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
 			s.sendTransferRefused(r.destination, err)

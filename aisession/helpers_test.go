@@ -108,7 +108,7 @@ func settingsWith(change func(*aisession.Settings)) aisession.Settings {
 }
 
 // startService starts a service that trusts the certificate of p.
-func startService(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
+func startService(t *testing.T, cfg aisession.Settings, p *provider, change ...func(*aisession.Deps)) *testEnv {
 	t.Helper()
 	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
 	store := miniredis.RunT(t)
@@ -123,12 +123,16 @@ func startService(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := aisession.New(cfg, aisession.Deps{
+	deps := aisession.Deps{
 		Providers: envProviders{h}, Publisher: h.events, TLS: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
 		Announcements: aisession.NewRedisAnnouncements(client, "test:"), Leases: aisession.NewRedisSessionLeases(client, "test:"),
 		FormatE164: plan.E164,
 		Metrics:    h.registry, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, c := range change {
+		c(&deps)
+	}
+	service, err := aisession.New(cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,6 +135,7 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	cancel()
 	s.service.panics.Do(placeTick, func() { s.releaseCall(call) })
 	s.hangUpProvider()
+	s.hangUpPlatform()
 	return s.ending
 }
 

@@ -126,19 +126,31 @@ func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 	}
 }
 
-// sendMarks sends the marks that have been played.
+// sendMarks sends the marks that have been played. Where the platform queues audio, they wait until it has played
+// them. Called with tickMu locked.
 func (s *Session) sendMarks() {
+	queueing, queues := s.call.(QueueingCall)
 	for {
 		mark, then, reached := s.playout.nextMark()
 		if !reached {
 			return
 		}
-		c := s.connection.Load()
-		switch {
-		case then != nil:
-			s.handleRequest(then)
-		case c != nil:
-			c.send(&aiprotocol.Message{Event: aiprotocol.EventMark, Mark: mark})
+		report := func() { s.reportMark(mark, then) }
+		if queues {
+			queueing.AfterPlayed(report)
+		} else {
+			report()
 		}
+	}
+}
+
+// reportMark tells the provider of a mark, or carries out the request that waited for it.
+func (s *Session) reportMark(mark aiprotocol.Mark, then *aiprotocol.Message) {
+	c := s.connection.Load()
+	switch {
+	case then != nil:
+		s.handleRequest(then)
+	case c != nil:
+		c.send(&aiprotocol.Message{Event: aiprotocol.EventMark, Mark: mark})
 	}
 }

@@ -23,6 +23,8 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
+	CallRecording CallRecording
+	LiveRecorder  LiveRecorder
 	Roster        Roster        // required with Reports or Figures, where supervisors have queues
 	Reports       Reports       // requires Audit
 	Figures       FigureReports // requires Audit

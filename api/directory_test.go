@@ -311,3 +311,25 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		t.Errorf("entries of the stranger: %q", after)
 	}
 }
+
+func TestListsAreSearched(t *testing.T) {
+	e := newEnv(t)
+	admin := bearer(e.loginUser("admin").AccessToken)
+	for path, want := range map[string]int{
+		"/api/v2/accounts?search=SUB.demo":         1,
+		"/api/v2/accounts?search=demo&page_size=1": 1,
+		"/api/v2/accounts?search=stranger":         0,
+		"/api/v2/accounts/demo/users?search=LIC":   1,
+		"/api/v2/accounts/demo/users?search=1002":  1,
+		"/api/v2/apikeys?search=tes":               1,
+		"/api/v2/webhooks?search=nothing":          0,
+	} {
+		var page struct{ Data []struct{ ID string } }
+		e.want(200, "GET", path, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
+		if len(page.Data) != want {
+			t.Errorf("%s has %+v", path, page.Data)
+		}
+	}
+	e.want(400, "GET", "/api/v2/accounts?search=", admin, "", nil)
+	e.want(400, "GET", "/api/v2/accounts/demo/users/nobody/devices?search=x", admin, "", nil)
+}

@@ -32,9 +32,9 @@
 //   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go: events in, the
 //     events channel, webhooks, explanations
 //   - routes_reports.go, routes_queueconfig.go: reports, thresholds of queues
-//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go: calls,
+//   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go: calls,
 //     actions on agents and calls, AI providers and sessions
-//   - routes_recordings.go, recording_stream.go, routes_encryption.go: recordings and their
-//     encryption
+//   - routes_recordings.go, recording_stream.go, routes_encryption.go, routes_callrecording.go:
+//     recordings, their encryption, and which calls are recorded
 //   - routes_descriptions.go, descriptions_json.go: the descriptions themselves
 package api

@@ -25,30 +25,32 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/recording"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
 // a Kafka and an events channel that only remember. Whatever goes through do is
 // held to openapi.yaml.
 type env struct {
-	t        testing.TB
-	api      *API
-	audit    *audit.Log
-	identity *identity.Service
-	kafka    *fakeKafka
-	channel  *fakeChannel
-	explain  *fakeExplain
-	db       *sqldb.DB
-	cdr      *cdrTopic
-	phones   *fakePlatform
-	ai       *fakeSessions
-	store    string // directory of the recordings
-	log      *testservice.Log
-	registry *prometheus.Registry
-	clock    *clock
-	handler  http.Handler
-	keys     *masterkey.Keyring
-	key      string
+	t          testing.TB
+	api        *API
+	audit      *audit.Log
+	identity   *identity.Service
+	kafka      *fakeKafka
+	channel    *fakeChannel
+	explain    *fakeExplain
+	db         *sqldb.DB
+	cdr        *cdrTopic
+	phones     *fakePlatform
+	ai         *fakeSessions
+	recordings *recording.Service
+	store      string // directory of the recordings
+	log        *testservice.Log
+	registry   *prometheus.Registry
+	clock      *clock
+	handler    http.Handler
+	keys       *masterkey.Keyring
+	key        string
 }
 
 const password = "only for the tests 42"

@@ -13,6 +13,7 @@ import (
 // Names of parameters that several routes have.
 var (
 	pageParams   = []string{"page_size", "start_key"}
+	searchParams = []string{"page_size", "start_key", "search"}
 	figureParams = []string{"startDate", "endDate", "interval", "page_size", "start_key", "format"}
 )
 

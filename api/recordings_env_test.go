@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	"trunkline/cdrindex"
+	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
+	"trunkline/identity"
 	"trunkline/recording"
 )
 
@@ -24,8 +26,11 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	store, err := recording.OpenDir(e.store)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
+	policies, err := callrecording.New(e.t.Context(), e.db, pathsOf{e.identity}, e.audit)
+	must(e.t, err)
+	deps.CallRecording = policies
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
-		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Calls: index, Audit: e.audit, Metrics: e.registry, Log: log,
+		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index, Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
 	index.ShowRecordings(recordings)
@@ -33,8 +38,14 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	var running sync.WaitGroup
 	running.Go(func() { _ = recordings.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-	deps.Encryption, deps.Recordings = configs, recordings
+	deps.LiveRecorder = recording.NewRecorder(recordings)
+	deps.Encryption, deps.Recordings, e.recordings = configs, recordings, recordings
 }
+
+// pathsOf are the accounts above an account.
+type pathsOf struct{ directory *identity.Service }
+
+func (p pathsOf) Path(accountID string) []string { return p.directory.Tree().Path(accountID) }
 
 const maxRecording = 25 << 20
 

@@ -54,17 +54,27 @@ func noContent(c echo.Context, err error) error {
 	return err
 }
 
+// maxSearch bounds the text of a search, in bytes.
+const maxSearch = 256
+
 // writePage sends the page of a list that the query selects with page_size and start_key.
-// The order is that of the keys, which must be unique. view returns an item's JSON.
-func writePage[T, U any](c echo.Context, list []T, key func(T) string, view func(T) U) error {
+// The order is that of the keys, which must be unique. view returns an item's JSON. texts returns
+// what search is looked for in; nil: the list has no search.
+func writePage[T, U any](c echo.Context, list []T, key func(T) string, texts func(T) []string, view func(T) U) error {
 	q := report.NewQuery(c.QueryParams())
 	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
 	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
 	if err != nil {
 		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
+	search := strings.ToLower(q.Text("search", maxSearch))
 	if err := q.Err(); err != nil {
 		return err
+	}
+	if search != "" {
+		list = slices.DeleteFunc(slices.Clone(list), func(item T) bool {
+			return !slices.ContainsFunc(texts(item), func(text string) bool { return strings.Contains(strings.ToLower(text), search) })
+		})
 	}
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 	for _, item := range list {

@@ -88,6 +88,18 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: path, handle: e.handlePut},
 		)
 	}
+	if a.deps.CallRecording != nil {
+		p := callRecordingRoutes{a.deps.CallRecording}
+		routes = append(routes,
+			route{method: http.MethodGet, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
+			route{method: http.MethodPut, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
+		)
+	}
+	if a.deps.LiveRecorder != nil {
+		r := recorderRoutes{a.deps.LiveRecorder}
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/recording",
+			handle: authorized(a.auth.authenticateAccountAdmin, r.handleControl), scope: identity.ScopeControl})
+	}
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
@@ -103,6 +115,8 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.CallParams(), noTimeout: true},
 			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: item + "/hold", handle: authorized(r.account, r.handleHold), scope: identity.ScopeRecordings},
+			route{method: http.MethodDelete, path: item + "/hold", handle: authorized(r.account, r.handleEndHold), scope: identity.ScopeRecordings},
 			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), also: everyRole, scope: identity.ScopeRecordings},
 		)
 	}
@@ -180,7 +194,7 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token"}, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId"}, longLived: true})
 	}
 	return routes
 }

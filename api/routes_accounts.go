@@ -37,6 +37,7 @@ func (r directoryRoutes) handleListAccounts(c echo.Context, caller *identity.Pri
 		}
 	}
 	return writePage(c, visible, func(a identity.Account) string { return a.ID },
+		func(a identity.Account) []string { return []string{a.ID, a.Name, a.Domain} },
 		func(a identity.Account) accountView { return viewAccount(caller, a) })
 }
 

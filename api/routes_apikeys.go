@@ -66,7 +66,8 @@ func (r directoryRoutes) handleListKeys(c echo.Context, account identity.Account
 	if err != nil {
 		return err
 	}
-	return writePage(c, keys, func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) }, viewKey)
+	return writePage(c, keys, func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) },
+		func(k identity.APIKey) []string { return []string{k.ID, k.Name} }, viewKey)
 }
 
 // readKey reads the members name and scopes. Absent scopes are nil.

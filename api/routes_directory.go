@@ -112,12 +112,12 @@ func (r directoryRoutes) routes() []route {
 		key     = keysPath + "/:id"
 	)
 	routes := []route{
-		{method: http.MethodGet, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.handleListAccounts), query: pageParams},
+		{method: http.MethodGet, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.handleListAccounts), query: searchParams},
 		{method: http.MethodPost, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.handleCreateAccount)},
 		{method: http.MethodGet, path: account, handle: authorized(r.pathAccount, r.handleGetAccount)},
 		{method: http.MethodPut, path: account, handle: authorized(r.pathAccount, r.handleUpdateAccount)},
 		{method: http.MethodDelete, path: account, handle: authorized(r.pathAccount, r.handleDeleteAccount), query: []string{"purge"}},
-		{method: http.MethodGet, path: users, handle: authorized(r.pathAccount, r.handleListUsers), query: pageParams},
+		{method: http.MethodGet, path: users, handle: authorized(r.pathAccount, r.handleListUsers), query: searchParams},
 		{method: http.MethodPost, path: users, handle: authorized(r.pathAccount, r.handleCreateUser)},
 		{method: http.MethodGet, path: user, handle: authorized(r.pathUser, r.handleGetUser)},
 		{method: http.MethodPut, path: user, handle: authorized(r.pathUser, r.handleUpdateUser)},
@@ -127,7 +127,7 @@ func (r directoryRoutes) routes() []route {
 		{method: http.MethodGet, path: devices, handle: authorized(r.pathUser, r.handleListDevices), query: pageParams},
 		{method: http.MethodPost, path: devices, handle: authorized(r.pathUser, r.handleCreateDevice)},
 		{method: http.MethodDelete, path: devices + "/:device", handle: authorized(r.pathUser, r.handleDeleteDevice)},
-		{method: http.MethodGet, path: keysPath, handle: authorized(r.keysAccount, r.handleListKeys), query: pageParams},
+		{method: http.MethodGet, path: keysPath, handle: authorized(r.keysAccount, r.handleListKeys), query: searchParams},
 		{method: http.MethodPost, path: keysPath, handle: authorized(r.keysAccount, r.handleCreateKey)},
 		{method: http.MethodGet, path: key, handle: authorized(r.pathKey, r.handleGetKey)},
 		{method: http.MethodPut, path: key, handle: authorized(r.pathKey, r.handleUpdateKey)},

@@ -32,5 +32,5 @@ func (r feedRoutes) handleList(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	return writePage(c, statuses, func(s feed.Status) string { return s.Name + "\x00" + s.Node }, func(s feed.Status) feed.Status { return s })
+	return writePage(c, statuses, func(s feed.Status) string { return s.Name + "\x00" + s.Node }, nil, func(s feed.Status) feed.Status { return s })
 }

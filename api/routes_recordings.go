@@ -20,6 +20,10 @@ type Recordings interface {
 	RecordedAudio
 	// Metadata returns the metadata of a recording.
 	Metadata(ctx context.Context, accountID, recordingID string) (*recording.Metadata, error)
+	// Hold puts a legal hold on a recording: until EndHold nothing deletes it.
+	Hold(ctx context.Context, accountID, recordingID, reason string) (*recording.Metadata, error)
+	// EndHold ends the legal hold of a recording, if it has one.
+	EndHold(ctx context.Context, accountID, recordingID string) error
 	// List returns a page of the filter's recordings, newest first.
 	List(ctx context.Context, f recording.Filter) (*recording.Page, error)
 }
@@ -33,7 +37,7 @@ type RecordedAudio interface {
 	// end of a sealed recording, whose other parts are authenticated when they are read, and
 	// compares the digest of a plain one. The audit entry is durable before a byte can be read.
 	Open(ctx context.Context, accountID, recordingID string) (*recording.Audio, error)
-	// Delete deletes a recording.
+	// Delete deletes a recording. Returns fault.KindConflict for one with a legal hold.
 	Delete(ctx context.Context, accountID, recordingID string) error
 }
 
@@ -154,6 +158,23 @@ func (r recordingRoutes) handleMetadata(c echo.Context, account identity.Account
 
 func (r recordingRoutes) handleDelete(c echo.Context, account identity.Account) error {
 	return noContent(c, r.recordings.Delete(c.Request().Context(), account.ID, c.Param(paramRecording)))
+}
+
+func (r recordingRoutes) handleHold(c echo.Context, account identity.Account) error {
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	reason := body.String("reason", required)
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	held, err := r.recordings.Hold(c.Request().Context(), account.ID, c.Param(paramRecording), reason)
+	return respond(c, http.StatusOK, held, err)
+}
+
+func (r recordingRoutes) handleEndHold(c echo.Context, account identity.Account) error {
+	return noContent(c, r.recordings.EndHold(c.Request().Context(), account.ID, c.Param(paramRecording)))
 }
 
 func (r recordingRoutes) handleList(c echo.Context, account identity.Account) error {

@@ -73,7 +73,8 @@ func (r directoryRoutes) handleListUsers(c echo.Context, account identity.Accoun
 	if err != nil {
 		return err
 	}
-	return writePage(c, users, func(u identity.User) string { return strings.ToLower(u.Username) }, viewUser)
+	return writePage(c, users, func(u identity.User) string { return strings.ToLower(u.Username) },
+		func(u identity.User) []string { return []string{u.ID, u.Username, u.PresenceID} }, viewUser)
 }
 
 func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Account) error {
@@ -204,7 +205,7 @@ func (r directoryRoutes) handleListDevices(c echo.Context, found identity.User) 
 	if err != nil {
 		return err
 	}
-	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, viewDevice)
+	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, nil, viewDevice)
 }
 
 func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User) error {

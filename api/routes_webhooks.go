@@ -37,6 +37,9 @@ type WebhookChanges interface {
 	// if since is not 0, with all events that have a later id, including those delivered before.
 	// Returns fault.KindGone if since was never in the log or was deleted by retention.
 	Retry(ctx context.Context, accountID, id string, since event.ID) (webhook.Webhook, error)
+	// Test sends an example event to a webhook's URL, signed and in its format, beside its backlog:
+	// neither its positions nor its failures change.
+	Test(ctx context.Context, accountID, id string) (webhook.TestResult, error)
 }
 
 const webhooksPath = "/api/v2/webhooks"
@@ -50,12 +53,13 @@ type webhookRoutes struct {
 func (r webhookRoutes) routes() []route {
 	const item = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors, scope: identity.ScopeAdmin, query: pageParams},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors, scope: identity.ScopeAdmin, query: searchParams},
 		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
 		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin},
 		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate), scope: identity.ScopeAdmin},
 		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleDelete), scope: identity.ScopeAdmin},
 		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetry), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/test", handle: authorized(r.auth.authenticateAccountAdmin, r.handleTest), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -97,7 +101,8 @@ func (r webhookRoutes) handleList(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	return writePage(c, webhooks, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
+	return writePage(c, webhooks, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) },
+		func(w webhook.Webhook) []string { return []string{w.ID, w.URL} }, viewWebhook)
 }
 
 func (r webhookRoutes) handleCreate(c echo.Context, account identity.Account) error {
@@ -190,6 +195,16 @@ func readWebhook(body *jsonObject) (webhook.Config, error) {
 		Secret:  body.String("secret", optional),
 	}
 	return config, body.Err(webhook.InvalidMessage)
+}
+
+// handleTest sends an example event. Whatever the receiver does, the test has been made.
+func (r webhookRoutes) handleTest(c echo.Context, account identity.Account) error {
+	result, err := r.webhooks.Test(c.Request().Context(), account.ID, c.Param("id"))
+	return respond(c, http.StatusOK, struct {
+		OK         bool   `json:"ok"`
+		DurationMS int64  `json:"duration_ms"`
+		Error      string `json:"error,omitempty"`
+	}{result.OK, result.Duration.Milliseconds(), result.Message}, err)
 }
 
 // readFilter reads the filter of a channel login or a webhook.

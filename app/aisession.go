@@ -16,7 +16,7 @@ import (
 )
 
 // buildAISessions builds the AI sessions and their ingresses. onSIP is nil without SIP.
-func (a *App) buildAISessions(phones *phones, admission *origination.Admission) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
+func (a *App) buildAISessions(phones *phones, admission *origination.Admission, platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
 		return nil, nil, nil
 	}
@@ -31,6 +31,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
+		Platform:      platform,
 		CallNodes:     aisession.NewRedisCallNodes(a.redis, a.settings.Redis.KeyPrefix, a.log),
 		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
@@ -40,7 +41,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission) 
 	}
 	if phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
-			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
+			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorder, Log: a.log})
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}

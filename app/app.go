@@ -22,6 +22,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/audit"
 	"trunkline/config/aiprovider"
+	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/docs"
 	"trunkline/docs/site"
@@ -39,6 +40,7 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 	"trunkline/normalizer"
+	"trunkline/recording"
 	"trunkline/settings"
 	"trunkline/stats"
 	"trunkline/stats/figures"
@@ -62,20 +64,22 @@ type App struct {
 	registry  *prometheus.Registry
 	lifecycle *lifecycle
 
-	stores      []selfcheck.Dependency // further backends to check; complete before the self-check runs
-	db          *sqldb.DB
-	redis       redis.UniversalClient
-	cluster     *kafka.Cluster
-	audit       *audit.Log
-	keys        *masterkey.Keyring
-	encryption  *encryption.Service // nil without the role api
-	providers   *aiprovider.Service // nil without the roles api and aisession
-	webhooks    *webhook.Service    // nil without the role api
-	identity    *identity.Service
-	limiter     *identity.RedisLimiter
-	health      *health
-	certificate *certificate.Server // of the public listener and SIP over TLS; nil without TLS
-	tracer      *tracing.Tracer     // nil: tracing is off
+	stores            []selfcheck.Dependency // further backends to check; complete before the self-check runs
+	db                *sqldb.DB
+	redis             redis.UniversalClient
+	cluster           *kafka.Cluster
+	audit             *audit.Log
+	keys              *masterkey.Keyring
+	encryption        *encryption.Service // nil without the role api
+	providers         *aiprovider.Service // nil without the roles api and aisession
+	webhooks          *webhook.Service    // nil without the role api
+	identity          *identity.Service
+	limiter           *identity.RedisLimiter
+	recordingPolicies *callrecording.Service // nil without recordings
+	recorder          *recording.Recorder    // nil without recordings
+	health            *health
+	certificate       *certificate.Server // of the public listener and SIP over TLS; nil without TLS
+	tracer            *tracing.Tracer     // nil: tracing is off
 
 	public, private net.Listener
 }
@@ -221,7 +225,8 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
+	platform := &platformControl{tree: a.identity.Tree}
+	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
 		return err
 	}
@@ -233,7 +238,10 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Control: controls, Tracer: a.tracer}
+	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	if controls != nil {
+		platform.control, deps.Control = controls, controls
+	}
 	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
@@ -243,14 +251,14 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
-			Recordings: recordings, Encryption: a.encryption, Providers: a.providers, Webhooks: a.webhooks,
+			Recordings: recordings, Policies: a.recordingPolicies, Encryption: a.encryption, Providers: a.providers, Webhooks: a.webhooks,
 			Index: index, Figures: figureStore, QueueConfigs: queueConfigs,
 		})
 		if err != nil {
 			return err
 		}
 		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
-		deps.Encryption, deps.Recordings = a.encryption, recordings
+		deps.Encryption, deps.Recordings, deps.CallRecording, deps.LiveRecorder = a.encryption, recordings, a.recordingPolicies, a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, feedStates

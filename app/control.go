@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/api"
 	"trunkline/control"
 	"trunkline/fanout"
 	"trunkline/ingest/feed"
@@ -16,7 +15,7 @@ import (
 // buildControl builds the actions on agents and calls: their endpoints with the role api, and
 // with the role ingest the sending of those that other nodes ask for. feeds is nil without
 // feeds.
-func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service, admission *origination.Admission) (api.Control, error) {
+func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service, admission *origination.Admission) (*control.Service, error) {
 	if len(a.settings.Feeds) == 0 || !a.hasRole(settings.RoleAPI) && feeds == nil {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@
 //   - feeds.go, raw_records.go, origination.go, sip.go, admission.go: feeds; calls and phones;
 //     records of our own on the raw topics
 //   - figures.go, reports.go, recordings.go, aiprovider.go, aisession.go, webhook.go, explain.go,
-//     control.go, purge.go: the builders of the other roles
+//     control.go, platform.go, purge.go: the builders of the other roles
 //   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,
 //     spans
 package app

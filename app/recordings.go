@@ -3,21 +3,35 @@ package app
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"trunkline/app/backend"
 	"trunkline/cdrindex"
+	"trunkline/config/callrecording"
+	"trunkline/identity"
 	"trunkline/internal/kafka"
 	"trunkline/internal/selfcheck"
 	"trunkline/recording"
 	"trunkline/settings"
 )
 
-// buildRecordings builds the recording service. Recordings and the records of calls in index know
-// each other.
+// storesRecordings reports whether this process stores recordings: those of clients, or of the
+// calls that it connects.
+func (a *App) storesRecordings() bool {
+	return a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleOrigination) || a.hasRole(settings.RoleAISession)
+}
+
+// buildRecordings builds the recording service and its recorder of calls. Recordings and the records
+// of calls in index know each other.
 func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*recording.Service, error) {
-	if !a.hasRole(settings.RoleAPI) {
+	if !a.storesRecordings() {
 		return nil, nil
 	}
+	policies, err := callrecording.New(ctx, a.db, accountPaths{a.identity}, a.audit)
+	if err != nil {
+		return nil, fmt.Errorf("recording policies: %w", err)
+	}
+	a.recordingPolicies = policies
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)
@@ -29,7 +43,7 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	}
 
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
-		DB: a.db, Store: store, Keys: a.encryption, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
+		DB: a.db, Store: store, TakesDir: filepath.Join(a.settings.DataDir, "recordings-in-progress"), Keys: a.encryption, Policies: policies, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
 		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {
@@ -37,5 +51,13 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	}
 	index.ShowRecordings(recordings)
 	a.lifecycle.addRun("recordings", recordings.Run)
+	a.recorder = recording.NewRecorder(recordings)
+	a.lifecycle.addRun("recorder", a.recorder.Run) // after the calls have ended
 	return recordings, nil
 }
+
+// accountPaths implements callrecording.Accounts.
+type accountPaths struct{ directory *identity.Service }
+
+// Path returns the account, its parent, and so on to its root.
+func (a accountPaths) Path(accountID string) []string { return a.directory.Tree().Path(accountID) }

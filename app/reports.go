@@ -8,9 +8,9 @@ import (
 	"trunkline/settings"
 )
 
-// buildReports builds the index of call records for the indexer and the reports.
+// buildReports builds the index of call records for the indexer, the reports and recordings.
 func (a *App) buildReports(ctx context.Context) (*cdrindex.Index, error) {
-	if !a.hasRole(settings.RoleCDRIndex) && !a.hasRole(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleCDRIndex) && !a.storesRecordings() {
 		return nil, nil
 	}
 	index, err := cdrindex.New(ctx, a.settings.CDR, a.db, a.registry, a.log)

@@ -20,12 +20,15 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if err := a.openProviders(ctx); err != nil {
 		return err
 	}
-	if !a.hasRole(settings.RoleAPI) {
+	if !a.storesRecordings() {
 		return nil
 	}
 	a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry)
 	if err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
+	}
+	if !a.hasRole(settings.RoleAPI) {
+		return nil
 	}
 	return a.openWebhooks(ctx)
 }

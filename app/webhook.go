@@ -12,7 +12,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster),
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster), Version: a.version,
 	})
 	if err != nil {
 		return fmt.Errorf("webhooks: %w", err)
@@ -33,6 +33,6 @@ func (a *App) buildWebhooks() {
 	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
-	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
+	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity}, a.registry, a.log)
 	a.lifecycle.addRun("webhooks", deliverer.Run)
 }

@@ -43,6 +43,9 @@ const (
 	RecordingStore   Action = "recording.store"
 	RecordingRead    Action = "recording.read"
 	RecordingDelete  Action = "recording.delete"
+	RecordingExpire  Action = "recording.expire" // deleted by retention
+	RecordingHold    Action = "recording.hold"
+	RecordingRelease Action = "recording.release"
 	AIProviderCreate Action = "ai_provider.create"
 	AIProviderUpdate Action = "ai_provider.update"
 	AIProviderDelete Action = "ai_provider.delete"
@@ -50,23 +53,25 @@ const (
 	WebhookUpdate    Action = "webhook.update"
 	WebhookDelete    Action = "webhook.delete"
 
-	QueueConfigUpdate Action = "queue_config.update"
-	AlertConfigUpdate Action = "alert_config.update"
-	WebhookTest       Action = "webhook.test"
-	FeedCheck         Action = "feed.check"
-	DeadLetterRead    Action = "deadletter.read"
-	DeadLetterRetry   Action = "deadletter.retry"
-	CallCancel        Action = "call.cancel"
-	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
-	AgentControl      Action = "agent.control"
-	CallControl       Action = "call.control"
-	CallMonitor       Action = "call.monitor" // listen, whisper or barge
-	CDRExport         Action = "cdr.export"
-	CDRRead           Action = "cdr.read" // a page or one record
-	FiguresExport     Action = "figures.export"
-	AuditRead         Action = "audit.read"
-	RequestRefused    Action = "request.refuse" // of somebody who is authenticated; the target is the route
-	SIPRegisterFailed Action = "sip.register_failed"
+	CallRecordingUpdate Action = "call_recording.update"
+	QueueConfigUpdate   Action = "queue_config.update"
+	AlertConfigUpdate   Action = "alert_config.update"
+	WebhookTest         Action = "webhook.test"
+	FeedCheck           Action = "feed.check"
+	DeadLetterRead      Action = "deadletter.read"
+	DeadLetterRetry     Action = "deadletter.retry"
+	CallCancel          Action = "call.cancel"
+	CallRefuse          Action = "call.refuse" // a call refused by a limit or a closed destination
+	CallRecord          Action = "call.record" // start, stop, pause or resume of a recording
+	AgentControl        Action = "agent.control"
+	CallControl         Action = "call.control"
+	CallMonitor         Action = "call.monitor" // listen, whisper or barge
+	CDRExport           Action = "cdr.export"
+	CDRRead             Action = "cdr.read" // a page or one record
+	FiguresExport       Action = "figures.export"
+	AuditRead           Action = "audit.read"
+	RequestRefused      Action = "request.refuse" // of somebody who is authenticated; the target is the route
+	SIPRegisterFailed   Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
 	Pruned           Action = "audit.prune" // by retention; see pruning
@@ -77,8 +82,8 @@ var actions = []Action{
 	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, OTPEnrol, UserCreate, UserUpdate, UserDelete,
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
-	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, FeedCheck, DeadLetterRead, DeadLetterRetry, CallCancel, CallRefuse, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
+	RecordingStore, RecordingRead, RecordingDelete, RecordingExpire, RecordingHold, RecordingRelease, CallRecordingUpdate, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, FeedCheck, DeadLetterRead, DeadLetterRetry, CallCancel, CallRefuse, CallRecord, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 

@@ -63,7 +63,8 @@
 //     of one partition of cdr, its batches, its position
 //   - entry.go, scan_json.go, columns.go: a record of cdr as a row
 //   - apply.go, stored_calls.go: a batch in the database: the newest record of a call is its row
-//   - month.go, table_partitions.go, retention.go, purge.go: tables by month, and what deletes rows
+//   - month.go, table_partitions.go, retention.go, purge.go, person.go: tables by month, and what
+//     deletes rows
 //   - filter.go, query.go, list.go, cursor.go, find.go, csv.go: the way out: reports
 //   - reindex.go: reading cdr again
 package cdrindex

@@ -41,7 +41,9 @@ for arch in $arches; do
 	IMAGE_ARCH=$arch deploy/image.sh "$version" "$commit" "$stage/$arch/image"
 	cp "$stage/$arch/image/trunkline" "$stage/$arch/trunkline"
 	cp LICENSE README.md CHANGELOG.md "$stage/$arch/image/THIRD_PARTY_NOTICES" "$stage/$arch/"
-	sed 's#@PREFIX@#/usr#' deploy/systemd/trunkline.service >"$stage/$arch/trunkline.service"
+	for unit in trunkline trunkline-recording-send; do
+		sed 's#@PREFIX@#/usr#' "deploy/systemd/$unit.service" >"$stage/$arch/$unit.service"
+	done
 	if [ "$arch" = "$(go env GOHOSTARCH)" ]; then
 		"$stage/$arch/trunkline" completion bash >"$stage/completion/trunkline.bash"
 		"$stage/$arch/trunkline" completion zsh >"$stage/completion/_trunkline"

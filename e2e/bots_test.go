@@ -19,7 +19,7 @@ import (
 var botPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "bots")
 	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check aiofiles aiohttp docstring_parser "+
-		"loguru numpy pillow pydantic sentencex soxr wait_for2 websockets twilio 'openai>=3.57' 'deepgram-sdk>=7.17' && "+
+		"loguru 'loudness==0.2.0' numpy pillow pydantic sentencex soxr wait_for2 websockets twilio 'openai>=3.57' 'deepgram-sdk>=7.17' && "+
 		"bin/python -m pip install -q --disable-pip-version-check --no-deps pipecat-ai==1.14.0")
 })
 

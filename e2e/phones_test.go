@@ -163,10 +163,16 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	registered := n.registrations(t)
 	alice, bob := n.newPhone(t, "alice", "1001", 5071, 440), n.newPhone(t, "bob", "1002", 5081, 880)
 	registered(2)
+	r := newRecorder(t, n)
+	r.recordCalls(t)
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
-	time.Sleep(4 * time.Second) // of audio
+	time.Sleep(2 * time.Second) // of audio
+	r.controlRecording(t, id, "pause")
+	time.Sleep(time.Second)
+	r.controlRecording(t, id, "resume")
+	time.Sleep(2 * time.Second)
 	alice.command(t, "hangup", "")
 	p := d.await(t, id, "ended")
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
@@ -174,6 +180,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	}
 	row, all := d.findRecord(t, id, 3)
 	checkRecords(t, id, "1002", "1001", row, all)
+	r.mustHaveRecorded(t, id, alice, bob)
 	if row.BillingSeconds < 3 || row.BillingSeconds > 30 {
 		t.Errorf("billed %d s", row.BillingSeconds)
 	}

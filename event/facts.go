@@ -54,7 +54,7 @@ const (
 	NameAlertEnded       Name = "alert.ended"
 	NameFeedConnected    Name = "feed.connected"
 	NameFeedDisconnected Name = "feed.disconnected"
-	NameOther           Name = "other"
+	NameOther            Name = "other"
 )
 
 var allNames = [...]Name{

@@ -67,6 +67,9 @@ func (s *Service) completeRecordings(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if err := s.setExpiry(ctx, r); err != nil {
+				return err
+			}
 			next := r.nextCompletion(now)
 			if found {
 				next = nil

@@ -18,8 +18,15 @@
 // for it again and again (complete.go). The other way, reports of call records ask OfCalls for the
 // recordings of the rows that they show.
 //
-// Run announces stored recordings, completes them and sweeps; it is the package's only goroutine
-// and ends with its context. A recording whose announcement failed is announced again until
+// Calls that this process connects are recorded by Recorder: packets that the caller's port receives
+// and sends are queued, decoded twice a second and appended to a journal, sealed record by record
+// where the account's encryption is on (live_journal.go). At the end of the call the journal
+// becomes an ordinary recording; Run does the same with the journals of a process that was killed.
+// A take has one goroutine, which ends with the recording; Recorder.Run waits for what is stored.
+// Lock order: liveCall.mu, Recorder.mu; take.mu is taken under the locks of rtp and takes none.
+//
+// Run announces stored recordings, completes them and sweeps; it ends with
+// its context. A recording whose announcement failed is announced again until
 // it succeeds: recording.stored is delivered at least once. Memory use does not depend
 // on a recording's length. The package has no queue; the server's connections bound the
 // number of concurrent uploads.
@@ -36,6 +43,9 @@
 //   - announce.go: the event of a stored recording
 //   - store.go, dir.go, store_s3.go, store_s3_keys.go, store_s3_object.go: the objects: a
 //     directory, or S3
+//   - recorder.go, live_take.go, live_clock.go, live_journal.go: calls that this process connects:
+//     who is recorded, the two voices on one clock, the file while the call runs
+//   - keep.go: retention and legal holds
 //   - quota.go: how many bytes an account may have
 //   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,
 //     removing what no row names

@@ -98,13 +98,23 @@ func (t rows) isReferenced(ctx context.Context, object string) (referenced bool,
 	return referenced, sqldb.Wrap(err, "looking for an object's recording")
 }
 
-// deleteRow deletes the row and returns it, with an entry of the audit log.
-func (t rows) deleteRow(ctx context.Context, accountID, recordingID string) (r *row, err error) {
-	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
+// deleteRow deletes the row and returns it, with an entry of the audit log. Returns
+// fault.KindConflict for a recording with a legal hold.
+func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, recordingID string) (r *row, err error) {
+	entry := t.audit.Entry(ctx, action, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
-		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns, accountID, recordingID)
+		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND hold_reason = ''
+			RETURNING `+columns, accountID, recordingID)
 		r, err = sqldb.Find(deleted, noRecording(recordingID), "deleting a recording's metadata", scanRow)
-		return err
+		if fault.KindOf(err) != fault.KindNotFound {
+			return err
+		}
+		found := tx.QueryRowContext(ctx, `SELECT recording_id FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
+		_, lookErr := sqldb.Find(found, err, "looking for a recording", sqldb.ScanColumn[string])
+		if lookErr != nil {
+			return lookErr
+		}
+		return errHeld(recordingID)
 	})
 	return r, err
 }

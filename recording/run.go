@@ -10,6 +10,7 @@ const (
 	announceInterval = 5 * time.Second  // for recordings that were not announced because of a crash
 	announceLease    = 30 * time.Second // time after which an announcement is retried
 	announceBatch    = 50               // recordings leased at once
+	expiryInterval   = time.Minute
 	sweepInterval    = 6 * time.Hour
 	orphanAge        = 24 * time.Hour
 )
@@ -21,8 +22,11 @@ func (s *Service) Run(ctx context.Context) error {
 	announce, complete, sweep := time.NewTicker(announceInterval), time.NewTicker(completeInterval), time.NewTicker(sweepInterval)
 	defer announce.Stop()
 	defer complete.Stop()
+	expire := time.NewTicker(expiryInterval)
+	defer expire.Stop()
 	defer sweep.Stop()
 	defer s.roots.Wipe()
+	s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,6 +37,9 @@ func (s *Service) Run(ctx context.Context) error {
 			s.logFailure(ctx, "announcing recordings", s.announce(ctx))
 		case <-complete.C:
 			s.logFailure(ctx, "looking for the records of recorded calls", s.completeRecordings(ctx))
+		case <-expire.C:
+			s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
+			s.logFailure(ctx, "deleting recordings whose retention has ended", s.DeleteExpired(ctx, time.Now()))
 		case <-sweep.C:
 			s.logFailure(ctx, "sweeping the recordings' store", s.Sweep(ctx, time.Now().Add(-orphanAge)))
 		}

@@ -38,8 +38,10 @@ type Publisher interface {
 type Deps struct {
 	DB        *sqldb.DB
 	Store     Store
+	TakesDir  string // folder of recordings of calls in progress; "": none are recorded
 	Keys      Keys
 	Publisher Publisher
+	Policies  Policies    // nil: recordings are kept for good
 	Calls     CallRecords // nil: recordings know what their uploads say
 	Audit     *audit.Log
 	Metrics   prometheus.Registerer
@@ -54,8 +56,10 @@ type Service struct {
 	checkFreeSpace func() error
 	rows           rows
 	backend        Store
+	takes          string // folder of recordings in progress; "" without one
 	keys           Keys
 	publisher      Publisher
+	policies       Policies
 	calls          CallRecords // nil without the index of call records
 	audit          *audit.Log
 	roots          *envelope.RootCache
@@ -86,8 +90,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		checkFreeSpace = func() error { return nil }
 	}
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
-		keys: deps.Keys, publisher: deps.Publisher, calls: deps.Calls, audit: deps.Audit, roots: roots,
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, takes: deps.TakesDir,
+		keys: deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit, roots: roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 	}, nil
 }

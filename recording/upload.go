@@ -26,6 +26,7 @@ type Upload struct {
 	RecordingID string
 	ContentType string // "": application/octet-stream
 	Call        Call
+	Pauses      []Pause
 	Body        io.Reader
 }
 
@@ -84,36 +85,50 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.prepareRow(ctx, row)
-	switch err := s.rows.create(ctx, row); {
-	case err == nil:
-	case fault.KindOf(err) == fault.KindConflict:
-		return nil, errors.Join(err, s.backend.Delete(ctx, row.object))
-	default:
-		// The row may have been stored despite the error; if not, Sweep deletes the object.
+	if err := s.createRow(ctx, row); err != nil {
 		return nil, err
 	}
-	s.usage.add(u.AccountID, row.StoredSize)
+	return &row.Metadata, nil
+}
+
+// createRow stores the row of a new object. Returns fault.KindConflict if the recording exists.
+func (s *Service) createRow(ctx context.Context, row *row) error {
+	if err := s.prepareRow(ctx, row); err != nil {
+		return errors.Join(err, s.backend.Delete(ctx, row.object))
+	}
+	err := s.rows.create(ctx, row)
+	if fault.KindOf(err) == fault.KindConflict {
+		return errors.Join(err, s.backend.Delete(ctx, row.object))
+	}
+	if err != nil {
+		// The row may have been stored despite the error; if not, Sweep deletes the object.
+		return err
+	}
+	s.usage.add(row.AccountID, row.StoredSize)
 	s.metrics.countStored(row.Encrypted, row.Size)
 	s.wake()
-	return &row.Metadata, nil
+	return nil
 }
 
 // prepareRow fills what a new row has from its call's record, if that is there, and decides when
 // the recording is announced: where the record is missing, it is given announceWait.
-func (s *Service) prepareRow(ctx context.Context, r *row) {
+func (s *Service) prepareRow(ctx context.Context, r *row) error {
 	r.announceAfter = r.createdAt
 	found, err := s.fillFromRecord(ctx, r)
 	if err != nil {
 		s.logFailure(ctx, "looking for a recording's call", err)
 	}
+	if err := s.setExpiry(ctx, r); err != nil {
+		return err
+	}
 	if found || s.calls == nil {
-		return
+		return nil
 	}
 	r.completeAfter = r.nextCompletion(time.Now())
 	if r.completeAfter != nil {
 		r.announceAfter += announceWait.Milliseconds()
 	}
+	return nil
 }
 
 // wake wakes Run to announce recordings.
@@ -170,7 +185,7 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
-		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType, Call: u.Call},
+		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType, Call: u.Call, Pauses: u.Pauses},
 		createdAt: now.UnixMilli(),
 	}
 	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkFreeSpace: s.requireFreeSpace}

@@ -47,6 +47,21 @@
 // been read, whenever it is folded, if clocks differ by less than a minute. The log
 // keeps all versions.
 //
+// # Alerts
+//
+// The same fold finds the alerts of queues, agents and feeds (docs/alerts.md). A watch is what
+// they look at, made from the entries and not stored. It is reviewed after each event that changes
+// it, and at the time at which it may change without one (watch.due, in Fold.reviews), as of exactly
+// that time, however late the next event comes: at most maxReviews with each event. A process that
+// takes over finds the same times from the entries (Fold.reviewTime). An alert has its id from the
+// event id since which its condition holds; its two messages have an identity each, and are
+// produced before the position, like those of agents. The rules are on cc.queues, in force
+// alertConfigLead after they were written; who inherits from whom is written there too.
+//
+// In a partition without events, and for what is not on the log (feeds), the worker writes a cause
+// to cc.raw (alert_causes.go), which comes back as an event. It never announces an alert by the
+// clock: an event of before may still be on its way.
+//
 // # The topic
 //
 // cc.stats has the rows, and the entries with which the fold continues: the calls in
@@ -88,6 +103,8 @@
 //   - entry.go, view.go: an entry of cc.stats, and the entries in memory
 //   - fold.go, fold_call.go, fold_agent.go, timers.go: the fold: what an event of a call or an
 //     agent changes, and what time changes
+//   - watch.go, alert.go, alertrule.go, alertconfig.go, alert_causes.go: alerts: what is watched, an
+//     alert and its events, the rules, their versions on cc.queues, and events for the time and feeds
 //   - performance.go, messages.go: figures of agents as messages on the channel
 //   - queueconfig.go: thresholds of queues, on cc.queues
 //   - processor.go, worker.go, partition_fold.go, kafka_log.go: the loop of one partition of

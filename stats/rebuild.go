@@ -303,6 +303,10 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		r.fold.scheduleReviews()
 	}
 	r.fold.discard()
+	r.fold.announceDifferences(w.fold)
+	if err := w.writeAlerts(ctx, r.fold.TakeAlerts()); err != nil { // before the entries
+		return err
+	}
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)
 	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
@@ -313,6 +317,32 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 		w.log.Info("figures folded again", "partition", w.partition, "events", r.request.Folded, "changed", changed)
 	}
 	return err
+}
+
+// announceDifferences ends the alerts that had begun in the fold before and never did in this one,
+// and announces those that have begun here alone.
+func (f *Fold) announceDifferences(before *Fold) {
+	for _, e := range sortedEntries(before) {
+		a, ok := e.(*alert)
+		if !ok || a.StartedMS == 0 || a.EndedMS != 0 || f.entries[a.key] != nil {
+			continue
+		}
+		ended := *a
+		ended.header, ended.EndedMS = header{key: a.key}, f.lastFolded.Milli()
+		f.insert(&ended)
+		f.announce(&ended, event.NameAlertEnded, ended.EndedMS, 1)
+	}
+	for _, e := range sortedEntries(f) {
+		a, ok := e.(*alert)
+		if ok && a.StartedMS != 0 && a.EndedMS == 0 && before.entries[a.key] == nil {
+			f.announce(a, event.NameAlertStarted, a.StartedMS, 0)
+		}
+	}
+}
+
+// sortedEntries returns the entries of a fold in the order of their keys.
+func sortedEntries(f *Fold) []entry {
+	return slices.SortedFunc(maps.Values(f.entries), func(a, b entry) int { return a.base().key.compare(b.base().key) })
 }
 
 // writeReplaced writes the rows of a rebuild and the entries that differ from the

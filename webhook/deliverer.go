@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,8 +32,6 @@ type Deliverer struct {
 // DelivererConfig has the dependencies of a Deliverer.
 type DelivererConfig struct {
 	Accounts Accounts
-	Version  string         // of Trunkline, for User-Agent
-	Roots    *x509.CertPool // CAs of receivers' certificates; nil for those of the system
 }
 
 // NewDeliverer returns a Deliverer that Run starts.
@@ -42,7 +39,7 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 	m := newMetrics(reg)
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1, changes: s.db.WatchChanges()}
 	r.current.Store(newHooks(nil))
-	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: newSender(s.settings, cfg.Version, cfg.Roots),
+	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: s.newSender(),
 		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
 }
 

@@ -69,6 +69,7 @@
 //   - positions.go, start_positions.go: the positions in the database; where a delivery begins
 //   - backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
 //     it
+//   - test_delivery.go: an example event sent on request
 //   - receiver.go, http_sender.go, cloudevent.go: a receiver with its back-off; one request; the
 //     CloudEvents form
 //   - explain.go: why an event was or was not sent

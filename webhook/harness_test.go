@@ -189,7 +189,7 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 		_, err := e.identity.CreateAccount(t.Context(), a)
 		must(t, err)
 	}
-	e.service, err = New(t.Context(), settings, Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: e.topic})
+	e.service, err = New(t.Context(), settings, Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: e.topic, Version: "test", Roots: e.roots})
 	must(t, err)
 	return e
 }
@@ -198,7 +198,7 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 func (e *env) deliver() (reg *prometheus.Registry, stop func()) {
 	e.t.Helper()
 	reg = prometheus.NewRegistry()
-	d := NewDeliverer(e.service, DelivererConfig{Accounts: e.identity, Version: "test", Roots: e.roots}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
+	d := NewDeliverer(e.service, DelivererConfig{Accounts: e.identity}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/x509"
 	"embed"
 
 	"trunkline/audit"
@@ -18,8 +19,10 @@ type Deps struct {
 	DB      *sqldb.DB
 	Keys    *masterkey.Keyring
 	Audit   *audit.Log
-	Filters Filters // nil in CLI commands, which create and update nothing
-	Topic   Topic   // nil in CLI commands
+	Filters Filters        // nil in CLI commands, which create and update nothing
+	Topic   Topic          // nil in CLI commands
+	Version string         // of Trunkline, for User-Agent
+	Roots   *x509.CertPool // CAs of receivers' certificates; nil for those of the system
 }
 
 // Service stores the webhooks of all accounts. It is safe for concurrent use.
@@ -30,6 +33,8 @@ type Service struct {
 	audit    *audit.Log
 	filters  Filters
 	topic    Topic
+	version  string
+	roots    *x509.CertPool
 }
 
 // New migrates the tables. It returns an error if the master key of a stored secret is
@@ -41,9 +46,13 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "webhook", migrations); err != nil {
 		return nil, err
 	}
-	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters, topic: deps.Topic}
+	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters, topic: deps.Topic,
+		version: deps.Version, roots: deps.Roots}
 	return s, s.Secrets().Require(ctx)
 }
+
+// newSender returns a sender of requests to receivers.
+func (s *Service) newSender() *sender { return newSender(s.settings, s.version, s.roots) }
 
 // Secrets returns the table of the sealed signing keys.
 func (s *Service) Secrets() masterkey.Table {

@@ -9,6 +9,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/aisession/streamed"
 	"trunkline/internal/fault"
+	"trunkline/telephony/audio"
 )
 
 // call implements aisession.Call for one AudioSocket connection.
@@ -22,7 +23,7 @@ type call struct {
 }
 
 func newCall(conn net.Conn, pending *streamed.PendingSession, kind byte) *call {
-	c := &call{PendingSession: pending, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(pending, rates[kind])}
+	c := &call{PendingSession: pending, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(pending, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]})}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err

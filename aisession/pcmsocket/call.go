@@ -11,6 +11,7 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/aisession/streamed"
+	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 )
 
@@ -20,14 +21,18 @@ type call struct {
 	ws       *websocket.Conn
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
+	asterisk *asterisk     // nil: another client
+	fork     *fork         // nil: another client; used by Play and DropQueued, which the session's ticks call
 	buffer   [4 << 10]byte // used by the reader
+
+	putting sync.Mutex // held while a frame is put to sender
 
 	mu      sync.Mutex
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, pending *streamed.PendingSession, rate int) *call {
-	c := &call{PendingSession: pending, ws: ws, splitter: streamed.NewFrameSplitter(pending, rate)}
+func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *call {
+	c := &call{PendingSession: pending, ws: ws, splitter: streamed.NewFrameSplitter(pending, o.request.Format), asterisk: o.asterisk, fork: o.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
@@ -40,7 +45,7 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, rate int) *ca
 		if err := ws.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 			return err
 		}
-		return ws.WriteMessage(websocket.BinaryMessage, frame)
+		return ws.WriteMessage(int(frame[0]), frame[1:])
 	}, c.CallEnded)
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
@@ -97,9 +102,13 @@ func (c *call) handleNext() bool {
 }
 
 func (c *call) handleText(r io.Reader) {
-	raw, err := io.ReadAll(io.LimitReader(r, maxHello+1))
+	raw, err := io.ReadAll(io.LimitReader(r, maxControl+1))
 	if err != nil {
 		return // the next read returns the error
+	}
+	if c.asterisk != nil {
+		c.handleAsterisk(raw)
+		return
 	}
 	digit, duration, ok := parseDTMF(raw)
 	session := c.Session()
@@ -108,8 +117,77 @@ func (c *call) handleText(r io.Reader) {
 	}
 }
 
-// Play implements aisession.Call.
-func (c *call) Play(frame []byte) { c.sender.Put(append(c.sender.Buffer(), frame...)) }
+// handleAsterisk handles a control message of Asterisk.
+func (c *call) handleAsterisk(raw []byte) {
+	e, _, _ := parseAsteriskEvent(raw)
+	session := c.Session()
+	switch e.Event {
+	case mediaXOFF, mediaXON:
+		c.asterisk.setOff(e.Event == mediaXOFF)
+	case mediaMarkProcessed:
+		for _, done := range c.asterisk.takeMarks(1) {
+			done()
+		}
+	case dtmfEnd:
+		if session != nil && aiprotocol.IsDigit(e.Digit) {
+			session.ReceiveDTMF(e.Digit[0], 0)
+		}
+	}
+}
+
+// put queues a message. Its first byte is its kind.
+func (c *call) put(kind int, message []byte) {
+	c.putting.Lock()
+	defer c.putting.Unlock()
+	c.sender.Put(append(append(c.sender.Buffer(), byte(kind)), message...))
+}
+
+// Play implements aisession.Call. While Asterisk's queue is full, audio is dropped.
+func (c *call) Play(frame []byte) {
+	switch {
+	case c.fork != nil:
+		message := c.fork.add(frame)
+		if message != nil {
+			c.put(websocket.TextMessage, message)
+		}
+	case c.asterisk == nil || !c.asterisk.isOff():
+		c.put(websocket.BinaryMessage, frame)
+	}
+}
+
+// DropQueued implements aisession.QueueingCall.
+func (c *call) DropQueued() {
+	switch {
+	case c.fork != nil:
+		c.fork.clear()
+		c.put(websocket.TextMessage, []byte(`{"type":"killAudio"}`))
+	case c.asterisk != nil:
+		c.put(websocket.TextMessage, c.asterisk.command(commandFlush))
+		for _, done := range c.asterisk.takeMarks(maxMarks) {
+			done()
+		}
+	}
+}
+
+// maxMarks is more than a session has.
+const maxMarks = 1 << 10
+
+// AfterPlayed implements aisession.QueueingCall: Asterisk reports it, others have it played at once.
+func (c *call) AfterPlayed(done func()) {
+	if c.asterisk == nil {
+		done()
+		return
+	}
+	c.asterisk.addMark(done)
+	c.put(websocket.TextMessage, c.asterisk.command(commandMark))
+}
+
+// sendLast writes a message to a client whose sender has ended.
+func (c *call) sendLast(message []byte) {
+	if c.ws.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil {
+		_ = c.ws.WriteMessage(websocket.TextMessage, message) // the close frame follows in any case
+	}
+}
 
 // SendDTMF implements aisession.Call.
 func (c *call) SendDTMF(context.Context, byte, time.Duration) error {

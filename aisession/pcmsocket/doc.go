@@ -5,8 +5,11 @@
 //	        then binary frames of samples, any size, and {"event":"dtmf","dtmf":{"digit","duration"}}
 //	server  binary frames of 20 ms
 //
-// Package api checks the credentials before the upgrade. Sending DTMF and transfers are
-// unsupported; use the media server's API. The close code gives the end of the
+// Asterisk's chan_websocket begins with MEDIA_START (asterisk.go), and mod_audio_fork
+// gets playAudio messages (fork.go).
+//
+// Package api checks the credentials before the upgrade. Sending DTMF is unsupported, and
+// transfers are the platform's (aisession.Platform). The close code gives the end of the
 // call: 1000 with "hangup" and the cause, 1000 with "return" if the call returns
 // to its dialplan, 1013 if no session was available, 1011 if the provider refused,
 // 1008 and 1003 for a client that violates the protocol above.

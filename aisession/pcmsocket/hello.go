@@ -14,16 +14,22 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// hello is the first frame. Unknown fields are ignored, because modules add their own.
+// hello is the first frame. Unknown fields are ignored, because modules add their own; those named X-* become
+// parameters.
 type hello struct {
 	CallID         string `json:"callId"`
 	OtherLegCallID string `json:"otherLegCallId"`
 	CallerIDNumber string `json:"callerIdNumber"`
 	CalleeIDNumber string `json:"calleeIdNumber"`
 	SampleRate     int    `json:"sampleRate"`
+	// Bidirectional means that mod_audio_fork plays binary frames, as newer versions can.
+	Bidirectional bool `json:"bidirectional"`
+
+	parameters map[string]string
 }
 
 const (
+	maxParameters = 32
 	maxFieldBytes = 256 // bytes per field
 	maxHello      = 16 << 10
 )
@@ -33,21 +39,57 @@ func parseHello(raw []byte) (hello, error) {
 	if len(raw) > maxHello || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
 		return h, errors.New("the first frame must be a JSON object with callId")
 	}
+	if err := h.checkTexts(); err != nil {
+		return h, err
+	}
+	if h.format().Validate() != nil {
+		return h, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
+	}
+	h.parameters = parametersOf(raw)
+	return h, nil
+}
+
+// checkTexts checks the ids and numbers.
+func (h hello) checkTexts() error {
 	for name, text := range map[string]string{
 		"callId": h.CallID, "otherLegCallId": h.OtherLegCallID,
 		"callerIdNumber": h.CallerIDNumber, "calleeIdNumber": h.CalleeIDNumber,
 	} {
 		if len(text) > maxFieldBytes || strings.ContainsFunc(text, unicode.IsControl) {
-			return h, errors.New(name + " is too long or has control characters")
+			return errors.New(name + " is too long or has control characters")
 		}
 	}
 	if h.CallID == "" {
-		return h, errors.New("callId is required")
+		return errors.New("callId is required")
 	}
-	if h.format().Validate() != nil {
-		return h, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
+	return nil
+}
+
+// parametersOf returns the strings of an object that are named X-*.
+func parametersOf(raw []byte) map[string]string {
+	var members map[string]any
+	if json.Unmarshal(raw, &members) != nil { // it was decoded before
+		return nil
 	}
-	return h, nil
+	var parameters map[string]string
+	for name, value := range members {
+		text, isText := value.(string)
+		if isText {
+			parameters = addParameter(parameters, name, text)
+		}
+	}
+	return parameters
+}
+
+// addParameter adds a value if its name is X-*. parameters may be nil.
+func addParameter(parameters map[string]string, name, text string) map[string]string {
+	if strings.HasPrefix(name, "X-") && len(name) <= maxFieldBytes && len(text) <= maxFieldBytes && len(parameters) < maxParameters {
+		if parameters == nil {
+			parameters = make(map[string]string)
+		}
+		parameters[name] = text
+	}
+	return parameters
 }
 
 func (h hello) format() audio.Format {
@@ -58,7 +100,7 @@ func (h hello) request(p aiprovider.Provider) aisession.Request {
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressPCMSocket, Format: h.format(),
 		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
-		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber,
+		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber, Parameters: h.parameters,
 	}
 }
 

@@ -1,6 +1,7 @@
 package pcmsocket
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,8 @@ func TestHello(t *testing.T) {
 		ok   bool
 	}{
 		"the least":      {`{"callId":"a"}`, hello{CallID: "a", SampleRate: 8000}, true},
-		"all and more":   {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`, hello{"a", "b", "+49", "7", 16000}, true},
+		"all and more":   {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`, hello{CallID: "a", OtherLegCallID: "b", CallerIDNumber: "+49", CalleeIDNumber: "7", SampleRate: 16000}, true},
+		"a parameter":    {`{"callId":"a","X-Customer":"7","X-N":1,"x-a":"b"}`, hello{CallID: "a", SampleRate: 8000, parameters: map[string]string{"X-Customer": "7"}}, true},
 		"no callId":      {`{}`, hello{}, false},
 		"no object":      {`[]`, hello{}, false},
 		"no JSON":        {`callId`, hello{}, false},
@@ -27,7 +29,7 @@ func TestHello(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseHello([]byte(c.raw))
-			if (err == nil) != c.ok || c.ok && got != c.want {
+			if (err == nil) != c.ok || c.ok && !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -49,7 +50,7 @@ const (
 // handshake was refused and nothing was written.
 func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error {
 	var refused error
-	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10, Subprotocols: []string{asteriskProtocol, forkProtocol},
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			refused = handshakeFault(status, reason)
 		}}
@@ -61,7 +62,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	ws.SetReadLimit(readLimit)
 	// The request's context does not end with the hijacked connection.
 	ctx := context.WithoutCancel(r.Context())
-	code, reason := i.serve(ctx, ws, p)
+	code, reason := i.serve(ctx, ws, r.URL.Query(), p)
 	if code != 0 {
 		deadline := time.Now().Add(writeTimeout)
 		err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline)
@@ -70,6 +71,54 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 		}
 	}
 	return nil
+}
+
+// asteriskProtocol is the subprotocol of Asterisk's chan_websocket.
+const asteriskProtocol = "media"
+
+// returns is the reason of the close when the call goes on in its dialplan.
+const returns = "return"
+
+// opening is what the first frame says.
+type opening struct {
+	request  aisession.Request
+	asterisk *asterisk // nil: another client
+	fork     *fork     // nil: another client
+}
+
+// newOpening reads the first frame: hello, or Asterisk's MEDIA_START, whose numbers are in the query. The error is
+// for the client.
+func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.Provider) (opening, error) {
+	start, isJSON, ok := parseAsteriskEvent(raw)
+	if !ok || start.Event != mediaStart {
+		h, err := parseHello(raw)
+		if err != nil {
+			return opening{}, err
+		}
+		o := opening{request: h.request(p)}
+		if subprotocol == forkProtocol && !h.Bidirectional {
+			o.fork = &fork{rate: h.SampleRate}
+		}
+		return o, nil
+	}
+
+	format, err := asteriskFormat(start.Format)
+	if err != nil {
+		return opening{}, err
+	}
+	h := hello{
+		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"), CallerIDNumber: query.Get("callerIdNumber"),
+		CalleeIDNumber: query.Get("calleeIdNumber"),
+	}
+	if err := h.checkTexts(); err != nil {
+		return opening{}, err
+	}
+	for name, value := range start.Variables {
+		h.parameters = addParameter(h.parameters, name, value)
+	}
+	o := opening{request: h.request(p), asterisk: &asterisk{json: isJSON}}
+	o.request.Format = format
+	return o, nil
 }
 
 // handshakeFault returns the fault for a status of the upgrader.
@@ -99,7 +148,7 @@ func drainUntilClose(ws *websocket.Conn) {
 
 // serve carries the call and returns the close code and reason; the code is 0 if the client has
 // disconnected.
-func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Provider) (code int, reason string) {
+func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Values, p aiprovider.Provider) (code int, reason string) {
 	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, ""
 	}
@@ -110,20 +159,26 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	if kind != websocket.TextMessage {
 		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
 	}
-	h, err := parseHello(raw)
+	o, err := newOpening(ws.Subprotocol(), raw, query, p)
 	if err != nil {
 		return websocket.ClosePolicyViolation, err.Error()
 	}
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newCall(ws, streamed.NewPendingSession(cancel), h.SampleRate)
+	c := newCall(ws, streamed.NewPendingSession(cancel), o)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		c.ReadMessages(i.sessions.RunRecovered, c.handleNext)
 	}()
-	code, reason = i.serveSession(ctx, opening, c, h.request(p))
+	code, reason = i.serveSession(ctx, opening, c, o.request)
 	c.sender.Close()
+	switch {
+	case c.fork != nil:
+		c.sendLast([]byte(`{"type":"disconnect"}`))
+	case c.asterisk != nil && reason != returns:
+		c.sendLast(c.asterisk.command(commandHangup))
+	}
 	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
@@ -141,9 +196,12 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 		return websocket.CloseNormalClosure, ""
 	}
 	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID, "rate", r.Format.Rate)
+	if c.asterisk != nil {
+		c.put(websocket.TextMessage, c.asterisk.command(commandAnswer))
+	}
 	ending := session.Run(ctx, c)
 	if ending.ReturnToDialplan {
-		return websocket.CloseNormalClosure, "return"
+		return websocket.CloseNormalClosure, returns
 	}
 	return websocket.CloseNormalClosure, "hangup " + ending.Cause
 }

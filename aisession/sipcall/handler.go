@@ -1,6 +1,7 @@
 package sipcall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,7 +46,9 @@ type Deps struct {
 	Encryption sip.Encryption
 	// Admission limits the calls of phones, and where providers may transfer calls to.
 	Admission Admission
-	Log       *slog.Logger
+	// Recorder records calls; nil: none are recorded.
+	Recorder localcall.Recorder
+	Log      *slog.Logger
 }
 
 // Admission limits calls. Errors are fault.Forbidden and fault.Limited.
@@ -61,7 +64,12 @@ type Admission interface {
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
-func New(deps Deps) *Handler { return &Handler{deps} }
+func New(deps Deps) *Handler {
+	if deps.Recorder == nil {
+		deps.Recorder = localcall.NoRecorder{}
+	}
+	return &Handler{deps}
+}
 
 // ServeInvite implements sip.Handler.
 func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
@@ -106,6 +114,11 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		return err
 	}
 	m.session = session
+	agreed := m.agreed // a new offer changes it, from the answer on
+	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
+		AccountID: cmp.Or(caller.AccountID, provider.AccountID), CallID: invite.CallID(), Direction: "inbound", Port: port,
+	})
+	defer m.recording.End()
 	leg, err := invite.Answer(answer, m.answerReinvite)
 	if err != nil {
 		session.Close(aiprotocol.OriginatorCancel)
@@ -113,6 +126,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 	defer port.SetReceiver(nil)
 	port.SetReceiver(m)
+	m.recording.Begin(agreed)
 	call := &call{media: m, hangup: leg.Hangup}
 	refer := call.newReferTransfer(leg)
 	call.dialTransfer = func(ctx context.Context, destination string) error {

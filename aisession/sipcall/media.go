@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -26,6 +27,8 @@ type media struct {
 	format       audio.Format
 	session      *aisession.Session // set before the first packet
 	parameters   atomic.Pointer[mediaParameters]
+	agreed       sip.NegotiatedMedia
+	recording    localcall.Recording // nil where the PBX records
 }
 
 // mediaParameters is the result of the newest offer and answer.
@@ -93,6 +96,10 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 		next.dtmf = previous.dtmf // keeps the record of reported digits
 	}
 	m.parameters.Store(next)
+	m.agreed = agreed
+	if m.recording != nil {
+		m.recording.SetMedia(agreed)
+	}
 	if m.allowedHosts != nil {
 		if err := m.port.SetKeys(agreed.Keys); err != nil {
 			return err

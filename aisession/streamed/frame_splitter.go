@@ -7,18 +7,20 @@ type Session interface {
 	ReceiveAudio(timestamp uint32, payload []byte)
 }
 
-// FrameSplitter splits a stream of 16-bit samples into frames and passes them to a session.
+// FrameSplitter splits a stream of samples into frames and passes them to a session.
 // Pieces may have any size and may end within a sample.
 type FrameSplitter struct {
-	session    Session
-	frameBytes int // frame size in bytes
-	timestamp  uint32
-	oddByte    []byte // the first byte of an incomplete sample
+	session     Session
+	frameBytes  int // frame size in bytes
+	sampleBytes int // 1 or 2
+	timestamp   uint32
+	oddByte     []byte // the first byte of an incomplete sample
 }
 
-// NewFrameSplitter returns a splitter of samples with a rate in Hz.
-func NewFrameSplitter(session Session, rate int) *FrameSplitter {
-	return &FrameSplitter{session: session, frameBytes: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), oddByte: make([]byte, 0, 2)}
+// NewFrameSplitter returns a splitter of samples in a format other than opus.
+func NewFrameSplitter(session Session, format audio.Format) *FrameSplitter {
+	bytes := format.FrameBytes()
+	return &FrameSplitter{session: session, frameBytes: bytes, sampleBytes: bytes / audio.FrameSamples(format.Rate), oddByte: make([]byte, 0, 2)}
 }
 
 // Write adds a piece of the stream.
@@ -28,7 +30,7 @@ func (f *FrameSplitter) Write(piece []byte) {
 		f.addSamples(f.oddByte)
 		f.oddByte, piece = f.oddByte[:0], piece[1:]
 	}
-	if len(piece)%2 == 1 {
+	if len(piece)%f.sampleBytes == 1 {
 		f.oddByte = append(f.oddByte, piece[len(piece)-1])
 		piece = piece[:len(piece)-1]
 	}
@@ -41,5 +43,5 @@ func (f *FrameSplitter) Write(piece []byte) {
 
 func (f *FrameSplitter) addSamples(samples []byte) {
 	f.session.ReceiveAudio(f.timestamp, samples)
-	f.timestamp += uint32(len(samples) / 2)
+	f.timestamp += uint32(len(samples) / f.sampleBytes)
 }

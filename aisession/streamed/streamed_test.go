@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"trunkline/telephony/audio"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +31,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 		want[i] = byte(i * 7)
 	}
 	s := &fakeSession{}
-	in := NewFrameSplitter(s, 8000)
+	in := NewFrameSplitter(s, audio.Format{Encoding: audio.PCM16, Rate: 8000})
 	for rest, n := want, 1; len(rest) > 0; n = n*5%701 + 1 {
 		n = min(n, len(rest))
 		in.Write(rest[:n])
@@ -43,7 +45,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 
 func TestALongPieceIsCutToFrames(t *testing.T) {
 	s := &fakeSession{}
-	NewFrameSplitter(s, 16000).Write(make([]byte, 6400))
+	NewFrameSplitter(s, audio.Format{Encoding: audio.PCM16, Rate: 16000}).Write(make([]byte, 6400))
 	if len(s.timestamps) != 10 {
 		t.Errorf("%d frames of 200 ms", len(s.timestamps))
 	}

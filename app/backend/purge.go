@@ -6,6 +6,7 @@ import (
 
 	"trunkline/cdrindex"
 	"trunkline/config/aiprovider"
+	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/identity"
 	"trunkline/ingest"
@@ -21,6 +22,7 @@ import (
 // Purged has the services whose data of a deleted account is purged.
 type Purged struct {
 	Recordings *recording.Service
+	Policies   *callrecording.Service
 	Encryption *encryption.Service
 	Providers  *aiprovider.Service
 	Webhooks   *webhook.Service
@@ -43,6 +45,7 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 	}
 	erasers := []identity.Eraser{
 		{Kind: "recordings", Erase: purged.Recordings.PurgeAccount},
+		{Kind: "recording policies", Erase: purged.Policies.PurgeAccount},
 		{Kind: "recording keys", Erase: purged.Encryption.PurgeAccount},
 		{Kind: "AI providers", Erase: purged.Providers.PurgeAccount},
 		{Kind: "webhooks", Erase: purged.Webhooks.PurgeAccount},

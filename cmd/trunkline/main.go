@@ -21,6 +21,7 @@ import (
 	"trunkline/cmd/trunkline/listen"
 	"trunkline/cmd/trunkline/masterkey"
 	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/privacy"
 	"trunkline/cmd/trunkline/recording"
 	"trunkline/cmd/trunkline/stats"
 	"trunkline/cmd/trunkline/topics"
@@ -38,7 +39,7 @@ func commands(p *cli.Program, serve runServer) []*cobra.Command {
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
-		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p), stats.Command(p),
+		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), privacy.Command(p), cdr.Command(p), stats.Command(p),
 		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
 		ai.Command(p))
 }

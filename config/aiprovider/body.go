@@ -110,7 +110,8 @@ func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
 	}
 	if protocol.Name == dialect.Twilio {
 		for _, name := range slices.Sorted(maps.Keys(*members)) {
-			if text := (*members)[name]; len(text) == 0 || text[0] != '"' {
+			text := (*members)[name]
+			if len(text) == 0 || text[0] != '"' {
 				p.fault("session."+shorten(name), codeWrongType, "must be a string: it is a custom parameter")
 			}
 		}

@@ -89,7 +89,7 @@ func checkHeaderValue(value string) (code, text string) {
 
 // restoreMasked replaces each mask by the stored value of the header, or the stored secret.
 // It returns a fault for a mask without a stored value. The case of names is ignored.
-func (d *Document) restoreMasked(stored secrets) []fault.Field {
+func (d *Document) restoreMasked(stored sealedSecrets) []fault.Field {
 	var faults []fault.Field
 	if d.Secret == Mask {
 		d.Secret = stored.token

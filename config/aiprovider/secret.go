@@ -13,9 +13,9 @@ import (
 
 const tableName = "ai_providers" // authenticated with every sealed secret
 
-// secrets are what is sealed of a provider: one JSON object with the headers, and the token
+// sealedSecrets are what is sealed of a provider: one JSON object with the headers, and the token
 // under a name that no header has.
-type secrets struct {
+type sealedSecrets struct {
 	headers map[string]string // nil: none
 	token   string            // "": none
 }
@@ -59,22 +59,22 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 }
 
 // unseal returns a provider's secrets.
-func (s *Service) unseal(r row) (secrets, error) {
+func (s *Service) unseal(r row) (sealedSecrets, error) {
 	if r.sealedHeaders == "" {
-		return secrets{}, nil
+		return sealedSecrets{}, nil
 	}
 	secret, err := s.keys.Unseal(r.sealedHeaders, tableName, r.accountID, r.id)
 	if err != nil {
-		return secrets{}, fmt.Errorf("secrets of AI provider %s: %w", r.id, err)
+		return sealedSecrets{}, fmt.Errorf("secrets of AI provider %s: %w", r.id, err)
 	}
 	defer clear(secret)
 	var headers map[string]string
 	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of a secret
-		return secrets{}, damaged(fmt.Errorf("secrets of AI provider %s are no object", r.id))
+		return sealedSecrets{}, damaged(fmt.Errorf("secrets of AI provider %s are no object", r.id))
 	}
 	token := headers[tokenName]
 	delete(headers, tokenName)
-	return secrets{headers, token}, nil
+	return sealedSecrets{headers, token}, nil
 }
 
 // restoreSecrets returns the sent document with stored values in place of masks. It does
@@ -85,7 +85,7 @@ func (s *Service) restoreSecrets(sent Document, old row) (Document, error) {
 	if sent.Secret != Mask && !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
 	}
-	var stored secrets
+	var stored sealedSecrets
 	if sameOrigin(sent.WebSocket.URL, old.url) {
 		var err error
 		stored, err = s.unseal(old)

@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	if err != nil {
 		return Document{}, err
 	}
-	faults := d.restoreMasked(secrets{})
+	faults := d.restoreMasked(sealedSecrets{})
 	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}

@@ -39,26 +39,26 @@ func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) 
 	d.message = Message{}
 	var members [10]jsonscan.Value
 	if err := topKeys.Scan(raw, members[:]); err != nil {
-		return nil, newError(ProblemNotJSON, "the message is %v", err)
+		return nil, NewError(ProblemNotJSON, "the message is %v", err)
 	}
 	name, ok := members[0].Text()
 	if !ok {
-		return nil, newError(ProblemNoEvent, "the message has no event, or it is no string")
+		return nil, NewError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
 	shape := findSchema(schemas, name)
 	if shape == nil || shape.extension && !d.Extensions {
-		return nil, newError(ProblemUnknown, "%q is no event of this direction", shorten(name))
+		return nil, NewError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
 	body := members[topKeys[string(shape.event)]]
 	if body.Kind() == jsonscan.None && shape.optionalBody {
 		body = jsonscan.Value("{}")
 	}
 	if body.Kind() != jsonscan.Object {
-		return nil, newError(ProblemBody, "%s: the message has no object of that name", shape.event)
+		return nil, NewError(ProblemBody, "%s: the message has no object of that name", shape.event)
 	}
 	d.body = bodyValues{}
 	if err := bodyKeys.Scan(body, d.body[:]); err != nil {
-		return nil, newError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
+		return nil, NewError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
 	}
 	if d.Strict {
 		if err := shape.checkMembers(raw, body); err != nil {

@@ -29,10 +29,10 @@ func (v *bodyValues) text(event Event, name string, required bool) (string, erro
 	}
 	text, ok := value.Text()
 	if !ok {
-		return "", newError(ProblemField, "%s.%s is missing, or no string", event, name)
+		return "", NewError(ProblemField, "%s.%s is missing, or no string", event, name)
 	}
 	if len(text) > maxTextBytes {
-		return "", newError(ProblemField, "%s.%s has more than %d bytes", event, name, maxTextBytes)
+		return "", NewError(ProblemField, "%s.%s has more than %d bytes", event, name, maxTextBytes)
 	}
 	return string(text), nil
 }
@@ -57,7 +57,7 @@ func (v *bodyValues) milliseconds(event Event, name string, required bool) (time
 	}
 	n, err := strconv.ParseFloat(string(value), 64)
 	if value.Kind() != jsonscan.Number || err != nil || n < 0 || n > float64(maxDuration.Milliseconds()) {
-		return 0, newError(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
+		return 0, NewError(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
 	}
 	return time.Duration(n * float64(time.Millisecond)), nil
 }
@@ -67,7 +67,7 @@ func (d *Decoder) readNothing() error { return nil }
 func (d *Decoder) readMedia() error {
 	payload, ok := d.body[bodyKeys["payload"]].Text()
 	if !ok {
-		return newError(ProblemField, "media.payload is missing, or no string")
+		return NewError(ProblemField, "media.payload is missing, or no string")
 	}
 	encoding := base64.StdEncoding
 	switch {
@@ -82,7 +82,7 @@ func (d *Decoder) readMedia() error {
 	}
 	n, err := encoding.Decode(d.audio[:cap(d.audio)], payload)
 	if err != nil {
-		return newError(ProblemBase64, "media.payload is not base64")
+		return NewError(ProblemBase64, "media.payload is not base64")
 	}
 	d.message.Audio = d.audio[:n]
 	return nil
@@ -100,7 +100,7 @@ func (d *Decoder) readStart() error {
 	format := d.body[bodyKeys["mediaFormat"]]
 	var members bodyValues
 	if format.Kind() != jsonscan.Object || bodyKeys.Scan(format, members[:]) != nil {
-		return newError(ProblemField, "start.mediaFormat is missing, or no object")
+		return NewError(ProblemField, "start.mediaFormat is missing, or no object")
 	}
 	if d.Strict {
 		if err := checkOnlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
@@ -112,7 +112,7 @@ func (d *Decoder) readStart() error {
 	var known bool
 	s.Media, known = FormatOf(string(encoding))
 	if !known || err != nil || rate != float64(s.Media.SampleRate) {
-		return newError(ProblemField, "start.mediaFormat is not a supported format")
+		return NewError(ProblemField, "start.mediaFormat is not a supported format")
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (d *Decoder) readDigit() (err error) {
 		return err
 	}
 	if !IsDigit(press.Digit) {
-		return newError(ProblemField, "dtmf.digit is none of %s", Digits)
+		return NewError(ProblemField, "dtmf.digit is none of %s", Digits)
 	}
 	press.Duration, err = d.body.milliseconds(EventDTMF, "duration", false)
 	return err
@@ -197,7 +197,7 @@ func (d *Decoder) readError() (err error) {
 func (d *Decoder) readTransfer() (err error) {
 	d.message.Destination, err = d.body.text(EventTransfer, "destination", true)
 	if err == nil && d.message.Destination == "" {
-		return newError(ProblemField, "transfer.destination is empty")
+		return NewError(ProblemField, "transfer.destination is empty")
 	}
 	return err
 }

@@ -32,8 +32,6 @@ func (e *Error) Error() string { return e.Detail }
 
 // NewError returns the error of a message that was not decoded. The detail must not contain a field's
 // value.
-func NewError(p Problem, format string, args ...any) *Error { return newError(p, format, args...) }
-
-func newError(p Problem, format string, args ...any) *Error {
+func NewError(p Problem, format string, args ...any) *Error {
 	return &Error{p, fmt.Sprintf(format, args...)}
 }

@@ -62,9 +62,9 @@ func checkOnlyMembers(object jsonscan.Value, objectName string, allowed []string
 		switch name := string(key); {
 		case err != nil:
 		case !slices.Contains(allowed, name):
-			err = newError(ProblemExtra, "%s has a member %q, which is not described", objectName, shorten(key))
+			err = NewError(ProblemExtra, "%s has a member %q, which is not described", objectName, shorten(key))
 		case slices.Contains(seen, name):
-			err = newError(ProblemExtra, "%s has its member %q twice", objectName, name)
+			err = NewError(ProblemExtra, "%s has its member %q twice", objectName, name)
 		default:
 			seen = append(seen, name)
 		}

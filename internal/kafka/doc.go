@@ -42,7 +42,7 @@
 //   - cluster.go, settings.go, metrics.go, errors.go, retry.go: a cluster, settings, metrics, kinds
 //     of errors, repeats
 //   - connect.go, exchange.go, broker_clock.go: connections, requests, the clocks of brokers
-//   - metadata.go, leaders.go, topics.go, topic_check.go, partitioner.go, murmur2.go: topics and
+//   - metadata.go, leaders.go, topics.go, topic_check.go, retention.go, partitioner.go, murmur2.go: topics and
 //     leaders; making and checking topics; which partition a key has
 //   - record.go, position.go, gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
 //     gaps in it, looking offsets up

@@ -120,7 +120,7 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
-			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection},
+			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection, configRetention},
 		})
 	}
 	client, closeClient := c.newAdminClient()

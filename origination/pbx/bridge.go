@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -15,9 +16,10 @@ type bridge struct {
 	call  *call
 
 	mu           sync.Mutex
-	near, far    *side  // far is nil until it has answered
-	fixedCodec   bool   // near is connected to a localcall.Destination: its codec is fixed
-	stopRingTone func() // nil without a ring tone
+	near, far    *side               // far is nil until it has answered
+	fixedCodec   bool                // near is connected to a localcall.Destination: its codec is fixed
+	stopRingTone func()              // nil without a ring tone
+	recording    localcall.Recording // nil before the sides are connected
 }
 
 // setLeg sets a side's leg.

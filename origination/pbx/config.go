@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"trunkline/internal/setting"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
 )
 
@@ -20,11 +21,16 @@ type Config struct {
 	Codecs      []sip.Codec // in order of preference; default sip.AllCodecs
 	// Encryption decides whether the media of phones and of callers from trusted networks uses SRTP.
 	Encryption sip.Encryption
+	// Recorder records calls; nil: none are recorded.
+	Recorder localcall.Recorder
 }
 
 func (c Config) withDefaults() Config {
 	if len(c.Codecs) == 0 {
 		c.Codecs = sip.AllCodecs()
+	}
+	if c.Recorder == nil {
+		c.Recorder = localcall.NoRecorder{}
 	}
 	return c
 }

@@ -19,6 +19,8 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	t.setClickToCall()
 	t.row.OtherLegCallID = owner.row.CallID
 	b.endRingTone(true)
+	recording := c.record(ctx, b, &t.row, nil)
+	defer recording.End()
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
 	session, err := c.driver.localDestination.Connect(ctx, localcall.Call{
@@ -36,6 +38,7 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	}
 	t.setAnswered()
 	c.bridged = true
+	b.beginRecording(recording)
 	owner.row.OtherLegCallID, loopback.answeredAt = t.row.CallID, t.answeredAt
 	c.reportProgress(origination.Bridged, "")
 	var cause sip.Cause
@@ -45,6 +48,7 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	case <-session.Done():
 		cause = session.Cause()
 		if next.answered() {
+			recording.End()
 			t.publish(sip.NormalClearing)
 			return next.connect(ctx)
 		}
@@ -121,7 +125,7 @@ func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
 	t.bridge.endRingTone(false)
-	cause := t.call.bridgeSides(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
+	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
 	endSide(far, reached, cause)
 	return cause
 }

@@ -45,7 +45,8 @@
 //     phone or trunk, and that goes to an AI session
 //   - call.go, progress.go: a call and its progress
 //   - route.go, ring.go: where a number leads, and ringing several phones
-//   - side.go, bridge.go, reoffer.go, tone.go: the media of a leg, of two, new offers, tones
+//   - side.go, bridge.go, reoffer.go, tone.go, record.go: the media of a leg, of two, new offers,
+//     tones, recordings
 //   - cdr_builder.go, outbox.go, registration_events.go: call records and events, and their way to
 //     Kafka
 package pbx

@@ -139,7 +139,7 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 		return sip.IncompatibleDestination
 	}
 	cdr.setAnswered()
-	cause := c.bridgeSides(c.ctx, b, far, func() { cdr.row.OtherLegCallID = reached.row.CallID })
+	cause := c.bridgeSides(c.ctx, b, far, &cdr.row, func() { cdr.row.OtherLegCallID = reached.row.CallID })
 	leg.Hangup(cause)
 	return cause
 }

@@ -121,7 +121,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 		return causeOf(ctx, err)
 	}
 	cdr.setClickToCall()
-	cause := c.bridgeSides(ctx, b, far, func() {
+	cause := c.bridgeSides(ctx, b, far, &cdr.row, func() {
 		owner.row.OtherLegCallID = cdr.row.CallID
 		loopback.answeredAt = cdr.answeredAt
 		c.reportProgress(origination.Bridged, "")
@@ -140,8 +140,11 @@ func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
 	return cause
 }
 
-// bridgeSides connects the two sides and returns the cause when one of them has ended.
-func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, joined func()) sip.Cause {
+// bridgeSides connects the two sides and returns the cause when one of them has ended. A recording
+// is of the leg.
+func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, leg *event.CDR, joined func()) sip.Cause {
+	recording := c.record(ctx, b, leg, far)
+	defer recording.End()
 	if err := b.connect(ctx, far); err != nil {
 		if ctx.Err() != nil {
 			return causeOf(ctx, err)
@@ -149,6 +152,7 @@ func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, joined fun
 		return sip.IncompatibleDestination
 	}
 	c.bridged = true
+	b.beginRecording(recording)
 	joined()
 	select {
 	case <-b.near.leg.Done():

@@ -33,6 +33,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 	if err := s.apply(agreed); err != nil {
 		return nil, err
 	}
+	b.tellRecording(b.near.agreed)
 	switch {
 	case b.far != nil:
 		b.startRelay()

@@ -34,5 +34,6 @@
 //     writes
 //   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
 //   - filter.go, query.go, list.go, today.go: reports, and the figures of today
+//   - occurrence.go, alerts.go, abandoned.go: alerts and abandoned calls: the way in, and their lists
 //   - rebuilds.go: requests to fold again, in the database
 package figures

@@ -39,7 +39,8 @@ func openStore(t testing.TB, at sqldb.Config) *Store {
 
 func testRules() stats.Rules {
 	return stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
-		Thresholds: func(string, string, int64) stats.Thresholds { return stats.DefaultThresholds() }}
+		Thresholds: func(string, string, int64) stats.Thresholds { return stats.DefaultThresholds() },
+		Alerts:     stats.NewQueueConfigs(nil, nil)}
 }
 
 // workday makes events of a partition: agents take calls of queues over a time,
@@ -115,6 +116,13 @@ func (s *Store) storeRecords(t testing.TB, partition int, all []kafka.Record) {
 		}
 		if isRow {
 			b.entries = append(b.entries, e)
+		}
+		o, occurred, err := decodeOccurrence(&all[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if occurred {
+			b.occurrences = append(b.occurrences, o)
 		}
 	}
 	if err := s.apply(t.Context(), b); err != nil {

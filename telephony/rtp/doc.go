@@ -35,6 +35,7 @@
 //   - ports.go, port.go, sender.go, packet.go: the range of ports, a port, its sending side, a
 //     packet
 //   - relay.go: packets of one leg to the other
+//   - tap.go: hearing both directions of a port
 //   - stream.go, dtmf.go: media that code sends or receives; telephone events
 //   - readers_linux.go, epoll_loop_linux.go, socket_linux.go: the loops that read all sockets
 //   - socket_other.go: a reader for each socket, on other systems

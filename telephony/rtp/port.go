@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"trunkline/telephony/srtp"
 )
@@ -28,6 +29,8 @@ type Port struct {
 	receiveMu sync.Mutex     // held while a Receiver runs
 	receiver  Receiver       // nil drops packets
 	decrypt   *srtp.Receiver // nil for plain RTP; used with receiveMu held
+
+	tap atomic.Pointer[Tap] // nil without one
 
 	keys   srtp.Keys // in use; used with receiveMu held
 	sender sender
@@ -175,6 +178,10 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		return
 	}
 	p.ports.metrics.received.Inc()
+	tap := p.tap.Load()
+	if tap != nil {
+		(*tap).Received(packet)
+	}
 	p.receiver.Receive(packet)
 }
 

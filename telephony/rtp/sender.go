@@ -105,6 +105,7 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	if int16(sequence-s.sequence) > 0 { // a reordered packet does not move the clock back
 		s.sequence, s.timestamp, s.sentAt = sequence, timestamp, now
 	}
+	p.tapSent(b)
 	if s.encrypt != nil {
 		var err error
 		b, err = s.encrypt.Protect(b)

@@ -77,7 +77,8 @@ func (i *Invite) CustomHeaders(limit, maxBytes int) map[string]string {
 		if !strings.HasPrefix(strings.ToLower(name), "x-") || len(name) > maxBytes || len(value) > maxBytes || !utf8.ValidString(value) {
 			continue
 		}
-		if _, repeated := custom[name]; !repeated && len(custom) < limit {
+		_, repeated := custom[name]
+		if !repeated && len(custom) < limit {
 			custom[name] = value
 		}
 	}

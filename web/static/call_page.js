@@ -26,8 +26,8 @@ export function CallPage({ id, query }) {
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
     ${!legs && !error && html`<p class="empty" role="status">Loading …</p>`}
     ${legs?.length === 0 && html`<p class="panel empty">The call has no record: it has not ended, or its platform sends none.</p>`}
-    ${legs?.map((leg, i) => html`<${Leg} key=${leg.id} leg=${leg} open=${i === 0} />`)}
-    ${legs?.filter((leg) => leg.recording_id).slice(0, 1).map((leg) => html`<${Recording} key=${leg.recording_id} id=${leg.recording_id} account=${account} />`)}
+    ${legs?.map((/** @type {any} */ leg, /** @type {number} */ i) => html`<${Leg} key=${leg.id} leg=${leg} open=${i === 0} />`)}
+    ${legs?.filter((/** @type {any} */ leg) => leg.recording_id).slice(0, 1).map((/** @type {any} */ leg) => html`<${Recording} key=${leg.recording_id} id=${leg.recording_id} account=${account} />`)}
     ${legs && ids.length > 0 && html`<${CallEvents} key=${ids.join()} ids=${ids} start=${start} />`}</div>`;
 }
 
@@ -69,7 +69,7 @@ function Leg({ leg, open }) {
 
 /** The player is loaded when somebody wants to listen: each request is in the audit log. @param {{id: string, account?: string}} properties */
 function Recording({ id, account }) {
-  const [element, setElement] = useState(null);
+  const [element, setElement] = useState(/** @type {?Element} */ (null));
   const [wanted, setWanted] = useState(false);
   const [problem, setProblem] = useState("");
   useEffect(() => {

@@ -15,7 +15,7 @@ import (
 // Environment variables that commands read and that are not settings.
 const (
 	EnvPassword = "TRUNKLINE_PASSWORD" // of login and listen
-	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo and cdr import
+	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo, cdr import and recording send
 
 	EnvRecording = "TRUNKLINE_RECORDING_" // of recording: KEY, SALT, NEW_KEY, NEW_SALT
 )

@@ -12,6 +12,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/cdrindex"
 	"trunkline/cmd/internal/cli"
+	"trunkline/config/callrecording"
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/fault"
@@ -124,6 +125,10 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	purged.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
 		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 	})
+	if err != nil {
+		return err
+	}
+	purged.Policies, err = callrecording.New(ctx, stores.DB, nil, stores.Audit)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 
 // Command returns the command recording with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("recording", "Sealed recordings: offline with their key and salt, or the service's own",
-		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p))
+	return cli.Group("recording", "Recordings: send a switch's, open sealed ones offline, or move the service's to the newest key",
+		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p), recordingSend(p))
 }
 
 // fileUsage is the help text on FILE of all commands.

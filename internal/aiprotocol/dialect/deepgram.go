@@ -18,12 +18,12 @@ func deepgramProtocol() Protocol {
 			}
 			return address
 		},
-		New: func(c Config) Dialect { return &deepgram{config: c} },
+		New: func(c Config) Dialect { return &deepgramDialect{config: c} },
 	}
 }
 
-// deepgram is Deepgram's Voice Agent.
-type deepgram struct {
+// deepgramDialect is Deepgram's Voice Agent.
+type deepgramDialect struct {
 	config Config
 	out    aiprotocol.Message
 
@@ -32,10 +32,10 @@ type deepgram struct {
 }
 
 // AppendAudio implements Dialect.
-func (*deepgram) AppendAudio(dst, frame []byte) []byte { return append(dst, frame...) }
+func (*deepgramDialect) AppendAudio(dst, frame []byte) []byte { return append(dst, frame...) }
 
 // Encode implements Dialect.
-func (d *deepgram) Encode(m *aiprotocol.Message, send Send) {
+func (d *deepgramDialect) Encode(m *aiprotocol.Message, send Send) {
 	switch m.Event {
 	case aiprotocol.EventStart:
 		d.encodeSettings(send)
@@ -45,7 +45,7 @@ func (d *deepgram) Encode(m *aiprotocol.Message, send Send) {
 }
 
 // encodeSettings sends the session object with our formats.
-func (d *deepgram) encodeSettings(send Send) {
+func (d *deepgramDialect) encodeSettings(send Send) {
 	format := func(more map[string]any) map[string]any {
 		encoding := "mulaw"
 		if d.config.Format.Encoding == aiprotocol.PCM16 {
@@ -59,7 +59,7 @@ func (d *deepgram) encodeSettings(send Send) {
 }
 
 // encodeOutput sends the result of the last function.
-func (d *deepgram) encodeOutput(reason string, send Send) {
+func (d *deepgramDialect) encodeOutput(reason string, send Send) {
 	d.mu.Lock()
 	id, name := d.callID, d.name
 	d.callID = ""
@@ -75,7 +75,7 @@ var (
 )
 
 // Decode implements Dialect.
-func (d *deepgram) Decode(raw []byte) (*aiprotocol.Message, error) {
+func (d *deepgramDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	var v [4]jsonscan.Value
 	if err := deepgramKeys.Scan(raw, v[:]); err != nil {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNotJSON, "the message is %v", err)
@@ -100,7 +100,7 @@ func (d *deepgram) Decode(raw []byte) (*aiprotocol.Message, error) {
 }
 
 // decodeFunctions decodes the first function that is the client's.
-func (d *deepgram) decodeFunctions(list jsonscan.Value) (*aiprotocol.Message, error) {
+func (d *deepgramDialect) decodeFunctions(list jsonscan.Value) (*aiprotocol.Message, error) {
 	for function := range list.Elements() {
 		var v [4]jsonscan.Value
 		deepgramFunctionKeys.ScanObject(function, v[:])

@@ -15,7 +15,7 @@ func openAIProtocol() Protocol {
 	return Protocol{
 		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, Requests: true, TakesSecret: true, TakesSession: true,
 		Prepare: prepareOpenAI,
-		New:     func(c Config) Dialect { return &openAI{config: c} },
+		New:     func(c Config) Dialect { return &openAIDialect{config: c} },
 	}
 }
 
@@ -38,8 +38,8 @@ func prepareOpenAI(c Config, address string, header http.Header) string {
 	return u.String()
 }
 
-// openAI is OpenAI's Realtime API over WebSocket.
-type openAI struct {
+// openAIDialect is OpenAI's Realtime API over WebSocket.
+type openAIDialect struct {
 	config Config
 	audio  []byte // decoded audio
 	out    aiprotocol.Message
@@ -54,14 +54,14 @@ type openAI struct {
 }
 
 // AppendAudio implements Dialect.
-func (o *openAI) AppendAudio(dst, frame []byte) []byte {
+func (o *openAIDialect) AppendAudio(dst, frame []byte) []byte {
 	dst = append(dst, `{"type":"input_audio_buffer.append","audio":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
 	return append(dst, `"}`...)
 }
 
 // Encode implements Dialect.
-func (o *openAI) Encode(m *aiprotocol.Message, send Send) {
+func (o *openAIDialect) Encode(m *aiprotocol.Message, send Send) {
 	switch m.Event {
 	case aiprotocol.EventStart:
 		o.encodeStart(send)
@@ -74,7 +74,7 @@ func (o *openAI) Encode(m *aiprotocol.Message, send Send) {
 
 // encodeStart sends the session object with our formats, and asks for the greeting, a member of the object that
 // the vendor does not have.
-func (o *openAI) encodeStart(send Send) {
+func (o *openAIDialect) encodeStart(send Send) {
 	format := map[string]any{"type": "audio/pcmu"}
 	if o.config.Format.Encoding == aiprotocol.PCM16 {
 		format = map[string]any{"type": "audio/pcm", "rate": o.config.Format.SampleRate}
@@ -94,7 +94,7 @@ func (o *openAI) encodeStart(send Send) {
 }
 
 // encodeTruncate tells the model how much of its last item was heard.
-func (o *openAI) encodeTruncate(c aiprotocol.Cleared, send Send) {
+func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 	o.mu.Lock()
 	item := o.item
 	heard := c.Played + o.dropped - o.started
@@ -113,7 +113,7 @@ func (o *openAI) encodeTruncate(c aiprotocol.Cleared, send Send) {
 }
 
 // encodeOutput sends the result of the last function, and has the model go on.
-func (o *openAI) encodeOutput(reason string, send Send) {
+func (o *openAIDialect) encodeOutput(reason string, send Send) {
 	o.mu.Lock()
 	id := o.callID
 	o.callID = ""
@@ -134,7 +134,7 @@ var (
 )
 
 // Decode implements Dialect.
-func (o *openAI) Decode(raw []byte) (*aiprotocol.Message, error) {
+func (o *openAIDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	var v [5]jsonscan.Value
 	if err := openAIKeys.Scan(raw, v[:]); err != nil {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNotJSON, "the message is %v", err)
@@ -164,7 +164,7 @@ func (o *openAI) Decode(raw []byte) (*aiprotocol.Message, error) {
 }
 
 // decodeAudio decodes a piece of the item's audio.
-func (o *openAI) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.Message, error) {
+func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.Message, error) {
 	payload, isText := delta.Text()
 	item, _ := itemID.Text()
 	if !isText {
@@ -201,7 +201,7 @@ func duration(f aiprotocol.Format, bytes int) time.Duration {
 }
 
 // decodeItem decodes a function that the model has called completely.
-func (o *openAI) decodeItem(v *[7]jsonscan.Value) (*aiprotocol.Message, error) {
+func (o *openAIDialect) decodeItem(v *[7]jsonscan.Value) (*aiprotocol.Message, error) {
 	if !v[0].Is("function_call") || !v[1].Is("completed") {
 		return nil, nil
 	}

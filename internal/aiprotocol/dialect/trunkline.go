@@ -11,19 +11,21 @@ func trunklineProtocol() Protocol {
 		Name: Trunkline, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus},
 		Prepare: func(_ Config, address string, _ http.Header) string { return address },
 		New: func(c Config) Dialect {
-			return &trunkline{aiprotocol.Decoder{Extensions: c.Extensions}}
+			return &trunklineDialect{aiprotocol.Decoder{Extensions: c.Extensions}}
 		},
 	}
 }
 
-// trunkline is the protocol of the specification, with the extensions.
-type trunkline struct{ decoder aiprotocol.Decoder }
+// trunklineDialect is the protocol of the specification, with the extensions.
+type trunklineDialect struct{ decoder aiprotocol.Decoder }
 
 // AppendAudio implements Dialect.
-func (*trunkline) AppendAudio(dst, frame []byte) []byte { return aiprotocol.AppendMedia(dst, frame) }
+func (*trunklineDialect) AppendAudio(dst, frame []byte) []byte {
+	return aiprotocol.AppendMedia(dst, frame)
+}
 
 // Encode implements Dialect.
-func (*trunkline) Encode(m *aiprotocol.Message, send Send) {
+func (*trunklineDialect) Encode(m *aiprotocol.Message, send Send) {
 	send(func(dst []byte) []byte {
 		switch m.Event {
 		case aiprotocol.EventStart:
@@ -44,6 +46,6 @@ func (*trunkline) Encode(m *aiprotocol.Message, send Send) {
 }
 
 // Decode implements Dialect.
-func (t *trunkline) Decode(raw []byte) (*aiprotocol.Message, error) {
+func (t *trunklineDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	return t.decoder.FromProvider(raw)
 }

@@ -19,7 +19,7 @@ func twilioProtocol() Protocol {
 		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
-			return &twilio{config: c, decoder: aiprotocol.Decoder{Extensions: true}}
+			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true}}
 		},
 	}
 }
@@ -44,8 +44,8 @@ func sid(kind, text string) string {
 	return kind + hex.EncodeToString(sum[:16])
 }
 
-// twilio is Twilio's Media Streams, bidirectional (Connect, Stream).
-type twilio struct {
+// twilioDialect is Twilio's Media Streams, bidirectional (Connect, Stream).
+type twilioDialect struct {
 	config     Config
 	decoder    aiprotocol.Decoder
 	accountSID string
@@ -56,7 +56,7 @@ type twilio struct {
 }
 
 // AppendAudio implements Dialect.
-func (t *twilio) AppendAudio(dst, frame []byte) []byte {
+func (t *twilioDialect) AppendAudio(dst, frame []byte) []byte {
 	dst = t.begin(dst, "media")
 	dst = append(dst, `,"media":{"track":"inbound","chunk":"`...)
 	dst = strconv.AppendInt(dst, t.chunks+1, 10)
@@ -69,7 +69,7 @@ func (t *twilio) AppendAudio(dst, frame []byte) []byte {
 }
 
 // begin appends the beginning of a message, with the next sequence number.
-func (t *twilio) begin(dst []byte, name string) []byte {
+func (t *twilioDialect) begin(dst []byte, name string) []byte {
 	t.sequence++
 	dst = append(dst, `{"event":"`...)
 	dst = append(dst, name...)
@@ -78,14 +78,14 @@ func (t *twilio) begin(dst []byte, name string) []byte {
 	return append(dst, '"')
 }
 
-func (t *twilio) end(dst []byte) []byte {
+func (t *twilioDialect) end(dst []byte) []byte {
 	dst = append(dst, `,"streamSid":"`...)
 	dst = append(dst, t.streamSID...)
 	return append(dst, `"}`...)
 }
 
 // Encode implements Dialect.
-func (t *twilio) Encode(m *aiprotocol.Message, send Send) {
+func (t *twilioDialect) Encode(m *aiprotocol.Message, send Send) {
 	switch m.Event {
 	case aiprotocol.EventStart:
 		t.encodeStart(&m.Start, send)
@@ -125,7 +125,7 @@ type twilioMedia struct {
 
 // encodeStart sends connected and start. The custom parameters are the call's, those of the provider's
 // session object, and the call's X-* headers.
-func (t *twilio) encodeStart(s *aiprotocol.Start, send Send) {
+func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 	t.accountSID, t.callSID = sid("AC", s.AccountID), TwilioCallSID(s.SessionID)
 	t.streamSID = sid("MZ", s.SessionID)
 	parameters := map[string]any{
@@ -155,7 +155,7 @@ func (t *twilio) encodeStart(s *aiprotocol.Start, send Send) {
 }
 
 // Decode implements Dialect.
-func (t *twilio) Decode(raw []byte) (*aiprotocol.Message, error) {
+func (t *twilioDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	m, err := t.decoder.FromProvider(raw)
 	if err != nil {
 		return nil, err

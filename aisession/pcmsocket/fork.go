@@ -1,0 +1,42 @@
+package pcmsocket
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strconv"
+)
+
+// forkProtocol is the subprotocol of mod_audio_fork, whose server sends audio as playAudio messages of any length,
+// which FreeSWITCH stores as files and its application plays in order.
+const forkProtocol = "audio.drachtio.org"
+
+// forkPiece is how many frames are one file: few enough for a conversation, enough that files do not follow each
+// other too quickly.
+const forkPiece = 25 // 500 ms
+
+// fork collects audio for mod_audio_fork.
+type fork struct {
+	rate   int
+	audio  []byte
+	frames int
+}
+
+// add adds a frame and returns the message that is due, if any. Silence between pieces is not sent.
+func (f *fork) add(frame []byte) []byte {
+	silent := len(bytes.Trim(frame, "\x00")) == 0
+	if !silent {
+		f.audio = append(f.audio, frame...)
+		f.frames++
+	}
+	if f.frames == 0 || !silent && f.frames < forkPiece {
+		return nil
+	}
+	message := []byte(`{"type":"playAudio","data":{"audioContentType":"raw","sampleRate":`)
+	message = strconv.AppendInt(message, int64(f.rate), 10)
+	message = append(message, `,"audioContent":"`...)
+	message = base64.StdEncoding.AppendEncode(message, f.audio)
+	f.clear()
+	return append(message, `"}}`...)
+}
+
+func (f *fork) clear() { f.audio, f.frames = f.audio[:0], 0 }

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/config/callrecording"
+	"trunkline/identity"
+)
+
+// CallRecording stores which calls of accounts are recorded.
+type CallRecording interface {
+	// Find returns the policy that holds for an account.
+	Find(ctx context.Context, accountID string) (callrecording.Found, error)
+	// Update sets an account's own policy. ifMatch is the request's If-Match header, "" for none:
+	// fault.KindPrecondition if the policy that holds now does not match it. Returns
+	// fault.KindInvalid with the invalid fields.
+	Update(ctx context.Context, accountID string, policy callrecording.Policy, ifMatch string) (callrecording.Found, error)
+}
+
+// LiveRecorder records the calls that this process connects.
+type LiveRecorder interface {
+	// Control starts, stops, pauses or resumes the recording of an account's call in progress in
+	// this process, with an entry of the audit log. Returns fault.KindNotFound for a call that is
+	// not, and fault.KindConflict where its account's mode or the recording's state does not allow it.
+	Control(ctx context.Context, accountID, callID, action string) error
+}
+
+// recorderRoutes control the recording of calls in progress.
+type recorderRoutes struct{ calls LiveRecorder }
+
+func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) error {
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	action := body.String("action", required)
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	return noContent(c, r.calls.Control(c.Request().Context(), account.ID, c.Param("origination_call_id"), action))
+}
+
+const callRecordingPath = "/api/v2/config/call_recording"
+
+type callRecordingRoutes struct{ policies CallRecording }
+
+func (r callRecordingRoutes) handleGet(c echo.Context, account identity.Account) error {
+	found, err := r.policies.Find(c.Request().Context(), account.ID)
+	return respondPolicy(c, account, found, err)
+}
+
+func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account) error {
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	policy := callrecording.Policy{
+		Mode: callrecording.Mode(body.String("mode", required)), Queues: body.Strings("queues", optional),
+		Announce: body.Bool("announce", optional), RetentionDays: body.Int("retention_days", optional),
+	}
+	for _, queue := range body.Objects("queue_retention", optional) {
+		policy.QueueDays = append(policy.QueueDays, callrecording.QueueRetention{
+			QueueID: queue.String("queue_id", required), RetentionDays: queue.Int("retention_days", required),
+		})
+	}
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	found, err := r.policies.Update(c.Request().Context(), account.ID, policy, c.Request().Header.Get("If-Match"))
+	return respondPolicy(c, account, found, err)
+}
+
+// respondPolicy responds with a policy, {} where there is none, and the account above that it is
+// inherited from.
+func respondPolicy(c echo.Context, account identity.Account, found callrecording.Found, err error) error {
+	body := struct {
+		Success       bool   `json:"success"`
+		Config        any    `json:"config"`
+		InheritedFrom string `json:"inherited_from,omitempty"`
+	}{Success: true, Config: struct{}{}}
+	if found.Policy != nil {
+		body.Config = found.Policy
+		if found.From != account.ID {
+			body.InheritedFrom = found.From
+		}
+	}
+	return respondTagged(c, http.StatusOK, found.ETag, body, err)
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+
+	"trunkline/aisession"
+	"trunkline/audit"
+	"trunkline/control"
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+)
+
+// platformControl implements aisession.Platform by the actions of package control: a provider acts as an
+// administrator of its account on its own call.
+type platformControl struct {
+	tree    func() *identity.Tree
+	control *control.Service // nil until it is built, and without feeds
+}
+
+// Transfer implements aisession.Platform.
+func (p *platformControl) Transfer(ctx context.Context, c aisession.PlatformCall, destination string) error {
+	return p.act(ctx, c, feed.ActionTransfer, destination)
+}
+
+// Hangup implements aisession.Platform.
+func (p *platformControl) Hangup(ctx context.Context, c aisession.PlatformCall) error {
+	return p.act(ctx, c, feed.ActionHangup, "")
+}
+
+// act does an action on the caller's leg, which is the other one where the call's own is only that of the audio.
+func (p *platformControl) act(ctx context.Context, c aisession.PlatformCall, action feed.Action, destination string) error {
+	unknown := fault.NotFound("no feed knows the call: give its id as callId or otherLegCallId")
+	if p.control == nil {
+		return unknown
+	}
+	account, known := p.tree().Account(c.AccountID)
+	if !known {
+		return unknown
+	}
+	caller := &identity.Principal{KeyID: "ai_provider:" + c.ProviderID, AccountID: account.ID, Role: identity.RoleAdmin}
+	ctx = audit.WithCaller(ctx, audit.Caller{Actor: "ai_provider:" + c.ProviderID})
+	for _, id := range []string{c.OtherLegCallID, c.CallID} {
+		if id == "" {
+			continue
+		}
+		_, err := p.control.Act(ctx, control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination})
+		if fault.KindOf(err) != fault.KindNotFound {
+			return err
+		}
+	}
+	return unknown
+}

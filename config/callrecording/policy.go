@@ -1,0 +1,103 @@
+package callrecording
+
+import (
+	"fmt"
+	"slices"
+
+	"trunkline/internal/fault"
+)
+
+// Mode says which calls are recorded.
+type Mode string
+
+// The modes.
+const (
+	ModeOff      Mode = "off"       // none, nor may a call be recorded
+	ModeOnDemand Mode = "on_demand" // those that somebody starts a recording of
+	ModeAll      Mode = "all"       // all, from the moment they are connected
+)
+
+// Modes lists the modes.
+func Modes() []string { return []string{string(ModeOff), string(ModeOnDemand), string(ModeAll)} }
+
+// Bounds of a policy.
+const (
+	maxQueues        = 1000
+	maxQueueID       = 255
+	maxRetentionDays = 36_500
+)
+
+// Policy says which calls of an account are recorded. The zero value records none and keeps what
+// there is.
+type Policy struct {
+	Mode          Mode             `json:"mode"`
+	Queues        []string         `json:"queues,omitempty"` // whose calls Mode is for; empty: all calls
+	Announce      bool             `json:"announce,omitempty"`
+	RetentionDays int64            `json:"retention_days,omitempty"` // 0: kept for good
+	QueueDays     []QueueRetention `json:"queue_retention,omitempty"`
+}
+
+// QueueRetention is how long the recordings of one queue are kept.
+type QueueRetention struct {
+	QueueID       string `json:"queue_id"`
+	RetentionDays int64  `json:"retention_days"` // 0: kept for good
+}
+
+// ModeOf returns the mode for a call of the queue ("": none).
+func (p *Policy) ModeOf(queue string) Mode {
+	if len(p.Queues) > 0 && !slices.Contains(p.Queues, queue) || p.Mode == "" {
+		return ModeOff
+	}
+	return p.Mode
+}
+
+// ExpiresAt returns when a recording of the queue ("": none) is deleted that was stored at the
+// time, both in Unix seconds; 0: never.
+func (p *Policy) ExpiresAt(storedAt int64, queue string) int64 {
+	days := p.RetentionDays
+	for _, q := range p.QueueDays {
+		if q.QueueID == queue && queue != "" {
+			days = q.RetentionDays
+		}
+	}
+	if days == 0 {
+		return 0
+	}
+	return storedAt + days*24*60*60
+}
+
+// check returns fault.KindInvalid with every invalid field.
+func (p *Policy) check() error {
+	var faults []fault.Field
+	add := func(field, code, message string) {
+		faults = append(faults, fault.Field{Field: field, Code: code, Message: field + " " + message})
+	}
+	checkDays := func(field string, days int64) {
+		if days < 0 || days > maxRetentionDays {
+			add(field, "out_of_range", fmt.Sprintf("must be from 0 (kept for good) to %d", maxRetentionDays))
+		}
+	}
+
+	if !slices.Contains(Modes(), string(p.Mode)) {
+		add("mode", "unsupported", "must be off, on_demand or all")
+	}
+	if len(p.Queues) > maxQueues || len(p.QueueDays) > maxQueues {
+		add("queues", "too_many", "must be at most 1,000")
+	}
+	for i, queue := range p.Queues {
+		if queue == "" || len(queue) > maxQueueID {
+			add(fmt.Sprintf("queues[%d]", i), "invalid", "must have 1 to 255 bytes")
+		}
+	}
+	checkDays("retention_days", p.RetentionDays)
+	for i, q := range p.QueueDays {
+		if q.QueueID == "" || len(q.QueueID) > maxQueueID {
+			add(fmt.Sprintf("queue_retention[%d].queue_id", i), "invalid", "must have 1 to 255 bytes")
+		}
+		checkDays(fmt.Sprintf("queue_retention[%d].retention_days", i), q.RetentionDays)
+	}
+	if len(faults) > 0 {
+		return fault.Invalid("Invalid recording policy", faults...)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestAnAlertBeginsByTheTimeAlone posts a caller who has waited almost as long as the default rule
+// allows. No other event comes: the alert must begin when the time has come, be on the channel within
+// 2 s, and end with the caller's answer, once each.
+func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
+	post := func(step, agent string, at time.Time) {
+		t.Helper()
+		body := fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":"support","call_id":"c1","agent_id":%q}}`, at.Unix(), step, agent)
+		if a := n.post(t, c.key, "generic", typeJSON, body); a.status != http.StatusAccepted {
+			t.Fatalf("ingest answers %s", a)
+		}
+	}
+	type alert struct {
+		Event   string
+		ID      string `json:"alert_id"`
+		Name    string
+		Queue   string  `json:"queue_id"`
+		Started float64 `json:"started_at"`
+		State   string
+	}
+	alerts := func() (of []alert) {
+		for _, e := range s.events() {
+			var a alert
+			if err := json.Unmarshal(e.Data, &a); err == nil && a.Name == "Longest wait" {
+				of = append(of, a)
+			}
+		}
+		return of
+	}
+	listed := func(query string) (data []alert) {
+		t.Helper()
+		var page struct{ Data []alert }
+		a := n.mustCall(t, http.MethodGet, "/api/v2/alerts"+query, n.dialler(t, "alice").header, "")
+		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%s %v", a, err)
+		}
+		return page.Data
+	}
+
+	entered := time.Now().Add(-118 * time.Second).Truncate(time.Second)
+	due := entered.Add(120 * time.Second)
+	post("entered", "", entered)
+	var seen time.Time
+	eventually(t, "the alert", func() error {
+		got := alerts()
+		seen = time.Now()
+		if len(got) == 0 {
+			return fmt.Errorf("none of %d events", len(s.events()))
+		}
+		return nil
+	})
+	if late := seen.Sub(due); late < 0 || late > 2*time.Second {
+		t.Errorf("the alert comes %s after its time", late)
+	}
+	eventually(t, "the alert in the list", func() error {
+		if got := listed(""); len(got) != 1 || got[0].Queue != "support" || got[0].State != "active" {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+
+	post("answered", "1001", time.Now())
+	eventually(t, "the end of the alert", func() error {
+		if got := listed(fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", due.Unix()-1, due.Unix()+60)); len(got) != 1 {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+	got := alerts()
+	if len(got) != 2 || got[0].Event != "alert.started" || got[1].Event != "alert.ended" || got[0].ID != got[1].ID || got[0].Started*1000 < float64(due.UnixMilli()) {
+		t.Errorf("events %+v", got)
+	}
+}

@@ -1,0 +1,75 @@
+package pbx
+
+import (
+	"context"
+	"time"
+
+	"trunkline/event"
+	"trunkline/telephony/localcall"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// announcementTime is the length of the tone that announces a recording.
+const announcementTime = 400 * time.Millisecond
+
+// record returns the recording of the call whose leg has the record, which names the recording. The
+// near side is the caller. If the account wants it, both sides hear a tone first.
+func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side) localcall.Recording {
+	recorded := localcall.RecordedCall{
+		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID, OriginationCallID: c.originationID(),
+		Direction: leg.Direction, Port: b.near.port, OtherIDs: []string{c.id},
+	}
+	recording := c.driver.config.Recorder.Record(recorded)
+	if recording.Announces() {
+		b.playAnnouncement(ctx, far)
+	}
+	return recording
+}
+
+// beginRecording begins the recording of the connected sides, and keeps it for new offers.
+func (b *bridge) beginRecording(r localcall.Recording) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recording = r
+	r.Begin(b.near.agreed)
+}
+
+// playAnnouncement plays a tone to both sides, or to the near one if far is nil. Sides with opus hear
+// silence.
+func (b *bridge) playAnnouncement(ctx context.Context, far *side) {
+	ports, formats := b.announcedTo(far)
+	ctx, cancel := context.WithTimeout(ctx, announcementTime)
+	defer cancel()
+	done := make(chan struct{})
+	for i, port := range ports {
+		format := formats[i]
+		stream := rtp.NewStream(port, rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
+		go func() {
+			stream.Run(ctx, b.tones.source(format.Codec))
+			done <- struct{}{}
+		}()
+	}
+	for range ports {
+		<-done
+	}
+}
+
+// announcedTo ends the ring tone and returns the ports and formats of the sides.
+func (b *bridge) announcedTo(far *side) (ports []*rtp.Port, formats []sip.NegotiatedCodec) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopToneLocked()
+	ports, formats = append(ports, b.near.port), append(formats, b.near.agreed.Codecs[0])
+	if far != nil {
+		ports, formats = append(ports, far.port), append(formats, far.agreed.Codecs[0])
+	}
+	return ports, formats
+}
+
+// tellRecording tells the recording, if there is one, that the near side has new media. The caller holds mu.
+func (b *bridge) tellRecording(agreed sip.NegotiatedMedia) {
+	if b.recording != nil {
+		b.recording.SetMedia(agreed)
+	}
+}

@@ -1,0 +1,269 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"trunkline/recording/envelope"
+)
+
+// A journal is the file of a recording in progress: records of a kind, a length, a number of
+// samples and a payload. The first describes the recording. Records of audio follow, each of at
+// most a second or so, and of pauses. Where the recording is sealed, each record of audio is a
+// sealed recording of its own, which begins with its number, so that it can be read and is
+// authentic whatever becomes of the process; else it is the samples. What a crash cut off is left
+// out.
+const (
+	journalDescription = 'd'
+	journalAudio       = 'a'
+	journalPause       = 'p'
+
+	journalHeaderSize = 1 + 4 + 4
+	maxJournalRecord  = 1 << 20
+	bytesPerSample    = 4 // of both channels
+)
+
+// takeDescription is the first record of a journal.
+type takeDescription struct {
+	AccountID   string `json:"account_id"`
+	RecordingID string `json:"recording_id"`
+	Call        Call   `json:"call"`
+	Sealed      bool   `json:"sealed"`
+	Algorithm   string `json:"algorithm,omitempty"`
+	KeyVersion  int64  `json:"key_version,omitempty"`
+}
+
+// journal writes the file of a recording in progress.
+type journal struct {
+	file   *os.File
+	sealer *sealer // nil: plain
+	params envelope.Params
+	number uint64
+	pauses int // that are written
+}
+
+// createJournal creates a journal. The caller closes it.
+func createJournal(name string, d takeDescription, sealer *sealer, params envelope.Params) (*journal, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fileError(err, "creating the file of a recording in progress")
+	}
+	j := &journal{file: file, sealer: sealer, params: params}
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = j.write(journalDescription, 0, text)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(name))
+	}
+	return j, nil
+}
+
+// write appends a record in one write.
+func (j *journal) write(kind byte, samples int, payload []byte) error {
+	record := make([]byte, journalHeaderSize, journalHeaderSize+len(payload))
+	record[0] = kind
+	binary.BigEndian.PutUint32(record[1:], uint32(len(payload)))
+	binary.BigEndian.PutUint32(record[5:], uint32(samples))
+	_, err := j.file.Write(append(record, payload...))
+	return fileError(err, "writing a recording in progress")
+}
+
+// writeAudio appends interleaved samples.
+func (j *journal) writeAudio(pcm []byte) error {
+	n := len(pcm) / bytesPerSample
+	if j.sealer == nil {
+		return j.write(journalAudio, n, pcm)
+	}
+	numbered := make([]byte, 8, 8+len(pcm))
+	binary.BigEndian.PutUint64(numbered, j.number)
+	j.number++
+	numbered = append(numbered, pcm...)
+	defer clear(numbered)
+	var sealed bytes.Buffer
+	_, _, err := envelope.Seal(&sealed, bytes.NewReader(numbered), j.params)
+	if err != nil {
+		return err
+	}
+	return j.write(journalAudio, n, sealed.Bytes())
+}
+
+func (j *journal) writePause(p Pause) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return j.write(journalPause, 0, text)
+}
+
+// journalReader reads a journal's audio as a WAV file.
+type journalReader struct {
+	file        *os.File
+	description takeDescription
+	pauses      []Pause
+	samples     int64
+	rootOf      envelope.RootFinder
+
+	rest   []byte // of the WAV file, not read yet
+	number uint64
+}
+
+// openJournal reads what a journal has, up to a record that is incomplete. The caller closes file.
+func openJournal(file *os.File) (*journalReader, error) {
+	r := &journalReader{file: file}
+	for first := true; ; first = false {
+		kind, n, size, err := r.header()
+		if err == nil && kind != journalAudio {
+			var payload []byte
+			payload, err = r.payload(size)
+			if err == nil {
+				err = r.note(kind, payload)
+			}
+		} else if err == nil {
+			err = r.skip(size)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && !first:
+			return r, r.rewind()
+		case err != nil:
+			return nil, fmt.Errorf("reading a recording in progress: %w", err)
+		}
+		r.samples += int64(n)
+	}
+}
+
+// header reads the header of the next record; io.EOF where it is incomplete.
+func (r *journalReader) header() (kind byte, samples, size int, err error) {
+	var header [journalHeaderSize]byte
+	_, err = io.ReadFull(r.file, header[:])
+	if err != nil {
+		return 0, 0, 0, io.EOF
+	}
+	size = int(binary.BigEndian.Uint32(header[1:]))
+	samples = int(binary.BigEndian.Uint32(header[5:]))
+	if size > maxJournalRecord || samples*bytesPerSample > maxJournalRecord {
+		return 0, 0, 0, io.EOF
+	}
+	return header[0], samples, size, nil
+}
+
+func (r *journalReader) payload(size int) ([]byte, error) {
+	payload := make([]byte, size)
+	_, err := io.ReadFull(r.file, payload)
+	if err != nil {
+		return nil, io.EOF
+	}
+	return payload, nil
+}
+
+// skip passes over a payload that is complete.
+func (r *journalReader) skip(size int) error {
+	end, err := r.file.Seek(int64(size), io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	info, err := r.file.Stat()
+	if err != nil {
+		return err
+	}
+	if end > info.Size() {
+		return io.EOF
+	}
+	return nil
+}
+
+func (r *journalReader) note(kind byte, payload []byte) error {
+	if kind == journalPause {
+		var p Pause
+		err := json.Unmarshal(payload, &p)
+		r.pauses = append(r.pauses, p)
+		return err
+	}
+	return json.Unmarshal(payload, &r.description)
+}
+
+// rewind makes Read begin at the start of the WAV file.
+func (r *journalReader) rewind() error {
+	_, err := r.file.Seek(0, io.SeekStart)
+	r.rest = wavHeader(r.samples)
+	return err
+}
+
+// Read implements io.Reader: the WAV file.
+func (r *journalReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.rest)
+	clear(r.rest[:n])
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// next reads the next record of audio into rest.
+func (r *journalReader) next() error {
+	for {
+		kind, n, size, err := r.header()
+		if err != nil {
+			return err
+		}
+		payload, err := r.payload(size)
+		if err != nil {
+			return err
+		}
+		if kind != journalAudio {
+			continue
+		}
+		r.rest, err = r.openAudio(payload)
+		if err != nil {
+			return err
+		}
+		if len(r.rest) != n*bytesPerSample {
+			return fmt.Errorf("record %d has %d bytes of audio", r.number, len(r.rest))
+		}
+		return nil
+	}
+}
+
+// openAudio returns the samples of a record, authenticated where it is sealed.
+func (r *journalReader) openAudio(payload []byte) ([]byte, error) {
+	if !r.description.Sealed {
+		return payload, nil
+	}
+	var opened bytes.Buffer
+	want := envelope.Expected{AccountID: r.description.AccountID, RecordingID: r.description.RecordingID}
+	_, _, err := envelope.Open(&opened, bytes.NewReader(payload), want, r.rootOf)
+	if err != nil {
+		return nil, fmt.Errorf("record %d: %w", r.number, err)
+	}
+	numbered := opened.Bytes()
+	if len(numbered) < 8 || binary.BigEndian.Uint64(numbered) != r.number {
+		return nil, fmt.Errorf("record %d is another one", r.number)
+	}
+	r.number++
+	return numbered[8:], nil
+}
+
+// wavHeader returns the header of a WAV file of two channels of 16-bit samples.
+func wavHeader(samples int64) []byte {
+	size := uint32(min(samples*bytesPerSample, 1<<32-64))
+	h := append(make([]byte, 0, 44), "RIFF"...)
+	h = binary.LittleEndian.AppendUint32(h, 36+size)
+	h = append(h, "WAVEfmt "...)
+	h = binary.LittleEndian.AppendUint32(h, 16)
+	h = binary.LittleEndian.AppendUint16(h, 1) // PCM
+	h = binary.LittleEndian.AppendUint16(h, 2)
+	h = binary.LittleEndian.AppendUint32(h, liveRate)
+	h = binary.LittleEndian.AppendUint32(h, liveRate*bytesPerSample)
+	h = binary.LittleEndian.AppendUint16(h, bytesPerSample)
+	h = binary.LittleEndian.AppendUint16(h, 16)
+	h = append(h, "data"...)
+	return binary.LittleEndian.AppendUint32(h, size)
+}

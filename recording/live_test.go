@@ -1,0 +1,325 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"log/slog"
+
+	"trunkline/config/callrecording"
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+	"trunkline/internal/testservice/testdb"
+	"trunkline/telephony/g711"
+	"trunkline/telephony/localcall"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// onePolicy is every account's policy.
+type onePolicy callrecording.Policy
+
+func (p onePolicy) Policy(context.Context, string) (callrecording.Policy, error) {
+	return callrecording.Policy(p), nil
+}
+
+func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
+	t.Helper()
+	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
+	h.policies, h.takes = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
+	return h, NewRecorder(h.Service)
+}
+
+func pcmu() sip.NegotiatedMedia {
+	return sip.NegotiatedMedia{
+		Codecs:         []sip.NegotiatedCodec{{Codec: sip.PCMU(), SendType: 0, ReceiveType: 0}},
+		TelephoneEvent: sip.NegotiatedCodec{Codec: sip.TelephoneEvent(8000), SendType: 101, ReceiveType: 101},
+	}
+}
+
+// voice is a tone in packets of 20 ms. Its samples are found again by their bytes.
+type voice struct {
+	hz        float64
+	ssrc      uint32
+	timestamp uint32
+	n         int
+}
+
+func (v *voice) pcm(i int) int16 {
+	return g711.ULaw().DecodeSample(g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(i)/8000))))
+}
+
+func (v *voice) next() *rtp.Packet {
+	payload := make([]byte, 160)
+	for i := range payload {
+		payload[i] = g711.ULaw().EncodeSample(int16(8000 * math.Sin(2*math.Pi*v.hz*float64(v.n*160+i)/8000)))
+	}
+	packet := &rtp.Packet{Timestamp: v.timestamp + uint32(v.n*160), SSRC: v.ssrc, Payload: payload}
+	v.n++
+	return packet
+}
+
+// loudest returns the loudness of a channel in parts of 20 ms.
+func loudness(wav []byte, channel int) (levels []int) {
+	data := wav[44:]
+	for from := 0; from+160*4 <= len(data); from += 160 * 4 {
+		sum := 0
+		for i := range 160 {
+			sample := int16(binary.LittleEndian.Uint16(data[from+i*4+channel*2:]))
+			sum += int(math.Abs(float64(sample)))
+		}
+		levels = append(levels, sum/160)
+	}
+	return levels
+}
+
+// at moves the clock of a take: its present is that long after its start.
+func (t *take) at(d time.Duration) {
+	t.mu.Lock()
+	t.began = time.Now().Add(-d)
+	t.mu.Unlock()
+}
+
+// Both voices stand on one clock: a lost packet is silence of its length, and a pause is silence
+// of which nothing is stored.
+func TestTwoVoicesStandOnOneClock(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	for _, sealed := range []bool{false, true} {
+		h.configure(t, "acme", encryption.Change{Enabled: sealed, Key: new(firstKey)})
+		took := must(h.createTake(t.Context(), "acme", Call{CallID: "call@1"}))(t)
+		took.useMedia(pcmu())
+		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
+		for n := range 250 { // five seconds
+			at := time.Duration(n) * 20 * time.Millisecond
+			took.at(at)
+			switch n {
+			case 100:
+				took.beginPause()
+			case 150:
+				took.resume()
+			}
+			if packet := caller.next(); n < 50 || n >= 60 { // 200 ms are lost
+				took.Received(packet)
+			}
+			if packet := callee.next(); n >= 25 { // it begins after half a second
+				took.Sent(packet)
+			}
+			if n%25 == 0 {
+				took.flush(took.now() - samples(takeJitter))
+			}
+		}
+		took.at(5 * time.Second)
+		took.flush(took.now())
+		name := took.journal.file.Name()
+		check(t, took.journal.file.Close())
+		if raw := must(os.ReadFile(name))(t); sealed == bytes.Contains(raw, toneBytes(440, 0)) {
+			t.Errorf("sealed %v: the tone's samples in the journal", sealed)
+		}
+		check(t, h.storeTake(t.Context(), name))
+
+		id := "call_1"
+		if sealed {
+			id = "call_1-2"
+		}
+		wav := must(h.play("acme", id))(t)
+		m := must(h.Metadata(t.Context(), "acme", id))(t)
+		if m.Encrypted != sealed || m.Channels != 2 || m.DurationMS < 4990 || m.DurationMS > 5100 || len(m.Pauses) != 1 ||
+			m.Pauses[0].StartMS < 1990 || m.Pauses[0].EndMS > 3100 || m.ContentType != "audio/wav" || m.CallID != "call@1" {
+			t.Errorf("%+v", m)
+		}
+		for channel, silent := range []func(n int) bool{
+			func(n int) bool { return n >= 50 && n < 60 || n >= 100 && n < 150 },
+			func(n int) bool { return n < 25 || n >= 100 && n < 150 },
+		} {
+			for n, level := range loudness(wav, channel) {
+				edge := silent(n) != silent(n-1) || silent(n) != silent(n+1) // 20 ms of tolerance
+				if !edge && n < 249 && (level == 0) != silent(n) {
+					t.Errorf("sealed %v, channel %d, %d ms: level %d", sealed, channel, n*20, level)
+				}
+			}
+		}
+		if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
+			t.Errorf("left are %v", left)
+		}
+	}
+}
+
+// toneBytes is a piece of a tone as samples of a channel that stands beside silence.
+func toneBytes(hz float64, from int) (text []byte) {
+	v := voice{hz: hz}
+	for i := range 20 {
+		text = binary.LittleEndian.AppendUint16(text, uint16(v.pcm(from+i)))
+		text = append(text, 0, 0)
+	}
+	return text
+}
+
+// A process that is killed has written all but the last second, readable and authentic.
+func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	took := must(h.createTake(t.Context(), "acme", Call{CallID: "killed"}))(t)
+	took.useMedia(pcmu())
+	caller := &voice{hz: 440, ssrc: 1}
+	for n := range 500 { // ten seconds
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		took.Received(caller.next())
+		if n%25 == 24 {
+			took.flush(took.now() - samples(takeJitter))
+		}
+	}
+	name := took.journal.file.Name()
+	check(t, took.journal.file.Close())
+	whole := must(os.ReadFile(name))(t)
+	check(t, os.WriteFile(name, whole[:len(whole)-5], 0o600)) // the kill cut off a write
+	old := time.Now().Add(-time.Minute)
+	check(t, os.Chtimes(name, old, old))
+	check(t, h.storeAbandoned(t.Context()))
+	m := must(h.Metadata(t.Context(), "acme", "killed"))(t)
+	if !m.Encrypted || m.DurationMS < 8000 {
+		t.Errorf("%+v", m)
+	}
+	for n, level := range loudness(must(h.play("acme", "killed"))(t), channelCaller) {
+		if level == 0 {
+			t.Errorf("silence at %d ms", n*20)
+		}
+	}
+
+	// An altered journal is not stored, and stays.
+	altered := bytes.Clone(whole)
+	altered[len(altered)/2] ^= 1
+	check(t, os.WriteFile(name, altered, 0o600))
+	check(t, os.Chtimes(name, old, old))
+	if err := h.storeAbandoned(t.Context()); err == nil {
+		t.Error("an altered journal is stored")
+	}
+	checkError(t)(os.Stat(name))
+}
+
+// The door: a call of two ports, packets on real sockets, pause by REST and by keys.
+func TestACallIsRecordedFromItsPort(t *testing.T) {
+	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	port := must(ports.Open())(t)
+	defer port.Close()
+	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
+	for _, action := range []string{"start", "pause"} {
+		if err := recorder.Control(t.Context(), "acme", "c1", action); fault.KindOf(err) != fault.KindConflict {
+			t.Errorf("%s before the call is connected: %v", action, err)
+		}
+	}
+	recording.Begin(pcmu())
+	for _, step := range []struct {
+		id, action string
+		kind       fault.Kind // "": it is done
+	}{
+		{"c1", "pause", fault.KindConflict}, {"other", "start", fault.KindNotFound}, {"o1", "start", ""}, {"c1", "start", fault.KindConflict},
+		{"c1", "pause", ""}, {"c1", "pause", fault.KindConflict}, {"c1", "resume", ""}, {"c1", "resume", fault.KindConflict},
+		{"c1", "erase", fault.KindInvalid}, {"c1", "stop", ""}, {"c1", "stop", fault.KindConflict}, {"c1", "start", ""},
+	} {
+		err := recorder.Control(t.Context(), "acme", step.id, step.action)
+		if (err == nil) != (step.kind == "") || err != nil && fault.KindOf(err) != step.kind {
+			t.Errorf("%s of %s: %v", step.action, step.id, err)
+		}
+	}
+	if err := recorder.Control(t.Context(), "other", "c1", "stop"); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("of another account: %v", err)
+	}
+	recording.End()
+	recording.End()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	check(t, recorder.Run(ended))
+	page := must(h.List(t.Context(), Filter{Account: "acme", Call: Call{OriginationCallID: "o1"}}))(t)
+	if len(page.Data) != 2 || len(page.Data[1].Pauses) != 1 || page.Data[0].RecordingID != "c1-2" {
+		t.Errorf("%+v", page.Data)
+	}
+
+	off, silent := newLiveEnv(t, callrecording.ModeOff)
+	call := silent.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
+	call.Begin(pcmu())
+	if err := silent.Control(t.Context(), "acme", "c1", "start"); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "off") {
+		t.Errorf("where the mode is off: %v", err)
+	}
+	call.End()
+	if page := must(off.List(t.Context(), Filter{Account: "acme"}))(t); len(page.Data) != 0 {
+		t.Errorf("%+v", page.Data)
+	}
+}
+
+func TestKeysPauseTheRecording(t *testing.T) {
+	k := keySequence{keys: "*7"}
+	for i, step := range []struct {
+		channel int
+		digit   byte
+		want    bool
+	}{{0, '*', false}, {1, '7', false}, {0, '1', false}, {0, '*', false}, {0, '*', false}, {0, '7', true}, {0, '7', false}, {1, '*', false}, {1, '7', true}} {
+		if got := k.press(step.channel, step.digit); got != step.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+	if none := (keySequence{}); none.press(0, '*') {
+		t.Error("no keys are set")
+	}
+}
+
+// A peer whose clock drifts, or that begins anew, stays where it is heard.
+func TestAClockFollowsItsPeer(t *testing.T) {
+	var c rtpClock
+	for n := range int64(10_000) { // 200 s of a clock that is 0.1 % slow
+		arrived := n*160 + n*160/1000
+		at := c.position(1, uint32(n*160), 8000, arrived)
+		if at-arrived > 2*driftLimit || arrived-at > 2*driftLimit {
+			t.Fatalf("packet %d: at %d, arrived at %d", n, at, arrived)
+		}
+	}
+	if at := c.position(2, 0, 8000, 5_000_000); at != 5_000_000 {
+		t.Errorf("another source: at %d", at)
+	}
+	if at := c.position(2, 96_000_000, 48000, 5_000_160); at != 5_000_160 {
+		t.Errorf("a jump: at %d", at)
+	}
+	if at := c.position(2, 96_000_960, 48000, 5_000_400); at != 5_000_320 {
+		t.Errorf("opus: at %d", at)
+	}
+}
+
+// BenchmarkRecordedSecond is what a second of a recorded call costs, sealed: 100 packets and two
+// writes.
+func BenchmarkRecordedSecond(b *testing.B) {
+	h, _ := newLiveEnv(b, callrecording.ModeAll)
+	checkError(b)(h.config.Update(context.Background(), "acme", encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
+	took := must(h.createTake(context.Background(), "acme", Call{CallID: "bench"}))(b)
+	took.useMedia(pcmu())
+	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
+	packets := make([][2]*rtp.Packet, 50)
+	for i := range packets {
+		packets[i] = [2]*rtp.Packet{caller.next(), callee.next()}
+	}
+	second := time.Duration(0)
+	for b.Loop() {
+		for n, pair := range packets {
+			took.at(second + time.Duration(n)*20*time.Millisecond)
+			pair[0].Timestamp += 8000
+			pair[1].Timestamp += 8000
+			took.Received(pair[0])
+			took.Sent(pair[1])
+			if n%25 == 24 {
+				took.flush(took.now() - samples(takeJitter))
+			}
+		}
+		second += time.Second
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
+	check(b, took.journal.file.Close())
+}

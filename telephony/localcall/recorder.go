@@ -1,0 +1,51 @@
+package localcall
+
+import (
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// Recorder records the calls that this process connects.
+type Recorder interface {
+	// Record returns the recording of a call that is about to be connected. It has not begun. The
+	// caller ends it, also if it never begins.
+	Record(call RecordedCall) Recording
+}
+
+// RecordedCall is a call as its recorder sees it.
+type RecordedCall struct {
+	AccountID         string
+	CallID            string // of the leg whose call record names the recording
+	InteractionID     string
+	OriginationCallID string // "" for none
+	Direction         string
+	OtherIDs          []string // more ids under which the recording is controlled
+
+	// Port has both voices: the caller's comes from its peer, the callee's is sent to it.
+	Port *rtp.Port
+}
+
+// Recording is the recording of one call.
+type Recording interface {
+	// Announces reports whether the caller is to hear that the call is recorded, before Begin.
+	Announces() bool
+	// Begin begins to hear the call, whose caller's side has the media.
+	Begin(media sip.NegotiatedMedia)
+	// SetMedia sets new media of the caller's side.
+	SetMedia(media sip.NegotiatedMedia)
+	// End ends the recording. It does not wait until it is stored.
+	End()
+}
+
+// NoRecorder is a Recorder that records nothing.
+type NoRecorder struct{}
+
+// Record implements Recorder.
+func (NoRecorder) Record(RecordedCall) Recording { return noRecording{} }
+
+type noRecording struct{}
+
+func (noRecording) Announces() bool              { return false }
+func (noRecording) Begin(sip.NegotiatedMedia)    {}
+func (noRecording) SetMedia(sip.NegotiatedMedia) {}
+func (noRecording) End()                         {}
