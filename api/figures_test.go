@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,48 @@ func TestFigureReportsOfAnotherAccount(t *testing.T) {
 		e.want(401, "GET", figuresReport(kind, ""), nil, "", nil)
 		e.want(403, "GET", figuresReport(kind, ""), bearer(e.eventsToken("alice")), "", nil)
 	}
+}
+
+// What a role sees of figures is what an administrator sees, filtered, as JSON and as CSV.
+func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = membersByQueue{"sales": {"1001"}} })
+	for _, id := range []string{"1001", "1002", "sales", "support"} { // each as a queue and as an agent
+		e.putFigures("demo", id, figuresDay, 1)
+	}
+	everything := []string{"1001", "1002", "sales", "support"}
+	for name, c := range map[string]struct {
+		role           identity.Role
+		limits         identity.Limits
+		queues, agents []string
+	}{
+		"administrator":   {identity.RoleAdmin, identity.Limits{}, everything, everything},
+		"user":            {identity.RoleUser, identity.Limits{}, everything, everything},
+		"head":            {identity.RoleSupervisor, identity.Limits{}, everything, everything},
+		"supervisor":      {identity.RoleSupervisor, identity.Limits{QueueIDs: []string{"sales"}}, []string{"sales"}, []string{"1001"}},
+		"of-another":      {identity.RoleSupervisor, identity.Limits{QueueIDs: []string{"elsewhere"}}, nil, nil},
+		"agent":           {identity.RoleAgent, identity.Limits{AgentIDs: []string{"1002"}}, nil, []string{"1002"}},
+		"without-figures": {identity.RoleAgent, identity.Limits{AgentIDs: []string{"1009"}}, nil, nil},
+	} {
+		h := e.userWith(name, "demo", c.role, "", c.limits)
+		for kind, want := range map[string][]string{"queues": c.queues, "agents": c.agents} {
+			var page figuresPage
+			e.want(200, "GET", figuresReport(kind, ""), h, "", &page)
+			var got []string
+			for _, row := range page.Data {
+				got = append(got, row.QueueID+row.AgentID)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s sees the %s %q, want %q", name, kind, got, want)
+			}
+			csv := e.do("GET", figuresReport(kind, "&format=csv"), h, "").Body.String()
+			if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
+				t.Errorf("%s sees %d lines of CSV of the %s, want %d:\n%s", name, lines, kind, len(want), csv)
+			}
+		}
+	}
+	auditor := e.userWith("auditor", "demo", identity.RoleAuditor, "", identity.Limits{})
+	e.want(403, "GET", figuresReport("queues", ""), auditor, "", nil)
 }
 
 func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {

@@ -21,7 +21,7 @@
 //
 // Run is one goroutine; it looks at the open actions every watchInterval, and ends those that
 // a killed node has left. Requests work in their own. An agent takes one action at a time of
-// this service: a second one within confirmTimeout that is not confirmed is refused. There
+// this service, by a unique index: a second one before the end of the first is refused. There
 // are no locks but those of the database.
 //
 // Read service.go first (a request from its rights to its answer), then confirm.go (its end),

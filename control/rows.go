@@ -67,8 +67,21 @@ func (a *action) scan(scan sqldb.ScanFunc) error {
 	return json.Unmarshal([]byte(command), &a.Command)
 }
 
+// target names the agent or call that takes one action at a time, "" for an action beside
+// which others may be on their way: it changes nothing of what they wait for.
+func (c *storedCommand) target() string {
+	switch {
+	case c.Action.Monitors():
+		return ""
+	case c.AgentID != "":
+		return "agent:" + c.AgentID
+	}
+	return "call:" + c.CallID
+}
+
 // insert stores an action with the state asked. created is false if the actor has one with
-// the key.
+// the key, or if another action on the agent or call has not ended: its event would be taken
+// for this one's.
 func (s *Service) insert(ctx context.Context, a *action, key string) (created bool, err error) {
 	command, err := json.Marshal(a.Command)
 	if err != nil {
@@ -81,9 +94,9 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 			return err
 		}
 		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
-			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7) ON CONFLICT DO NOTHING`,
-			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command), string(Asked), now)
+			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced, target)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7, $9) ON CONFLICT DO NOTHING`,
+			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command), string(Asked), now, a.Command.target())
 		if err != nil {
 			return err
 		}

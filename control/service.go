@@ -131,7 +131,9 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if r.CallID != "" {
 		target = "call:" + r.CallID
 	}
-	entry := s.audit.Entry(ctx, auditAction(r), r.Account.ID, target+" "+string(r.Action))
+	newEntry := func() audit.Entry {
+		return s.audit.Entry(ctx, auditAction(r), r.Account.ID, target+" "+string(r.Action))
+	}
 	defer func() {
 		outcome := string(fault.KindOf(err))
 		if err == nil {
@@ -139,6 +141,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		}
 		s.metrics.WithLabelValues(string(r.Action), outcome).Inc()
 		if err != nil {
+			entry := newEntry() // one of its own, also where the start was recorded: the platform has refused
 			entry.Outcome = outcome
 			s.audit.Report(context.WithoutCancel(ctx), entry)
 		}
@@ -151,7 +154,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if replayed {
 		return s.awaitFirstAnswer(ctx, a)
 	}
-	if err := s.audit.Record(ctx, entry); err != nil {
+	if err := s.audit.Record(ctx, newEntry()); err != nil {
 		return "", err
 	}
 	if err := s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend); err != nil {
@@ -195,14 +198,14 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, err
 	}
 	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command, State: Asked}
-	if err := s.requireIdle(ctx, a); err != nil {
-		return nil, false, err
-	}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
 		return a, false, err
 	}
 	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return nil, false, fault.Conflict("Another action on it is on its way: wait for its end")
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -212,24 +215,6 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 func sameRequest(earlier *action, request string) error {
 	if earlier.Request != request {
 		return fault.Conflict("The Idempotency-Key was used for another action")
-	}
-	return nil
-}
-
-// requireIdle returns fault.KindConflict while another action on the agent or call is on its
-// way: its event would be taken for this one's.
-func (s *Service) requireIdle(ctx context.Context, a *action) error {
-	if a.Command.Action.Monitors() {
-		return nil
-	}
-	open, err := s.listActions(ctx, `changed_at > $1 AND state IN ('asked', 'sent', 'accepted')`, s.now().Add(-confirmTimeout).UnixMilli())
-	if err != nil {
-		return err
-	}
-	for _, other := range open {
-		if !other.Command.Action.Monitors() && other.AccountID == a.AccountID && other.Command.AgentID == a.Command.AgentID && other.Command.CallID == a.Command.CallID {
-			return fault.Conflict("Another action (%s) is on its way: wait for its end", other.Command.Action)
-		}
 	}
 	return nil
 }

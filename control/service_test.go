@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type world struct {
 	t       *testing.T
 	service *Service
 	db      *sqldb.DB
+	audit   *audit.Log
 
 	mu      sync.Mutex
 	now     time.Time
@@ -48,6 +50,7 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.NewTextHandler(&testservice.Log{}, nil))
 	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	must(t, err)
+	w.audit = auditLog
 	w.service, err = New(t.Context(), Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
 		Metrics: prometheus.NewRegistry(), Log: log, Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
 	must(t, err)
@@ -219,6 +222,55 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Each action and each refusal is in the audit log, with who, what and why.
+func TestEveryActionAndRefusalIsAudited(t *testing.T) {
+	w := newWorld(t)
+	ended := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_ = w.audit.Run(ctx) // ends with ctx
+	}()
+	defer func() { stop(); <-ended }()
+
+	var want []string
+	ask := func(by *identity.Principal, r Request, line string) {
+		t.Helper()
+		r.Caller, r.Account = by, identity.Account{ID: "demo"}
+		_, err := w.service.Act(audit.WithCaller(t.Context(), audit.Caller{Actor: by.Actor()}), r)
+		if outcome := line[strings.LastIndex(line, " ")+1:]; err == nil != (outcome == "ok") {
+			t.Errorf("%s: %v", line, err)
+		}
+		want = append(want, line)
+	}
+	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak}, "user:boss agent.control agent:1001@x break ok")
+	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}, "user:boss agent.control agent:1001@x logout conflict")
+	ask(supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak}, "user:boss agent.control agent:1003@x break not_found")
+	ask(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"}, "user:anna call.control call:call-1 transfer ok")
+	ask(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}, "user:boss call.monitor call:call-1 listen ok")
+	ask(agent, Request{CallID: "call-1", Action: feed.ActionBarge}, "user:anna call.monitor call:call-1 barge forbidden")
+	ask(admin, Request{CallID: "call-1", Action: feed.ActionListen}, "user:root call.monitor call:call-1 listen unprocessable")
+	w.refusal = fault.New(fault.KindRefused, "-ERR")
+	ask(admin, Request{AgentID: "1003@x", Action: feed.ActionLogout}, "user:root agent.control agent:1003@x logout refused")
+	w.wait = time.Second
+	ask(admin, Request{CallID: "call-1", Action: feed.ActionHangup}, "user:root call.control call:call-1 hangup limited")
+
+	var got []string
+	for deadline := time.Now().Add(10 * time.Second); len(got) < len(want)+1 && time.Now().Before(deadline); {
+		page, err := w.audit.List(t.Context(), audit.Filter{AccountID: "demo", End: time.Now().Unix() + 60})
+		must(t, err)
+		got = nil
+		for _, e := range page.Data {
+			got = append(got, e.Actor+" "+string(e.Action)+" "+e.Target+" "+e.Outcome)
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("%q is not in the log:\n%s", line, strings.Join(got, "\n"))
+		}
+	}
+}
+
 func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.refusal = fault.New(fault.KindRefused, "-ERR no such agent")
@@ -229,6 +281,36 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	}
 	if len(w.sent) != 1 {
 		t.Errorf("a repeat was sent: %+v", w.sent)
+	}
+	refused, err := w.service.listActions(t.Context(), `state = 'refused'`)
+	must(t, err)
+	if len(refused) != 1 || refused[0].Message != "-ERR no such agent" || !strings.Contains(strings.Join(w.events, ""), "-ERR no such agent") {
+		t.Errorf("%+v, events %q", refused, w.events)
+	}
+}
+
+// A platform that does not answer may have taken the command: it is followed to its end.
+func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
+	w := newWorld(t)
+	w.refusal = fault.Unavailable(errors.New("timeout"), time.Second, "the switch did not answer")
+	request := Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}
+	if _, err := w.actAs(admin, request); fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatalf("%v", err)
+	}
+	open, err := w.service.listActions(t.Context(), `state = 'sent'`)
+	must(t, err)
+	if len(open) != 1 {
+		t.Fatalf("%d actions are followed", len(open))
+	}
+	if s := w.end(open[0].ID, 9*time.Second); s.State != Accepted {
+		t.Errorf("after 9 s: %+v", s)
+	}
+	if s := w.end(open[0].ID, 2*time.Second); s.State != Unconfirmed || s.Message == "" {
+		t.Errorf("after 11 s: %+v", s)
+	}
+	again, err := w.actAs(admin, request)
+	if err != nil || again != open[0].ID || len(w.sent) != 1 {
+		t.Errorf("a repeat: %s %v, sent %d times", again, err, len(w.sent))
 	}
 }
 
@@ -256,6 +338,26 @@ func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
 	}
 	if _, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
 		t.Errorf("listening: %v", err)
+	}
+}
+
+// Of many at the same moment one is sent too.
+func TestOfActionsAtTheSameMomentOneIsSent(t *testing.T) {
+	w := newWorld(t)
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	kinds := map[fault.Kind]int{}
+	for range 8 {
+		asking.Go(func() {
+			_, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
+			mu.Lock()
+			defer mu.Unlock()
+			kinds[fault.KindOf(err)]++
+		})
+	}
+	asking.Wait()
+	if kinds[""] != 1 || kinds[fault.KindConflict] != 7 || len(w.sent) != 1 {
+		t.Errorf("%v, sent %d times", kinds, len(w.sent))
 	}
 }
 

@@ -28,23 +28,31 @@ var factMessages = []event.Facts{
 
 var factFilters = []struct {
 	filter identity.Filter
-	want   []int // of factMessages
+	want   []int           // of factMessages
+	sight  *identity.Sight // of a role; nil: a user's, who sees all
 }{
-	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6}},
-	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{1, 2}},
-	{identity.Filter{QueueIDs: []string{"sales", "none"}}, []int{2, 3}},
-	{identity.Filter{CallIDs: []string{"c1", "c2"}}, []int{2, 3, 4, 5}},
-	{identity.Filter{Names: []string{"queue.*"}}, []int{2, 3, 4}},
-	{identity.Filter{Names: []string{"agent.login", "call.*"}}, []int{1, 5}},
-	{identity.Filter{Names: []string{"other"}}, []int{0, 6}},
-	{identity.Filter{QueueIDs: []string{"sales"}, AgentIDs: []string{"1002@pbx"}}, []int{3}},
-	{identity.Filter{QueueIDs: []string{"support"}, Names: []string{"queue.call_offered"}}, nil},
-	{identity.Filter{AccountIDs: []string{"shop"}, CallIDs: []string{"c2"}, Names: []string{"call.*"}}, []int{5}},
-	{identity.Filter{AccountIDs: []string{"kiosk"}}, nil},
+	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6}, nil},
+	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{1, 2}, nil},
+	{identity.Filter{QueueIDs: []string{"sales", "none"}}, []int{2, 3}, nil},
+	{identity.Filter{CallIDs: []string{"c1", "c2"}}, []int{2, 3, 4, 5}, nil},
+	{identity.Filter{Names: []string{"queue.*"}}, []int{2, 3, 4}, nil},
+	{identity.Filter{Names: []string{"agent.login", "call.*"}}, []int{1, 5}, nil},
+	{identity.Filter{Names: []string{"other"}}, []int{0, 6}, nil},
+	{identity.Filter{QueueIDs: []string{"sales"}, AgentIDs: []string{"1002@pbx"}}, []int{3}, nil},
+	{identity.Filter{QueueIDs: []string{"support"}, Names: []string{"queue.call_offered"}}, nil, nil},
+	{identity.Filter{AccountIDs: []string{"shop"}, CallIDs: []string{"c2"}, Names: []string{"call.*"}}, []int{5}, nil},
+	{identity.Filter{AccountIDs: []string{"kiosk"}}, nil, nil},
+	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6}, identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{})},
+	{identity.Filter{}, []int{2, 3}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+	{identity.Filter{}, nil, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}})},
+	{identity.Filter{}, []int{1, 2, 3, 4}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{})},
+	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{2}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+	{identity.Filter{}, []int{3}, identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
+	{identity.Filter{QueueIDs: []string{"support"}}, nil, identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
 }
 
-// TestFiltersNarrowEveryWayToTheEvents holds live delivery, replay and the
-// event stream to the same filter.
+// TestFiltersNarrowEveryWayToTheEvents holds live delivery, replay with cursors and the
+// event stream to the same filter of a login, and to the same role.
 func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
@@ -60,8 +68,15 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 	}
 	put(0)
 	var all []listener
+	tokenOf := func(filter identity.Filter, sight *identity.Sight) string {
+		token := directory.filteredToken("root", filter)
+		if sight != nil {
+			directory.edit(func() { directory.sights[token] = sight })
+		}
+		return token
+	}
 	for i, f := range factFilters {
-		token := directory.filteredToken("root", f.filter)
+		token := tokenOf(f.filter, f.sight)
 		live := n.dial(t, token, "")
 		replay := n.dial(t, token, "since=earliest&cursor=true")
 		for name, c := range map[string]*testClient{"live": live, "replay": replay} {
@@ -92,7 +107,7 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		if len(f.want) == 0 {
 			continue
 		}
-		r, err := http.NewRequestWithContext(t.Context(), "GET", n.url+"/stream?since=earliest&token="+directory.filteredToken("root", f.filter), nil)
+		r, err := http.NewRequestWithContext(t.Context(), "GET", n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.sight), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

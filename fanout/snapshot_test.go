@@ -165,6 +165,58 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 	}
 }
 
+// What a role sees in a snapshot is what an administrator sees, filtered: agents by their queues, a call
+// by its queue or by its agent.
+func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	var source int64
+	happen := func(typ event.Type, facts event.Facts) {
+		log.happen(happening{source: source, at: time.Now(), account: "shop", typ: typ, facts: facts})
+		source++
+	}
+	for agent, queue := range map[string]string{"1001": "sales", "1002": "support"} {
+		happen(event.AgentLogin, event.Facts{Name: event.NameAgentQueueJoin, AgentID: agent, QueueID: queue, State: event.Available})
+	}
+	for _, c := range []event.Facts{
+		{CallID: "c1", QueueID: "sales", AgentID: "1001"}, {CallID: "c2", QueueID: "support", AgentID: "1002"},
+		{CallID: "c3", QueueID: "support"}, {CallID: "c4", AgentID: "1001"}, {CallID: "c5"},
+	} {
+		c.Name, c.State = event.NameQueueCallAnswered, event.Talking
+		if c.QueueID == "" {
+			c.Name = event.NameCallAnswered
+		}
+		happen(event.QueueCall, c)
+	}
+
+	for name, c := range map[string]struct {
+		sight *identity.Sight
+		want  string
+	}{
+		"administrator": {identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{}), "1001 1002 c1 c2 c3 c4 c5"},
+		"head":          {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{}), "1001 1002 c1 c2 c3 c4"},
+		"sales":         {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}}), "1001 c1 c4"},
+		"support":       {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"support"}}), "1002 c2 c3"},
+		"elsewhere":     {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}}), ""},
+		"agent":         {identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002"}}), "1002 c2"},
+	} {
+		p := directory.principal(t, "root")
+		directory.edit(func() { directory.sights[p.TokenID] = c.sight })
+		var got []string
+		s := n.complete(t, p, log)
+		for _, a := range s.Agents {
+			got = append(got, a.AgentID)
+		}
+		for _, call := range s.Calls {
+			got = append(got, call.CallID)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s sees %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)

@@ -5,6 +5,7 @@ package crossbar
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,47 @@ const (
 
 // Error implements error.
 func (e StatusError) Error() string { return fmt.Sprintf("Crossbar answered %d", int(e)) }
+
+// Words returns Crossbar's own words in the error of a refused request, "" if it gave none.
+func Words(err error) string {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.words
+	}
+	return ""
+}
+
+// refusal is a StatusError with the words of the response.
+type refusal struct {
+	StatusError
+	words string // at most 200 bytes
+}
+
+// Unwrap lets callers ask for the status.
+func (r *refusal) Unwrap() error { return r.StatusError }
+
+// newRefusal reads the words of a response that is not a success.
+func newRefusal(response *http.Response) error {
+	const maxBody, maxWords = 64 << 10, 200
+	var said struct {
+		Message string `json:"message"`
+		Data    struct {
+			Message string `json:"message"`
+		} `json:"data"`
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil || json.Unmarshal(text, &said) != nil && said.Message == "" {
+		return StatusError(response.StatusCode) // a proxy's page, or a response that was cut
+	}
+
+	words := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, cmp.Or(said.Data.Message, said.Message))
+	return &refusal{StatusError(response.StatusCode), strings.ToValidUTF8(words[:min(len(words), maxWords)], "")}
+}
 
 // Client sends requests to one Crossbar. It is safe for concurrent use.
 type Client struct {
@@ -157,7 +199,7 @@ func (c *Client) roundTrip(ctx context.Context, method, path, token string, data
 	}
 	defer func() { _ = response.Body.Close() }() // read only
 	if response.StatusCode >= 300 {
-		return fmt.Errorf("asking Crossbar: %w", StatusError(response.StatusCode))
+		return fmt.Errorf("asking Crossbar: %w", newRefusal(response))
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err == nil && len(text) > maxResponse {

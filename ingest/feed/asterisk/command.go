@@ -31,12 +31,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	case feed.ActionLeave:
 		return s.order(ctx, "QueueRemove", queue, member)
 	case feed.ActionLogout:
-		for _, left := range c.Queues {
-			if err := s.order(ctx, "QueueRemove", ami.Field{Key: "Queue", Value: left}, member); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.logout(ctx, c, member)
 	case feed.ActionBreak, feed.ActionReady:
 		fields := []ami.Field{member, {Key: "Paused", Value: "false"}}
 		if c.Action == feed.ActionBreak {
@@ -56,6 +51,32 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 			ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
 	}
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
+}
+
+// logout takes a member out of all its queues. It is refused only if each queue refuses: a
+// static member of one queue still leaves the others.
+func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) error {
+	if len(c.Queues) == 0 {
+		return feed.CannotDo("Asterisk", c, "an agent logs out by leaving its queues, and this one is in none")
+	}
+
+	var refused error
+	left := false
+	for _, name := range c.Queues {
+		err := s.order(ctx, "QueueRemove", ami.Field{Key: "Queue", Value: name}, member)
+		if err != nil && fault.KindOf(err) != fault.KindRefused {
+			return err
+		}
+		if err != nil {
+			refused = err
+		} else {
+			left = true
+		}
+	}
+	if left {
+		return nil
+	}
+	return refused
 }
 
 // transfer sends the caller to a destination in the context of its own channel.

@@ -57,7 +57,11 @@ type pbx struct {
 
 	mu      sync.Mutex
 	actions []string
+	orders  []string // the actions with all their fields
 }
+
+// silence is the answer that does not come.
+const silence = "silence"
 
 func (p *pbx) start() { p.address = conntest.Serve(p.t, p.play) }
 
@@ -66,10 +70,13 @@ var errorAnswer = "Response: Error\r\nActionID: %s\r\nMessage: %s\r\n\r\n"
 func (p *pbx) play(nc net.Conn) {
 	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
 	for in := bufio.NewScanner(nc); ; {
-		lines := map[string]string{}
+		lines, order := map[string]string{}, ""
 		for in.Scan() && in.Text() != "" {
 			key, value, _ := strings.Cut(in.Text(), ": ")
 			lines[key] = value
+			if key != "ActionID" {
+				order += "|" + in.Text()
+			}
 		}
 		action, id := lines["Action"], lines["ActionID"]
 		if action == "" {
@@ -77,9 +84,14 @@ func (p *pbx) play(nc net.Conn) {
 		}
 		p.mu.Lock()
 		p.actions = append(p.actions, fmt.Sprint(action, " ", lines["Filter"], lines["EventMask"]))
+		p.orders = append(p.orders, strings.TrimPrefix(order, "|"))
 		p.mu.Unlock()
 		text, ok := p.answers[action]
+		if one, found := p.answers[action+" "+lines["Queue"]]; found {
+			text, ok = one, true
+		}
 		switch {
+		case text == silence:
 		case ok && strings.HasPrefix(text, "error: "):
 			fmt.Fprintf(nc, errorAnswer, id, strings.TrimPrefix(text, "error: "))
 		case ok:

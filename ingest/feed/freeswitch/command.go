@@ -85,9 +85,18 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 	return "", gone
 }
 
+// beep is what both parties hear with the setting listen_beep: 0.3 s of 1400 Hz.
+const beep = "tone_stream://%(300,0,1400)"
+
 // spy rings the phone of the command's extension and connects it to the call when it
 // answers.
 func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
+	if s.listenBeep {
+		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
+			return err // the parties have heard nothing
+		}
+	}
+
 	phone := "user/" + c.Extension
 	if c.Domain != "" {
 		phone += "@" + c.Domain

@@ -56,3 +56,34 @@ func TestCommandsOfActions(t *testing.T) {
 		t.Error("a line of a caller reached the switch")
 	}
 }
+
+// With listen_beep both parties hear it first, and nobody listens if they cannot.
+func TestListeningBeepsFirst(t *testing.T) {
+	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
+	const beeps = "uuid_broadcast " + leg + " tone_stream://%(300,0,1400) both"
+	for name, c := range map[string]struct {
+		on     bool
+		answer string
+		want   fault.Kind
+		beeps  int
+		rings  bool
+	}{
+		"without": {false, "+OK Message sent\n", "", 0, true},
+		"with":    {true, "+OK Message sent\n", "", 1, true},
+		"refused": {true, "-ERR No such channel!\n", fault.KindRefused, 1, false},
+	} {
+		sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true", beeps: c.answer}}).serve(t)
+		s := openSession(t, sw.at(t, feed.Config{ListenBeep: c.on}, domains{})).(feed.Commander)
+		err := s.Command(t.Context(), feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"})
+		if fault.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		sw.mu.Lock()
+		at := slices.Index(sw.commands, "api "+beeps)
+		ring := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+		sw.mu.Unlock()
+		if sw.asked("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
+			t.Errorf("%s: %q", name, sw.commands)
+		}
+	}
+}

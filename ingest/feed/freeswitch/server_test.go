@@ -106,6 +106,8 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 				continue
 			}
 			p.say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
+		case "bgapi":
+			p.say("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22\n\n")
 		case "api":
 			f.mu.Lock()
 			answer, known := f.answers[rest]

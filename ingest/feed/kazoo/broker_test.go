@@ -229,7 +229,8 @@ type crossbarServer struct {
 	*httptest.Server
 	mu        sync.Mutex
 	documents map[string]any
-	root      string // the account of the API key
+	root      string   // the account of the API key
+	orders    []string // method, path and data of what it was told
 	logins    int
 	expired   bool
 }
@@ -279,6 +280,13 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Auth-Token") != "token" || c.expired {
 		reply(http.StatusUnauthorized, map[string]any{"message": "invalid_credentials"})
 		return
+	}
+	if r.Method == http.MethodPost {
+		var order struct {
+			Data json.RawMessage `json:"data"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&order)
+		c.orders = append(c.orders, r.Method+" "+r.URL.Path+" "+string(order.Data))
 	}
 	data, ok := c.documents[r.URL.Path]
 	switch {

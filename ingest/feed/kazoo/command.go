@@ -3,7 +3,9 @@ package kazoo
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"trunkline/ingest/feed"
@@ -24,21 +26,49 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if s.p.crossbar == nil {
 		return feed.CannotDo("Kazoo", c, "the feed has no crossbar_url")
 	}
+	account, err := s.p.kazooAccountID(c)
+	if err != nil {
+		return err
+	}
+
 	switch c.Action {
 	case feed.ActionLogin, feed.ActionLogout, feed.ActionBreak, feed.ActionReady:
 		if c.Reason != "" {
 			return feed.CannotDo("Kazoo", c, "its agents API has no reasons of breaks")
 		}
-		return s.order(ctx, crossbar.AccountPath(c.AccountID, "agents", c.AgentID, "status"), map[string]string{"status": agentStatuses[c.Action]})
+		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "status"), map[string]string{"status": agentStatuses[c.Action]})
 	case feed.ActionJoin, feed.ActionLeave:
 		word := map[feed.Action]string{feed.ActionJoin: "login", feed.ActionLeave: "logout"}[c.Action]
-		return s.order(ctx, crossbar.AccountPath(c.AccountID, "agents", c.AgentID, "queue_status"), map[string]string{"action": word, "queue_id": c.QueueID})
+		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "queue_status"), map[string]string{"action": word, "queue_id": c.QueueID})
 	case feed.ActionHangup:
-		return s.order(ctx, crossbar.AccountPath(c.AccountID, "channels", c.CallID), map[string]string{"action": "hangup"})
+		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID), map[string]string{"action": "hangup"})
 	case feed.ActionTransfer:
-		return s.order(ctx, crossbar.AccountPath(c.AccountID, "channels", c.CallID), map[string]string{"action": "transfer", "target": c.Destination})
+		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID), map[string]string{"action": "transfer", "target": c.Destination})
 	}
 	return feed.CannotDo("Kazoo", c, "Crossbar has no such action for a phone's extension")
+}
+
+// kazooAccountID returns Kazoo's id of a command's account, which is ours or that of the account
+// that ours stands for. Returns fault.KindConflict if several do.
+func (p *platform) kazooAccountID(c feed.Command) (string, error) {
+	p.mu.Lock()
+	realms := maps.Clone(p.realms)
+	p.mu.Unlock()
+	var ids []string
+	for id, realm := range realms {
+		account, _ := p.resolveAccount(id, realm)
+		if account == c.AccountID {
+			ids = append(ids, id)
+		}
+	}
+
+	switch {
+	case len(ids) == 0, slices.Contains(ids, c.AccountID):
+		return c.AccountID, nil
+	case len(ids) > 1:
+		return "", feed.CannotDo("Kazoo", c, "several of its accounts stand for this one")
+	}
+	return ids[0], nil
 }
 
 func (s *session) order(ctx context.Context, path string, data any) error {
@@ -55,7 +85,11 @@ func commandError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &status) && status < http.StatusInternalServerError, errors.Is(err, crossbar.ErrKeyRefused):
-		return fault.New(fault.KindRefused, "Kazoo refused: %v", err)
+		words := crossbar.Words(err)
+		if words == "" {
+			words = err.Error()
+		}
+		return fault.New(fault.KindRefused, "Kazoo refused: %s", words)
 	}
 	return fault.Unavailable(err, retryCommand, "Kazoo did not answer")
 }
