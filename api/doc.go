@@ -31,7 +31,8 @@
 //     accounts, users, devices, keys; the audit log
 //   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go: events in, the
 //     events channel, webhooks, explanations
-//   - routes_reports.go, routes_queueconfig.go: reports, thresholds of queues
+//   - routes_reports.go, routes_queueconfig.go, routes_alerts.go, routes_feeds.go: reports,
+//     thresholds of queues, alerts, states of feeds
 //   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go: calls,
 //     actions on agents and calls, AI providers and sessions
 //   - routes_recordings.go, recording_stream.go, routes_encryption.go, routes_callrecording.go:

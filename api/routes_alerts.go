@@ -64,18 +64,18 @@ func (r alertConfigRoutes) handlePut(c echo.Context, account identity.Account) e
 	if err != nil {
 		return err
 	}
-	etag, err := r.update(c, account, rules)
+	etag, err := r.setRules(c, account, rules)
 	return respondTagged(c, http.StatusOK, etag, stats.AlertConfig{Alerts: rules}, err)
 }
 
 // handleDelete makes the account inherit again.
 func (r alertConfigRoutes) handleDelete(c echo.Context, account identity.Account) error {
-	_, err := r.update(c, account, nil)
+	_, err := r.setRules(c, account, nil)
 	return noContent(c, err)
 }
 
-// update stores the rules and then the audit entry.
-func (r alertConfigRoutes) update(c echo.Context, account identity.Account, rules []stats.AlertRule) (etag string, err error) {
+// setRules stores the rules and then the audit entry.
+func (r alertConfigRoutes) setRules(c echo.Context, account identity.Account, rules []stats.AlertRule) (etag string, err error) {
 	ctx := c.Request().Context()
 	etag, err = r.configs.UpdateAlerts(ctx, account.ID, rules, c.Request().Header.Get("If-Match"))
 	if err != nil {

@@ -193,11 +193,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	feedStates, err := a.newFeedStates(ctx)
+	platformFeeds, err := a.newFeedReader(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.buildStats(queueConfigs, figureStore, feedStates); err != nil {
+	if err := a.buildStats(queueConfigs, figureStore, platformFeeds); err != nil {
 		return err
 	}
 	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
@@ -261,7 +261,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.Encryption, deps.Recordings, deps.CallRecording, deps.LiveRecorder = a.encryption, recordings, a.recordingPolicies, a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
-		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, feedStates
+		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, platformFeeds
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
@@ -323,7 +323,7 @@ func (a *App) buildNormalizer() error {
 	return nil
 }
 
-func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedStates) error {
+func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store, feeds *feedReader) error {
 	if !a.hasRole(settings.RoleStats) {
 		return nil
 	}

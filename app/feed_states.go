@@ -9,23 +9,23 @@ import (
 	"trunkline/stats"
 )
 
-// feedStates implements stats.Feeds and api.FeedStatuses.
-type feedStates struct {
+// feedReader implements stats.Feeds and api.FeedStatuses.
+type feedReader struct {
 	store     *feed.Store
 	directory *identity.Service
 	partition func(ctx context.Context, account string) (int, error)
 }
 
-func (a *App) newFeedStates(ctx context.Context) (*feedStates, error) {
+func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 	store, err := feed.NewStore(ctx, a.db)
 	if err != nil {
 		return nil, fmt.Errorf("states of feeds: %w", err)
 	}
-	return &feedStates{store, a.identity, a.accountPartition}, nil
+	return &feedReader{store, a.identity, a.accountPartition}, nil
 }
 
 // FeedStates implements stats.Feeds.
-func (s *feedStates) FeedStates(ctx context.Context) ([]stats.FeedState, error) {
+func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) {
 	statuses, err := s.store.ListWithAccounts(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *feedStates) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 }
 
 // FeedStatuses implements api.FeedStatuses.
-func (s *feedStates) FeedStatuses(ctx context.Context, account string) ([]feed.Status, error) {
+func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.Status, error) {
 	found, err := s.store.ListWithAccounts(ctx)
 	var statuses []feed.Status
 	tree := s.directory.Tree()

@@ -15,9 +15,12 @@ var sameExceptCase = map[string]string{
 	"write":  "io.Writer requires Write",
 	"close":  "io.Closer requires Close",
 	"accept": "net.Listener requires Accept",
+	"begin":  "localcall.Recording requires Begin",
+	"end":    "localcall.Recording requires End",
 	"run":    "app starts each part by its method Run; run is the loop of one goroutine in it",
 	// Types whose name is a method of an interface that another package implements.
 	"entry":    "audit.Log has the method Entry",
+	"received": "rtp.Tap requires Received",
 	"position": "kafka.Reader has the method Position",
 }
 

@@ -57,9 +57,6 @@ const (
 	QueueConfigUpdate   Action = "queue_config.update"
 	AlertConfigUpdate   Action = "alert_config.update"
 	WebhookTest         Action = "webhook.test"
-	FeedCheck           Action = "feed.check"
-	DeadLetterRead      Action = "deadletter.read"
-	DeadLetterRetry     Action = "deadletter.retry"
 	CallCancel          Action = "call.cancel"
 	CallRefuse          Action = "call.refuse" // a call refused by a limit or a closed destination
 	CallRecord          Action = "call.record" // start, stop, pause or resume of a recording
@@ -83,7 +80,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, RecordingExpire, RecordingHold, RecordingRelease, CallRecordingUpdate, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, FeedCheck, DeadLetterRead, DeadLetterRetry, CallCancel, CallRefuse, CallRecord, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, CallCancel, CallRefuse, CallRecord, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 

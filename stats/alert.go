@@ -40,7 +40,7 @@ type feed struct {
 // the settings.
 const feedAge = 24 * time.Hour
 
-// AlertMessage is an event alert.started or alert.ended to produce.
+// AlertMessage is the event of the begin or the end of an alert, to produce.
 type AlertMessage struct {
 	Account  string
 	At       time.Time

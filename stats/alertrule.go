@@ -24,8 +24,8 @@ const (
 	MetricFeedConnected   Metric = "feed_connected"       // 1 or 0
 )
 
-// Metrics returns every metric, in the order of docs/alerts.md.
-func Metrics() []Metric {
+// AlertMetrics returns every metric, in the order of docs/alerts.md.
+func AlertMetrics() []Metric {
 	return []Metric{MetricWaiting, MetricLongestWait, MetricServiceLevel, MetricAbandoned, MetricAgentsAvailable, MetricAgentState, MetricFeedConnected}
 }
 
@@ -149,8 +149,8 @@ func (c *alertCheck) checkIDs(field string, ids []string, allowed bool) {
 }
 
 func (c *alertCheck) checkWhen(w *AlertWhen) {
-	if !slices.Contains(Metrics(), w.Metric) {
-		c.add("when.metric", "unsupported", "must be one of %v", Metrics())
+	if !slices.Contains(AlertMetrics(), w.Metric) {
+		c.add("when.metric", "unsupported", "must be one of %v", AlertMetrics())
 		return
 	}
 	c.checkLimits(w)

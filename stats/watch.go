@@ -195,8 +195,8 @@ func (f *Fold) scheduleReviews() {
 	}
 }
 
-// exists reports whether there is anything to watch.
-func (w *watch) exists(hourStart int64) bool {
+// isWatched reports whether there is anything to watch.
+func (w *watch) isWatched(hourStart int64) bool {
 	return w.agent != nil || w.feed != nil || len(w.waiting) > 0 || w.members > 0 || w.newestRow >= hourStart
 }
 
@@ -221,7 +221,7 @@ func (f *Fold) rulesFor(w *watch, at event.ID) (rules []AlertRule, since, until 
 	if to != 0 {
 		until = event.ID(to) * second
 	}
-	if !w.exists(f.hourStart(at)) {
+	if !w.isWatched(f.hourStart(at)) {
 		return nil, since, until
 	}
 	for i := range all {
@@ -374,7 +374,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 	}
 
 	w.due = min(until, f.reviewTime(w, rules, since, at))
-	if len(w.alerts) == 0 && !w.exists(f.hourStart(at)) {
+	if len(w.alerts) == 0 && !w.isWatched(f.hourStart(at)) {
 		delete(f.watches, w.key)
 		f.reviews.remove(w)
 		return
@@ -410,10 +410,10 @@ func (f *Fold) endAlert(w *watch, a *alert, value float64, at event.ID) {
 
 // alertDue returns the account of the first alert that the passing of time may change by a
 // time, among accounts that exist; "": none.
-func (f *Fold) alertDue(by event.ID, exists func(account string) bool) string {
+func (f *Fold) alertDue(by event.ID, inDirectory func(account string) bool) string {
 	for _, e := range f.reviews {
 		h := e.base()
-		if h.due <= by && exists(h.key.account.Value()) {
+		if h.due <= by && inDirectory(h.key.account.Value()) {
 			return h.key.account.Value()
 		}
 	}

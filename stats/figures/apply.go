@@ -39,7 +39,8 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 			}
 		}
 		for _, o := range b.occurrences {
-			if _, err := tx.ExecContext(ctx, o.statement, o.args...); err != nil {
+			_, err := tx.ExecContext(ctx, o.statement, o.args...)
+			if err != nil {
 				return sqldb.Wrap(err, "storing alerts and abandoned calls")
 			}
 		}

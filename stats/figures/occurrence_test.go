@@ -86,6 +86,9 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			}
 		}
 
+		if n, err := s.EraseCaller(t.Context(), "demo", "+493014"); err != nil || n != 1 {
+			t.Errorf("erased %d calls of a caller, %v", n, err)
+		}
 		if n, err := s.PurgeAccount(t.Context(), "demo"); err != nil || n == 0 {
 			t.Errorf("purged %d, %v", n, err)
 		}

@@ -68,6 +68,13 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 	return n, nil
 }
 
+// EraseCaller deletes the abandoned calls of a caller's number in an account, and returns their
+// number. Those that cc.stats still has come back with a rebuild.
+func (s *Store) EraseCaller(ctx context.Context, account, number string) (n int, err error) {
+	n, err = s.db.ExecWithoutTx(ctx, `DELETE FROM figures_abandoned WHERE account_id = $1 AND caller = $2`, account, number)
+	return n, sqldb.Wrap(err, "deleting abandoned calls")
+}
+
 // deleteOccurrences is delete for alerts that have ended and abandoned calls. Each condition has
 // the argument $1.
 func (s *Store) deleteOccurrences(ctx context.Context, alerts, calls string, arg any) (n int, err error) {

@@ -103,7 +103,7 @@ export function Wall() {
 }
 
 function Figure({ title, number, sub, tone = "", main }) {
-  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><${Shape} tone=${tone} /><b class="number">${number}
+  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><${Shape} tone=${tone} /><b class=${!main && String(number).length > 4 ? "number long" : "number"}>${number}
     </b><span class="sub">${sub}</span></p></div>`;
 }
 

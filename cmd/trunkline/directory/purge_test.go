@@ -41,8 +41,8 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 		switch {
 		case name == "account_id":
 			value = "'" + account + "'"
-		case name == "master_key_id":
-			value = "''" // no sealed secret
+		case name == "master_key_id", name == "pauses", name == "hold_reason":
+			value = "''" // no sealed secret, pause or legal hold
 		case name == "object":
 			value = "'" + account + "/file'"
 		case kind != "TEXT":

@@ -24,6 +24,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/recording"
 	"trunkline/settings"
+	"trunkline/stats/figures"
 )
 
 // Command returns the command privacy with its subcommands.
@@ -93,6 +94,7 @@ type person struct {
 
 	settings   *settings.Settings
 	index      *cdrindex.Index
+	figures    *figures.Store
 	recordings *recording.Service
 }
 
@@ -116,6 +118,10 @@ func (o *person) run(ctx context.Context, work func(context.Context) error) erro
 		}
 		o.account, o.settings = account.ID, stores.Settings
 		o.index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), o.p.ToolLog())
+		if err != nil {
+			return err
+		}
+		o.figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), o.p.ToolLog())
 		if err != nil {
 			return err
 		}
@@ -280,7 +286,11 @@ func (o *person) erase(ctx context.Context) error {
 		}
 		calls += len(erased)
 	}
-	fmt.Fprintf(o.p.Out, "erased: %d call records and %d recordings\n", calls, files)
+	abandoned, err := o.figures.EraseCaller(ctx, o.account, o.number)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.p.Out, "erased: %d call records, %d recordings and %d abandoned calls\n", calls, files, abandoned)
 	for id := range held {
 		fmt.Fprintf(o.p.Out, "kept: recording %s has a legal hold; so are the records of its call\n", id)
 	}
@@ -291,7 +301,7 @@ func (o *person) erase(ctx context.Context) error {
 // seconds.
 func (o *person) reportRest(ctx context.Context, last int64) error {
 	fmt.Fprintf(o.p.Out, "the progress of click-to-call calls has the number that was dialled, until %s after each call (origination.retention)\n", o.settings.Origination.Retention)
-	fmt.Fprint(o.p.Out, `figures have no numbers of callers; state (cc.state) has the numbers of calls in progress alone;
+	fmt.Fprint(o.p.Out, `figures have numbers of callers who were not answered alone, on cc.stats for two days; state (cc.state) has the numbers of calls in progress alone;
 webhooks have no backlog of their own: what they still have to deliver is on cc.evt
 `)
 	if last == 0 || !backend.KafkaExists(o.settings) {

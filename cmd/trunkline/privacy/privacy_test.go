@@ -96,7 +96,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 		t.Errorf("without a yes: %d %q, left %q", code, out, rows())
 	}
 	out = w.MustRun("privacy", "erase", "--number", person, "--account", "acme", "--yes")
-	if !strings.HasPrefix(out, "erased: 3 call records and 1 recordings\nkept: recording r-h1 has a legal hold") || strings.Count(out, "\nkafka ") != 5 || !strings.Contains(out, "kafka cdr still has") {
+	if !strings.HasPrefix(out, "erased: 3 call records, 1 recordings and 0 abandoned calls\nkept: recording r-h1 has a legal hold") || strings.Count(out, "\nkafka ") != 5 || !strings.Contains(out, "kafka cdr still has") {
 		t.Errorf("%s", out)
 	}
 	if got := rows(); got != "b1 h1 " {
@@ -105,7 +105,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	call(http.MethodGet, "/api/v2/recordings/r-a2", "", http.StatusNotFound)
 	call(http.MethodGet, "/api/v2/recordings/r-b1", "", http.StatusOK)
 	out = w.MustRun("privacy", "erase", "--number", person, "--account", "acme", "--yes")
-	if !strings.HasPrefix(out, "erased: 0 call records and 0 recordings\n") {
+	if !strings.HasPrefix(out, "erased: 0 call records, 0 recordings and 0 abandoned calls\n") {
 		t.Errorf("repeated: %s", out)
 	}
 	w.MustFail(cli.ExitFailed, "no account nobody", "privacy", "export", "--number", "1", "--account", "nobody", "--output", filepath.Join(t.TempDir(), "x"))
