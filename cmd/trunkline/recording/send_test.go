@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -33,6 +34,10 @@ func TestSenderProcess(t *testing.T) {
 	if args == "" {
 		t.Skip("a process of TestNothingIsLostWhileServerAndSenderFail")
 	}
+	go func() { // its parent, which holds the other end, has died
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
 	p := &cli.Program{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
 	ctx := cli.SignalContext()
 	root := p.Root("trunkline", "", []*cobra.Command{Command(p)}...)
@@ -45,7 +50,10 @@ func startSender(t *testing.T, key string, args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], "-test.run=^TestSenderProcess$")
 	command.Env = append(os.Environ(), "TEST_SENDER_ARGS="+strings.Join(append([]string{"recording", "send"}, args...), "\n"),
 		cli.EnvAPIKey+"="+key, "TRUNKLINE_DATA_DIR="+t.TempDir())
+	_, err := command.StdinPipe() // ends with this process
+	check(t, err)
 	check(t, command.Start())
+	t.Cleanup(func() { _ = command.Process.Kill() }) // of a test that failed before it was waited for
 	return command
 }
 
