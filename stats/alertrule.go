@@ -40,9 +40,6 @@ func (m Metric) kind() kind {
 	return kindQueue
 }
 
-// isWindowed reports whether the metric is of the calls of the last hour.
-func (m Metric) isWindowed() bool { return m == MetricServiceLevel || m == MetricAbandoned }
-
 // AlertRule says when an alert begins and ends, for each queue, agent or feed alone.
 type AlertRule struct {
 	Name   string    `json:"name"`
