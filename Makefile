@@ -62,13 +62,13 @@ test-race: ## packages that need no services
 	$(call timed,$@,$(RACE) -p 2 -timeout 40m $(filter-out $(USE_SERVICES),$(ALL_PACKAGES)))
 
 test-services: ## packages whose tests use real Kafka, Redis or PostgreSQL
-	$(call timed,$@,$(RACE) -p 2 -timeout 40m -skip '^TestStress' $(USE_SERVICES))
+	$(call timed,$@,$(RACE) -p 2 -timeout 60m -skip '^TestStress' $(USE_SERVICES))
 
 test-stress: ## faults under load: fanout with real Kafka and Redis
 	$(call timed,$@,$(RACE) -timeout 20m -run '^TestStress' ./fanout)
 
 test-e2e: ## the built program end to end; the chart, compose and the image
-	$(call timed,$@,$(RACE) -p 2 -parallel 4 -timeout 40m ./e2e ./deploy)
+	$(call timed,$@,$(RACE) -p 2 -parallel 4 -timeout 60m ./e2e ./deploy)
 	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...) && (cd .ci/release && go test -vet=off ./...))
 
 lint: ## gofmt, go vet, staticcheck

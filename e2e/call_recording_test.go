@@ -23,8 +23,15 @@ func (r *recorder) recordCalls(t *testing.T) {
 // controlRecording starts, stops, pauses or resumes the recording of a call.
 func (r *recorder) controlRecording(t *testing.T, id, action string) {
 	t.Helper()
-	r.curl(t, "-H", "Authorization: Bearer "+r.token, "-H", "X-Account-ID: demo", "-H", "Content-Type: application/json",
-		"-d", fmt.Sprintf(`{"action":%q}`, action), r.url+"/api/v2/calls/"+id+"/recording")
+	args := []string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "-H", "Authorization: Bearer " + r.token,
+		"-H", "X-Account-ID: demo", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"action":%q}`, action), r.url + "/api/v2/calls/" + id + "/recording"}
+	eventually(t, action+" of the recording, which begins with the audio", func() error {
+		out, err := exec.Command(r.curlPath, args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 }
 
 // mustHaveRecorded checks the recording of a call between two phones that was paused once: found by

@@ -89,9 +89,9 @@ func TestOIDCProvider(t *testing.T) {
 	n.settings["TRUNKLINE_AUTH_OIDC_REDIRECT_URL"] = redirect
 	n.start(t)
 
-	b := newPage(t)
+	b := &board{newPage(t), nil, n.url} // not through a proxy: the provider returns to the redirect URL
 	b.open(t, n.url+"/")
-	b.awaitTrue(t, "the link to the provider", "!document.getElementById('login-provider').hidden")
+	b.awaitTrue(t, "the link to the provider", "document.getElementById('login-provider')")
 	b.mustEval(t, "document.querySelector('#login-provider a').click()", nil)
 	b.awaitTrue(t, "what the provider's absence means", "document.getElementById('login-why')?.textContent.includes('auth.oidc.issuer') && location.search === ''")
 
@@ -137,7 +137,8 @@ func TestOIDCProvider(t *testing.T) {
 	if shown != "carol.jones · demo /" { // the user with the token's subject, not with its name
 		t.Errorf("the board shows %q", shown)
 	}
-	b.awaitTrue(t, "carol's extension", "document.getElementById('dial-hint').textContent.includes('1007')")
+	b.view(t, "#phone")
+	b.awaitTrue(t, "carol's extension", "document.querySelector('#main .hint, .hint')?.textContent.includes('1007')")
 	b.call(t, "Page.reload", nil, nil) // the session is kept in the tab, as after a password login
 	b.awaitTrue(t, "the board to be live again", "document.getElementById('phase')?.textContent === 'Live'")
 	b.checkPage(t)
@@ -147,21 +148,18 @@ func TestOIDCProvider(t *testing.T) {
 }
 
 // testSubject creates a user with the subject carol on the board, as an administrator.
-func (p *page) testSubject(t *testing.T) {
+func (b *board) testSubject(t *testing.T) {
 	t.Helper()
-	p.mustEval(t, `for (const [name, value] of [["username", "admin"], ["password", `+quote(password)+`], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
-		document.getElementById("login-form").requestSubmit()`, nil)
-	p.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
-	p.mustEval(t, "location.hash = '#admin'", nil)
-	p.awaitTrue(t, "the field of the subject", "!document.getElementById('users-subject').hidden")
-	p.mustEval(t, `(() => {
-		const form = document.getElementById("users-form");
-		form.elements.username.value = "carol.jones";
-		form.elements.oidc_subject.value = "carol";
-		form.requestSubmit();
-	})()`, nil)
-	p.awaitTrue(t, "the user", `[...document.querySelectorAll("#users-result .card")].some((card) =>
-		card.querySelector("h3").textContent === "carol.jones" && card.textContent.includes("Subjectcarol") && !card.textContent.includes("password"))`)
-	p.mustEval(t, "document.getElementById('logout').click()", nil)
-	p.awaitTrue(t, "the link to the provider", "document.getElementById('login').open && !document.getElementById('login-provider').hidden")
+	b.awaitTrue(t, "the login", "document.querySelector('#login-form [name=username]')")
+	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]", password)+set("#login [name=domain]", "demo.local")+
+		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
+	b.awaitLive(t)
+	b.view(t, "#admin/users")
+	b.pressNamed(t, "New user")
+	b.fill(t, "dialog", map[string]string{"username": "carol.jones", "oidc_subject": "carol"})
+	b.pressNamed(t, "Create user")
+	b.awaitTrue(t, "the user", `document.querySelector("#admin").textContent.includes("carol.jones") && !document.querySelector("dialog .once")`)
+	b.mustEval(t, "document.querySelector('dialog[open]')?.close()", nil)
+	b.mustEval(t, "document.getElementById('logout').click()", nil)
+	b.awaitTrue(t, "the link to the provider", "document.getElementById('login-provider')")
 }

@@ -38,7 +38,7 @@ export function Login({ reason, onLogin }) {
   const known = { username: session.user?.username, domain: session.domain || undefined };
   return html`<${Dialog} id="login" title=${{ password: "Log in to Trunkline", enrol: "Set up one-time passwords", recovery: "Recovery codes" }[step.name]}
     onCancel=${cancel}>
-    ${step.name === "password" && html`${(reason || step.why) && html`<p class="output bad" role="status">${step.why ?? reason}</p>`}
+    ${step.name === "password" && html`${(reason || step.why) && html`<p id="login-why" class="output bad" role="status">${step.why ?? reason}</p>`}
       <${Form} id="login-form" key=${`password ${step.why}`} label="Log in" submit=${login} initial=${known} fields=${[
         { name: "username", label: "Username", autocomplete: "username", required: true, autofocus: !known.username },
         { name: "password", label: "Password", type: "password", autocomplete: "current-password", required: true, autofocus: Boolean(known.username) },
