@@ -120,22 +120,23 @@ func (a *API) routes() []route {
 			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), also: everyRole, scope: identity.ScopeRecordings},
 		)
 	}
+	responses := reportResponses{a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 	if a.deps.Reports != nil {
-		r := reportRoutes{a.deps.Reports, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
+		r := reportRoutes{responses, a.deps.Reports}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
 				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "number", "queue_id", "agent_id", "page_size", "start_key", "format"}},
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
+		f := figureRoutes{responses, a.deps.Figures}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
 		)
 	}
 	if a.deps.Abandoned != nil {
-		r := abandonedRoutes{a.deps.Abandoned, a.deps.Audit, visible{a.deps.Roster}, withTimeout}
+		r := abandonedRoutes{responses, a.deps.Abandoned}
 		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/reports/abandoned", handle: authorized(a.auth.authenticateAccount, r.handleList), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
 			query: []string{"startDate", "endDate", "queue_id", "caller", "page_size", "start_key", "format"}})
 	}

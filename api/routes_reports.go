@@ -38,11 +38,42 @@ type FigureReports interface {
 	WriteCSV(ctx context.Context, f figures.Filter, w io.Writer) (wrote bool, err error)
 }
 
-type reportRoutes struct {
-	reports     Reports
+// reportResponses has what the reports have in common.
+type reportResponses struct {
 	audit       AuditLog
 	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
+}
+
+// respondExport responds with the whole range as the CSV that write writes, without a time limit,
+// after the audit entry is durable.
+func (r reportResponses) respondExport(c echo.Context, action audit.Action, accountID, target, file string,
+	write func(ctx context.Context, w io.Writer) (wrote bool, err error)) error {
+	ctx := c.Request().Context()
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, action, accountID, target)); err != nil {
+		return err
+	}
+
+	c.Response().Header().Set("Content-Type", report.CSVType)
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	wrote, err := write(ctx, c.Response())
+	if err != nil && !wrote {
+		c.Response().Header().Del("Content-Disposition")
+	}
+	return err
+}
+
+// respondPage responds with what list returns, within the time limit of requests.
+func (r reportResponses) respondPage(c echo.Context, list func(ctx context.Context) (any, error)) error {
+	return r.withTimeout(func(c echo.Context) error {
+		page, err := list(c.Request().Context())
+		return respond(c, http.StatusOK, page, err)
+	})(c)
+}
+
+type reportRoutes struct {
+	reportResponses
+	reports Reports
 }
 
 func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) error {
@@ -55,31 +86,19 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
+	target := fmt.Sprintf("cdrs:%d-%d", filter.Start, filter.End)
 	if filter.CSV {
-		return r.export(c, filter)
+		return r.respondExport(c, audit.CDRExport, account.ID, target, "cdrs.csv", func(ctx context.Context, w io.Writer) (bool, error) {
+			return r.reports.WriteCSV(ctx, filter, w)
+		})
 	}
-	return r.withTimeout(func(c echo.Context) error { return r.respondJSON(c, filter) })(c)
-}
-
-func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
-	ctx := c.Request().Context()
-	reportRead(c, r.audit, audit.CDRRead, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))
-	if f.OriginationCallID != "" {
-		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID, f.Visible)
-		return respond(c, http.StatusOK, row, err)
-	}
-	page, err := r.reports.List(ctx, f)
-	return respond(c, http.StatusOK, page, err)
-}
-
-// export sends the whole range as CSV, without a time limit, after the audit entry is
-// durable.
-func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
-	ctx := c.Request().Context()
-	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))); err != nil {
-		return err
-	}
-	return respondCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
+	return r.respondPage(c, func(ctx context.Context) (any, error) {
+		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
+		if filter.OriginationCallID != "" {
+			return r.reports.Find(ctx, filter.Account, filter.Start, filter.End, filter.OriginationCallID, filter.Visible)
+		}
+		return r.reports.List(ctx, filter)
+	})
 }
 
 // AbandonedReports reads the callers who hung up.
@@ -92,10 +111,8 @@ type AbandonedReports interface {
 }
 
 type abandonedRoutes struct {
-	reports     AbandonedReports
-	audit       AuditLog
-	visible     visible
-	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
+	reportResponses
+	reports AbandonedReports
 }
 
 // handleList responds with the callers who hung up, as JSON or CSV.
@@ -110,36 +127,21 @@ func (r abandonedRoutes) handleList(c echo.Context, account identity.Account) er
 		return err
 	}
 
-	ctx, target := c.Request().Context(), fmt.Sprintf("abandoned:%d-%d", filter.Start, filter.End)
+	target := fmt.Sprintf("abandoned:%d-%d", filter.Start, filter.End)
 	if filter.CSV {
-		if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, account.ID, target)); err != nil {
-			return err
-		}
-		return respondCSV(c, "abandoned.csv", func(w io.Writer) (bool, error) { return r.reports.WriteAbandonedCSV(ctx, filter, w) })
+		return r.respondExport(c, audit.CDRExport, account.ID, target, "abandoned.csv", func(ctx context.Context, w io.Writer) (bool, error) {
+			return r.reports.WriteAbandonedCSV(ctx, filter, w)
+		})
 	}
-	reportRead(c, r.audit, audit.CDRRead, account.ID, target)
-	return r.withTimeout(func(c echo.Context) error {
-		page, err := r.reports.ListAbandoned(c.Request().Context(), filter)
-		return respond(c, http.StatusOK, page, err)
-	})(c)
-}
-
-// respondCSV responds with the CSV that write writes, as an attachment with the name file.
-func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
-	c.Response().Header().Set("Content-Type", report.CSVType)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
-	wrote, err := write(c.Response())
-	if err != nil && !wrote {
-		c.Response().Header().Del("Content-Disposition")
-	}
-	return err
+	return r.respondPage(c, func(ctx context.Context) (any, error) {
+		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
+		return r.reports.ListAbandoned(ctx, filter)
+	})
 }
 
 type figureRoutes struct {
-	reports     FigureReports
-	audit       AuditLog
-	visible     visible
-	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
+	reportResponses
+	reports FigureReports
 }
 
 // report responds with the figures of one kind, in intervals of the account's time zone.
@@ -156,15 +158,10 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 		}
 		if filter.CSV {
 			target := fmt.Sprintf("%s:%d-%d", strings.TrimSuffix(file, ".csv"), filter.Start, filter.End)
-			ctx := c.Request().Context()
-			if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.FiguresExport, account.ID, target)); err != nil {
-				return err
-			}
-			return respondCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
+			return r.respondExport(c, audit.FiguresExport, account.ID, target, file, func(ctx context.Context, w io.Writer) (bool, error) {
+				return r.reports.WriteCSV(ctx, filter, w)
+			})
 		}
-		return r.withTimeout(func(c echo.Context) error {
-			page, err := r.reports.List(c.Request().Context(), filter)
-			return respond(c, http.StatusOK, page, err)
-		})(c)
+		return r.respondPage(c, func(ctx context.Context) (any, error) { return r.reports.List(ctx, filter) })
 	}
 }
