@@ -15,6 +15,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/state"
+	format "trunkline/format/asterisk"
 	"trunkline/ingest/feed"
 	"trunkline/telephony/ami"
 )
@@ -401,6 +402,18 @@ func TestWrapUpEnds(t *testing.T) {
 	}
 	if time.Now().Unix() < last+2 {
 		t.Error("the wrap-up ended early")
+	}
+}
+
+// A member is free since its wrap-up is over, not since its last call.
+func TestMemberIsFreeSinceTheEndOfItsWrapUp(t *testing.T) {
+	now := time.Now()
+	last := now.Unix() - 20
+	for wrapUp, want := range map[int64]int64{0: last, 5: last + 5, 3600: last} {
+		m := format.Member{Status: "1", LastCall: last, WrapUpTime: wrapUp, AtMS: now.UnixMilli()}
+		if got := memberSince(&m, m.Said()); got != want {
+			t.Errorf("%d s of wrap-up: since %d s after the call, want %d", wrapUp, got-last, want-last)
+		}
 	}
 }
 

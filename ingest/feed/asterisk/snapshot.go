@@ -141,8 +141,10 @@ func memberSince(m *format.Member, said *event.AgentSaid) int64 {
 		return 0
 	case said.Paused:
 		return max(m.LastPause, m.LastCall)
+	case said.WrapUpUntilMS != 0 || m.LastCall == 0:
+		return m.LastCall
 	}
-	return m.LastCall
+	return m.WrapUpEnd().Unix()
 }
 
 // memberInCall is a member to whom a call of its queue is connected.
