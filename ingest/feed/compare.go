@@ -309,9 +309,18 @@ func saidBy(s event.State) *event.AgentSaid {
 
 // sinceBehind returns a time at which a platform says that an agent's state began, Unix milliseconds,
 // 0 if it lies before the state that is known. The platform then tells of something older, such as
-// the last call before a break, and the figures would lose the time of the known state.
+// the last call before a break, and the figures would lose the time of the known state. The end of a
+// wrap-up is known, whatever the platform says: a switch that was restarted has forgotten the call.
 func sinceBehind(e *state.Entry, since int64) int64 {
-	if e != nil && since/1000 < e.Since {
+	if e == nil {
+		return since
+	}
+	if e.State == event.WrapUp {
+		for _, m := range e.WhatIsKnown().Members {
+			since = max(since, m.WrapUpUntilMS)
+		}
+	}
+	if since/1000 < e.Since {
 		return 0
 	}
 	return since

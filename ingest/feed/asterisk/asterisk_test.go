@@ -405,6 +405,54 @@ func TestWrapUpEnds(t *testing.T) {
 	}
 }
 
+// After a transfer Asterisk often sends the member's status before it has noted the end of the call, and
+// no other one: captured from Asterisk 23.
+func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
+	before := time.Now().Unix() - 60
+	status := func(queue, number string, last int64) string {
+		return amiEvent("QueueMemberStatus", "Queue: "+queue, "Interface: PJSIP/1003", "MemberName: Cid", "Status: 1", "Paused: 0", "InCall: 0",
+			"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: "+number)
+	}
+	complete := amiEvent("AgentComplete", "Queue: support", "Interface: PJSIP/1003", "MemberName: Cid", "TalkTime: 1", "Reason: transfer",
+		"Uniqueid: 1795685770.278", "Linkedid: 1795685770.278", "SequenceNumber: 5")
+	for name, c := range map[string]struct {
+		last int64
+		want int // records of the feed's own: begin and end, or the end alone
+	}{"an older one": {before, 2}, "that of this call": {time.Now().Unix() + 1, 1}} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, events: complete + status("support", "7", c.last) + status("sales", "8", c.last)}
+			p.start()
+			s := openSession(t, newPlatform(t, p, fixed("A"), nil))
+			var own []feed.Event
+			for len(own) < c.want {
+				events, err := s.Read(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range events {
+					if e.Format == "asterisk.resync" {
+						own = append(own, e)
+					}
+				}
+			}
+			var until []int64
+			for _, e := range own {
+				var record struct {
+					Timestamp float64     `json:"timestamp"`
+					Facts     event.Facts `json:"facts"`
+				}
+				if err := json.Unmarshal(e.Value, &record); err != nil || record.Facts.AgentID != "PJSIP/1003" || record.Facts.Agent == nil || !e.Identity.Valid() {
+					t.Fatalf("%s, %v", e.Value, err)
+				}
+				until = append(until, record.Facts.Agent.WrapUpUntilMS-int64(record.Timestamp*1000))
+			}
+			if c.want == 2 && (until[0] < 900 || own[0].Identity == own[1].Identity) || until[c.want-1] > 0 {
+				t.Errorf("%d ms from the records to the end of the wrap-up: %+v", until, own)
+			}
+		})
+	}
+}
+
 // A member is free since its wrap-up is over, not since its last call.
 func TestMemberIsFreeSinceTheEndOfItsWrapUp(t *testing.T) {
 	now := time.Now()

@@ -124,7 +124,7 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
 	end := m.WrapUpEnd()
 	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
-		q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
+		q.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
 	}
 	if said.OtherID != "" {
 		q.poolMembers[agentKey{key.account, said.OtherID}] = true
