@@ -618,6 +618,43 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 	}
 }
 
+// A caller whom a transfer has parked keeps the application Queue.
+func TestSnapshotOfParkedCalls(t *testing.T) {
+	list := func(end, items string) string {
+		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + items + amiEvent(end, "ActionID: a2", "EventList: Complete")
+	}
+	channel := func(id, bridge string) string {
+		return amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/trunk-"+id, "ChannelState: 6", "Exten: 7000", "Uniqueid: "+id, "Linkedid: "+id,
+			"Application: Queue", "ApplicationData: support,tTxX", "BridgeId: "+bridge)
+	}
+	answers := map[string]string{
+		"CoreShowChannels": list("CoreShowChannelsComplete", channel("1.48", "lot")+channel("1.52", "two")),
+		"ParkedCalls":      list("ParkedCallsComplete", amiEvent("ParkedCall", "ActionID: a2", "ParkeeUniqueid: 1.48", "ParkingSpace: 701")),
+	}
+	for name, c := range map[string]struct {
+		parked string
+		want   event.Facts
+	}{
+		"told":            {answers["ParkedCalls"], event.Facts{State: event.Held, Reason: event.ReasonParked}},
+		"without a right": {"error: Permission denied", event.Facts{State: event.Talking}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: map[string]string{"CoreShowChannels": answers["CoreShowChannels"], "ParkedCalls": c.parked}}
+			p.start()
+			snapshot, err := openSession(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, want := range map[string]event.Facts{"1.48": c.want, "1.52": {State: event.Talking}} {
+				at := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == id })
+				if at < 0 || snapshot.Objects[at].Facts.State != want.State || snapshot.Objects[at].Facts.Reason != want.Reason {
+					t.Errorf("%s: %+v", id, snapshot.Objects)
+				}
+			}
+		})
+	}
+}
+
 func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 	p := &pbx{t: t, answers: map[string]string{
 		"PJSIPShowContacts": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\nEvent: ContactList\r\nActionID: a2\r\nUri: sip:101@10.0.0.9\r\nAor: 101\r\nEndpoint: 101\r\nStatus: Reachable\r\n\r\n" +

@@ -25,7 +25,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
-	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices} {
+	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices, q.setParked} {
 		if err := add(ctx); err != nil {
 			return feed.Snapshot{}, err
 		}
@@ -275,6 +275,31 @@ func (q *snapshotBuilder) memberOf(channel, queue string) string {
 		}
 	}
 	return ""
+}
+
+// setParked requests the parked calls, if any call may be one. Only the event tells a call that a transfer
+// has parked apart from one that talks, and the list, which needs write = call.
+func (q *snapshotBuilder) setParked(ctx context.Context) error {
+	talks := func(o feed.Object) bool {
+		return o.Kind == state.Call && o.Facts.State == event.Talking && o.Facts.AgentID == ""
+	}
+	if !slices.ContainsFunc(q.Objects, talks) {
+		return nil
+	}
+	items, err := q.session.conn.List(ctx, "ParkedCalls")
+	if err != nil && !refused(err) {
+		return fmt.Errorf("asking for ParkedCalls: %w", err)
+	}
+
+	for _, p := range items {
+		for i := range q.Objects {
+			o := &q.Objects[i]
+			if talks(*o) && o.ID == value(p, "ParkeeUniqueid") {
+				o.Facts.State, o.Facts.Reason = event.Held, event.ReasonParked
+			}
+		}
+	}
+	return nil
 }
 
 // addDevices requests the registered phones of PJSIP, and the devices of other channel drivers, for
