@@ -251,11 +251,9 @@ func TestUsersAndKeysOfAnAccountAreBounded(t *testing.T) {
 		}
 		refused := func(what, setting string, create func() error) {
 			t.Helper()
-			var err error
-			for range 10 {
-				if err = create(); err != nil {
-					break
-				}
+			err := create()
+			for i := 0; i < 10 && err == nil; i++ {
+				err = create()
 			}
 			if f := fault.As(err); f.Kind != fault.KindConflict || !strings.Contains(f.Message, setting) {
 				t.Errorf("%s: %v", what, err)
