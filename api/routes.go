@@ -147,7 +147,10 @@ func (a *API) routes() []route {
 		routes = append(routes, alertRoutes{a.deps.Alerts, visible{a.deps.Roster}, a.auth}.routes()...)
 	}
 	if a.deps.Feeds != nil {
-		routes = append(routes, feedRoutes{a.deps.Feeds, a.auth}.routes()...)
+		routes = append(routes, feedRoutes{a.deps.Feeds, a.deps.Audit, a.auth}.routes()...)
+	}
+	if a.deps.DeadLetters != nil {
+		routes = append(routes, deadLetterRoutes{a.deps.DeadLetters, a.deps.Audit, a.auth}.routes()...)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
