@@ -178,7 +178,7 @@ func (a *API) aiRoutes() (routes []route) {
 		p := aiProviderRoutes{a.deps.AIProviders}
 		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors},
+			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors, query: searchParams},
 			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
 			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
 			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleReplace)},
