@@ -213,7 +213,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		return p.Data
 	}
 	admin := bearer(e.loginUser("admin").AccessToken)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for len(read(admin)) < 10 && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}
