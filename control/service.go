@@ -284,7 +284,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkState(e, r); err != nil {
+	if err := checkState(e, entries, r); err != nil {
 		return nil, err
 	}
 	account, _ := s.users.Tree().Account(e.AccountID)
