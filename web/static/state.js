@@ -40,11 +40,14 @@ export const channel = new ChannelConnection(new ChannelPosition(), clock, {
 export const connection = new Value(channel.state);
 const refresh = new FloorRefresh(() => channel.refresh());
 
+/** Reading, placing and drawing a large snapshot are tasks of their own, so that none holds a frame up for long. */
 async function showFloor(/** @type {any} */ snapshot) {
+  const task = () => new Promise((resolve) => setTimeout(resolve));
+  await task();
   const next = new Floor(floor.value);
   next.show(snapshot);
   floorAt = clock.now();
-  await new Promise((resolve) => setTimeout(resolve)); // it is drawn in a task of its own: a large one takes long
+  await task();
   floor.set(next);
 }
 
