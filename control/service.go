@@ -300,7 +300,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return c, nil
 	}
 
-	c.CallID, c.QueueID = e.ID, e.QueueID
+	c.CallID, c.QueueID, c.AgentID = e.ID, e.QueueID, e.AgentID
 	if r.Action == feed.ActionTransfer {
 		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
 			return nil, err

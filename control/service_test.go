@@ -449,7 +449,7 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	w := newWorld(t)
 	id, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
 	must(t, err)
-	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" {
+	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" || c.AgentID != "1001@x" {
 		t.Errorf("%+v", c)
 	}
 	w.call(id, "", "", event.Talking) // the phone has answered
