@@ -270,11 +270,11 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 		sinceMS int64
 		want    int64 // Unix seconds since which the agent is available; 0: since the comparison
 	}{
-		"an own call ended":                        {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
-		"a break ended":                            {event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: began / 1000}, began - 60_000, 0},
-		"a wrap-up ended at a time that is known":  {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
+		"an own call ended":                         {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
+		"a break ended":                             {event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: began / 1000}, began - 60_000, 0},
+		"a wrap-up ended at a time that is known":   {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
 		"a wrap-up ended, and the switch has begun": {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, 0, began/1000 + 5},
-		"a call ended in the second of its answer": {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
+		"a call ended in the second of its answer":  {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}

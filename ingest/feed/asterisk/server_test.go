@@ -3,6 +3,7 @@ package asterisk
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (p *pbx) play(nc net.Conn) {
 		p.orders = append(p.orders, strings.TrimPrefix(order, "|"))
 		p.mu.Unlock()
 		text, ok := p.answers[action]
-		if one, found := p.answers[action+" "+lines["Queue"]]; found {
+		if one, found := p.answers[action+" "+cmp.Or(lines["Queue"], lines["Variable"])]; found {
 			text, ok = one, true
 		}
 		switch {

@@ -265,16 +265,22 @@ func (q *snapshotBuilder) memberOf(channel, queue string) string {
 		name = channel[:at]
 	}
 	for _, m := range q.inCall {
-		location := m.id // of a Local channel with options behind its context
-		if strings.HasPrefix(location, "Local/") {
-			location, _, _ = strings.Cut(location[len("Local/"):], "/")
-			location = "Local/" + location
-		}
-		if m.queue == queue && (name == location || name == m.stateInterface) {
+		if m.queue == queue && (name == channelOf(m.id) || name == m.stateInterface) {
 			return m.id
 		}
 	}
 	return ""
+}
+
+// channelOf returns what the names of a member's channels begin with: its interface, without the options
+// that a Local channel has behind its context.
+func channelOf(member string) string {
+	local, ok := strings.CutPrefix(member, "Local/")
+	if !ok {
+		return member
+	}
+	local, _, _ = strings.Cut(local, "/")
+	return "Local/" + local
 }
 
 // setParked requests the parked calls, if any call may be one. Only the event tells a call that a transfer
