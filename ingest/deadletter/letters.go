@@ -171,7 +171,8 @@ func (s *Letters) checkOpen(ctx context.Context, position event.Position) error 
 	if err != nil {
 		return err
 	}
-	if outcome, done := settled[position.Offset]; done {
+	outcome, done := settled[position.Offset]
+	if done {
 		return fault.Conflict("the dead letter at %s was already %s", position, outcome)
 	}
 	return nil
