@@ -122,7 +122,7 @@ function Rules() {
   const ofQueues = ["waiting", "longest_wait_seconds", "service_level", "abandoned", "agents_available"];
   return html`<section class="panel" aria-labelledby="rules-title"><header><h2 id="rules-title">When an alert begins</h2>
     <a class="button end" href=${link("admin/webhooks", { new: "alerts" })}>Send alerts by a message</a>
-    <button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button></header>
+    ${data && html`<button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button>`}</header>
     ${data && !data.inherited_from && html`<p class="actions">
       <${Act} run=${() => change(null, "The rules are inherited")}>Use the rules from above again</${Act}></p>`}
     <p class="hint">A change is in force about 15 seconds later. Each queue, agent and feed has alerts of its own.</p>
