@@ -16,7 +16,7 @@ var spyOptions = map[feed.Action]string{feed.ActionListen: "uqE", feed.ActionWhi
 
 // Command implements feed.Commander.
 func (s *session) Command(ctx context.Context, c feed.Command) error {
-	if err := feed.CheckCommand(c, ""); err != nil {
+	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
 	member := ami.Field{Key: "Interface", Value: c.AgentID}

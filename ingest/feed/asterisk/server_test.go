@@ -102,7 +102,7 @@ func (p *pbx) play(nc net.Conn) {
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCategory-000000: feed\r\nLine-000000-000000: read=all\r\n\r\n", id)
 		case action == "QueueStatus", action == "CoreShowChannels", action == "DeviceStateList":
 			io.WriteString(nc, answer(p.t, "answer-"+action, id))
-		case action == "Agents", action == "PJSIPShowContacts":
+		case action == "Agents", action == "PJSIPShowContacts", action == "ParkedCalls":
 			fmt.Fprintf(nc, errorAnswer, id, "Invalid/unknown command: "+action)
 		default:
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\n\r\n", id)

@@ -23,7 +23,7 @@ var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: 
 
 // Command implements feed.Commander.
 func (s *session) Command(ctx context.Context, c feed.Command) error {
-	if err := feed.CheckCommand(c, ""); err != nil {
+	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
 	switch c.Action {
