@@ -3,7 +3,6 @@ package recording
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -111,7 +110,7 @@ func (c *liveCall) start(ctx context.Context) error {
 	}
 	c.take = took
 	go took.run()
-	c.Port.SetTap(took)
+	c.Port.AddTap(took)
 	return nil
 }
 
@@ -132,7 +131,7 @@ func (c *liveCall) stop() {
 		return
 	}
 	c.take = nil
-	c.Port.SetTap(nil)
+	c.Port.RemoveTap(took)
 	r := c.recorder
 	r.storing.Go(func() {
 		took.stop()
@@ -209,7 +208,7 @@ func (r *Recorder) callInProgress(accountID, callID string) *liveCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.calls {
-		if c.AccountID == accountID && callID != "" && (c.CallID == callID || c.OriginationCallID == callID || slices.Contains(c.OtherIDs, callID)) {
+		if c.Has(accountID, callID) {
 			return c
 		}
 	}
