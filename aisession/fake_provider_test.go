@@ -308,7 +308,7 @@ func (v *fakeConnection) waitHangup(t *testing.T, reason string) []receivedMessa
 }
 
 // patience limits the wait for a condition.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // until waits for a condition.
 func until(t *testing.T, what string, condition func() bool) {

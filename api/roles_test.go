@@ -51,6 +51,7 @@ var rights = map[string]string{
 	"GET /api/v2/config/call_recording":                          "AD",
 	"PUT /api/v2/config/call_recording":                          "A",
 	"POST /api/v2/calls/{origination_call_id}/recording":         "A",
+	"POST /api/v2/calls/{origination_call_id}/listeners":         "A",
 	"PUT /api/v2/recordings/{recording_id}/hold":                 "A",
 	"DELETE /api/v2/recordings/{recording_id}/hold":              "A",
 	"GET /api/v2/config/alerts":                                  "AD",
@@ -207,7 +208,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		return p.Data
 	}
 	admin := bearer(e.loginUser("admin").AccessToken)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for len(read(admin)) < 10 && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -65,7 +65,7 @@ func newNodes(t *testing.T) (w *world, theirs *node, kill func()) {
 	}()
 	kill = func() { cancel(); <-ended }
 	t.Cleanup(kill)
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		n, err := client.PubSubNumSub(t.Context(), far.channel("theirs")).Result()
 		must(t, err)
 		if n[far.channel("theirs")] == 1 {

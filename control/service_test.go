@@ -256,7 +256,7 @@ func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 	ask(admin, Request{CallID: "call-1", Action: feed.ActionHangup}, "user:root call.control call:call-1 hangup limited")
 
 	var got []string
-	for deadline := time.Now().Add(10 * time.Second); len(got) < len(want)+1 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(3 * time.Minute); len(got) < len(want)+1 && time.Now().Before(deadline); {
 		page, err := w.audit.List(t.Context(), audit.Filter{AccountID: "demo", End: time.Now().Unix() + 60})
 		must(t, err)
 		got = nil

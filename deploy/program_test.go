@@ -20,7 +20,7 @@ import (
 )
 
 // patience is the timeout of waits, generous for a busy machine.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	flag.Parse()

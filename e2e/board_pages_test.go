@@ -15,6 +15,7 @@ func TestPagesInABrowser(t *testing.T) {
 	b.mustEval(t, `document.querySelector('article a[href="/docs/install#helm"]').click()`, nil)
 	b.awaitTrue(t, "the section of another page", "location.pathname === '/docs/install' && location.hash === '#helm' && document.getElementById('helm')")
 
+	b.awaitTrue(t, "the search", "!document.querySelector('form.search').hidden") // its script has run
 	b.mustEval(t, `{ const field = document.getElementById('search'); field.value = 'TrunklineDiskFull'; field.dispatchEvent(new Event('input')); }`, nil)
 	b.awaitTrue(t, "what the search found", "document.querySelector('#found a')?.textContent.includes('TrunklineDiskFull') && document.querySelector('article').hidden")
 	b.screenshot(t, "docs-search", 1440, 900, "dark")

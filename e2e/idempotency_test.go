@@ -90,7 +90,7 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 				}
 				took := c.repeatUntilAccepted(t, other, number)
 				t.Logf("body %d was accepted again after %v", number, took.Round(time.Millisecond))
-				if took > 6*time.Second { // 3 s, on a busy machine
+				if took > 15*time.Second { // 3 s on a machine that is not busy; a lease alone takes 20
 					t.Errorf("the repeat of body %d took %v", number, took)
 				}
 				if killed != other {

@@ -22,7 +22,7 @@ import (
 
 // patience is the timeout of every wait: long enough for a busy machine with the race detector,
 // and reached only by a failing test.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // node is one `trunkline serve`, whose ports, directory and settings stay the same across
 // restarts.

@@ -715,7 +715,7 @@ func (n *node) tryDial(token, query string) (*websocket.Conn, *http.Response, er
 	return dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?token="+token+"&"+query, nil)
 }
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // next is the next message.
 func (c *testClient) next() map[string]any {

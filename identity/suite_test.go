@@ -161,7 +161,7 @@ func waitFor(t testing.TB, what string, is func() bool) {
 }
 
 // patience limits the wait for a condition.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // remove deletes an account.
 func (s *testService) remove(ctx context.Context, ref string) error {

@@ -43,8 +43,9 @@
 //   - announce.go: the event of a stored recording
 //   - store.go, dir.go, store_s3.go, store_s3_keys.go, store_s3_object.go: the objects: a
 //     directory, or S3
-//   - recorder.go, live_take.go, live_clock.go, live_journal.go: calls that this process connects:
-//     who is recorded, the two voices on one clock, the file while the call runs
+//   - recorder.go, live_take.go, live_clock.go, live_journal.go, live_store.go: calls that this process
+//     connects: who is recorded, the two voices on one clock, the file while the call runs, and how it
+//     begins and becomes a recording
 //   - keep.go: retention and legal holds
 //   - quota.go: how many bytes an account may have
 //   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,

@@ -2,17 +2,11 @@ package recording
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"trunkline/internal/fault"
-	"trunkline/recording/envelope"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/g711"
 	"trunkline/telephony/localcall"
@@ -24,10 +18,8 @@ const (
 	takeFlush  = 500 * time.Millisecond // between writes to the journal
 	takeJitter = 400 * time.Millisecond // how late a packet may be
 	takeWindow = 2 * liveRate           // samples between what is written and the newest packet
-	takeSuffix = ".take"
-	// takeAbandoned is the age of a journal that no process writes any more.
-	takeAbandoned = 10 * time.Second
-	// maxQueuedBytes bounds the packets between two writes.
+	// maxQueuedBytes bounds the packets between two writes, and those that wait for the journal: 8
+	// seconds of both channels in G.711.
 	maxQueuedBytes = 128 << 10
 )
 
@@ -40,12 +32,17 @@ const (
 
 // take is one recording of a call in progress. It is the rtp.Tap of the caller's side: the packets
 // of its peer are the caller, those sent to it the callee. They are queued as they are, and decoded
-// on the take's own goroutine, which writes to the journal and ends with stop.
+// on the take's own goroutine, which opens the journal, writes to it and ends with stop. A call is not
+// held up while the journal opens: a key may have to be derived from the account's first.
 type take struct {
-	began   time.Time
+	began       time.Time
+	openJournal func(context.Context) (*journal, error)
+	log         *slog.Logger
+	onKeys      func() // called on a goroutine of its own when the pause keys are pressed
+
+	opened  chan struct{} // closed when one of the two below is set
 	journal *journal
-	log     *slog.Logger
-	onKeys  func() // called on a goroutine of its own when the pause keys are pressed
+	openErr error
 
 	mu       sync.Mutex
 	media    liveMedia
@@ -55,6 +52,8 @@ type take struct {
 	spare    []byte
 	pausedAt int64   // samples; notPaused
 	pauses   []Pause // that have ended
+	end      int64   // samples; set before stopping is closed
+	failed   bool    // there is no journal: nothing is queued
 	keys     keySequence
 
 	// Only the goroutine uses these.
@@ -66,8 +65,6 @@ type take struct {
 	writeErr error
 
 	stopping chan struct{}
-	stopOnce sync.Once
-	done     chan struct{}
 }
 
 const notPaused = -1
@@ -94,10 +91,11 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 	return m
 }
 
-func newTake(j *journal, log *slog.Logger) *take {
+// newTake returns a take that begins to hear before its journal opens.
+func newTake(openJournal func(context.Context) (*journal, error), log *slog.Logger) *take {
 	return &take{
-		began: time.Now(), journal: j, log: log, onKeys: func() {}, pausedAt: notPaused,
-		stopping: make(chan struct{}), done: make(chan struct{}),
+		began: time.Now(), openJournal: openJournal, log: log, onKeys: func() {}, pausedAt: notPaused,
+		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
 
@@ -125,7 +123,7 @@ func (t *take) hear(channel int, packet *rtp.Packet) {
 		t.hearKey(channel, packet)
 		return
 	}
-	if payload.Format.Encoding == "" {
+	if payload.Format.Encoding == "" || t.failed {
 		return
 	}
 	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), t.now())
@@ -192,9 +190,11 @@ func (t *take) endPause(at int64) bool {
 	return true
 }
 
-// run writes to the journal until stop.
-func (t *take) run() {
-	defer close(t.done)
+// run opens the journal and writes to it until stop. It returns the error of opening it.
+func (t *take) run() error {
+	if err := t.open(); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(takeFlush)
 	defer ticker.Stop()
 	for {
@@ -202,23 +202,61 @@ func (t *take) run() {
 		case <-ticker.C:
 			t.flush(t.now() - samples(takeJitter))
 		case <-t.stopping:
-			t.mu.Lock()
-			end := t.now()
-			t.endPause(end)
-			t.mu.Unlock()
-			t.flush(end)
+			t.flush(t.end)
 			if t.journal.sealer != nil {
 				t.journal.sealer.key.Root.Wipe()
 			}
-			return
+			return nil
 		}
 	}
 }
 
-// stop ends run and waits for it.
+// open opens the journal. After an error nothing more is queued.
+func (t *take) open() error {
+	defer close(t.opened)
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	t.journal, t.openErr = t.openJournal(ctx)
+	if t.openErr == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.arena)
+	t.failed, t.queue, t.arena = true, nil, nil
+	return t.openErr
+}
+
+// awaitOpen waits until the journal is open, and returns the error of opening it.
+func (t *take) awaitOpen(ctx context.Context) error {
+	select {
+	case <-t.opened:
+		return t.openErr
+	case <-ctx.Done():
+		return fault.Unavailable(ctx.Err(), retryAfter, "the recording has not begun yet")
+	}
+}
+
+// stop ends the recording. It does not wait for run.
 func (t *take) stop() {
-	t.stopOnce.Do(func() { close(t.stopping) })
-	<-t.done
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped() {
+		return
+	}
+	t.end = t.now()
+	t.endPause(t.end)
+	close(t.stopping)
+}
+
+// stopped reports whether stop was called. The caller holds mu.
+func (t *take) stopped() bool {
+	select {
+	case <-t.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 // flush decodes the queue and writes everything before a position.
@@ -349,141 +387,4 @@ func (t *take) notePauses(pauses []Pause) {
 		}
 		t.journal.pauses++
 	}
-}
-
-// takeName returns the file of a recording in progress.
-func (s *Service) takeName(accountID, recordingID string) string {
-	return filepath.Join(s.takes, recordingID+"@"+accountID+takeSuffix)
-}
-
-// createTake creates a recording of a call in progress under a free id.
-func (s *Service) createTake(ctx context.Context, accountID string, call Call) (*take, error) {
-	if s.takes == "" {
-		return nil, fault.Unavailable(nil, 0, "this node does not record calls")
-	}
-	sealer, err := s.currentSealer(ctx, accountID)
-	if err != nil {
-		s.metrics.refused.Inc()
-		return nil, err
-	}
-	if err := os.MkdirAll(s.takes, 0o700); err != nil {
-		return nil, fileError(err, "creating the folder of recordings in progress")
-	}
-	d := takeDescription{AccountID: accountID, Call: call}
-	var params envelope.Params
-	if sealer != nil {
-		d.Sealed, d.Algorithm, d.KeyVersion = true, sealer.suite.String(), int64(sealer.key.Version)
-		params = envelope.Params{Suite: sealer.suite, ContentType: "audio/L16", Key: sealer.key}
-	}
-	params.AccountID, params.Created = accountID, time.Now().UTC()
-
-	for attempt := 1; ; attempt++ {
-		d.RecordingID = takeID(call.CallID, attempt)
-		params.RecordingID = d.RecordingID
-		taken, err := s.rows.exists(ctx, accountID, d.RecordingID)
-		if err != nil {
-			return nil, err
-		}
-		if taken {
-			continue
-		}
-		j, err := createJournal(s.takeName(accountID, d.RecordingID), d, sealer, params)
-		if errors.Is(err, os.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return newTake(j, s.log), nil
-	}
-}
-
-// takeID returns the id of a call's recording: the call's id, from the second on with a number.
-func takeID(callID string, attempt int) string {
-	id := strings.Map(func(r rune) rune {
-		if r < 128 && envelope.ValidID("x"+string(r)) {
-			return r
-		}
-		return '_'
-	}, callID)
-	id = strings.TrimLeft(id, ".")
-	id = id[:min(len(id), 120)]
-	if attempt > 1 || id == "" {
-		id += fmt.Sprintf("-%d", attempt)
-	}
-	return id
-}
-
-// storeTake stores a recording whose journal is complete, and removes the journal.
-func (s *Service) storeTake(ctx context.Context, name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return fileError(err, "opening a recording in progress")
-	}
-	defer func() { _ = file.Close() }() // opened for reading
-	r, err := openJournal(file)
-	if err != nil {
-		return err
-	}
-	d := &r.description
-	sealer, err := s.takeSealer(ctx, d)
-	if err != nil {
-		return err
-	}
-	r.rootOf = func(h *envelope.Header) (*envelope.Root, error) {
-		key, err := s.keys.Key(ctx, d.AccountID, int64(h.KeyVersion))
-		if err != nil {
-			return nil, err
-		}
-		return s.roots.Root(key.Key, key.Salt, h.Iterations)
-	}
-
-	call := d.Call
-	call.DurationMS, call.Channels = millis(r.samples), channelCount
-	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call, Pauses: r.pauses, Body: r}
-	row, err := s.writeObject(ctx, &u, sealer)
-	if err != nil {
-		return err
-	}
-	err = s.createRow(ctx, row)
-	if err != nil && fault.KindOf(err) != fault.KindConflict { // a crash between the row and the removal
-		return err
-	}
-	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
-}
-
-// takeSealer returns the sealer with which a recording began.
-func (s *Service) takeSealer(ctx context.Context, d *takeDescription) (*sealer, error) {
-	if !d.Sealed {
-		return nil, nil
-	}
-	key, err := s.keys.Key(ctx, d.AccountID, d.KeyVersion)
-	if err != nil {
-		return nil, err
-	}
-	return s.newSealer(encryptionOf(d, key))
-}
-
-// storeAbandoned stores the recordings of calls whose process was killed, and those that could not
-// be stored when they ended.
-func (s *Service) storeAbandoned(ctx context.Context) error {
-	if s.takes == "" {
-		return nil
-	}
-	names, err := filepath.Glob(filepath.Join(s.takes, "*"+takeSuffix))
-	if err != nil {
-		return err
-	}
-	var failures error
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil || time.Since(info.ModTime()) < takeAbandoned {
-			continue
-		}
-		err = s.storeTake(ctx, name)
-		if err != nil {
-			failures = errors.Join(failures, fmt.Errorf("%s: %w", filepath.Base(name), err))
-		}
-	}
-	return failures
 }

@@ -90,13 +90,88 @@ func (t *take) at(d time.Duration) {
 	t.mu.Unlock()
 }
 
+// openTake opens the journal of a take.
+func openTake(t testing.TB, took *take) *take {
+	t.Helper()
+	check(t, took.open())
+	return took
+}
+
+// A call does not wait while its recording's key is derived: what is heard meanwhile is recorded, a
+// pause is kept, and the end is the call's.
+func TestACallDoesNotWaitForItsRecording(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	took := h.newTake("acme", Call{CallID: "slow"})
+	took.useMedia(pcmu())
+	openJournal, opening, derived := took.openJournal, make(chan struct{}), make(chan struct{})
+	took.openJournal = func(ctx context.Context) (*journal, error) {
+		close(opening)
+		<-derived
+		return openJournal(ctx)
+	}
+	ended := make(chan error)
+	go func() { ended <- took.run() }()
+	<-opening
+	caller := &voice{hz: 440, ssrc: 1}
+	for n := range 250 { // five seconds
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		switch n {
+		case 100:
+			took.beginPause()
+		case 150:
+			took.resume()
+		}
+		took.Received(caller.next())
+	}
+	took.stop()
+	took.at(time.Minute)
+	close(derived)
+	check(t, <-ended)
+	name := took.journal.file.Name()
+	check(t, took.journal.file.Close())
+	check(t, h.storeTake(t.Context(), name))
+	m := must(h.Metadata(t.Context(), "acme", "slow"))(t)
+	if m.DurationMS < 4900 || m.DurationMS > 5100 || len(m.Pauses) != 1 {
+		t.Errorf("%+v", m)
+	}
+	for n, level := range loudness(must(h.play("acme", "slow"))(t), channelCaller)[:240] {
+		edge := n >= 98 && n <= 101 || n >= 148 && n <= 151
+		if !edge && (level == 0) != (n >= 100 && n < 150) {
+			t.Errorf("%d ms: level %d", n*20, level)
+		}
+	}
+}
+
+// A recording that cannot begin leaves the call as one that is not recorded.
+func TestARecordingThatCannotBegin(t *testing.T) {
+	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
+	h.takes = filepath.Join(h.takes, "file", "folder")
+	check(t, os.MkdirAll(filepath.Dir(filepath.Dir(h.takes)), 0o700))
+	check(t, os.WriteFile(filepath.Dir(h.takes), nil, 0o600))
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24300, MaxPort: 24400}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	port := must(ports.Open())(t)
+	defer port.Close()
+	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
+	recording.Begin(pcmu())
+	for range 2 {
+		if err := recorder.Control(t.Context(), "acme", "c1", "start"); err == nil || fault.KindOf(err) == fault.KindConflict {
+			t.Errorf("start: %v", err)
+		}
+		recorder.storing.Wait()
+		if err := recorder.Control(t.Context(), "acme", "c1", "pause"); fault.KindOf(err) != fault.KindConflict {
+			t.Errorf("pause: %v", err)
+		}
+	}
+	recording.End()
+}
+
 // Both voices stand on one clock: a lost packet is silence of its length, and a pause is silence
 // of which nothing is stored.
 func TestTwoVoicesStandOnOneClock(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	for _, sealed := range []bool{false, true} {
 		h.configure(t, "acme", encryption.Change{Enabled: sealed, Key: new(firstKey)})
-		took := must(h.createTake(t.Context(), "acme", Call{CallID: "call@1"}))(t)
+		took := openTake(t, h.newTake("acme", Call{CallID: "call@1"}))
 		took.useMedia(pcmu())
 		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
 		for n := range 250 { // five seconds
@@ -168,7 +243,7 @@ func toneBytes(hz float64, from int) (text []byte) {
 func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	took := must(h.createTake(t.Context(), "acme", Call{CallID: "killed"}))(t)
+	took := openTake(t, h.newTake("acme", Call{CallID: "killed"}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
 	for n := range 500 { // ten seconds
@@ -299,7 +374,7 @@ func TestAClockFollowsItsPeer(t *testing.T) {
 func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
 	checkError(b)(h.config.Update(context.Background(), "acme", encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
-	took := must(h.createTake(context.Background(), "acme", Call{CallID: "bench"}))(b)
+	took := openTake(b, h.newTake("acme", Call{CallID: "bench"}))
 	took.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 	packets := make([][2]*rtp.Packet, 50)

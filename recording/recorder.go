@@ -14,8 +14,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// startTimeout bounds what a call waits for the database before it is connected.
-const startTimeout = 2 * time.Second
+// policyTimeout bounds what a call waits for the database before it is connected.
+const policyTimeout = 2 * time.Second
 
 // Recorder records the calls that this process connects, as the policies of their accounts say and
 // callers of Control want. It implements localcall.Recorder.
@@ -33,7 +33,7 @@ func NewRecorder(service *Service) *Recorder {
 	return &Recorder{service: service, log: service.log, calls: make(map[*liveCall]struct{})}
 }
 
-// Run waits for ctx to end and then for the recordings of calls that have ended to be stored.
+// Run waits for ctx to end and then for the recordings to be stored: the calls have ended by then.
 func (r *Recorder) Run(ctx context.Context) error {
 	<-ctx.Done()
 	r.storing.Wait()
@@ -56,7 +56,7 @@ type liveCall struct {
 // Record implements localcall.Recorder.
 func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, recorder: r}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), policyTimeout)
 	defer cancel()
 	policy, err := r.service.policies.Policy(ctx, call.AccountID)
 	if err != nil {
@@ -81,26 +81,17 @@ func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.media, c.begun = media, true
-	if c.mode() != callrecording.ModeAll {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	err := c.start(ctx)
-	if err != nil {
-		c.recorder.log.Error("a call is not recorded", "account_id", c.AccountID, "call_id", c.CallID, "error", err)
+	if c.mode() == callrecording.ModeAll {
+		c.start()
 	}
 }
 
 // start begins a recording. The caller holds mu.
-func (c *liveCall) start(ctx context.Context) error {
-	took, err := c.recorder.service.createTake(ctx, c.AccountID, Call{
+func (c *liveCall) start() *take {
+	took := c.recorder.service.newTake(c.AccountID, Call{
 		CallID: c.CallID, InteractionID: c.InteractionID, OriginationCallID: c.OriginationCallID,
 		Direction: c.Direction, StartedAt: time.Now().Unix(),
 	})
-	if err != nil {
-		return err
-	}
 	took.useMedia(c.media)
 	took.keys.keys = c.recorder.service.settings.PauseKeys
 	took.onKeys = func() {
@@ -109,9 +100,40 @@ func (c *liveCall) start(ctx context.Context) error {
 		}
 	}
 	c.take = took
-	go took.run()
 	c.Port.AddTap(took)
-	return nil
+	c.recorder.storing.Go(func() { c.runTake(took) })
+	return took
+}
+
+// runTake writes a recording until it is stopped, and stores it.
+func (c *liveCall) runTake(took *take) {
+	r := c.recorder
+	log := r.log.With("account_id", c.AccountID, "call_id", c.CallID)
+	err := took.run()
+	if err != nil {
+		log.Error("a call is not recorded", "error", err)
+		c.drop(took)
+		return
+	}
+	name := took.journal.file.Name()
+	err = took.journal.file.Close()
+	if err == nil {
+		err = r.service.storeTake(context.Background(), name)
+	}
+	if err != nil { // it is tried again
+		log.Error("storing the recording of a call failed, retrying", "error", err)
+		return
+	}
+	r.service.wake()
+}
+
+// drop ends a recording that could not begin.
+func (c *liveCall) drop(took *take) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.take == took {
+		c.stop()
+	}
 }
 
 // SetMedia implements localcall.Recording.
@@ -124,28 +146,14 @@ func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
 	}
 }
 
-// stop ends the recording in progress and stores it on a goroutine. The caller holds mu.
+// stop ends the recording in progress, if there is one. The caller holds mu.
 func (c *liveCall) stop() {
-	took := c.take
-	if took == nil {
+	if c.take == nil {
 		return
 	}
+	c.take.stop()
+	c.Port.RemoveTap(c.take)
 	c.take = nil
-	c.Port.RemoveTap(took)
-	r := c.recorder
-	r.storing.Go(func() {
-		took.stop()
-		name := took.journal.file.Name()
-		err := took.journal.file.Close()
-		if err == nil {
-			err = r.service.storeTake(context.Background(), name)
-		}
-		if err != nil { // it is tried again
-			r.log.Error("storing the recording of a call failed, retrying", "account_id", c.AccountID, "call_id", c.CallID, "error", err)
-			return
-		}
-		r.service.wake()
-	})
 }
 
 // End implements localcall.Recording.
@@ -167,39 +175,49 @@ func (r *Recorder) Control(ctx context.Context, accountID, callID, action string
 	if c == nil {
 		return fault.NotFound("there is no such call in progress on this node")
 	}
+	started, err := c.control(action)
+	if err == nil && started != nil {
+		err = started.awaitOpen(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return r.service.audit.Record(ctx, r.service.audit.Entry(ctx, audit.CallRecord, accountID, action+":"+callID))
+}
+
+// control does an action. It returns the recording that it started, nil for none.
+func (c *liveCall) control(action string) (started *take, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mode() == callrecording.ModeOff {
-		return fault.Conflict("the account's calls are not recorded: its mode is off")
+		return nil, fault.Conflict("the account's calls are not recorded: its mode is off")
 	}
 	if !c.begun || c.ended {
-		return fault.Conflict("the call is not connected")
+		return nil, fault.Conflict("the call is not connected")
 	}
 	switch action {
 	case "start":
 		if c.take != nil {
-			return fault.Conflict("the call is being recorded")
+			return nil, fault.Conflict("the call is being recorded")
 		}
-		if err := c.start(ctx); err != nil {
-			return err
-		}
+		return c.start(), nil
 	case "stop":
 		if c.take == nil {
-			return errNotRecorded()
+			return nil, errNotRecorded()
 		}
 		c.stop()
 	case "pause":
 		if c.take == nil || !c.take.beginPause() {
-			return errNotRecorded()
+			return nil, errNotRecorded()
 		}
 	case "resume":
 		if c.take == nil || !c.take.resume() {
-			return fault.Conflict("the recording is not paused")
+			return nil, fault.Conflict("the recording is not paused")
 		}
 	default:
-		return fault.InvalidField("action", "unsupported", "action must be start, stop, pause or resume")
+		return nil, fault.InvalidField("action", "unsupported", "action must be start, stop, pause or resume")
 	}
-	return r.service.audit.Record(ctx, r.service.audit.Entry(ctx, audit.CallRecord, accountID, action+":"+callID))
+	return nil, nil
 }
 
 func errNotRecorded() error { return fault.Conflict("the call is not being recorded") }

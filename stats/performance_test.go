@@ -285,7 +285,7 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	}
 	produceEvents(t, c, logins)
 	stop := start(t, c)
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for len(readMessages(t, c)) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("no message")

@@ -93,7 +93,7 @@ func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
 // await waits until the figures are those of all events.
 func await(t testing.TB, c *kafka.Cluster, events []state.Event) topic {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		values, last := readFigures(t, c)
 		if last >= events[len(events)-1].ID {

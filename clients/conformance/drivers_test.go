@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds waits: long enough for a busy machine, and reached only by a failing test.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // goDriver builds the driver of clients/go, once.
 var goDriver = sync.OnceValues(func() (string, error) {

@@ -117,7 +117,7 @@ func (s *scripted) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Username, settings.Secret = s.Address, testUser, testSecret
 	settings.RingUser = time.Second
-	return Config{Settings: settings, Limits: drivertest.Limits(), ActionTimeout: 20 * time.Second}
+	return Config{Settings: settings, Limits: drivertest.Limits(), ActionTimeout: 2 * time.Minute}
 }
 
 // action reads one action.

@@ -59,7 +59,7 @@ func (j *Journal) States(id string) []string {
 // Await waits until a call has been reported in a state.
 func (j *Journal) Await(t *testing.T, id string, state origination.State) {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(3 * time.Minute)
 	for {
 		j.mu.Lock()
 		there := slices.ContainsFunc(j.steps[id], func(p origination.Progress) bool { return p.State == state })

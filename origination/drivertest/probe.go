@@ -61,7 +61,7 @@ func (p *Probe) AwaitNoCalls(t *testing.T) {
 // Until waits for a condition.
 func Until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

@@ -85,7 +85,7 @@ func (s Suite) Run(t *testing.T) {
 
 func (s Suite) manyCalls(t *testing.T) {
 	limits := Limits()
-	limits.GoneAfter = time.Minute // the end must be found by events alone
+	limits.AuditEvery, limits.GoneAfter = time.Second, time.Minute // the end must be found by events alone
 	d, probe, j := s.startDriver(t, &Platform{}, limits)
 	const each = 20
 	var all sync.WaitGroup

@@ -57,7 +57,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 func (s *scripted) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Password, settings.RingUser = s.Address, testPassword, time.Second
-	return Config{Settings: settings, Limits: drivertest.Limits(), CommandTimeout: 20 * time.Second}
+	return Config{Settings: settings, Limits: drivertest.Limits(), CommandTimeout: 2 * time.Minute}
 }
 
 // vanillaStatus is what FreeSWITCH 1.10 answers to status.

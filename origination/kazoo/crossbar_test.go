@@ -82,7 +82,7 @@ func (k *kazoo) expect(script ...exchangeOf) {
 
 func (k *kazoo) newDriver() *Driver {
 	k.t.Helper()
-	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: 20 * time.Second, PollEvery: 5 * time.Millisecond},
+	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: 2 * time.Minute, PollEvery: 5 * time.Millisecond},
 		k.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		k.t.Fatal(err)

@@ -530,7 +530,7 @@ func TestTrustedNetworkCallsUsersOnly(t *testing.T) {
 }
 
 // patience limits the wait for a condition.
-const patience = 40 * time.Second
+const patience = 3 * time.Minute
 
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()

@@ -43,7 +43,7 @@ func produce(t testing.TB, c *kafka.Cluster, all []kafka.Record) {
 func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 	t.Helper()
 	want := lastRows(all)
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		stored := map[string]bool{}
 		for _, row := range append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...) {

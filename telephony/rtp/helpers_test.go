@@ -54,4 +54,4 @@ func awaitDropped(t testing.TB, reg *prometheus.Registry, reason string, packets
 }
 
 // patience limits the wait for a condition.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute

@@ -193,7 +193,7 @@ func (w *testEnv) invite() *sip.Invite {
 }
 
 // patience limits the wait for a condition.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits for something to be so.
 func eventually(t testing.TB, what string, so func() bool) {

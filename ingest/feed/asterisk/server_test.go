@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience limits the wait for a condition.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // capture returns the output of an Asterisk on one connection, without the banner and the response to
 // the login.

@@ -21,7 +21,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // names maps names to accounts.
 type names map[string]string

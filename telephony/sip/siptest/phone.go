@@ -92,7 +92,7 @@ func (p *Phone) OnCall(f func(*Call)) {
 }
 
 // patience limits the wait for a condition.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // WaitCall waits for an incoming call.
 func (p *Phone) WaitCall() *Call {

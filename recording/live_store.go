@@ -1,0 +1,168 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/recording/envelope"
+)
+
+const (
+	takeSuffix = ".take"
+	// takeAbandoned is the age of a journal that no process writes any more.
+	takeAbandoned = 10 * time.Second
+	// openTimeout bounds how long a journal opens. What is heard meanwhile is queued.
+	openTimeout = 8 * time.Second
+)
+
+// takeName returns the file of a recording in progress.
+func (s *Service) takeName(accountID, recordingID string) string {
+	return filepath.Join(s.takes, recordingID+"@"+accountID+takeSuffix)
+}
+
+// newTake returns a recording of a call in progress, which begins now. Its journal has a free id and is
+// sealed as the account's configuration says when it opens.
+func (s *Service) newTake(accountID string, call Call) *take {
+	return newTake(func(ctx context.Context) (*journal, error) {
+		if s.takes == "" {
+			return nil, fault.Unavailable(nil, 0, "this node does not record calls")
+		}
+		sealer, err := s.currentSealer(ctx, accountID)
+		if err != nil {
+			s.metrics.refused.Inc()
+			return nil, err
+		}
+		return s.createJournal(ctx, accountID, call, sealer)
+	}, s.log)
+}
+
+// createJournal creates the journal of a call under a free id.
+func (s *Service) createJournal(ctx context.Context, accountID string, call Call, sealer *sealer) (*journal, error) {
+	if err := os.MkdirAll(s.takes, 0o700); err != nil {
+		return nil, fileError(err, "creating the folder of recordings in progress")
+	}
+	d := takeDescription{AccountID: accountID, Call: call}
+	var params envelope.Params
+	if sealer != nil {
+		d.Sealed, d.Algorithm, d.KeyVersion = true, sealer.suite.String(), int64(sealer.key.Version)
+		params = envelope.Params{Suite: sealer.suite, ContentType: "audio/L16", Key: sealer.key}
+	}
+	params.AccountID, params.Created = accountID, time.Now().UTC()
+
+	for attempt := 1; ; attempt++ {
+		d.RecordingID = takeID(call.CallID, attempt)
+		params.RecordingID = d.RecordingID
+		j, err := createJournal(s.takeName(accountID, d.RecordingID), d, sealer, params)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// A journal that ends becomes a row before it is removed: only now nobody else can take the id.
+		taken, err := s.rows.exists(ctx, accountID, d.RecordingID)
+		if err == nil && !taken {
+			return j, nil
+		}
+		err = errors.Join(err, j.file.Close(), os.Remove(j.file.Name()))
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeID returns the id of a call's recording: the call's id, from the second on with a number.
+func takeID(callID string, attempt int) string {
+	id := strings.Map(func(r rune) rune {
+		if r < 128 && envelope.ValidID("x"+string(r)) {
+			return r
+		}
+		return '_'
+	}, callID)
+	id = strings.TrimLeft(id, ".")
+	id = id[:min(len(id), 120)]
+	if attempt > 1 || id == "" {
+		id += fmt.Sprintf("-%d", attempt)
+	}
+	return id
+}
+
+// storeTake stores a recording whose journal is complete, and removes the journal.
+func (s *Service) storeTake(ctx context.Context, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fileError(err, "opening a recording in progress")
+	}
+	defer func() { _ = file.Close() }() // opened for reading
+	r, err := openJournal(file)
+	if err != nil {
+		return err
+	}
+	d := &r.description
+	sealer, err := s.takeSealer(ctx, d)
+	if err != nil {
+		return err
+	}
+	r.rootOf = func(h *envelope.Header) (*envelope.Root, error) {
+		key, err := s.keys.Key(ctx, d.AccountID, int64(h.KeyVersion))
+		if err != nil {
+			return nil, err
+		}
+		return s.roots.Root(key.Key, key.Salt, h.Iterations)
+	}
+
+	call := d.Call
+	call.DurationMS, call.Channels = millis(r.samples), channelCount
+	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call, Pauses: r.pauses, Body: r}
+	row, err := s.writeObject(ctx, &u, sealer)
+	if err != nil {
+		return err
+	}
+	err = s.createRow(ctx, row)
+	if err != nil && fault.KindOf(err) != fault.KindConflict { // a crash between the row and the removal
+		return err
+	}
+	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
+}
+
+// takeSealer returns the sealer with which a recording began.
+func (s *Service) takeSealer(ctx context.Context, d *takeDescription) (*sealer, error) {
+	if !d.Sealed {
+		return nil, nil
+	}
+	key, err := s.keys.Key(ctx, d.AccountID, d.KeyVersion)
+	if err != nil {
+		return nil, err
+	}
+	return s.newSealer(encryptionOf(d, key))
+}
+
+// storeAbandoned stores the recordings of calls whose process was killed, and those that could not
+// be stored when they ended.
+func (s *Service) storeAbandoned(ctx context.Context) error {
+	if s.takes == "" {
+		return nil
+	}
+	names, err := filepath.Glob(filepath.Join(s.takes, "*"+takeSuffix))
+	if err != nil {
+		return err
+	}
+	var failures error
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil || time.Since(info.ModTime()) < takeAbandoned {
+			continue
+		}
+		err = s.storeTake(ctx, name)
+		if err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", filepath.Base(name), err))
+		}
+	}
+	return failures
+}
