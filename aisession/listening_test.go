@@ -7,13 +7,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
 
 	"trunkline/aisession"
 	"trunkline/aisession/listening"
+	"trunkline/aisession/pcmsocket"
 	"trunkline/aisession/sipcall"
 	"trunkline/audit"
 	"trunkline/audit/audittest"
@@ -232,5 +238,82 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 	})
 	if raw, err := json.Marshal(o.events.all()); err != nil || bytes.Contains(raw, []byte("transcript")) {
 		t.Errorf("events %s, %v", raw, err)
+	}
+}
+
+// A switch sends both voices in two channels, or one voice of a connection: mod_audio_fork's stereo, Asterisk's ChanSpy.
+func TestAProviderListensToACallOfASwitch(t *testing.T) {
+	bot := startVendor(t)
+	switches := &platform{}
+	h := startService(t, aisession.DefaultSettings(), &provider{server: bot.server}, func(d *aisession.Deps) { d.Platform = switches })
+	with := account(&provider{server: bot.server}, aiprotocol.ULaw)
+	with.Protocol, with.Listens, with.Headers = "twilio", true, nil
+	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
+	defer server.Close()
+	address := "ws" + strings.TrimPrefix(server.URL, "http")
+	const quiet, loud = "\x00\x04", "\x00\x40" // samples
+	inULaw := func(sample string) []byte {
+		encode, err := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 8000}, ulaw)
+		if err != nil || encode.Decode([]byte(strings.Repeat(sample, 160))) != nil {
+			t.Fatal(err)
+		}
+		frame, _ := encode.EncodeFrame(nil)
+		return frame
+	}
+	send := func(ws *websocket.Conn, frame string, done func() bool) {
+		until(t, "the voices", func() bool {
+			if err := ws.WriteMessage(websocket.BinaryMessage, []byte(frame)); err != nil {
+				t.Fatal(err)
+			}
+			return done()
+		})
+	}
+
+	ws, _, err := websocket.DefaultDialer.Dial(address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"member-1","callerIdNumber":"1001","channels":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	c := <-bot.accepts
+	send(ws, strings.Repeat(quiet+loud, 400), func() bool {
+		return bytes.Contains(c.track("inbound"), inULaw(quiet)) && bytes.Contains(c.track("outbound"), inULaw(loud))
+	})
+	if bytes.Contains(c.track("inbound"), inULaw(loud)) || bytes.Contains(c.track("outbound"), inULaw(quiet)) {
+		t.Error("a voice is on the other track too")
+	}
+	c.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"inbound","startMs":0,"endMs":1}}`)
+	if e := h.saidInCall(t, 1)[0]; e["call_id"] != "member-1" || e["track"] != "caller" {
+		t.Errorf("the event is %v", e)
+	}
+	// A bot that has heard enough does not end the call of others.
+	err = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end", func() bool { _, _, err := ws.ReadMessage(); return err != nil })
+
+	dialer := websocket.Dialer{Subprotocols: []string{"media"}}
+	ws, _, err = dialer.Dial(address+"?otherLegCallId=1795672155.7&track=callee", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.WriteMessage(websocket.TextMessage, []byte("MEDIA_START channel:WebSocket/c/0x1 channel_id:1795672155.12 format:slin")); err != nil {
+		t.Fatal(err)
+	}
+	c = <-bot.accepts
+	send(ws, strings.Repeat(loud, 160), func() bool { return bytes.Contains(c.track("outbound"), inULaw(loud)) })
+	if bytes.Contains(c.track("inbound"), inULaw(loud)) {
+		t.Error("the callee is on the caller's track")
+	}
+	if start := c.named(t, "start")["start"].(map[string]any); start["customParameters"].(map[string]any)["callId"] != "1795672155.7" {
+		t.Errorf("start is %v", start)
+	}
+	_ = ws.Close()
+	c.named(t, "stop")
+	if asked := switches.all(); asked != "" {
+		t.Errorf("the platform was asked for %s", asked)
 	}
 }
