@@ -200,7 +200,7 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId"}, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track"}, longLived: true})
 	}
 	return routes
 }
