@@ -80,7 +80,7 @@ func (o *overheard) listen(t *testing.T) (sessionID string, bot *vendorConnectio
 	t.Helper()
 	var err error
 	until(t, "a connected call", func() bool {
-		sessionID, err = o.listeners.Start(t.Context(), "demo", o.phone.leg.CallID(), "hears")
+		sessionID, err = o.listeners.StartListener(t.Context(), "demo", o.phone.leg.CallID(), "hears")
 		return fault.KindOf(err) != fault.KindConflict
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 		"one that answers":              {"demo", call, "prov1", fault.KindInvalid},
 		"one that hears it already":     {"demo", call, "hears", fault.KindConflict},
 	} {
-		if _, err := o.listeners.Start(t.Context(), c.account, c.call, c.provider); fault.KindOf(err) != c.want {
+		if _, err := o.listeners.StartListener(t.Context(), c.account, c.call, c.provider); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -233,7 +233,7 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 	o.phone.leg.Hangup(sip.NormalClearing)
 	bot.named(t, "hangup")
 	until(t, "the end of the call", func() bool {
-		_, err := o.listeners.Start(t.Context(), "demo", call, "hears")
+		_, err := o.listeners.StartListener(t.Context(), "demo", call, "hears")
 		return fault.KindOf(err) == fault.KindNotFound
 	})
 	if raw, err := json.Marshal(o.events.all()); err != nil || bytes.Contains(raw, []byte("transcript")) {

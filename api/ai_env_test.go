@@ -31,7 +31,7 @@ type fakeSessions struct {
 	heard     []string
 }
 
-func (f *fakeSessions) Start(_ context.Context, _, callID, providerID string) (string, error) {
+func (f *fakeSessions) StartListener(_ context.Context, _, callID, providerID string) (string, error) {
 	if callID != "in-progress" {
 		return "", fault.NotFound("there is no such call in progress on this node")
 	}

@@ -27,16 +27,16 @@ type actor interface {
 
 // Transfer implements aisession.Platform.
 func (p *platformControl) Transfer(ctx context.Context, c aisession.PlatformCall, destination string) error {
-	return p.act(ctx, c, feed.ActionTransfer, destination)
+	return p.request(ctx, c, feed.ActionTransfer, destination)
 }
 
 // Hangup implements aisession.Platform.
 func (p *platformControl) Hangup(ctx context.Context, c aisession.PlatformCall) error {
-	return p.act(ctx, c, feed.ActionHangup, "")
+	return p.request(ctx, c, feed.ActionHangup, "")
 }
 
-// act does an action on the caller's leg, which is the other one where the call's own is only that of the audio.
-func (p *platformControl) act(ctx context.Context, c aisession.PlatformCall, action feed.Action, destination string) error {
+// request asks for an action on the caller's leg, which is the other one where the call's own is only that of the audio.
+func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall, action feed.Action, destination string) error {
 	unknown := fault.NotFound("no feed knows the call: give its id as callId or otherLegCallId")
 	if p.control == nil {
 		return unknown

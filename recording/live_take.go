@@ -192,7 +192,7 @@ func (t *take) endPause(at int64) bool {
 
 // run opens the journal and writes to it until stop. It returns the error of opening it.
 func (t *take) run() error {
-	if err := t.open(); err != nil {
+	if err := t.prepare(); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(takeFlush)
@@ -211,8 +211,8 @@ func (t *take) run() error {
 	}
 }
 
-// open opens the journal. After an error nothing more is queued.
-func (t *take) open() error {
+// prepare opens the journal. After an error nothing more is queued.
+func (t *take) prepare() error {
 	defer close(t.opened)
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()

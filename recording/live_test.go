@@ -97,7 +97,7 @@ func (t *take) at(d time.Duration) {
 // openTake opens the journal of a take.
 func openTake(t testing.TB, took *take) *take {
 	t.Helper()
-	check(t, took.open())
+	check(t, took.prepare())
 	return took
 }
 

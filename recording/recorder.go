@@ -209,15 +209,15 @@ func (r *Recorder) controlHere(ctx context.Context, control Control) error {
 	if c == nil {
 		return fault.NotFound("there is no such call in progress")
 	}
-	started, err := c.control(control.Action)
+	started, err := c.apply(control.Action)
 	if err != nil || started == nil {
 		return err
 	}
 	return started.awaitOpen(ctx)
 }
 
-// control does an action. It returns the recording that it started, nil for none.
-func (c *liveCall) control(action string) (started *take, err error) {
+// apply does an action. It returns the recording that it started, nil for none.
+func (c *liveCall) apply(action string) (started *take, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mode() == callrecording.ModeOff {

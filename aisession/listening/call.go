@@ -46,7 +46,7 @@ func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
 	defer c.mu.Unlock()
 	c.media = media
 	for _, l := range c.heardBy {
-		l.setMedia(media)
+		l.useMedia(media)
 	}
 }
 
@@ -96,12 +96,12 @@ func (c *liveCall) begin(l *listener, session *aisession.Session) bool {
 		return false
 	}
 	l.session = session
-	l.setMedia(c.media)
+	l.useMedia(c.media)
 	c.Port.AddTap(l)
 	return true
 }
 
-func (c *liveCall) release(providerID string) {
+func (c *liveCall) freeProvider(providerID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.heardBy, providerID)
@@ -113,7 +113,7 @@ type listener struct {
 	payloads atomic.Pointer[localcall.Payloads]
 }
 
-func (l *listener) setMedia(media sip.NegotiatedMedia) {
+func (l *listener) useMedia(media sip.NegotiatedMedia) {
 	payloads := localcall.PayloadsOf(media)
 	l.payloads.Store(&payloads)
 }

@@ -61,11 +61,11 @@ func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	return c
 }
 
-// Start has a provider hear an account's call in progress in this process, with an entry of the audit log, and
+// StartListener has a provider hear an account's call in progress in this process, with an entry of the audit log, and
 // returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the account does not
 // have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears the call already
 // or the call is not connected, and those of aisession.Service.Open.
-func (l *Listeners) Start(ctx context.Context, accountID, callID, providerID string) (sessionID string, err error) {
+func (l *Listeners) StartListener(ctx context.Context, accountID, callID, providerID string) (sessionID string, err error) {
 	c := l.find(accountID, callID)
 	if c == nil {
 		return "", fault.NotFound("there is no such call in progress on this node")
@@ -88,7 +88,7 @@ func (l *Listeners) Start(ctx context.Context, accountID, callID, providerID str
 	}
 	defer func() {
 		if err != nil {
-			c.release(provider.ID)
+			c.freeProvider(provider.ID)
 		}
 	}()
 	entry := l.deps.Audit.Entry(ctx, audit.CallMonitor, accountID, "call:"+c.CallID+" ai_provider:"+provider.ID)
@@ -106,7 +106,7 @@ func (l *Listeners) Start(ctx context.Context, accountID, callID, providerID str
 	go func() { // ends with the session, which ends with the call
 		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), heard) })
 		c.Port.RemoveTap(heard)
-		c.release(provider.ID)
+		c.freeProvider(provider.ID)
 	}()
 	return session.ID(), nil
 }
