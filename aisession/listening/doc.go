@@ -1,5 +1,5 @@
 // Package listening has AI providers of the mode listen hear calls that this process connects between
-// others: Listeners.Start, for POST /api/v2/calls/{id}/listeners (docs/ai.md).
+// others: Listeners.StartListener, for POST /api/v2/calls/{id}/listeners (docs/ai.md).
 //
 //	phone ⇄ rtp.Port ⇄ phone, or an AI session
 //	           │ taps: a recording's, and one per listener
