@@ -22,6 +22,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/rtp"
 )
@@ -38,10 +39,26 @@ func BenchmarkSessions(b *testing.B) {
 		for _, scheme := range []string{"ws", "wss"} {
 			b.Run(encoding+"/"+scheme, func(b *testing.B) {
 				benchWith(b, encoding, scheme, func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
-					return startSessions(b, encoding, url, phones)
+					return startSessions(b, dialect.Trunkline, encoding, url, phones)
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkDialects is BenchmarkSessions for each protocol of providers, with its cost relative to the first.
+func BenchmarkDialects(b *testing.B) {
+	first := 0.0
+	for _, protocol := range dialect.Names() {
+		b.Run(protocol, func(b *testing.B) {
+			cost := benchWith(b, "g711_ulaw", "ws", func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
+				return startSessions(b, protocol, "g711_ulaw", url, phones)
+			})
+			if first == 0 {
+				first = cost
+			}
+			b.ReportMetric(cost/first, "x-"+dialect.Trunkline)
+		})
 	}
 }
 
@@ -52,8 +69,9 @@ const (
 )
 
 // benchWith measures what start runs: it gets the provider's URL and the
-// phones' addresses, and answers with its own, one for each phone.
-func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) {
+// phones' addresses, and answers with its own, one for each phone. It returns the cost of a session in percent of
+// a core.
+func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) (cost float64) {
 	peer := exec.Command(os.Args[0])
 	peer.Env = append(os.Environ(), benchPeer+"="+scheme)
 	peer.Stderr = os.Stderr
@@ -82,7 +100,8 @@ func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, str
 		before := cpu()
 		time.Sleep(benchSeconds * time.Second)
 		used := cpu() - before
-		b.ReportMetric(100*used.Seconds()/benchSeconds/benchCalls, "%core/session")
+		cost = 100 * used.Seconds() / benchSeconds / benchCalls
+		b.ReportMetric(cost, "%core/session")
 	}
 	_ = in.Close()
 	var got struct {
@@ -102,9 +121,10 @@ func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, str
 	}
 	b.ReportMetric(got.CPU, "peer-cpu-s")
 	report("gap", got.Gaps, 1, 99)
-	if encoding == "g711_ulaw" && scheme == "ws" {
+	if len(got.ToProvider) > 0 { // measured with the first encoding and protocol, over ws
 		report("to-provider", got.ToProvider, 50, 95, 99)
 	}
+	return cost
 }
 
 func cpu() time.Duration {
@@ -114,7 +134,7 @@ func cpu() time.Duration {
 }
 
 // startSessions runs the service with a session for each phone.
-func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
+func startSessions(b *testing.B, protocol, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
 	service, err := aisession.New(aisession.DefaultSettings(), aisession.Deps{
 		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
 		TLS: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
@@ -130,7 +150,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 	var running sync.WaitGroup
 	running.Go(func() { _ = service.Run(ctx) })
 	format, _ := aiprotocol.FormatOf(encoding)
-	with := aiprovider.Provider{ID: "p", AccountID: "a", Format: format, URL: url}
+	with := aiprovider.Provider{ID: "p", AccountID: "a", Format: format, URL: url, Protocol: protocol}
 	for _, phone := range phones {
 		port, err := ports.Open()
 		if err != nil {

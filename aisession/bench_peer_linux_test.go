@@ -17,6 +17,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
+
+	"trunkline/internal/wsframe"
 )
 
 // servePeer is the other process of BenchmarkSessions: phones and a provider, on
@@ -192,7 +194,26 @@ func (p *benchPeerLoop) talk(buffer []byte) {
 	}
 }
 
-const benchMedia = `{"event":"media","media":{"payload":"`
+const (
+	benchMedia = `{"event":"media","media":{"payload":"`
+	benchDelta = `{"type":"response.output_audio.delta","response_id":"r1","item_id":"i1","delta":"`
+)
+
+// answerTo returns the audio of a message as a provider of its protocol sends it; nil: it has none.
+func answerTo(opcode byte, message []byte) []byte {
+	if opcode == wsframe.Binary {
+		return message
+	}
+	for member, begin := range map[string]string{`"payload":"`: benchMedia, `"audio":"`: benchDelta} {
+		_, audio, isMedia := bytes.Cut(message, []byte(member))
+		audio, _, _ = bytes.Cut(audio, []byte{'"'})
+		if isMedia && len(audio) > 0 {
+			end := strings.Repeat("}", strings.Count(begin, "{"))
+			return append(append([]byte(begin), audio...), `"`+end...)
+		}
+	}
+	return nil
+}
 
 // hear answers a handshake, and then sends every media message back.
 func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
@@ -222,12 +243,14 @@ func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
 		for i := range message {
 			message[i] ^= key[i&3]
 		}
-		if bytes.HasPrefix(message, []byte(benchMedia)) {
-			if one := header + 4 + size; n == one {
-				p.note(message, at)
-			}
-			answer := append(binary.BigEndian.AppendUint16([]byte{0x81, 126}, uint16(size)), message...)
-			_, _ = unix.Write(fd, answer)
+		if bytes.HasPrefix(message, []byte(benchMedia)) && n == header+4+size {
+			p.note(message, at)
+		}
+		opcode := c.buffer[0] & 0x0f
+		answer := answerTo(opcode, message)
+		if answer != nil {
+			frame := binary.BigEndian.AppendUint16([]byte{0x80 | opcode, 126}, uint16(len(answer)))
+			_, _ = unix.Write(fd, append(frame, answer...))
 		}
 		c.buffer = c.buffer[:copy(c.buffer, c.buffer[header+4+size:])]
 	}

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// CallUpdate is what a bot written for Twilio asks for by REST: the end of its call, or a transfer.
+// CallUpdate is a REST request of a bot written for Twilio: to end its call, or to transfer it.
 type CallUpdate struct {
 	CallSID      string `json:"call_sid"`     // of the session's start message
 	SecretSHA256 string `json:"secret"`       // hexadecimal, of the provider's secret

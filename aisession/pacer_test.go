@@ -158,7 +158,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 		if worst < jitterMargin || worst > jitterMargin+slotTime {
 			t.Errorf("a packet waits up to %v", worst)
 		}
-		if stats := session.callerAudio.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
+		if stats := session.tracks[0].received.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detachCall()
@@ -288,7 +288,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		if slow > audio.FrameDuration {
 			t.Errorf("with a slow clock a packet waits up to %v", slow)
 		}
-		if stats := session.callerAudio.Stats(); stats.Late > 40 || stats.Overrun > 0 {
+		if stats := session.tracks[0].received.Stats(); stats.Late > 40 || stats.Overrun > 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detachCall()
@@ -335,7 +335,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 						t.Errorf("0.8 s later a packet waits %v", wait)
 					}
 				}
-				if stats := session.callerAudio.Stats(); stats.Late > c.lost || wait > c.waits {
+				if stats := session.tracks[0].received.Stats(); stats.Late > c.lost || wait > c.waits {
 					t.Errorf("the last packet waits %v; %+v", wait, stats)
 				}
 				session.detachCall()

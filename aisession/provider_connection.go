@@ -99,10 +99,10 @@ func (c *providerConn) queueText(appendTo func([]byte) []byte) {
 }
 
 // queueAudio queues a media message and returns how many frames of audio were dropped for it.
-func (c *providerConn) queueAudio(payload []byte) (dropped int) {
+func (c *providerConn) queueAudio(payload []byte, track aiprotocol.Track) (dropped int) {
 	c.encoding.Lock()
 	defer c.encoding.Unlock()
-	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload)
+	b := c.dialect.AppendAudio(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload, track)
 	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, c.audioOpcode), isAudio: true})
 }
 

@@ -52,12 +52,26 @@ func (r *providerReader) handleText(message []byte) {
 		return
 	}
 	r.session.recordReceived(m.Event)
+	if r.session.request.Listens {
+		r.handleListener(m)
+		return
+	}
 	if m.Event == aiprotocol.EventMedia {
 		r.handleMedia(m.Audio)
 		return
 	}
 	r.throttle.charge(1, r.now) // a provider needs few extension messages
 	r.session.handleExtension(r.conn, m)
+}
+
+// handleListener handles a message of a provider that listens: everything but transcripts is ignored.
+func (r *providerReader) handleListener(m *aiprotocol.Message) {
+	if m.Event != aiprotocol.EventTranscript {
+		r.countMalformed(string(aiprotocol.ProblemUnknown), 0)
+		return
+	}
+	r.throttle.charge(1, r.now)
+	r.session.reportTranscript(m.Transcript)
 }
 
 func (r *providerReader) handleMedia(piece []byte) {

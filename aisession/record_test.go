@@ -33,7 +33,7 @@ func (h *hearing) Announces() bool { return false }
 
 func (h *hearing) Begin(media sip.NegotiatedMedia) {
 	if len(media.Codecs) == 1 && media.Codecs[0].Same(sip.PCMU()) {
-		h.call.Port.SetTap(h)
+		h.call.Port.AddTap(h)
 	}
 }
 

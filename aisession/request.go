@@ -11,9 +11,16 @@ type Request struct {
 	Provider aiprovider.Provider
 	Ingress  string // one of Ingresses
 	Call     aiprotocol.Call
-	Caller   string       // number as received by the ingress
-	Callee   string       // number that was dialled to reach the provider, as received
-	Format   audio.Format // of the call, in both directions
+	// Listens means that the provider hears the call, which is one of others. Its mode must be that.
+	Listens bool
+	// AccountID, InteractionID and OriginationCallID are those of a call that is listened to, for the events of
+	// its transcripts.
+	AccountID         string
+	InteractionID     string
+	OriginationCallID string
+	Caller            string       // number as received by the ingress
+	Callee            string       // number that was dialled to reach the provider, as received
+	Format            audio.Format // of the call, in both directions
 	// RTPTimestamps means that the timestamps given to ReceiveAudio measure time. Otherwise they count
 	// the samples sent so far.
 	RTPTimestamps bool
@@ -26,10 +33,11 @@ const (
 	IngressSIP         = "sip"
 	IngressAudioSocket = "audiosocket"
 	IngressPCMSocket   = "pcmsocket"
+	IngressListener    = "listener"
 	IngressTest        = "test"
 )
 
 // Ingresses returns all ingresses.
 func Ingresses() []string {
-	return []string{IngressSIP, IngressAudioSocket, IngressPCMSocket, IngressTest}
+	return []string{IngressSIP, IngressAudioSocket, IngressPCMSocket, IngressListener, IngressTest}
 }

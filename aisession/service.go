@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type Service struct {
 	log             *slog.Logger
 	pacer           *pacer
 	panics          *panics.Recoverer
-	events          chan sessionEvent
+	events          eventQueues
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id, including those being opened
@@ -52,7 +53,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan sessionEvent, maxEvents),
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: newEventQueues(),
 		sessions: make(map[string]*Session), allEnded: make(chan struct{}),
 	}, nil
 }
@@ -64,7 +65,9 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	var workers sync.WaitGroup
 	workers.Go(func() { s.pacer.run(runCtx) })
-	workers.Go(func() { s.publishEvents(runCtx) })
+	for _, queue := range s.events {
+		workers.Go(func() { s.publishEvents(runCtx, queue) })
+	}
 	workers.Go(func() { s.runLeaseRenewal(runCtx) })
 	if s.deps.CallNodes != nil {
 		workers.Go(func() { s.deps.CallNodes.Answer(runCtx, s.ApplyCallUpdate) })
@@ -147,22 +150,40 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	if !known {
 		return nil, fault.Internal(fmt.Errorf("AI provider %s has protocol %q", r.Provider.ID, r.Provider.Protocol), "the provider's protocol is not known")
 	}
-	format := audio.Format{Encoding: audio.Encoding(r.Provider.Format.Encoding), Rate: r.Provider.Format.SampleRate}
-	toProvider, err := audio.NewTranscoder(r.Format, format)
-	if err != nil {
-		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
+	if r.Provider.Listens != r.Listens {
+		return nil, fault.New(fault.KindRefused, "the AI provider's mode, answer or listen, is the other one")
 	}
+	tracks, err := newTracks(&r)
+	if err != nil {
+		return nil, err
+	}
+	format := providerFormat(&r)
 	toCall, err := audio.NewTranscoder(format, r.Format)
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
 	session := &Session{
-		service: s, sessionID: uuid.NewString(), request: r, protocol: protocol, opened: time.Now(),
-		callerAudio: audio.NewJitterBuffer(r.Format, r.RTPTimestamps), toProvider: toProvider, toCall: toCall,
-		playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
+		service: s, sessionID: uuid.NewString(), queue: rand.IntN(publishers), request: r, protocol: protocol, opened: time.Now(),
+		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
 	return session, nil
+}
+
+// newTracks returns the tracks of a request.
+func newTracks(r *Request) (tracks []*track, err error) {
+	names := []aiprotocol.Track{aiprotocol.NoTrack}
+	if r.Listens {
+		names = []aiprotocol.Track{aiprotocol.TrackCaller, aiprotocol.TrackCallee}
+	}
+	for _, name := range names {
+		t, err := newTrack(name, r.Format, r)
+		if err != nil {
+			return nil, err
+		}
+		tracks = append(tracks, t)
+	}
+	return tracks, nil
 }
 
 // admit adds a session, or returns the error of the limit that it exceeds.
@@ -205,9 +226,13 @@ func (s *Service) removeSession(session *Session) {
 
 // completeSession completes a session whose provider connection has been closed.
 func (s *Service) completeSession(session *Session) {
-	stats := session.callerAudio.Stats()
-	s.metrics.dropped.late.Add(float64(stats.Late))
-	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
+	session.tickMu.Lock()
+	for _, t := range session.tracks {
+		stats := t.received.Stats()
+		s.metrics.dropped.late.Add(float64(stats.Late))
+		s.metrics.dropped.overrun.Add(float64(stats.Overrun))
+	}
+	session.tickMu.Unlock()
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
 	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()

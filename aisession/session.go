@@ -10,6 +10,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/aiprotocol/dialect"
+	"trunkline/internal/fault"
 	"trunkline/internal/tracing"
 	"trunkline/telephony/audio"
 )
@@ -20,6 +21,7 @@ import (
 type Session struct {
 	service   *Service
 	sessionID string
+	queue     int // of its events
 	request   Request
 	protocol  dialect.Protocol
 	log       *slog.Logger
@@ -27,11 +29,10 @@ type Session struct {
 	span      tracing.Span // span of the session's life
 	trace     tracing.Carrier
 
-	callerAudio *audio.JitterBuffer
-	toProvider  *audio.Transcoder
-	playout     *playout
-	toCall      *audio.Transcoder
-	schedule    schedule // used by the pacer
+	tracks   []*track // the caller's; also the callee's where the provider listens
+	playout  *playout
+	toCall   *audio.Transcoder
+	schedule schedule // used by the pacer
 
 	connection atomic.Pointer[providerConn] // nil while there is no connection
 
@@ -43,11 +44,33 @@ type Session struct {
 	firstAudioReceived atomic.Bool  // the provider's first audio has arrived
 	lastAudioTime      atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
 
-	tickMu         sync.Mutex // guards the following fields and the transcoders
+	tickMu         sync.Mutex // guards the following fields, tracks and the transcoders
 	call           Call       // nil before and after Run
 	scratch        []byte     // buffer of a packet
 	frame          []byte     // buffer of an outgoing frame
 	lastSpeechTime time.Time  // when the caller last spoke
+}
+
+// track is one voice on its way to the provider.
+type track struct {
+	name       aiprotocol.Track
+	received   *audio.JitterBuffer
+	format     audio.Format // of the call
+	toProvider *audio.Transcoder
+}
+
+// newTrack returns a track of a request. The error is fault.KindUnsupported.
+func newTrack(name aiprotocol.Track, format audio.Format, r *Request) (*track, error) {
+	toProvider, err := audio.NewTranscoder(format, providerFormat(r))
+	if err != nil {
+		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
+	}
+	return &track{name: name, received: audio.NewJitterBuffer(format, r.RTPTimestamps), format: format, toProvider: toProvider}, nil
+}
+
+// providerFormat returns the audio format of a request's provider.
+func providerFormat(r *Request) audio.Format {
+	return audio.Format{Encoding: audio.Encoding(r.Provider.Format.Encoding), Rate: r.Provider.Format.SampleRate}
 }
 
 // ID returns the session's unique id.
@@ -71,20 +94,51 @@ func (s *Session) startMessage() aiprotocol.Start {
 
 func (s *Session) dialectConfig() dialect.Config {
 	p := &s.request.Provider
-	return dialect.Config{Secret: p.Secret, Session: p.Session, Extensions: p.Extensions, Format: p.Format}
+	return dialect.Config{Secret: p.Secret, Session: p.Session, Extensions: p.Extensions, Listens: s.request.Listens, Format: p.Format}
 }
 
 // takesRequests reports whether the provider may send more than audio.
 func (s *Session) takesRequests() bool {
-	return s.protocol.Requests || s.request.Provider.Extensions
+	return !s.request.Listens && (s.protocol.Requests || s.request.Provider.Extensions)
 }
 
 // ReceiveAudio adds a packet of the caller's audio, in the call's format. It copies payload.
 func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
-	missed := s.callerAudio.Put(timestamp, payload)
+	caller := s.tracks[0].received
+	missed := caller.Put(timestamp, payload)
 	if s.service.pacer.packetArrived(s, time.Now(), missed) {
-		s.callerAudio.Skip() // later ticks wait for such packets
+		caller.Skip() // later ticks wait for such packets
 	}
+}
+
+// ReceiveVoice adds a packet of one voice of a call that the provider listens to, as ReceiveAudio does. The format
+// of a voice may change during the call.
+func (s *Session) ReceiveVoice(voice int, format audio.Format, timestamp uint32, payload []byte) {
+	if !s.setVoiceFormat(voice, format) {
+		s.service.metrics.dropped.undecodable.Inc()
+		return
+	}
+	if voice == 0 {
+		s.ReceiveAudio(timestamp, payload)
+		return
+	}
+	s.tracks[voice].received.Put(timestamp, payload)
+}
+
+// setVoiceFormat sets the format of a voice from its next packet on, and reports whether it is supported. Packets
+// of one voice arrive one at a time.
+func (s *Session) setVoiceFormat(voice int, format audio.Format) bool {
+	if s.tracks[voice].format == format {
+		return true
+	}
+	next, err := newTrack(s.tracks[voice].name, format, &s.request)
+	if err != nil {
+		return false
+	}
+	s.tickMu.Lock()
+	defer s.tickMu.Unlock()
+	s.tracks[voice] = next
+	return true
 }
 
 // ReceiveDTMF passes a digit from the caller to the provider.
@@ -180,8 +234,10 @@ func (s *Session) releaseCall(call Call) {
 
 // attachCall makes the ticks serve the call. Audio received earlier is dropped.
 func (s *Session) attachCall(call Call) {
-	s.callerAudio.Reset()
 	s.tickMu.Lock()
+	for _, t := range s.tracks {
+		t.received.Reset()
+	}
 	s.call = call
 	s.tickMu.Unlock()
 	s.service.pacer.setCallAttached(s, true)
@@ -232,7 +288,7 @@ func (s *Session) recordReceived(event aiprotocol.Event) {
 // newSilenceTicker returns a ticker's channel if there is a limit for the provider's silence.
 func (s *Session) newSilenceTicker() (<-chan time.Time, func()) {
 	limit := s.service.settings.SilenceTimeout
-	if limit == 0 {
+	if limit == 0 || s.request.Listens {
 		return nil, func() {}
 	}
 	ticker := time.NewTicker(max(limit/4, 10*time.Millisecond))

@@ -57,38 +57,42 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 		c.read(buffer, now)
 	}
 	if s.call != nil {
-		s.tickToCall(now)
-		s.tickToProvider(now)
+		if !s.request.Listens {
+			s.tickToCall(now)
+		}
+		for _, t := range s.tracks {
+			s.tickToProvider(t, now)
+		}
 	}
 	if c != nil {
 		c.write(now)
 	}
 }
 
-func (s *Session) tickToProvider(now time.Time) {
-	for want := s.toProvider.SamplesNeeded(); want > 0; want = s.toProvider.SamplesNeeded() {
-		payload, missing := s.callerAudio.Next(s.scratch[:0], want)
+func (s *Session) tickToProvider(t *track, now time.Time) {
+	for want := t.toProvider.SamplesNeeded(); want > 0; want = t.toProvider.SamplesNeeded() {
+		payload, missing := t.received.Next(s.scratch[:0], want)
 		s.scratch = payload[:0]
 		if missing > 0 {
-			s.toProvider.Conceal(missing)
-		} else if s.toProvider.Decode(payload) != nil {
+			t.toProvider.Conceal(missing)
+		} else if t.toProvider.Decode(payload) != nil {
 			s.service.metrics.dropped.undecodable.Inc()
 		}
 	}
-	frame, err := s.toProvider.EncodeFrame(s.frame[:0])
+	frame, err := t.toProvider.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
 	c := s.connection.Load()
 	switch {
 	case err != nil:
 		s.service.metrics.dropped.undecodable.Inc()
 	case c != nil:
-		dropped := c.queueAudio(frame)
+		dropped := c.queueAudio(frame, t.name)
 		if dropped > 0 {
 			s.service.metrics.dropped.toProvider.Add(float64(dropped))
 		}
 		s.recordSent(aiprotocol.EventMedia)
 	}
-	if s.toProvider.Level() >= speechLevel {
+	if t.toProvider.Level() >= speechLevel {
 		s.lastSpeechTime = now
 	}
 }

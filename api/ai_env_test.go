@@ -7,6 +7,7 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
 )
 
 // addAI adds the real providers, and sessions that only remember.
@@ -16,6 +17,7 @@ func (e *env) addAI(deps *Deps) {
 	must(e.t, err)
 	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
 	deps.AIProviders, deps.AIOpener = providers, providers
+	deps.CallListeners = e.ai
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AICalls = e.ai, e.ai, e.ai, e.ai
 }
 
@@ -26,6 +28,15 @@ type fakeSessions struct {
 	announced []aiprovider.Announcement
 	served    []aiprovider.Provider
 	updated   []aisession.CallUpdate
+	heard     []string
+}
+
+func (f *fakeSessions) Start(_ context.Context, _, callID, providerID string) (string, error) {
+	if callID != "in-progress" {
+		return "", fault.NotFound("there is no such call in progress on this node")
+	}
+	f.heard = append(f.heard, providerID)
+	return "session-1", f.refuse
 }
 
 func (f *fakeSessions) UpdateCall(_ context.Context, u aisession.CallUpdate) error {

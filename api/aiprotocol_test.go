@@ -32,12 +32,14 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 			"ai_hangup_request": aiprotocol.AppendHangupRequest(nil, aiprotocol.NormalClearing),
 			"ai_transfer":       aiprotocol.AppendTransferRequest(nil, "1002"),
 			"ai_dtmf_request":   aiprotocol.AppendDTMFRequest(nil, press),
+			"ai_transcript": aiprotocol.AppendTranscript(nil, aiprotocol.Transcript{Text: "hello", Final: true, Track: aiprotocol.TrackCallee,
+				Start: time.Second, End: 160 * time.Millisecond}),
 		}
 }
 
 func TestMessagesToAndFromAProviderAreWhatTheirSchemasSay(t *testing.T) {
 	toProvider, fromProvider := protocol()
-	strict := aiprotocol.Decoder{Extensions: true, Strict: true}
+	strict := aiprotocol.Decoder{Extensions: true, Listens: true, Strict: true}
 	for name, text := range toProvider {
 		checkSameVerdict(t, name, text, strict.ToProvider)
 	}
@@ -62,7 +64,7 @@ func checkSameVerdict(t *testing.T, name string, text []byte, read func([]byte) 
 	for _, change := range [][2]string{
 		{`{"event"`, `{"more":1,"event"`}, {`":{"`, `":{"more":1,"`}, {`":{}`, `":{"more":1}`}, {`":{`, `":[{`},
 		{`"event":"`, `"event":"x`}, {`"callId":"c",`, ``}, {`"callId":"c"`, `"callId":7`}, {`"digit":"#"`, `"digit":"E"`},
-		{`160`, `"160"`}, {`160`, `-160`}, {`1000`, `null`}, {`"payload":"`, `"payload":"!`}, {`/Q==`, `/Q`}, {`48000`, `8000`},
+		{`160`, `"160"`}, {`160`, `-160`}, {`1000`, `null`}, {`"payload":"`, `"payload":"!`}, {`/Q==`, `/Q`}, {`48000`, `8000`}, {`"text":"hello"`, `"text":""`}, {`true`, `"true"`}, {`"callee"`, `"them"`}, {`"payload"`, `"track":"them","payload"`},
 		{`"accountId":"demo",`, ``}, {`"name":"m"`, `"name":null`}, {`"destination":"1002"`, `"destination":""`}, {`NORMAL_CLEARING"`, `","x":1`},
 	} {
 		wrong := strings.Replace(string(text), change[0], change[1], 1)

@@ -73,7 +73,7 @@ type deadLetterRows struct {
 	NextStartKey string `json:"next_start_key"`
 }
 
-func (e *env) deadLetters(h header, query string) (reasons string, page deadLetterRows) {
+func (e *env) openLetters(h header, query string) (reasons string, page deadLetterRows) {
 	e.t.Helper()
 	e.want(200, "GET", deadLettersPath+query, h, "", &page)
 	for _, row := range page.Data {
@@ -88,18 +88,18 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 	e := newEnv(t)
 	e.bury()
 	admin := e.of("admin", "")
-	reasons, page := e.deadLetters(admin, "")
+	reasons, page := e.openLetters(admin, "")
 	if reasons != "5310" && len(reasons) != 4 || page.Total != 4 || page.Kinds["kind1"] != 3 || page.Kinds["kind0"] != 1 || !page.Complete {
 		t.Errorf("demo sees %s: %+v", reasons, page)
 	}
-	if reasons, _ := e.deadLetters(e.of("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
+	if reasons, _ := e.openLetters(e.of("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
 		t.Errorf("sub has %s", reasons)
 	}
 	e.want(404, "GET", deadLettersPath, e.of("admin", "stranger"), "", nil)
-	if reasons, page := e.deadLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" || page.NextStartKey != "" || page.Total != 1 {
+	if reasons, page := e.openLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" || page.NextStartKey != "" || page.Total != 1 {
 		t.Errorf("filtered: %s %+v", reasons, page)
 	}
-	if reasons, page := e.deadLetters(admin, "?topic=cc.raw&page_size=2"); len(reasons) != 2 || page.NextStartKey == "" || page.Total != 3 {
+	if reasons, page := e.openLetters(admin, "?topic=cc.raw&page_size=2"); len(reasons) != 2 || page.NextStartKey == "" || page.Total != 3 {
 		t.Errorf("first page: %s %+v", reasons, page)
 	}
 	for _, other := range []string{"0:2", "0:4", "0:99", "9:0"} { // of another tenant, of nobody, and none
@@ -145,7 +145,7 @@ func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 		t.Errorf("%d sent", sent.Sent)
 	}
 	e.want(400, "POST", deadLettersPath+"/retry", admin, `{"kinds":1}`, nil)
-	if reasons, page := e.deadLetters(admin, ""); reasons != "5" || page.Total != 1 {
+	if reasons, page := e.openLetters(admin, ""); reasons != "5" || page.Total != 1 {
 		t.Errorf("open: %s", reasons)
 	}
 

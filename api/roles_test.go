@@ -51,6 +51,7 @@ var rights = map[string]string{
 	"GET /api/v2/config/call_recording":                          "AD",
 	"PUT /api/v2/config/call_recording":                          "A",
 	"POST /api/v2/calls/{origination_call_id}/recording":         "A",
+	"POST /api/v2/calls/{origination_call_id}/listeners":         "A",
 	"PUT /api/v2/recordings/{recording_id}/hold":                 "A",
 	"DELETE /api/v2/recordings/{recording_id}/hold":              "A",
 	"GET /api/v2/config/alerts":                                  "AD",

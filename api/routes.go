@@ -100,6 +100,11 @@ func (a *API) routes() []route {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/recording",
 			handle: authorized(a.auth.authenticateAccountAdmin, r.handleControl), scope: identity.ScopeControl})
 	}
+	if a.deps.CallListeners != nil {
+		l := listenerRoutes{a.deps.CallListeners}
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/listeners",
+			handle: authorized(a.auth.authenticateAccountAdmin, l.handleStart), scope: identity.ScopeControl})
+	}
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
@@ -198,7 +203,7 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId"}, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track"}, longLived: true})
 	}
 	return routes
 }

@@ -88,7 +88,7 @@ func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, row, r.record(c, audit.DeadLetterRead, account, position.String()))
+	return respond(c, http.StatusOK, row, r.writeAudit(c, audit.DeadLetterRead, account, position.String()))
 }
 
 func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action) func(echo.Context, identity.Account) error {
@@ -100,7 +100,7 @@ func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action
 		if err := r.letters.SettleDeadLetter(c.Request().Context(), account.ID, outcome, position); err != nil {
 			return err
 		}
-		return noContent(c, r.record(c, action, account, position.String()))
+		return noContent(c, r.writeAudit(c, action, account, position.String()))
 	}
 }
 
@@ -115,14 +115,14 @@ func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Accoun
 	}
 	sent, err := r.letters.RetryDeadLetters(c.Request().Context(), account.ID, filter)
 	if sent > 0 { // also those before an error
-		err = errors.Join(err, r.record(c, audit.DeadLetterRetry, account, fmt.Sprintf("%d", sent)))
+		err = errors.Join(err, r.writeAudit(c, audit.DeadLetterRetry, account, fmt.Sprintf("%d", sent)))
 	}
 	return respond(c, http.StatusOK, struct {
 		Sent int `json:"sent"`
 	}{sent}, err)
 }
 
-func (r deadLetterRoutes) record(c echo.Context, action audit.Action, account identity.Account, what string) error {
+func (r deadLetterRoutes) writeAudit(c echo.Context, action audit.Action, account identity.Account, what string) error {
 	ctx := c.Request().Context()
 	return r.audit.Record(ctx, r.audit.Entry(ctx, action, account.ID, "dead_letter:"+what))
 }

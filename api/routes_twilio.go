@@ -33,7 +33,7 @@ const twilioCallPath = "/2010-04-01/Accounts/:account_sid/Calls/:call_sid"
 // maxParameters bounds the parameters of an update; Twilio's has some twenty.
 const maxParameters = 100
 
-// twilioCall is what of Twilio's call resource is known here.
+// twilioCall has the members of Twilio's call resource that Trunkline knows.
 type twilioCall struct {
 	SID        string `json:"sid"`
 	AccountSID string `json:"account_sid"`
@@ -43,7 +43,7 @@ type twilioCall struct {
 }
 
 // handleUpdate ends or transfers a call. The password of the Basic header is the provider's secret; the account
-// of the path is the bot's, and is not looked at.
+// SID in the path is not checked.
 func (r twilioRoutes) handleUpdate(c echo.Context) error {
 	_, password, ok := c.Request().BasicAuth()
 	if !ok || password == "" {

@@ -6,6 +6,7 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/aisession/audiosocket"
+	"trunkline/aisession/listening"
 	"trunkline/aisession/sipcall"
 	"trunkline/internal/kafka"
 	"trunkline/internal/redisclient"
@@ -40,9 +41,10 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
+	a.listeners = listening.New(listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit, Log: a.log})
 	if phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
-			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorder, Log: a.log})
+			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorders(), Log: a.log})
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}
@@ -60,6 +62,17 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 	}
 	a.lifecycle.addRun("AI sessions", sessions.Run)
 	return sessions, onSIP, nil
+}
+
+// recorders returns what hears the calls that this process connects.
+func (a *App) recorders() (all localcall.Recorders) {
+	if a.recorder != nil {
+		all = append(all, a.recorder)
+	}
+	if a.listeners != nil {
+		all = append(all, a.listeners)
+	}
+	return all
 }
 
 // canUseProvider reports whether a caller's account can use the provider of an account. accountID

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 
+	"trunkline/aisession/listening"
 	"trunkline/aisession/pcmsocket"
 	"trunkline/api"
 	"trunkline/app/backend"
@@ -77,6 +78,7 @@ type App struct {
 	limiter           *identity.RedisLimiter
 	recordingPolicies *callrecording.Service // nil without recordings
 	recorder          *recording.Recorder    // nil without recordings
+	listeners         *listening.Listeners   // nil without AI sessions
 	health            *health
 	certificate       *certificate.Server // of the public listener and SIP over TLS; nil without TLS
 	tracer            *tracing.Tracer     // nil: tracing is off
@@ -247,7 +249,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
-		deps.AICalls = sessions
+		deps.AICalls, deps.CallListeners = sessions, a.listeners
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{

@@ -95,7 +95,7 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 		name = "trunkline"
 	}
 	driver, err := pbx.New(pbx.Config{
-		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorder,
+		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorders(),
 	}, phones.server, phones.ports, phones.directory, sessions, admission, platformPublisher{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ const (
 	CallRecord          Action = "call.record" // start, stop, pause or resume of a recording
 	AgentControl        Action = "agent.control"
 	CallControl         Action = "call.control"
-	CallMonitor         Action = "call.monitor" // listen, whisper or barge
+	CallMonitor         Action = "call.monitor" // listen, whisper or barge, by a user or an AI provider
 	CDRExport           Action = "cdr.export"
 	CDRRead             Action = "cdr.read" // a page or one record
 	FiguresExport       Action = "figures.export"

@@ -49,6 +49,7 @@ const (
 	NameRecordingStored Name = "recording.stored"
 	NameAISession       Name = "ai.session"
 	NameControlAction   Name = "control.action"
+	NameCallTranscript  Name = "call.transcript"
 
 	NameAlertStarted     Name = "alert.started"
 	NameAlertEnded       Name = "alert.ended"
@@ -64,7 +65,7 @@ var allNames = [...]Name{
 	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
 	NameCallTransferred, NameCallDTMF, NameCallEnded,
 	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
-	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction,
+	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction, NameCallTranscript,
 	NameAlertStarted, NameAlertEnded, NameFeedConnected, NameFeedDisconnected, NameOther,
 }
 

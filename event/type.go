@@ -52,6 +52,7 @@ type TypeSet uint32
 const (
 	Own            TypeSet = 1 << 31 // format "trunkline.event", type AGENT_CUSTOM_EVENT
 	OwnPerformance TypeSet = 1 << 30 // format "trunkline.performance", type AGENT_PERFORMANCE
+	OwnTranscript  TypeSet = 1 << 29 // as Own, of what was said in a call: content, which not every role sees
 )
 
 // EveryType is the set of a login without event_types: every type of Types, without
@@ -72,7 +73,7 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 		set |= 1 << i
 		switch Type(name) {
 		case Custom:
-			set |= Own
+			set |= Own | OwnTranscript
 		case AgentPerform:
 			set |= OwnPerformance
 		}
@@ -82,9 +83,12 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 
 // ClassOf returns the class of a message, from its headers alone. Subscribers whose
 // TypeSet contains it receive the message. An unknown type has none.
-func ClassOf(t Type, originalFormat string) TypeSet {
+func ClassOf(t Type, originalFormat string, name Name) TypeSet {
 	switch originalFormat {
 	case FormatOwn:
+		if name == NameCallTranscript {
+			return OwnTranscript
+		}
 		return Own
 	case FormatPerformance:
 		return OwnPerformance

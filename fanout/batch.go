@@ -146,7 +146,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		if compress {
 			f.compressed = &packs[i]
 		}
-		f.class = event.ClassOf(event.Type(typ), string(format))
+		f.class = event.ClassOf(event.Type(typ), string(format), event.Name(name))
 		f.name = event.NameBit(name)
 		f.ids = newFactIDs(&ids, agent, queue, call, memberOf)
 		b.frames = append(b.frames, f)

@@ -97,13 +97,13 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 		known[id] = true
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
 		m := &q.Message
-		mismatch := p.Mismatch(p.AccountID, m, tree)
+		mismatch, sight := p.Mismatch(p.AccountID, m, tree), f.directory.SightOf(p)
 		switch {
 		case mismatch != nil && mismatch.Field == identity.FieldAccount:
 			c.Outcome = OutcomeNotVisible
 		case mismatch != nil:
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
-		case !f.directory.SightOf(p).Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf):
+		case !sight.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf), m.Name == event.NameCallTranscript && !sight.Transcripts():
 			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}
 

@@ -54,6 +54,9 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 	if !ok || !known || sight.Nothing() {
 		return nil
 	}
+	if !sight.Transcripts() {
+		types &^= event.OwnTranscript
+	}
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
 		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
 	if !sight.Everything() {

@@ -201,7 +201,7 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		}
 		names := event.Names()
 		m := frame{account: accounts[random.IntN(len(accounts))], name: event.NameBit([]byte(names[random.IntN(len(names))]))}
-		m.class = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)], "svc.cc")
+		m.class = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)], "svc.cc", "")
 		var text strings.Builder
 		first := func(ids []string) []byte {
 			if len(ids) == 0 {

@@ -50,7 +50,7 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 		admits  bool
 	}{
 		{"account_ids", f.AccountIDs, allows(f.AccountIDs, m.AccountID)},
-		{"event_types", f.EventTypes, types&event.ClassOf(m.Type, m.Format) != 0},
+		{"event_types", f.EventTypes, types&event.ClassOf(m.Type, m.Format, event.Name(m.Name)) != 0},
 		{"names", f.Names, event.NamesOf(f.Names)&event.NameBit([]byte(m.Name)) != 0},
 		{"agent_ids", f.AgentIDs, allows(f.AgentIDs, m.AgentID)},
 		{"queue_ids", f.QueueIDs, allows(f.QueueIDs, m.QueueID)},

@@ -62,7 +62,7 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 			for _, id := range ids {
 				selected = selected || id == c.m.AccountID || below && tree.Contains(id, c.m.AccountID)
 			}
-			selected = selected && s.Admits(event.ClassOf(c.m.Type, c.m.Format), event.NameBit([]byte(c.m.Name)), c.m.AgentID, c.m.QueueID, c.m.CallID)
+			selected = selected && s.Admits(event.ClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)), c.m.AgentID, c.m.QueueID, c.m.CallID)
 		}
 		if selected != (mismatch == nil) {
 			t.Errorf("%s, %+v, %+v: selected %v, mismatch %+v", c.root, c.filter, c.m, selected, mismatch)

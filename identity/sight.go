@@ -79,6 +79,9 @@ func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
 	return false
 }
 
+// Transcripts reports whether what was said in the calls that are seen is seen too.
+func (s *Sight) Transcripts() bool { return s.callerRole != RoleUser }
+
 // HasQueue reports whether the queue is one of a supervisor's.
 func (s *Sight) HasQueue(queue string) bool {
 	if s.callerRole != RoleSupervisor || queue == "" {
@@ -132,7 +135,8 @@ func (s *Service) SightOf(p *Principal) *Sight {
 	if p.KeyID != "" {
 		key := s.directory.Load().keysByID[p.KeyID]
 		role := key.Role
-		if !p.IsKey() && role == RoleAdmin { // a channel token of a key sees what a user sees
+		// A channel token of a key sees what a user sees, and transcripts where the key may read recordings.
+		if !p.IsKey() && role == RoleAdmin && !slices.Contains(key.Scopes, ScopeRecordings) {
 			role = RoleUser
 		}
 		return NewSight(role, p.AccountID, "", key.Limits)

@@ -9,6 +9,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/g711"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -24,9 +25,9 @@ const (
 
 // The channels of a recording.
 const (
-	channelCaller = iota
-	channelCallee
-	channelCount
+	channelCaller = localcall.Caller
+	channelCallee = localcall.Callee
+	channelCount  = localcall.Voices
 )
 
 // take is one recording of a call in progress. It is the rtp.Tap of the caller's side: the packets
@@ -76,43 +77,18 @@ type queuedPacket struct {
 	from, to int
 }
 
-// liveMedia are the payload types of the caller's side.
+// liveMedia is what the packets contain, with the key presses that are in progress.
 type liveMedia struct {
-	types [channelCount][128]payloadKind
-	dtmf  [channelCount]rtp.DTMFReceiver
-}
-
-type payloadKind struct {
-	encoding audio.Encoding // "": not recorded
-	clock    uint32
-	keys     bool
+	payloads localcall.Payloads
+	dtmf     [localcall.Voices]rtp.DTMFReceiver
 }
 
 func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
-	var m liveMedia
-	for _, codec := range agreed.Codecs {
-		kind := payloadKind{encoding: encodingOf(codec.Codec), clock: codec.Clock}
-		m.types[channelCaller][codec.ReceiveType&0x7F], m.types[channelCallee][codec.SendType&0x7F] = kind, kind
-	}
-	keys := agreed.TelephoneEvent
-	if keys.Name != "" {
-		m.types[channelCaller][keys.ReceiveType&0x7F] = payloadKind{keys: true}
-		m.types[channelCallee][keys.SendType&0x7F] = payloadKind{keys: true}
-		m.dtmf[channelCaller].Clock, m.dtmf[channelCallee].Clock = keys.Clock, keys.Clock
+	m := liveMedia{payloads: localcall.PayloadsOf(agreed)}
+	for channel := range m.dtmf {
+		m.dtmf[channel].Clock = agreed.TelephoneEvent.Clock
 	}
 	return m
-}
-
-func encodingOf(c sip.Codec) audio.Encoding {
-	switch {
-	case c.Same(sip.PCMU()):
-		return audio.ULaw
-	case c.Same(sip.PCMA()):
-		return audio.ALaw
-	case c.Same(sip.Opus()):
-		return audio.Opus
-	}
-	return ""
 }
 
 // newTake returns a take that begins to hear before its journal opens.
@@ -142,21 +118,21 @@ func (t *take) Sent(packet *rtp.Packet) { t.hear(channelCallee, packet) }
 func (t *take) hear(channel int, packet *rtp.Packet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kind := t.media.types[channel][packet.PayloadType&0x7F]
-	if kind.keys {
+	payload := t.media.payloads[channel][packet.PayloadType&0x7F]
+	if payload.Keys {
 		t.hearKey(channel, packet)
 		return
 	}
-	if kind.encoding == "" || t.failed {
+	if payload.Format.Encoding == "" || t.failed {
 		return
 	}
-	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, kind.clock, t.now())
+	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), t.now())
 	if t.pausedAt != notPaused && at >= t.pausedAt || len(t.arena)+len(packet.Payload) > maxQueuedBytes {
 		return
 	}
 	from := len(t.arena)
 	t.arena = append(t.arena, packet.Payload...)
-	t.queue = append(t.queue, queuedPacket{channel, at, kind.encoding, from, len(t.arena)})
+	t.queue = append(t.queue, queuedPacket{channel, at, payload.Format.Encoding, from, len(t.arena)})
 }
 
 // hearKey handles a key press. The caller holds mu.

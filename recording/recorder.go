@@ -3,7 +3,6 @@ package recording
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -107,7 +106,7 @@ func (c *liveCall) start() *take {
 		}
 	}
 	c.take = took
-	c.Port.SetTap(took)
+	c.Port.AddTap(took)
 	c.recorder.storing.Go(func() { c.runTake(took) })
 	return took
 }
@@ -159,8 +158,8 @@ func (c *liveCall) stop() {
 		return
 	}
 	c.take.stop()
+	c.Port.RemoveTap(c.take)
 	c.take = nil
-	c.Port.SetTap(nil)
 }
 
 // End implements localcall.Recording.
@@ -258,7 +257,7 @@ func (r *Recorder) callInProgress(accountID, callID string) *liveCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.calls {
-		if c.AccountID == accountID && callID != "" && (c.CallID == callID || c.OriginationCallID == callID || slices.Contains(c.OtherIDs, callID)) {
+		if c.Has(accountID, callID) {
 			return c
 		}
 	}

@@ -106,6 +106,6 @@ func readHeaders(r *kafka.Record) (m headers) {
 			m.call = string(h.Value)
 		}
 	}
-	m.class, m.name = event.ClassOf(event.Type(typ), string(format)), event.NameBit(name)
+	m.class, m.name = event.ClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
 	return m
 }

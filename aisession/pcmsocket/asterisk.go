@@ -85,8 +85,8 @@ func asteriskFormat(name string) (audio.Format, error) {
 // slinRates has the rates in Hz of Asterisk's formats with 16-bit samples; 44.1 kHz and above 48 are not supported.
 var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000, "slin48": 48000}
 
-// asterisk is what a call over chan_websocket has beyond others: Asterisk queues the audio and reports what it has
-// played.
+// asterisk has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
+// waits until Asterisk reports that the queue has been played.
 type asterisk struct {
 	json bool // control messages are JSON
 

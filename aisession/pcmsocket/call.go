@@ -13,6 +13,7 @@ import (
 	"trunkline/aisession/streamed"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/telephony/audio"
 )
 
 // call implements aisession.Call for one media WebSocket.
@@ -32,7 +33,7 @@ type call struct {
 }
 
 func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *call {
-	c := &call{PendingSession: pending, ws: ws, splitter: streamed.NewFrameSplitter(pending, o.request.Format), asterisk: o.asterisk, fork: o.fork}
+	c := &call{PendingSession: pending, ws: ws, splitter: newSplitter(pending, o), asterisk: o.asterisk, fork: o.fork}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
@@ -49,6 +50,39 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *c
 	}, c.CallEnded)
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
+}
+
+// newSplitter returns the splitter of the caller's audio, or of the voices that a provider hears.
+func newSplitter(pending *streamed.PendingSession, o opening) *streamed.FrameSplitter {
+	if !o.request.Listens {
+		return streamed.NewFrameSplitter(pending, o.request.Format, 1)
+	}
+	return streamed.NewFrameSplitter(&heardVoices{PendingSession: pending, format: o.request.Format, voices: o.voices},
+		o.request.Format, len(o.voices))
+}
+
+// heardVoices passes samples that alternate between voices to a session that listens.
+type heardVoices struct {
+	*streamed.PendingSession
+	format audio.Format
+	voices []int
+	buffer []byte
+}
+
+// ReceiveAudio implements streamed.Session.
+func (h *heardVoices) ReceiveAudio(timestamp uint32, payload []byte) {
+	session := h.Session()
+	if session == nil {
+		return
+	}
+	size := h.format.FrameBytes() / audio.FrameSamples(h.format.Rate)
+	for channel, voice := range h.voices {
+		h.buffer = h.buffer[:0]
+		for at := channel * size; at < len(payload); at += size * len(h.voices) {
+			h.buffer = append(h.buffer, payload[at:at+size]...)
+		}
+		session.ReceiveVoice(voice, h.format, timestamp, h.buffer)
+	}
 }
 
 // extendReadDeadline extends the read deadline unless the final one is set.

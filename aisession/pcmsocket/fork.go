@@ -10,8 +10,8 @@ import (
 // which FreeSWITCH stores as files and its application plays in order.
 const forkProtocol = "audio.drachtio.org"
 
-// forkPiece is how many frames are one file: few enough for a conversation, enough that files do not follow each
-// other too quickly.
+// forkPiece is the number of frames in one file. More would delay the conversation, fewer would make FreeSWITCH
+// open files too often.
 const forkPiece = 25 // 500 ms
 
 // fork collects audio for mod_audio_fork.

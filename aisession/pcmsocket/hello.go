@@ -12,6 +12,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
 )
 
 // hello is the first frame. Unknown fields are ignored, because modules add their own; those named X-* become
@@ -24,6 +25,10 @@ type hello struct {
 	SampleRate     int    `json:"sampleRate"`
 	// Bidirectional means that mod_audio_fork plays binary frames, as newer versions can.
 	Bidirectional bool `json:"bidirectional"`
+	// Channels is 2 where the samples of caller and callee alternate, as mod_audio_fork's mode stereo sends them.
+	Channels int `json:"channels"`
+	// Track is the voice of a single channel, for a provider that listens.
+	Track aiprotocol.Track `json:"track"`
 
 	parameters map[string]string
 }
@@ -47,6 +52,20 @@ func parseHello(raw []byte) (hello, error) {
 	}
 	h.parameters = parametersOf(raw)
 	return h, nil
+}
+
+// checkVoices checks which voices the audio has: both, or another than the caller's, only for a provider that
+// listens.
+func (h hello) checkVoices(p aiprovider.Provider) error {
+	switch {
+	case h.Channels < 0 || h.Channels > 2:
+		return errors.New("channels must be 1 or 2")
+	case h.Track != aiprotocol.NoTrack && h.Track != aiprotocol.TrackCaller && h.Track != aiprotocol.TrackCallee:
+		return errors.New("track must be caller or callee")
+	case !p.Listens && (h.Channels == 2 || h.Track == aiprotocol.TrackCallee):
+		return errors.New("the provider answers calls: it hears the caller only")
+	}
+	return nil
 }
 
 // checkTexts checks the ids and numbers.
@@ -92,13 +111,27 @@ func addParameter(parameters map[string]string, name, text string) map[string]st
 	return parameters
 }
 
+// voices returns the voice of each channel.
+func (h hello) voices() []int {
+	switch {
+	case h.Channels == 2:
+		return []int{localcall.Caller, localcall.Callee}
+	case h.Track == aiprotocol.TrackCallee:
+		return []int{localcall.Callee}
+	}
+	return []int{localcall.Caller}
+}
+
 func (h hello) format() audio.Format {
 	return audio.Format{Encoding: audio.PCM16, Rate: h.SampleRate}
 }
 
 func (h hello) request(p aiprovider.Provider) aisession.Request {
+	if p.Listens && h.OtherLegCallID != "" { // the call that is heard: its own id is that of the audio
+		h.CallID, h.OtherLegCallID = h.OtherLegCallID, ""
+	}
 	return aisession.Request{
-		Provider: p, Ingress: aisession.IngressPCMSocket, Format: h.format(),
+		Provider: p, Listens: p.Listens, Ingress: aisession.IngressPCMSocket, Format: h.format(),
 		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
 		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber, Parameters: h.parameters,
 	}

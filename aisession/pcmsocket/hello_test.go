@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/config/aiprovider"
 )
 
 func TestHello(t *testing.T) {
@@ -33,6 +35,24 @@ func TestHello(t *testing.T) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+func TestVoicesOfAHello(t *testing.T) {
+	for raw, want := range map[string]struct{ answers, listens bool }{
+		`{"callId":"a"}`: {true, true},
+		`{"callId":"a","channels":1,"track":"caller"}`: {true, true},
+		`{"callId":"a","channels":2}`:                  {false, true},
+		`{"callId":"a","track":"callee"}`:              {false, true},
+		`{"callId":"a","channels":3}`:                  {false, false},
+		`{"callId":"a","channels":-1}`:                 {false, false},
+		`{"callId":"a","track":"inbound"}`:             {false, false},
+	} {
+		h, err := parseHello([]byte(raw))
+		answers, listens := h.checkVoices(aiprovider.Provider{}) == nil, h.checkVoices(aiprovider.Provider{Listens: true}) == nil
+		if err != nil || answers != want.answers || listens != want.listens {
+			t.Errorf("%s: %v, a provider that answers takes it: %v, one that listens: %v", raw, err, answers, listens)
+		}
 	}
 }
 

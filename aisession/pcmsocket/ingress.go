@@ -79,9 +79,10 @@ const asteriskProtocol = "media"
 // returns is the reason of the close when the call goes on in its dialplan.
 const returns = "return"
 
-// opening is what the first frame says.
+// opening has what the first frame of a connection tells.
 type opening struct {
 	request  aisession.Request
+	voices   []int     // of the channels of the audio, as in aisession.Session.ReceiveVoice
 	asterisk *asterisk // nil: another client
 	fork     *fork     // nil: another client
 }
@@ -95,7 +96,10 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 		if err != nil {
 			return opening{}, err
 		}
-		o := opening{request: h.request(p)}
+		if err := h.checkVoices(p); err != nil {
+			return opening{}, err
+		}
+		o := opening{request: h.request(p), voices: h.voices()}
 		if subprotocol == forkProtocol && !h.Bidirectional {
 			o.fork = &fork{rate: h.SampleRate}
 		}
@@ -108,15 +112,15 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 	}
 	h := hello{
 		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"), CallerIDNumber: query.Get("callerIdNumber"),
-		CalleeIDNumber: query.Get("calleeIdNumber"),
+		CalleeIDNumber: query.Get("calleeIdNumber"), Track: aiprotocol.Track(query.Get("track")),
 	}
-	if err := h.checkTexts(); err != nil {
+	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
 		return opening{}, err
 	}
 	for name, value := range start.Variables {
 		h.parameters = addParameter(h.parameters, name, value)
 	}
-	o := opening{request: h.request(p), asterisk: &asterisk{json: isJSON}}
+	o := opening{request: h.request(p), voices: h.voices(), asterisk: &asterisk{json: isJSON}}
 	o.request.Format = format
 	return o, nil
 }

@@ -109,7 +109,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	if err := invite.Ring(); err != nil {
 		return err
 	}
-	session, err := h.deps.Sessions.Open(ctx, newRequest(invite, provider, m.format))
+	request := newRequest(invite, provider, m.format)
+	session, err := h.deps.Sessions.Open(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	agreed := m.agreed // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
 		AccountID: cmp.Or(caller.AccountID, provider.AccountID), CallID: invite.CallID(), Direction: "inbound", Port: port,
+		CallerNumber: request.Caller, CalleeNumber: request.Callee,
 	})
 	defer m.recording.End()
 	leg, err := invite.Answer(answer, m.answerReinvite)

@@ -30,7 +30,7 @@ func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Sess
 		return nil, err
 	}
 	m := &media{port: l.Port, codec: l.Negotiated.Codecs[0].Codec}
-	m.format = formatOf(m.codec)
+	m.format = localcall.FormatOf(m.codec)
 	if err := m.apply(l.Negotiated); err != nil {
 		return nil, err
 	}

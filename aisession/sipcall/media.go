@@ -55,7 +55,7 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption s
 		return nil, nil, err
 	}
 	m.codec = agreed.Codecs[0].Codec
-	m.format = formatOf(m.codec)
+	m.format = localcall.FormatOf(m.codec)
 	return m, answer, m.apply(agreed)
 }
 
@@ -69,16 +69,6 @@ func preferredCodecs(encoding string) []sip.Codec {
 		return []sip.Codec{sip.Opus()}
 	}
 	return nil
-}
-
-func formatOf(c sip.Codec) audio.Format {
-	switch {
-	case c.Same(sip.PCMU()):
-		return audio.Format{Encoding: audio.ULaw, Rate: 8000}
-	case c.Same(sip.PCMA()):
-		return audio.Format{Encoding: audio.ALaw, Rate: 8000}
-	}
-	return audio.Format{Encoding: audio.Opus, Rate: 48000}
 }
 
 // apply applies a negotiated session.

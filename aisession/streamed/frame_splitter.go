@@ -11,30 +11,35 @@ type Session interface {
 // Pieces may have any size and may end within a sample.
 type FrameSplitter struct {
 	session     Session
-	frameBytes  int // frame size in bytes
-	sampleBytes int // 1 or 2
+	frameBytes  int // frame size in bytes, of all channels
+	sampleBytes int // of one instant, in all channels
 	timestamp   uint32
-	oddByte     []byte // the first byte of an incomplete sample
+	part        []byte // the beginning of an incomplete instant
 }
 
-// NewFrameSplitter returns a splitter of samples in a format other than opus.
-func NewFrameSplitter(session Session, format audio.Format) *FrameSplitter {
-	bytes := format.FrameBytes()
-	return &FrameSplitter{session: session, frameBytes: bytes, sampleBytes: bytes / audio.FrameSamples(format.Rate), oddByte: make([]byte, 0, 2)}
+// NewFrameSplitter returns a splitter of samples in a format other than opus, in which those of several channels
+// alternate.
+func NewFrameSplitter(session Session, format audio.Format, channels int) *FrameSplitter {
+	bytes := format.FrameBytes() * channels
+	size := bytes / audio.FrameSamples(format.Rate)
+	return &FrameSplitter{session: session, frameBytes: bytes, sampleBytes: size, part: make([]byte, 0, size)}
 }
 
 // Write adds a piece of the stream.
 func (f *FrameSplitter) Write(piece []byte) {
-	if len(f.oddByte) == 1 && len(piece) > 0 {
-		f.oddByte = append(f.oddByte, piece[0])
-		f.addSamples(f.oddByte)
-		f.oddByte, piece = f.oddByte[:0], piece[1:]
+	if len(f.part) > 0 {
+		n := min(len(piece), f.sampleBytes-len(f.part))
+		f.part, piece = append(f.part, piece[:n]...), piece[n:]
+		if len(f.part) < f.sampleBytes {
+			return
+		}
+		f.addSamples(f.part)
+		f.part = f.part[:0]
 	}
-	if len(piece)%f.sampleBytes == 1 {
-		f.oddByte = append(f.oddByte, piece[len(piece)-1])
-		piece = piece[:len(piece)-1]
-	}
-	for len(piece) > 0 {
+
+	whole := len(piece) - len(piece)%f.sampleBytes
+	f.part = append(f.part, piece[whole:]...)
+	for piece = piece[:whole]; len(piece) > 0; {
 		n := min(len(piece), f.frameBytes)
 		f.addSamples(piece[:n])
 		piece = piece[n:]

@@ -12,7 +12,7 @@ export type FactName =
   | "queue.call_entered" | "queue.call_offered" | "queue.call_answered" | "queue.call_abandoned" | "queue.call_ended"
   | "call.created" | "call.ringing" | "call.answered" | "call.bridged" | "call.held" | "call.resumed"
   | "call.transferred" | "call.dtmf" | "call.ended" | "conference.joined" | "conference.left"
-  | "device.registered" | "device.unregistered" | "call.progress" | "recording.stored" | "ai.session" | "control.action"
+  | "device.registered" | "device.unregistered" | "call.progress" | "recording.stored" | "ai.session" | "control.action" | "call.transcript"
   | "alert.started" | "alert.ended" | "feed.connected" | "feed.disconnected" | "other";
 
 export type AgentState = "offline" | "available" | "ringing" | "talking" | "wrap_up" | "break" | "other";

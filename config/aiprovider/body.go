@@ -86,6 +86,22 @@ func (p *parser) parseProtocol(d *Document) {
 		d.Secret = *secret
 	}
 	p.parseSession(d, protocol)
+	p.parseMode(d, protocol)
+}
+
+// parseMode parses what the provider does in calls.
+func (p *parser) parseMode(d *Document, protocol dialect.Protocol) {
+	mode := optional[Mode](p, "mode", "a string")
+	if mode == nil {
+		return
+	}
+	d.Mode = *mode
+	switch {
+	case d.Mode != ModeAnswer && d.Mode != ModeListen:
+		p.fault("mode", codeUnsupported, "must be %s or %s", ModeAnswer, ModeListen)
+	case d.Mode == ModeListen && !protocol.Listens:
+		p.fault("mode", codeUnsupported, "the protocol %s cannot listen", protocol.Name)
+	}
 }
 
 // parseSession parses the object that goes to the vendor as it is.

@@ -14,6 +14,7 @@ type Document struct {
 	Media      Media           `json:"media"`
 	WebSocket  WebSocket       `json:"websocket"`
 	Protocol   string          `json:"protocol,omitempty"`
+	Mode       Mode            `json:"mode,omitempty"`
 	Secret     string          `json:"secret,omitempty"`
 	Session    json.RawMessage `json:"session,omitempty"` // compact
 	Extensions *bool           `json:"extensions,omitempty"`

@@ -26,7 +26,7 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	p := Provider{
 		ID: r.id, AccountID: r.accountID, Name: r.name, Format: format, URL: r.url, Headers: sealed.headers,
 		Protocol: r.protocol, Secret: sealed.token, Session: r.session,
-		Extensions: r.extensions.Bool, Fallback: Fallback(r.fallback),
+		Listens: Mode(r.mode) == ModeListen, Extensions: r.extensions.Bool, Fallback: Fallback(r.fallback),
 	}
 	if p.Fallback == "" {
 		p.Fallback = FallbackHangup

@@ -13,6 +13,15 @@ const (
 	FallbackReturn Fallback = "return" // return the call to its origin
 )
 
+// Mode is what a provider does in calls.
+type Mode string
+
+// The modes.
+const (
+	ModeAnswer Mode = "answer" // it is a party of the call
+	ModeListen Mode = "listen" // it hears the voices of a call of others, and may send transcripts
+)
+
 // Provider is one provider with its secrets unsealed, for a connection to it. Never log
 // its headers and secret.
 type Provider struct {
@@ -25,6 +34,7 @@ type Provider struct {
 	Protocol   string   // one of dialect.Names; "" is the default
 	Secret     string   // the vendor's token; "" if none
 	Session    []byte   // a JSON object for the vendor; nil if none
+	Listens    bool     // it only hears calls: mode listen
 	Extensions bool     // it supports the protocol's extensions
 	Fallback   Fallback // never ""
 }

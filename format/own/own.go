@@ -70,6 +70,8 @@ func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts
 	case event.NameRecordingStored:
 		facts.AgentID, facts.QueueID, facts.InteractionID = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownInteraction])
 	case event.NameAISession:
+	case event.NameCallTranscript:
+		facts.InteractionID = format.Text(f[ownInteraction])
 	case event.NameControlAction:
 		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownAction])
 	case event.NameAlertStarted, event.NameAlertEnded:

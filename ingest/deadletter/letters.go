@@ -87,7 +87,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 			}
 			list.Total++
 			list.Kinds[l.Kind]++
-			list.Rows = append(list.Rows, l.row(options.WithPayload))
+			list.Rows = append(list.Rows, l.content(options.WithPayload))
 			if len(list.Rows) >= 2*options.Limit {
 				list.Rows = sortNewest(list.Rows, options.Limit)
 			}
@@ -109,14 +109,14 @@ func sortNewest(rows []Row, limit int) []Row {
 // Find reads one letter with its content, also one that was settled. Returns fault.KindNotFound if
 // there is none or the filter does not select it.
 func (s *Letters) Find(ctx context.Context, position event.Position, filter Filter) (Row, error) {
-	l, err := s.find(ctx, position)
+	l, err := s.read(ctx, position)
 	if err != nil {
 		return Row{}, err
 	}
 	if !filter.matches(l) {
 		return Row{}, missing(position)
 	}
-	return l.row(true), nil
+	return l.content(true), nil
 }
 
 // Settle sends back or discards exactly the letters at the positions, or none if one does not exist.
@@ -127,7 +127,7 @@ func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event
 	defer s.mu.Unlock()
 	letters := make([]*Letter, 0, len(positions))
 	for _, position := range positions {
-		l, err := s.find(ctx, position)
+		l, err := s.read(ctx, position)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event
 		}
 		letters = append(letters, l)
 	}
-	return s.settle(ctx, outcome, letters)
+	return s.conclude(ctx, outcome, letters)
 }
 
 // checkTopic refuses to send back what no normalizer reads, and letters of other topics than the
@@ -168,10 +168,14 @@ func (s *Letters) checkOpen(ctx context.Context, position event.Position) error 
 		return err
 	}
 	settled, err := s.settled(ctx, position.Partition, position.Offset+1, next)
-	if outcome, done := settled[position.Offset]; err == nil && done {
+	if err != nil {
+		return err
+	}
+	outcome, done := settled[position.Offset]
+	if done {
 		return fault.Conflict("the dead letter at %s was already %s", position, outcome)
 	}
-	return err
+	return nil
 }
 
 // SettleOpen sends back or discards the open letters that the filter selects and that were there
@@ -202,7 +206,7 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 		if err != nil {
 			return
 		}
-		err = s.settle(ctx, outcome, letters)
+		err = s.conclude(ctx, outcome, letters)
 		if err == nil {
 			settled += len(letters)
 		}
@@ -227,8 +231,8 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 	return settled, err
 }
 
-// settle sends letters back, if that is the outcome, and then writes that they are settled.
-func (s *Letters) settle(ctx context.Context, outcome Outcome, letters []*Letter) error {
+// conclude sends letters back, if that is the outcome, and then writes that they are settled.
+func (s *Letters) conclude(ctx context.Context, outcome Outcome, letters []*Letter) error {
 	if len(letters) == 0 {
 		return nil
 	}

@@ -89,8 +89,8 @@ func missing(position event.Position) error {
 	return fault.NotFound("there is no dead letter at %s", position)
 }
 
-// find reads one letter, which stays valid.
-func (s *Letters) find(ctx context.Context, position event.Position) (*Letter, error) {
+// read reads one letter, which stays valid.
+func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, error) {
 	partitions, err := s.partitions(ctx)
 	if err != nil {
 		return nil, err

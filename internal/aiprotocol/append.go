@@ -35,6 +35,16 @@ func AppendMedia(dst, audio []byte) []byte {
 	return append(dst, `"}}`...)
 }
 
+// AppendTrackMedia appends an audio message to a provider that listens. It does not allocate if dst has
+// room.
+func AppendTrackMedia(dst []byte, track Track, audio []byte) []byte {
+	dst = append(dst, `{"event":"media","media":{"track":"`...)
+	dst = append(dst, track...)
+	dst = append(dst, `","payload":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, audio)
+	return append(dst, `"}}`...)
+}
+
 // AppendDTMF appends a key press of the caller.
 func AppendDTMF(dst []byte, d DTMF) []byte {
 	dst = append(dst, `{"event":"dtmf","dtmf":{`...)

@@ -1,9 +1,28 @@
 package aiprotocol
 
-import "trunkline/event"
+import (
+	"strconv"
+
+	"trunkline/event"
+)
 
 // Requests of a provider with extensions, besides audio with AppendMedia. Each function appends one
 // message's JSON to dst.
+
+// AppendTranscript appends a transcript, of a provider that listens.
+func AppendTranscript(dst []byte, t Transcript) []byte {
+	dst = append(dst, `{"event":"transcript","transcript":{"text":`...)
+	dst = event.AppendString(dst, t.Text)
+	dst = append(dst, `,"final":`...)
+	dst = strconv.AppendBool(dst, t.Final)
+	dst = append(dst, `,"track":`...)
+	dst = event.AppendString(dst, string(t.Track))
+	dst = append(dst, `,"startMs":`...)
+	dst = appendMilliseconds(dst, t.Start)
+	dst = append(dst, `,"endMs":`...)
+	dst = appendMilliseconds(dst, t.End)
+	return append(dst, `}}`...)
+}
 
 // AppendClear requests that audio that has not been played be dropped.
 func AppendClear(dst []byte) []byte { return append(dst, `{"event":"clear","clear":{}}`...) }

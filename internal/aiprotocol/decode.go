@@ -9,6 +9,8 @@ import (
 type Decoder struct {
 	// Extensions enables the extension events.
 	Extensions bool
+	// Listens enables the event of a provider that listens.
+	Listens bool
 	// Strict rejects messages that do not match the protocol's description exactly: unknown and
 	// repeated members, and base64 without padding.
 	Strict bool
@@ -30,14 +32,14 @@ func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.decode(raw
 
 // topKeys has the members of a message that are decoded: the event, and the objects named after events.
 var topKeys = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
-	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer), string(EventError))
+	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer), string(EventError), string(EventTranscript))
 
 func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) {
 	if cap(d.audio) > maxIdleAudioBuffer {
 		d.audio = nil
 	}
 	d.message = Message{}
-	var members [10]jsonscan.Value
+	var members [11]jsonscan.Value
 	if err := topKeys.Scan(raw, members[:]); err != nil {
 		return nil, NewError(ProblemNotJSON, "the message is %v", err)
 	}
@@ -46,7 +48,7 @@ func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) 
 		return nil, NewError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
 	shape := findSchema(schemas, name)
-	if shape == nil || shape.extension && !d.Extensions {
+	if shape == nil || shape.extension && !d.Extensions || shape.listener && !d.Listens {
 		return nil, NewError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
 	body := members[topKeys[string(shape.event)]]

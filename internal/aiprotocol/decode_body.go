@@ -10,19 +10,28 @@ import (
 
 // bodyKeys has the members of all messages' objects; bodyValues has their values in one of them.
 var bodyKeys = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
-	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error", "event", "message")
+	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error", "event", "message",
+	"text", "final", "track", "startMs", "endMs")
 
-type bodyValues [19]jsonscan.Value
+type bodyValues [24]jsonscan.Value
 
 // maxTextBytes is the largest length of a text field in bytes, far above that of any number, name or
 // reason.
 const maxTextBytes = 1024
+
+// maxTranscriptBytes is the largest length of a transcript's text in bytes.
+const maxTranscriptBytes = 16 << 10
 
 // maxDuration is the largest duration in a message.
 const maxDuration = 24 * time.Hour
 
 // text decodes a string. An optional string that is absent is "".
 func (v *bodyValues) text(event Event, name string, required bool) (string, error) {
+	return v.boundedText(event, name, required, maxTextBytes)
+}
+
+// boundedText is text with another bound, in bytes.
+func (v *bodyValues) boundedText(event Event, name string, required bool, bound int) (string, error) {
 	value := v[bodyKeys[name]]
 	if value == nil && !required {
 		return "", nil
@@ -31,8 +40,8 @@ func (v *bodyValues) text(event Event, name string, required bool) (string, erro
 	if !ok {
 		return "", NewError(ProblemField, "%s.%s is missing, or no string", event, name)
 	}
-	if len(text) > maxTextBytes {
-		return "", NewError(ProblemField, "%s.%s has more than %d bytes", event, name, maxTextBytes)
+	if len(text) > bound {
+		return "", NewError(ProblemField, "%s.%s has more than %d bytes", event, name, bound)
 	}
 	return string(text), nil
 }
@@ -86,6 +95,60 @@ func (d *Decoder) readMedia() error {
 	}
 	d.message.Audio = d.audio[:n]
 	return nil
+}
+
+// readTrackMedia reads audio to a provider, which has a track if the provider listens.
+func (d *Decoder) readTrackMedia() error {
+	track, err := d.body.text(EventMedia, "track", false)
+	if err != nil {
+		return err
+	}
+	if track != "" {
+		d.message.Track, err = trackOf(track)
+		if err != nil {
+			return err
+		}
+	}
+	return d.readMedia()
+}
+
+// trackOf returns a track by its name, or by that of Twilio's Media Streams.
+func trackOf(name string) (Track, error) {
+	switch name {
+	case string(TrackCaller), "inbound":
+		return TrackCaller, nil
+	case string(TrackCallee), "outbound":
+		return TrackCallee, nil
+	}
+	return "", NewError(ProblemField, "track is neither %s nor %s", TrackCaller, TrackCallee)
+}
+
+func (d *Decoder) readTranscript() (err error) {
+	t := &d.message.Transcript
+	t.Text, err = d.body.boundedText(EventTranscript, "text", true, maxTranscriptBytes)
+	if err != nil {
+		return err
+	}
+	final := d.body[bodyKeys["final"]]
+	if t.Text == "" || final.Kind() != jsonscan.Bool {
+		return NewError(ProblemField, "transcript.text is empty, or transcript.final is missing, or no boolean")
+	}
+	t.Final = string(final) == "true"
+
+	track, err := d.body.text(EventTranscript, "track", true)
+	if err != nil {
+		return err
+	}
+	t.Track, err = trackOf(track)
+	if err != nil {
+		return err
+	}
+	t.Start, err = d.body.milliseconds(EventTranscript, "startMs", true)
+	if err != nil {
+		return err
+	}
+	t.End, err = d.body.milliseconds(EventTranscript, "endMs", true)
+	return err
 }
 
 func (d *Decoder) readStart() error {

@@ -8,6 +8,7 @@
 //
 //	to the provider    start, media*, dtmf*, hangup     extensions: mark, cleared, transfer
 //	from the provider  media*                           extensions: clear, mark, hangup, transfer, dtmf
+//	                   transcript*, of a provider that listens
 //
 // Encoding appends to a slice of the caller's, and decoding uses the decoder's
 // own memory, so that an audio frame allocates nothing in either direction.

@@ -25,6 +25,9 @@ const (
 	EventError    Event = "error"    // to the provider: its request failed
 )
 
+// EventTranscript is from a provider that listens: a part of what one voice has said.
+const EventTranscript Event = "transcript"
+
 // Events that only dialects have (package dialect).
 const (
 	EventFunction Event = "function" // from the provider: a call of a function that Trunkline does not have
@@ -45,6 +48,8 @@ type Message struct {
 	Event       Event
 	Start       Start
 	Audio       []byte // of media; valid until the next message is decoded
+	Track       Track  // of media to a provider that listens
+	Transcript  Transcript
 	DTMF        DTMF
 	Hangup      Hangup
 	Mark        Mark
@@ -88,6 +93,24 @@ type DTMF struct {
 type Hangup struct {
 	Call
 	Reason string // omitted if ""
+}
+
+// Track is one voice of a call that a provider listens to.
+type Track string
+
+// The tracks; the audio of a call that a provider answers has none.
+const (
+	NoTrack     Track = ""
+	TrackCaller Track = "caller"
+	TrackCallee Track = "callee"
+)
+
+// Transcript is a part of what one voice of a call has said. Never log its text.
+type Transcript struct {
+	Text       string
+	Final      bool // a later one does not replace it
+	Track      Track
+	Start, End time.Duration // since the session's first audio
 }
 
 // Mark is a position in the provider's audio. A provider's request has only the name.

@@ -252,6 +252,36 @@ func TestAFrameCostsNoAllocation(t *testing.T) {
 	}
 }
 
+func exampleTranscript() Transcript {
+	return Transcript{Text: "where is my parcel?", Final: true, Track: TrackCallee, Start: 20 * time.Millisecond, End: time.Second}
+}
+
+func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
+	raw := AppendTranscript(nil, exampleTranscript())
+	listens := Decoder{Listens: true}
+	m, err := listens.FromProvider(raw)
+	if err != nil || m.Transcript != exampleTranscript() {
+		t.Errorf("%s is read as %+v, %v", raw, m, err)
+	}
+	answers := Decoder{Extensions: true}
+	if m, err := answers.FromProvider(raw); err == nil {
+		t.Errorf("a provider that answers: %+v", m)
+	}
+	for _, wrong := range [][2]string{
+		{`"where is my parcel?"`, `""`}, {`"where is my parcel?"`, `"` + strings.Repeat("a", 17<<10) + `"`}, {`true`, `1`},
+		{`"callee"`, `"agent"`}, {`"callee"`, `""`}, {`20`, `-20`}, {`1000`, `"1000"`}, {`1000`, `1e300`},
+	} {
+		raw := strings.Replace(string(raw), wrong[0], wrong[1], 1)
+		if m, err := listens.FromProvider([]byte(raw)); err == nil {
+			t.Errorf("%.100s is read as %+v", raw, m.Transcript)
+		}
+	}
+	m, err = listens.ToProvider(AppendTrackMedia(nil, TrackCaller, []byte{1, 2}))
+	if err != nil || m.Track != TrackCaller || !bytes.Equal(m.Audio, []byte{1, 2}) {
+		t.Errorf("media with a track: %+v, %v", m, err)
+	}
+}
+
 func TestFrameSizes(t *testing.T) {
 	for encoding, want := range map[string]int{PCM16: 960, ULaw: 160, Opus: 0} {
 		if f, ok := FormatOf(encoding); !ok || f.FrameBytes() != want {
@@ -269,8 +299,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(AppendDTMFRequest(nil, DTMF{Digit: "1", Duration: time.Second}), true, false)
 	f.Add(AppendCleared(nil, Cleared{Played: time.Second}), true, true)
 	f.Add([]byte(`{"event":"hangup","hangup":{"callId":"","otherLegCallId":""}}`), false, false)
+	f.Add(AppendTranscript(nil, exampleTranscript()), false, true)
 	f.Fuzz(func(t *testing.T, raw []byte, extensions, strict bool) {
-		d := Decoder{Extensions: extensions, Strict: strict}
+		d := Decoder{Extensions: extensions, Listens: !extensions, Strict: strict}
 		m, err := d.FromProvider(raw)
 		checkRead(t, m, err)
 		if m != nil && m.Event == EventMedia {
@@ -279,6 +310,13 @@ func FuzzDecode(f *testing.F) {
 			m, err = d.FromProvider(again)
 			if err != nil || !bytes.Equal(m.Audio, audio) {
 				t.Errorf("%s: read again: %v", again, err)
+			}
+		}
+		if m != nil && m.Event == EventTranscript {
+			said := m.Transcript
+			m, err = d.FromProvider(AppendTranscript(nil, said))
+			if err != nil || m.Transcript.Text != said.Text || m.Transcript.Track != said.Track || m.Transcript.Final != said.Final {
+				t.Errorf("%+v read again: %+v, %v", said, m, err)
 			}
 		}
 		m, err = d.ToProvider(raw)

@@ -11,6 +11,7 @@ import (
 type messageSchema struct {
 	event        Event
 	extension    bool
+	listener     bool     // only of a provider that listens
 	optionalBody bool     // no field is required: the object may be absent
 	fields       []string // members of its object
 	decode       func(*Decoder) error
@@ -18,24 +19,25 @@ type messageSchema struct {
 
 // providerMessages has the messages that a provider may send.
 var providerMessages = []messageSchema{
-	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
-	{EventClear, true, true, nil, (*Decoder).readNothing},
-	{EventMark, true, false, []string{"name"}, (*Decoder).readMarkRequest},
-	{EventHangup, true, true, []string{"reason"}, (*Decoder).readHangupRequest},
-	{EventTransfer, true, false, []string{"destination"}, (*Decoder).readTransfer},
-	{EventDTMF, true, false, []string{"digit", "duration"}, (*Decoder).readDigit},
+	{EventMedia, false, false, false, []string{"payload"}, (*Decoder).readMedia},
+	{EventClear, true, false, true, nil, (*Decoder).readNothing},
+	{EventMark, true, false, false, []string{"name"}, (*Decoder).readMarkRequest},
+	{EventHangup, true, false, true, []string{"reason"}, (*Decoder).readHangupRequest},
+	{EventTransfer, true, false, false, []string{"destination"}, (*Decoder).readTransfer},
+	{EventDTMF, true, false, false, []string{"digit", "duration"}, (*Decoder).readDigit},
+	{EventTranscript, false, true, false, []string{"text", "final", "track", "startMs", "endMs"}, (*Decoder).readTranscript},
 }
 
 // serviceMessages has the messages that the service sends.
 var serviceMessages = []messageSchema{
-	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
-	{EventStart, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
-	{EventDTMF, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
-	{EventHangup, false, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
-	{EventMark, true, false, []string{"name", "playedMs"}, (*Decoder).readMark},
-	{EventCleared, true, false, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
-	{EventTransfer, true, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
-	{EventError, true, false, []string{"event", "message"}, (*Decoder).readError},
+	{EventMedia, false, false, false, []string{"track", "payload"}, (*Decoder).readTrackMedia},
+	{EventStart, false, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
+	{EventDTMF, false, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
+	{EventHangup, false, false, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
+	{EventMark, true, false, false, []string{"name", "playedMs"}, (*Decoder).readMark},
+	{EventCleared, true, false, false, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
+	{EventTransfer, true, false, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
+	{EventError, true, false, false, []string{"event", "message"}, (*Decoder).readError},
 }
 
 func findSchema(schemas []messageSchema, name []byte) *messageSchema {

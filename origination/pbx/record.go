@@ -18,7 +18,7 @@ const announcementTime = 400 * time.Millisecond
 func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side) localcall.Recording {
 	recorded := localcall.RecordedCall{
 		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID, OriginationCallID: c.originationID(),
-		Direction: leg.Direction, Port: b.near.port, OtherIDs: []string{c.id},
+		Direction: leg.Direction, Port: b.near.port, OtherIDs: []string{c.id}, CallerNumber: leg.From, CalleeNumber: leg.To,
 	}
 	recording := c.driver.config.Recorder.Record(recorded)
 	if recording.Announces() {

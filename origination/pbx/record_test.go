@@ -32,7 +32,7 @@ func (h *hearing) Announces() bool { return true }
 
 func (h *hearing) Begin(media sip.NegotiatedMedia) {
 	h.SetMedia(media)
-	h.call.Port.SetTap(h)
+	h.call.Port.AddTap(h)
 }
 
 func (h *hearing) SetMedia(media sip.NegotiatedMedia) {
@@ -45,7 +45,7 @@ func (h *hearing) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended++
-	h.call.Port.SetTap(nil)
+	h.call.Port.RemoveTap(h)
 }
 
 func (h *hearing) Received(p *rtp.Packet) { h.count(h.received, p) }

@@ -1,6 +1,8 @@
 package localcall
 
 import (
+	"slices"
+
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -20,9 +22,17 @@ type RecordedCall struct {
 	OriginationCallID string // "" for none
 	Direction         string
 	OtherIDs          []string // more ids under which the recording is controlled
+	CallerNumber      string   // as dialled, "" if unknown
+	CalleeNumber      string
 
 	// Port has both voices: the caller's comes from its peer, the callee's is sent to it.
 	Port *rtp.Port
+}
+
+// Has reports whether it is the account's call with the id.
+func (c *RecordedCall) Has(accountID, callID string) bool {
+	return c.AccountID == accountID && callID != "" &&
+		(c.CallID == callID || c.OriginationCallID == callID || slices.Contains(c.OtherIDs, callID))
 }
 
 // Recording is the recording of one call.
@@ -49,3 +59,41 @@ func (noRecording) Announces() bool              { return false }
 func (noRecording) Begin(sip.NegotiatedMedia)    {}
 func (noRecording) SetMedia(sip.NegotiatedMedia) {}
 func (noRecording) End()                         {}
+
+// Recorders records each call with all of them.
+type Recorders []Recorder
+
+// Record implements Recorder.
+func (r Recorders) Record(call RecordedCall) Recording {
+	all := make(recordings, len(r))
+	for i, recorder := range r {
+		all[i] = recorder.Record(call)
+	}
+	return all
+}
+
+type recordings []Recording
+
+// Announces implements Recording.
+func (r recordings) Announces() bool { return slices.ContainsFunc(r, Recording.Announces) }
+
+// Begin implements Recording.
+func (r recordings) Begin(media sip.NegotiatedMedia) {
+	for _, one := range r {
+		one.Begin(media)
+	}
+}
+
+// SetMedia implements Recording.
+func (r recordings) SetMedia(media sip.NegotiatedMedia) {
+	for _, one := range r {
+		one.SetMedia(media)
+	}
+}
+
+// End implements Recording.
+func (r recordings) End() {
+	for _, one := range r {
+		one.End()
+	}
+}

@@ -30,7 +30,7 @@ type Port struct {
 	receiver  Receiver       // nil drops packets
 	decrypt   *srtp.Receiver // nil for plain RTP; used with receiveMu held
 
-	tap atomic.Pointer[Tap] // nil without one
+	taps atomic.Pointer[[]Tap] // nil without any
 
 	keys   srtp.Keys // in use; used with receiveMu held
 	sender sender
@@ -178,10 +178,7 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		return
 	}
 	p.ports.metrics.received.Inc()
-	tap := p.tap.Load()
-	if tap != nil {
-		(*tap).Received(packet)
-	}
+	p.tapReceived(packet)
 	p.receiver.Receive(packet)
 }
 

@@ -1,7 +1,7 @@
 /** Administration: one list and one dialog for every resource of resources.js. */
 import { request } from "./http.js";
 import { resources } from "./resources.js";
-import { adjust, allPages, isAdmin, known, link, route, session } from "./state.js";
+import { adjust, allPages, isAdmin, known, link, queryText, route, session } from "./state.js";
 import { Act, Dialog, Facts, Form, html, messageOf, Table, useEffect, useLoad, useMemo, useState, useValue } from "./ui.js";
 
 /**
@@ -45,8 +45,7 @@ function List({ resource, context, title }) {
   const path = resource.path(context), header = resource.inAccount ? context.account : undefined;
   const [state, setState] = useState(/** @type {any} */ ({ rows: [], next: "", total: undefined, error: "", busy: true })), filterKey = JSON.stringify(filters);
   const read = async (start_key) => {
-    const wanted = Object.entries({ ...resource.query?.(filters), page_size: pageSize, start_key }).filter(([, v]) => v !== "" && v !== undefined);
-    return session.request(`${path}${wanted.length ? `?${new URLSearchParams(wanted.map(([k, v]) => [k, String(v)]))}` : ""}`, { account: header });
+    return session.request(`${path}?${queryText({ ...resource.query?.(filters), page_size: pageSize, start_key })}`, { account: header });
   };
   const load = async (before = { rows: [], next: "" }) => {
     setState({ ...before, error: "", busy: true });

@@ -9,7 +9,8 @@ import { Act, Copy, Facts, html, useEffect, useLoad, useState } from "./ui.js";
 
 /** The order of a record's fields; others follow them. */
 const order = ["direction", "from", "to", "caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number", "timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds",
-  "ringing_seconds", "hangup_cause", "queue_id", "agent_id", "presence_id", "recording_id", "media_server", "call_id", "other_leg_call_id", "interaction_id", "origination_call_id", "account_id", "id"];
+  "ringing_seconds", "hangup_cause", "queue_id", "agent_id", "presence_id", "recording_id", "media_server", "call_id",
+  "other_leg_call_id", "interaction_id", "origination_call_id", "account_id", "id"];
 const times = new Set(["timestamp", "answered_time", "ended_time"]);
 const reports = "/api/v2/reports/cdrs";
 const around = 86400, wait = 1000, tries = 8; // seconds around a call; a record is there about two seconds after the call

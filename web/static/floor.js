@@ -11,7 +11,9 @@ import { userPart } from "./format.js";
  *
  * @typedef {{key: string, account: string, id: string, name: string, state: string, reason: string, call: string, queues: string[], since: number}} Agent
  * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, interaction: string, state: string, since: number}} Call
- * @typedef {{account: string, id: string, waiting: number, talking: number, since: number, agents: Record<string, number>, offered: number, answered: number, abandoned: number, level: number, within: number, counted: number}} Queue, with the figures of its day; level is NaN while no call counts, else within / counted
+ * @typedef {{account: string, id: string, waiting: number, talking: number, since: number, agents: Record<string, number>} & Figures} Queue
+ * @typedef {{offered: number, answered: number, abandoned: number, level: number, within: number, counted: number}} Figures of a queue's
+ *   day; level is NaN while no call counts, else within / counted
  */
 
 export class Floor {

@@ -4,7 +4,7 @@ import { Recording } from "./call_page.js";
 import { date, duration, userPart } from "./format.js";
 import { CSV, Pending, reportQuery } from "./history.js";
 import { placeCall } from "./phone.js";
-import { adjust, floor, session } from "./state.js";
+import { adjust, floor, queryText, session } from "./state.js";
 import { Act, Dialog, html, Table, useLoad, useState } from "./ui.js";
 
 const path = "/api/v2/reports/cdrs", abandonedPath = "/api/v2/reports/abandoned", pageSize = 100;
@@ -41,7 +41,7 @@ export function Calls({ range, query }) {
 /** The rows of a report, page after page. @param {string} of @param {any} query @param {string|undefined} account @param {string} key */
 function usePages(of, query, account, key) {
   const [later, setLater] = useState(/** @type {any} */ ({ key, rows: [], next: undefined }));
-  const read = (start_key) => session.request(`${of}?${new URLSearchParams(Object.entries({ ...query, page_size: pageSize, start_key }).filter(([, v]) => v !== "" && v !== undefined).map(([k, v]) => [k, String(v)]))}`, { account });
+  const read = (start_key) => session.request(`${of}?${queryText({ ...query, page_size: pageSize, start_key })}`, { account });
   const { data, error, busy, reload } = useLoad(async () => {
     setLater({ key, rows: [], next: undefined });
     return read("");

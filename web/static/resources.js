@@ -10,6 +10,8 @@ import { Act, Copy, Facts, Form, html, Secret, Table, useLoad, useState } from "
 /**
  * @typedef {import("./admin.js").Context} Context
  *
+ * @typedef {{context: Context, path: string, send: (method: string, path: string, body?: any) => Promise<any>, reload: () => Promise<void>}} Tools
+ *
  * @typedef {object} Resource
  * @property {string} id in the address
  * @property {string} title
@@ -28,7 +30,7 @@ import { Act, Copy, Facts, Form, html, Secret, Table, useLoad, useState } from "
  * @property {(values: any) => any} [toBody]
  * @property {(made: any, context: Context) => any} [created] what is shown once
  * @property {(row: any, context: Context) => any[]} [facts]
- * @property {{label: string, when?: (row: any, context: Context) => boolean, run: (row: any, tools: {context: Context, path: string, send: (method: string, path: string, body?: any) => Promise<any>, reload: () => Promise<void>}) => Promise<any>}[]} [actions]
+ * @property {{label: string, when?: (row: any, context: Context) => boolean, run: (row: any, tools: Tools) => Promise<any>}[]} [actions]
  * @property {{label: string, run: (context: Context) => Promise<string>}[]} [listActions]
  * @property {Record<string, any>} [presets] values of a new one that a link names
  * @property {any} [more] a component of the dialog
@@ -43,7 +45,8 @@ const roles = [["admin", "Administrator: everything"], ["supervisor", "Superviso
 const scopes = [["ingest", "ingest: sends events and call records"], ["subscribe", "subscribe: listens to events"],
   ["read", "read: calls, figures, audit log"], ["recordings", "recordings: stores, reads and deletes"],
   ["calls", "calls: follows and cancels calls"], ["control", "control: acts on agents and calls"], ["admin", "admin: manages accounts, users and keys"]];
-const names = ["agent.*", "agent.login", "agent.logout", "agent.break_start", "agent.break_end", "agent.state", "queue.*", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_abandoned", "queue.call_ended",
+const names = ["agent.*", "agent.login", "agent.logout", "agent.break_start", "agent.break_end", "agent.state",
+  "queue.*", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_abandoned", "queue.call_ended",
   "call.*", "call.answered", "call.ended", "call.progress", "recording.stored", "alert.*", "alert.started", "alert.ended", "control.action"];
 
 /** The number of objects at a path, as text. */
@@ -109,7 +112,8 @@ function Hold({ row, path, context: { account }, reload }) {
   if (!isAdmin()) return null;
   return html`<h3>Legal hold</h3>${row.hold ? html`<p>Since ${date(row.hold.since)}: ${row.hold.reason}</p>
       <p class="actions"><${Act} run=${() => change({ method: "DELETE" })}>End the hold</${Act}></p>`
-    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", label: "Reason; nothing deletes the recording until the hold ends", required: true, maxlength: 500 }]} />`}`;
+    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", required: true, maxlength: 500,
+      label: "Reason; nothing deletes the recording until the hold ends" }]} />`}`;
 }
 
 /** What a dead letter has in it; reading it is in the audit log. */
@@ -187,7 +191,8 @@ export const resources = [
       } },
     ],
     more: Phones,
-    remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`, await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
+    remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`,
+      await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
   },
   {
     id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys",
@@ -220,14 +225,17 @@ export const resources = [
       { name: "time_zone", label: "Time zone of its reports", type: "select", value: "UTC", options: ["UTC", ...Intl.supportedValuesOf("timeZone")] },
     ],
     facts: (a) => [["Id", html`<code>${a.id}</code>`]], more: LoginRule,
-    remove: { typed: true, lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`, counted(`/api/v2/accounts/${encoded(a.id)}/users?page_size=1000`, "user"), counted("/api/v2/apikeys?page_size=1000", "API key", a.id),
-      counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id), counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
+    remove: { typed: true, lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`,
+      counted(`/api/v2/accounts/${encoded(a.id)}/users?page_size=1000`, "user"), counted("/api/v2/apikeys?page_size=1000", "API key", a.id),
+      counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id),
+      counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
   },
   {
     id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks",
       inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
     columns: [{ title: "Address", cell: (w) => w.url },
-      { title: "Events", cell: (w) => [w.filters.names, w.filters.event_types, w.filters.queue_ids?.map(userPart), w.filters.agent_ids?.map(userPart)].flatMap((list) => list ?? []).join(", ") || "all" },
+      { title: "Events", cell: ({ filters: f }) => [f.names, f.event_types, f.queue_ids?.map(userPart), f.agent_ids?.map(userPart)]
+        .flatMap((list) => list ?? []).join(", ") || "all" },
       { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn",
         paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" },
         { title: "Next attempt", cell: (w) => when(w.next_try_at) }],

@@ -91,9 +91,15 @@ function parsed() {
 }
 export const route = new Value(parsed());
 
+/** The text of a query; empty values are left out. */
+export function queryText(/** @type {Record<string, any>} */ query) {
+  const given = Object.entries(query).filter(([, v]) => v !== "" && v !== undefined && v !== null);
+  return new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString();
+}
+
 /** The address of a view; empty values are left out. */
 export function link(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}) {
-  const text = new URLSearchParams(Object.entries(query).filter(([, v]) => v !== "" && v !== undefined && v !== null).map(([k, v]) => [k, String(v)])).toString();
+  const text = queryText(query);
   return `#${path}${text && `?${text}`}`;
 }
 export function go(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}) { location.hash = link(path, query); }
@@ -111,11 +117,12 @@ export const mayAct = () => ["admin", "supervisor", "agent"].includes(session.us
 export const mayListen = () => ["admin", "supervisor"].includes(session.user?.role ?? "");
 
 /** All rows of a report or list, page by page. */
-export async function allPages(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}, /** @type {string|undefined} */ account = undefined, maxPages = 40) {
+export async function allPages(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {},
+  /** @type {string|undefined} */ account = undefined, maxPages = 40) {
   const rows = [];
   let start_key = "";
   for (let page = 0; page < maxPages; page++) {
-    const text = new URLSearchParams({ page_size: "1000", ...Object.fromEntries(Object.entries(query).filter(([, v]) => v !== undefined && v !== "").map(([k, v]) => [k, String(v)])), ...(start_key && { start_key }) });
+    const text = queryText({ page_size: 1000, ...query, start_key });
     const { data, next_start_key = "" } = await session.request(`${path}?${text}`, { account });
     rows.push(...data);
     start_key = next_start_key;

@@ -32,7 +32,9 @@ type deepgramDialect struct {
 }
 
 // AppendAudio implements Dialect.
-func (*deepgramDialect) AppendAudio(dst, frame []byte) []byte { return append(dst, frame...) }
+func (*deepgramDialect) AppendAudio(dst, frame []byte, _ aiprotocol.Track) []byte {
+	return append(dst, frame...)
+}
 
 // Encode implements Dialect.
 func (d *deepgramDialect) Encode(m *aiprotocol.Message, send Send) {

@@ -19,6 +19,7 @@ type Config struct {
 	Secret     string // the vendor's token; "" if none
 	Session    []byte // a JSON object for the vendor; nil if none
 	Extensions bool   // the provider opted in to the extensions; for Trunkline only
+	Listens    bool   // the provider only hears a call, as two tracks, and may send transcripts
 	Format     aiprotocol.Format
 }
 
@@ -31,6 +32,7 @@ type Protocol struct {
 	// CloseEndsCall means that a provider that closes the connection normally has ended its part of the
 	// call. Otherwise the session connects again.
 	CloseEndsCall bool
+	Listens       bool // Config.Listens may be set
 	TakesSecret   bool
 	TakesSession  bool
 
@@ -46,9 +48,9 @@ type Send func(appendTo func(dst []byte) []byte)
 // Dialect encodes the messages of one connection, and decodes those of the provider. Decode may be called
 // while Encode is; each is for one goroutine at a time.
 type Dialect interface {
-	// AppendAudio appends the message with one frame of the caller's audio. It is for the goroutine
-	// that may call Encode.
-	AppendAudio(dst, frame []byte) []byte
+	// AppendAudio appends the message with one frame of a call's audio: the caller's, without a track, or
+	// that of a track to a provider that listens. It is for the goroutine that may call Encode.
+	AppendAudio(dst, frame []byte, track aiprotocol.Track) []byte
 	// Encode sends what the protocol has for a message of the session, which may be nothing. m is one
 	// that aiprotocol encodes to a provider, but no media.
 	Encode(m *aiprotocol.Message, send Send)

@@ -114,7 +114,7 @@ func play(t *testing.T, p Protocol) []byte {
 		fmt.Fprintf(&lines, "%s\n", text)
 	}
 	audio := func() {
-		frame := d.AppendAudio(nil, bytes.Repeat([]byte{0x7f}, 160))
+		frame := d.AppendAudio(nil, bytes.Repeat([]byte{0x7f}, 160), aiprotocol.NoTrack)
 		if p.BinaryAudio {
 			frame = fmt.Appendf(nil, "%d bytes", len(frame))
 		}
@@ -203,7 +203,7 @@ func TestAnAudioFrameAllocatesNothing(t *testing.T) {
 			DeepgramAgent:  []byte(`{"type":"History"}`),
 		}[p.Name]
 		n := testing.AllocsPerRun(100, func() {
-			d.AppendAudio(buffer, frame)
+			d.AppendAudio(buffer, frame, aiprotocol.NoTrack)
 			if _, err := d.Decode(media); err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ type openAIDialect struct {
 }
 
 // AppendAudio implements Dialect.
-func (o *openAIDialect) AppendAudio(dst, frame []byte) []byte {
+func (o *openAIDialect) AppendAudio(dst, frame []byte, _ aiprotocol.Track) []byte {
 	dst = append(dst, `{"type":"input_audio_buffer.append","audio":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
 	return append(dst, `"}`...)

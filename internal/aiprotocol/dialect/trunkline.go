@@ -8,10 +8,10 @@ import (
 
 func trunklineProtocol() Protocol {
 	return Protocol{
-		Name: Trunkline, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus},
+		Name: Trunkline, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus}, Listens: true,
 		Prepare: func(_ Config, address string, _ http.Header) string { return address },
 		New: func(c Config) Dialect {
-			return &trunklineDialect{aiprotocol.Decoder{Extensions: c.Extensions}}
+			return &trunklineDialect{aiprotocol.Decoder{Extensions: c.Extensions, Listens: c.Listens}}
 		},
 	}
 }
@@ -20,7 +20,10 @@ func trunklineProtocol() Protocol {
 type trunklineDialect struct{ decoder aiprotocol.Decoder }
 
 // AppendAudio implements Dialect.
-func (*trunklineDialect) AppendAudio(dst, frame []byte) []byte {
+func (*trunklineDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) []byte {
+	if track != aiprotocol.NoTrack {
+		return aiprotocol.AppendTrackMedia(dst, track, frame)
+	}
 	return aiprotocol.AppendMedia(dst, frame)
 }
 

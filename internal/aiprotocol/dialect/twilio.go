@@ -16,10 +16,10 @@ import (
 
 func twilioProtocol() Protocol {
 	return Protocol{
-		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, TakesSecret: true, TakesSession: true,
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, Listens: true, TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
-			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true}}
+			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true, Listens: c.Listens}}
 		},
 	}
 }
@@ -52,19 +52,28 @@ type twilioDialect struct {
 	callSID    string
 	streamSID  string
 	sequence   int64 // of the last message
-	chunks     int64 // frames of audio sent
+	chunks     twilioChunks
 }
 
+// twilioChunks has how many frames of each track were sent.
+type twilioChunks struct{ inbound, outbound int64 }
+
 // AppendAudio implements Dialect.
-func (t *twilioDialect) AppendAudio(dst, frame []byte) []byte {
+func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) []byte {
+	name, chunks := "inbound", &t.chunks.inbound
+	if track == aiprotocol.TrackCallee {
+		name, chunks = "outbound", &t.chunks.outbound
+	}
 	dst = t.begin(dst, "media")
-	dst = append(dst, `,"media":{"track":"inbound","chunk":"`...)
-	dst = strconv.AppendInt(dst, t.chunks+1, 10)
+	dst = append(dst, `,"media":{"track":"`...)
+	dst = append(dst, name...)
+	dst = append(dst, `","chunk":"`...)
+	dst = strconv.AppendInt(dst, *chunks+1, 10)
 	dst = append(dst, `","timestamp":"`...)
-	dst = strconv.AppendInt(dst, t.chunks*aiprotocol.Frame.Milliseconds(), 10)
+	dst = strconv.AppendInt(dst, *chunks*aiprotocol.Frame.Milliseconds(), 10)
 	dst = append(dst, `","payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
-	t.chunks++
+	*chunks++
 	return t.end(append(dst, `"}`...))
 }
 
@@ -137,8 +146,12 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 	for name, value := range s.Parameters {
 		parameters[name] = value
 	}
+	tracks := []string{"inbound"}
+	if t.config.Listens {
+		tracks = append(tracks, "outbound")
+	}
 	start, err := json.Marshal(twilioStart{
-		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: []string{"inbound"},
+		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: tracks,
 		MediaFormat: twilioMedia{"audio/x-mulaw", s.Media.SampleRate, 1}, Parameters: parameters,
 	})
 	if err != nil { // strings and what was decoded from JSON: cannot fail
@@ -161,7 +174,7 @@ func (t *twilioDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 		return nil, err
 	}
 	switch m.Event {
-	case aiprotocol.EventMedia, aiprotocol.EventMark, aiprotocol.EventClear:
+	case aiprotocol.EventMedia, aiprotocol.EventMark, aiprotocol.EventClear, aiprotocol.EventTranscript:
 		return m, nil
 	}
 	return nil, aiprotocol.NewError(aiprotocol.ProblemUnknown, "%q is no event of Twilio's Media Streams", string(m.Event))

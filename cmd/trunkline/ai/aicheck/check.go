@@ -137,7 +137,7 @@ func (s *session) sendFrame(n, frames int) error {
 	if s.protocol.BinaryAudio {
 		kind = websocket.BinaryMessage
 	}
-	return s.write(kind, s.dialect.AppendAudio(nil, toneFrame(s.config.Format, n)))
+	return s.write(kind, s.dialect.AppendAudio(nil, toneFrame(s.config.Format, n), aiprotocol.NoTrack))
 }
 
 // replyTo answers messages of the extensions as the service does, as if all audio were played at

@@ -1,0 +1,146 @@
+package listening
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
+	"trunkline/telephony/localcall"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// maxListeners is the number of providers that may hear a call at once.
+const maxListeners = 4
+
+// liveCall is a call in progress. It implements localcall.Recording.
+type liveCall struct {
+	localcall.RecordedCall
+	listeners *Listeners
+
+	mu      sync.Mutex
+	media   sip.NegotiatedMedia
+	begun   bool
+	ended   bool
+	heardBy map[string]*listener // by provider
+}
+
+// Announces implements localcall.Recording.
+func (c *liveCall) Announces() bool { return false }
+
+// Begin implements localcall.Recording.
+func (c *liveCall) Begin(media sip.NegotiatedMedia) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.media, c.begun = media, true
+}
+
+// SetMedia implements localcall.Recording.
+func (c *liveCall) SetMedia(media sip.NegotiatedMedia) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.media = media
+	for _, l := range c.heardBy {
+		l.setMedia(media)
+	}
+}
+
+// End implements localcall.Recording.
+func (c *liveCall) End() {
+	c.mu.Lock()
+	c.ended = true
+	for _, l := range c.heardBy {
+		if l.session != nil {
+			l.session.CallEnded(aiprotocol.NormalClearing)
+		}
+	}
+	c.mu.Unlock()
+
+	c.listeners.mu.Lock()
+	delete(c.listeners.calls, c)
+	c.listeners.mu.Unlock()
+}
+
+// reserve takes a provider's place at the call, and returns the request of its session.
+func (c *liveCall) reserve(p aiprovider.Provider, l *listener) (aisession.Request, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.begun || c.ended:
+		return aisession.Request{}, fault.Conflict("the call is not connected")
+	case c.heardBy[p.ID] != nil:
+		return aisession.Request{}, fault.Conflict("the provider hears the call already")
+	case len(c.heardBy) == maxListeners:
+		return aisession.Request{}, fault.Conflict("%d providers hear the call already", maxListeners)
+	}
+	c.heardBy[p.ID] = l
+	return aisession.Request{
+		Provider: p, Ingress: aisession.IngressListener, Listens: true,
+		Call:   aiprotocol.Call{CallID: c.CallID},
+		Caller: c.CallerNumber, Callee: c.CalleeNumber,
+		Format: localcall.FormatOf(c.media.Codecs[0].Codec), RTPTimestamps: true,
+		AccountID: c.AccountID, InteractionID: c.InteractionID, OriginationCallID: c.OriginationCallID,
+	}, nil
+}
+
+// begin passes the call's packets to the session; false: the call has ended.
+func (c *liveCall) begin(l *listener, session *aisession.Session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	l.session = session
+	l.setMedia(c.media)
+	c.Port.AddTap(l)
+	return true
+}
+
+func (c *liveCall) release(providerID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.heardBy, providerID)
+}
+
+// listener is a provider that hears a call. It implements rtp.Tap, and aisession.Call for a session that only hears.
+type listener struct {
+	session  *aisession.Session // nil while it is opened
+	payloads atomic.Pointer[localcall.Payloads]
+}
+
+func (l *listener) setMedia(media sip.NegotiatedMedia) {
+	payloads := localcall.PayloadsOf(media)
+	l.payloads.Store(&payloads)
+}
+
+// Received implements rtp.Tap.
+func (l *listener) Received(packet *rtp.Packet) { l.hear(localcall.Caller, packet) }
+
+// Sent implements rtp.Tap.
+func (l *listener) Sent(packet *rtp.Packet) { l.hear(localcall.Callee, packet) }
+
+func (l *listener) hear(voice int, packet *rtp.Packet) {
+	format := l.payloads.Load()[voice][packet.PayloadType&0x7F].Format
+	if format.Encoding != "" {
+		l.session.ReceiveVoice(voice, format, packet.Timestamp, packet.Payload)
+	}
+}
+
+// Play implements aisession.Call. It is never called.
+func (*listener) Play([]byte) {}
+
+// SendDTMF implements aisession.Call and refuses.
+func (*listener) SendDTMF(context.Context, byte, time.Duration) error { return errListens() }
+
+// Transfer implements aisession.Call and refuses.
+func (*listener) Transfer(context.Context, string) error { return errListens() }
+
+func errListens() error { return fault.New(fault.KindUnsupported, "the provider only listens") }
+
+// Release implements aisession.Call. The call of others goes on.
+func (*listener) Release(aisession.Ending) {}

@@ -1,0 +1,14 @@
+// Package listening has AI providers of the mode listen hear calls that this process connects between
+// others: Listeners.Start, for POST /api/v2/calls/{id}/listeners (docs/ai.md).
+//
+//	phone ⇄ rtp.Port ⇄ phone, or an AI session
+//	           │ taps: a recording's, and one per listener
+//	           └▶ aisession.Session, two tracks ─▶ provider ─▶ transcripts ─▶ call.transcript
+//
+// Listeners knows the calls as their recorder does (localcall.Recorder). A listener has one goroutine, which
+// runs its session and ends with it: at the latest when the call ends, or the process drains. At most
+// maxListeners hear one call. A provider that is lost or slow costs the call nothing: a tap only copies a
+// packet into the session's jitter buffer.
+//
+// Locks: Listeners.mu and liveCall.mu are never held together, nor while a session is opened.
+package listening
