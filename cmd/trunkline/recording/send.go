@@ -229,12 +229,7 @@ func (s *sender) round(ctx context.Context, root string) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	open := openFiles(due)
-	for _, path := range due {
-		if open[path] {
-			s.files[path].unchanged = time.Now()
-			continue
-		}
+	for _, path := range s.closed(due) {
 		err := s.send(ctx, root, path)
 		if err := s.settleOutcome(path, err); err != nil {
 			return err
@@ -242,6 +237,23 @@ func (s *sender) round(ctx context.Context, root string) error {
 		s.showStatus(nil)
 	}
 	return nil
+}
+
+// closed returns those of the files that no program has open, and that are still as they were seen. A
+// switch writes a short recording whole as it closes the file, which may be between the two looks:
+// Asterisk buffers 32 KiB, and what was seen is the header alone.
+func (s *sender) closed(due []string) (closed []string) {
+	open := openFiles(due)
+	for _, path := range due {
+		f := s.files[path]
+		info, err := os.Lstat(path)
+		if open[path] || err != nil || info.Size() != f.size || !info.ModTime().Equal(f.modified) {
+			f.unchanged = time.Now()
+			continue
+		}
+		closed = append(closed, path)
+	}
+	return closed
 }
 
 // settleOutcome removes a file that is stored, and marks one that is refused. It returns other

@@ -311,3 +311,26 @@ func TestAFileIsSentWhenItIsComplete(t *testing.T) {
 		t.Error("a closed file is open")
 	}
 }
+
+// Asterisk writes the audio of a short call as it closes the file, whatever the sender does meanwhile.
+func TestAFileThatIsClosedBehindTheScanIsNotSent(t *testing.T) {
+	s := &sender{files: map[string]*pending{}, pattern: regexp.MustCompile("(?P<id>[a-z]+).wav")}
+	dir := t.TempDir()
+	for _, name := range []string{"closing.wav", "closed.wav"} {
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte("header"), 0o600))
+	}
+	due, err := s.scan(dir, time.Now().Add(time.Minute))
+	check(t, err)
+	if len(due) != 2 {
+		t.Fatalf("due: %q", due)
+	}
+
+	check(t, os.WriteFile(filepath.Join(dir, "closing.wav"), []byte("header and audio"), 0o600))
+	if got := s.closed(due); len(got) != 1 || filepath.Base(got[0]) != "closed.wav" {
+		t.Errorf("sent are %q", got)
+	}
+	check(t, os.Remove(filepath.Join(dir, "closed.wav")))
+	if got := s.closed(due); len(got) != 0 {
+		t.Errorf("sent are %q", got)
+	}
+}
