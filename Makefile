@@ -48,11 +48,11 @@ test-short: ## unit tests and golden files, without services
 	go test -short -vet=off -p 8 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
-	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 3 -k -Otarget test-e2e test-services test-stress test-race
+	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-stress test-race
 
 # The parts of test; each prints its duration. The parts with services use running ones whose
-# addresses are in the environment: eval "$$(make -s services)". test runs three parts at a time,
-# more than there are cores, because many tests wait more than they compute. It prints the output
+# addresses are in the environment: eval "$$(make -s services)". test runs two parts at a time,
+# each with two packages at a time, because many tests wait more than they compute. It prints the output
 # of each part at its end, and runs all parts even if one fails. lint runs go vet.
 USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
 ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')

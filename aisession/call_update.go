@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"time"
 
 	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/fault"
@@ -24,27 +23,27 @@ func SecretSHA256(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CallNodes asks the other nodes.
+// CallNodes carries an update to the node with the session; redisclient.Holders implements it.
 type CallNodes interface {
-	// Ask has another node carry out an update. The error is that of ApplyCallUpdate on the node that has
-	// the session, fault.KindNotFound if none has, and fault.KindUnavailable if a node does not answer.
-	Ask(ctx context.Context, u CallUpdate) error
+	// Ask returns the error of ApplyCallUpdate on the node that has the session, notFound if none has, and
+	// fault.KindUnavailable if a node does not answer.
+	Ask(ctx context.Context, u CallUpdate, notFound error) error
 	// Answer carries out other nodes' updates until ctx ends.
-	Answer(ctx context.Context, apply func(CallUpdate) error)
+	Answer(ctx context.Context, apply func(context.Context, CallUpdate) error)
 }
 
 // UpdateCall carries out an update of the call of a session on any node. It returns when the update has begun. The
 // error is fault.KindNotFound if no such session runs, and fault.KindUnauthenticated for another secret.
 func (s *Service) UpdateCall(ctx context.Context, u CallUpdate) error {
-	err := s.ApplyCallUpdate(u)
+	err := s.ApplyCallUpdate(ctx, u)
 	if fault.KindOf(err) != fault.KindNotFound || s.deps.CallNodes == nil {
 		return err
 	}
-	return s.deps.CallNodes.Ask(ctx, u)
+	return s.deps.CallNodes.Ask(ctx, u, err)
 }
 
 // ApplyCallUpdate is UpdateCall for the sessions of this node.
-func (s *Service) ApplyCallUpdate(u CallUpdate) error {
+func (s *Service) ApplyCallUpdate(_ context.Context, u CallUpdate) error {
 	session := s.findByCallSID(u.CallSID)
 	if session == nil {
 		return fault.NotFound("Call not found")
@@ -71,6 +70,3 @@ func (s *Service) findByCallSID(callSID string) *Session {
 	}
 	return nil
 }
-
-// callNodesTimeout is the time for which the other nodes may take to answer.
-const callNodesTimeout = 3 * time.Second

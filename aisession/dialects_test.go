@@ -19,6 +19,7 @@ import (
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/aiprotocol/dialect"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 )
 
 // vendor is a provider of any protocol: it records what it gets, by the member that names a message.
@@ -243,9 +244,10 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
-	other := aisession.NewRedisCallNodes(client, "test:", slog.New(slog.DiscardHandler))
+	other := redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates", Log: slog.New(slog.DiscardHandler)}
+	unknown := fault.NotFound("unknown")
 	update := aisession.CallUpdate{CallSID: "CA0", SecretSHA256: aisession.SecretSHA256("secret-1")}
-	if err := other.Ask(t.Context(), update); fault.KindOf(err) != fault.KindNotFound {
+	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("no node: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -256,11 +258,11 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	until(t, "the node to listen", func() bool {
 		return len(h.redis.PubSubNumSub("test:aisession:updates")) > 0 && h.redis.PubSubNumSub("test:aisession:updates")["test:aisession:updates"] > 0
 	})
-	if err := other.Ask(t.Context(), update); fault.KindOf(err) != fault.KindNotFound {
+	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an unknown call: %v", err)
 	}
 	update.CallSID = callSID
-	if err := other.Ask(t.Context(), update); err != nil {
+	if err := other.Ask(t.Context(), update, unknown); err != nil {
 		t.Error(err)
 	}
 	if e := run.wait(t); e.Reason != aisession.ProviderHungUp {

@@ -57,7 +57,7 @@
 // Read call.go, what a call is for this package, then session.go and tick.go.
 //
 //   - service.go, deps.go, settings.go, metrics.go: the service, what it needs, settings, metrics
-//   - call_update.go, call_nodes_redis.go: the end and the transfer of a Twilio bot's call by REST, on any node
+//   - call_update.go: the end and the transfer of a Twilio bot's call by REST, on any node
 //   - platform.go: transfer and hangup by the platform, where an ingress only has the audio
 //   - call.go, request.go, announced_call.go, announcements_redis.go, dialplan_auth.go: a call, and
 //     how one is known before it comes: from the API, or from a dialplan

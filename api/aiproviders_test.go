@@ -68,6 +68,43 @@ func TestAProvidersLifeOverHTTP(t *testing.T) {
 	}
 }
 
+// Without parameters the list is whole; a page has the parameters' names.
+func TestPagesOfProviders(t *testing.T) {
+	e := newEnv(t)
+	h := e.of("admin", "demo")
+	for _, name := range []string{"Zoe", "Ada", "Bot"} {
+		e.want(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `"name":"`, `"name":"`+name+" ", 1), nil)
+	}
+	names := func(query string) (found, next string) {
+		t.Helper()
+		var page struct {
+			Data         []struct{ Name string }
+			PageSize     int    `json:"page_size"`
+			NextStartKey string `json:"next_start_key"`
+		}
+		e.want(200, "GET", aiProvidersPath+query, h, "", &page)
+		if (query == "") != (page.PageSize == 0) {
+			t.Errorf("%q answers page_size %d", query, page.PageSize)
+		}
+		for _, p := range page.Data {
+			found += strings.Fields(p.Name)[0] + " "
+		}
+		return found, page.NextStartKey
+	}
+	if all, _ := names(""); all != "Zoe Ada Bot " {
+		t.Errorf("the list is %s", all)
+	}
+	first, next := names("?page_size=2")
+	second, last := names("?page_size=2&start_key=" + next)
+	if first != "Ada Bot " || second != "Zoe " || last != "" {
+		t.Errorf("pages %q, %q", first, second)
+	}
+	if found, _ := names("?search=BOT%20"); found != "Bot " {
+		t.Errorf("the search finds %q", found)
+	}
+	e.want(400, "GET", aiProvidersPath+"?page_size=x", h, "", nil)
+}
+
 func TestWhoMayChangeProviders(t *testing.T) {
 	e := newEnv(t)
 	made := e.provider(e.of("admin", "demo"))

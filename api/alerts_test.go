@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"trunkline/audit/audittest"
 	"trunkline/identity"
 	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
 )
 
 // fakeFeeds has a feed of every account.
@@ -19,6 +21,31 @@ func (fakeFeeds) FeedStatuses(_ context.Context, account string) ([]feed.Status,
 		{Name: "pbx", Kind: "asterisk", Node: "node-1", State: feed.StateStandby},
 		{Name: "pbx", Kind: "asterisk", Node: "node-2", State: feed.StateConnected, ConnectedAt: 1, Events: 7},
 	}, nil
+}
+
+func (fakeFeeds) CheckFeed(_ context.Context, account, name string) (*feed.CheckResult, error) {
+	if name != "pbx" {
+		return nil, fault.NotFound("Feed not found")
+	}
+	return &feed.CheckResult{
+		Connected: true, Subscription: []string{"agents"}, State: &feed.CheckedState{Agents: 2, Notes: []string{"no devices"}},
+		Event:    &feed.CheckedEvent{Format: "asterisk", Names: []string{account}, Value: json.RawMessage(`{"a":1}`)},
+		Problems: []feed.CheckProblem{{Message: "redundancy", Advice: "set 1"}},
+	}, nil
+}
+
+func TestCheckOfAFeed(t *testing.T) {
+	e := newEnv(t)
+	admin := e.of("admin", "")
+	var result feed.CheckResult
+	e.want(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
+	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` || result.Problems[0].Advice != "set 1" {
+		t.Errorf("%+v", result)
+	}
+	e.want(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
+	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 || !strings.Contains(got[0], "feed:pbx") {
+		t.Errorf("audit %q", got)
+	}
 }
 
 func TestAlertConfig(t *testing.T) {

@@ -33,7 +33,8 @@ type Deps struct {
 	AlertConfigs  AlertConfigs  // requires Audit
 	Alerts        Alerts
 	Abandoned     AbandonedReports // requires Audit
-	Feeds         FeedStatuses
+	Feeds         Feeds            // requires Audit
+	DeadLetters   DeadLetters      // requires Audit
 	Audit         AuditLog
 	Calls         Calls
 	Control       Control
@@ -70,7 +71,8 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil || deps.Abandoned != nil) && deps.Audit == nil {
+	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil || deps.Abandoned != nil || deps.Feeds != nil ||
+		deps.DeadLetters != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {

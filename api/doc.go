@@ -29,8 +29,8 @@
 //   - routes_portal.go, routes_oidc.go: logins
 //   - routes_directory.go, routes_accounts.go, routes_users.go, routes_apikeys.go, routes_audit.go:
 //     accounts, users, devices, keys; the audit log
-//   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go: events in, the
-//     events channel, webhooks, explanations
+//   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go,
+//     routes_deadletters.go: events in, the events channel, webhooks, explanations, dead letters
 //   - routes_reports.go, routes_queueconfig.go, routes_alerts.go, routes_feeds.go: reports,
 //     thresholds of queues, alerts, states of feeds
 //   - routes_calls.go, routes_control.go, routes_aiproviders.go, routes_aisessions.go, routes_twilio.go: calls,

@@ -37,6 +37,7 @@ type env struct {
 	audit      *audit.Log
 	identity   *identity.Service
 	kafka      *fakeKafka
+	deadLog    *kafka.Cluster
 	channel    *fakeChannel
 	explain    *fakeExplain
 	db         *sqldb.DB

@@ -23,6 +23,20 @@ func hostileBody(size int) string {
 	return `{"username":[` + strings.Repeat(element, size/len(element)) + `0],"password":"p","domain":"d"}`
 }
 
+// hostileForm is a form of about size bytes with as many parameters as it can have.
+func hostileForm(size int) string {
+	var form strings.Builder
+	for i := 0; form.Len() < size; i++ {
+		fmt.Fprintf(&form, "%x&", i)
+	}
+	return form.String() + "Status=ringing"
+}
+
+const (
+	jsonHeader = "Content-Type: application/json\r\n"
+	formHeader = "Content-Type: application/x-www-form-urlencoded\r\nAuthorization: Basic QUMxOndyb25n\r\n"
+)
+
 // memoryInUse returns the bytes of the heap and the stacks, garbage included.
 func memoryInUse() uint64 {
 	var m runtime.MemStats
@@ -36,12 +50,12 @@ type attackers struct {
 	conns []net.Conn
 }
 
-func (a *attackers) begin(address, method, path, body string) {
+func (a *attackers) begin(address, method, path, headers, body string) {
 	conn, err := net.Dial("tcp", address)
 	must(a.t, err)
 	a.t.Cleanup(func() { _ = conn.Close() })
 	a.conns = append(a.conns, conn)
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", method, path, len(body))
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", method, path, headers, len(body))
 	must(a.t, err)
 	// The server may have refused the request already.
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -107,7 +121,7 @@ func costOfConnections(t *testing.T) uint64 {
 	growth := watchMemory()
 	harmless := &attackers{t: t}
 	for range 1000 {
-		harmless.begin(server.Listener.Addr().String(), "POST", "/ucp/v2/login", "{}")
+		harmless.begin(server.Listener.Addr().String(), "POST", "/ucp/v2/login", jsonHeader, "{}")
 	}
 	harmless.finish()
 	return growth()
@@ -131,6 +145,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 		{"POST", "/api/v2/ingest/freeswitch"},
 		{"PUT", "/ucp/v2/password"},
 		{"POST", accountsPath},
+		{"POST", "/2010-04-01/Accounts/AC1/Calls/CA1.json"},
 	} {
 		t.Run(door.method+door.path, func(t *testing.T) {
 			e := newEnv(t)
@@ -138,7 +153,11 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 			defer server.Close()
 			client := from2()
 			defer client.CloseIdleConnections()
-			large, small := hostileBody(1_000_000), hostileBody(15<<10)
+			headers, hostile := jsonHeader, hostileBody
+			if strings.HasPrefix(door.path, "/2010-04-01/") {
+				headers, hostile = formHeader, hostileForm
+			}
+			large, small := hostile(1_000_000), hostile(15<<10)
 
 			growth := watchMemory()
 			attack := &attackers{t: t}
@@ -147,7 +166,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				if i%4 == 0 {
 					body = large
 				}
-				attack.begin(server.Listener.Addr().String(), door.method, door.path, body)
+				attack.begin(server.Listener.Addr().String(), door.method, door.path, headers, body)
 			}
 			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json", strings.NewReader(loginBody("alice")))
 			must(t, err)

@@ -203,6 +203,7 @@ func (e *env) addQueueConfigs(deps *Deps) {
 	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
 	configs := stats.NewQueueConfigs(c, p)
 	deps.QueueConfigs, deps.AlertConfigs, deps.Audit = configs, configs, e.audit
+	e.addDeadLetters(deps, c, p)
 }
 
 func TestQueueConfig(t *testing.T) {

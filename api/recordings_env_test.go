@@ -38,7 +38,7 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	var running sync.WaitGroup
 	running.Go(func() { _ = recordings.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-	deps.LiveRecorder = recording.NewRecorder(recordings)
+	deps.LiveRecorder = recording.NewRecorder(recordings, nil)
 	deps.Encryption, deps.Recordings, e.recordings = configs, recordings, recordings
 }
 

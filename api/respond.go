@@ -61,15 +61,21 @@ const maxSearch = 256
 // The order is that of the keys, which must be unique. view returns an item's JSON. texts returns
 // what search is looked for in; nil: the list has no search.
 func writePage[T, U any](c echo.Context, list []T, key func(T) string, texts func(T) []string, view func(T) U) error {
+	page, err := pageOf(c, list, key, texts, view)
+	return respond(c, http.StatusOK, page, err)
+}
+
+// pageOf returns the page of writePage.
+func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T) []string, view func(T) U) (*report.Page[U], error) {
 	q := report.NewQuery(c.QueryParams())
-	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
+	page := &report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
 	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
 	if err != nil {
 		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	search := strings.ToLower(q.Text("search", maxSearch))
 	if err := q.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if search != "" {
 		list = slices.DeleteFunc(slices.Clone(list), func(item T) bool {
@@ -83,11 +89,11 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, texts fun
 			continue
 		case len(page.Data) == page.PageSize:
 			page.NextStartKey = base64.RawURLEncoding.EncodeToString([]byte(itemKey))
-			return writeJSON(c, http.StatusOK, page)
+			return page, nil
 		}
 		page.Data = append(page.Data, view(item))
 	}
-	return writeJSON(c, http.StatusOK, page)
+	return page, nil
 }
 
 // respondTagged is respond with the body's entity tag. The response to a GET is 304 if its

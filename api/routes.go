@@ -152,7 +152,10 @@ func (a *API) routes() []route {
 		routes = append(routes, alertRoutes{a.deps.Alerts, visible{a.deps.Roster}, a.auth}.routes()...)
 	}
 	if a.deps.Feeds != nil {
-		routes = append(routes, feedRoutes{a.deps.Feeds, a.auth}.routes()...)
+		routes = append(routes, feedRoutes{a.deps.Feeds, a.deps.Audit, a.auth}.routes()...)
+	}
+	if a.deps.DeadLetters != nil {
+		routes = append(routes, deadLetterRoutes{a.deps.DeadLetters, a.deps.Audit, a.auth}.routes()...)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
@@ -180,7 +183,7 @@ func (a *API) aiRoutes() (routes []route) {
 		p := aiProviderRoutes{a.deps.AIProviders}
 		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors},
+			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors, query: searchParams},
 			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
 			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
 			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleReplace)},

@@ -53,8 +53,14 @@ const aiProvidersPath = "/api/v2/config/ai_providers"
 
 type aiProviderRoutes struct{ providers AIProviders }
 
+// handleList answers a request without parameters with the whole list, as the specification has it.
 func (r aiProviderRoutes) handleList(c echo.Context, account identity.Account) error {
 	providers, err := r.providers.List(c.Request().Context(), account.ID)
+	if err == nil && len(c.QueryParams()) > 0 {
+		return writePage(c, providers, func(p aiprovider.Document) string { return p.Name + "\x00" + p.ID },
+			func(p aiprovider.Document) []string { return []string{p.ID, p.Name, p.WebSocket.URL} },
+			func(p aiprovider.Document) aiprovider.Document { return p })
+	}
 	return respond(c, http.StatusOK, struct {
 		Data []aiprovider.Document `json:"data"`
 	}{providers}, err)

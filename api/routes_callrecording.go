@@ -8,6 +8,7 @@ import (
 
 	"trunkline/config/callrecording"
 	"trunkline/identity"
+	"trunkline/recording"
 )
 
 // CallRecording stores which calls of accounts are recorded.
@@ -20,12 +21,12 @@ type CallRecording interface {
 	Update(ctx context.Context, accountID string, policy callrecording.Policy, ifMatch string) (callrecording.Found, error)
 }
 
-// LiveRecorder records the calls that this process connects.
+// LiveRecorder records the calls that Trunkline connects.
 type LiveRecorder interface {
-	// Control starts, stops, pauses or resumes the recording of an account's call in progress in
-	// this process, with an entry of the audit log. Returns fault.KindNotFound for a call that is
-	// not, and fault.KindConflict where its account's mode or the recording's state does not allow it.
-	Control(ctx context.Context, accountID, callID, action string) error
+	// Control starts, stops, pauses or resumes the recording of a call in progress on any node, with an
+	// entry of the audit log. Returns fault.KindNotFound for a call that is not, and fault.KindConflict
+	// where its account's mode or the recording's state does not allow it.
+	Control(ctx context.Context, control recording.Control) error
 }
 
 // recorderRoutes control the recording of calls in progress.
@@ -40,7 +41,9 @@ func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) 
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	return noContent(c, r.calls.Control(c.Request().Context(), account.ID, c.Param("origination_call_id"), action))
+	return noContent(c, r.calls.Control(c.Request().Context(), recording.Control{
+		AccountID: account.ID, CallID: c.Param("origination_call_id"), Action: action,
+	}))
 }
 
 // CallListeners has AI providers hear the calls that this process connects.

@@ -68,8 +68,11 @@ type channelRoutes struct {
 	auth    auth
 }
 
-// subscribeParams are the parameters of a socket and of a stream, which always has cursors.
-var subscribeParams = []string{"token", "since", "cursor"}
+// subscribeParams are the parameters of a socket, streamParams of a stream, which always has cursors.
+var (
+	subscribeParams = []string{"token", "since", "cursor"}
+	streamParams    = append([]string{"until"}, subscribeParams...)
+)
 
 func (r channelRoutes) handleLogin(c echo.Context) error {
 	body, err := r.decodeLogin(c)
@@ -231,7 +234,7 @@ func (c channelRoutes) routes(prefix, socket string) []route {
 		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles, scope: identity.ScopeSubscribe},
 		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
 		{method: http.MethodGet, path: socket, handle: c.handleSocket, query: subscribeParams, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: subscribeParams, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: streamParams, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
 		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats), also: limitedRoles},
 		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot), also: limitedRoles},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -29,8 +30,8 @@ type twilioRoutes struct{ calls CallUpdater }
 
 const twilioCallPath = "/2010-04-01/Accounts/:account_sid/Calls/:call_sid"
 
-// maxForm is the largest body of an update in bytes; Twilio takes 4000 characters of TwiML.
-const maxForm = 32 << 10
+// maxParameters bounds the parameters of an update; Twilio's has some twenty.
+const maxParameters = 100
 
 // twilioCall has the members of Twilio's call resource that Trunkline knows.
 type twilioCall struct {
@@ -48,7 +49,7 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 	if !ok || password == "" {
 		return fault.Unauthenticated("Send the account SID and the provider's secret as a Basic header")
 	}
-	form, err := readForm(c.Request())
+	form, err := readForm(c)
 	if err != nil {
 		return err
 	}
@@ -80,23 +81,24 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 	return respond(c, http.StatusOK, answer, r.calls.UpdateCall(c.Request().Context(), update))
 }
 
-// readForm reads a form's body.
-func readForm(r *http.Request) (url.Values, error) {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+// readForm reads a form's body within the limits of callers that are not authenticated.
+func readForm(c echo.Context) (url.Values, error) {
+	media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
 		return nil, fault.New(fault.KindUnsupported, "The Content-Type must be application/x-www-form-urlencoded")
 	}
-	if err := checkEncoding(r.Header); err != nil {
+	if err := checkEncoding(c.Request().Header); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
-	if err != nil {
-		return nil, fault.Invalid("The body could not be read")
+
+	r := newBodyReader(c)
+	if err := r.read(); err != nil {
+		return nil, err
 	}
-	if len(body) > maxForm {
-		return nil, fault.New(fault.KindTooLarge, "The body has more than 32 KiB")
+	if bytes.Count(r.body, []byte{'&'}) >= maxParameters {
+		return nil, fault.Invalid("The form has more than 100 parameters")
 	}
-	form, err := url.ParseQuery(string(body))
+	form, err := url.ParseQuery(string(r.body))
 	if err != nil {
 		return nil, fault.Invalid("The body is not an encoded form")
 	}

@@ -48,7 +48,8 @@ func TestABotOfTwiliosEndsAndTransfersItsCall(t *testing.T) {
 	}
 	e.want(401, "POST", path, header{"Content-Type": form["Content-Type"]}, "Status=completed", nil)
 	e.want(415, "POST", path, header{"Authorization": basic}, "Status=completed", nil)
-	e.want(413, "POST", path, form, "Twiml="+strings.Repeat("a", maxForm), nil)
+	e.want(413, "POST", path, form, "Twiml="+strings.Repeat("a", 16<<10), nil)
+	e.want(400, "POST", path, form, "Status=completed"+strings.Repeat("&a=b", maxParameters), nil)
 	if e.ai.updated != nil {
 		t.Errorf("refused requests had %v done", e.ai.updated)
 	}

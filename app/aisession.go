@@ -9,6 +9,7 @@ import (
 	"trunkline/aisession/listening"
 	"trunkline/aisession/sipcall"
 	"trunkline/internal/kafka"
+	"trunkline/internal/redisclient"
 	"trunkline/origination"
 	"trunkline/settings"
 	"trunkline/telephony/localcall"
@@ -33,7 +34,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
 		Platform:      platform,
-		CallNodes:     aisession.NewRedisCallNodes(a.redis, a.settings.Redis.KeyPrefix, a.log),
+		CallNodes:     redisclient.Holders[aisession.CallUpdate]{Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
 		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})

@@ -264,6 +264,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, platformFeeds
+		deps.DeadLetters = a.newDeadLetters()
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}

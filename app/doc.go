@@ -14,7 +14,8 @@
 //   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
 //   - feeds.go, raw_records.go, origination.go, sip.go, admission.go: feeds; calls and phones;
 //     records of our own on the raw topics
-//   - feed_states.go: states of feeds, and the account tree, for alerts
+//   - feed_states.go, dead_letters.go: states and checks of feeds, dead letters, by account; the
+//     account tree, for alerts
 //   - figures.go, reports.go, recordings.go, aiprovider.go, aisession.go, webhook.go, explain.go,
 //     control.go, platform.go, purge.go: the builders of the other roles
 //   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,

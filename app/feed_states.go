@@ -3,17 +3,25 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
 
 	"trunkline/identity"
 	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
 	"trunkline/stats"
 )
 
-// feedReader implements stats.Feeds and api.FeedStatuses.
+// feedReader implements stats.Feeds and api.Feeds.
 type feedReader struct {
 	store     *feed.Store
 	directory *identity.Service
 	partition func(ctx context.Context, account string) (int, error)
+	feeds     []feed.Config // of this node's settings
+	log       *slog.Logger
+	checking  sync.Mutex // one check at a time
 }
 
 func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
@@ -21,7 +29,9 @@ func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("states of feeds: %w", err)
 	}
-	return &feedReader{store, a.identity, a.accountPartition}, nil
+	return &feedReader{
+		store: store, directory: a.identity, partition: a.accountPartition, feeds: a.settings.Feeds, log: a.log,
+	}, nil
 }
 
 // FeedStates implements stats.Feeds.
@@ -52,7 +62,7 @@ func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 	return states, nil
 }
 
-// FeedStatuses implements api.FeedStatuses.
+// FeedStatuses implements api.Feeds.
 func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.Status, error) {
 	found, err := s.store.ListWithAccounts(ctx)
 	var statuses []feed.Status
@@ -66,6 +76,41 @@ func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.S
 		}
 	}
 	return statuses, err
+}
+
+// checkWait is how long a check waits for the connection, and then for an event.
+const checkWait = 8 * time.Second
+
+// CheckFeed implements api.Feeds.
+func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed.CheckResult, error) {
+	found, err := s.store.ListWithAccounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tree := s.directory.Tree()
+	own, others := false, false
+	for i := range found {
+		if found[i].Name != name {
+			continue
+		}
+		for _, id := range accountsOf(tree, found[i].Accounts) {
+			inside := tree.Contains(account, id)
+			own, others = own || inside, others || !inside
+		}
+	}
+	index := slices.IndexFunc(s.feeds, func(c feed.Config) bool { return c.Name == name })
+	switch {
+	case !own:
+		return nil, fault.NotFound("Feed not found")
+	case others:
+		return nil, fault.Forbidden("The feed has events of other accounts too: who runs the service checks it, with trunkline feed check")
+	case index < 0:
+		return nil, fault.Unavailable(nil, 0, "The settings of this node do not have the feed: a node with the roles ingest and api can check it")
+	case !s.checking.TryLock():
+		return nil, fault.Limited(checkWait, "A feed is being checked")
+	}
+	defer s.checking.Unlock()
+	return CheckFeed(ctx, s.directory, s.feeds[index], checkWait, s.log)
 }
 
 // accountsOf returns the ids of the accounts of a feed: where the settings name none, those that

@@ -10,6 +10,7 @@ import (
 	"trunkline/config/callrecording"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
+	"trunkline/internal/redisclient"
 	"trunkline/internal/selfcheck"
 	"trunkline/recording"
 	"trunkline/settings"
@@ -51,7 +52,9 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	}
 	index.ShowRecordings(recordings)
 	a.lifecycle.addRun("recordings", recordings.Run)
-	a.recorder = recording.NewRecorder(recordings)
+	a.recorder = recording.NewRecorder(recordings, redisclient.Holders[recording.Control]{
+		Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "recording:controls", Log: a.log,
+	})
 	a.lifecycle.addRun("recorder", a.recorder.Run) // after the calls have ended
 	return recordings, nil
 }

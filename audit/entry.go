@@ -57,6 +57,10 @@ const (
 	QueueConfigUpdate   Action = "queue_config.update"
 	AlertConfigUpdate   Action = "alert_config.update"
 	WebhookTest         Action = "webhook.test"
+	FeedCheck           Action = "feed.check"
+	DeadLetterRead      Action = "deadletter.read"
+	DeadLetterRetry     Action = "deadletter.retry"
+	DeadLetterDiscard   Action = "deadletter.discard"
 	CallCancel          Action = "call.cancel"
 	CallRefuse          Action = "call.refuse" // a call refused by a limit or a closed destination
 	CallRecord          Action = "call.record" // start, stop, pause or resume of a recording

@@ -1,7 +1,9 @@
 package cdrindex
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"trunkline/event"
@@ -44,23 +46,33 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 }
 
 // FindCall returns the row of the account's leg with the call id, or if that is "", of the leg
-// that Find returns for the origination call id, whenever it was. ok is false if there is none.
+// that Find returns for the origination call id, whenever it was. Of a leg with several records it is
+// the first one of those that talked. ok is false if there is none.
 func (x *Index) FindCall(ctx context.Context, account, callID, originationCallID string) (row event.CDR, ok bool, err error) {
 	var q report.Conditions
 	q.Add("account_id = ?", account)
 	if callID == "" {
 		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
+		q.OrderAndLimit("lookup_rank, started, call_id", 1)
 	} else {
-		start, known, err := x.findStart(ctx, account, callID)
-		if err != nil || !known {
+		calls := []string{callID}
+		first, known, err := x.findStart(ctx, account, callID)
+		last := first
+		if err == nil && !known {
+			calls, first, last, err = x.findParts(ctx, account, callID)
+		}
+		if err != nil || len(calls) == 0 {
 			return event.CDR{}, false, err
 		}
-		q.Add("started = ? AND call_id = ?", start, callID)
+		q.Add("started BETWEEN ? AND ?", first, last)
+		q.AddIn("call_id", calls)
+		q.OrderAndLimit("started, call_id", maxParts)
 	}
-	q.OrderAndLimit("lookup_rank, started, call_id", 1)
+
 	found, err := x.queryRows(ctx, &q, nil)
 	if err != nil || len(found) == 0 {
 		return event.CDR{}, false, err
 	}
-	return found[0], true, nil
+	byConnection := func(a, b event.CDR) int { return cmp.Compare(connection(&a), connection(&b)) }
+	return slices.MaxFunc(found, byConnection), true, nil
 }

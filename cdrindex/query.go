@@ -42,8 +42,13 @@ func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
 	}
 	calls := make([]string, 0, len(rows))
 	for i := range rows {
-		if rows[i].RecordingID == "" {
-			calls = append(calls, rows[i].CallID)
+		if rows[i].RecordingID != "" {
+			continue
+		}
+		calls = append(calls, rows[i].CallID)
+		leg := event.LegOfPart(rows[i].CallID)
+		if leg != "" {
+			calls = append(calls, leg)
 		}
 	}
 	if len(calls) == 0 {
@@ -52,7 +57,7 @@ func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
 
 	ids, err := x.recordings.OfCalls(ctx, rows[0].AccountID, calls)
 	for i := range rows {
-		rows[i].RecordingID = cmp.Or(rows[i].RecordingID, ids[rows[i].CallID])
+		rows[i].RecordingID = cmp.Or(rows[i].RecordingID, ids[rows[i].CallID], ids[event.LegOfPart(rows[i].CallID)])
 	}
 	return err
 }
@@ -75,4 +80,32 @@ func (x *Index) findStart(ctx context.Context, account, call string) (start int6
 		return 0, false, nil
 	}
 	return start, err == nil, sqldb.Wrap(err, "looking up a call")
+}
+
+// maxParts bounds the records of one leg that a look-up reads.
+const maxParts = 100
+
+// findParts returns the call ids of the records of the account's leg, each of a part of it, and their
+// first and last start, in Unix seconds.
+func (x *Index) findParts(ctx context.Context, account, leg string) (calls []string, first, last int64, err error) {
+	type part struct {
+		started int64
+		call    string
+	}
+	rows, err := x.db.QueryContext(ctx, `SELECT started, call_id FROM `+callsTable+`
+		WHERE account_id = $1 AND call_id BETWEEN $2 AND $3 ORDER BY call_id LIMIT $4`,
+		account, event.PartID(leg, "0"), event.PartID(leg, "a"), maxParts)
+	found, err := sqldb.Collect(rows, err, "looking up the records of a leg", func(scan sqldb.ScanFunc) (p part, err error) {
+		return p, scan(&p.started, &p.call)
+	})
+	for i, p := range found {
+		if i == 0 {
+			first = p.started
+		}
+		first, last = min(first, p.started), max(last, p.started)
+		if event.LegOfPart(p.call) == leg {
+			calls = append(calls, p.call)
+		}
+	}
+	return calls, first, last, err
 }

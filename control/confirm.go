@@ -14,7 +14,7 @@ import (
 
 // checkState returns fault.KindConflict if the action would change nothing, or cannot be done
 // in the entry's state.
-func checkState(e *state.Entry, r Request) error {
+func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) error {
 	offline := !e.Live()
 	switch r.Action {
 	case feed.ActionLogin:
@@ -44,12 +44,12 @@ func checkState(e *state.Entry, r Request) error {
 		}
 		return nil
 	case feed.ActionHold:
-		if e.State != event.Talking {
+		if heldLeg(e, entries).State != event.Talking {
 			return fault.Conflict("The call is not talking")
 		}
 		return nil
 	case feed.ActionResume:
-		if e.State != event.Held {
+		if heldLeg(e, entries).State != event.Held {
 			return fault.Conflict("The call is not held")
 		}
 		return nil
@@ -59,6 +59,19 @@ func checkState(e *state.Entry, r Request) error {
 		}
 	}
 	return nil
+}
+
+// heldLeg returns the entry that tells whether a call is held: of a call of a queue its caller's leg,
+// which may have an id of its own, that of the interaction.
+func heldLeg(e *state.Entry, entries map[state.Key]*state.Entry) *state.Entry {
+	if e == nil || e.QueueID == "" {
+		return e
+	}
+	leg := entries[state.Key{Account: e.AccountID, Kind: state.Call, ID: e.InteractionID}]
+	if leg == nil {
+		return e
+	}
+	return leg
 }
 
 // onBreak reports whether the agent is on a break now, or will be when its call is over.
@@ -76,6 +89,9 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 		kind, id = state.Call, c.CallID
 	}
 	e := entries[state.Key{Account: a.AccountID, Kind: kind, ID: id}]
+	if c.Action == feed.ActionHold || c.Action == feed.ActionResume {
+		e = heldLeg(e, entries)
+	}
 	gone := e == nil || !e.Live()
 	if e == nil && c.Action != feed.ActionHangup && c.Action != feed.ActionTransfer {
 		return 0, false

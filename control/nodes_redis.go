@@ -3,17 +3,15 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"trunkline/ingest/feed"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 )
 
 // Nodes sends an action to the node that has its feed.
@@ -62,12 +60,6 @@ type order struct {
 	ReplyTo  string `json:"reply_to"`
 }
 
-type reply struct {
-	Kind       fault.Kind `json:"kind,omitempty"`
-	Message    string     `json:"message,omitempty"`
-	RetryAfter int64      `json:"retry_after_ms,omitempty"`
-}
-
 func (n *RedisNodes) channel(node string) string { return n.Prefix + "control:orders:" + node }
 
 // Send implements Nodes.
@@ -99,40 +91,24 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	noAnswer := func(err error) error {
 		return fault.Unavailable(err, 5*time.Second, "The node with the feed does not answer: the platform may have taken the action")
 	}
-	asked := order{actionID, n.Prefix + "control:answers:" + uuid.NewString()}
-	text, err := json.Marshal(asked)
-	if err != nil {
-		return fault.Internal(err, "The action could not be sent")
-	}
-	replies := n.Client.Subscribe(ctx, asked.ReplyTo)
-	defer replies.Close()
-	_, err = replies.Receive(ctx)
+	asking, err := redisclient.NewAsking(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
-	heard, err := n.Client.Publish(ctx, n.channel(node), text).Result()
+	defer asking.Close()
+	listeners, err := asking.Publish(ctx, n.channel(node), order{actionID, asking.ReplyTo})
 	if err != nil {
 		return noAnswer(err)
 	}
-	if heard == 0 {
+	if listeners == 0 {
 		return fault.Unavailable(nil, 5*time.Second, "The node with the feed is gone: the action was not sent")
 	}
-	select {
-	case <-ctx.Done():
-		return noAnswer(ctx.Err())
-	case message, ok := <-replies.Channel():
-		if !ok {
-			return noAnswer(errors.New("the subscription ended"))
-		}
-		var answer reply
-		if err := json.Unmarshal([]byte(message.Payload), &answer); err != nil {
-			return noAnswer(err)
-		}
-		if answer.Kind == "" {
-			return nil
-		}
-		return &fault.Error{Kind: answer.Kind, Message: answer.Message, RetryAfter: time.Duration(answer.RetryAfter) * time.Millisecond}
+	var outcome redisclient.Outcome
+	err = asking.Next(ctx, &outcome)
+	if err != nil {
+		return noAnswer(err)
 	}
+	return outcome.Err()
 }
 
 // Answer does the actions that other nodes send, each in a goroutine, until ctx ends.
@@ -141,40 +117,22 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 		<-ctx.Done()
 		return nil
 	}
-	orders := n.Client.Subscribe(ctx, n.channel(n.Node))
-	defer orders.Close()
-	incoming := orders.Channel()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case message, ok := <-incoming:
-			if !ok {
-				return nil
-			}
-			var o order
-			if err := json.Unmarshal([]byte(message.Payload), &o); err != nil {
-				n.Log.Warn("unreadable order of another node", "error", err)
-				continue
-			}
-			go n.takeAndReply(ctx, o, take)
+	redisclient.Listen(ctx, n.Client, n.channel(n.Node), func(payload []byte) {
+		var o order
+		if err := json.Unmarshal(payload, &o); err != nil {
+			n.Log.Warn("unreadable order of another node", "error", err)
+			return
 		}
-	}
+		go n.takeAndReply(ctx, o, take)
+	})
+	return nil
 }
 
 func (n *RedisNodes) takeAndReply(ctx context.Context, o order, take Take) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	var answer reply
-	if err := take(ctx, o.ActionID, n.Feeds.Command); err != nil {
-		f := fault.As(err)
-		answer = reply{f.Kind, f.Message, f.RetryAfter.Milliseconds()}
-	}
-	text, err := json.Marshal(answer)
-	if err == nil {
-		err = n.Client.Publish(ctx, o.ReplyTo, text).Err()
-	}
+	err := redisclient.Reply(ctx, n.Client, o.ReplyTo, redisclient.OutcomeOf(take(ctx, o.ActionID, n.Feeds.Command)))
 	if err != nil {
-		n.Log.Warn("answering an action failed", "error", fmt.Errorf("action %s: %w", o.ActionID, err))
+		n.Log.Warn("answering an action failed", "action_id", o.ActionID, "error", err)
 	}
 }

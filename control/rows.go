@@ -73,10 +73,10 @@ func (c *storedCommand) target() string {
 	switch {
 	case c.Action.Monitors():
 		return ""
-	case c.AgentID != "":
-		return "agent:" + c.AgentID
+	case c.CallID != "":
+		return "call:" + c.CallID
 	}
-	return "call:" + c.CallID
+	return "agent:" + c.AgentID
 }
 
 // insert stores an action with the state asked. created is false if the actor has one with

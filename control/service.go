@@ -284,7 +284,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkState(e, r); err != nil {
+	if err := checkState(e, entries, r); err != nil {
 		return nil, err
 	}
 	account, _ := s.users.Tree().Account(e.AccountID)
@@ -300,7 +300,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return c, nil
 	}
 
-	c.CallID, c.QueueID = e.ID, e.QueueID
+	c.CallID, c.QueueID, c.AgentID = e.ID, e.QueueID, e.AgentID
 	if r.Action == feed.ActionTransfer {
 		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
 			return nil, err

@@ -184,6 +184,37 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 	}
 }
 
+// On FreeSWITCH the visit to a queue, the agent's leg and the caller's, which is held, have ids of their own.
+func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
+	for _, id := range []string{"visit", "agents-leg", "leg"} {
+		t.Run(id, func(t *testing.T) {
+			w := newWorld(t)
+			put := func(id string, s event.State) {
+				w.put(&state.Entry{Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: "support@x", AgentID: "1001@x", InteractionID: "leg"}})
+			}
+			for _, call := range []string{"visit", "agents-leg", "leg"} {
+				put(call, event.Talking)
+			}
+			for _, step := range []struct {
+				action   feed.Action
+				opposite feed.Action
+				becomes  event.State
+			}{{feed.ActionHold, feed.ActionResume, event.Held}, {feed.ActionResume, feed.ActionHold, event.Talking}} {
+				_, err := w.actAs(supervisor, Request{CallID: id, Action: step.opposite})
+				if fault.KindOf(err) != fault.KindConflict {
+					t.Errorf("%s at first: %v", step.opposite, err)
+				}
+				action, err := w.actAs(supervisor, Request{CallID: id, Action: step.action})
+				must(t, err)
+				put("leg", step.becomes)
+				if s := w.end(action, 0); s.State != Confirmed {
+					t.Errorf("%s: %+v", step.action, s)
+				}
+			}
+		})
+	}
+}
+
 // Each refusal has its kind, and nothing is sent.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
@@ -418,7 +449,7 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	w := newWorld(t)
 	id, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
 	must(t, err)
-	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" {
+	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" || c.AgentID != "1001@x" {
 		t.Errorf("%+v", c)
 	}
 	w.call(id, "", "", event.Talking) // the phone has answered

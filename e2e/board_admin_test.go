@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"trunkline/internal/kafka"
 )
 
 // fill puts values into fields of the open dialog or the page, by their names.
@@ -34,7 +38,7 @@ func (b *board) awaitNoDialog(t testing.TB) {
 // search, create, change and undo, test, delete, and read what was refused at its field.
 func TestBoardAdministration(t *testing.T) {
 	t.Parallel()
-	c := embeddedCluster(t)
+	c := embeddedCluster(t, "TRUNKLINE_FEEDS", `[{"name":"pbx1","kind":"freeswitch","address":"127.0.0.1:1","password":"ClueCon","account":"demo"}]`)
 	n := c.nodes[0]
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `[{"type":"AGENT_LOGIN","data":{"agent_id":"1002","agent_name":"Ben Castillo"}},{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"1002","queue_id":"sales"}}]`, 2)
 	b := n.newBoard(t)
@@ -159,6 +163,70 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Show key")
 	b.awaitTrue(t, "the key", shows)
 	check("encryption")
+
+	// A feed that cannot connect, and a dead letter: sent again it comes back, and is discarded.
+	b.view(t, "#admin/feeds")
+	b.pressNamed(t, "pbx1")
+	b.pressNamed(t, "Check")
+	b.awaitTrue(t, "why the feed does not connect", "document.querySelector('dialog [role=status] .bad')?.textContent.includes('connecting: ')")
+	check("feed")
+	b.pressNamed(t, "Close")
+	c.produce(t, kafka.Record{Key: []byte("demo"), Value: []byte(`{"type":"AGENT_DANCE"}`), Headers: []kafka.Header{{Key: "format", Value: []byte("generic")}}})
+	open := func(before string) (position string) {
+		t.Helper()
+		eventually(t, "a dead letter", func() error {
+			b.view(t, "#admin/users")
+			b.view(t, "#admin/deadletters")
+			b.awaitTrue(t, "the list", "/No dead letter yet|unknown_type/.test(document.querySelector('#admin').textContent)")
+			var there bool
+			b.mustEval(t, "{ const letter = document.querySelector('#admin tbody button'); letter?.click(); Boolean(letter); }", &there)
+			if !there {
+				return errors.New("none")
+			}
+			b.awaitTrue(t, "its content", "document.querySelector('dialog pre')?.textContent.includes('AGENT_DANCE')")
+			b.mustEval(t, "document.querySelector('dialog h2').textContent", &position)
+			if position == before {
+				b.pressNamed(t, "Close")
+				return errors.New("the same")
+			}
+			return nil
+		})
+		return position
+	}
+	first := open("")
+	check("dead letter")
+	b.pressNamed(t, "Send again")
+	b.awaitTrue(t, "that it was sent", "document.querySelector('dialog').textContent.includes('It was sent again')")
+	b.pressNamed(t, "Close")
+	second := open(first)
+	b.pressNamed(t, "Delete …")
+	b.pressNamed(t, "Delete "+second)
+	has("dead letters", second+" was deleted", "No dead letter yet")
+	check("dead letters")
+
+	// What is recorded; a recording is heard and held.
+	b.view(t, "#admin/policy")
+	b.fill(t, "#admin", map[string]string{"mode": "on_demand", "retention_days": "30"})
+	b.pressNamed(t, "Save")
+	has("policy", "Saved.")
+	check("policy")
+	audioHead := binary.LittleEndian.AppendUint32([]byte("RIFF"), 36+32000)
+	audioHead = append(audioHead, "WAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00\x40\x1f\x00\x00\x00\x7d\x00\x00\x04\x00\x10\x00data\x00\x7d\x00\x00"...)
+	audio := string(audioHead) + strings.Repeat("\x00\x20\x00\x10", 8000) // two channels of one second
+	if a := n.mustCall(t, http.MethodPut, "/api/v2/recordings/heard", map[string]string{"X-API-Key": c.key, "Content-Type": "audio/wav"}, audio); a.status != http.StatusCreated {
+		t.Fatalf("storing a recording: %s", a)
+	}
+	b.view(t, "#admin/recordings")
+	b.pressNamed(t, "heard")
+	b.pressNamed(t, "Listen")
+	b.awaitTrue(t, "the player", "document.querySelectorAll('dialog canvas').length === 2 && document.querySelector('dialog input[type=range]').max === '1'")
+	b.fill(t, "dialog", map[string]string{"reason": "a complaint"})
+	b.pressNamed(t, "Hold")
+	b.awaitTrue(t, "the hold", "document.querySelector('dialog').textContent.includes('a complaint')")
+	check("recording")
+	b.pressNamed(t, "End the hold")
+	b.awaitTrue(t, "its end", "document.querySelector('dialog [name=reason]')")
+	b.pressNamed(t, "Close")
 
 	// The audit log, searched.
 	b.view(t, "#admin/audit?q=apikey.create")

@@ -16,6 +16,7 @@ func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.D
 	}
 	steps := []string{step("entered", "", entered)}
 	if agent == "" {
+		steps[0] = strings.Replace(steps[0], `"call_id"`, `"caller":"+4930123456","call_id"`, 1)
 		return strings.Join(append(steps, step("abandoned", "", entered.Add(wait))), ",")
 	}
 	return strings.Join(append(steps, step("offered", agent, entered.Add(wait/2)), step("answered", agent, entered.Add(wait)),
@@ -95,6 +96,14 @@ func TestBoardHistory(t *testing.T) {
 	b.pressNamed(t, "Agents")
 	b.awaitTrue(t, "agents", "document.querySelectorAll('#history tbody tr').length === 3")
 	b.checkAccess(t, "history of agents")
+
+	// Who was not answered: as CSV, and called back.
+	b.view(t, "#history/abandoned?range=yesterday")
+	b.mustEval(t, "URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.csv = text; }); return '#'; }", nil)
+	b.pressNamed(t, "CSV")
+	b.awaitTrue(t, "the CSV", "globalThis.csv?.includes('+4930123456') && csv.trim().split('\\n').length === 4")
+	b.pressNamed(t, "Call +4930123456 back")
+	b.awaitTrue(t, "the call back", "document.querySelector('#phone .card')?.getAttribute('aria-label') === 'Call to +4930123456'")
 
 	b.view(t, "#history/call/call-10?at="+fmt.Sprint(yesterday.Unix()))
 	b.awaitTrue(t, "the call's events", "document.querySelectorAll('#call .feed li').length === 2 && document.getElementById('call').innerText.includes('abandoned')")

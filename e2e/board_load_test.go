@@ -7,12 +7,16 @@ import (
 	"testing"
 )
 
-// frames measures the intervals between the frames of 15 s, and the shifts of the layout.
+// frames measures the intervals between the frames of 15 s, the shifts of the layout, and what was done in the
+// longest frame.
 const frames = `(async () => {
 	const gaps = [];
 	let shift = 0, last = performance.now();
 	const shifts = new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) shift += one.value; });
 	shifts.observe({ type: "layout-shift" });
+	let worst = { duration: 0 };
+	const long = new PerformanceObserver((list) => { for (const one of list.getEntries()) if (one.duration > worst.duration) worst = one; });
+	long.observe({ type: "long-animation-frame" });
 	const end = last + 15000;
 	await new Promise((done) => {
 		const frame = () => {
@@ -25,7 +29,10 @@ const frames = `(async () => {
 		requestAnimationFrame(frame);
 	});
 	gaps.sort((a, b) => a - b);
-	return { frames: gaps.length, median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), shift };
+	const ms = Math.round, of = (one) => ms(one.duration) + " ms " + one.invoker + " " + one.sourceFunctionName + " of " + one.sourceURL.split("/").at(-1);
+	const did = worst.duration ? ms(worst.duration) + " ms, rendering " + ms(worst.startTime + worst.duration - worst.renderStart) + ", styles " +
+		ms(worst.startTime + worst.duration - worst.styleAndLayoutStart) + ": " + worst.scripts.map(of).join("; ") : "none was long";
+	return { did, frames: gaps.length, median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), shift };
 })()`
 
 // TestBoardOfTenThousandAgents measures the board's frames with 10,000 agents and 500 events a
@@ -54,9 +61,11 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 		var got struct {
 			Frames                      int
 			Median, P99, Longest, Shift float64
+			Did                         string
 		}
 		b.mustEval(t, frames, &got)
 		t.Logf("%s: %d frames in 15 s, median %.0f ms, 99 %% within %.0f ms, longest %.0f ms, layout shift %.3f", view, got.Frames, got.Median, got.P99, got.Longest, got.Shift)
+		t.Logf("%s: in the longest frame: %s", view, got.Did)
 		if got.Longest > 100 {
 			t.Errorf("%s: a frame of %.0f ms", view, got.Longest)
 		}

@@ -66,6 +66,18 @@ const (
 	ChannelVarDisposition = "disposition"   // in CustomChannelVars: Asterisk's own word for HangupCause
 )
 
+// PartID returns the call id of one of several records of a leg: the leg's with a number behind it.
+func PartID(leg, number string) string { return leg + "-" + number }
+
+// LegOfPart returns the leg's call id in one of PartID; "" if the call id cannot be one.
+func LegOfPart(callID string) string {
+	leg := strings.TrimRight(callID, "0123456789")
+	if leg == callID || !strings.HasSuffix(leg, "-") {
+		return ""
+	}
+	return leg[:len(leg)-1]
+}
+
 // GregorianEpoch is the Unix epoch in seconds since year 0, the calendar of Erlang and Kazoo.
 const GregorianEpoch = 62_167_219_200
 

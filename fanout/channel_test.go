@@ -320,6 +320,41 @@ func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
 	}
 }
 
+// A stream that asks for the past alone ends by itself, also where there is none.
+func TestAStreamOfThePastEnds(t *testing.T) {
+	directory := newDirectory()
+	token := directory.token("root", nil, nil)
+	read := func(n *node, query string) (status int, events int) {
+		t.Helper()
+		response, err := http.Get(n.url + "/stream?token=" + token + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return response.StatusCode, strings.Count(string(body), "\ndata: ")
+	}
+	empty := startNode(t, Config{}, newMemoryLog(2), directory, newPresence(), false)
+	if status, events := read(empty, "&since=earliest&until=now"); status != 200 || events != 0 {
+		t.Errorf("of nothing: %d, %d events", status, events)
+	}
+	log := newMemoryLog(2)
+	log.put(0, "root", event.QueueCall, 0, 500)
+	log.put(1, "root", event.QueueCall, 0, 1, 2)
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	if status, events := read(n, "&since=earliest&until=now"); status != 200 || events != 5 {
+		t.Errorf("of the past: %d, %d events", status, events)
+	}
+	for _, query := range []string{"&until=now", "&until=later&since=earliest"} {
+		if status, _ := read(n, query); status != 400 {
+			t.Errorf("%s answers %d", query, status)
+		}
+	}
+}
+
 func TestEventStreamCarriesCursors(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)

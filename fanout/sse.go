@@ -17,6 +17,9 @@ type eventStream struct {
 	work chan struct{} // signals that frames wait
 	done chan struct{} // closed by close
 
+	untilLive bool // the stream ends when all past events are sent
+	complete  bool // they are; used by serve's goroutine
+
 	writing time.Time // start of the current write; guarded by the subscriber's lock
 }
 
@@ -39,12 +42,19 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	// EventSource reconnects automatically to the same URL and sends the last event id
 	// in the header.
 	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
+	untilLive, err := endsWhenLive(req.HTTP, since)
+	if err != nil {
+		return nil, err
+	}
 	s, err := f.admit(req, since, true)
 	if err != nil {
 		return nil, err
 	}
-	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{}), untilLive: untilLive}
 	s.transport = t
+	if untilLive {
+		s.onLive = func() { t.sendQueued(nil, nil) }
+	}
 	f.register(s)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -62,6 +72,19 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	f.metrics.opened.WithLabelValues(transportEventStream).Inc()
 	f.startDelivery(s)
 	return s, nil
+}
+
+// endsWhenLive reports whether the request asks for the past alone.
+func endsWhenLive(r *http.Request, since string) (bool, error) {
+	switch until := r.URL.Query().Get("until"); {
+	case until == "":
+		return false, nil
+	case until != "now":
+		return false, fault.InvalidField("until", "unsupported", "until must be now")
+	case since == "":
+		return false, fault.InvalidField("since", "required", "until needs since")
+	}
+	return true, nil
 }
 
 // serve writes queued frames until the client or the subscriber has disconnected.
@@ -83,10 +106,15 @@ func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *
 		if scratch == nil {
 			scratch = make([]byte, 0, streamBytes)
 		}
-		if !t.send(s, w, scratch) {
-			f.remove(s, DisconnectBroken)
-			return
+		if t.send(s, w, scratch) {
+			continue
 		}
+		if t.complete {
+			f.remove(s, DisconnectComplete)
+		} else {
+			f.remove(s, DisconnectBroken)
+		}
+		return
 	}
 }
 
@@ -108,8 +136,9 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		if s.queue.Empty() {
 			s.state = unowned
 			closeSent := s.closing != nil
+			t.complete = !closeSent && t.untilLive && !s.replaying.Load()
 			s.mu.Unlock()
-			return !closeSent
+			return !closeSent && !t.complete
 		}
 		waiting := s.queue.Gather(scratch, streamBytes)
 		t.writing = time.Now()

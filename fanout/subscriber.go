@@ -38,6 +38,7 @@ type subscriber struct {
 	address       string
 	connected     time.Time
 	filter        atomic.Pointer[filter]
+	onLive        func()      // called when the replay has ended; nil: nothing waits for it
 	slots         []indexSlot // guarded by index.mu
 	pingAt        time.Time   // used by the sweeper only
 	publishedPong int64       // lastPong as stored in the shared presence, 0: none; used by publishPresence only
@@ -52,6 +53,9 @@ func (s *subscriber) becomeLive(now time.Time) {
 	defer s.mu.Unlock()
 	s.session.liveSince = now
 	s.replaying.Store(false)
+	if s.onLive != nil {
+		s.onLive()
+	}
 }
 
 // Flush implements conn.Flusher.

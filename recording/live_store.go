@@ -33,6 +33,12 @@ func (s *Service) newTake(accountID string, call Call) *take {
 		if s.takes == "" {
 			return nil, fault.Unavailable(nil, 0, "this node does not record calls")
 		}
+		if err := s.requireFreeSpace(); err != nil {
+			return nil, err
+		}
+		if err := s.requireQuota(ctx, accountID); err != nil {
+			return nil, err
+		}
 		sealer, err := s.currentSealer(ctx, accountID)
 		if err != nil {
 			s.metrics.refused.Inc()

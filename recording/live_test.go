@@ -9,16 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"log/slog"
 
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 	"trunkline/internal/testservice/testdb"
 	"trunkline/telephony/g711"
 	"trunkline/telephony/localcall"
@@ -37,7 +41,7 @@ func newLiveEnv(t testing.TB, mode callrecording.Mode) (*env, *Recorder) {
 	t.Helper()
 	h := newEnv(t, Settings{PauseKeys: "*7"}, testdb.SQLite(t))
 	h.policies, h.takes = onePolicy{Mode: mode}, filepath.Join(t.TempDir(), "takes")
-	return h, NewRecorder(h.Service)
+	return h, NewRecorder(h.Service, nil)
 }
 
 func pcmu() sip.NegotiatedMedia {
@@ -154,11 +158,11 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	recording.Begin(pcmu())
 	for range 2 {
-		if err := recorder.Control(t.Context(), "acme", "c1", "start"); err == nil || fault.KindOf(err) == fault.KindConflict {
+		if err := recorder.Control(t.Context(), Control{"acme", "c1", "start"}); err == nil || fault.KindOf(err) == fault.KindConflict {
 			t.Errorf("start: %v", err)
 		}
 		recorder.storing.Wait()
-		if err := recorder.Control(t.Context(), "acme", "c1", "pause"); fault.KindOf(err) != fault.KindConflict {
+		if err := recorder.Control(t.Context(), Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("pause: %v", err)
 		}
 	}
@@ -289,7 +293,7 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 	defer port.Close()
 	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
 	for _, action := range []string{"start", "pause"} {
-		if err := recorder.Control(t.Context(), "acme", "c1", action); fault.KindOf(err) != fault.KindConflict {
+		if err := recorder.Control(t.Context(), Control{"acme", "c1", action}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("%s before the call is connected: %v", action, err)
 		}
 	}
@@ -302,12 +306,12 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 		{"c1", "pause", ""}, {"c1", "pause", fault.KindConflict}, {"c1", "resume", ""}, {"c1", "resume", fault.KindConflict},
 		{"c1", "erase", fault.KindInvalid}, {"c1", "stop", ""}, {"c1", "stop", fault.KindConflict}, {"c1", "start", ""},
 	} {
-		err := recorder.Control(t.Context(), "acme", step.id, step.action)
+		err := recorder.Control(t.Context(), Control{"acme", step.id, step.action})
 		if (err == nil) != (step.kind == "") || err != nil && fault.KindOf(err) != step.kind {
 			t.Errorf("%s of %s: %v", step.action, step.id, err)
 		}
 	}
-	if err := recorder.Control(t.Context(), "other", "c1", "stop"); fault.KindOf(err) != fault.KindNotFound {
+	if err := recorder.Control(t.Context(), Control{"other", "c1", "stop"}); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("of another account: %v", err)
 	}
 	recording.End()
@@ -323,12 +327,52 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 	off, silent := newLiveEnv(t, callrecording.ModeOff)
 	call := silent.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	call.Begin(pcmu())
-	if err := silent.Control(t.Context(), "acme", "c1", "start"); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "off") {
+	if err := silent.Control(t.Context(), Control{"acme", "c1", "start"}); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "off") {
 		t.Errorf("where the mode is off: %v", err)
 	}
 	call.End()
 	if page := must(off.List(t.Context(), Filter{Account: "acme"}))(t); len(page.Data) != 0 {
 		t.Errorf("%+v", page.Data)
+	}
+}
+
+// A recording is controlled on any node: the one with the call does it.
+func TestARecordingIsControlledOnAnyNode(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeOnDemand)
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	nodes := redisclient.Holders[Control]{Client: client, Channel: "test:controls", Log: slog.New(slog.DiscardHandler)}
+	asked, holder := NewRecorder(h.Service, nodes), NewRecorder(h.Service, nodes)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for _, r := range []*Recorder{asked, holder} {
+		running.Go(func() { check(t, r.Run(ctx)) })
+	}
+	for server.PubSubNumSub("test:controls")["test:controls"] < 2 {
+		time.Sleep(time.Millisecond)
+	}
+
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24500, MaxPort: 24600}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	port := must(ports.Open())(t)
+	defer port.Close()
+	recording := holder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
+	recording.Begin(pcmu())
+	defer recording.End()
+	for _, step := range []struct {
+		id, action string
+		kind       fault.Kind // "": it is done
+	}{{"o1", "start", ""}, {"o1", "start", fault.KindConflict}, {"o1", "pause", ""}, {"c1", "resume", ""}, {"other", "stop", fault.KindNotFound}, {"o1", "stop", ""}} {
+		err := asked.Control(t.Context(), Control{"acme", step.id, step.action})
+		if (err == nil) != (step.kind == "") || err != nil && fault.KindOf(err) != step.kind {
+			t.Errorf("%s of %s: %v", step.action, step.id, err)
+		}
+	}
+	server.Close()
+	if err := asked.Control(t.Context(), Control{"acme", "o1", "start"}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("without Redis: %v", err)
 	}
 }
 

@@ -21,6 +21,7 @@ const policyTimeout = 2 * time.Second
 // callers of Control want. It implements localcall.Recorder.
 type Recorder struct {
 	service *Service
+	nodes   ControlNodes // nil: this node is the only one
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -28,13 +29,18 @@ type Recorder struct {
 	storing sync.WaitGroup
 }
 
-// NewRecorder returns a recorder of a service with a folder for recordings in progress.
-func NewRecorder(service *Service) *Recorder {
-	return &Recorder{service: service, log: service.log, calls: make(map[*liveCall]struct{})}
+// NewRecorder returns a recorder of a service with a folder for recordings in progress. nodes is nil
+// where this node is the only one.
+func NewRecorder(service *Service, nodes ControlNodes) *Recorder {
+	return &Recorder{service: service, nodes: nodes, log: service.log, calls: make(map[*liveCall]struct{})}
 }
 
-// Run waits for ctx to end and then for the recordings to be stored: the calls have ended by then.
+// Run carries out what other nodes ask for until ctx ends, and then waits for the recordings to be
+// stored: the calls have ended by then.
 func (r *Recorder) Run(ctx context.Context) error {
+	if r.nodes != nil {
+		r.nodes.Answer(ctx, r.controlHere)
+	}
 	<-ctx.Done()
 	r.storing.Wait()
 	return nil
@@ -167,22 +173,47 @@ func (c *liveCall) End() {
 	c.recorder.mu.Unlock()
 }
 
-// Control starts, stops, pauses or resumes the recording of an account's call in progress in this
-// process, with an entry of the audit log. Returns fault.KindNotFound for a call that is not, and
-// fault.KindConflict where its account's mode or the recording's state does not allow it.
-func (r *Recorder) Control(ctx context.Context, accountID, callID, action string) error {
-	c := r.callInProgress(accountID, callID)
-	if c == nil {
-		return fault.NotFound("there is no such call in progress on this node")
-	}
-	started, err := c.control(action)
-	if err == nil && started != nil {
-		err = started.awaitOpen(ctx)
+// Control is an action on the recording of a call in progress.
+type Control struct {
+	AccountID string `json:"account_id"`
+	CallID    string `json:"call_id"`
+	Action    string `json:"action"` // start, stop, pause or resume
+}
+
+// ControlNodes carries an action to the node with the call; redisclient.Holders implements it.
+type ControlNodes interface {
+	// Ask returns the error of the node that connects the call, notFound if none does, and
+	// fault.KindUnavailable if a node does not answer.
+	Ask(ctx context.Context, control Control, notFound error) error
+	// Answer carries out other nodes' actions until ctx ends.
+	Answer(ctx context.Context, apply func(context.Context, Control) error)
+}
+
+// Control does an action on any node, with an entry of the audit log. Returns fault.KindNotFound for a
+// call that Trunkline does not connect, and fault.KindConflict where its account's mode or the recording's
+// state does not allow it.
+func (r *Recorder) Control(ctx context.Context, control Control) error {
+	err := r.controlHere(ctx, control)
+	if fault.KindOf(err) == fault.KindNotFound && r.nodes != nil {
+		err = r.nodes.Ask(ctx, control, err)
 	}
 	if err != nil {
 		return err
 	}
-	return r.service.audit.Record(ctx, r.service.audit.Entry(ctx, audit.CallRecord, accountID, action+":"+callID))
+	return r.service.audit.Record(ctx, r.service.audit.Entry(ctx, audit.CallRecord, control.AccountID, control.Action+":"+control.CallID))
+}
+
+// controlHere is Control for the calls of this node, without the entry.
+func (r *Recorder) controlHere(ctx context.Context, control Control) error {
+	c := r.callInProgress(control.AccountID, control.CallID)
+	if c == nil {
+		return fault.NotFound("there is no such call in progress")
+	}
+	started, err := c.control(control.Action)
+	if err != nil || started == nil {
+		return err
+	}
+	return started.awaitOpen(ctx)
 }
 
 // control does an action. It returns the recording that it started, nil for none.

@@ -15,7 +15,7 @@ type Settings struct {
 	Format    string `yaml:"format" doc:"format of the recordings of Trunkline's own calls: wav, two channels of 16 bits at 8 kHz"`
 	PauseKeys string `yaml:"pause_keys" doc:"keys that pause and resume the recording of a call when caller or callee presses them, such as *7; empty: none"`
 
-	MaxAccountBytes setting.Bytes `yaml:"max_account_bytes" doc:"stored bytes of all recordings of an account, above which uploads are refused; 0: no limit"`
+	MaxAccountBytes setting.Bytes `yaml:"max_account_bytes" doc:"stored bytes of all recordings of an account, above which uploads are refused and calls not recorded; 0: no limit"`
 }
 
 // DefaultSettings returns the default settings.

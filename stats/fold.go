@@ -20,6 +20,9 @@ const (
 	// maxDuePerEvent bounds the entries that one event expires or adds time to: small
 	// enough for one request, and more than an event can create.
 	maxDuePerEvent = 64
+	// openPerRow is how many calls, and agents, an account may have that are remembered between the
+	// intervals, for each row that it may have: a call is for a day, an agent for a month.
+	openPerRow = 10
 
 	callExpiry      = 24 * time.Hour // as in cc.state
 	agentExpiryAge  = 31 * 24 * time.Hour
@@ -42,8 +45,8 @@ func DefaultThresholds() Thresholds { return Thresholds{20, 5} }
 type Rules struct {
 	Interval time.Duration
 	Late     time.Duration // how long after its end an interval accepts late events
-	// MaxRows bounds the rows of queues, and those of agents, of an account in one interval; 0:
-	// no bound. Whoever posts events invents ids.
+	// MaxRows bounds the rows of queues, and those of agents, of an account in one interval, and
+	// openPerRow times as many its agents, and its calls; 0: no bound. Whoever posts events invents ids.
 	MaxRows int
 	// Thresholds returns the thresholds in force for a row that begins at start, Unix
 	// seconds. It must always return the same for the same arguments.
@@ -63,7 +66,7 @@ type Fold struct {
 	bytes      int              // estimated size of the changed records
 	counts     [len(kinds)]int
 	rowCounts  map[rowGroup]int
-	tooLate    int64 // events too late for their interval, or without a row because of MaxRows
+	tooLate    int64 // events too late for their interval, or left out because of MaxRows
 
 	performances  []Performance // created since TakePerformances
 	watches       map[key]*watch
@@ -83,9 +86,13 @@ type rowGroup struct {
 
 func (k key) rowGroup() rowGroup { return rowGroup{k.account, k.start, k.kind} }
 
-// isFull reports whether the account may not have one more row like k.
+// isFull reports whether the account may not have one more row, agent or call like k.
 func (f *Fold) isFull(k key) bool {
-	return f.rules.MaxRows > 0 && f.rowCounts[k.rowGroup()] >= f.rules.MaxRows
+	most := f.rules.MaxRows
+	if !k.kind.hasInterval() {
+		most *= openPerRow
+	}
+	return f.rules.MaxRows > 0 && f.rowCounts[k.rowGroup()] >= most
 }
 
 type interaction struct{ account, id unique.Handle[string] }

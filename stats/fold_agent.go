@@ -33,6 +33,10 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		if after == "" && !step && facts.Name != event.NameAgentQueueJoin {
 			return
 		}
+		if f.isFull(k) {
+			f.tooLate++
+			return
+		}
 		a.Seen = int64(e.ID)
 		f.add(a)
 	}

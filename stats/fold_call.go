@@ -134,8 +134,8 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 }
 
 // addCall creates the entry of a call that entered its queue at entered, and counts it
-// as offered. It returns nil if the event names no queue or call, or if the interval
-// accepts no more events.
+// as offered. It returns nil if the event names no queue or call, if the interval
+// accepts no more events, or if the account may have no more calls.
 func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	facts := &e.Facts
 	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
@@ -143,12 +143,18 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	}
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
 		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID), Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
+	before, again := f.entries[c.key]
+	if !again && f.isFull(c.key) {
+		f.tooLate++
+		return nil
+	}
+
 	r := f.row(c)
 	if r == nil {
 		return nil
 	}
 	r.Offered++
-	if before, ok := f.entries[c.key]; ok {
+	if again {
 		f.remove(before)
 	}
 	f.add(c)

@@ -14,7 +14,7 @@ type Settings struct {
 	Interval     time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
 	LateEvents   time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
 	MaxLabelSets int           `yaml:"max_label_sets" doc:"how many queues have label sets of their own in the metrics trunkline_queue_*, on each node; the others share one; 0: these metrics are off"`
-	MaxRows      int           `yaml:"max_rows" doc:"queues, and agents, of an account that get figures in one interval and partition; those above it get none; the same on all nodes"`
+	MaxRows      int           `yaml:"max_rows" doc:"queues, and agents, of an account that get figures in one interval and partition; those above it get none; ten times as many calls, and agents, are remembered between intervals; the same on all nodes"`
 	Retention    time.Duration `yaml:"retention" doc:"how long the rows of the reports are kept in the database after their interval; 0: for ever"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/trunkline/agent"
 	"trunkline/cmd/trunkline/ai"
+	"trunkline/cmd/trunkline/alert"
 	"trunkline/cmd/trunkline/audit"
 	"trunkline/cmd/trunkline/call"
 	"trunkline/cmd/trunkline/cdr"
@@ -40,6 +41,6 @@ func commands(p *cli.Program, serve runServer) []*cobra.Command {
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), privacy.Command(p), cdr.Command(p), stats.Command(p),
-		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
+		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p), alert.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
 		ai.Command(p))
 }

@@ -469,7 +469,7 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	if f.CallID == "" || len(f.CallID) > maxText || after == "" {
 		return nil
 	}
-	if call != nil && call.EventID >= e.ID {
+	if call != nil && (call.EventID >= e.ID || call.endsFormerVisit(f)) {
 		return call
 	}
 

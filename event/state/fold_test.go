@@ -47,6 +47,35 @@ func agentFacts(name event.Name, agent string, s event.State) event.Facts {
 	return event.Facts{Name: name, AgentID: agent, State: s}
 }
 
+// The end of a visit to a queue is told after the begin of the next one where two threads of the switch
+// tell them: captured from Asterisk 23, AgentComplete after QueueCallerJoin.
+func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
+	for name, queue := range map[string]string{"another queue": "sales", "the same queue": "support"} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer()
+			p.play(event.Facts{Name: event.NameCallCreated, CallID: "c"})
+			p.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "support"})
+			p.play(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "support", AgentID: "1002"})
+			p.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "support", AgentID: "1002"})
+			p.play(event.Facts{Name: event.NameCallTransferred, CallID: "c", QueueID: "support", AgentID: "1002"})
+			p.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: queue})
+			p.play(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: queue, AgentID: "1005"})
+			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "support", AgentID: "1002", State: event.Talking, TalkMS: event.MillisOf(1000)})
+
+			e := p.Find(Key{Account: "a", Kind: Call, ID: "c"})
+			if !e.Visits() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
+				t.Errorf("%s", p.shows())
+			}
+			p.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: queue, AgentID: "1005"})
+			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005", State: event.Talking, TalkMS: event.MillisOf(1000)})
+			e = p.Find(Key{Account: "a", Kind: Call, ID: "c"})
+			if e.Visits() || e.State != event.Talking || e.QueueID != "" {
+				t.Errorf("its own end: %s", p.shows())
+			}
+		})
+	}
+}
+
 // atWork is a status that does not tell whether the agent is on a call.
 func atWork(agent string) event.Facts {
 	return event.Facts{Name: event.NameAgentState, AgentID: agent, Agent: &event.AgentSaid{Presence: event.Available}}

@@ -232,6 +232,17 @@ func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
 	return event.Ended
 }
 
+// endsFormerVisit reports whether an event ends a visit to a queue that the call has left for another
+// queue, or entered again: where two threads of a switch tell the end and the next begin, either is
+// first. A visit that nobody has answered has no talk to tell of.
+func (e *Entry) endsFormerVisit(f *event.Facts) bool {
+	if f.Name != event.NameQueueCallEnded || !e.Visits() {
+		return false
+	}
+	waits := e.State == event.Waiting || e.State == event.Ringing
+	return f.QueueID != "" && f.QueueID != e.QueueID || waits && f.TalkMS.Known && f.State != event.Ended
+}
+
 // callOnly reports whether the state exists for calls.
 func callOnly(s event.State) bool {
 	switch s {

@@ -78,7 +78,7 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	}
 	sequence := text(f[cdrSequence])
 	if sequence != "" {
-		row.CallID += "-" + sequence
+		row.CallID = event.PartID(leg, sequence)
 	}
 
 	row.OriginationCallID = originationCallID(f, &row, leg)

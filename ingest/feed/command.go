@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,11 +73,17 @@ func CannotDo(platform string, c Command, why string) error {
 }
 
 // CheckCommand returns fault.KindConflict for an id that could be read as more than one word
-// of a platform's command. sign are the characters beside letters, digits and ".-_@/:+*#~".
-func CheckCommand(c Command, signs string) error {
-	for _, text := range append([]string{c.AgentID, c.QueueID, c.CallID, c.Destination, c.Extension, c.Domain}, c.Queues...) {
-		if strings.ContainsFunc(text, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune(signs, r) }) {
+// of a platform's command, and for a number or extension that could be read as a dial string: one
+// with "@" or "/" names a trunk or another tenant's phone.
+func CheckCommand(c Command) error {
+	for _, text := range append([]string{c.AgentID, c.QueueID, c.CallID, c.Domain}, c.Queues...) {
+		if strings.ContainsFunc(text, func(r rune) bool { return !isNumberRune(r) && !strings.ContainsRune("@/:~", r) }) {
 			return fault.Conflict("The id %.80q has a character that cannot be sent to the platform", text)
+		}
+	}
+	for _, text := range []string{c.Destination, c.Extension} {
+		if strings.ContainsFunc(text, func(r rune) bool { return !isNumberRune(r) }) {
+			return fault.Conflict("The number %.80q has a character that cannot be dialled", text)
 		}
 	}
 	if strings.ContainsFunc(c.Reason+c.AgentName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -85,12 +92,30 @@ func CheckCommand(c Command, signs string) error {
 	return nil
 }
 
-func isWordRune(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-_@/:+*#~", r)
+func isNumberRune(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".-_+*#", r)
+}
+
+// checkQueue returns fault.KindNotFound if an agent is to join a queue that is not known as one of
+// its account: on a platform of several tenants it would get their callers.
+func (r *runner) checkQueue(c Command) error {
+	if c.QueueID == "" || !slices.Contains(AgentActions, c.Action) {
+		return nil
+	}
+	if r.cfg.Kind == KindKazoo {
+		return nil // Crossbar looks a queue up in the agent's account alone
+	}
+
+	domain := c.QueueID[strings.LastIndexByte(c.QueueID, '@')+1:]
+	if r.accounts.Account(domain, c.QueueID) == c.AccountID {
+		return nil
+	}
+	return fault.NotFound("The account has no such queue. Whose a queue is, its domain decides, or accounts in the settings of the feed %s", r.cfg.Name)
 }
 
 // Command sends a command over the feed's connection on this node. Returns
-// fault.KindUnavailable if this node has none, and the errors of Commander.
+// fault.KindUnavailable if this node has none, fault.KindNotFound for a queue that is not the
+// account's, and the errors of Commander.
 func (s *Service) Command(ctx context.Context, feed string, c Command) error {
 	for _, r := range s.runners {
 		if r.cfg.Name != feed {
@@ -103,6 +128,9 @@ func (s *Service) Command(ctx context.Context, feed string, c Command) error {
 		commander, ok := (*session).(Commander)
 		if !ok {
 			return CannotDo(r.cfg.Kind, c, "its feed takes no commands")
+		}
+		if err := r.checkQueue(c); err != nil {
+			return err
 		}
 		return commander.Command(ctx, c)
 	}

@@ -240,10 +240,12 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	if o.Members == nil {
 		c.comparePresence(o, e)
 	}
-	members := slices.Clone(o.Members)
-	slices.SortStableFunc(members, func(a, b Member) int { return cmp.Compare(a.SinceMS, b.SinceMS) })
-	for _, m := range members {
-		c.compareMember(o, m, e)
+	var since int64
+	for _, m := range o.Members {
+		since = max(since, m.SinceMS)
+	}
+	for _, m := range o.Members {
+		c.compareMember(o, m, sinceBehind(e, since), e)
 	}
 
 	if o.Queues == nil {
@@ -269,7 +271,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 // comparePresence compares whether an agent is at work, and what it does.
 func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	facts := o.Facts
-	facts.AgentID = o.ID
+	facts.AgentID, facts.TimestampMS = o.ID, sinceBehind(e, facts.TimestampMS)
 	if facts.Agent == nil {
 		facts.Agent = saidBy(facts.State)
 	}
@@ -305,9 +307,29 @@ func saidBy(s event.State) *event.AgentSaid {
 	return nil
 }
 
-// compareMember compares an agent's membership in a queue, and its phone.
-func (c *comparison) compareMember(o Object, m Member, e *state.Entry) {
-	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: m.SinceMS, Agent: m.Said}
+// sinceBehind returns a time at which a platform says that an agent's state began, Unix milliseconds,
+// 0 if it lies before the state that is known. The platform then tells of something older, such as
+// the last call before a break, and the figures would lose the time of the known state. The end of a
+// wrap-up is known, whatever the platform says: a switch that was restarted has forgotten the call.
+func sinceBehind(e *state.Entry, since int64) int64 {
+	if e == nil {
+		return since
+	}
+	if e.State == event.WrapUp {
+		for _, m := range e.WhatIsKnown().Members {
+			since = max(since, m.WrapUpUntilMS)
+		}
+	}
+	if since/1000 < e.Since {
+		return 0
+	}
+	return since
+}
+
+// compareMember compares an agent's membership in a queue, and its phone. The agent is in its state
+// since a time in Unix milliseconds; 0: unknown.
+func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Entry) {
+	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: since, Agent: m.Said}
 	if e == nil || !slices.Contains(e.Queues, m.Queue) {
 		c.addDifference(o.Account, event.NameAgentQueueJoin, facts)
 		return

@@ -259,3 +259,47 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// What a platform says of the present can be older than the state that ended meanwhile: the last call
+// of a queue, before a break or a call of the agent's own.
+func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
+	const began = 1_795_169_800_000
+	idle := event.AgentSaid{Device: event.DeviceIdle}
+	for name, c := range map[string]struct {
+		before  event.AgentSaid // since began
+		sinceMS int64
+		want    int64 // Unix seconds since which the agent is available; 0: since the comparison
+	}{
+		"an own call ended":                         {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
+		"a break ended":                             {event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: began / 1000}, began - 60_000, 0},
+		"a wrap-up ended at a time that is known":   {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
+		"a wrap-up ended, and the switch has begun": {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, 0, began/1000 + 5},
+		"a call ended in the second of its answer":  {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &comparedState{Partition: state.NewPartition()}
+			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q", Agent: &idle, TimestampMS: began - 60_000},
+				event.Facts{Name: event.NameAgentState, AgentID: "101", QueueID: "q", Agent: &c.before, TimestampMS: began})
+			// Another queue of the agent has nothing to tell.
+			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: c.sinceMS, Said: &idle})}}
+			snapshot.Objects[0].Account = "acme"
+			found := compare(snapshot, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
+			if len(found.differences) != 2 {
+				t.Errorf("found %+v", found.differences)
+			}
+			for _, d := range found.differences {
+				if d.facts.TimestampMS/1000 != c.want {
+					t.Errorf("%s: since %d, want %d", d.facts.QueueID, d.facts.TimestampMS/1000, c.want)
+				}
+			}
+		})
+	}
+
+	s := &comparedState{Partition: state.NewPartition()}
+	s.happen(event.Facts{Name: event.NameAgentBreakStart, AgentID: "101", State: event.Break, TimestampMS: began})
+	available := Object{Account: "acme", Kind: state.Agent, ID: "101", Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: began - 60_000}}
+	found := compare(Snapshot{Objects: []Object{available}}, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
+	if len(found.differences) != 1 || found.differences[0].facts.TimestampMS != 0 {
+		t.Errorf("of an agent with one word: %+v", found.differences)
+	}
+}

@@ -61,5 +61,6 @@
 //   - lease.go, peer_order.go, store.go, status.go, status_counter.go: which node reads a platform,
 //     two that read the same, and the status
 //   - resync.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
+//   - check.go: a try of a platform, which stores nothing
 //   - command.go: actions on agents and calls, over the platform's session
 package feed

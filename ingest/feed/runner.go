@@ -23,6 +23,7 @@ type runner struct {
 	cfg       Config
 	node      string
 	platform  Platform
+	accounts  Accounts
 	store     *Store
 	log       *slog.Logger
 	kafka     Log

@@ -71,15 +71,16 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 
 func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics, recoverer *panics.Recoverer) (*runner, error) {
 	logger := deps.Logger.With("feed", feedConfig.Name)
+	accounts := NewAccounts(feedConfig, deps.Directory)
 	platform, err := deps.Platform(feedConfig, Deps{
-		Accounts: NewAccounts(feedConfig, deps.Directory), Metrics: deps.Metrics, Log: logger, Panics: recoverer,
+		Accounts: accounts, Metrics: deps.Metrics, Log: logger, Panics: recoverer,
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := &output{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
 	r := &runner{
-		cfg: feedConfig, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
+		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger, kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer,
 		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
 		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"trunkline/internal/sqldb"
 )
@@ -15,6 +16,9 @@ const readRows = 2000
 // eachStored calls give with the stored rows of the filter, newest first. It reads
 // them in batches, so that a slow consumer occupies neither memory nor a connection.
 func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error) error {
+	if f.Seconds > quarter && !f.Kind.table().byReason {
+		return s.eachSum(ctx, f, give)
+	}
 	var last *place
 	for {
 		rows, end, err := s.readRows(ctx, f, last)
@@ -47,25 +51,11 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	t := f.Kind.table()
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}
 	columns := append(key, t.columns()[6:]...)
-	query := fmt.Sprintf(`SELECT %s FROM %s WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3`, strings.Join(columns, ", "), t.name)
-	args := []any{f.Account, f.Start, f.End}
+	from, args := fromWhere(f)
+	query := "SELECT " + strings.Join(columns, ", ") + from
 	arg := func(value any) string {
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args))
-	}
-	if f.ID != "" {
-		query += " AND " + t.id + " = " + arg(f.ID)
-	}
-	if f.Visible != nil {
-		queueColumn, agentColumn := t.id, ""
-		if f.Kind == Agents {
-			queueColumn, agentColumn = "", t.id
-		}
-		condition, values := f.Visible.Condition(queueColumn, agentColumn)
-		for _, value := range values {
-			condition = strings.Replace(condition, "?", arg(value), 1)
-		}
-		query += " AND " + condition
 	}
 	if behind != nil {
 		query += fmt.Sprintf(" AND (%s) < (%s, %s, %s, %s)", strings.Join(key, ", "),
@@ -92,4 +82,85 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 		return r, err
 	})
 	return found, end, err
+}
+
+// fromWhere returns the FROM and WHERE of the filter's rows.
+func fromWhere(f Filter) (query string, args []any) {
+	t := f.Kind.table()
+	query = " FROM " + t.name + " WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3"
+	args = []any{f.Account, f.Start, f.End}
+	arg := func(value any) string {
+		args = append(args, value)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if f.ID != "" {
+		query += " AND " + t.id + " = " + arg(f.ID)
+	}
+	if f.Visible == nil {
+		return query, args
+	}
+
+	queueColumn, agentColumn := t.id, ""
+	if f.Kind == Agents {
+		queueColumn, agentColumn = "", t.id
+	}
+	condition, values := f.Visible.Condition(queueColumn, agentColumn)
+	for _, value := range values {
+		condition = strings.Replace(condition, "?", arg(value), 1)
+	}
+	return query + " AND " + condition, args
+}
+
+// fewSums is the number of rows of a window below which the next one is twice as long.
+const fewSums = 500
+
+// eachSum is eachStored with rows that the database has added up: each row is the sum of the stored rows of
+// one queue in one of the report's intervals, or in a part of it where the clock was changed or a
+// window ends. It reads windows of time, the newest first, so that a page reads no more than it shows.
+func (s *Store) eachSum(ctx context.Context, f Filter, give func(*Row) error) error {
+	window := f.Seconds
+	for end := f.End; end >= f.Start; {
+		f := f
+		f.Start, f.End = max(f.Start, end+1-window), end
+		zoneStart, _ := time.Unix(end, 0).In(f.Location).ZoneBounds()
+		if !zoneStart.IsZero() {
+			f.Start = max(f.Start, zoneStart.Unix())
+		}
+		rows, err := s.readSums(ctx, f)
+		if err != nil {
+			return err
+		}
+
+		for _, r := range rows {
+			if err := give(r); err != nil {
+				return err
+			}
+		}
+		if len(rows) < fewSums {
+			window *= 2
+		}
+		end = f.Start - 1
+	}
+	return nil
+}
+
+// readSums returns the sums of a window in which the clock is not changed, the newest first.
+func (s *Store) readSums(ctx context.Context, f Filter) ([]*Row, error) {
+	t := f.Kind.table()
+	_, offset := time.Unix(f.End, 0).In(f.Location).Zone()
+	group := fmt.Sprintf("(interval_start + %d) / %d", offset, f.Seconds)
+	columns := []string{t.id, "MAX(interval_start)"}
+	for _, figure := range t.figures {
+		columns = append(columns, fmt.Sprintf(figure.sql, figure.name))
+	}
+	from, args := fromWhere(f)
+	rows, err := s.db.QueryContext(ctx, "SELECT "+strings.Join(columns, ", ")+from+" GROUP BY "+t.id+", "+group+" ORDER BY 2 DESC, 1", args...)
+	return sqldb.Collect(rows, err, "reading sums of figures", func(scan sqldb.ScanFunc) (*Row, error) {
+		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
+		targets := []any{&r.ID, &r.Start}
+		for i := range r.figures {
+			targets = append(targets, &r.figures[i])
+		}
+		return r, scan(targets...)
+	})
 }

@@ -1,7 +1,7 @@
 /** Actions on agents and calls (docs/control.md): what was asked is shown until the platform's event confirms it. */
 import { link, ownEvents, session } from "./state.js";
 import { displayText, userPart } from "./format.js";
-import { messageOf, Value } from "./ui.js";
+import { Act, html, messageOf, useState, Value } from "./ui.js";
 
 /** What was asked of an agent or call, by its key. @type {Value<Map<string, {text: string, bad: boolean}>>} */
 export const asked = new Value(new Map());
@@ -70,3 +70,19 @@ export function actionName(/** @type {any} */ { action, queue_id: queue, reason,
 
 /** The address of a call's page. @param {{id: string, interaction?: string, since?: number}} call */
 export function callLink({ id, interaction = "", since = 0 }) { return link(`history/call/${encodeURIComponent(interaction || id)}`, { call: id, at: since ? Math.floor(since) : "" }); }
+
+const recordingActions = [["start", "Record"], ["pause", "Pause"], ["resume", "Resume"], ["stop", "Stop"]];
+const recordingSaid = { start: "The call is being recorded.", pause: "Paused: silence is stored.", resume: "The recording goes on.", stop: "The recording has ended." };
+
+/** Starts, pauses and ends the recording of a call that Trunkline connects; for administrators. @param {{id: string, account?: string}} call */
+export function RecordingActions({ id, account }) {
+  const [said, say] = useState("");
+  const run = async (action) => {
+    say("");
+    await session.request(`/api/v2/calls/${encodeURIComponent(id)}/recording`, { method: "POST", account, body: { action } });
+    say(recordingSaid[action]);
+  };
+  return html`<div class="actions" role="group" aria-label="Recording">${recordingActions.map(([action, label]) => html`<${Act} key=${action}
+    aria-label=${action === "start" ? label : `${label} the recording`} run=${() => run(action)}>${label}</${Act}>`)}</div>
+    <p class="output" role="status">${said}</p>`;
+}

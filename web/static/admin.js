@@ -1,7 +1,7 @@
 /** Administration: one list and one dialog for every resource of resources.js. */
 import { request } from "./http.js";
 import { resources } from "./resources.js";
-import { adjust, allPages, isAdmin, known, link, route, session } from "./state.js";
+import { adjust, allPages, isAdmin, known, link, queryText, route, session } from "./state.js";
 import { Act, Dialog, Facts, Form, html, messageOf, Table, useEffect, useLoad, useMemo, useState, useValue } from "./ui.js";
 
 /**
@@ -43,16 +43,15 @@ function List({ resource, context, title }) {
     [open, setOpen] = useState(/** @type {any} */ (preset ? { isNew: true, preset } : null)), [notice, setNotice] = useState(null);
   const filters = Object.fromEntries((resource.filters ?? []).map(({ name, value }) => [name, query.get(name) ?? value ?? ""]));
   const path = resource.path(context), header = resource.inAccount ? context.account : undefined;
-  const [state, setState] = useState(/** @type {any} */ ({ rows: [], next: "", error: "", busy: true })), filterKey = JSON.stringify(filters);
+  const [state, setState] = useState(/** @type {any} */ ({ rows: [], next: "", total: undefined, error: "", busy: true })), filterKey = JSON.stringify(filters);
   const read = async (start_key) => {
-    const wanted = Object.entries({ ...resource.query?.(filters), ...(resource.paged !== false && { page_size: pageSize, start_key }) }).filter(([, v]) => v !== "" && v !== undefined);
-    return session.request(`${path}${wanted.length ? `?${new URLSearchParams(wanted.map(([k, v]) => [k, String(v)]))}` : ""}`, { account: header });
+    return session.request(`${path}?${queryText({ ...resource.query?.(filters), page_size: pageSize, start_key })}`, { account: header });
   };
   const load = async (before = { rows: [], next: "" }) => {
     setState({ ...before, error: "", busy: true });
     try {
-      const { data, next_start_key: next = "" } = await read(before.next);
-      setState({ rows: [...before.rows, ...data], next, error: "", busy: false });
+      const { data, next_start_key: next = "", total } = await read(before.next);
+      setState({ rows: [...before.rows, ...data], next, total, error: "", busy: false });
     } catch (problem) {
       setState({ ...before, error: messageOf(problem), busy: false });
     }
@@ -68,7 +67,7 @@ function List({ resource, context, title }) {
   };
   const writable = isAdmin() && resource.fields, current = open && (open.isNew ? open : state.rows.find((row) => row[resource.key] === open[resource.key]) ?? open);
   return html`<section class="panel" aria-labelledby="list-title"><header><h1 id="list-title">${resource.title}</h1><span class="sub">
-    ${title} · ${state.rows.length}${state.next ? " and more" : ""}</span>
+    ${title} · ${state.total ?? `${state.rows.length}${state.next ? " and more" : ""}`}</span>
       <label class="search"><span class="unseen">Search ${resource.title}</span>
         <input type="search" placeholder="Search" value=${text} onInput=${(e) => adjust({ q: e.target.value })} /></label>
       ${writable && resource.create !== false && html`<button type="button" class="primary" onClick=${() => setOpen({ isNew: true })}>New ${resource.one}

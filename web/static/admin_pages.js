@@ -3,7 +3,8 @@ import { userPart } from "./format.js";
 import { isAdmin, session } from "./state.js";
 import { Act, Copy, Facts, Form, html, useLoad, useState } from "./ui.js";
 
-const mask = "••••••••••••••••", encryptionPath = "/api/v2/config/call_recording_encryption", queuesPath = "/api/v2/config/queues", policyPath = "/api/v2/config/call_recording";
+const mask = "••••••••••••••••";
+const encryptionPath = "/api/v2/config/call_recording_encryption", queuesPath = "/api/v2/config/queues", policyPath = "/api/v2/config/call_recording";
 
 /** The key and the salt are in the page only while it is open. */
 export function EncryptionPage({ context: { account }, title }) {
@@ -78,7 +79,10 @@ export function QueuePage({ context: { account, queues }, title }) {
     }) });
     setBefore(last);
   };
-  const rows = Object.fromEntries(ids.map((id, i) => [i, (({ service_level_seconds, short_abandon_seconds } = {}) => ({ service_level_seconds, short_abandon_seconds }))(data?.queues.find((q) => q.queue_id === id))]));
+  const rows = Object.fromEntries(ids.map((id, i) => {
+    const { service_level_seconds, short_abandon_seconds } = data?.queues.find((q) => q.queue_id === id) ?? {};
+    return [i, { service_level_seconds, short_abandon_seconds }];
+  }));
   const number = (name, label, placeholder = undefined) => ({ name, label, type: "number", min: 0, max: 86400, placeholder });
   return html`<section class="panel" aria-labelledby="queues-title"><header><h1 id="queues-title">Thresholds of queues</h1><span class="sub">${title}</span>
     </header>
@@ -87,6 +91,9 @@ export function QueuePage({ context: { account, queues }, title }) {
     ${before && html`<div class="once" role="status">Saved. <${Act} run=${async () => { await put(before); setBefore(null); }}>Undo</${Act}></div>`}
     ${data && html`<${Form} key=${JSON.stringify(data)} id="queue-thresholds" submit=${save} initial=${{ default: data.default, rows }}
       fields=${[number("default.service_level_seconds", "All queues: in time within, s"), number("default.short_abandon_seconds", "All queues: short within, s"),
-      ...ids.flatMap((id, i) => [number(`rows.${i}.service_level_seconds`, `${userPart(id)}: in time within, s`, data.default.service_level_seconds), number(`rows.${i}.short_abandon_seconds`, `${userPart(id)}: short within, s`, data.default.short_abandon_seconds)])]} />`}
+      ...ids.flatMap((id, i) => [
+        number(`rows.${i}.service_level_seconds`, `${userPart(id)}: in time within, s`, data.default.service_level_seconds),
+        number(`rows.${i}.short_abandon_seconds`, `${userPart(id)}: short within, s`, data.default.short_abandon_seconds),
+      ])]} />`}
         </section>`;
 }

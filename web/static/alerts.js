@@ -30,7 +30,9 @@ function conditionOf(a) {
   const { title, unit } = metrics[a.metric] ?? { title: a.metric, unit: "" }, n = (limit) => `${Math.round(limit * scale(a.metric) * 100) / 100}${unit ? ` ${unit}` : ""}`;
   if (a.metric === "feed_connected") return `A feed is down${a.for_seconds ? ` for ${a.for_seconds} s` : ""}`;
   const state = a.metric === "agent_state_seconds" ? a.agent_state ?? a.state : "";
-  return `${title}${state ? ` (${stateNames[state] ?? state})` : ""} ${a.above !== undefined ? `above ${n(a.above)}` : `below ${n(a.below)}`}${a.while_waiting ? " while callers wait" : ""}${a.for_seconds ? ` for ${a.for_seconds} s` : ""}`;
+  const limit = a.above !== undefined ? `above ${n(a.above)}` : `below ${n(a.below)}`;
+  return [title, state && `(${stateNames[state] ?? state})`, limit, a.while_waiting && "while callers wait", a.for_seconds && `for ${a.for_seconds} s`]
+    .filter(Boolean).join(" ");
 }
 
 async function load() {
@@ -82,7 +84,10 @@ export function Alerts() {
 }
 
 /** @type {Record<string, string>} of the form's fields by those of a rule */
-const fieldOf = { "when.metric": "metric", "when.above": "limit", "when.below": "limit", "when.for_seconds": "for_seconds", "when.state": "state", "when.while_waiting": "while_waiting", "when.min_calls": "min_calls" };
+const fieldOf = {
+  "when.metric": "metric", "when.above": "limit", "when.below": "limit", "when.for_seconds": "for_seconds", "when.state": "state",
+  "when.while_waiting": "while_waiting", "when.min_calls": "min_calls",
+};
 
 function Rules() {
   const account = session.user?.account_id, { data, error, reload } = useLoad(() => session.request(rulesPath, { account }), []), ids = useLoad(() => known(), []).data ?? { queues: [],
@@ -117,11 +122,13 @@ function Rules() {
   const ofQueues = ["waiting", "longest_wait_seconds", "service_level", "abandoned", "agents_available"];
   return html`<section class="panel" aria-labelledby="rules-title"><header><h2 id="rules-title">When an alert begins</h2>
     <a class="button end" href=${link("admin/webhooks", { new: "alerts" })}>Send alerts by a message</a>
-    <button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button></header>
+    ${data && html`<button type="button" class="primary" onClick=${() => setOpen(rules.length)}>New alert</button>`}</header>
     ${data && !data.inherited_from && html`<p class="actions">
       <${Act} run=${() => change(null, "The rules are inherited")}>Use the rules from above again</${Act}></p>`}
     <p class="hint">A change is in force about 15 seconds later. Each queue, agent and feed has alerts of its own.</p>
-    ${data?.inherited_from && html`<p class="hint">${data.inherited_from === "default" ? "These come with Trunkline" : `These are of the account ${data.inherited_from}`}, until this account has its own.</p>`}
+    ${data?.inherited_from && html`<p class="hint">
+      ${data.inherited_from === "default" ? "These come with Trunkline" : `These are of the account ${data.inherited_from}`}, until this account has its own.
+      </p>`}
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
     ${undo && html`<div class="once" role="status">${undo.text}. <${Act} run=${async () => { await put(undo.before); setUndo(null); }}>Undo</${Act}></div>`}
     ${data && html`<${Table} name="Rules of alerts" empty="No alert is set." rows=${rules} keyOf=${(r) => r.name} columns=${[

@@ -9,7 +9,8 @@ import { Act, Copy, Facts, html, useEffect, useLoad, useState } from "./ui.js";
 
 /** The order of a record's fields; others follow them. */
 const order = ["direction", "from", "to", "caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number", "timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds",
-  "ringing_seconds", "hangup_cause", "queue_id", "agent_id", "presence_id", "recording_id", "media_server", "call_id", "other_leg_call_id", "interaction_id", "origination_call_id", "account_id", "id"];
+  "ringing_seconds", "hangup_cause", "queue_id", "agent_id", "presence_id", "recording_id", "media_server", "call_id",
+  "other_leg_call_id", "interaction_id", "origination_call_id", "account_id", "id"];
 const times = new Set(["timestamp", "answered_time", "ended_time"]);
 const reports = "/api/v2/reports/cdrs";
 const around = 86400, wait = 1000, tries = 8; // seconds around a call; a record is there about two seconds after the call
@@ -67,10 +68,10 @@ function Leg({ leg, open }) {
     ${session.user?.presence_id && numbers.map((number) => html`<${Act} key=${number} run=${() => placeCall(number)}>Call ${number}</${Act}>`)}</p></details>`;
 }
 
-/** The player is loaded when somebody wants to listen: each request is in the audit log. @param {{id: string, account?: string}} properties */
-function Recording({ id, account }) {
+/** The player is loaded when somebody wants to listen: each request is in the audit log. @param {{id: string, account?: string, now?: boolean}} properties */
+export function Recording({ id, account, now = false }) {
   const [element, setElement] = useState(/** @type {?Element} */ (null));
-  const [wanted, setWanted] = useState(false);
+  const [wanted, setWanted] = useState(now);
   const [problem, setProblem] = useState("");
   useEffect(() => {
     if (!element || !wanted) return;
@@ -103,7 +104,7 @@ function CallEvents({ ids, start }) {
       <pre tabindex="0" aria-label="The event as JSON">${JSON.stringify(m, null, 2)}</pre></details></li>`)}</ol></section>`;
 }
 
-const quiet = 1500, before = 60, partitions = 1024n; // ms without an event: all are read; seconds before the call
+const before = 60, partitions = 1024n; // seconds before the call
 
 /**
  * Reads the events of calls from the log, with a token of its own. Returns why it could not.
@@ -115,16 +116,13 @@ async function readEvents(ids, start, abort, each) {
     const last = channel.state.lastID.replace("cc_evt_", ""), headers = { Authorization: `Bearer ${token}` };
     // An id of the time before the call, in the partition of the account's events.
     const wanted = BigInt(Math.floor(start - before)) * 1_000_000_000n, from = last ? `cc_evt_${wanted - wanted % partitions + BigInt(last) % partitions}` : "earliest";
-    let answer = await fetch(`/ws/v1/cc_events/stream?since=${from}`, { headers, signal: abort.signal, cache: "no-store" });
-    if (answer.status === 410) answer = await fetch("/ws/v1/cc_events/stream?since=earliest", { headers, signal: abort.signal, cache: "no-store" });
+    const open = (since) => fetch(`/ws/v1/cc_events/stream?until=now&since=${since}`, { headers, signal: abort.signal, cache: "no-store" });
+    let answer = await open(from);
+    if (answer.status === 410) answer = await open("earliest"); // the log begins later
     if (!answer.ok || !answer.body) return `The events could not be read: the server answered ${answer.status}`;
-    let timer = setTimeout(() => abort.abort(), 4 * quiet);
     const lines = new StreamReader((data) => {
       const message = JSON.parse(data);
-      if (message.id === undefined) return;
-      clearTimeout(timer);
-      timer = setTimeout(() => abort.abort(), quiet);
-      each(message);
+      if (message.id !== undefined) each(message);
     }, () => {});
     const reader = answer.body.getReader(), decoder = new TextDecoder();
     for (let part = await reader.read(); !part.done; part = await reader.read()) lines.feed(decoder.decode(part.value, { stream: true }));

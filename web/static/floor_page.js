@@ -1,9 +1,9 @@
 /** The floor: the day so far, queues, agents and calls as they are, with the actions that the user's role has. */
-import { act, agentKey, asked, callKey, callLink } from "./actions.js";
+import { act, agentKey, asked, callKey, callLink, RecordingActions } from "./actions.js";
 import { nameOf, total } from "./floor.js";
 import { duration, shorten, userPart } from "./format.js";
 import { percent } from "./formulas.js";
-import { adjust, floor, known, link, mayAct, mayListen, now, route } from "./state.js";
+import { adjust, floor, isAdmin, known, link, mayAct, mayListen, now, route } from "./state.js";
 import { Act, Dialog, Form, html, memo, Table, useLoad, useMemo, useState, useValue } from "./ui.js";
 
 /** @typedef {import("./floor.js").Agent} Agent @typedef {import("./floor.js").Call} Call @typedef {import("./floor.js").Queue} Queue */
@@ -170,6 +170,8 @@ function CallActions({ call }) {
     <div class="actions">${call.state === "held" ? button("resume", "Resume") : button("hold", "Hold")}${button("hangup", "Hang up", "danger")}</div>
     <${Form} label="Transfer" submit=${run} initial=${{ action: "transfer" }} fields=${[{ name: "destination", label: "Transfer to",
       required: true, maxlength: 64, options: agents.filter((a) => a.account === call.account).map((a) => [extensionOf(a.id), nameOf(a)]) }]} />
+    ${isAdmin() && html`<details><summary>Recording, if Trunkline connects the call</summary><${RecordingActions} id=${call.id} account=${call.account} />
+      </details>`}
     <p class="actions"><a class="button" href=${callLink(call)}>Its legs and events</a></p>`;
 }
 

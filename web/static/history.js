@@ -5,7 +5,7 @@ import { duration, milliseconds, userPart } from "./format.js";
 import { averageWait, handlingTime, occupancy, otherCalls, otherTime, percent, serviceLevel, sum, sumByInterval } from "./formulas.js";
 import { localText, rangeNames, rangeOf, weekBefore } from "./history_range.js";
 import { Bars } from "./plot.js";
-import { adjust, allPages, clock, floor, isAdmin, known, link, route, session } from "./state.js";
+import { adjust, allPages, clock, floor, isAdmin, known, link, queryText, route, session } from "./state.js";
 import { Act, html, Shares, Table, useEffect, useLoad, useMemo, useValue } from "./ui.js";
 
 /** @typedef {import("./formulas.js").Row} Row @typedef {ReturnType<typeof rangeOf>} Range */
@@ -60,8 +60,8 @@ function Choice({ range, query, part }) {
 /** A button that saves the CSV of a report. */
 export function CSV({ path, query, name }) {
   const save = async () => {
-    const text = new URLSearchParams(Object.entries(query).filter(([k, v]) => k !== "account" && v !== undefined && v !== "").map(([k, v]) => [k, String(v)]));
-    const response = await session.request(`${path}?${text}&format=csv`, { account: query.account, raw: true, timeout: 120_000 });
+    const { account, ...rest } = query;
+    const response = await session.request(`${path}?${queryText({ ...rest, format: "csv" })}`, { account, raw: true, timeout: 120_000 });
     const url = URL.createObjectURL(await response.blob()), anchor = document.createElement("a");
     Object.assign(anchor, { href: url, download: name });
     anchor.click();
@@ -97,7 +97,9 @@ function Queues({ range, query }) {
   return html`${error && html`<${Pending} error=${error} reload=${reload} />`}
     <section class="cards-row" aria-label="In the range" aria-busy=${String(busy)}>
       ${card("Service level", percent(serviceLevel(all)), html`<b>${percent(serviceLevel(before))}</b> ${difference(serviceLevel(all), serviceLevel(before))}`)}
-      ${card("Offered", all.offered, before.offered, link("history/calls", kept))}${card("Answered", all.answered, before.answered)}${card("Not answered", all.abandoned, before.abandoned, link("history/abandoned", kept))}
+      ${card("Offered", all.offered, before.offered, link("history/calls", kept))}
+      ${card("Answered", all.answered, before.answered)}
+      ${card("Not answered", all.abandoned, before.abandoned, link("history/abandoned", kept))}
       ${card("Average wait", milliseconds(averageWait(all)), milliseconds(averageWait(before)))}${card("Longest wait", minutes(all.wait_ms_max || NaN), minutes(before.wait_ms_max || NaN))}
     </section>
     <section class="panel" aria-labelledby="plot-title"><header><h2 id="plot-title">Calls by interval</h2><span class="end">

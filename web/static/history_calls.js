@@ -1,10 +1,11 @@
 /** The calls of a range: their records, and those whose callers were not answered. */
 import { callLink } from "./actions.js";
+import { Recording } from "./call_page.js";
 import { date, duration, userPart } from "./format.js";
 import { CSV, Pending, reportQuery } from "./history.js";
 import { placeCall } from "./phone.js";
-import { adjust, floor, session } from "./state.js";
-import { Act, html, Table, useLoad, useState } from "./ui.js";
+import { adjust, floor, queryText, session } from "./state.js";
+import { Act, Dialog, html, Table, useLoad, useState } from "./ui.js";
 
 const path = "/api/v2/reports/cdrs", abandonedPath = "/api/v2/reports/abandoned", pageSize = 100;
 
@@ -12,7 +13,7 @@ const path = "/api/v2/reports/cdrs", abandonedPath = "/api/v2/reports/abandoned"
 export function Calls({ range, query }) {
   const account = query.get("account") || undefined, by = query.get("by") ?? "number", value = query.get("value") ?? "";
   const wanted = { ...reportQuery(range, query), ...(value && { [by]: value }) };
-  const { rows, more, error, busy, reload } = usePages(path, wanted, account, query.toString());
+  const { rows, more, error, busy, reload } = usePages(path, wanted, account, query.toString()), [heard, hear] = useState(null);
   return html`<section class="panel" aria-labelledby="calls-title" aria-busy=${String(busy)}><header><h2 id="calls-title">Calls</h2>
       <form class="actions" role="search" aria-label="Find calls"
         onSubmit=${(e) => { e.preventDefault(); adjust({ by: e.target.by.value, value: e.target.value.value.trim() }); }}>
@@ -30,14 +31,17 @@ export function Calls({ range, query }) {
       { title: "Agent", cell: (row) => row.agent_id ? floor.value.nameOf(row.account_id, row.agent_id) || userPart(row.agent_id) : "" },
       { title: "Length", number: true, cell: (row) => row.duration_seconds === undefined ? "" : duration(row.duration_seconds) },
         { title: "End", cell: (row) => row.hangup_cause ?? "" },
-      { title: "Recording", cell: (row) => row.recording_id ? "yes" : "" },
-    ]} />${more && html`<${Act} run=${more}>More</${Act}>`}</section>`;
+      { title: "Recording", cell: (row) => row.recording_id && html`<button type="button" aria-haspopup="dialog"
+        aria-label=${`Listen to the call of ${row.from ?? "?"} with ${row.to ?? "?"}`} onClick=${() => hear(row)}>Listen</button>` },
+    ]} />${more && html`<${Act} run=${more}>More</${Act}>`}
+    ${heard && html`<${Dialog} title=${`${heard.from ?? "?"} → ${heard.to ?? "?"}, ${date(heard.timestamp)}`} wide onClose=${() => hear(null)}>
+      <${Recording} id=${heard.recording_id} account=${account} now /></${Dialog}>`}</section>`;
 }
 
 /** The rows of a report, page after page. @param {string} of @param {any} query @param {string|undefined} account @param {string} key */
 function usePages(of, query, account, key) {
   const [later, setLater] = useState(/** @type {any} */ ({ key, rows: [], next: undefined }));
-  const read = (start_key) => session.request(`${of}?${new URLSearchParams(Object.entries({ ...query, page_size: pageSize, start_key }).filter(([, v]) => v !== "" && v !== undefined).map(([k, v]) => [k, String(v)]))}`, { account });
+  const read = (start_key) => session.request(`${of}?${queryText({ ...query, page_size: pageSize, start_key })}`, { account });
   const { data, error, busy, reload } = useLoad(async () => {
     setLater({ key, rows: [], next: undefined });
     return read("");

@@ -1,7 +1,8 @@
 /** Click to call: one request at a time, and the progress of each call, from events and, where these are missing, by polling. */
+import { RecordingActions } from "./actions.js";
 import { RequestError } from "./http.js";
 import { time } from "./format.js";
-import { go, link, ownEvents, route, session } from "./state.js";
+import { go, isAdmin, link, ownEvents, route, session } from "./state.js";
 import { Act, Copy, Form, html, useEffect, useReducer, useRef, useState, useValue, Value } from "./ui.js";
 
 /** @type {Record<string, string>} */
@@ -70,6 +71,7 @@ function Call({ id, number, at }) {
     <ol class="steps">${history.map(({ state, at: when, cause }) => html`<li key=${state} data-state=${state}><span>${steps[state] ?? state}</span>
       ${cause && html`<span class="sub">${cause}</span>`}<span class="clock">${time(when * 1000)}</span></li>`)}</ol>
     <p class="unseen" role="status">${last && `Call to ${number}: ${steps[last.state] ?? last.state}${last.cause ? `, ${last.cause}` : ""}`}</p>
+    ${isAdmin() && last?.state === "bridged" && html`<${RecordingActions} id=${id} />`}
     <p class="actions">${!ended && html`<${Act} run=${() => session.request(path, { method: "DELETE" })}>Hang up</${Act}>`}
       <${Copy} text=${() => id}>Copy id</${Copy}>
       ${ended && html`<a class="button" href=${link("history/call/origination", { id, at: Math.floor(at / 1000) })}>Its record</a>`}</p>

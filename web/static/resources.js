@@ -1,13 +1,16 @@
 /** The resources of the administration, as data: what a list shows, a form asks and a deletion takes with it. */
 import { EncryptionPage, PolicyPage, QueuePage } from "./admin_pages.js";
 import { callLink } from "./actions.js";
+import { Recording } from "./call_page.js";
 import { date, displayText, duration, userPart } from "./format.js";
 import { eventTypes } from "./event_types.js";
 import { clock, isAdmin, session } from "./state.js";
-import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
+import { Act, Copy, Facts, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
 
 /**
  * @typedef {import("./admin.js").Context} Context
+ *
+ * @typedef {{context: Context, path: string, send: (method: string, path: string, body?: any) => Promise<any>, reload: () => Promise<void>}} Tools
  *
  * @typedef {object} Resource
  * @property {string} id in the address
@@ -18,7 +21,6 @@ import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js
  * @property {(context: Context) => string} path
  * @property {string} key member that names one in the path
  * @property {boolean} [inAccount] X-Account-ID tells the account
- * @property {boolean} [paged] false: the list comes whole
  * @property {boolean} [create] false: none is created here
  * @property {(row: any) => string} nameOf
  * @property {{title: string, number?: boolean, cell: (row: any, context: Context) => any}[]} columns
@@ -28,7 +30,7 @@ import { Act, Copy, Form, html, Secret, Table, useLoad, useState } from "./ui.js
  * @property {(values: any) => any} [toBody]
  * @property {(made: any, context: Context) => any} [created] what is shown once
  * @property {(row: any, context: Context) => any[]} [facts]
- * @property {{label: string, when?: (row: any, context: Context) => boolean, run: (row: any, tools: {context: Context, path: string, send: (method: string, path: string, body?: any) => Promise<any>, reload: () => Promise<void>}) => Promise<any>}[]} [actions]
+ * @property {{label: string, when?: (row: any, context: Context) => boolean, run: (row: any, tools: Tools) => Promise<any>}[]} [actions]
  * @property {{label: string, run: (context: Context) => Promise<string>}[]} [listActions]
  * @property {Record<string, any>} [presets] values of a new one that a link names
  * @property {any} [more] a component of the dialog
@@ -43,7 +45,8 @@ const roles = [["admin", "Administrator: everything"], ["supervisor", "Superviso
 const scopes = [["ingest", "ingest: sends events and call records"], ["subscribe", "subscribe: listens to events"],
   ["read", "read: calls, figures, audit log"], ["recordings", "recordings: stores, reads and deletes"],
   ["calls", "calls: follows and cancels calls"], ["control", "control: acts on agents and calls"], ["admin", "admin: manages accounts, users and keys"]];
-const names = ["agent.*", "agent.login", "agent.logout", "agent.break_start", "agent.break_end", "agent.state", "queue.*", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_abandoned", "queue.call_ended",
+const names = ["agent.*", "agent.login", "agent.logout", "agent.break_start", "agent.break_end", "agent.state",
+  "queue.*", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_abandoned", "queue.call_ended",
   "call.*", "call.answered", "call.ended", "call.progress", "recording.stored", "alert.*", "alert.started", "alert.ended", "control.action"];
 
 /** The number of objects at a path, as text. */
@@ -94,6 +97,12 @@ function LoginRule({ row }) {
     </p>`;
 }
 
+/** A recording's player, for roles that may listen, and its legal hold. */
+function RecordingMore(properties) {
+  const { row, context: { account } } = properties;
+  return html`${session.user?.role !== "auditor" && html`<${Recording} id=${row.recording_id} account=${account} />`}<${Hold} ...${properties} />`;
+}
+
 /** The legal hold of a recording: nothing deletes it meanwhile. */
 function Hold({ row, path, context: { account }, reload }) {
   const change = async (options) => {
@@ -103,7 +112,28 @@ function Hold({ row, path, context: { account }, reload }) {
   if (!isAdmin()) return null;
   return html`<h3>Legal hold</h3>${row.hold ? html`<p>Since ${date(row.hold.since)}: ${row.hold.reason}</p>
       <p class="actions"><${Act} run=${() => change({ method: "DELETE" })}>End the hold</${Act}></p>`
-    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", label: "Reason; nothing deletes the recording until the hold ends", required: true, maxlength: 500 }]} />`}`;
+    : html`<${Form} label="Hold" submit=${(body) => change({ method: "PUT", body })} fields=${[{ name: "reason", required: true, maxlength: 500,
+      label: "Reason; nothing deletes the recording until the hold ends" }]} />`}`;
+}
+
+/** What a dead letter has in it; reading it is in the audit log. */
+function LetterContent({ path, context: { account } }) {
+  const { data, error } = useLoad(() => session.request(path, { account }), [path]);
+  return html`${error && html`<p class="output bad" role="alert">${error}</p>`}
+    ${data && html`<${Facts} of=${[["Key", data.key], ...Object.entries(data.headers).map(([name, value]) => [name, value])]} />
+    <pre tabindex="0" aria-label="The record">${data.value_base64 ?? (typeof data.value === "string" ? data.value
+      : JSON.stringify(data.value, null, 2))}</pre>`}`;
+}
+
+/** What a check of a feed has found. */
+function checkFacts({ connected, subscription = [], state, event, problems = [] }) {
+  return html`${problems.map(({ message, advice }) => html`<p class="output bad" role="alert">${message}</p>${advice && html`<p>${advice}</p>`}`)}
+    <${Facts} of=${[["Connected", connected ? "yes" : "no"], ["Subscription", subscription.join(", ")],
+      state && ["State", `${state.agents} agents, ${state.calls} calls, ${state.devices} phones`],
+      ...(state?.notes ?? []).map((note) => ["Note", note]),
+      connected && problems.length === 0 && ["First event", event ? `${event.format}, ${event.account_id ? `account ${event.account_id}`
+        : `no account for ${(event.names ?? []).join(", ")}`}` : "none came: make a call, or change an agent's status"]]} />
+    ${event?.value && html`<pre tabindex="0" aria-label="The event">${JSON.stringify(event.value, null, 2)}</pre>`}`;
 }
 
 /** 120 random bits in letters and digits. */
@@ -161,7 +191,8 @@ export const resources = [
       } },
     ],
     more: Phones,
-    remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`, await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
+    remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`,
+      await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
   },
   {
     id: "keys", title: "API keys", one: "key", key: "id", path: () => "/api/v2/apikeys",
@@ -194,14 +225,17 @@ export const resources = [
       { name: "time_zone", label: "Time zone of its reports", type: "select", value: "UTC", options: ["UTC", ...Intl.supportedValuesOf("timeZone")] },
     ],
     facts: (a) => [["Id", html`<code>${a.id}</code>`]], more: LoginRule,
-    remove: { typed: true, lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`, counted(`/api/v2/accounts/${encoded(a.id)}/users?page_size=1000`, "user"), counted("/api/v2/apikeys?page_size=1000", "API key", a.id),
-      counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id), counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
+    remove: { typed: true, lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`,
+      counted(`/api/v2/accounts/${encoded(a.id)}/users?page_size=1000`, "user"), counted("/api/v2/apikeys?page_size=1000", "API key", a.id),
+      counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id),
+      counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
   },
   {
     id: "webhooks", title: "Webhooks", one: "webhook", key: "id", path: () => "/api/v2/webhooks",
       inAccount: true, nameOf: ({ url }) => url, hint: "Events are sent to your server as they come, signed, until it accepts them.",
     columns: [{ title: "Address", cell: (w) => w.url },
-      { title: "Events", cell: (w) => [w.filters.names, w.filters.event_types, w.filters.queue_ids?.map(userPart), w.filters.agent_ids?.map(userPart)].flatMap((list) => list ?? []).join(", ") || "all" },
+      { title: "Events", cell: ({ filters: f }) => [f.names, f.event_types, f.queue_ids?.map(userPart), f.agent_ids?.map(userPart)]
+        .flatMap((list) => list ?? []).join(", ") || "all" },
       { title: "State", cell: (w) => html`<span class="chip" data-tone=${{ active: "good", failing: "warn",
         paused: "bad" }[/** @type {"active"} */ (w.status)]}>${displayText(w.status)}</span>` }, { title: "Last error", cell: (w) => w.last_error ?? "" },
         { title: "Next attempt", cell: (w) => when(w.next_try_at) }],
@@ -231,7 +265,7 @@ export const resources = [
   },
   {
     id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers",
-      inAccount: true, paged: false, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
+      inAccount: true, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
     columns: [{ title: "Name", cell: (p) => p.name }, { title: "Address", cell: (p) => p.websocket?.url },
       { title: "Audio", cell: (p) => `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz` }, { title: "Dial", cell: (p) => html`<code>ai-${p.id}</code>` }],
     fields: () => [
@@ -268,7 +302,7 @@ export const resources = [
       { title: "Sealed", cell: (r) => r.encrypted ? `key ${r.key_version}` : "no" }],
     facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
       ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
-    more: Hold,
+    more: RecordingMore,
     remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {
@@ -281,6 +315,25 @@ export const resources = [
       { title: "Last event", cell: (f) => when(f.last_event_at) }, { title: "Unsent, s", number: true, cell: (f) => f.oldest_unsent_seconds },
         { title: "Error", cell: (f) => f.error ?? "" }],
     facts: (f) => Object.entries(f).map(([name, value]) => [displayText(name), name.endsWith("_at") ? when(value) : String(value)]),
+    actions: [{ label: "Check", run: async (_, { path, send }) => checkFacts(await send("POST", `${path}/check`)) }],
+  },
+  {
+    id: "deadletters", title: "Dead letters", one: "dead letter", key: "position", path: () => "/api/v2/dead_letters",
+      inAccount: true, create: false, nameOf: (l) => `${l.kind} at ${l.position}`,
+    hint: "Records that could not be made events or call records. Remove the cause, an account that is missing for example, and send them again.",
+    columns: [{ title: "Time", cell: (l) => date(Date.parse(l.time) / 1000) }, { title: "Kind", cell: (l) => l.kind },
+      { title: "Reason", cell: (l) => l.reason }, { title: "From", cell: (l) => l.topic }, { title: "Bytes", number: true, cell: (l) => l.size }],
+    more: LetterContent,
+    actions: [{ label: "Send again", run: async (l, { path, send, reload }) => {
+      await send("POST", `${path}/retry`);
+      await reload();
+      return "It was sent again. If it still cannot be used, it comes back as a new dead letter.";
+    } }],
+    listActions: [{ label: "Send all again", run: async ({ account }) => {
+      const { sent } = await session.request("/api/v2/dead_letters/retry", { method: "POST", account, body: {} });
+      return `${sent} sent again.`;
+    } }],
+    remove: { lost: (l) => [`The record of ${date(Date.parse(l.time) / 1000)}: nothing is made of it`] },
   },
   { id: "policy", title: "Recording", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: PolicyPage },
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },

@@ -40,11 +40,14 @@ export const channel = new ChannelConnection(new ChannelPosition(), clock, {
 export const connection = new Value(channel.state);
 const refresh = new FloorRefresh(() => channel.refresh());
 
+/** Reading, placing and drawing a large snapshot are tasks of their own, so that none holds a frame up for long. */
 async function showFloor(/** @type {any} */ snapshot) {
+  const task = () => new Promise((resolve) => setTimeout(resolve));
+  await task();
   const next = new Floor(floor.value);
   next.show(snapshot);
   floorAt = clock.now();
-  await new Promise((resolve) => setTimeout(resolve)); // it is drawn in a task of its own: a large one takes long
+  await task();
   floor.set(next);
 }
 
@@ -88,9 +91,15 @@ function parsed() {
 }
 export const route = new Value(parsed());
 
+/** The text of a query; empty values are left out. */
+export function queryText(/** @type {Record<string, any>} */ query) {
+  const given = Object.entries(query).filter(([, v]) => v !== "" && v !== undefined && v !== null);
+  return new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString();
+}
+
 /** The address of a view; empty values are left out. */
 export function link(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}) {
-  const text = new URLSearchParams(Object.entries(query).filter(([, v]) => v !== "" && v !== undefined && v !== null).map(([k, v]) => [k, String(v)])).toString();
+  const text = queryText(query);
   return `#${path}${text && `?${text}`}`;
 }
 export function go(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}) { location.hash = link(path, query); }
@@ -108,11 +117,12 @@ export const mayAct = () => ["admin", "supervisor", "agent"].includes(session.us
 export const mayListen = () => ["admin", "supervisor"].includes(session.user?.role ?? "");
 
 /** All rows of a report or list, page by page. */
-export async function allPages(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}, /** @type {string|undefined} */ account = undefined, maxPages = 40) {
+export async function allPages(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {},
+  /** @type {string|undefined} */ account = undefined, maxPages = 40) {
   const rows = [];
   let start_key = "";
   for (let page = 0; page < maxPages; page++) {
-    const text = new URLSearchParams({ page_size: "1000", ...Object.fromEntries(Object.entries(query).filter(([, v]) => v !== undefined && v !== "").map(([k, v]) => [k, String(v)])), ...(start_key && { start_key }) });
+    const text = queryText({ page_size: 1000, ...query, start_key });
     const { data, next_start_key = "" } = await session.request(`${path}?${text}`, { account });
     rows.push(...data);
     start_key = next_start_key;

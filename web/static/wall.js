@@ -82,7 +82,8 @@ export function Wall() {
       <button type="button" onClick=${() => setSettings(true)}>Settings</button><a class="button" id="wall-leave" href="#floor">Leave</a></header>
     <section class="heroes" data-old=${isOld ? "" : undefined} aria-label="Now and today">
       ${hero("level", "Service level today")}${hero("waiting", "Waiting")}${hero("longest", "Longest wait")}${hero("abandoned", "Abandoned today", sum.offered ? `of ${sum.offered}` : "")}
-      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available").map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}
+      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available")
+        .map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}
         </ul>
         </div>
     </section>
@@ -103,7 +104,8 @@ export function Wall() {
 }
 
 function Figure({ title, number, sub, tone = "", main }) {
-  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><${Shape} tone=${tone} /><b class=${!main && String(number).length > 4 ? "number long" : "number"}>${number}
+  const size = !main && String(number).length > 4 ? "number long" : "number";
+  return html`<div class=${main ? "hero main" : "hero"} data-tone=${tone || undefined}><h2>${title}</h2><p><${Shape} tone=${tone} /><b class=${size}>${number}
     </b><span class="sub">${sub}</span></p></div>`;
 }
 

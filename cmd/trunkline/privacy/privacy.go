@@ -44,7 +44,7 @@ func exportCommand(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "export --number N --account A --output DIR",
 		Short: "Write the call records and recordings of a number to a folder",
-		Long: `Write the call records (calls.jsonl) and recordings of a number to a folder that
+		Long: `Write the call records (calls.jsonl) and recordings (in recordings) of a number to a folder that
 does not exist.` + commonText,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -181,6 +181,8 @@ func (o *person) export(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	recordingsDir := filepath.Join(dir, "recordings") // of their own: whoever stores one chooses its id
+	err = os.Mkdir(recordingsDir, 0o700)
 	encoder := json.NewEncoder(list)
 	calls, files := 0, 0
 	written := make(map[string]bool)
@@ -210,7 +212,7 @@ func (o *person) export(ctx context.Context, dir string) error {
 			if err == nil && !written["recording "+m.RecordingID] {
 				written["recording "+m.RecordingID] = true
 				files++
-				err = o.exportRecording(ctx, dir, m.RecordingID)
+				err = o.exportRecording(ctx, recordingsDir, m.RecordingID)
 			}
 		}
 	}

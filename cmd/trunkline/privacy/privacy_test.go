@@ -62,8 +62,9 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 		call(http.MethodPost, "/api/v2/ingest/svc.cdr", fmt.Sprintf(`{"id":%[1]q,"account_id":%[2]q,"call_id":%[1]q,"interaction_id":%[3]q,"from":%[4]q,"to":%[5]q,"timestamp":%[6]d}`,
 			leg.call, account, leg.interaction, leg.from, leg.to, now-int64(i)), http.StatusAccepted)
 	}
-	for _, id := range []string{"a2", "b1", "h1"} {
-		call(http.MethodPut, "/api/v2/recordings/r-"+id+"?call_id="+id, "audio of "+id, http.StatusCreated)
+	const hostile = "calls.jsonl" // the name of a file of the export
+	for id, name := range map[string]string{"a2": hostile, "b1": "r-b1", "h1": "r-h1"} {
+		call(http.MethodPut, "/api/v2/recordings/"+name+"?call_id="+id, "audio of "+id, http.StatusCreated)
 	}
 	call(http.MethodPut, "/api/v2/recordings/r-h1/hold", `{"reason":"case 1"}`, http.StatusOK) // JSON without a Content-Type
 	rows := func() string {
@@ -85,7 +86,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	out := w.MustRun("privacy", "export", "--number", person, "--account", "acme", "--output", dir)
 	list, err := os.ReadFile(filepath.Join(dir, "calls.jsonl"))
 	check(t, err)
-	audio, err := os.ReadFile(filepath.Join(dir, "r-a2"))
+	audio, err := os.ReadFile(filepath.Join(dir, "recordings", hostile))
 	check(t, err)
 	if !strings.HasPrefix(out, "4 call records and 2 recordings") || strings.Count(string(list), "\n") != 4 || strings.Contains(string(list), other) || string(audio) != "audio of a2" {
 		t.Errorf("%q, %s", out, list)
@@ -102,7 +103,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	if got := rows(); got != "b1 h1 " {
 		t.Errorf("left are %q", got)
 	}
-	call(http.MethodGet, "/api/v2/recordings/r-a2", "", http.StatusNotFound)
+	call(http.MethodGet, "/api/v2/recordings/"+hostile, "", http.StatusNotFound)
 	call(http.MethodGet, "/api/v2/recordings/r-b1", "", http.StatusOK)
 	out = w.MustRun("privacy", "erase", "--number", person, "--account", "acme", "--yes")
 	if !strings.HasPrefix(out, "erased: 0 call records, 0 recordings and 0 abandoned calls\n") {

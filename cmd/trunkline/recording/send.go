@@ -253,7 +253,7 @@ func (s *sender) settleOutcome(path string, err error) error {
 	case errors.As(err, &refusal):
 		if !f.refused {
 			s.counts.refused++
-			fmt.Fprintf(s.p.Err, "%s: %v\n", path, err)
+			fmt.Fprintf(s.p.Err, "%s: %s\n", cli.Printable(path), cli.Printable(err.Error()))
 		}
 		f.refused, f.retryAt = true, time.Now().Add(refusedWait)
 		return nil

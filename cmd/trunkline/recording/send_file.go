@@ -43,18 +43,31 @@ func (s *sender) send(ctx context.Context, root, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, responseWait+time.Duration(f.size/slowestUpload)*time.Second)
 	defer cancel()
 
-	digest, err := s.upload(ctx, path, id, params, f)
+	digest, err := s.upload(ctx, root, path, id, params, f)
 	var answer *cli.HTTPError
 	switch {
 	case err == nil:
 		s.counts.sent++
 		return nil
 	case errors.As(err, &answer) && answer.Status == http.StatusConflict:
-		return s.compareStored(ctx, path, id, digest)
+		return s.compareStored(ctx, root, path, id, digest)
 	case errors.As(err, &answer) && isRefusal(answer.Status):
 		return &refusedError{err}
 	}
 	return err
+}
+
+// openWithin opens a file of the folder, or the file that root is. It follows no link out of the
+// folder: who may write there may replace a file by a link to one that only this program may read.
+func openWithin(root, path string) (*os.File, error) {
+	if path == root {
+		root = filepath.Dir(path)
+	}
+	name, err := filepath.Rel(root, path)
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenInRoot(root, name)
 }
 
 // isRefusal reports whether a status is about the file, and not about the server, the key or the
@@ -69,8 +82,8 @@ func isRefusal(status int) bool {
 
 // upload sends a file and compares what the server has stored with what was read. It returns the
 // digest of what was read, which is the whole file if the server read all of it.
-func (s *sender) upload(ctx context.Context, path, id string, params map[string]string, f *pending) (hash.Hash, error) {
-	file, err := os.Open(path)
+func (s *sender) upload(ctx context.Context, root, path, id string, params map[string]string, f *pending) (hash.Hash, error) {
+	file, err := openWithin(root, path)
 	if err != nil {
 		return nil, &refusedError{err}
 	}
@@ -110,7 +123,7 @@ func (s *sender) upload(ctx context.Context, path, id string, params map[string]
 }
 
 // compareStored returns nil if the recording that the server has under the id is the file.
-func (s *sender) compareStored(ctx context.Context, path, id string, digest hash.Hash) error {
+func (s *sender) compareStored(ctx context.Context, root, path, id string, digest hash.Hash) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.recordingURL(id)+"/metadata", http.NoBody)
 	if err != nil {
 		return err
@@ -126,7 +139,7 @@ func (s *sender) compareStored(ctx context.Context, path, id string, digest hash
 	}
 
 	// The server may have answered before it had read the file.
-	file, err := os.Open(path)
+	file, err := openWithin(root, path)
 	if err != nil {
 		return &refusedError{err}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -226,6 +228,52 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 	w.MustFail(cli.ExitUsage, "give --watch DIR or PATH", "recording", "send")
 	w.Environ = w.Environ[:len(w.Environ)-1]
 	w.MustFail(cli.ExitUsage, "needs an API key", "recording", "send", dir)
+}
+
+// Who may write to the folder has nothing sent that lies outside of it, by a link that takes a
+// file's or a folder's place behind the scan, and writes no control characters to the terminal.
+func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
+	w := newEnv(t)
+	w.Environ = append(w.Environ, cli.EnvAPIKey+"=tk_test")
+	var got []string
+	server := fakeServer(t, func(r *http.Request, body string) (int, string) {
+		if r.Method == http.MethodPut {
+			got = append(got, body)
+			return 400, ""
+		}
+		return 200, digestOf("secret")
+	})
+	dir, outside := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "call.wav")
+	check(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	check(t, os.Symlink(secret, filepath.Join(dir, "file.wav")))
+	check(t, os.Symlink(outside, filepath.Join(dir, "folder")))
+	s := &sender{url: server.URL, client: server.Client(), files: map[string]*pending{}, pattern: regexp.MustCompile("(?P<id>[a-z]+).wav")}
+	for _, path := range []string{filepath.Join(dir, "file.wav"), filepath.Join(dir, "folder", "call.wav")} {
+		info, err := os.Stat(path)
+		check(t, err)
+		s.files[path] = &pending{size: info.Size(), modified: info.ModTime()} // as the scan noted it before
+		err = s.send(t.Context(), dir, path)
+		var refused *refusedError
+		if !errors.As(err, &refused) || len(got) > 0 {
+			t.Errorf("%s: %v, sent %q", path, err, got)
+		}
+		if err := s.compareStored(t.Context(), dir, path, "call", sha256.New()); err == nil {
+			t.Errorf("%s was read", path)
+		}
+	}
+
+	check(t, os.Remove(filepath.Join(dir, "file.wav")))
+	hostile := filepath.Join(dir, "a\x1b]0;x\a.wav")
+	check(t, os.WriteFile(hostile, []byte("audio"), 0o600))
+	check(t, os.Chtimes(hostile, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
+	_, _, errs := w.Run("recording", "send", dir, "--url", server.URL)
+	if strings.ContainsAny(errs, "\x1b\a") || !strings.Contains(errs, "]0;x") {
+		t.Errorf("printed %q", errs)
+	}
+	if len(got) != 1 || got[0] != "audio" {
+		t.Errorf("sent %q", got)
+	}
 }
 
 // A file that is still written, or that a process has open, is not sent.

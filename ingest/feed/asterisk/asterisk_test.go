@@ -15,6 +15,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/state"
+	format "trunkline/format/asterisk"
 	"trunkline/ingest/feed"
 	"trunkline/telephony/ami"
 )
@@ -404,6 +405,66 @@ func TestWrapUpEnds(t *testing.T) {
 	}
 }
 
+// After a transfer Asterisk often sends the member's status before it has noted the end of the call, and
+// no other one: captured from Asterisk 23.
+func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
+	before := time.Now().Unix() - 60
+	status := func(queue, number string, last int64) string {
+		return amiEvent("QueueMemberStatus", "Queue: "+queue, "Interface: PJSIP/1003", "MemberName: Cid", "Status: 1", "Paused: 0", "InCall: 0",
+			"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: "+number)
+	}
+	complete := amiEvent("AgentComplete", "Queue: support", "Interface: PJSIP/1003", "MemberName: Cid", "TalkTime: 1", "Reason: transfer",
+		"Uniqueid: 1795685770.278", "Linkedid: 1795685770.278", "SequenceNumber: 5")
+	for name, c := range map[string]struct {
+		last int64
+		want int // records of the feed's own: begin and end, or the end alone
+	}{"an older one": {before, 2}, "that of this call": {time.Now().Unix() + 1, 1}} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, events: complete + status("support", "7", c.last) + status("sales", "8", c.last)}
+			p.start()
+			s := openSession(t, newPlatform(t, p, fixed("A"), nil))
+			var own []feed.Event
+			for len(own) < c.want {
+				events, err := s.Read(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range events {
+					if e.Format == "asterisk.resync" {
+						own = append(own, e)
+					}
+				}
+			}
+			var until []int64
+			for _, e := range own {
+				var record struct {
+					Timestamp float64     `json:"timestamp"`
+					Facts     event.Facts `json:"facts"`
+				}
+				if err := json.Unmarshal(e.Value, &record); err != nil || record.Facts.AgentID != "PJSIP/1003" || record.Facts.Agent == nil || !e.Identity.Valid() {
+					t.Fatalf("%s, %v", e.Value, err)
+				}
+				until = append(until, record.Facts.Agent.WrapUpUntilMS-int64(record.Timestamp*1000))
+			}
+			if c.want == 2 && (until[0] < 900 || own[0].Identity == own[1].Identity) || until[c.want-1] > 0 {
+				t.Errorf("%d ms from the records to the end of the wrap-up: %+v", until, own)
+			}
+		})
+	}
+}
+
+// A member is free since its wrap-up is over, not since its last call.
+func TestMemberIsFreeSinceTheEndOfItsWrapUp(t *testing.T) {
+	now := time.Now()
+	last := now.Unix() - 20
+	for wrapUp, want := range map[int64]int64{0: last, 5: last + 5, 3600: last} {
+		m := format.Member{Status: "1", LastCall: last, WrapUpTime: wrapUp, AtMS: now.UnixMilli()}
+		if got := memberSince(&m, m.Said()); got != want {
+			t.Errorf("%d s of wrap-up: since %d s after the call, want %d", wrapUp, got-last, want-last)
+		}
+	}
+}
+
 // A wrap-up that began before the connection ends too.
 func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	last := time.Now().Unix()
@@ -554,6 +615,43 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 	}
 	if !slices.Contains(snapshot.Unsettled, "1795349194.20") {
 		t.Errorf("a call that has changed just now is settled: %v", snapshot.Unsettled)
+	}
+}
+
+// A caller whom a transfer has parked keeps the application Queue.
+func TestSnapshotOfParkedCalls(t *testing.T) {
+	list := func(end, items string) string {
+		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + items + amiEvent(end, "ActionID: a2", "EventList: Complete")
+	}
+	channel := func(id, bridge string) string {
+		return amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/trunk-"+id, "ChannelState: 6", "Exten: 7000", "Uniqueid: "+id, "Linkedid: "+id,
+			"Application: Queue", "ApplicationData: support,tTxX", "BridgeId: "+bridge)
+	}
+	answers := map[string]string{
+		"CoreShowChannels": list("CoreShowChannelsComplete", channel("1.48", "lot")+channel("1.52", "two")),
+		"ParkedCalls":      list("ParkedCallsComplete", amiEvent("ParkedCall", "ActionID: a2", "ParkeeUniqueid: 1.48", "ParkingSpace: 701")),
+	}
+	for name, c := range map[string]struct {
+		parked string
+		want   event.Facts
+	}{
+		"told":            {answers["ParkedCalls"], event.Facts{State: event.Held, Reason: event.ReasonParked}},
+		"without a right": {"error: Permission denied", event.Facts{State: event.Talking}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: map[string]string{"CoreShowChannels": answers["CoreShowChannels"], "ParkedCalls": c.parked}}
+			p.start()
+			snapshot, err := openSession(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, want := range map[string]event.Facts{"1.48": c.want, "1.52": {State: event.Talking}} {
+				at := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == id })
+				if at < 0 || snapshot.Objects[at].Facts.State != want.State || snapshot.Objects[at].Facts.Reason != want.Reason {
+					t.Errorf("%s: %+v", id, snapshot.Objects)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package asterisk
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"trunkline/ingest/feed"
@@ -10,13 +11,13 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// spyOptions are ChanSpy's: u: the channel is named by its unique id; q: no tone; E: end with
-// the call; w: the agent hears the listener; B: both do.
-var spyOptions = map[feed.Action]string{feed.ActionListen: "uqE", feed.ActionWhisper: "uqEw", feed.ActionBarge: "uqEB"}
+// spyOptions are ChanSpy's: q: no tone; E: end with the call; w: the party whose channel it is hears
+// the listener; B: both do. With u the channel is named by its unique id.
+var spyOptions = map[feed.Action]string{feed.ActionListen: "qE", feed.ActionWhisper: "qEw", feed.ActionBarge: "qEB"}
 
 // Command implements feed.Commander.
 func (s *session) Command(ctx context.Context, c feed.Command) error {
-	if err := feed.CheckCommand(c, ""); err != nil {
+	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
 	member := ami.Field{Key: "Interface", Value: c.AgentID}
@@ -43,12 +44,17 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		return s.order(ctx, "Hangup", channel)
 	case feed.ActionTransfer:
 		return s.transfer(ctx, c)
-	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
-		return s.order(ctx, "Originate",
-			ami.Field{Key: "Channel", Value: "PJSIP/" + c.Extension},
-			ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: c.CallID + "," + spyOptions[c.Action]},
-			ami.Field{Key: "Timeout", Value: "30000"}, ami.Field{Key: "CallerID", Value: "Trunkline <" + c.Extension + ">"},
-			ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
+	case feed.ActionListen, feed.ActionBarge:
+		return s.spy(ctx, c, c.CallID+",u"+spyOptions[c.Action])
+	case feed.ActionWhisper:
+		_, agent, err := s.parties(ctx, c)
+		switch {
+		case err != nil:
+			return err
+		case agent == "":
+			return fault.Conflict("Nobody talks with the caller of the call %.80q, so nobody would hear you", c.CallID)
+		}
+		return s.spy(ctx, c, agent+","+spyOptions[c.Action])
 	}
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
 }
@@ -79,15 +85,56 @@ func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) 
 	return refused
 }
 
+// spy rings the phone of the command's extension and has it listen to a channel.
+func (s *session) spy(ctx context.Context, c feed.Command, data string) error {
+	return s.order(ctx, "Originate",
+		ami.Field{Key: "Channel", Value: "PJSIP/" + c.Extension},
+		ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: data},
+		ami.Field{Key: "Timeout", Value: "30000"}, ami.Field{Key: "CallerID", Value: "Trunkline <" + c.Extension + ">"},
+		ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
+}
+
 // transfer sends the caller to a destination in the context of its own channel.
 func (s *session) transfer(ctx context.Context, c feed.Command) error {
-	answer, err := s.conn.Do(ctx, ami.Action{Name: "Getvar", Fields: []ami.Field{
-		{Key: "Channel", Value: c.CallID}, {Key: "Variable", Value: "CHANNEL(context)"}}})
-	if err != nil {
-		return commandError(err)
+	caller, _, err := s.parties(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case caller == "":
+		return fault.Conflict("The call %.80q is the agent's, and there is no caller yet", c.CallID)
 	}
-	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: c.CallID}, ami.Field{Key: "Exten", Value: c.Destination},
-		ami.Field{Key: "Context", Value: answer.Get("Value")}, ami.Field{Key: "Priority", Value: "1"})
+	dialplan, err := s.variable(ctx, caller, "CHANNEL(context)")
+	if err != nil {
+		return err
+	}
+	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: caller}, ami.Field{Key: "Exten", Value: c.Destination},
+		ami.Field{Key: "Context", Value: dialplan}, ami.Field{Key: "Priority", Value: "1"})
+}
+
+// parties returns the channels of a call's agent and of the other party, by name or unique id; "" if
+// there is none. The call is one of them.
+func (s *session) parties(ctx context.Context, c feed.Command) (caller, agent string, err error) {
+	name, err := s.variable(ctx, c.CallID, "CHANNEL(name)")
+	if err != nil {
+		return "", "", err
+	}
+	peer, err := s.variable(ctx, c.CallID, "BRIDGEPEER")
+	if err != nil {
+		return "", "", err
+	}
+	if c.AgentID != "" && strings.HasPrefix(name, channelOf(c.AgentID)+"-") {
+		return peer, c.CallID, nil
+	}
+	return c.CallID, peer, nil
+}
+
+// variable returns a variable of a channel.
+func (s *session) variable(ctx context.Context, channel, name string) (string, error) {
+	answer, err := s.conn.Do(ctx, ami.Action{Name: "Getvar", Fields: []ami.Field{{Key: "Channel", Value: channel}, {Key: "Variable", Value: name}}})
+	if err != nil {
+		return "", commandError(err)
+	}
+	return answer.Get("Value"), nil
 }
 
 // order sends an action, without its empty fields.

@@ -89,21 +89,44 @@ func TestCommandsOfActions(t *testing.T) {
 	}
 }
 
-// Whisper and barge differ from listening by the option of ChanSpy alone.
-func TestOptionsOfChanSpy(t *testing.T) {
-	p := &pbx{t: t}
-	p.start()
-	s := openSession(t, newPlatform(t, p, fixed("demo"), nil)).(feed.Commander)
-	for _, action := range []feed.Action{feed.ActionWhisper, feed.ActionBarge} {
-		if err := s.Command(t.Context(), feed.Command{Action: action, CallID: "1.2", Extension: "1010"}); err != nil {
-			t.Errorf("%s: %v", action, err)
-		}
+// The agent alone hears a whisper, and the caller alone is sent on, whichever of the two channels the
+// call is.
+func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
+	value := func(v string) string {
+		return "Response: Success\r\nActionID: a2\r\nVariable: x\r\nValue: " + v + "\r\n\r\n"
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := strings.Join(p.orders, "\n")
-	if !strings.Contains(all, "Data: 1.2,uqEw|") || !strings.Contains(all, "Data: 1.2,uqEB|") {
-		t.Error(all)
+	const caller, agent = "PJSIP/trunk-00000090", "PJSIP/1013-00000091"
+	for name, c := range map[string]struct {
+		action            feed.Action
+		agent, name, peer string // of the call, and its channel's
+		want              string
+	}{
+		"listen":                               {feed.ActionListen, "PJSIP/1013", caller, agent, "Data: 1.2,uqE|"},
+		"barge":                                {feed.ActionBarge, "PJSIP/1013", caller, agent, "Data: 1.2,uqEB|"},
+		"whisper, the caller's channel":        {feed.ActionWhisper, "PJSIP/1013", caller, agent, "Data: " + agent + ",qEw|"},
+		"whisper, the agent's channel":         {feed.ActionWhisper, "PJSIP/1013", agent, caller, "Data: 1.2,qEw|"},
+		"whisper, the agent's Local channel":   {feed.ActionWhisper, "Local/1007@from-queue/n", "Local/1007@from-queue-00000001;1", caller, "Data: 1.2,qEw|"},
+		"whisper while nobody has answered":    {feed.ActionWhisper, "", caller, "", ""},
+		"transfer of the caller's channel":     {feed.ActionTransfer, "PJSIP/1013", caller, agent, "Redirect|Channel: 1.2|Exten: 7001|Context: default"},
+		"transfer of the agent's channel":      {feed.ActionTransfer, "PJSIP/1013", agent, caller, "Redirect|Channel: " + caller + "|Exten: 7001|Context: default"},
+		"transfer of a phone that still rings": {feed.ActionTransfer, "PJSIP/1013", agent, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": value(c.name), "Getvar BRIDGEPEER": value(c.peer), "Getvar CHANNEL(context)": value("default")}}
+			p.start()
+			s := openSession(t, newPlatform(t, p, fixed("demo"), nil)).(feed.Commander)
+			err := s.Command(t.Context(), feed.Command{Action: c.action, CallID: "1.2", AgentID: c.agent, Extension: "1010", Destination: "7001"})
+			if (c.want == "") != (fault.KindOf(err) == fault.KindConflict) {
+				t.Errorf("%v", err)
+			}
+
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			sent := strings.Join(p.orders, "\n")
+			if !strings.Contains(sent, c.want) || c.want == "" && (strings.Contains(sent, "Originate") || strings.Contains(sent, "Redirect")) {
+				t.Error(sent)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package asterisk
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (p *pbx) play(nc net.Conn) {
 		p.orders = append(p.orders, strings.TrimPrefix(order, "|"))
 		p.mu.Unlock()
 		text, ok := p.answers[action]
-		if one, found := p.answers[action+" "+lines["Queue"]]; found {
+		if one, found := p.answers[action+" "+cmp.Or(lines["Queue"], lines["Variable"])]; found {
 			text, ok = one, true
 		}
 		switch {
@@ -102,7 +103,7 @@ func (p *pbx) play(nc net.Conn) {
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCategory-000000: feed\r\nLine-000000-000000: read=all\r\n\r\n", id)
 		case action == "QueueStatus", action == "CoreShowChannels", action == "DeviceStateList":
 			io.WriteString(nc, answer(p.t, "answer-"+action, id))
-		case action == "Agents", action == "PJSIPShowContacts":
+		case action == "Agents", action == "PJSIPShowContacts", action == "ParkedCalls":
 			fmt.Fprintf(nc, errorAnswer, id, "Invalid/unknown command: "+action)
 		default:
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\n\r\n", id)

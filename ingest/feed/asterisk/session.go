@@ -31,6 +31,7 @@ type session struct {
 	out               []feed.Event
 	hold              *eventHold
 	wrapUps           map[agentKey]wrapUp
+	completed         map[agentKey]completedCall
 	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
 	suspectEvents     int                      // number of following events that may be forged
 	lastSuspectResync time.Time                // last resync for a broken event
@@ -46,11 +47,19 @@ type wrapUp struct {
 	identity feed.Identity // of its end; the same on every node
 }
 
+// completedCall is the end of an agent's call of a queue, until the status of the member follows. Asterisk
+// notes the end in the member behind AgentComplete, and its status may be sent before that.
+type completedCall struct {
+	queue string
+	at    time.Time
+}
+
 func newSession(p *platform, conn *ami.Conn) *session {
 	return &session{
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
 		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, foundWrapUps: make(chan map[agentKey]wrapUp, 1),
+		completed: map[agentKey]completedCall{},
 	}
 }
 
@@ -252,20 +261,45 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	}
 	key := agentKey{account, id}
 	switch p.Name() {
+	case "AgentComplete":
+		s.completed[key] = completedCall{value(p, "Queue"), now}
 	case "QueueMemberStatus", "QueueMemberPause":
 		m := parseMember(p, now)
+		s.beginWrapUp(p, key, &m, now)
 		end := m.WrapUpEnd()
 		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
-			s.wrapUps[key] = wrapUp{end, wrapUpEndFacts(id, value(p, "MemberName"), value(p, "Queue"), end), identity(p, s.run+"/wrap-up")}
+			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end), identity(p, s.run+"/wrap-up")}
 		}
 	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
 		delete(s.wrapUps, key)
+		delete(s.completed, key)
 	}
 }
 
-// wrapUpEndFacts returns the facts of the end of an agent's wrap-up: nothing new but that its
-// time has come.
-func wrapUpEndFacts(id, name, queue string, end time.Time) event.Facts {
+// beginWrapUp appends the wrap-up of a member whose status is older than the end of its call, and
+// completes the status.
+func (s *session) beginWrapUp(p *ami.Message, key agentKey, m *format.Member, now time.Time) {
+	call, ok := s.completed[key]
+	if !ok || call.queue != value(p, "Queue") {
+		return
+	}
+	delete(s.completed, key)
+	ended := call.at.Unix()
+	if m.LastCall >= ended-1 || m.WrapUpTime == 0 { // the times of two clocks, in whole seconds
+		return
+	}
+	m.LastCall = ended
+	if m.Said().WrapUpUntilMS == 0 {
+		return
+	}
+	e := resyncRecord(key.account, wrapUpFacts(key.id, value(p, "MemberName"), call.queue, m.WrapUpEnd()), now)
+	e.Identity = identity(p, s.run+"/wrap-up-begin")
+	s.out = append(s.out, e)
+}
+
+// wrapUpFacts returns the facts of an agent's wrap-up until a time: at its end nothing new but that
+// its time has come.
+func wrapUpFacts(id, name, queue string, end time.Time) event.Facts {
 	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, QueueID: queue,
 		Agent: &event.AgentSaid{WrapUpUntilMS: end.UnixMilli()}}
 }

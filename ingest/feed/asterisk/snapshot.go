@@ -25,7 +25,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
-	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices} {
+	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices, q.setParked} {
 		if err := add(ctx); err != nil {
 			return feed.Snapshot{}, err
 		}
@@ -124,7 +124,7 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
 	end := m.WrapUpEnd()
 	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
-		q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
+		q.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
 	}
 	if said.OtherID != "" {
 		q.poolMembers[agentKey{key.account, said.OtherID}] = true
@@ -141,8 +141,10 @@ func memberSince(m *format.Member, said *event.AgentSaid) int64 {
 		return 0
 	case said.Paused:
 		return max(m.LastPause, m.LastCall)
+	case said.WrapUpUntilMS != 0 || m.LastCall == 0:
+		return m.LastCall
 	}
-	return m.LastCall
+	return m.WrapUpEnd().Unix()
 }
 
 // memberInCall is a member to whom a call of its queue is connected.
@@ -263,16 +265,47 @@ func (q *snapshotBuilder) memberOf(channel, queue string) string {
 		name = channel[:at]
 	}
 	for _, m := range q.inCall {
-		location := m.id // of a Local channel with options behind its context
-		if strings.HasPrefix(location, "Local/") {
-			location, _, _ = strings.Cut(location[len("Local/"):], "/")
-			location = "Local/" + location
-		}
-		if m.queue == queue && (name == location || name == m.stateInterface) {
+		if m.queue == queue && (name == channelOf(m.id) || name == m.stateInterface) {
 			return m.id
 		}
 	}
 	return ""
+}
+
+// channelOf returns what the names of a member's channels begin with: its interface, without the options
+// that a Local channel has behind its context.
+func channelOf(member string) string {
+	local, ok := strings.CutPrefix(member, "Local/")
+	if !ok {
+		return member
+	}
+	local, _, _ = strings.Cut(local, "/")
+	return "Local/" + local
+}
+
+// setParked requests the parked calls, if any call may be one. Only the event tells a call that a transfer
+// has parked apart from one that talks, and the list, which needs write = call.
+func (q *snapshotBuilder) setParked(ctx context.Context) error {
+	talks := func(o feed.Object) bool {
+		return o.Kind == state.Call && o.Facts.State == event.Talking && o.Facts.AgentID == ""
+	}
+	if !slices.ContainsFunc(q.Objects, talks) {
+		return nil
+	}
+	items, err := q.session.conn.List(ctx, "ParkedCalls")
+	if err != nil && !refused(err) {
+		return fmt.Errorf("asking for ParkedCalls: %w", err)
+	}
+
+	for _, p := range items {
+		for i := range q.Objects {
+			o := &q.Objects[i]
+			if talks(*o) && o.ID == value(p, "ParkeeUniqueid") {
+				o.Facts.State, o.Facts.Reason = event.Held, event.ReasonParked
+			}
+		}
+	}
+	return nil
 }
 
 // addDevices requests the registered phones of PJSIP, and the devices of other channel drivers, for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"trunkline/ingest/feed"
 	"trunkline/internal/fault"
@@ -23,7 +24,7 @@ var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: 
 
 // Command implements feed.Commander.
 func (s *session) Command(ctx context.Context, c feed.Command) error {
-	if err := feed.CheckCommand(c, ""); err != nil {
+	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
 	switch c.Action {
@@ -65,6 +66,15 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 		return "", commandError(err)
 	}
 	if strings.TrimSpace(answer) == "true" {
+		// An agent's own leg names the caller's.
+		caller, err := s.conn.API(ctx, "uuid_getvar "+c.CallID+" cc_member_session_uuid")
+		caller = strings.TrimSpace(caller)
+		switch {
+		case err != nil && !refused(err):
+			return "", commandError(err)
+		case err == nil && caller != "" && caller != "_undef_":
+			return caller, nil
+		}
 		return c.CallID, nil
 	}
 	gone := fault.Conflict("The switch does not have the call %.80q any more", c.CallID)
@@ -91,19 +101,45 @@ const beep = "tone_stream://%(300,0,1400)"
 // spy rings the phone of the command's extension and connects it to the call when it
 // answers.
 func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
+	phone, err := s.phoneOf(ctx, c)
+	if err != nil {
+		return err
+	}
 	if s.listenBeep {
 		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
 			return err // the parties have heard nothing
 		}
 	}
 
-	phone := "user/" + c.Extension
-	if c.Domain != "" {
-		phone += "@" + c.Domain
-	}
 	return commandError(s.conn.Background(ctx, fmt.Sprintf(
 		"originate {origination_uuid=%s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%s}%s '%seavesdrop:%s' inline",
 		c.ID, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
+}
+
+// phoneOf returns the dial string of the command's extension: of the first domain in which the switch has
+// it, of the account's, the agent's, the queue's and the switch's own.
+func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
+	domains := []string{c.Domain, domainOf(c.AgentID), domainOf(c.QueueID)}
+	own, err := s.conn.API(ctx, "global_getvar domain")
+	switch {
+	case err == nil:
+		domains = append(domains, strings.TrimSpace(own))
+	case !refused(err):
+		return "", commandError(err)
+	}
+	for _, domain := range domains {
+		if domain == "" || strings.ContainsFunc(domain, unicode.IsSpace) {
+			continue
+		}
+		answer, err := s.conn.API(ctx, fmt.Sprintf("user_exists id %s %s", c.Extension, domain))
+		if err != nil && !refused(err) {
+			return "", commandError(err)
+		}
+		if err != nil || strings.TrimSpace(answer) == "true" { // a switch that does not say is asked to ring
+			return "user/" + c.Extension + "@" + domain, nil
+		}
+	}
+	return "", fault.New(fault.KindRefused, "The switch has no user %s in the domains %q", c.Extension, domains)
 }
 
 func (s *session) order(ctx context.Context, command string) error {

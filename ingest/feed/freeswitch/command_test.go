@@ -2,6 +2,7 @@ package freeswitch
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 func TestCommandsOfActions(t *testing.T) {
 	sw := (&fakeSwitch{answers: map[string]string{}}).serve(t)
 	const member, leg = "2f1a3c5e-0000-4000-8000-000000000001", "2f1a3c5e-0000-4000-8000-000000000002"
+	const agentsLeg, plain = "2f1a3c5e-0000-4000-8000-000000000003", "2f1a3c5e-0000-4000-8000-000000000004"
 	for command, answer := range map[string]string{
 		"callcenter_config agent set status 1001@x 'On Break'":   "+OK\n",
 		"callcenter_config agent set status 1009@x 'Logged Out'": "-ERR Invalid Agent!\n",
@@ -21,6 +23,11 @@ func TestCommandsOfActions(t *testing.T) {
 		"uuid_exists " + member:                                  "false",
 		"callcenter_config queue list members sales@x":           "queue|instance_id|uuid|session_uuid|cid_number|cid_name|state\nsales@x|single_box|" + member + "|" + leg + "|1|Eve|Answered\n+OK\n",
 		"uuid_transfer " + leg + " 7001":                         "+OK\n",
+		"uuid_exists " + agentsLeg:                               "true",
+		"uuid_getvar " + agentsLeg + " cc_member_session_uuid":   leg,
+		"uuid_exists " + plain:                                   "true",
+		"uuid_getvar " + plain + " cc_member_session_uuid":       "_undef_",
+		"uuid_transfer " + plain + " 7002":                       "+OK\n",
 		"uuid_kill " + leg:                                       "+OK\n",
 	} {
 		sw.answer(command, answer)
@@ -40,6 +47,7 @@ func TestCommandsOfActions(t *testing.T) {
 		"a reason":             {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x", Reason: "lunch"}, fault.KindConflict, ""},
 		"two words":            {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x 'x'"}, fault.KindConflict, ""},
 		"a line":               {feed.Command{Action: feed.ActionHangup, CallID: "x\n\napi shutdown"}, fault.KindConflict, ""},
+		"transfer of a call":   {feed.Command{Action: feed.ActionTransfer, CallID: plain, Destination: "7002"}, "", "uuid_transfer " + plain + " 7002"},
 		"transfer of a member": {feed.Command{Action: feed.ActionTransfer, CallID: member, QueueID: "sales@x", Destination: "7001"}, "", "uuid_transfer " + leg + " 7001"},
 		"hang up of a member":  {feed.Command{Action: feed.ActionHangup, CallID: member, QueueID: "sales@x"}, "", "uuid_kill " + leg},
 	} {
@@ -50,6 +58,14 @@ func TestCommandsOfActions(t *testing.T) {
 			t.Errorf("%s: %q was asked %d times", name, c.sent, sw.asked("api "+c.sent))
 		}
 	}
+	// The agent's own leg stands for its caller's, who alone is sent on.
+	if err := s.Command(t.Context(), feed.Command{Action: feed.ActionTransfer, CallID: agentsLeg, QueueID: "sales@x", Destination: "7001"}); err != nil {
+		t.Error(err)
+	}
+	if n := sw.asked("api uuid_transfer " + leg + " 7001"); n != 2 {
+		t.Errorf("%d transfers of the caller", n)
+	}
+
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	if slices.ContainsFunc(sw.commands, func(c string) bool { return strings.Contains(c, "shutdown") }) {
@@ -85,5 +101,42 @@ func TestListeningBeepsFirst(t *testing.T) {
 		if sw.asked("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
 			t.Errorf("%s: %q", name, sw.commands)
 		}
+	}
+}
+
+// The phone that listens is a user of the switch, whose domain need not be the account's.
+func TestTheDomainOfThePhoneThatListens(t *testing.T) {
+	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
+	for name, c := range map[string]struct {
+		exists []string // domains
+		agent  string
+		want   string // dial string, "": refused
+	}{
+		"the account's":           {[]string{"acme.example", "pbx.example.com"}, "1003@pbx.example.com", "user/1010@acme.example"},
+		"the agent's":             {[]string{"pbx.example.com", "192.0.2.5"}, "1003@pbx.example.com", "user/1010@pbx.example.com"},
+		"the switch's":            {[]string{"192.0.2.5"}, "1003@default", "user/1010@192.0.2.5"},
+		"none has such an user":   {nil, "1003@default", ""},
+		"a switch that says none": {[]string{"-"}, "1003@default", "user/1010@acme.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string]string{"uuid_exists " + leg: "true", "global_getvar domain": "192.0.2.5\n"}
+			for _, domain := range []string{"acme.example", "pbx.example.com", "192.0.2.5", "default"} {
+				if !slices.Contains(c.exists, "-") {
+					answers["user_exists id 1010 "+domain] = strconv.FormatBool(slices.Contains(c.exists, domain)) + "\n"
+				}
+			}
+			sw := (&fakeSwitch{answers: answers}).serve(t)
+			s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+			err := s.Command(t.Context(), feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, AgentID: c.agent, Extension: "1010", Domain: "acme.example"})
+			if (c.want == "") != (fault.KindOf(err) == fault.KindRefused) {
+				t.Errorf("%v", err)
+			}
+			sw.mu.Lock()
+			defer sw.mu.Unlock()
+			rings := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+			if (rings >= 0) != (c.want != "") || rings >= 0 && !strings.Contains(sw.commands[rings], "}"+c.want+" ") {
+				t.Errorf("%q", sw.commands)
+			}
+		})
 	}
 }

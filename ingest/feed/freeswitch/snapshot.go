@@ -296,9 +296,13 @@ func (r *channelRow) facts() event.Facts {
 	return facts
 }
 
-// names returns the names that may map to the leg's account.
+// names returns the names that may map to the leg's account. The presence id of an inbound leg is not
+// one of them: it is the From header, which the caller writes.
 func (r *channelRow) names(billing bool) []string {
-	names := []string{domainOf(r.PresenceID), r.Context, r.InitialContext}
+	names := []string{r.Context, r.InitialContext}
+	if r.Direction != "inbound" {
+		names = append([]string{domainOf(r.PresenceID)}, names...)
+	}
 	if billing {
 		names = append([]string{r.Accountcode}, names...)
 	}

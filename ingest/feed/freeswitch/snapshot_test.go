@@ -76,6 +76,32 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 	}
 }
 
+// Of an inbound leg the presence id is the From header: a caller who writes another tenant's domain
+// into it does not put the leg into that tenant's account, with a snapshot as with an event.
+func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
+	f := &fakeSwitch{answers: answers(t, "vanilla")}
+	const row = `{"uuid":%q,"direction":%q,"callstate":"ACTIVE","context":"public","presence_id":"1001@acme.example.com"}`
+	rows := []string{fmt.Sprintf(row, "stranger", "inbound"), fmt.Sprintf(row, "phone", "inbound"), fmt.Sprintf(row, "dialled", "outbound")}
+	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, len(rows), strings.Join(rows, ","))
+	for _, leg := range []string{"stranger", "phone"} {
+		f.answers["uuid_getvar "+leg+" domain_name"] = "_undef_"
+		f.answers["uuid_getvar "+leg+" sip_auth_realm"] = "_undef_"
+	}
+	f.answers["uuid_getvar phone sip_auth_realm"] = "beta.example.com"
+
+	got := map[string]string{}
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
+		if o.Kind == state.Call {
+			got[o.ID] = o.Account
+		}
+	}
+	for leg, want := range map[string]string{"stranger": "", "phone": "beta", "dialled": "acme"} {
+		if got[leg] != want {
+			t.Errorf("the leg %s is of account %q, want %q", leg, got[leg], want)
+		}
+	}
+}
+
 // Each state of an agent is the one that the events leading to it have.
 func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
 	for _, test := range []struct {

@@ -20,7 +20,7 @@ var agentStatuses = map[feed.Action]string{
 
 // Command implements feed.Commander, by Crossbar's agents and channels.
 func (s *session) Command(ctx context.Context, c feed.Command) error {
-	if err := feed.CheckCommand(c, ""); err != nil {
+	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
 	if s.p.crossbar == nil {

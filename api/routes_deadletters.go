@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/audit"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/ingest/deadletter"
+	"trunkline/internal/fault"
+	"trunkline/internal/report"
+)
+
+// DeadLetters are the records of an account, and of those below it, that could not be normalized.
+type DeadLetters interface {
+	// ListDeadLetters returns the newest of the open letters that the filter selects.
+	ListDeadLetters(ctx context.Context, account string, filter deadletter.Filter) (*deadletter.List, error)
+	// FindDeadLetter returns a letter with its content, also one that is settled. Returns fault.KindNotFound
+	// if there is none or the account may not see it.
+	FindDeadLetter(ctx context.Context, account string, position event.Position) (deadletter.Row, error)
+	// SettleDeadLetter sends a letter back or discards it. Returns fault.KindNotFound as FindDeadLetter
+	// does, and fault.KindConflict if it is settled already or cannot be sent back.
+	SettleDeadLetter(ctx context.Context, account string, outcome deadletter.Outcome, position event.Position) error
+	// RetryDeadLetters sends back the open letters that the filter selects, and returns their number.
+	RetryDeadLetters(ctx context.Context, account string, filter deadletter.Filter) (int, error)
+}
+
+const deadLettersPath = "/api/v2/dead_letters"
+
+// deadLetterRoutes are for administrators and API keys with the scope admin.
+type deadLetterRoutes struct {
+	letters DeadLetters
+	audit   AuditLog
+	auth    auth
+}
+
+func (r deadLetterRoutes) routes() []route {
+	const item = deadLettersPath + "/:position"
+	return []route{
+		{method: http.MethodGet, path: deadLettersPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin,
+			query: append([]string{"topic", "kind"}, searchParams...)},
+		{method: http.MethodPost, path: deadLettersPath + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetryAll), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.settle(deadletter.Discarded, audit.DeadLetterDiscard)), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.settle(deadletter.Retried, audit.DeadLetterRetry)), scope: identity.ScopeAdmin},
+	}
+}
+
+// deadLetterPage is a page of letters, the newest first, with the numbers of all.
+type deadLetterPage struct {
+	*report.Page[deadletter.Row]
+	Total    int            `json:"total"`
+	Kinds    map[string]int `json:"kinds"`
+	Complete bool           `json:"complete"` // false: there may be older ones
+}
+
+func (r deadLetterRoutes) handleList(c echo.Context, account identity.Account) error {
+	q := report.NewQuery(c.QueryParams())
+	filter := deadletter.Filter{Topic: q.Get("topic"), Kind: q.Get("kind")}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	list, err := r.letters.ListDeadLetters(c.Request().Context(), account.ID, filter)
+	if err != nil {
+		return err
+	}
+
+	newestFirst := func(row deadletter.Row) string {
+		return fmt.Sprintf("%020d.%s", math.MaxInt64-row.At.UnixMilli(), row.Position)
+	}
+	texts := func(row deadletter.Row) []string { return []string{row.Topic, row.Kind, row.Reason} }
+	page, err := pageOf(c, list.Rows, newestFirst, texts, func(row deadletter.Row) deadletter.Row { return row })
+	return respond(c, http.StatusOK, deadLetterPage{page, list.Total, list.Kinds, list.Complete}, err)
+}
+
+func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) error {
+	position, err := deadLetterPosition(c)
+	if err != nil {
+		return err
+	}
+	row, err := r.letters.FindDeadLetter(c.Request().Context(), account.ID, position)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, row, r.writeAudit(c, audit.DeadLetterRead, account, position.String()))
+}
+
+func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action) func(echo.Context, identity.Account) error {
+	return func(c echo.Context, account identity.Account) error {
+		position, err := deadLetterPosition(c)
+		if err != nil {
+			return err
+		}
+		if err := r.letters.SettleDeadLetter(c.Request().Context(), account.ID, outcome, position); err != nil {
+			return err
+		}
+		return noContent(c, r.writeAudit(c, action, account, position.String()))
+	}
+}
+
+func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Account) error {
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	filter := deadletter.Filter{Topic: body.String("topic", optional), Kind: body.String("kind", optional)}
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	sent, err := r.letters.RetryDeadLetters(c.Request().Context(), account.ID, filter)
+	if sent > 0 { // also those before an error
+		err = errors.Join(err, r.writeAudit(c, audit.DeadLetterRetry, account, fmt.Sprintf("%d", sent)))
+	}
+	return respond(c, http.StatusOK, struct {
+		Sent int `json:"sent"`
+	}{sent}, err)
+}
+
+func (r deadLetterRoutes) writeAudit(c echo.Context, action audit.Action, account identity.Account, what string) error {
+	ctx := c.Request().Context()
+	return r.audit.Record(ctx, r.audit.Entry(ctx, action, account.ID, "dead_letter:"+what))
+}
+
+func deadLetterPosition(c echo.Context) (event.Position, error) {
+	position, err := event.ParsePosition(c.Param("position"))
+	if err != nil {
+		return position, fault.InvalidField("position", "invalid", "position: "+err.Error())
+	}
+	return position, nil
+}

@@ -1,0 +1,163 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"trunkline/event/state"
+)
+
+// CheckResult is what a check of a feed's platform has found. What comes after a problem is absent.
+type CheckResult struct {
+	OK           bool           `json:"ok"` // there is no problem
+	Connected    bool           `json:"connected"`
+	Subscription []string       `json:"subscription,omitempty"`
+	State        *CheckedState  `json:"state,omitempty"`
+	Event        *CheckedEvent  `json:"event,omitempty"` // the first; absent if none came while the check waited
+	Problems     []CheckProblem `json:"problems,omitempty"`
+}
+
+// CheckedState counts what the platform has.
+type CheckedState struct {
+	Agents  int      `json:"agents"`
+	Calls   int      `json:"calls"`
+	Devices int      `json:"devices"`
+	Notes   []string `json:"notes,omitempty"` // what the platform could not tell
+}
+
+// CheckedEvent is an event of the platform. Without an account, Names are those that no rule maps.
+type CheckedEvent struct {
+	Format  string          `json:"format"`
+	Account string          `json:"account_id,omitempty"`
+	Names   []string        `json:"names,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"`
+}
+
+// CheckProblem is why a feed does not work, and what to change in the platform's settings.
+type CheckProblem struct {
+	Message string `json:"message"`
+	Advice  string `json:"advice,omitempty"`
+}
+
+// Check connects to the platform, reads its state and waits for an event. wait bounds the time for the
+// connection and that for state and event. It has no side effects if cfg.SyncAccounts is false.
+func Check(ctx context.Context, cfg Config, platform Platform, directory Directory, wait time.Duration) *CheckResult {
+	r := &CheckResult{}
+	r.checkPlatform(ctx, cfg, platform, wait)
+	r.checkAccounts(cfg, directory)
+	r.OK = len(r.Problems) == 0
+	return r
+}
+
+func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Platform, wait time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.AfterFunc(wait, cancel)
+	session, err := platform.Connect(ctx)
+	if err != nil {
+		r.addProblem("connecting", err)
+		return
+	}
+	timer.Stop()
+	r.Connected, r.Subscription = true, platform.Subscription()
+
+	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
+	defer cancelWait()
+	snapshotDone := make(chan error, 1)
+	go func() {
+		var err error
+		r.State, err = readState(waitCtx, session)
+		snapshotDone <- err
+	}()
+	first, err := firstEvent(waitCtx, session)
+	failed := <-snapshotDone
+	r.addProblem("closing the connection", session.Close())
+	r.addProblem("reading the platform snapshot", failed)
+	if failed != nil || errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	r.addProblem("reading events", err)
+	if err != nil {
+		return
+	}
+
+	r.Event = &CheckedEvent{Format: first.Format, Account: first.Account}
+	if first.Account == "" {
+		r.Event.Names = first.Names
+	}
+	if json.Valid(first.Value) && utf8.Valid(first.Value) {
+		r.Event.Value = first.Value
+	}
+	if cfg.Redundancy > 1 && !first.Identity.Valid() {
+		r.addProblem("", fmt.Errorf("redundancy: %d needs events that the platform numbers, and this event has no number: "+
+			"set redundancy: 1; one node at a time reads, and a resync corrects missed events", cfg.Redundancy))
+	}
+}
+
+// addProblem adds an error, if there is one, with the advice of a refusal.
+func (r *CheckResult) addProblem(doing string, err error) {
+	if err == nil {
+		return
+	}
+	problem := CheckProblem{Message: err.Error()}
+	if doing != "" {
+		problem.Message = doing + ": " + problem.Message
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		problem.Advice = refusal.Advice
+	}
+	r.Problems = append(r.Problems, problem)
+}
+
+// checkAccounts reports the accounts of the settings that the directory does not have.
+func (r *CheckResult) checkAccounts(cfg Config, directory Directory) {
+	names := []string{cfg.Account}
+	for _, rule := range cfg.Accounts {
+		names = append(names, rule.Account)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if _, ok := directory.Resolve(name); !ok && name != "" {
+			r.Problems = append(r.Problems, CheckProblem{
+				Message: fmt.Sprintf("there is no account %q: its events become dead letters", name),
+				Advice:  "trunkline account list shows the accounts, trunkline account create makes one",
+			})
+		}
+	}
+}
+
+func readState(ctx context.Context, session Session) (*CheckedState, error) {
+	snapshot, err := session.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[state.Kind]int{}
+	for _, object := range snapshot.Objects {
+		counts[object.Kind]++
+	}
+	return &CheckedState{Agents: counts[state.Agent], Calls: counts[state.Call], Devices: counts[state.Device], Notes: snapshot.Notes}, nil
+}
+
+// firstEvent reads until there is an event that would be stored. It stays valid.
+func firstEvent(ctx context.Context, session Session) (Event, error) {
+	for {
+		events, err := session.Read(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return Event{}, err
+		}
+		for _, e := range events {
+			if e.Value != nil {
+				e.Value = slices.Clone(e.Value)
+				return e, nil
+			}
+		}
+	}
+}

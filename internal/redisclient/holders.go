@@ -1,0 +1,105 @@
+package redisclient
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/fault"
+)
+
+// holdersTimeout is the time within which all nodes answer.
+const holdersTimeout = 3 * time.Second
+
+// Holders carries a request to the node that holds what it is about, such as a call in progress: all
+// nodes hear it, and each answers.
+type Holders[Request any] struct {
+	Client  redis.UniversalClient
+	Channel string // of the requests; those of the answers begin with it
+	Log     *slog.Logger
+}
+
+type holdersQuestion[Request any] struct {
+	Request Request `json:"request"`
+	ReplyTo string  `json:"reply_to"`
+}
+
+// An Outcome is an error with a kind on its way to another node.
+type Outcome struct {
+	Kind       fault.Kind `json:"kind,omitempty"` // "": no error
+	Message    string     `json:"message,omitempty"`
+	RetryAfter int64      `json:"retry_after_ms,omitempty"`
+}
+
+// OutcomeOf returns the outcome with the kind and the message of an error.
+func OutcomeOf(err error) Outcome {
+	if err == nil {
+		return Outcome{}
+	}
+	f := fault.As(err)
+	return Outcome{f.Kind, f.Message, f.RetryAfter.Milliseconds()}
+}
+
+// Err returns the error; nil for none.
+func (o Outcome) Err() error {
+	if o.Kind == "" {
+		return nil
+	}
+	return &fault.Error{Kind: o.Kind, Message: o.Message, RetryAfter: time.Duration(o.RetryAfter) * time.Millisecond}
+}
+
+// Ask returns the error of the node that holds the request's object; notFound, of fault.KindNotFound, if
+// none does; and fault.KindUnavailable if a node does not answer.
+func (h Holders[Request]) Ask(ctx context.Context, request Request, notFound error) error {
+	ctx, cancel := context.WithTimeout(ctx, holdersTimeout)
+	defer cancel()
+	away := func(err error) error {
+		return fault.Unavailable(err, time.Second, "A node of this service does not answer")
+	}
+	asking, err := NewAsking(ctx, h.Client, h.Channel+":replies:")
+	if err != nil {
+		return away(err)
+	}
+	defer asking.Close()
+	listeners, err := asking.Publish(ctx, h.Channel, holdersQuestion[Request]{request, asking.ReplyTo})
+	if err != nil {
+		return away(err)
+	}
+
+	for range listeners {
+		var outcome Outcome
+		if err := asking.Next(ctx, &outcome); err != nil {
+			return away(err)
+		}
+		if outcome.Kind != fault.KindNotFound {
+			return outcome.Err()
+		}
+	}
+	return notFound
+}
+
+// Answer calls apply with the requests of other nodes, each on a goroutine, until ctx ends and they have
+// returned. apply returns fault.KindNotFound where this node does not hold the object.
+func (h Holders[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
+	var applying sync.WaitGroup
+	defer applying.Wait()
+	Listen(ctx, h.Client, h.Channel, func(payload []byte) {
+		var q holdersQuestion[Request]
+		if err := json.Unmarshal(payload, &q); err != nil {
+			h.Log.WarnContext(ctx, "unreadable request of another node", "channel", h.Channel, "error", err)
+			return
+		}
+		applying.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTimeout)
+			defer cancel()
+			err := Reply(ctx, h.Client, q.ReplyTo, OutcomeOf(apply(ctx, q.Request)))
+			if err != nil {
+				h.Log.WarnContext(ctx, "answering another node failed", "channel", h.Channel, "error", err)
+			}
+		})
+	})
+}
