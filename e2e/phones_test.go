@@ -56,16 +56,34 @@ type phone struct {
 // newPhone starts a phone that registers with a device password of its user.
 func (n *node) newPhone(t *testing.T, username, extension string, port, hertz int) *phone {
 	t.Helper()
-	password := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
 	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz), "vol", "0.3")
+	n.startPhone(t, p, username, extension, tone)
+	return p
+}
+
+// newSpeaker starts a phone that says a sentence again and again, for two minutes.
+func (n *node) newSpeaker(t *testing.T, username, extension string, port int, sentence string) *phone {
+	t.Helper()
+	p := &phone{folder: t.TempDir(), port: port}
+	once, speech := filepath.Join(p.folder, "once.wav"), filepath.Join(p.folder, "speech.wav")
+	printed(t, "espeak-ng", "-v", "en-us+f3", "-s", "130", "-w", once, sentence)
+	printed(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim", "0", "120")
+	n.startPhone(t, p, username, extension, speech)
+	return p
+}
+
+// startPhone starts a phone that plays a file.
+func (n *node) startPhone(t *testing.T, p *phone, username, extension, file string) {
+	t.Helper()
+	password := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
 	files := map[string]string{
 		"config": strings.Join([]string{
-			fmt.Sprintf("sip_listen 127.0.0.1:%d", port), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
+			fmt.Sprintf("sip_listen 127.0.0.1:%d", p.port), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
 			"module g711.so", "module aufile.so", "module aubridge.so", "module sndfile.so", "module_tmp account.so",
-			"module_app menu.so", "module_app ctrl_tcp.so", fmt.Sprintf("ctrl_tcp_listen 127.0.0.1:%d", port+1000),
-			"audio_source aufile," + tone, "audio_player aubridge,x", "snd_path " + p.folder + "/rec", "",
+			"module_app menu.so", "module_app ctrl_tcp.so", fmt.Sprintf("ctrl_tcp_listen 127.0.0.1:%d", p.port+1000),
+			"audio_source aufile," + file, "audio_player aubridge,x", "snd_path " + p.folder + "/rec", "",
 		}, "\n"),
 		"accounts": fmt.Sprintf("<sip:%[1]s@127.0.0.1>;auth_user=%[1]s;auth_pass=%[2]s;answermode=auto;audio_codecs=pcmu;regint=60\n",
 			extension, password),
@@ -86,7 +104,6 @@ func (n *node) newPhone(t *testing.T, username, extension string, port, hertz in
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return p
 }
 
 // command sends a command of the phone's user: hangup, dial (an address), sndcode (a key).

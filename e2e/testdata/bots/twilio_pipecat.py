@@ -1,4 +1,5 @@
-"""A bot written for Twilio with pipecat: echoes the audio, is interrupted by the key 1, and ends its call by the key 2.
+"""A bot written for Twilio with pipecat: echoes the audio, is interrupted by the key 1, ends its call by the key 2, and
+transfers it by the key 3.
 
 Prints one line for each thing that happens. Environment: TOKEN, REST (address of Twilio's API).
 """
@@ -9,7 +10,14 @@ import os
 from pipecat.frames.frames import EndFrame, InputAudioRawFrame, InputDTMFFrame, InterruptionFrame, OutputAudioRawFrame
 from pipecat.serializers.twilio import TwilioFrameSerializer
 from twilio.request_validator import RequestValidator
+from twilio.rest import Client
 from websockets.asyncio.server import serve
+
+
+def transfer(account, call, destination):
+    client = Client(account, os.environ["TOKEN"])
+    client.api.base_url = os.environ["REST"]
+    client.calls(call).update(twiml=f"<Response><Dial>{destination}</Dial></Response>")
 
 
 async def call(socket):
@@ -31,6 +39,9 @@ async def call(socket):
             answer = await serializer.serialize(OutputAudioRawFrame(frame.audio, frame.sample_rate, 1))
         elif isinstance(frame, InputDTMFFrame):
             print("key", frame.button.value, flush=True)
+            if frame.button.value == "3":
+                await asyncio.to_thread(transfer, start["accountSid"], start["callSid"], start["customParameters"]["queue"])
+                continue
             answer = await serializer.serialize(InterruptionFrame() if frame.button.value == "1" else EndFrame())
         elif json.loads(text)["event"] == "stop":
             print("stop", flush=True)
