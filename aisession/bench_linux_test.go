@@ -135,7 +135,8 @@ func cpu() time.Duration {
 
 // startSessions runs the service with a session for each phone.
 func startSessions(b *testing.B, protocol, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
-	service, err := aisession.New(aisession.DefaultSettings(), aisession.Deps{
+	settings := settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 0 }) // there is no Redis
+	service, err := aisession.New(settings, aisession.Deps{
 		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
 		TLS: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
