@@ -27,7 +27,6 @@
 //	formulas, plot                                   formulas of figures; charts
 //	format, event_types                              formats; the event types
 //	docs…, dom, schema, markdown                     the pages under /docs
-//	recording_player                                 a recording: both channels, seeking by Range
 //
 // jstest/ holds the modules' unit tests, which Node runs (js_test.go).
 //
