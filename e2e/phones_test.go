@@ -34,7 +34,7 @@ func inNamespace(t *testing.T) bool {
 		skipMissingTool(t, "no network namespace can be made: "+string(out))
 	}
 	again := exec.Command("unshare", append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
-		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")...)
+		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
 	out, err := again.CombinedOutput()
 	if err != nil {
