@@ -31,7 +31,7 @@ func inMountNamespace(t *testing.T) bool {
 	if out, err := exec.Command("unshare", try...).CombinedOutput(); err != nil {
 		skipMissingTool(t, "no mount namespace can be made: "+string(out))
 	}
-	again := exec.Command("unshare", append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")...)
+	again := exec.Command("unshare", append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
 	out, err := again.CombinedOutput()
 	if err != nil {
