@@ -128,6 +128,10 @@ func (r deadLetterRoutes) writeAudit(c echo.Context, action audit.Action, accoun
 }
 
 func deadLetterPosition(c echo.Context) (event.Position, error) {
+	if c.Param("position") == "retry" && c.Request().Method != http.MethodPost { // another path, which has no other method
+		c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
+		return event.Position{}, echo.ErrMethodNotAllowed
+	}
 	position, err := event.ParsePosition(c.Param("position"))
 	if err != nil {
 		return position, fault.InvalidField("position", "invalid", "position: "+err.Error())

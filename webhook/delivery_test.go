@@ -208,7 +208,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		}
 		want := put(10)
 		w := e.awaitStatus(made.ID, StatusPaused)
-		if w.Failures != e.settings.pauseAfter() || w.LastError == "" || w.PausedAt.IsZero() {
+		if w.Failures < e.settings.pauseAfter() || w.LastError == "" || w.PausedAt.IsZero() {
 			t.Errorf("paused: %+v", w)
 		}
 		want = append(want, put(10)...) // while it is paused

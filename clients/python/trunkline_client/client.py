@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,6 +26,8 @@ _LOGIN = "/api/v2/cc_events_channel/login"
 _STREAM = "/api/v2/cc_events_channel/stream"
 _SNAPSHOT = "/api/v2/cc_events_channel/snapshot"
 _ANSWER_TIME = 15.0  # seconds
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,10 @@ class Client:
         try:
             opening = self._session().get(
                 self._base + _STREAM, params={"since": since} if since else None, headers=_bearer(token), timeout=timeout)
-            response = await asyncio.wait_for(opening, limit)
+            response = await _within(opening, limit)
             if response.status != 200:
                 async with response:
-                    raise await asyncio.wait_for(_refusal("stream", response), limit)
+                    raise await _within(_refusal("stream", response), limit)
             return response
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
             raise _network_error(error) from error
@@ -231,7 +233,7 @@ class _Subscription:
         """Read until there are bytes, the stream is silent, or the token must be renewed."""
         until_renewal = max(0.0, self._renew_at - time.monotonic())
         try:
-            chunk = await asyncio.wait_for(response.content.readany(), min(until_renewal, self._silence))
+            chunk = await _within(response.content.readany(), min(until_renewal, self._silence))
         except asyncio.TimeoutError as error:
             if until_renewal < self._silence:
                 raise _Renewal from None
@@ -258,6 +260,21 @@ async def _refusal(step: str, response: aiohttp.ClientResponse) -> TrunklineErro
     except ValueError:
         body = None  # the body of a proxy's response may not be JSON: then only the status counts
     return refusal(step, response.status, body, response.headers.get("Retry-After"))
+
+
+async def _within(awaitable: Awaitable[_T], limit: float | None) -> _T:
+    """Like asyncio.wait_for, which before Python 3.12 can take a result for the end of its task's cancellation: a program
+    would go on after Ctrl-C."""
+    task = asyncio.ensure_future(awaitable)
+    try:
+        await asyncio.wait({task}, timeout=limit)
+    finally:
+        task.cancel()
+    await asyncio.wait({task})
+    try:
+        return task.result()
+    except asyncio.CancelledError:
+        raise asyncio.TimeoutError from None
 
 
 def _network_error(error: BaseException) -> TrunklineError:

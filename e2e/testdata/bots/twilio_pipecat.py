@@ -4,6 +4,7 @@ transfers it by the key 3.
 Prints one line for each thing that happens. Environment: TOKEN, REST (address of Twilio's API).
 """
 import asyncio
+import contextlib
 import json
 import os
 
@@ -12,6 +13,7 @@ from pipecat.serializers.twilio import TwilioFrameSerializer
 from twilio.request_validator import RequestValidator
 from twilio.rest import Client
 from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
 
 
 def transfer(account, call, destination):
@@ -46,7 +48,8 @@ async def call(socket):
         elif json.loads(text)["event"] == "stop":
             print("stop", flush=True)
         if answer:
-            await socket.send(answer)
+            with contextlib.suppress(ConnectionClosed):  # what came before the end of the call is still read
+                await socket.send(answer)
 
 
 async def main():
