@@ -220,7 +220,7 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{life: 3, logins: []int{200, 503}, visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{life: 10, logins: []int{200, 503}, visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event", has("end"))
 		if _, tokens := s.asked(); tokens != "token1 token1" {
