@@ -23,15 +23,6 @@ func SecretSHA256(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CallNodes carries an update to the node with the session; redisclient.Holders implements it.
-type CallNodes interface {
-	// Ask returns the error of ApplyCallUpdate on the node that has the session, notFound if none has, and
-	// fault.KindUnavailable if a node does not answer.
-	Ask(ctx context.Context, u CallUpdate, notFound error) error
-	// Answer carries out other nodes' updates until ctx ends.
-	Answer(ctx context.Context, apply func(context.Context, CallUpdate) error)
-}
-
 // UpdateCall carries out an update of the call of a session on any node. It returns when the update has begun. The
 // error is fault.KindNotFound if no such session runs, and fault.KindUnauthenticated for another secret.
 func (s *Service) UpdateCall(ctx context.Context, u CallUpdate) error {

@@ -10,6 +10,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/netguard"
+	"trunkline/internal/redisclient"
 	"trunkline/internal/tracing"
 )
 
@@ -54,7 +55,7 @@ type Deps struct {
 	Announcements Announcements
 	Leases        SessionLeases
 	Platform      Platform                              // nil: calls that only bring audio cannot be transferred
-	CallNodes     CallNodes                             // nil: this node is the only one
+	CallNodes     *redisclient.Holders[CallUpdate]      // nil: this node is the only one
 	FormatE164    func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
 	TLS           *tls.Config                           // for connections to providers; nil uses the system's CAs
 	Metrics       prometheus.Registerer

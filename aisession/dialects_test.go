@@ -244,7 +244,7 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
-	other := redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates", Log: slog.New(slog.DiscardHandler)}
+	other := &redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates", Log: slog.New(slog.DiscardHandler)}
 	unknown := fault.NotFound("unknown")
 	update := aisession.CallUpdate{CallSID: "CA0", SecretSHA256: aisession.SecretSHA256("secret-1")}
 	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {

@@ -58,12 +58,12 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	t.Cleanup(func() { _ = db.Close() })
 	log := audittest.New(t, db)
 	o := &overheard{testEnv: e, bot: bot, audit: log, listeners: listening.New(listening.Deps{
-		Sessions: e, Providers: envProviders{e}, MayUse: func(of, provider string) bool { return of == provider },
-		Audit: log, Log: slog.New(slog.DiscardHandler),
+		Sessions: e.Service, Providers: envProviders{e}, MayUse: func(of, provider string) bool { return of == provider },
+		Audit: log,
 	})}
 	server := startSIP(t, 23600, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
-			Sessions: e, Providers: envProviders{e}, Ports: ports, MayCall: func(string, string) bool { return true },
+			Sessions: e.Service, Providers: envProviders{e}, Ports: ports, MayCall: func(string, string) bool { return true },
 			Log: slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: o.listeners,
 		})
 	})

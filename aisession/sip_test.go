@@ -206,7 +206,7 @@ func (callLimits) AdmitTransfer(_ context.Context, _ sip.User, accountID, destin
 func sipHandler(h *testEnv) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
-			Sessions: h, Providers: envProviders{h}, Ports: ports,
+			Sessions: h.Service, Providers: envProviders{h}, Ports: ports,
 			MayCall: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
 			Admission: callLimits{},
 		})
@@ -449,7 +449,7 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	}
 	mine, theirs, agreed := connected(t, ports)
 	handler := sipcall.New(sipcall.Deps{
-		Sessions: h, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
+		Sessions: h.Service, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		MayCall: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
 	})
 	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",

@@ -34,14 +34,14 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
 		Platform:      platform,
-		CallNodes:     redisclient.Holders[aisession.CallUpdate]{Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
+		CallNodes:     &redisclient.Holders[aisession.CallUpdate]{Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
 		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
-	a.listeners = listening.New(listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit, Log: a.log})
+	a.listeners = listening.New(listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit})
 	if phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
 			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorders(), Log: a.log})

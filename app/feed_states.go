@@ -78,7 +78,7 @@ func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.S
 	return statuses, err
 }
 
-// checkWait is how long a check waits for the connection, and then for an event.
+// checkWait is the time for which a check waits for the connection, and then for an event.
 const checkWait = 8 * time.Second
 
 // CheckFeed implements api.Feeds.
@@ -106,7 +106,9 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 		return nil, fault.Forbidden("The feed has events of other accounts too: who runs the service checks it, with trunkline feed check")
 	case index < 0:
 		return nil, fault.Unavailable(nil, 0, "The settings of this node do not have the feed: a node with the roles ingest and api can check it")
-	case !s.checking.TryLock():
+	}
+	free := s.checking.TryLock()
+	if !free {
 		return nil, fault.Limited(checkWait, "A feed is being checked")
 	}
 	defer s.checking.Unlock()

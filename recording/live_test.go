@@ -342,7 +342,7 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
-	nodes := redisclient.Holders[Control]{Client: client, Channel: "test:controls", Log: slog.New(slog.DiscardHandler)}
+	nodes := &redisclient.Holders[Control]{Client: client, Channel: "test:controls", Log: slog.New(slog.DiscardHandler)}
 	asked, holder := NewRecorder(h.Service, nodes), NewRecorder(h.Service, nodes)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

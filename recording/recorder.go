@@ -10,6 +10,7 @@ import (
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
 )
@@ -21,7 +22,7 @@ const policyTimeout = 2 * time.Second
 // callers of Control want. It implements localcall.Recorder.
 type Recorder struct {
 	service *Service
-	nodes   ControlNodes // nil: this node is the only one
+	nodes   *redisclient.Holders[Control] // nil: this node is the only one
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -31,7 +32,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder of a service with a folder for recordings in progress. nodes is nil
 // where this node is the only one.
-func NewRecorder(service *Service, nodes ControlNodes) *Recorder {
+func NewRecorder(service *Service, nodes *redisclient.Holders[Control]) *Recorder {
 	return &Recorder{service: service, nodes: nodes, log: service.log, calls: make(map[*liveCall]struct{})}
 }
 
@@ -178,15 +179,6 @@ type Control struct {
 	AccountID string `json:"account_id"`
 	CallID    string `json:"call_id"`
 	Action    string `json:"action"` // start, stop, pause or resume
-}
-
-// ControlNodes carries an action to the node with the call; redisclient.Holders implements it.
-type ControlNodes interface {
-	// Ask returns the error of the node that connects the call, notFound if none does, and
-	// fault.KindUnavailable if a node does not answer.
-	Ask(ctx context.Context, control Control, notFound error) error
-	// Answer carries out other nodes' actions until ctx ends.
-	Answer(ctx context.Context, apply func(context.Context, Control) error)
 }
 
 // Control does an action on any node, with an entry of the audit log. Returns fault.KindNotFound for a

@@ -2,41 +2,22 @@ package listening
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 
 	"trunkline/aisession"
 	"trunkline/audit"
-	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/telephony/localcall"
 )
 
-// Sessions opens AI sessions.
-type Sessions interface {
-	// Open connects to a request's provider and sends start. The caller must call Run or Close on the
-	// session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the provider
-	// cannot be reached or the process is shutting down, and fault.KindRefused if the provider
-	// refuses.
-	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-}
-
-// Providers finds providers.
-type Providers interface {
-	// Open returns a provider of any account with its headers unsealed, for a connection to it. It
-	// costs one database query.
-	Open(ctx context.Context, id string) (aiprovider.Provider, error)
-}
-
 // Deps has the dependencies of Listeners.
 type Deps struct {
-	Sessions  Sessions
-	Providers Providers
+	Sessions  *aisession.Service
+	Providers aisession.Providers
 	// MayUse reports whether calls of the first account may be heard by providers of the second.
 	MayUse func(accountID, providerAccountID string) bool
 	Audit  *audit.Log
-	Log    *slog.Logger
 }
 
 // Listeners has providers hear calls in progress. It implements localcall.Recorder. It is safe for concurrent use.

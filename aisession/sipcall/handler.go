@@ -18,26 +18,10 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Sessions opens AI sessions.
-type Sessions interface {
-	// Open connects to a request's provider and sends start. The caller must call Run or Close on
-	// the session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the
-	// provider cannot be reached or the process is shutting down, and fault.KindRefused if the
-	// provider refuses.
-	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-}
-
-// Providers finds providers.
-type Providers interface {
-	// Open returns a provider of any account with its headers unsealed, for a connection to it. It
-	// costs one database query.
-	Open(ctx context.Context, id string) (aiprovider.Provider, error)
-}
-
 // Deps has the dependencies of a Handler.
 type Deps struct {
-	Sessions  Sessions
-	Providers Providers
+	Sessions  *aisession.Service
+	Providers aisession.Providers
 	Ports     *rtp.Ports
 	// MayCall reports whether users of the first account may call providers of the second. The first
 	// account is "" for trusted networks, which may call all.

@@ -13,7 +13,7 @@ const (
 	FallbackReturn Fallback = "return" // return the call to its origin
 )
 
-// Mode is what a provider does in calls.
+// Mode says whether a provider answers calls or only listens to them.
 type Mode string
 
 // The modes.

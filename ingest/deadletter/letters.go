@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Outcome is what was done with a letter.
+// Outcome says how a letter was settled.
 type Outcome string
 
 // The outcomes.
@@ -29,7 +29,7 @@ const (
 	headerOffsets = "settled_offsets" // of the letters, in the same partition, separated by spaces
 )
 
-// Deps are what Letters need.
+// Deps has the dependencies of Letters.
 type Deps struct {
 	Log      *kafka.Cluster
 	Producer *kafka.Producer

@@ -15,7 +15,7 @@ func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 
 // RetryAll sends back every open letter of the topics that no earlier RetryAll has sent, and
 // returns their number. Processes that run it at once share the partitions as members of a group.
-// progress is told of each partition's letters, one call at a time.
+// progress is called with the number of each partition's letters, one call at a time.
 func (s *Letters) RetryAll(ctx context.Context, topics []string, progress func(topic string, partition, n int)) (sent int, err error) {
 	partitions, err := s.partitions(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"trunkline/event/state"
 )
 
-// CheckResult is what a check of a feed's platform has found. What comes after a problem is absent.
+// CheckResult has the findings of a check of a feed's platform. What comes after a problem is absent.
 type CheckResult struct {
 	OK           bool           `json:"ok"` // there is no problem
 	Connected    bool           `json:"connected"`

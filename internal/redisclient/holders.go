@@ -54,7 +54,7 @@ func (o Outcome) Err() error {
 
 // Ask returns the error of the node that holds the request's object; notFound, of fault.KindNotFound, if
 // none does; and fault.KindUnavailable if a node does not answer.
-func (h Holders[Request]) Ask(ctx context.Context, request Request, notFound error) error {
+func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound error) error {
 	ctx, cancel := context.WithTimeout(ctx, holdersTimeout)
 	defer cancel()
 	away := func(err error) error {
@@ -84,7 +84,7 @@ func (h Holders[Request]) Ask(ctx context.Context, request Request, notFound err
 
 // Answer calls apply with the requests of other nodes, each on a goroutine, until ctx ends and they have
 // returned. apply returns fault.KindNotFound where this node does not hold the object.
-func (h Holders[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
+func (h *Holders[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
 	var applying sync.WaitGroup
 	defer applying.Wait()
 	Listen(ctx, h.Client, h.Channel, func(payload []byte) {

@@ -57,9 +57,9 @@ func dead(n int, topic, kind string) kafka.Record {
 	}
 }
 
-// bury creates the topics and some dead letters: 0, 2, 4 in partition 0, and 1, 3, 5 in partition
+// addDeadLetters creates the topics and some dead letters: 0, 2, 4 in partition 0, and 1, 3, 5 in partition
 // 1; 4 and 5 are call records.
-func bury(t *testing.T, cluster *kafka.Cluster) {
+func addDeadLetters(t *testing.T, cluster *kafka.Cluster) {
 	t.Helper()
 	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
 func TestDeadletterList(t *testing.T) { onEachKafka(t, checkDeadletterList) }
 
 func checkDeadletterList(t *testing.T, w *clitest.Env) {
-	bury(t, w.OpenKafka())
+	addDeadLetters(t, w.OpenKafka())
 	positions := func(args ...string) string {
 		t.Helper()
 		var found []string
@@ -179,7 +179,7 @@ func TestDeadletterRetryOfPositions(t *testing.T) { onEachKafka(t, checkDeadlett
 
 func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
 	cluster := w.OpenKafka()
-	bury(t, cluster)
+	addDeadLetters(t, cluster)
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 2:0", "deadletter", "retry", "0:0", "2:0")
 	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry", "0:0", "0:2", "--topic", "cc.raw")
@@ -197,7 +197,7 @@ func TestDeadletterRetryAllSendsEachOnce(t *testing.T) {
 
 func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
 	cluster := w.OpenKafka()
-	bury(t, cluster)
+	addDeadLetters(t, cluster)
 	for _, step := range []struct {
 		args []string
 		want string
@@ -226,7 +226,7 @@ func TestDeadletterDiscard(t *testing.T) { onEachKafka(t, checkDeadletterDiscard
 // A discarded letter is not listed and not sent back with the others, but by its position.
 func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 	cluster := w.OpenKafka()
-	bury(t, cluster)
+	addDeadLetters(t, cluster)
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "discard", "0:0", "0:3")
 	w.MustFail(cli.ExitUsage, "--kind goes with --all", "deadletter", "discard", "0:0", "--kind", "invalid")
 	w.MustFail(cli.ExitUsage, "name positions", "deadletter", "discard")
@@ -259,7 +259,7 @@ func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 func TestDeadletterValuesOfEveryKind(t *testing.T) {
 	w := newEnv(t)
 	cluster := w.OpenKafka()
-	bury(t, cluster)
+	addDeadLetters(t, cluster)
 	for value, want := range map[string]string{
 		`{"a": 1}`: `"value":{"a":1}`,
 		"CC: x\n":  `"value":"CC: x\n"`,
