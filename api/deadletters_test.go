@@ -37,9 +37,9 @@ func (e *env) addDeadLetters(deps *Deps, c *kafka.Cluster, p *kafka.Producer) {
 	e.deadLog = c
 }
 
-// addDeadLetters stores dead letters of demo, of sub below it, of another tenant, of a feed's event of sub, of
+// storeDeadLetters stores dead letters of demo, of sub below it, of another tenant, of a feed's event of sub, of
 // nobody, and one that cannot be sent back.
-func (e *env) addDeadLetters() {
+func (e *env) storeDeadLetters() {
 	e.t.Helper()
 	must(e.t, e.deadLog.EnsureTopics(e.t.Context(), topics.All(1)))
 	p := e.deadLog.NewProducer(kafka.ProducerConfig{})
@@ -86,7 +86,7 @@ func (e *env) openLetters(h header, query string) (reasons string, page deadLett
 // are several tenants.
 func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 	e := newEnv(t)
-	e.addDeadLetters()
+	e.storeDeadLetters()
 	admin := e.of("admin", "")
 	reasons, page := e.openLetters(admin, "")
 	if reasons != "5310" && len(reasons) != 4 || page.Total != 4 || page.Kinds["kind1"] != 3 || page.Kinds["kind0"] != 1 || !page.Complete {
@@ -117,7 +117,7 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 
 func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 	e := newEnv(t)
-	e.addDeadLetters()
+	e.storeDeadLetters()
 	admin := e.of("admin", "")
 	var row struct {
 		Key   string
