@@ -44,7 +44,7 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 	address := startBalancer(t, haproxy, first, second)
 
 	// One connection per request, so that the balancer chooses a node for each.
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func() error {
 		_, err := get(client, "http://"+address+"/ws/v1/cc_events/health")
 		return err

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -82,7 +81,7 @@ type socket struct {
 }
 
 func openSocket(ctx context.Context, n *node, path string, header http.Header, cursor bool) (connection, error) {
-	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}, HandshakeTimeout: 20 * time.Second}
+	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}, HandshakeTimeout: patience}
 	conn, response, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(n.url, "http")+path, header)
 	if errors.Is(err, websocket.ErrBadHandshake) {
 		return nil, refusal(response)

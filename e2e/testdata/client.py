@@ -20,6 +20,7 @@ from websockets.sync.client import connect
 base, username, domain, certificate = sys.argv[1:]
 trust = ssl.create_default_context(cafile=certificate)
 trust.maximum_version = ssl.TLSVersion.TLSv1_2  # two threads use the socket: cpython#143756
+PATIENCE = 180  # seconds: a busy machine is slower than the defaults of websockets
 
 
 def login():
@@ -36,7 +37,10 @@ while True:
     query = "?" + urllib.parse.urlencode({"since": since}) if since else ""
     url = base.replace("http", "ws", 1) + "/api/v2/cc_events_channel/ws" + query
     try:
-        with connect(url, ssl=trust, additional_headers={"Authorization": "Bearer " + token}) as socket:
+        with connect(
+            url, ssl=trust, additional_headers={"Authorization": "Bearer " + token},
+            open_timeout=PATIENCE, ping_timeout=PATIENCE,
+        ) as socket:
             print("connected", file=sys.stderr, flush=True)
             for text in socket:
                 print(text, flush=True)

@@ -16,8 +16,11 @@ import urllib.request
 
 from websockets.sync.client import connect
 
+PATIENCE = 180  # seconds: a busy machine is slower than the defaults of websockets
+
 base, ca_file, username, password, domain, destination, wanted = sys.argv[1:8]
 trust = ssl.create_default_context(cafile=ca_file)
+trust.maximum_version = ssl.TLSVersion.TLSv1_2  # two threads use the socket: cpython#143756
 
 
 def request(method, path, body=None, token=None):
@@ -55,10 +58,11 @@ _, channel = request("POST", "/ws/v1/cc_events/login", {
 })
 assert channel["expires_in"] > 0
 with connect(base.replace("https:", "wss:") + "/ws/v1/cc_events", ssl=trust,
-             additional_headers={"Authorization": "Bearer " + channel["access_token"]}) as events:
+             additional_headers={"Authorization": "Bearer " + channel["access_token"]},
+             open_timeout=PATIENCE, ping_timeout=PATIENCE) as events:
     print("ready", flush=True)
     for _ in range(int(wanted)):
-        message = json.loads(events.recv(timeout=120))
+        message = json.loads(events.recv(timeout=PATIENCE))
         assert message["id"].startswith("cc_evt_") and isinstance(message["timestamp"], int)
         print("event", json.dumps(read_call_event(message)), flush=True)
 
@@ -71,7 +75,7 @@ print("placed", call_id, flush=True)
 
 query = "/api/v2/reports/cdrs?" + urllib.parse.urlencode(
     {"startDate": placed_at - 3600, "endDate": placed_at + 3600, "origination_call_id": call_id})
-deadline = time.monotonic() + 120
+deadline = time.monotonic() + PATIENCE
 while True:
     try:
         _, row = request("GET", query, token=token)

@@ -29,7 +29,7 @@ func eventually(t *testing.T, what string, try func() error) {
 }
 
 func TestSharedKafkaTakesRecords(t *testing.T) {
-	client := &kafka.Client{Addr: kafka.TCP(Kafka(t)...), Timeout: 10 * time.Second}
+	client := &kafka.Client{Addr: kafka.TCP(Kafka(t)...), Timeout: startTimeout}
 	topic := Prefix(t) + "topic"
 	made, err := client.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
 		Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}},
