@@ -79,17 +79,21 @@ func (s *Store) sumDay(ctx context.Context, account string, start, end int64) er
 	for i, figure := range t.figures {
 		names[i], sums[i] = figure.name, fmt.Sprintf(figure.sql, figure.name)
 	}
+	const ofAccount = " WHERE account_id = $1"
+	const ofDay = ofAccount + " AND interval_start >= $2 AND interval_start < $3"
 	statements := []struct {
 		text string
 		args []any
 	}{
-		{"DELETE FROM figures_days WHERE account_id = $1 AND interval_start < $2 AND interval_start + interval_seconds > $3 AND interval_start > $4",
-			[]any{account, end, start, start - longestDay}},
-		{"DELETE FROM " + dayTable + " WHERE account_id = $1 AND interval_start >= $2 AND interval_start < $3", []any{account, start, end}},
-		{"INSERT INTO " + dayTable + " (account_id, queue_id, interval_start, " + strings.Join(names, ", ") + ") SELECT account_id, queue_id, CAST($4 AS BIGINT), " +
-			strings.Join(sums, ", ") + " FROM figures_queues WHERE account_id = $1 AND interval_start >= $2 AND interval_start < $3 GROUP BY account_id, queue_id",
-			[]any{account, start, end, start}},
-		{"INSERT INTO figures_days (account_id, interval_start, interval_seconds) VALUES ($1, $2, $3)", []any{account, start, end - start}},
+		{"DELETE FROM figures_days" + ofAccount + " AND interval_start < $3 AND interval_start > $4" +
+			" AND interval_start + interval_seconds > $2",
+			[]any{account, start, end, start - longestDay}},
+		{"DELETE FROM " + dayTable + ofDay, []any{account, start, end}},
+		{"INSERT INTO " + dayTable + " (account_id, queue_id, interval_start, " + strings.Join(names, ", ") + ")" +
+			" SELECT account_id, queue_id, CAST($4 AS BIGINT), " + strings.Join(sums, ", ") +
+			" FROM figures_queues" + ofDay + " GROUP BY account_id, queue_id", []any{account, start, end, start}},
+		{"INSERT INTO figures_days (account_id, interval_start, interval_seconds) VALUES ($1, $2, $3)",
+			[]any{account, start, end - start}},
 	}
 	return s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if s.db.Postgres() {
@@ -125,7 +129,8 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 		changed[account] = span{min(old.first, start), max(old.last, start)}
 	}
 	for account, at := range changed {
-		_, err := tx.ExecContext(ctx, "DELETE FROM figures_days WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3 AND interval_start + interval_seconds > $4",
+		_, err := tx.ExecContext(ctx, `DELETE FROM figures_days
+			WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3 AND interval_start + interval_seconds > $4`,
 			account, at.first-longestDay, at.last, at.first)
 		if err != nil {
 			return sqldb.Wrap(err, "forgetting days of figures")
@@ -137,8 +142,8 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 // daysWithSums returns the days that overlap the filter's range and have sums: the end of each by
 // its start.
 func (s *Store) daysWithSums(ctx context.Context, f Filter) (map[int64]int64, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT interval_start, interval_seconds FROM figures_days WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3",
-		f.Account, f.Start-longestDay, f.End)
+	rows, err := s.db.QueryContext(ctx, `SELECT interval_start, interval_seconds FROM figures_days
+		WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3`, f.Account, f.Start-longestDay, f.End)
 	days := map[int64]int64{}
 	_, err = sqldb.Collect(rows, err, "reading days of figures", func(scan sqldb.ScanFunc) (start int64, err error) {
 		var seconds int64
@@ -174,7 +179,8 @@ func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
 		if ok && dayEnd == intervalEnd(at, day).Unix() && part.start == at.Unix() && end == dayEnd-1 {
 			part.table = dayTable
 		}
-		if last := len(found) - 1; last >= 0 && found[last].table == part.table {
+		last := len(found) - 1
+		if last >= 0 && found[last].table == part.table {
 			found[last].start = part.start
 		} else {
 			found = append(found, part)

@@ -183,7 +183,8 @@ func (s *Store) readSums(ctx context.Context, f Filter, table string) ([]*Row, e
 		columns = append(columns, fmt.Sprintf(figure.sql, figure.name))
 	}
 	from, args := fromWhere(f, table)
-	rows, err := s.db.QueryContext(ctx, "SELECT "+strings.Join(columns, ", ")+from+" GROUP BY "+groups+" ORDER BY 2 DESC, 1", args...)
+	query := "SELECT " + strings.Join(columns, ", ") + from + " GROUP BY " + groups + " ORDER BY 2 DESC, 1"
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	return sqldb.Collect(rows, err, "reading sums of figures", func(scan sqldb.ScanFunc) (*Row, error) {
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
 		targets := []any{&r.ID, &r.Start}
