@@ -78,6 +78,17 @@ func TestFigureReports(t *testing.T) {
 	if len(page.Data) != 1 || page.Data[0].AgentID != "support" || page.Data[0].LoggedIn != 1_800_000 || page.Data[0].Reasons["lunch"] != 1_200_000 {
 		t.Errorf("%+v", page)
 	}
+	for query, want := range map[string]string{"&by=queue": "=1+1:4 sales:2 support:8", "&by=interval": ":4 :4 :6", "&by=queue&queue_id=sales": "sales:2"} {
+		page = figuresPage{}
+		e.want(200, "GET", figuresReport("queues", query), alice, "", &page)
+		var got []string
+		for _, row := range page.Data {
+			got = append(got, fmt.Sprint(row.QueueID, ":", row.Offered))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", query, got, want)
+		}
+	}
 	first, second := figuresPage{}, figuresPage{}
 	e.want(200, "GET", figuresReport("queues", "&page_size=3"), alice, "", &first)
 	e.want(200, "GET", figuresReport("queues", "&page_size=3&start_key="+first.NextStartKey), alice, "", &second)
@@ -138,15 +149,22 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	} {
 		h := e.userWith(name, "demo", c.role, "", c.limits)
 		for kind, want := range map[string][]string{"queues": c.queues, "agents": c.agents} {
-			var page figuresPage
-			e.want(200, "GET", figuresReport(kind, ""), h, "", &page)
-			var got []string
-			for _, row := range page.Data {
-				got = append(got, row.QueueID+row.AgentID)
+			for _, by := range []string{"", "&by=" + strings.TrimSuffix(kind, "s")} {
+				var page figuresPage
+				e.want(200, "GET", figuresReport(kind, by), h, "", &page)
+				var got []string
+				for _, row := range page.Data {
+					got = append(got, row.QueueID+row.AgentID)
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s sees the %s%s %q, want %q", name, kind, by, got, want)
+				}
 			}
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s sees the %s %q, want %q", name, kind, got, want)
+			var sum figuresPage
+			e.want(200, "GET", figuresReport(kind, "&by=interval"), h, "", &sum)
+			if len(sum.Data) != min(1, len(want)) || kind == "queues" && len(want) > 0 && sum.Data[0].Offered != int64(len(want)) {
+				t.Errorf("%s sees sums of the %s %+v, of %q", name, kind, sum.Data, want)
 			}
 			csv := e.do("GET", figuresReport(kind, "&format=csv"), h, "").Body.String()
 			if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
@@ -184,7 +202,7 @@ func TestFigureReportRefusals(t *testing.T) {
 	for query, field := range map[string]string{
 		"": "startDate", "?startDate=1": "endDate", "?startDate=5&endDate=2": "endDate", "?startDate=0&endDate=34560001": "endDate",
 		"?startDate=1&endDate=2&page_size=0": "page_size", "?startDate=1&endDate=2&start_key=zzz": "start_key",
-		"?startDate=1&endDate=2&interval=60": "interval",
+		"?startDate=1&endDate=2&interval=60": "interval", "?startDate=1&endDate=2&by=day": "by",
 	} {
 		for _, kind := range []string{"queues", "agents"} {
 			w := e.want(400, "GET", "/api/v2/reports/"+kind+query, alice, "", nil)

@@ -14,7 +14,7 @@ import (
 var (
 	pageParams   = []string{"page_size", "start_key"}
 	searchParams = []string{"page_size", "start_key", "search"}
-	figureParams = []string{"startDate", "endDate", "interval", "page_size", "start_key", "format"}
+	figureParams = []string{"startDate", "endDate", "interval", "by", "page_size", "start_key", "format"}
 )
 
 // withKnownQuery refuses a request with a parameter in its query that the route does not

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"trunkline/fanout"
 	"trunkline/settings"
@@ -19,9 +20,18 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
 	if a.hasRole(settings.RoleStats) {
-		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster).Run)
+		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster, a.timeZones).Run)
 	}
 	return store, nil
+}
+
+// timeZones returns the time zone of each account.
+func (a *App) timeZones() map[string]*time.Location {
+	zones := map[string]*time.Location{}
+	for _, account := range a.identity.Tree().Accounts() {
+		zones[account.ID] = account.Location()
+	}
+	return zones
 }
 
 // queueFigures implements fanout.QueueFigures, for snapshots.

@@ -18,6 +18,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
+	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 	"trunkline/settings"
 	"trunkline/telephony/sip"
@@ -51,26 +52,33 @@ func challengeRealm(t *testing.T, server *sip.Server, method, domain string) str
 	return ""
 }
 
-// A stranger who names a domain that is no account's learns no tenant's domain from the challenge, and
-// one who names a tenant's learns no other.
-func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
-	ctx := t.Context()
-	db := testdb.Open(t, testdb.SQLite(t))
+// newTestDirectory is an empty directory.
+func newTestDirectory(t *testing.T, db *sqldb.DB) *identity.Service {
+	t.Helper()
 	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	config := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
-	directory, err := identity.New(ctx, config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db), prometheus.NewRegistry(), log)
+	directory, err := identity.New(t.Context(), config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db), prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return directory
+}
+
+// A stranger who names a domain that is no account's learns no tenant's domain from the challenge, and
+// one who names a tenant's learns no other.
+func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
+	ctx := t.Context()
+	directory := newTestDirectory(t, testdb.Open(t, testdb.SQLite(t)))
 	for _, name := range []string{"acme", "other"} {
 		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: name, Name: name, Domain: name + ".example"}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	log := slog.New(slog.DiscardHandler)
 	client, closeRedis, err := backend.OpenRedis(settings.Default(), log)
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,9 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 				return err
 			}
 		}
+		if err := forgetDays(ctx, tx, kinds[Queues]); err != nil {
+			return err
+		}
 		for _, o := range b.occurrences {
 			_, err := tx.ExecContext(ctx, o.statement, o.args...)
 			if err != nil {

@@ -3,7 +3,6 @@ package figures
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
@@ -12,7 +11,8 @@ import (
 )
 
 // BenchmarkReportOf400Days reads 400 days of 50 queues, which have a row in each quarter of an hour of ten
-// hours a day: 800,000 rows. A page is the first answer of the API, all is every day of every queue.
+// hours a day: 800,000 rows, whose days are added up. A page is the first answer of the API, all is every day
+// of every queue, history is what the board's History asks for: sums of days, and of queues beside the week before.
 func BenchmarkReportOf400Days(b *testing.B) {
 	const days, queues, quarters = 400, 50, 40
 	for _, name := range []string{"sqlite", "postgres"} {
@@ -34,11 +34,11 @@ func BenchmarkReportOf400Days(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			berlin, err := time.LoadLocation("Europe/Berlin")
-			if err != nil {
+			zone := berlin(b)
+			if err := s.sumDays(b.Context(), "demo", zone, day0.AddDate(0, 0, days-2)); err != nil {
 				b.Fatal(err)
 			}
-			f := Filter{Account: "demo", Location: berlin, Start: day0.Unix(), End: day0.Unix() + days*86400 - 1, Seconds: day, PageSize: report.MaxPage}
+			f := Filter{Account: "demo", Location: zone, Start: day0.Unix(), End: day0.Unix() + days*86400 - 1, Seconds: day, PageSize: report.MaxPage}
 			for _, interval := range []int64{day, hour} {
 				b.Run(fmt.Sprintf("page-of-%ds", interval), func(b *testing.B) {
 					f := f
@@ -51,6 +51,19 @@ func BenchmarkReportOf400Days(b *testing.B) {
 					}
 				})
 			}
+			b.Run("history", func(b *testing.B) {
+				for b.Loop() {
+					byDay, byQueue, before := f, f, f
+					byDay.By, byQueue.By, before.By = ByInterval, ByID, ByID
+					before.Start, before.End = f.Start-7*day, f.End-7*day
+					for rows, f := range map[int]Filter{days: byDay, queues: byQueue, -queues: before} {
+						page, err := s.List(b.Context(), f)
+						if err != nil || len(page.Data) != max(rows, -rows) {
+							b.Fatalf("%d rows, %v", len(page.Data), err)
+						}
+					}
+				}
+			})
 			b.Run("all-days", func(b *testing.B) {
 				for b.Loop() {
 					rows, offered := 0, int64(0)

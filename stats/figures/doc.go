@@ -11,15 +11,22 @@
 // nothing. The tombstones of cc.stats are ignored: the database keeps rows for
 // stats.retention.
 //
+// figures_queue_days has the sums of queues for days of the account's time zone that ended
+// 48 hours ago or more, figures_days the days whose sums are whole: a batch that changes a
+// row of a day deletes it there. An hourly pass adds up what is missing.
+//
 // # Reports
 //
 // Rows are read newest first in batches, without a connection between batches, and
 // summed in memory by the intervals of the account's time zone, one interval at a time.
+// Hours and days of queues are added up by the database, from the sums of days where
+// there are some.
 //
 // # Goroutines and bounds
 //
 // Indexer.Run has one goroutine for each partition assigned by its consumer group, and
-// one that deletes rows past their retention; all end with its context.
+// one that deletes rows past their retention and one that adds days up; all end with its
+// context.
 // A partition's goroutine holds one batch (batchRecords); at most maxBatches of
 // them write at once. While the database is unavailable they wait, and new rows stay in
 // cc.stats: rows whose tombstones Kafka compacts in the meantime (48 hours after their
@@ -33,6 +40,7 @@
 //   - indexer.go, entry.go, apply.go, offsets.go: the loop of one partition of cc.stats, and its
 //     writes
 //   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
+//   - days.go: the sums of days
 //   - filter.go, query.go, list.go, today.go: reports, and the figures of today
 //   - occurrence.go, alerts.go, abandoned.go: alerts and abandoned calls: the way in, and their lists
 //   - rebuilds.go: requests to fold again, in the database

@@ -19,11 +19,21 @@ type Filter struct {
 	Start, End int64  // Unix seconds, inclusive, of the starts of cc.stats' intervals
 	Seconds    int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
 	ID         string // of a queue or agent; "": all
+	By         By     // which rows are added up
 
 	PageSize int    // used by List; 0: report.DefaultPage
 	StartKey string // used by List: a page's NextStartKey; "": start with the newest rows
 	CSV      bool   // the whole range as CSV
 }
+
+// By says which rows of a report are added up; "": none.
+type By string
+
+// Sums of a report.
+const (
+	ByID       By = "id"       // one row a queue or agent, of the whole range
+	ByInterval By = "interval" // one row an interval, of all queues or agents; its id is ""
+)
 
 const maxID = 256 // bytes, as of the fold
 
@@ -43,10 +53,28 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	default:
 		q.AddFault("interval", "unsupported", "must be 900, 3600 or 86400")
 	}
+	switch word := kind.table().word; q.Get("by") {
+	case "":
+	case word:
+		f.By = ByID
+	case "interval":
+		f.By = ByInterval
+	default:
+		q.AddFault("by", "unsupported", "must be "+word+" or interval")
+	}
 	if _, ok := parseStartKey(f.StartKey); !ok {
 		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	return f, q.Err()
+}
+
+// interval returns the interval of the report that contains a time, its end excluded.
+func (f *Filter) interval(at int64) (start, end int64) {
+	if f.By == ByID {
+		return f.Start, f.End + 1
+	}
+	began := intervalStart(time.Unix(at, 0).In(f.Location), f.Seconds)
+	return began.Unix(), intervalEnd(began, f.Seconds).Unix()
 }
 
 // cursor is a position in a report, after a row: rows are ordered by start, newest
@@ -56,7 +84,7 @@ type cursor struct {
 	id    string
 }
 
-func (c cursor) key() string { return report.StartKey(c.start, c.id) }
+func (c cursor) key() string { return report.StartKey(c.start, cmp.Or(c.id, "-")) } // a sum of all has no id
 
 // includes reports whether a row is after the cursor; every row is after the zero
 // cursor.

@@ -28,21 +28,24 @@ const (
 type Indexer struct {
 	*Store
 	cluster *kafka.Cluster
-	writers chan struct{} // semaphore of concurrent batch writes
+	zones   func() map[string]*time.Location // of the accounts
+	writers chan struct{}                    // semaphore of concurrent batch writes
 }
 
-// NewIndexer creates an indexer. It starts nothing; Run does.
-func NewIndexer(s *Store, cluster *kafka.Cluster) *Indexer {
-	return &Indexer{Store: s, cluster: cluster, writers: make(chan struct{}, maxBatches)}
+// NewIndexer creates an indexer; zones returns the time zone of each account. It starts nothing;
+// Run does.
+func NewIndexer(s *Store, cluster *kafka.Cluster, zones func() map[string]*time.Location) *Indexer {
+	return &Indexer{Store: s, cluster: cluster, zones: zones, writers: make(chan struct{}, maxBatches)}
 }
 
 // Run stores rows until ctx ends, then returns nil.
 func (i *Indexer) Run(ctx context.Context) error {
-	var retention sync.WaitGroup
-	defer retention.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	ending, stop := context.WithCancel(ctx)
 	defer stop()
-	retention.Go(func() { i.runRetention(ending) })
+	running.Go(func() { i.runRetention(ending) })
+	running.Go(func() { i.runDays(ending) })
 	err := i.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicStats}},
 		func(ctx context.Context, assigned *kafka.Assignment) error {
 			return i.runPartition(ctx, assigned.Partition, assigned.Commit)

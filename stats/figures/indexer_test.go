@@ -79,7 +79,7 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {
-			if err := NewIndexer(s, c).Run(ctx); err != nil {
+			if err := NewIndexer(s, c, noZones).Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -103,7 +103,7 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 			running.Go(func() {
 				for ctx.Err() == nil {
 					some, stop := context.WithTimeout(ctx, time.Duration(40+30*n)*time.Millisecond)
-					if err := NewIndexer(s, c).runPartition(some, 0, func(int64) {}); some.Err() == nil {
+					if err := NewIndexer(s, c, noZones).runPartition(some, 0, func(int64) {}); some.Err() == nil {
 						t.Error(err)
 					}
 					stop()
@@ -111,7 +111,7 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 			})
 		}
 		running.Go(func() {
-			if err := NewIndexer(s, c).runPartition(ctx, 0, func(int64) {}); ctx.Err() == nil {
+			if err := NewIndexer(s, c, noZones).runPartition(ctx, 0, func(int64) {}); ctx.Err() == nil {
 				t.Error(err)
 			}
 		})
@@ -125,3 +125,6 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 		s.await(t, "acme", records(0, 5, workday("acme", 0, 400, 8*time.Hour)))
 	})
 }
+
+// noZones are the time zones of no account.
+func noZones() map[string]*time.Location { return nil }

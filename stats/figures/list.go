@@ -63,8 +63,10 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 	if f.Location == nil {
 		f.Location = time.UTC
 	}
+	whole := f
 	if at != (cursor{}) {
-		f.End = min(f.End, intervalEnd(time.Unix(at.start, 0).In(f.Location), f.Seconds).Unix()-1)
+		_, end := whole.interval(at.start)
+		f.End = min(f.End, end-1)
 	}
 	var start, end int64      // of the interval being combined
 	sums := map[string]*Row{} // by id
@@ -84,8 +86,11 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 			if err := flush(); err != nil {
 				return err
 			}
-			began := intervalStart(time.Unix(r.Start, 0).In(f.Location), f.Seconds)
-			start, end = began.Unix(), intervalEnd(began, f.Seconds).Unix()
+			start, end = whole.interval(r.Start)
+		}
+		if f.By == ByInterval {
+			r.ID = ""
+			r.forgetThresholds()
 		}
 		if sum, ok := sums[r.ID]; ok {
 			sum.add(r)

@@ -16,7 +16,7 @@ const readRows = 2000
 // eachStored calls give with the stored rows of the filter, newest first. It reads
 // them in batches, so that a slow consumer occupies neither memory nor a connection.
 func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error) error {
-	if f.Seconds > quarter && !f.Kind.table().byReason {
+	if (f.Seconds > quarter || f.By != "") && !f.Kind.table().byReason {
 		return s.eachSum(ctx, f, give)
 	}
 	var last *place
@@ -51,7 +51,7 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	t := f.Kind.table()
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}
 	columns := append(key, t.columns()[6:]...)
-	from, args := fromWhere(f)
+	from, args := fromWhere(f, t.name)
 	query := "SELECT " + strings.Join(columns, ", ") + from
 	arg := func(value any) string {
 		args = append(args, value)
@@ -84,10 +84,10 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	return found, end, err
 }
 
-// fromWhere returns the FROM and WHERE of the filter's rows.
-func fromWhere(f Filter) (query string, args []any) {
+// fromWhere returns the FROM and WHERE of the filter's rows in a table of its kind.
+func fromWhere(f Filter, table string) (query string, args []any) {
 	t := f.Kind.table()
-	query = " FROM " + t.name + " WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3"
+	query = " FROM " + table + " WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3"
 	args = []any{f.Account, f.Start, f.End}
 	arg := func(value any) string {
 		args = append(args, value)
@@ -115,18 +115,37 @@ func fromWhere(f Filter) (query string, args []any) {
 const fewSums = 500
 
 // eachSum is eachStored with rows that the database has added up: each row is the sum of the stored rows of
-// one queue in one of the report's intervals, or in a part of it where the clock was changed or a
+// one queue, or of all, in one of the report's intervals, or in a part of it where the clock was changed or a
 // window ends. It reads windows of time, the newest first, so that a page reads no more than it shows.
 func (s *Store) eachSum(ctx context.Context, f Filter, give func(*Row) error) error {
+	runs, err := s.runs(ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		f := f
+		f.Start, f.End = run.start, run.end
+		if err := s.eachSumOf(ctx, f, run.table, give); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachSumOf is eachSum of a part of the range, in one table.
+func (s *Store) eachSumOf(ctx context.Context, f Filter, table string, give func(*Row) error) error {
 	window := f.Seconds
 	for end := f.End; end >= f.Start; {
 		f := f
-		f.Start, f.End = max(f.Start, end+1-window), end
-		zoneStart, _ := time.Unix(end, 0).In(f.Location).ZoneBounds()
-		if !zoneStart.IsZero() {
-			f.Start = max(f.Start, zoneStart.Unix())
+		if f.By != ByID {
+			f.Start = max(f.Start, end+1-window)
+			zoneStart, _ := time.Unix(end, 0).In(f.Location).ZoneBounds()
+			if !zoneStart.IsZero() {
+				f.Start = max(f.Start, zoneStart.Unix())
+			}
 		}
-		rows, err := s.readSums(ctx, f)
+		f.End = end
+		rows, err := s.readSums(ctx, f, table)
 		if err != nil {
 			return err
 		}
@@ -145,16 +164,27 @@ func (s *Store) eachSum(ctx context.Context, f Filter, give func(*Row) error) er
 }
 
 // readSums returns the sums of a window in which the clock is not changed, the newest first.
-func (s *Store) readSums(ctx context.Context, f Filter) ([]*Row, error) {
+func (s *Store) readSums(ctx context.Context, f Filter, table string) ([]*Row, error) {
 	t := f.Kind.table()
 	_, offset := time.Unix(f.End, 0).In(f.Location).Zone()
-	group := fmt.Sprintf("(interval_start + %d) / %d", offset, f.Seconds)
-	columns := []string{t.id, "MAX(interval_start)"}
+	id, group := t.id, fmt.Sprintf("(interval_start + %d) / %d", offset, f.Seconds)
+	if table == dayTable && f.Seconds == day {
+		group = "interval_start" // the same groups, in the order of the key
+	}
+	groups := group + ", " + id
+	switch f.By {
+	case ByID:
+		groups = id
+	case ByInterval:
+		id, groups = "''", group
+	}
+	columns := []string{id, "MAX(interval_start)"}
 	for _, figure := range t.figures {
 		columns = append(columns, fmt.Sprintf(figure.sql, figure.name))
 	}
-	from, args := fromWhere(f)
-	rows, err := s.db.QueryContext(ctx, "SELECT "+strings.Join(columns, ", ")+from+" GROUP BY "+t.id+", "+group+" ORDER BY 2 DESC, 1", args...)
+	from, args := fromWhere(f, table)
+	query := "SELECT " + strings.Join(columns, ", ") + from + " GROUP BY " + groups + " ORDER BY 2 DESC, 1"
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	return sqldb.Collect(rows, err, "reading sums of figures", func(scan sqldb.ScanFunc) (*Row, error) {
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
 		targets := []any{&r.ID, &r.Start}

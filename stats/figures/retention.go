@@ -55,10 +55,13 @@ func (s *Store) PurgeAccount(ctx context.Context, account string) (n int, err er
 
 // delete deletes up to deleteRows rows of each table and returns their number.
 func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, err error) {
-	for i := range tables {
-		t := &tables[i]
-		key := "account_id, interval_start, " + t.id + ", interval_seconds, topic_partition"
-		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, key, condition)
+	for _, t := range [...]struct{ name, key string }{
+		{"figures_days", "account_id, interval_start"}, // first: a day without some of its rows has no sums
+		{dayTable, "account_id, interval_start, queue_id"},
+		{"figures_queues", "account_id, interval_start, queue_id, interval_seconds, topic_partition"},
+		{"figures_agents", "account_id, interval_start, agent_id, interval_seconds, topic_partition"},
+	} {
+		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, t.key, condition)
 		deleted, err := s.db.ExecWithoutTx(ctx, statement, arg, deleteRows)
 		n += deleted
 		if err != nil {

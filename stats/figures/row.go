@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"trunkline/event"
 	"trunkline/internal/report"
@@ -65,6 +66,15 @@ func (r *Row) add(older *Row) {
 			r.reasons = map[string]int64{}
 		}
 		r.reasons[reason] += ms
+	}
+}
+
+// forgetThresholds sets the thresholds to 0: a sum of several queues has none.
+func (r *Row) forgetThresholds() {
+	for i, f := range r.Kind.table().figures {
+		if strings.HasSuffix(f.name, "_seconds") {
+			r.figures[i] = 0
+		}
 	}
 }
 

@@ -82,9 +82,12 @@ const minutes = (ms) => Number.isFinite(ms) ? duration(ms / 1000) : "–";
 /** @param {{range: Range, query: URLSearchParams}} properties */
 function Queues({ range, query }) {
   const account = query.get("account") || undefined, { agent_id: _, ...wanted } = reportQuery(range, query), key = query.toString();
-  const read = (r) => allPages("/api/v2/reports/queues", { ...wanted, ...{ startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1 },
-    interval: range.interval }, account);
-  const { data, error, busy, reload } = useLoad(async () => ({ range, rows: await Promise.all([read(range), read(weekBefore(range))]) }), [key]);
+  const read = (r, by) => allPages("/api/v2/reports/queues", { ...wanted, startDate: Math.floor(r.start), endDate: Math.ceil(r.end) - 1,
+    interval: range.interval, by }, account);
+  const { data, error, busy, reload } = useLoad(async () => {
+    const [intervals, present, earlier] = await Promise.all([read(range, "interval"), read(range, "queue"), read(weekBefore(range), "queue")]);
+    return { range, intervals, present, earlier };
+  }, [key]);
   const figures = useMemo(() => data && summary(data), [data]);
   useEffect(() => { // a range that is not over changes
     const timer = setInterval(() => { if (range.end * 1000 > clock.now() && !document.hidden) reload(); }, reloadEvery);
@@ -139,18 +142,12 @@ function difference(/** @type {number} */ now, /** @type {number} */ before) {
     ${points > 0 ? `▲ ${points} points up` : points < 0 ? `▼ ${-points} points down` : "= the same"}</span>`;
 }
 
-/** Sums of the rows of a range and of the week before. @param {{range: Range, rows: Row[][]}} loaded */
-export function summary({ range, rows: [rows, earlier] }) {
-  const grouped = (list) => {
-    /** @type {Map<string, Row[]>} */
-    const groups = new Map();
-    for (const row of list) groups.get(row.queue_id)?.push(row) ?? groups.set(row.queue_id, [row]);
-    return groups;
-  };
-  const present = grouped(rows), past = grouped(earlier);
-  const queues = [...present].map(([id, list]) => ({ id, now: sum(list),
-    before: sum(past.get(id) ?? []) })).sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
-  const byStart = range.interval < 86400 ? sumByInterval(rows, range.start, range.interval, Math.min(clock.now(), range.end * 1000 - 1)) : byDay(rows);
+/** What a range shows. @param {{range: Range, intervals: Row[], present: Row[], earlier: Row[]}} loaded sums by interval, by queue, and of the week before */
+export function summary({ range, intervals, present, earlier }) {
+  const past = new Map(earlier.map((row) => [row.queue_id, row])), none = sum([]);
+  const queues = present.map((row) => ({ id: row.queue_id, now: row, before: past.get(row.queue_id) ?? none }))
+    .sort((a, b) => b.now.offered - a.now.offered || (a.id < b.id ? -1 : 1));
+  const byStart = range.interval < 86400 ? sumByInterval(intervals, range.start, range.interval, Math.min(clock.now(), range.end * 1000 - 1)) : intervals.toReversed();
   const bars = byStart.map((row) => {
     const start = row.interval_start, end = start + row.interval_seconds, daily = range.interval === 86400, several = range.end - range.start > 90_000;
     const clockName = `${time.format(start * 1000)}–${time.format(end * 1000)}`, name = daily ? day.format(start * 1000) : several ? `${day.format(start * 1000)}, ${clockName}` : clockName;
@@ -158,26 +155,16 @@ export function summary({ range, rows: [rows, earlier] }) {
     return { row, name, label: daily ? name : start % 3600 === 0 ? time.format(start * 1000) : "",
       href: link(daily ? "history/queues" : "history/calls", kept) };
   });
-  return { all: sum(rows), before: sum(earlier), queues, bars };
-}
-
-function byDay(/** @type {Row[]} */ rows) {
-  /** @type {Map<number, Row[]>} */
-  const days = new Map();
-  for (const row of rows) days.get(row.interval_start)?.push(row) ?? days.set(row.interval_start, [row]);
-  return [...days].sort(([a], [b]) => a - b).map(([start, list]) => ({ ...sum(list), interval_start: start, interval_seconds: list[0].interval_seconds }));
+  return { all: sum(present), before: sum(earlier), queues, bars };
 }
 
 /** @param {{range: Range, query: URLSearchParams}} properties */
 function Agents({ range, query }) {
   const account = query.get("account") || undefined, { queue_id: _, ...wanted } = reportQuery(range, query), reported = { ...wanted, interval: 86400 };
-  const { data, error, busy, reload } = useLoad(() => allPages("/api/v2/reports/agents", reported, account), [query.toString()]);
+  const { data, error, busy, reload } = useLoad(() => allPages("/api/v2/reports/agents", { ...reported, by: "agent" }, account), [query.toString()]);
   if (!data) return html`<${Pending} error=${error} reload=${reload} />`;
-  /** @type {Map<string, Row>} */
-  const agents = new Map();
-  for (const row of data) agents.set(row.agent_id, addTimes(agents.get(row.agent_id), row));
   const order = (row) => Number.isFinite(occupancy(row)) ? occupancy(row) : -1;
-  const rows = [...agents.values()].sort((a, b) => order(b) - order(a) || (a.agent_id < b.agent_id ? -1 : 1)), kept = Object.fromEntries(query);
+  const rows = data.toSorted((a, b) => order(b) - order(a) || (a.agent_id < b.agent_id ? -1 : 1)), kept = Object.fromEntries(query);
   const ms = (title, name) => ({ title, number: true, cell: (row) => minutes(row[name]) });
   const name = (row) => floor.value.nameOf(row.account_id, row.agent_id) || userPart(row.agent_id);
   return html`<section class="panel" aria-labelledby="by-agent" aria-busy=${String(busy)}><header><h2 id="by-agent">Agents</h2>
@@ -193,13 +180,4 @@ function Agents({ range, query }) {
       { title: "Answered", number: true, cell: (row) => html`<a href=${link("history/calls", { ...kept, agent: row.agent_id })}>${row.answered}</a>` },
         { title: "No answer", number: true, cell: (row) => row.no_answer },
     ]} /></section>`;
-}
-
-/** @param {Row|undefined} a @param {Row} b */
-function addTimes(a, b) {
-  if (!a) return b;
-  /** @type {Row} */
-  const both = { ...b };
-  for (const [name, value] of Object.entries(a)) if (typeof value === "number") both[name] = value + (b[name] ?? 0);
-  return both;
 }

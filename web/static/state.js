@@ -134,8 +134,8 @@ export async function allPages(/** @type {string} */ path, /** @type {Record<str
 /** The queues and agents that the server knows: those of the floor and of the figures of a week. */
 export async function known(/** @type {string|undefined} */ account = undefined) {
   if (session.user?.role === "auditor") return { queues: [], agents: [] }; // it reads no figures
-  const end = Math.floor(clock.now() / 1000), range = { startDate: end - 7 * 86400, endDate: end, interval: 86400 };
-  const [queueRows, agentRows] = await Promise.all(["queues", "agents"].map((kind) => allPages(`/api/v2/reports/${kind}`, range, account)));
+  const end = Math.floor(clock.now() / 1000), range = { startDate: end - 7 * 86400, endDate: end };
+  const [queueRows, agentRows] = await Promise.all(["queue", "agent"].map((by) => allPages(`/api/v2/reports/${by}s`, { ...range, by }, account)));
   const inAccount = (/** @type {any} */ one) => !account || one.account === account;
   const queues = new Set([...queueRows.map((row) => row.queue_id), ...floor.value.queues.filter(inAccount).map(({ id }) => id)]);
   const agents = new Map(agentRows.map((row) => [row.agent_id, floor.value.nameOf(row.account_id, row.agent_id) || userPart(row.agent_id)]));

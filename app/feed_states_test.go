@@ -1,0 +1,143 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
+	"trunkline/stats"
+)
+
+// putFeed stores what a node says of a feed, for an hour.
+func putFeed(t *testing.T, db *sqldb.DB, name, node string, state feed.State, accounts ...string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"name": name, "kind": feed.KindAsterisk, "node": node, "state": state, "accounts": accounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+db.ClockExpr()+` + 3600000)
+		ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status`, name, node, string(state), string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newTestFeedReader reads the feeds of acme, acme-north below it, and other.
+func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
+	t.Helper()
+	db := testdb.Open(t, testdb.SQLite(t))
+	directory := newTestDirectory(t, db)
+	for _, account := range []identity.NewAccount{
+		{ID: "acme", Name: "acme", Domain: "acme.example"},
+		{ID: "acme-north", Name: "north", Domain: "north.acme.example", Parent: "acme"},
+		{ID: "other", Name: "other", Domain: "other.example"},
+	} {
+		if _, err := directory.CreateAccount(t.Context(), account); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := feed.NewStore(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &feedReader{
+		store: store, directory: directory, log: slog.New(slog.DiscardHandler),
+		partition: func(_ context.Context, account string) (int, error) { return len(account), nil },
+	}, db
+}
+
+// A feed is connected where one of its nodes is, once for each of its accounts; a feed without
+// accounts is of those that are below no other.
+func TestStatesOfFeedsByAccount(t *testing.T) {
+	s, db := newTestFeedReader(t)
+	putFeed(t, db, "pbx", "node-1", feed.StateStandby, "acme", "north.acme.example")
+	putFeed(t, db, "pbx", "node-2", feed.StateConnected, "acme", "north.acme.example")
+	putFeed(t, db, "shared", "node-1", feed.StateRefused)
+	putFeed(t, db, "stale", "node-1", feed.StateConnected, "gone")
+
+	states, err := s.FeedStates(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(states, func(a, b stats.FeedState) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
+	})
+	want := []stats.FeedState{
+		{Account: "acme", Partition: 4, Name: "pbx", Connected: true}, {Account: "acme", Partition: 4, Name: "shared"},
+		{Account: "acme-north", Partition: 10, Name: "pbx", Connected: true}, {Account: "other", Partition: 5, Name: "shared"},
+	}
+	if !slices.Equal(states, want) {
+		t.Errorf("%+v, want %+v", states, want)
+	}
+
+	s.partition = func(context.Context, string) (int, error) { return 0, fault.Unavailable(nil, 0, "Kafka is away") }
+	if states, err := s.FeedStates(t.Context()); err == nil || states != nil {
+		t.Errorf("%+v, %v, while the partitions are not known", states, err)
+	}
+}
+
+func TestAnAccountSeesTheFeedsOfItsOwnTree(t *testing.T) {
+	s, db := newTestFeedReader(t)
+	putFeed(t, db, "both", "node-1", feed.StateConnected, "acme", "acme-north")
+	putFeed(t, db, "north", "node-1", feed.StateConnected, "acme-north")
+	putFeed(t, db, "shared", "node-1", feed.StateConnected)
+	for account, want := range map[string][]string{
+		"acme": {"both", "north", "shared"}, "acme-north": {"both", "north"}, "other": {"shared"}, "gone": nil,
+	} {
+		statuses, err := s.FeedStatuses(t.Context(), account)
+		var names []string
+		for _, status := range statuses {
+			names = append(names, status.Name)
+		}
+		if err != nil || !slices.Equal(names, want) {
+			t.Errorf("%s sees %q, %v, want %q", account, names, err, want)
+		}
+	}
+}
+
+func TestWhoMayCheckAFeed(t *testing.T) {
+	s, db := newTestFeedReader(t)
+	putFeed(t, db, "north", "node-1", feed.StateConnected, "acme-north")
+	putFeed(t, db, "shared", "node-1", feed.StateConnected)
+	putFeed(t, db, "elsewhere", "node-2", feed.StateConnected, "acme")
+	s.feeds = []feed.Config{ // nothing listens there
+		{Name: "north", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1, TimeZone: "UTC", Account: "acme-north"},
+		{Name: "shared", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1, TimeZone: "UTC"},
+	}
+	check := func(account, name string) fault.Kind {
+		t.Helper()
+		_, err := s.CheckFeed(t.Context(), account, name)
+		return fault.KindOf(err)
+	}
+	for _, c := range []struct {
+		account, name string
+		want          fault.Kind
+	}{
+		{"acme", "no-such", fault.KindNotFound},
+		{"other", "north", fault.KindNotFound}, // it is told no more than of one that does not exist
+		{"acme", "shared", fault.KindForbidden},
+		{"acme", "elsewhere", fault.KindUnavailable},
+	} {
+		if got := check(c.account, c.name); got != c.want {
+			t.Errorf("%s checks %s: %q, want %q", c.account, c.name, got, c.want)
+		}
+	}
+
+	s.checking.Lock()
+	if got := check("acme", "north"); got != fault.KindLimited {
+		t.Errorf("a second check at once: %q", got)
+	}
+	s.checking.Unlock()
+	result, err := s.CheckFeed(t.Context(), "acme", "north")
+	if err != nil || result == nil || result.OK {
+		t.Errorf("a check of a platform that is away: %+v, %v", result, err)
+	}
+}

@@ -1,0 +1,191 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"trunkline/internal/retry"
+	"trunkline/internal/sqldb"
+)
+
+const (
+	sumDaysEvery = time.Hour
+	// daySettled is the time after which a day's rows seldom change: the default of
+	// stats.late_events.
+	daySettled = 48 * time.Hour
+	// daysSettledFor is how old a changed row must be to be of a day with sums; less than
+	// daySettled by more than clocks differ.
+	daysSettledFor = 24 * time.Hour
+	longestDay     = 26 * hour
+	dayTable       = "figures_queue_days"
+)
+
+// runDays adds up the days of all accounts that are over, again and again, until ctx ends.
+func (i *Indexer) runDays(ctx context.Context) {
+	for {
+		for account, zone := range i.zones() {
+			err := i.sumDays(ctx, account, zone, time.Now().Add(-daySettled))
+			if err != nil && ctx.Err() == nil {
+				i.log.Warn("adding up the days of figures failed, retrying", "account_id", account, "error", err)
+			}
+		}
+		if !retry.Sleep(ctx, sumDaysEvery) {
+			return
+		}
+	}
+}
+
+// sumDays adds up the days of an account's queues that ended by a time and have no sums.
+func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location, until time.Time) error {
+	var first int64
+	query := "SELECT COALESCE(MIN(interval_start), 0) FROM figures_queues WHERE account_id = $1 AND interval_start >= $2"
+	if err := s.db.QueryRowContext(ctx, query, account, s.firstKept()).Scan(&first); err != nil {
+		return sqldb.Wrap(err, "looking for the first day")
+	}
+	if first == 0 {
+		return nil
+	}
+	f := Filter{Account: account, Location: zone, Start: first, End: until.Unix()}
+	known, err := s.daysWithSums(ctx, f)
+	if err != nil {
+		return err
+	}
+
+	start := intervalStart(time.Unix(first, 0).In(zone), day)
+	if start.Unix() < s.firstKept() {
+		start = intervalEnd(start, day) // retention has deleted some of its rows
+	}
+	for ; ; start = intervalEnd(start, day) {
+		end := intervalEnd(start, day)
+		switch {
+		case end.After(until):
+			return nil
+		case known[start.Unix()] == end.Unix():
+			continue
+		}
+		if err := s.sumDay(ctx, account, start.Unix(), end.Unix()); err != nil {
+			return err
+		}
+	}
+}
+
+// sumDay replaces the sums of one day. The lock waits for the batches that change older rows, and
+// holds up others, so that none falls between the sums and the mark that they are whole.
+func (s *Store) sumDay(ctx context.Context, account string, start, end int64) error {
+	t := Queues.table()
+	names, sums := make([]string, len(t.figures)), make([]string, len(t.figures))
+	for i, figure := range t.figures {
+		names[i], sums[i] = figure.name, fmt.Sprintf(figure.sql, figure.name)
+	}
+	const ofAccount = " WHERE account_id = $1"
+	const ofDay = ofAccount + " AND interval_start >= $2 AND interval_start < $3"
+	statements := []struct {
+		text string
+		args []any
+	}{
+		{"DELETE FROM figures_days" + ofAccount + " AND interval_start < $3 AND interval_start > $4" +
+			" AND interval_start + interval_seconds > $2",
+			[]any{account, start, end, start - longestDay}},
+		{"DELETE FROM " + dayTable + ofDay, []any{account, start, end}},
+		{"INSERT INTO " + dayTable + " (account_id, queue_id, interval_start, " + strings.Join(names, ", ") + ")" +
+			" SELECT account_id, queue_id, CAST($4 AS BIGINT), " + strings.Join(sums, ", ") +
+			" FROM figures_queues" + ofDay + " GROUP BY account_id, queue_id", []any{account, start, end, start}},
+		{"INSERT INTO figures_days (account_id, interval_start, interval_seconds) VALUES ($1, $2, $3)",
+			[]any{account, start, end - start}},
+	}
+	return s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		if s.db.Postgres() {
+			_, err := tx.ExecContext(ctx, "LOCK TABLE figures_days IN SHARE ROW EXCLUSIVE MODE")
+			if err != nil {
+				return sqldb.Wrap(err, "locking the days of figures")
+			}
+		}
+		for _, statement := range statements {
+			_, err := tx.ExecContext(ctx, statement.text, statement.args...)
+			if err != nil {
+				return sqldb.Wrap(err, "adding up a day of figures")
+			}
+		}
+		return nil
+	})
+}
+
+// forgetDays deletes the marks of the days in which a batch changes rows. It comes before the
+// changes, so that sumDay either waits for the transaction or comes before it.
+func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
+	type span struct{ first, last int64 }
+	changed, settled := map[string]span{}, time.Now().Add(-daysSettledFor).Unix()
+	for i := range queues {
+		account, start := queues[i].AccountID, queues[i].Start
+		if start > settled {
+			continue
+		}
+		old, ok := changed[account]
+		if !ok {
+			old = span{start, start}
+		}
+		changed[account] = span{min(old.first, start), max(old.last, start)}
+	}
+	for account, at := range changed {
+		_, err := tx.ExecContext(ctx, `DELETE FROM figures_days
+			WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3 AND interval_start + interval_seconds > $4`,
+			account, at.first-longestDay, at.last, at.first)
+		if err != nil {
+			return sqldb.Wrap(err, "forgetting days of figures")
+		}
+	}
+	return nil
+}
+
+// daysWithSums returns the days that overlap the filter's range and have sums: the end of each by
+// its start.
+func (s *Store) daysWithSums(ctx context.Context, f Filter) (map[int64]int64, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT interval_start, interval_seconds FROM figures_days
+		WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3`, f.Account, f.Start-longestDay, f.End)
+	days := map[int64]int64{}
+	_, err = sqldb.Collect(rows, err, "reading days of figures", func(scan sqldb.ScanFunc) (start int64, err error) {
+		var seconds int64
+		err = scan(&start, &seconds)
+		days[start] = start + seconds
+		return start, err
+	})
+	return days, err
+}
+
+// run is a part of a report's range that is read from one table.
+type run struct {
+	table      string
+	start, end int64 // inclusive
+}
+
+// runs divides the filter's range, the newest run first: whole days of the account's time zone that
+// have sums are read from these.
+func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
+	all := []run{{f.Kind.table().name, f.Start, f.End}}
+	if f.Kind != Queues || f.Seconds != day && f.By != ByID {
+		return all, nil
+	}
+	days, err := s.daysWithSums(ctx, f)
+	if err != nil || len(days) == 0 {
+		return all, err
+	}
+
+	for end := f.End; end >= f.Start; {
+		at := intervalStart(time.Unix(end, 0).In(f.Location), day)
+		part := run{all[0].table, max(at.Unix(), f.Start), end}
+		dayEnd, ok := days[at.Unix()]
+		if ok && dayEnd == intervalEnd(at, day).Unix() && part.start == at.Unix() && end == dayEnd-1 {
+			part.table = dayTable
+		}
+		last := len(found) - 1
+		if last >= 0 && found[last].table == part.table {
+			found[last].start = part.start
+		} else {
+			found = append(found, part)
+		}
+		end = part.start - 1
+	}
+	return found, nil
+}
