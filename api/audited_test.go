@@ -1,14 +1,18 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"trunkline/audit"
 	"trunkline/audit/audittest"
 	"trunkline/identity"
+	"trunkline/internal/fault"
 )
 
 // Channel tokens end with a logout on both sets of paths, alone.
@@ -105,5 +109,33 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 	}
 	if entries > 2*audit.DefaultSettings().UserEntriesPerMinute {
 		t.Errorf("%d entries", entries)
+	}
+}
+
+// spentAudit is an audit log whose actors have used up their entries.
+type spentAudit struct{ AuditLog }
+
+func (spentAudit) Act(context.Context, *audit.Entry, func() error) error {
+	return fault.Limited(time.Minute, "Too many requests that are written to the audit log")
+}
+
+// Who has used up the entries of a minute does nothing more that would have one.
+func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Audit = spentAudit{d.Audit} })
+	e.storeDeadLetters()
+	admin := e.of("admin", "demo")
+	for _, r := range [][3]string{
+		{"DELETE", deadLettersPath + "/0:0", ""}, {"POST", deadLettersPath + "/0:1/retry", ""}, {"POST", deadLettersPath + "/retry", "{}"},
+		{"POST", "/api/v2/feeds/pbx/check", ""}, {"PUT", alertConfigPath, `{"alerts":[]}`},
+		{"PUT", queueConfigPath, `{"default":{"service_level_seconds":10,"short_abandon_seconds":5},"queues":[]}`},
+	} {
+		e.want(429, r[0], r[1], admin, r[2], nil)
+	}
+	if _, page := e.openLetters(admin, ""); page.Total != 4 {
+		t.Errorf("%d letters are open", page.Total)
+	}
+	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
+	if strings.Contains(w.Body.String(), `"service_level_seconds":10,`) {
+		t.Errorf("the configuration was changed: %s", w.Body)
 	}
 }

@@ -77,11 +77,12 @@ func (r alertConfigRoutes) handleDelete(c echo.Context, account identity.Account
 // setRules stores the rules and then the audit entry.
 func (r alertConfigRoutes) setRules(c echo.Context, account identity.Account, rules []stats.AlertRule) (etag string, err error) {
 	ctx := c.Request().Context()
-	etag, err = r.configs.UpdateAlerts(ctx, account.ID, rules, c.Request().Header.Get("If-Match"))
-	if err != nil {
-		return "", err
-	}
-	return etag, r.audit.Record(ctx, r.audit.Entry(ctx, audit.AlertConfigUpdate, account.ID, "alert_config:"+account.ID))
+	entry := r.audit.Entry(ctx, audit.AlertConfigUpdate, account.ID, "alert_config:"+account.ID)
+	err = r.audit.Act(ctx, &entry, func() (err error) {
+		etag, err = r.configs.UpdateAlerts(ctx, account.ID, rules, c.Request().Header.Get("If-Match"))
+		return err
+	})
+	return etag, err
 }
 
 func parseAlertRules(body *jsonObject) ([]stats.AlertRule, error) {

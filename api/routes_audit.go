@@ -21,6 +21,9 @@ type AuditLog interface {
 	// Record stores entries and returns when they are durable. If it returns an error, the caller
 	// must not perform the action. Entries of many callers are stored together.
 	Record(ctx context.Context, entries ...audit.Entry) error
+	// Act runs act and then stores the entry, of which act may set fields. Returns the error of act,
+	// and before it fault.KindLimited for an actor with too many entries.
+	Act(ctx context.Context, entry *audit.Entry, act func() error) error
 	// ReportOnce records an entry of a refused request, at most once a minute for a caller, address and
 	// route. It does not wait until the entry is stored.
 	ReportOnce(ctx context.Context, e audit.Entry)

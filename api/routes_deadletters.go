@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -84,11 +86,12 @@ func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
-	row, err := r.letters.FindDeadLetter(c.Request().Context(), account.ID, position)
+	ctx := c.Request().Context()
+	row, err := r.letters.FindDeadLetter(ctx, account.ID, position)
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, row, r.writeAudit(c, audit.DeadLetterRead, account, position.String()))
+	return respond(c, http.StatusOK, row, r.audit.Record(ctx, r.audit.Entry(ctx, audit.DeadLetterRead, account.ID, deadLetterTarget(position.String()))))
 }
 
 func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action) func(echo.Context, identity.Account) error {
@@ -97,10 +100,11 @@ func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action
 		if err != nil {
 			return err
 		}
-		if err := r.letters.SettleDeadLetter(c.Request().Context(), account.ID, outcome, position); err != nil {
-			return err
-		}
-		return noContent(c, r.writeAudit(c, action, account, position.String()))
+		ctx := c.Request().Context()
+		entry := r.audit.Entry(ctx, action, account.ID, deadLetterTarget(position.String()))
+		return noContent(c, r.audit.Act(ctx, &entry, func() error {
+			return r.letters.SettleDeadLetter(ctx, account.ID, outcome, position)
+		}))
 	}
 }
 
@@ -113,19 +117,24 @@ func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Accoun
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	sent, err := r.letters.RetryDeadLetters(c.Request().Context(), account.ID, filter)
-	if sent > 0 { // also those before an error
-		err = errors.Join(err, r.writeAudit(c, audit.DeadLetterRetry, account, fmt.Sprintf("%d", sent)))
-	}
+	ctx := c.Request().Context()
+	entry := r.audit.Entry(ctx, audit.DeadLetterRetry, account.ID, "")
+	var sent int
+	var stopped error
+	err = r.audit.Act(ctx, &entry, func() error {
+		sent, stopped = r.letters.RetryDeadLetters(ctx, account.ID, filter)
+		entry.Target = deadLetterTarget(strconv.Itoa(sent))
+		if sent > 0 {
+			return nil // those before an error were sent
+		}
+		return stopped
+	})
 	return respond(c, http.StatusOK, struct {
 		Sent int `json:"sent"`
-	}{sent}, err)
+	}{sent}, cmp.Or(err, stopped))
 }
 
-func (r deadLetterRoutes) writeAudit(c echo.Context, action audit.Action, account identity.Account, what string) error {
-	ctx := c.Request().Context()
-	return r.audit.Record(ctx, r.audit.Entry(ctx, action, account.ID, "dead_letter:"+what))
-}
+func deadLetterTarget(what string) string { return "dead_letter:" + what }
 
 func deadLetterPosition(c echo.Context) (event.Position, error) {
 	if c.Param("position") == "retry" && c.Request().Method != http.MethodPost { // another path, which has no other method
@@ -133,6 +142,9 @@ func deadLetterPosition(c echo.Context) (event.Position, error) {
 		return event.Position{}, echo.ErrMethodNotAllowed
 	}
 	position, err := event.ParsePosition(c.Param("position"))
+	if err == nil && position.Generation > 0 { // one letter has one name, also in the audit log
+		err = errors.New("want partition:offset")
+	}
 	if err != nil {
 		return position, fault.InvalidField("position", "invalid", "position: "+err.Error())
 	}

@@ -16,10 +16,11 @@ type Feeds interface {
 	// FeedStatuses returns the state on each node of the feeds whose accounts are the account or
 	// below it, ordered by feed and node.
 	FeedStatuses(ctx context.Context, account string) ([]feed.Status, error)
-	// CheckFeed connects to the platform of a feed, reads its state and waits for an event. Returns
+	// CheckFeed connects to the platform of a feed, reads its state and waits for an event, of which it
+	// returns no more than the format unless its account is the account or below it. Returns
 	// fault.KindNotFound if the account may not see the feed, fault.KindForbidden if it has events of
 	// accounts that are not below the account, fault.KindUnavailable if this node's settings do not have
-	// it, and fault.KindLimited while a feed is being checked.
+	// it, and fault.KindLimited while the feed is being checked and shortly after.
 	CheckFeed(ctx context.Context, account, name string) (*feed.CheckResult, error)
 }
 
@@ -47,9 +48,11 @@ func (r feedRoutes) handleList(c echo.Context, account identity.Account) error {
 
 func (r feedRoutes) handleCheck(c echo.Context, account identity.Account) error {
 	ctx, name := c.Request().Context(), c.Param("name")
-	result, err := r.feeds.CheckFeed(ctx, account.ID, name)
-	if err != nil {
+	entry := r.audit.Entry(ctx, audit.FeedCheck, account.ID, "feed:"+name)
+	var result *feed.CheckResult
+	err := r.audit.Act(ctx, &entry, func() (err error) {
+		result, err = r.feeds.CheckFeed(ctx, account.ID, name)
 		return err
-	}
-	return respond(c, http.StatusOK, result, r.audit.Record(ctx, r.audit.Entry(ctx, audit.FeedCheck, account.ID, "feed:"+name)))
+	})
+	return respond(c, http.StatusOK, result, err)
 }

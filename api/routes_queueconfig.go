@@ -44,11 +44,12 @@ func (r queueConfigRoutes) handlePut(c echo.Context, account identity.Account) e
 		return err
 	}
 	ctx := c.Request().Context()
-	etag, err := r.configs.Update(ctx, account.ID, config, c.Request().Header.Get("If-Match"))
-	if err != nil {
+	entry := r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID)
+	var etag string
+	err = r.audit.Act(ctx, &entry, func() (err error) {
+		etag, err = r.configs.Update(ctx, account.ID, config, c.Request().Header.Get("If-Match"))
 		return err
-	}
-	err = r.audit.Record(ctx, r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID))
+	})
 	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 

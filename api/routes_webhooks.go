@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/fault"
 	"trunkline/webhook"
 )
 
@@ -110,7 +112,7 @@ func (r webhookRoutes) handleCreate(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
-	config, err := readWebhook(body)
+	config, err := readWebhook(c, body)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) er
 	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at", "paused_at"} {
 		body.take(name, optional) // the delivery may have changed it since it was read
 	}
-	config, err := readWebhook(body)
+	config, err := readWebhook(c, body)
 	if err != nil {
 		return err
 	}
@@ -187,14 +189,28 @@ func readSince(c echo.Context) (event.ID, error) {
 }
 
 // readWebhook reads the settable fields of a webhook.
-func readWebhook(body *jsonObject) (webhook.Config, error) {
+func readWebhook(c echo.Context, body *jsonObject) (webhook.Config, error) {
 	config := webhook.Config{
 		URL:     body.String("url", required),
 		Filters: readFilter(body.Object("filters", optional)),
 		Format:  webhook.Format(body.String("format", optional)),
 		Secret:  body.String("secret", optional),
 	}
-	return config, body.Err(webhook.InvalidMessage)
+	if err := body.Err(webhook.InvalidMessage); err != nil {
+		return webhook.Config{}, err
+	}
+	return config, checkTranscripts(callerOf(c), config.Filters)
+}
+
+// checkTranscripts refuses filters with which a webhook would get what a channel token of the key
+// that makes it does not show: what was said in calls.
+func checkTranscripts(caller *identity.Principal, f identity.Filter) error {
+	types, _, _ := event.SetOf(f.EventTypes)
+	wants := types&event.OwnTranscript != 0 && event.NamesOf(f.Names)&event.NameBit([]byte(event.NameCallTranscript)) != 0
+	if !wants || !caller.IsKey() || slices.Contains(caller.Scopes, identity.ScopeRecordings) {
+		return nil
+	}
+	return fault.Forbidden("Events call.transcript need an API key with the scope recordings: leave them out by names")
 }
 
 // handleTest sends an example event. Whatever the receiver does, the test has been made.

@@ -130,3 +130,20 @@ func TestWebhooksBodiesAreReadStrictly(t *testing.T) {
 		}
 	}
 }
+
+// A key makes no webhook that gets more than the key's own channel tokens.
+func TestAWebhookOfAKeyGetsNoTranscripts(t *testing.T) {
+	e := newEnv(t)
+	body := func(filters string) string {
+		return `{"url":"https://crm.example.com/hook","filters":{"event_types":["AGENT_CUSTOM_EVENT"]` + filters + `}}`
+	}
+	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}
+	var made webhookView
+	e.want(201, "POST", webhooksPath, admin, body(""), &made)
+	for _, filters := range []string{"", `,"names":["call.*"]`, `,"names":["recording.stored","call.transcript"]`} {
+		e.want(403, "POST", webhooksPath, key, body(filters), nil)
+		e.want(403, "PUT", webhooksPath+"/"+made.ID, key, body(filters), nil)
+	}
+	e.want(201, "POST", webhooksPath, key, body(`,"names":["recording.stored"]`), nil)
+	e.want(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)}, body(""), nil)
+}

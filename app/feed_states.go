@@ -22,11 +22,13 @@ type feedReader struct {
 	partition func(ctx context.Context, account string) (int, error)
 	feeds     []feed.Config // of this node's settings
 	log       *slog.Logger
-	checking  sync.Mutex // one check at a time
 
 	// Of the last call of FeedStates.
 	changes  *sqldb.ChangeWatch
 	statuses []feed.AccountsStatus
+
+	checks sync.Mutex
+	busy   map[string]time.Time // by feed: no check begins before
 }
 
 func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
@@ -36,7 +38,7 @@ func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 	}
 	return &feedReader{
 		store: store, directory: a.identity, partition: a.accountPartition, feeds: a.settings.Feeds, log: a.log,
-		changes: a.db.WatchChanges(),
+		changes: a.db.WatchChanges(), busy: map[string]time.Time{},
 	}, nil
 }
 
@@ -90,8 +92,13 @@ func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.S
 	return statuses, err
 }
 
-// checkWait is the time for which a check waits for the connection, and then for an event.
-const checkWait = 8 * time.Second
+const (
+	// checkWait is the time for which a check waits for the connection, and then for an event.
+	checkWait = 8 * time.Second
+	// checkPause is the time after a check of a feed before the next: each logs in and reads the
+	// whole state of the platform.
+	checkPause = 5 * time.Second
+)
 
 // CheckFeed implements api.Feeds.
 func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed.CheckResult, error) {
@@ -119,12 +126,49 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 	case index < 0:
 		return nil, fault.Unavailable(nil, 0, "The settings of this node do not have the feed: a node with the roles ingest and api can check it")
 	}
-	free := s.checking.TryLock()
-	if !free {
-		return nil, fault.Limited(checkWait, "A feed is being checked")
+	if err := s.beginCheck(name, time.Now()); err != nil {
+		return nil, err
 	}
-	defer s.checking.Unlock()
-	return CheckFeed(ctx, s.directory, s.feeds[index], checkWait, s.log)
+	defer s.endCheck(name)
+
+	result, err := CheckFeed(ctx, s.directory, s.feeds[index], checkWait, s.log)
+	if err == nil {
+		hideForeignEvent(tree, account, result)
+	}
+	return result, err
+}
+
+// beginCheck returns fault.KindLimited while the feed is being checked, and for checkPause after.
+func (s *feedReader) beginCheck(name string, now time.Time) error {
+	s.checks.Lock()
+	defer s.checks.Unlock()
+	wait := s.busy[name].Sub(now)
+	if wait > 0 {
+		return fault.Limited(wait, "The feed is being checked, or was just now")
+	}
+	s.busy[name] = now.Add(3 * checkWait) // longer than a check
+	return nil
+}
+
+func (s *feedReader) endCheck(name string) {
+	s.checks.Lock()
+	defer s.checks.Unlock()
+	s.busy[name] = time.Now().Add(checkPause)
+}
+
+// hideForeignEvent removes what an event tells, names included, unless it is the account's or of one
+// below it: a platform of an account may have calls that no rule maps, or that are another's by now.
+// The account above all others sees those of nobody.
+func hideForeignEvent(tree *identity.Tree, account string, result *feed.CheckResult) {
+	if result.Event == nil {
+		return
+	}
+	owner, known := tree.Account(result.Event.Account)
+	root, _ := tree.OnlyRoot()
+	if known && tree.Contains(account, owner.ID) || account == root.ID {
+		return
+	}
+	result.Event = &feed.CheckedEvent{Format: result.Event.Format}
 }
 
 // accountsOf returns the ids of the accounts of a feed: where the settings name none, those that

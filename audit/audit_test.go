@@ -469,3 +469,44 @@ func TestADeletedTrailIsNoticedWithAHead(t *testing.T) {
 		}
 	})
 }
+
+// What cannot share a transaction with its entry is not done once its actor's entries are used
+// up, and has its entry also where who asked has gone.
+func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at, func(s *Settings, _ *Deps) { s.UserEntriesPerMinute = 3 })
+		now := time.Now()
+		n.now = func() time.Time { return now }
+		ctx, gone := context.WithCancel(WithCaller(t.Context(), Caller{"user:a", "203.0.113.7"}))
+		done := 0
+		act := func(fails error) error {
+			entry := n.Entry(ctx, DeadLetterDiscard, "acme", "")
+			return n.Act(ctx, &entry, func() error {
+				done++
+				entry.Target = fmt.Sprint("letter ", done)
+				return fails
+			})
+		}
+		check(t, act(nil))
+		if err := act(errors.New("failed")); err == nil || err.Error() != "failed" {
+			t.Errorf("got %v", err)
+		}
+		gone()
+		check(t, act(nil))
+		if err := act(nil); fault.KindOf(err) != fault.KindLimited || done != 3 {
+			t.Errorf("beyond the rate: %v, %d done", err, done)
+		}
+
+		n.run(t)()
+		var targets []string
+		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: now.Unix() + 60, PageSize: 10})
+		check(t, err)
+		for _, e := range page.Data {
+			targets = append(targets, e.Target)
+		}
+		slices.Sort(targets)
+		if !slices.Equal(targets, []string{"letter 1", "letter 3"}) {
+			t.Errorf("entries of %q", targets)
+		}
+	})
+}

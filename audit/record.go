@@ -28,6 +28,25 @@ func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	if err := l.limitActors(entries, false); err != nil {
 		return err
 	}
+	return l.store(ctx, entries)
+}
+
+// Act runs act and then stores the entry, of which act may set fields, also where ctx has
+// ended. It is for what cannot share a transaction with its entry. An actor with too many
+// entries is refused before act (fault.KindLimited): nothing is done without its entry because
+// the actor did much before. Attempts that fail count, and leave no entry.
+func (l *Log) Act(ctx context.Context, entry *Entry, act func() error) error {
+	if err := l.limitActors([]Entry{*entry}, false); err != nil {
+		return err
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	return l.store(context.WithoutCancel(ctx), []Entry{*entry})
+}
+
+// store stores entries and returns when they are durable.
+func (l *Log) store(ctx context.Context, entries []Entry) error {
 	entries = cleanAll(entries)
 	done := make(chan error, 1)
 	l.enqueue(entryGroup{entries, done})

@@ -44,9 +44,11 @@ const (
 	HeaderPosition       = "source_position" // cc.evt, cdr: Position of the raw record
 	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log of HeaderPosition: topic id/leader epoch
 	HeaderOrigination    = "origination_call_id"
-	HeaderOneOfSeveral   = "one_of_several" // cdr: "1" if further records may have its call_id, of which the best is the row
-	HeaderErrorKind      = "error_kind"     // cc.dead: the reason, from a bounded set, see Dead*
-	HeaderError          = "error"          // cc.dead: the reason as text
+	HeaderOneOfSeveral   = "one_of_several"  // cdr: "1" if further records may have its call_id, of which the best is the row
+	HeaderSettledOutcome = "outcome"         // cc.dead: of a settlement, see ingest/deadletter
+	HeaderSettledOffsets = "settled_offsets" // cc.dead: of a settlement: offsets of letters
+	HeaderErrorKind      = "error_kind"      // cc.dead: the reason, from a bounded set, see Dead*
+	HeaderError          = "error"           // cc.dead: the reason as text
 	HeaderOrigTopic      = "original_topic"
 	HeaderOrigPartition  = "original_partition"
 	HeaderOrigOffset     = "original_offset"

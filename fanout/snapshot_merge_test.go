@@ -51,12 +51,24 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 		"the older of two that live, first":    {[]*state.Entry{entry(1, event.Waiting), entry(2, event.Talking)}, event.Talking},
 		"the older of two that live, second":   {[]*state.Entry{entry(2, event.Talking), entry(1, event.Waiting)}, event.Talking},
 		"what ended before comes second":       {[]*state.Entry{entry(2, event.Talking), entry(1, event.Ended)}, event.Talking},
+		"it ended before, and then elsewhere":  {[]*state.Entry{entry(1, event.Ended), entry(2, event.Talking), entry(3, event.Ended)}, ""},
 		"what has ended elsewhere comes first": {[]*state.Entry{entry(2, event.Ended), entry(1, event.Talking)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := newMerged()
+			all.ended = map[state.Key]*state.Entry{}
+			reused := &state.Entry{} // as a view does it with ended calls
 			for _, e := range c.entries {
+				if !e.Live() {
+					*reused = *e
+					e = reused
+				}
 				all.add(e)
+			}
+			*reused = state.Entry{}
+			all.settle()
+			if len(all.live)+len(all.ended) != 1 || c.want == "" && all.ended[entry(0, "").Key()].ID != "c" {
+				t.Errorf("live %v, ended %v", all.live, all.ended)
 			}
 			var got event.State
 			for _, e := range all.live {

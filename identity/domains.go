@@ -64,6 +64,9 @@ func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID
 	}
 	if isTenant && account.Name != old.Name {
 		checkLookAlike(tree, account, bad)
+		if slices.Contains(s.cfg.ReservedDomains, strings.ToLower(account.Name)) {
+			bad.add("name", codeReserved, "the name is one that the settings of this server speak of")
+		}
 	}
 	// A name is looked up before a domain.
 	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) && !strings.EqualFold(account.Name, account.Domain) {

@@ -85,7 +85,7 @@ func tenant(accountID string) *Principal {
 func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{
-			ReservedDomains: []string{"pbx.example.com", "sip.acme.example"},
+			ReservedDomains: []string{"pbx.example.com", "sip.acme.example", "later"},
 			Accounts:        AccountSettings{Domains: []string{"*.customers.example", "special.example"}},
 		})
 		ctx := t.Context()
@@ -110,6 +110,8 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 		wantKind(t, "the operator's IP address", err, fault.KindInvalid)
 		_, err = s.CreateAccount(ctx, NewAccount{Name: "future.example", Domain: "a.acme.example", Parent: "acme", By: tenant("acme")})
 		wantKind(t, "the domain of a later account as a name", err, fault.KindInvalid)
+		_, err = s.CreateAccount(ctx, NewAccount{Name: "Later", Domain: "a.acme.example", Parent: "acme", By: tenant("acme")})
+		wantKind(t, "the name of a later account that a feed is for", err, fault.KindInvalid)
 		for _, id := range []string{"future", "acme", "acme-", "acmefuture"} {
 			_, err := s.CreateAccount(ctx, NewAccount{ID: id, Name: "x", Domain: "b.acme.example", Parent: "acme", By: tenant("acme")})
 			wantKind(t, "the id "+id, err, fault.KindInvalid)

@@ -288,6 +288,7 @@ func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
 	for _, h := range raw.Headers {
 		switch h.Key {
 		case event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset:
+		case event.HeaderSettledOutcome, event.HeaderSettledOffsets: // else a raw record could settle others' letters
 		default:
 			b.headers = append(b.headers, h)
 		}

@@ -193,6 +193,7 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 	r := rawEvent(3, testRecorded, "nobody")
 	r.Offset = 9
 	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed")},
+		kafka.Header{Key: event.HeaderSettledOffsets, Value: []byte("0 1 2")}, kafka.Header{Key: event.HeaderSettledOutcome, Value: []byte("discarded")},
 		kafka.Header{Key: event.HeaderErrorKind, Value: []byte("old")}, kafka.Header{Key: event.HeaderOrigOffset, Value: []byte("1")})
 	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 		t.Fatal(err)

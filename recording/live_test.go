@@ -19,6 +19,7 @@ import (
 
 	"log/slog"
 
+	"trunkline/audit"
 	"trunkline/config/callrecording"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
@@ -441,4 +442,31 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
 	check(b, took.journal.file.Close())
+}
+
+// Who has used up the entries of a minute neither starts nor pauses a recording.
+func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
+	_, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	port := must(ports.Open())(t)
+	defer port.Close()
+	call := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
+	defer call.End()
+	call.Begin(pcmu())
+
+	busy := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:busy"})
+	log := recorder.service.audit
+	for spent := false; !spent; { // the minute may end meanwhile
+		for range audit.DefaultSettings().UserEntriesPerMinute {
+			_ = log.Record(busy, log.Entry(busy, audit.CallRecord, "acme", "other"))
+		}
+		err := recorder.Control(busy, Control{"acme", "c1", "start"})
+		spent = fault.KindOf(err) == fault.KindLimited
+		if !spent {
+			check(t, recorder.Control(t.Context(), Control{"acme", "c1", "stop"}))
+		}
+	}
+	if err := recorder.Control(t.Context(), Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("it was started: %v", err)
+	}
 }

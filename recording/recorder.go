@@ -180,14 +180,14 @@ type Control struct {
 // call that Trunkline does not connect, and fault.KindConflict where its account's mode or the recording's
 // state does not allow it.
 func (r *Recorder) Control(ctx context.Context, control Control) error {
-	err := r.controlHere(ctx, control)
-	if fault.KindOf(err) == fault.KindNotFound && r.nodes != nil {
-		err = r.nodes.Ask(ctx, control, err)
-	}
-	if err != nil {
+	entry := r.service.audit.Entry(ctx, audit.CallRecord, control.AccountID, control.Action+":"+control.CallID)
+	return r.service.audit.Act(ctx, &entry, func() error {
+		err := r.controlHere(ctx, control)
+		if fault.KindOf(err) == fault.KindNotFound && r.nodes != nil {
+			err = r.nodes.Ask(ctx, control, err)
+		}
 		return err
-	}
-	return r.service.audit.Record(ctx, r.service.audit.Entry(ctx, audit.CallRecord, control.AccountID, control.Action+":"+control.CallID))
+	})
 }
 
 // controlHere is Control for the calls of this node, without the entry.

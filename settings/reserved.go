@@ -10,8 +10,8 @@ import (
 
 // ReservedDomains returns the host names, in lower case, that belong to this server, to the
 // platforms that it reads or dials, and to its OpenID Connect provider, as far as the
-// settings tell them; and more of them. No tenant's account has one as its domain: calls
-// and events for the name would be that account's.
+// settings tell them; the accounts that feeds name; and more of them. No tenant's account has
+// one as its domain or name: calls and events for it would be that account's.
 func (s *Settings) ReservedDomains(more ...string) []string {
 	addresses := []string{
 		s.Listen, s.MetricsListen, s.SIP.Server.Listen, s.SIP.Server.TLSListen, s.SIP.Server.Advertise, s.SIP.Server.DefaultDomain,
@@ -21,6 +21,10 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 	for _, f := range s.Feeds {
 		_, userDomain, _ := strings.Cut(f.User, "@")
 		addresses = append(addresses, f.Address, string(f.URL), f.CrossbarURL, userDomain)
+		more = append(more, f.Account)
+		for _, rule := range f.Accounts {
+			more = append(more, rule.Account)
+		}
 	}
 	names := make([]string, 0, len(addresses)+len(more))
 	for _, address := range append(addresses, more...) {

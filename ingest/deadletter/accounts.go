@@ -2,10 +2,13 @@ package deadletter
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/ingest/feed"
+	"trunkline/internal/fault"
 )
 
 // AccountLetters are the dead letters that an account sees: its own and those of the accounts below it.
@@ -13,11 +16,48 @@ type AccountLetters struct {
 	letters   *Letters
 	tree      func() *identity.Tree
 	directory feed.Directory // the tree's accounts
+
+	mu    sync.Mutex
+	turns map[string]chan struct{} // by tenant; full while one of its requests scans cc.dead
 }
 
 // NewAccountLetters returns the letters of the accounts in a tree.
 func NewAccountLetters(letters *Letters, tree func() *identity.Tree, directory feed.Directory) *AccountLetters {
-	return &AccountLetters{letters, tree, directory}
+	return &AccountLetters{letters: letters, tree: tree, directory: directory, turns: map[string]chan struct{}{}}
+}
+
+// turn waits until no other request of the account's tenant scans cc.dead: a scan reads thousands of
+// records, of all tenants, and one tenant's requests are not to keep the node busy. Returns
+// fault.KindUnavailable when ctx ends before.
+func (d *AccountLetters) turn(ctx context.Context, account string) (release func(), err error) {
+	tenant := d.tenantOf(account)
+	d.mu.Lock()
+	turn := d.turns[tenant]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		d.turns[tenant] = turn
+	}
+	d.mu.Unlock()
+
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, fault.Unavailable(ctx.Err(), time.Second, "other requests for the account's dead letters are not done yet, retry")
+	}
+}
+
+// tenantOf returns the highest account above the account that is not above all others, or itself.
+func (d *AccountLetters) tenantOf(account string) string {
+	tree := d.tree()
+	root, _ := tree.OnlyRoot()
+	for {
+		a, ok := tree.Account(account)
+		if !ok || a.ParentID == "" || a.ParentID == root.ID {
+			return account
+		}
+		account = a.ParentID
+	}
 }
 
 // newestLetters is the number of records of a partition of cc.dead that a list reads.
@@ -25,6 +65,11 @@ const newestLetters = 5000
 
 // ListDeadLetters returns the newest of the account's open letters that the filter selects.
 func (d *AccountLetters) ListDeadLetters(ctx context.Context, account string, filter Filter) (*List, error) {
+	release, err := d.turn(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	return d.letters.List(ctx, d.visible(account, filter), ListOptions{Limit: newestLetters, NewestOf: newestLetters})
 }
 
@@ -35,11 +80,21 @@ func (d *AccountLetters) FindDeadLetter(ctx context.Context, account string, pos
 
 // SettleDeadLetter sends one letter back or discards it, as Letters.Settle does.
 func (d *AccountLetters) SettleDeadLetter(ctx context.Context, account string, outcome Outcome, position event.Position) error {
+	release, err := d.turn(ctx, account)
+	if err != nil {
+		return err
+	}
+	defer release()
 	return d.letters.Settle(ctx, outcome, []event.Position{position}, d.visible(account, Filter{}), false)
 }
 
 // RetryDeadLetters sends back the account's open letters that the filter selects, as Letters.SettleOpen does.
 func (d *AccountLetters) RetryDeadLetters(ctx context.Context, account string, filter Filter) (int, error) {
+	release, err := d.turn(ctx, account)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	return d.letters.SettleOpen(ctx, Retried, d.visible(account, filter))
 }
 

@@ -8,5 +8,7 @@
 // between both leaves it open, and it may be sent again.
 //
 // No goroutines but those of the consumer group of RetryAll, which ends with it. Letters hold one
-// lock, which lets one request of the process at a time look whether a letter is open and settle it.
+// lock, which lets one request of the process at a time look whether a letter is open and settle it;
+// AccountLetters let one request of a tenant at a time scan, before that lock, and a wait for it is
+// bounded by the request's context.
 package deadletter

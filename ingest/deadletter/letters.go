@@ -23,12 +23,6 @@ const (
 	Discarded Outcome = "discarded"
 )
 
-// The headers of a settlement. A dead letter has neither.
-const (
-	headerOutcome = "outcome"
-	headerOffsets = "settled_offsets" // of the letters, in the same partition, separated by spaces
-)
-
 // Deps has the dependencies of Letters.
 type Deps struct {
 	Log      *kafka.Cluster
@@ -182,9 +176,9 @@ func (s *Letters) checkOpen(ctx context.Context, position event.Position) error 
 // when it was called, and returns their number, also with an error. With Retried, letters that
 // cannot be sent back stay open.
 func (s *Letters) SettleOpen(ctx context.Context, outcome Outcome, filter Filter) (settled int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	err = s.eachPartition(ctx, func(partition int, first, next int64) error {
+		s.mu.Lock() // for one partition: other accounts' requests get their turn between
+		defer s.mu.Unlock()
 		n, err := s.settlePartition(ctx, outcome, filter, partition, first, next)
 		settled += n
 		return err
@@ -250,7 +244,7 @@ func (s *Letters) conclude(ctx context.Context, outcome Outcome, letters []*Lett
 	var records []kafka.Record
 	for partition, list := range offsets {
 		records = append(records, kafka.Record{Topic: event.TopicDead, Partition: partition, Headers: []kafka.Header{
-			{Key: headerOutcome, Value: []byte(outcome)}, {Key: headerOffsets, Value: list},
+			{Key: event.HeaderSettledOutcome, Value: []byte(outcome)}, {Key: event.HeaderSettledOffsets, Value: list},
 		}})
 	}
 	if err := s.deps.Producer.Produce(ctx, records...); err != nil {

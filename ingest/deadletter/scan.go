@@ -73,17 +73,17 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (map[int64]Outcome, error) {
 	settled := map[int64]Outcome{}
 	err := s.scan(ctx, partition, from, to, func(r *kafka.Record) {
-		for field := range strings.FieldsSeq(string(r.Header(headerOffsets))) {
+		for field := range strings.FieldsSeq(string(r.Header(event.HeaderSettledOffsets))) {
 			offset, err := strconv.ParseInt(field, 10, 64)
 			if err == nil { // else another program has written it
-				settled[offset] = Outcome(r.Header(headerOutcome))
+				settled[offset] = Outcome(r.Header(event.HeaderSettledOutcome))
 			}
 		}
 	})
 	return settled, err
 }
 
-func isSettlement(r *kafka.Record) bool { return r.Header(headerOffsets) != nil }
+func isSettlement(r *kafka.Record) bool { return r.Header(event.HeaderSettledOffsets) != nil }
 
 func missing(position event.Position) error {
 	return fault.NotFound("there is no dead letter at %s", position)

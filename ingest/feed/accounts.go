@@ -83,16 +83,20 @@ func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
 	if !HasSent(r) {
 		return ""
 	}
-	if len(r.Key) > 0 { // what a rule names, which the directory did not have
-		id, _ := directory.Resolve(string(r.Key))
-		return id
-	}
-
 	var cfg Config // of a feed that is not in the settings: the directory's domains
 	i := slices.IndexFunc(feeds, func(c Config) bool { return c.Source() == string(r.Header(event.HeaderSource)) })
 	if i >= 0 {
 		cfg = feeds[i]
 	}
+	if len(r.Key) > 0 {
+		ref := string(r.Key)
+		id, _ := directory.Resolve(ref)
+		if id != ref && !slices.Contains(cfg.accountRefs(), ref) {
+			return "" // the id of a deleted account, which may be another's name
+		}
+		return id // of what a rule names, which the directory did not have
+	}
+
 	names := strings.Split(string(r.Header(event.HeaderAccountNames)), "\n")
 	account := NewAccounts(cfg, directory).Account(names...)
 	if account == "" && cfg.Kind == KindKazoo { // an account may have Kazoo's id

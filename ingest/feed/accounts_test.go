@@ -61,11 +61,15 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		{Name: "pbx", Kind: KindAsterisk, Accounts: []AccountRule{{"support-*", "Acme"}}},
 		{Name: "fixed", Kind: KindFreeSWITCH, Account: "acme.example"}, {Name: "kz", Kind: KindKazoo},
 	}
-	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1", "realm.example": "00000000000000000000000000000001"}
+	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1", "realm.example": "00000000000000000000000000000001",
+		"a1": "a1", "deleted-id": "a2"} // a2 has taken the id of a deleted account as its name
 	for _, c := range []struct{ name, source, key, names, want string }{
 		{"a domain", "feed:pbx", "", "from-internal\nacme.example", "a1"},
 		{"a rule", "feed:pbx", "", "support-1", "a1"},
 		{"what a rule names", "feed:pbx", "Acme", "", "a1"},
+		{"an account", "feed:pbx", "a1", "", "a1"},
+		{"a deleted account whose id is another's name", "feed:pbx", "deleted-id", "", ""},
+		{"what a rule of another feed names", "feed:kz", "Acme", "", ""},
 		{"an account of Kazoo", "feed:kz", "", "00000000000000000000000000000001\nother.example", "00000000000000000000000000000001"},
 		{"a feed that is not in the settings", "feed:gone", "", "acme.example", "a1"},
 		{"no name matches", "feed:pbx", "", "other.example", ""},

@@ -80,8 +80,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 // above TLS.
 func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, error) {
 	uri, err := amqp.ParseURI(p.url)
-	if err != nil {
-		return nil, nil, err
+	if err != nil { // it has the address, password included
+		return nil, nil, errors.New("url is no AMQP address: special characters of user, password and vhost are written as %XX")
 	}
 	var guard *guardedConn
 	plain, overTLS := strings.CutPrefix(p.url, "amqps:")

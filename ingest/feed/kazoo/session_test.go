@@ -385,3 +385,14 @@ func TestWordsOfEventsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Errors of a feed are shown to its account's administrators.
+func TestTheErrorOfAnAddressHasNoPassword(t *testing.T) {
+	for _, address := range []string{"amqp://kazoo:sec%zzret@rabbit:5672/", "amqp://kazoo:sec/ret@rabbit:5672/", "amqp://kazoo:sec ret@rabbit:5672/"} {
+		p := &platform{url: address}
+		_, _, err := p.dial(t.Context())
+		if err == nil || strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
