@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +145,47 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 		if !edge && (level == 0) != (n >= 100 && n < 150) {
 			t.Errorf("%d ms: level %d", n*20, level)
 		}
+	}
+}
+
+// A recording takes at most 256 KB of memory, also while its journal opens and both voices wait for it.
+func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
+	packets := make([][2]*rtp.Packet, 500) // ten seconds
+	for i := range packets {
+		packets[i] = [2]*rtp.Packet{caller.next(), callee.next()}
+	}
+	const n = 100
+	takes := make([]*take, n)
+	before := live()
+	for i := range takes {
+		takes[i] = h.newTake("acme", Call{CallID: fmt.Sprint("call-", i)})
+		takes[i].useMedia(pcmu())
+		for at, pair := range packets {
+			takes[i].at(time.Duration(at) * 20 * time.Millisecond)
+			takes[i].Received(pair[0])
+			takes[i].Sent(pair[1])
+		}
+	}
+	if each := (live() - before) / n; each > 256<<10 || each < maxQueuedBytes {
+		t.Errorf("%d bytes each while the journal opens", each)
+	}
+	for _, took := range takes {
+		took.flush(openTake(t, took).now() - samples(takeJitter))
+	}
+	if each := (live() - before) / n; each > 256<<10 {
+		t.Errorf("%d bytes each", each)
+	}
+	for _, took := range takes {
+		check(t, took.journal.file.Close())
 	}
 }
 
