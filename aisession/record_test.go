@@ -20,6 +20,7 @@ type hearing struct {
 	call           localcall.RecordedCall
 	received, sent int
 	ended          int
+	announcement   []int16
 }
 
 func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
@@ -29,7 +30,7 @@ func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
 	return h
 }
 
-func (h *hearing) Announces() bool { return false }
+func (h *hearing) Announcement() []int16 { return h.announcement }
 
 func (h *hearing) Begin(media sip.NegotiatedMedia) {
 	if len(media.Codecs) == 1 && media.Codecs[0].Same(sip.PCMU()) {
@@ -56,7 +57,7 @@ func (h *hearing) heard(least int) bool {
 
 // The caller's voice comes in at the call's port, the provider's goes out.
 func TestAnAISessionIsRecorded(t *testing.T) {
-	h := &hearing{}
+	h := &hearing{announcement: make([]int16, 800)}
 	p := startProvider(t, 160, echoAudio)
 	e := startService(t, aisession.DefaultSettings(), p)
 	e.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}

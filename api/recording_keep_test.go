@@ -106,3 +106,26 @@ func TestRetentionAndLegalHold(t *testing.T) {
 		t.Errorf("the audit log has %v", seen)
 	}
 }
+
+// The announcement of recordings is a recording of the account, which nothing deletes from then on.
+func TestARecordingAnnouncesRecordings(t *testing.T) {
+	e := newEnv(t)
+	admin, key := e.of("admin", "demo"), e.recorder()
+	wav := "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x07\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00"
+	e.want(201, "PUT", recordingsPath+"/greeting", withHeader(key, "Content-Type", "audio/wav"), wav+strings.Repeat("\x2b", 8000), nil)
+	e.want(201, "PUT", recordingsPath+"/long", key, wav+strings.Repeat("\x2b", 8000*31), nil)
+	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
+	for _, id := range []string{"none", "long", "text"} {
+		w := e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"`+id+`"}`, nil)
+		if !strings.Contains(w.Body.String(), `"field":"announcement"`) {
+			t.Errorf("%s: %s", id, w.Body)
+		}
+	}
+	e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announcement":"greeting"}`, nil)
+	e.want(200, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"greeting"}`, nil)
+	e.want(409, "DELETE", recordingsPath+"/greeting", key, "", nil)
+	w := e.want(200, "GET", callRecordingPath, admin, "", nil)
+	if !strings.Contains(w.Body.String(), `"announcement":"greeting"`) {
+		t.Errorf("%s", w.Body)
+	}
+}

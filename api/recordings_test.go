@@ -2,8 +2,10 @@ package api
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -245,4 +247,34 @@ func TestARecordingThatCannotBeSealedIsRefused(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(e.store, "*", "*")); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
+}
+
+// A recording in WAV is downloaded as Ogg Opus, which is encoded while it is sent; each download is audited.
+func TestARecordingIsDownloadedAsOpus(t *testing.T) {
+	e := newEnv(t)
+	key, pcm := e.recorder(), make([]byte, 2*2*8000*3)
+	for i := range len(pcm) / 4 {
+		binary.LittleEndian.PutUint16(pcm[4*i:], uint16(int16(8000*math.Sin(float64(i)/3))))
+	}
+	wav := append([]byte("RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00\x40\x1f\x00\x00\x00\x7d\x00\x00\x04\x00\x10\x00data\xff\xff\xff\xff"), pcm...)
+	e.want(201, "PUT", recordingsPath+"/call", withHeader(key, "Content-Type", "audio/wav"), string(wav), nil)
+	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
+
+	w := e.want(200, "GET", recordingsPath+"/call?format=opus", key, "", nil)
+	opus := w.Body.Bytes()
+	if w.Header().Get("Content-Type") != "audio/ogg" || !bytes.HasPrefix(opus, []byte("OggS")) || len(opus) < 2000 || len(opus) > len(wav)/3 {
+		t.Errorf("%v, %d bytes of %d", w.Header(), len(opus), len(wav))
+	}
+	w = e.want(200, "HEAD", recordingsPath+"/call?format=opus", key, "", nil)
+	if w.Body.Len() > 0 || w.Header().Get("Content-Type") != "audio/ogg" {
+		t.Errorf("%v, %d bytes", w.Header(), w.Body.Len())
+	}
+	e.want(201, "PUT", recordingsPath+"/opus", withHeader(key, "Content-Type", "audio/ogg"), string(opus), nil)
+	w = e.want(200, "GET", recordingsPath+"/opus?format=opus", key, "", nil)
+	if !bytes.Equal(w.Body.Bytes(), opus) {
+		t.Error("Opus is encoded again")
+	}
+	e.want(415, "GET", recordingsPath+"/text?format=opus", key, "", nil)
+	e.want(400, "GET", recordingsPath+"/call?format=mp3", key, "", nil)
+	e.want(404, "GET", recordingsPath+"/none?format=opus", key, "", nil)
 }

@@ -89,7 +89,7 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.CallRecording != nil {
-		p := callRecordingRoutes{a.deps.CallRecording}
+		p := callRecordingRoutes{a.deps.CallRecording, a.deps.LiveRecorder}
 		routes = append(routes,
 			route{method: http.MethodGet, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
 			route{method: http.MethodPut, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
@@ -118,7 +118,7 @@ func (a *API) routes() []route {
 		routes = append(routes,
 			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: recording.FilterParams()},
 			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.UploadParams(), noTimeout: true},
-			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, query: []string{"format"}, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
 			route{method: http.MethodPut, path: item + "/hold", handle: authorized(r.account, r.handleHold), scope: identity.ScopeRecordings},
 			route{method: http.MethodDelete, path: item + "/hold", handle: authorized(r.account, r.handleEndHold), scope: identity.ScopeRecordings},

@@ -27,6 +27,9 @@ type LiveRecorder interface {
 	// entry of the audit log. Returns fault.KindNotFound for a call that is not, and fault.KindConflict
 	// where its account's mode or the recording's state does not allow it.
 	Control(ctx context.Context, control recording.Control) error
+	// UseAnnouncement checks that a recording of the account can announce recordings, and puts a legal hold on it.
+	// Returns fault.KindInvalid with the field announcement if it cannot.
+	UseAnnouncement(ctx context.Context, accountID, recordingID string) error
 }
 
 // recorderRoutes control the recording of calls in progress.
@@ -76,7 +79,10 @@ func (r listenerRoutes) handleStart(c echo.Context, account identity.Account) er
 
 const callRecordingPath = "/api/v2/config/call_recording"
 
-type callRecordingRoutes struct{ policies CallRecording }
+type callRecordingRoutes struct {
+	policies CallRecording
+	recorder LiveRecorder
+}
 
 func (r callRecordingRoutes) handleGet(c echo.Context, account identity.Account) error {
 	found, err := r.policies.Find(c.Request().Context(), account.ID)
@@ -90,7 +96,7 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	}
 	policy := callrecording.Policy{
 		Mode: callrecording.Mode(body.String("mode", required)), Queues: body.Strings("queues", optional),
-		Announce: body.Bool("announce", optional), RetentionDays: body.Int("retention_days", optional),
+		Announce: body.Bool("announce", optional), Announcement: body.String("announcement", optional), RetentionDays: body.Int("retention_days", optional),
 	}
 	for _, queue := range body.Objects("queue_retention", optional) {
 		policy.QueueDays = append(policy.QueueDays, callrecording.QueueRetention{
@@ -99,6 +105,11 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	}
 	if err := body.Err(invalidBody); err != nil {
 		return err
+	}
+	if policy.Announcement != "" {
+		if err := r.recorder.UseAnnouncement(c.Request().Context(), account.ID, policy.Announcement); err != nil {
+			return err
+		}
 	}
 	found, err := r.policies.Update(c.Request().Context(), account.ID, policy, c.Request().Header.Get("If-Match"))
 	return respondPolicy(c, account, found, err)

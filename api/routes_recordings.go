@@ -113,8 +113,12 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 	return respond(c, http.StatusCreated, stored, err)
 }
 
-// handleDownload sends the audio, or the range in the Range header.
+// handleDownload sends the audio, or the range in the Range header; with format=opus the whole audio as Ogg Opus.
 func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account) error {
+	format := c.QueryParam("format")
+	if format != "" && format != "opus" {
+		return fault.InvalidField("format", "unsupported", "format must be opus, or absent for the audio as it is stored")
+	}
 	_, err := r.findVisible(c, account)
 	if err != nil {
 		return err
@@ -124,6 +128,9 @@ func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account
 		return err
 	}
 	defer func() { _ = audio.Close() }() // opened for reading only
+	if format != "" && audio.ContentType != recording.OpusType {
+		return r.sendOpus(c, audio)
+	}
 	header := c.Response().Header()
 	header.Set("Content-Type", audio.ContentType)
 	header.Set("ETag", `"`+audio.Digest+`"`)
@@ -134,6 +141,25 @@ func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account
 		return nil // the client closed the connection
 	}
 	return errors.Join(content.err, writer.finish())
+}
+
+// sendOpus sends the audio as Ogg Opus while it is encoded: its length is not known, and there are no ranges.
+func (r recordingRoutes) sendOpus(c echo.Context, audio *recording.Audio) error {
+	opus, err := audio.Opus(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Content-Type", recording.OpusType)
+	writer := newAudioWriter(c, r.stallTimeout)
+	writer.WriteHeader(http.StatusOK)
+	if restoreHead(c.Request()).Method == http.MethodHead {
+		return writer.finish()
+	}
+	_, err = io.Copy(writer, opus)
+	if c.Request().Context().Err() != nil {
+		return nil // the client closed the connection
+	}
+	return errors.Join(err, writer.finish())
 }
 
 // errorReader stores the error of a read, because http.ServeContent does not return it.

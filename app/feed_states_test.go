@@ -132,11 +132,6 @@ func TestWhoMayCheckAFeed(t *testing.T) {
 		}
 	}
 
-	s.checking.Lock()
-	if got := check("acme", "north"); got != fault.KindLimited {
-		t.Errorf("a second check at once: %q", got)
-	}
-	s.checking.Unlock()
 	result, err := s.CheckFeed(t.Context(), "acme", "north")
 	if err != nil || result == nil || result.OK {
 		t.Errorf("a check of a platform that is away: %+v, %v", result, err)

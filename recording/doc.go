@@ -46,6 +46,8 @@
 //   - recorder.go, live_take.go, live_clock.go, live_journal.go, live_store.go: calls that this process
 //     connects: who is recorded, the two voices on one clock, the file while the call runs, and how it
 //     begins and becomes a recording
+//   - announcement.go: what is heard before a call is recorded
+//   - opus.go: a recording as Ogg Opus, stored or downloaded
 //   - keep.go: retention and legal holds
 //   - quota.go: how many bytes an account may have
 //   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,

@@ -21,6 +21,8 @@ const (
 	// maxQueuedBytes bounds the packets between two writes, and those that wait for the journal: 8
 	// seconds of both channels in G.711.
 	maxQueuedBytes = 128 << 10
+	// maxSpareBytes bounds the queue's memory that is kept for the next packets: a second of both channels.
+	maxSpareBytes = 16 << 10
 )
 
 // The channels of a recording.
@@ -272,7 +274,10 @@ func (t *take) flush(until int64) {
 		t.place(&p, arena[p.from:p.to], silent)
 	}
 	clear(arena)
-	t.spare = arena
+	t.spare = nil
+	if cap(arena) <= maxSpareBytes {
+		t.spare = arena
+	}
 	for t.flushed < until {
 		t.emit(min(until-t.flushed, liveRate))
 	}

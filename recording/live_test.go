@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +146,47 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 		if !edge && (level == 0) != (n >= 100 && n < 150) {
 			t.Errorf("%d ms: level %d", n*20, level)
 		}
+	}
+}
+
+// A recording takes at most 256 KB of memory, also while its journal opens and both voices wait for it.
+func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
+	h, _ := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
+	packets := make([][2]*rtp.Packet, 500) // ten seconds
+	for i := range packets {
+		packets[i] = [2]*rtp.Packet{caller.next(), callee.next()}
+	}
+	const n = 100
+	takes := make([]*take, n)
+	before := live()
+	for i := range takes {
+		takes[i] = h.newTake("acme", Call{CallID: fmt.Sprint("call-", i)})
+		takes[i].useMedia(pcmu())
+		for at, pair := range packets {
+			takes[i].at(time.Duration(at) * 20 * time.Millisecond)
+			takes[i].Received(pair[0])
+			takes[i].Sent(pair[1])
+		}
+	}
+	if each := (live() - before) / n; each > 256<<10 || each < maxQueuedBytes {
+		t.Errorf("%d bytes each while the journal opens", each)
+	}
+	for _, took := range takes {
+		took.flush(openTake(t, took).now() - samples(takeJitter))
+	}
+	if each := (live() - before) / n; each > 256<<10 {
+		t.Errorf("%d bytes each", each)
+	}
+	for _, took := range takes {
+		check(t, took.journal.file.Close())
 	}
 }
 
@@ -468,5 +511,66 @@ func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
 	}
 	if err := recorder.Control(t.Context(), Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("it was started: %v", err)
+	}
+}
+
+// With the format opus a recording is stored as Ogg Opus, sealed, of the same length.
+func TestARecordingIsStoredAsOpus(t *testing.T) {
+	h := newEnv(t, Settings{Format: "opus"}, testdb.SQLite(t))
+	h.policies, h.takes = onePolicy{Mode: callrecording.ModeAll}, filepath.Join(t.TempDir(), "takes")
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	took := openTake(t, h.newTake("acme", Call{CallID: "c1"}))
+	took.useMedia(pcmu())
+	caller := &voice{hz: 440, ssrc: 1}
+	for n := range 250 { // five seconds
+		took.at(time.Duration(n) * 20 * time.Millisecond)
+		took.Received(caller.next())
+	}
+	took.flush(8000 * 5)
+	check(t, took.journal.file.Close())
+	check(t, h.storeTake(t.Context(), took.journal.file.Name()))
+	m := must(h.Metadata(t.Context(), "acme", "c1"))(t)
+	if m.ContentType != "audio/ogg" || !m.Encrypted || m.DurationMS != 5000 || m.Channels != 2 || m.Size > 5*8000 {
+		t.Errorf("%+v", m)
+	}
+	if audio := must(h.play("acme", "c1"))(t); !bytes.HasPrefix(audio, []byte("OggS")) || int64(len(audio)) != m.Size {
+		t.Errorf("%d bytes: %.20q", len(audio), audio)
+	}
+}
+
+// Before a call is recorded its parties hear the recording that the policy names, and a tone where it cannot be read.
+func TestTheAnnouncementOfARecording(t *testing.T) {
+	h, recorder := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
+	spoken := wavHeader(16000)
+	for i := range 16000 {
+		spoken = binary.LittleEndian.AppendUint16(spoken, uint16(1000+i%100))
+		spoken = binary.LittleEndian.AppendUint16(spoken, uint16(3000+i%100))
+	}
+	must(h.Store(t.Context(), Upload{AccountID: "head", RecordingID: "greeting", Body: bytes.NewReader(spoken)}))(t)
+	heard := func(mode callrecording.Mode, announce bool, id string) []int16 {
+		h.policies = onePolicy{Mode: mode, Announce: announce, Announcement: id, From: "head"}
+		recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1"})
+		defer recording.End()
+		return recording.Announcement()
+	}
+	pcm := heard(callrecording.ModeAll, true, "greeting")
+	if len(pcm) != 16000 || pcm[0] != 2000 || pcm[99] != 2099 {
+		t.Errorf("%d samples", len(pcm))
+	}
+	for _, id := range []string{"", "gone"} {
+		if tone := heard(callrecording.ModeAll, true, id); len(tone) != 3200 || tone[0] != 0 || tone[5] < 2000 {
+			t.Errorf("%q: %d samples", id, len(tone))
+		}
+	}
+	if heard(callrecording.ModeAll, false, "") != nil || heard(callrecording.ModeOnDemand, true, "greeting") != nil {
+		t.Error("an announcement without a recording")
+	}
+	check(t, recorder.UseAnnouncement(t.Context(), "head", "greeting"))
+	if err := h.Delete(t.Context(), "head", "greeting"); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("deleting it: %v", err)
+	}
+	if err := recorder.UseAnnouncement(t.Context(), "acme", "greeting"); fault.KindOf(err) != fault.KindInvalid {
+		t.Errorf("of another account: %v", err)
 	}
 }

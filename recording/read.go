@@ -20,7 +20,8 @@ import (
 type Audio struct {
 	Metadata
 	io.ReadSeeker
-	release func() error
+	encoders chan struct{}
+	release  func() error
 }
 
 // Close closes the recording.
@@ -103,13 +104,13 @@ func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 		if err := s.checkDigest(ctx, r, object); err != nil {
 			return nil, err
 		}
-		return &Audio{r.Metadata, object, object.Close}, nil
+		return &Audio{r.Metadata, object, s.encoders, object.Close}, nil
 	}
 	sealed, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
 	if err != nil {
 		return nil, s.openError(r, err)
 	}
-	return &Audio{r.Metadata, &damageReporter{sealed, s, r}, func() error {
+	return &Audio{r.Metadata, &damageReporter{sealed, s, r}, s.encoders, func() error {
 		return errors.Join(sealed.Close(), object.Close())
 	}}, nil
 }

@@ -49,8 +49,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 // liveCall is a call in progress. It implements localcall.Recording.
 type liveCall struct {
 	localcall.RecordedCall
-	recorder *Recorder
-	policy   callrecording.Policy
+	recorder     *Recorder
+	policy       callrecording.Policy
+	announcement []int16 // until Begin; nil: none
 
 	mu    sync.Mutex
 	media sip.NegotiatedMedia
@@ -70,6 +71,9 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 		r.log.Error("a call is not recorded: its account's policy cannot be read", "account_id", call.AccountID, "call_id", call.CallID, "error", err)
 	}
 	c.policy = policy
+	if policy.Announce && c.mode() == callrecording.ModeAll {
+		c.announcement = r.service.announcement(ctx, &policy)
+	}
 	r.calls.Add(c)
 	return c
 }
@@ -77,14 +81,14 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 // mode returns the mode of the call. Calls of this process are in no queue.
 func (c *liveCall) mode() callrecording.Mode { return c.policy.ModeOf("") }
 
-// Announces implements localcall.Recording.
-func (c *liveCall) Announces() bool { return c.policy.Announce && c.mode() == callrecording.ModeAll }
+// Announcement implements localcall.Recording.
+func (c *liveCall) Announcement() []int16 { return c.announcement }
 
 // Begin implements localcall.Recording.
 func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.media, c.begun = media, true
+	c.media, c.begun, c.announcement = media, true, nil
 	if c.mode() == callrecording.ModeAll {
 		c.start()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"log/slog"
+	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -68,6 +69,7 @@ type Service struct {
 	log            *slog.Logger
 	tracer         *tracing.Tracer
 	wakeAnnouncer  chan struct{} // wakes Run to announce recordings; capacity 1
+	encoders       chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
 }
 
 // maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
@@ -93,6 +95,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, takes: deps.TakesDir,
 		keys: deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit, roots: roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
+		encoders: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}, nil
 }
 

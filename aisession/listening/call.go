@@ -30,8 +30,8 @@ type liveCall struct {
 	heardBy map[string]*listener // by provider
 }
 
-// Announces implements localcall.Recording.
-func (c *liveCall) Announces() bool { return false }
+// Announcement implements localcall.Recording.
+func (c *liveCall) Announcement() []int16 { return nil }
 
 // Begin implements localcall.Recording.
 func (c *liveCall) Begin(media sip.NegotiatedMedia) {

@@ -110,6 +110,9 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		session.Close(aiprotocol.OriginatorCancel)
 		return err
 	}
+	if pcm := m.recording.Announcement(); pcm != nil {
+		announce(ctx, leg, port, agreed.Codecs[0], pcm)
+	}
 	defer port.SetReceiver(nil)
 	port.SetReceiver(m)
 	m.recording.Begin(agreed)
@@ -129,6 +132,20 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}()
 	session.Run(context.WithoutCancel(ctx), call)
 	return nil
+}
+
+// announce plays samples to the caller until they or the call end.
+func announce(ctx context.Context, leg *sip.Leg, port *rtp.Port, codec sip.NegotiatedCodec, pcm []int16) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the announcement
+		select {
+		case <-leg.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	localcall.Announce(ctx, port, codec, pcm)
 }
 
 // findProvider returns the provider that is called. The error is fault.NotFound for a provider that the

@@ -33,8 +33,11 @@ type Policy struct {
 	Mode          Mode             `json:"mode"`
 	Queues        []string         `json:"queues,omitempty"` // whose calls Mode is for; empty: all calls
 	Announce      bool             `json:"announce,omitempty"`
+	Announcement  string           `json:"announcement,omitempty"`   // id of From's recording that is heard; "": a tone
 	RetentionDays int64            `json:"retention_days,omitempty"` // 0: kept for good
 	QueueDays     []QueueRetention `json:"queue_retention,omitempty"`
+
+	From string `json:"-"` // the account that has the policy
 }
 
 // QueueRetention is how long the recordings of one queue are kept.
@@ -88,6 +91,9 @@ func (p *Policy) check() error {
 		if queue == "" || len(queue) > maxQueueID {
 			add(fmt.Sprintf("queues[%d]", i), "invalid", "must have 1 to 255 bytes")
 		}
+	}
+	if p.Announcement != "" && !p.Announce {
+		add("announcement", "invalid", "needs announce: true")
 	}
 	checkDays("retention_days", p.RetentionDays)
 	for i, q := range p.QueueDays {

@@ -68,6 +68,7 @@ func (s *Service) Policy(ctx context.Context, accountID string) (Policy, error) 
 	if err != nil || found.Policy == nil {
 		return Policy{}, err
 	}
+	found.Policy.From = found.From
 	return *found.Policy, nil
 }
 

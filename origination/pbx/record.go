@@ -2,7 +2,7 @@ package pbx
 
 import (
 	"context"
-	"time"
+	"sync"
 
 	"trunkline/event"
 	"trunkline/telephony/localcall"
@@ -10,19 +10,16 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// announcementTime is the length of the tone that announces a recording.
-const announcementTime = 400 * time.Millisecond
-
 // record returns the recording of the call whose leg has the record, which names the recording. The
-// near side is the caller. If the account wants it, both sides hear a tone first.
+// near side is the caller. If the account wants it, both sides hear an announcement first.
 func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side) localcall.Recording {
 	recorded := localcall.RecordedCall{
 		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID, OriginationCallID: c.originationID(),
 		Direction: leg.Direction, Port: b.near.port, OtherIDs: []string{c.id}, CallerNumber: leg.From, CalleeNumber: leg.To,
 	}
 	recording := c.driver.config.Recorder.Record(recorded)
-	if recording.Announces() {
-		b.playAnnouncement(ctx, far)
+	if pcm := recording.Announcement(); pcm != nil {
+		b.announce(ctx, far, pcm)
 	}
 	return recording
 }
@@ -35,24 +32,14 @@ func (b *bridge) beginRecording(r localcall.Recording) {
 	r.Begin(b.near.agreed)
 }
 
-// playAnnouncement plays a tone to both sides, or to the near one if far is nil. Sides with opus hear
-// silence.
-func (b *bridge) playAnnouncement(ctx context.Context, far *side) {
+// announce plays samples to both sides, or to the near one if far is nil.
+func (b *bridge) announce(ctx context.Context, far *side, pcm []int16) {
 	ports, formats := b.announcedTo(far)
-	ctx, cancel := context.WithTimeout(ctx, announcementTime)
-	defer cancel()
-	done := make(chan struct{})
+	var heard sync.WaitGroup
 	for i, port := range ports {
-		format := formats[i]
-		stream := rtp.NewStream(port, rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
-		go func() {
-			stream.Run(ctx, b.tones.source(format.Codec))
-			done <- struct{}{}
-		}()
+		heard.Go(func() { localcall.Announce(ctx, port, formats[i], pcm) })
 	}
-	for range ports {
-		<-done
-	}
+	heard.Wait()
 }
 
 // announcedTo ends the ring tone and returns the ports and formats of the sides.

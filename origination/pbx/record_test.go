@@ -1,11 +1,13 @@
 package pbx_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
 	"trunkline/event"
 	"trunkline/origination/pbx"
+	"trunkline/telephony/g711"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
@@ -28,7 +30,10 @@ func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
 	return h
 }
 
-func (h *hearing) Announces() bool { return true }
+// Announcement is 400 ms of a level that is 0x2B in G.711 µ-law.
+func (h *hearing) Announcement() []int16 {
+	return slices.Repeat([]int16{g711.ULaw().DecodeSample(0x2B)}, 3200)
+}
 
 func (h *hearing) Begin(media sip.NegotiatedMedia) {
 	h.SetMedia(media)
@@ -78,6 +83,8 @@ func TestACallBetweenPhonesIsRecorded(t *testing.T) {
 	bob := b.WaitCall()
 	bob.WaitAck()
 	eventually(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.media) > 0 }) // after the announcement
+	a.Media().WaitReceived(0, 0x2B, 15)                                                      // the announcement
+	b.Media().WaitReceived(0, 0x2B, 15)
 	a.Media().SendPackets(0, 0x11, 20)
 	b.Media().SendPackets(0, 0x22, 20)
 	b.Media().WaitReceived(0, 0x11, 18)

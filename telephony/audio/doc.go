@@ -7,7 +7,8 @@
 // nothing per frame once it has processed its first frames. The package starts no goroutines. A
 // JitterBuffer holds at most maxPackets packets and drops the oldest above that.
 //
-// Opus is behind Decoder and Encoder: only opus.go imports the library, which needs no cgo.
+// Opus is behind Decoder and Encoder: only opus.go imports the library, which needs no cgo. NewOggOpus makes an
+// Ogg file of a WAV file (NewWAV), as fast as it is read.
 //
 // A JitterBuffer is safe for two goroutines (the receiver and the player) and has the package's only
 // lock. All other types are for one goroutine at a time.

@@ -2,8 +2,11 @@ package audio
 
 import (
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/thesyncim/gopus"
+	"github.com/thesyncim/gopus/container/ogg"
 )
 
 const (
@@ -94,27 +97,43 @@ func (d *opusDecoder) zeros(n int) []int16 {
 	return d.scratch[:n]
 }
 
-// opusEncoder encodes 20 ms of mono samples into one packet.
+// opusEncoder encodes a frame of samples into one packet.
 type opusEncoder struct {
 	encoder *gopus.Encoder
 	scratch []byte
 }
 
 func newOpusEncoder(rate int) (*opusEncoder, error) {
-	encoder, err := gopus.NewEncoder(gopus.EncoderConfig{SampleRate: rate, Channels: 1, Application: gopus.ApplicationVoIP})
+	return newChannelsEncoder(rate, 1, int(FrameDuration/time.Millisecond))
+}
+
+// newChannelsEncoder returns an encoder of interleaved channels in frames of some milliseconds.
+func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
+	encoder, err := gopus.NewEncoder(gopus.EncoderConfig{SampleRate: rate, Channels: channels, Application: gopus.ApplicationVoIP})
 	if err != nil {
 		return nil, fmt.Errorf("audio: opus encoder at %d Hz: %w", rate, err)
 	}
-	if err := encoder.SetBitrate(opusBitrate(rate)); err != nil {
+	if err := encoder.SetBitrate(channels * opusBitrate(rate)); err != nil {
 		return nil, fmt.Errorf("audio: opus bit rate: %w", err)
 	}
 	if err := encoder.SetComplexity(opusComplexity); err != nil {
 		return nil, fmt.Errorf("audio: opus complexity: %w", err)
 	}
-	if err := encoder.SetFrameSize(FrameSamples(rate)); err != nil {
+	if err := encoder.SetFrameSize(rate * millis / 1000); err != nil {
 		return nil, fmt.Errorf("audio: opus frame size: %w", err)
 	}
 	return &opusEncoder{encoder: encoder, scratch: make([]byte, maxOpusBytes)}, nil
+}
+
+// oggWriter writes packets into an Ogg file.
+type oggWriter = *ogg.Writer
+
+// newOggWriter writes the header of an Ogg file with the channels of a WAV file. skip are the samples at 48 kHz that a
+// decoder skips.
+func newOggWriter(w io.Writer, wav *WAV, skip int) (oggWriter, error) {
+	return ogg.NewWriterWithConfig(w, ogg.WriterConfig{
+		SampleRate: uint32(wav.Rate), Channels: uint8(wav.Channels), PreSkip: uint16(skip), StreamCount: 1, CoupledCount: uint8(wav.Channels - 1),
+	})
 }
 
 // opusBitrate returns the bit rate in bit/s for speech at a sampling rate in Hz.

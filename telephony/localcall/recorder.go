@@ -37,8 +37,8 @@ func (c *RecordedCall) Has(accountID, callID string) bool {
 
 // Recording is the recording of one call.
 type Recording interface {
-	// Announces reports whether the caller is to hear that the call is recorded, before Begin.
-	Announces() bool
+	// Announcement returns the samples that are to be heard before Begin (Announce), nil for none.
+	Announcement() []int16
 	// Begin begins to hear the call, whose caller's side has the media.
 	Begin(media sip.NegotiatedMedia)
 	// SetMedia sets new media of the caller's side.
@@ -55,7 +55,7 @@ func (NoRecorder) Record(RecordedCall) Recording { return noRecording{} }
 
 type noRecording struct{}
 
-func (noRecording) Announces() bool              { return false }
+func (noRecording) Announcement() []int16        { return nil }
 func (noRecording) Begin(sip.NegotiatedMedia)    {}
 func (noRecording) SetMedia(sip.NegotiatedMedia) {}
 func (noRecording) End()                         {}
@@ -74,8 +74,15 @@ func (r Recorders) Record(call RecordedCall) Recording {
 
 type recordings []Recording
 
-// Announces implements Recording.
-func (r recordings) Announces() bool { return slices.ContainsFunc(r, Recording.Announces) }
+// Announcement implements Recording: that of the first that has one.
+func (r recordings) Announcement() []int16 {
+	for _, one := range r {
+		if pcm := one.Announcement(); pcm != nil {
+			return pcm
+		}
+	}
+	return nil
+}
 
 // Begin implements Recording.
 func (r recordings) Begin(media sip.NegotiatedMedia) {

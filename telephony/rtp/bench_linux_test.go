@@ -67,8 +67,9 @@ func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop fun
 
 // traffic has the packets that the phones received.
 type traffic struct {
-	Sent, Heard int
-	P50, P99    time.Duration
+	Sent, Heard   int
+	Late          int // more than a packet's length after they were sent
+	P50, P99, Max time.Duration
 }
 
 func relayFor(b *testing.B, calls int, length time.Duration, relay relaying) {
@@ -113,9 +114,11 @@ func relayFor(b *testing.B, calls int, length time.Duration, relay relaying) {
 	}
 	b.ReportMetric(100*used.Seconds()/passed.Seconds()/float64(calls), "%core/call")
 	b.ReportMetric(float64(seen.Sent-seen.Heard), "lost")
+	b.ReportMetric(float64(seen.Late), "late")
 	b.ReportMetric(float64(seen.Sent)/length.Seconds(), "packets/s")
 	b.ReportMetric(float64(seen.P50.Microseconds())/1000, "ms-p50")
 	b.ReportMetric(float64(seen.P99.Microseconds())/1000, "ms-p99")
+	b.ReportMetric(float64(seen.Max.Microseconds())/1000, "ms-max")
 }
 
 func cpu(b *testing.B) time.Duration {

@@ -52,7 +52,9 @@ func TestPhonesOfBenchmark(t *testing.T) {
 	slices.Sort(delays)
 	seen := traffic{Sent: sent, Heard: len(delays)}
 	if len(delays) > 0 {
-		seen.P50, seen.P99 = delays[len(delays)/2], delays[len(delays)*99/100]
+		seen.P50, seen.P99, seen.Max = delays[len(delays)/2], delays[len(delays)*99/100], delays[len(delays)-1]
+		onTime, _ := slices.BinarySearch(delays, time.Second/perSecond+1)
+		seen.Late = len(delays) - onTime
 	}
 	if err := print.Encode(seen); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,8 @@ export function PolicyPage({ context: { account, queues }, title }) {
     ${data && isAdmin() && html`<${Form} key=${JSON.stringify(data)} submit=${save} initial=${data.config} fields=${[
       { name: "mode", label: "Calls", type: "select", value: "off", options: [["off", "none"], ["on_demand", "on demand"], ["all", "all"]] },
       { name: "queues", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]), hint: "None chosen: all calls." },
-      { name: "announce", label: "The caller hears a tone before", type: "bool" },
+      { name: "announce", label: "Caller and callee hear a tone before", type: "bool" },
+      { name: "announcement", label: "In place of the tone, the recording", hint: "Its id: WAV, at most 30 s." },
       { name: "retention_days", label: "Kept for, days", type: "number", min: 0, max: 36500, hint: "0 or empty: for good." }]} />`}
     <p class="output" role="status">${said}</p></section>`;
 }

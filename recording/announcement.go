@@ -1,0 +1,94 @@
+package recording
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"trunkline/config/callrecording"
+	"trunkline/internal/fault"
+	"trunkline/recording/envelope"
+	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
+)
+
+const (
+	// maxAnnouncement bounds how long a call waits for its recording to be announced.
+	maxAnnouncement = 30 * time.Second
+	// The tone that announces a recording where the policy names none of the account's recordings.
+	toneTime  = 400 * time.Millisecond
+	toneHertz = 425
+	toneLevel = 4000 // amplitude, of 32767
+)
+
+// UseAnnouncement checks that a recording of the account can announce recordings, and puts a legal hold on it, so that
+// nothing deletes it meanwhile. Returns fault.KindInvalid with the field announcement if it cannot.
+func (r *Recorder) UseAnnouncement(ctx context.Context, accountID, recordingID string) error {
+	_, err := r.service.readAnnouncement(ctx, accountID, recordingID)
+	kind := fault.KindOf(err)
+	if kind == fault.KindNotFound || kind == fault.KindInvalid || kind == fault.KindUnsupported {
+		return fault.InvalidField("announcement", "invalid", "announcement cannot be used: "+fault.As(err).Message)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.service.Hold(ctx, accountID, recordingID, "it announces recordings")
+	return err
+}
+
+// announcement returns what is heard before a recording, at localcall.AnnouncementRate: the recording that the policy
+// names, or a tone.
+func (s *Service) announcement(ctx context.Context, policy *callrecording.Policy) []int16 {
+	if policy.Announcement != "" {
+		pcm, err := s.readAnnouncement(ctx, policy.From, policy.Announcement)
+		if err == nil {
+			return pcm
+		}
+		s.log.ErrorContext(ctx, "announcement of recordings cannot be read, a tone takes its place",
+			"account_id", policy.From, "recording_id", policy.Announcement, "error", err)
+	}
+	tone := make([]int16, localcall.AnnouncementRate*toneTime/time.Second)
+	for i := range tone {
+		tone[i] = int16(toneLevel * math.Sin(2*math.Pi*toneHertz*float64(i)/localcall.AnnouncementRate))
+	}
+	return tone
+}
+
+// readAnnouncement returns the samples of a recording as one channel at localcall.AnnouncementRate.
+func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID string) ([]int16, error) {
+	if !envelope.ValidID(recordingID) {
+		return nil, noRecording(recordingID)
+	}
+	file, err := s.openUnaudited(ctx, accountID, recordingID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // opened for reading
+	wav, err := audio.NewWAV(file)
+	if err != nil {
+		return nil, notWAV(err)
+	}
+	resampler, err := audio.NewResampler(wav.Rate, localcall.AnnouncementRate)
+	if err != nil {
+		return nil, notWAV(err)
+	}
+
+	most := wav.Channels * wav.Rate * int(maxAnnouncement/time.Second)
+	interleaved := make([]int16, most+1)
+	n, err := wav.Read(interleaved)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 || n > most {
+		return nil, fault.Invalid(fmt.Sprintf("it must be of at most %v", maxAnnouncement))
+	}
+	mono := interleaved[:0]
+	for i := 0; i < n; i += wav.Channels {
+		mono = append(mono, int16((int(interleaved[i])+int(interleaved[i+wav.Channels-1]))/2))
+	}
+	if wav.Rate == localcall.AnnouncementRate {
+		return mono, nil
+	}
+	return resampler.Process(nil, mono), nil
+}
