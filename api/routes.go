@@ -117,7 +117,7 @@ func (a *API) routes() []route {
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
 			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: recording.FilterParams()},
-			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.CallParams(), noTimeout: true},
+			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.UploadParams(), noTimeout: true},
 			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
 			route{method: http.MethodPut, path: item + "/hold", handle: authorized(r.account, r.handleHold), scope: identity.ScopeRecordings},

@@ -101,11 +101,10 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 	if header.Get("Content-Range") != "" {
 		return fault.Invalid("A recording is uploaded whole, without Content-Range")
 	}
-	call, err := recording.ParseCall(c.QueryParams(), header)
+	id, call, err := recording.ParseUpload(c.Param(paramRecording), c.QueryParams(), header)
 	if err != nil {
 		return err
 	}
-	id, call := recording.UploadName(c.Param(paramRecording), call)
 	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
 		AccountID: account.ID, RecordingID: id, Call: call,
 		ContentType: header.Get("Content-Type"),

@@ -35,29 +35,24 @@ func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []eve
 	return found, x.nameRecordings(ctx, found[first:])
 }
 
-// nameRecordings sets the recordings of rows of one account whose records name none.
+// nameRecordings sets the recordings of rows of one account. A record may name a recording that its
+// platform keeps (Kazoo's Media-Recording-ID): that stands where none of its leg is stored here.
 func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
-	if x.recordings == nil {
+	if x.recordings == nil || len(rows) == 0 {
 		return nil
 	}
 	calls := make([]string, 0, len(rows))
 	for i := range rows {
-		if rows[i].RecordingID != "" {
-			continue
-		}
 		calls = append(calls, rows[i].CallID)
 		leg := event.LegOfPart(rows[i].CallID)
 		if leg != "" {
 			calls = append(calls, leg)
 		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
 
 	ids, err := x.recordings.OfCalls(ctx, rows[0].AccountID, calls)
 	for i := range rows {
-		rows[i].RecordingID = cmp.Or(rows[i].RecordingID, ids[rows[i].CallID], ids[event.LegOfPart(rows[i].CallID)])
+		rows[i].RecordingID = cmp.Or(ids[rows[i].CallID], ids[event.LegOfPart(rows[i].CallID)], rows[i].RecordingID)
 	}
 	return err
 }

@@ -83,6 +83,7 @@ type callRecord struct {
 	PresenceID        string            `json:"presence_id"`
 	HangupCause       string            `json:"hangup_cause"`
 	MediaServer       string            `json:"media_server"`
+	RecordingID       string            `json:"recording_id"`
 	AnsweredTime      int64             `json:"answered_time"`
 	BillingSeconds    int64             `json:"billing_seconds"`
 	CustomSIPHeaders  map[string]string `json:"custom_sip_headers"`

@@ -53,12 +53,26 @@ type phone struct {
 	hertz  int
 }
 
+// mediaPort returns the first of the ports at which the phone receives audio.
+func (p *phone) mediaPort() int { return p.port + 20_001 }
+
 // newPhone starts a phone that registers with a device password of its user.
 func (n *node) newPhone(t *testing.T, username, extension string, port, hertz int) *phone {
 	t.Helper()
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
 	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz), "vol", "0.3")
+	n.startPhone(t, p, username, extension, tone)
+	return p
+}
+
+// newBeeper starts a phone that plays half a second of a tone every second.
+func (n *node) newBeeper(t *testing.T, username, extension string, port, hertz int) *phone {
+	t.Helper()
+	p := &phone{t.TempDir(), port, hertz}
+	tone := filepath.Join(p.folder, "tone.wav")
+	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone,
+		"synth", "0.5", "sine", strconv.Itoa(hertz), "vol", "0.3", "pad", "0", "0.5", "repeat", "179")
 	n.startPhone(t, p, username, extension, tone)
 	return p
 }
@@ -80,7 +94,7 @@ func (n *node) startPhone(t *testing.T, p *phone, username, extension, file stri
 	password := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
 	files := map[string]string{
 		"config": strings.Join([]string{
-			fmt.Sprintf("sip_listen 127.0.0.1:%d", p.port), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
+			fmt.Sprintf("sip_listen 127.0.0.1:%d", p.port), fmt.Sprintf("rtp_ports %d-%d", p.mediaPort(), p.mediaPort()+8), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
 			"module g711.so", "module aufile.so", "module aubridge.so", "module sndfile.so", "module_tmp account.so",
 			"module_app menu.so", "module_app ctrl_tcp.so", fmt.Sprintf("ctrl_tcp_listen 127.0.0.1:%d", p.port+1000),
 			"audio_source aufile," + file, "audio_player aubridge,x", "snd_path " + p.folder + "/rec", "",

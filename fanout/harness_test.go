@@ -45,6 +45,7 @@ type memoryLog struct {
 	down       bool
 	missing    bool // cc.evt is deleted
 	uncounted  bool // nobody learns how many partitions there are
+	known      bool // the number of partitions is cached
 }
 
 func newMemoryLog(partitions int) *memoryLog {
@@ -64,6 +65,21 @@ func (l *memoryLog) Partitions(context.Context, string) (int, error) {
 		return 0, errDown
 	}
 	return len(l.partitions), nil
+}
+
+func (l *memoryLog) KnownPartitions(ctx context.Context, topic string) (int, error) {
+	l.mu.Lock()
+	known, partitions := l.known, len(l.partitions)
+	l.mu.Unlock()
+	if known {
+		return partitions, nil
+	}
+
+	partitions, err := l.Partitions(ctx, topic)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = err == nil
+	return partitions, err
 }
 
 // stateTopic is a partition of cc.state, as a normalizer writes it.

@@ -11,6 +11,9 @@ import (
 type Log interface {
 	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)
+	// KnownPartitions is Partitions, up to half a minute late: it asks no broker about a topic
+	// that is read.
+	KnownPartitions(ctx context.Context, topic string) (int, error)
 	// Offsets returns the first offset of a partition and the offset of its next
 	// record.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)

@@ -3,6 +3,8 @@ package fanout
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -161,7 +163,7 @@ func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
-			return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, retry")
+			return nil, fault.Unavailable(behind(views, time.Now()), time.Second, "the snapshot is not complete yet, retry")
 		}
 	}
 }
@@ -254,6 +256,24 @@ func (v *stateView) merge(now time.Time, filter *filter, into *merged) *state.Po
 	tree := v.states.directory.Tree()
 	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, into.add)
 	return v.view.Position()
+}
+
+// behind describes the first of the views that cannot be merged into a snapshot.
+func behind(views []*stateView, now time.Time) error {
+	for _, v := range views {
+		v.mu.Lock()
+		current, at, lag := v.isCurrentLocked(now), v.currentAsOf(), v.lag
+		v.mu.Unlock()
+		switch {
+		case current:
+		case at.IsZero():
+			return fmt.Errorf("%s/%d was never read completely, %d records follow", event.TopicState, v.partition, lag)
+		default:
+			return fmt.Errorf("%s/%d was read completely %v ago, %d records follow", event.TopicState, v.partition,
+				now.Sub(at).Round(time.Millisecond), lag)
+		}
+	}
+	return errors.New("the views were not current at one time")
 }
 
 // isCurrent reports whether the view can be merged into a snapshot.

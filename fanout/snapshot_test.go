@@ -319,6 +319,10 @@ func TestSnapshotWaitsForTheWholeState(t *testing.T) {
 		log.happen(loggedIn("root", "last", 200))
 		time.Sleep(maxSnapshotAge + time.Second)
 		wantNone("far behind")
+		_, err := f.Snapshot(t.Context(), root)
+		if !strings.Contains(fmt.Sprint(err), "cc.state/0 was read completely 1") {
+			t.Errorf("the refusal does not tell which partition is behind: %v", err)
+		}
 		close(gate)
 		if got := agents(t, f, root); len(got) != 201 {
 			t.Errorf("got %v", got)
@@ -393,6 +397,28 @@ func TestSnapshotIsNotGivenWhileTheLogIsAway(t *testing.T) {
 		log.happen(loggedIn("root", "7", 0))
 		time.Sleep(2 * time.Second)
 		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// TestASnapshotAsksNoBroker takes snapshots of a state that is read while the broker answers
+// reads, but no questions: on a busy machine each question took seconds.
+func TestASnapshotAsksNoBroker(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+		root := directory.principal(t, "root")
+		close(gate)
+		log.happen(loggedIn("root", "7", 0))
+		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+			t.Fatalf("got %v", got)
+		}
+
+		log.mu.Lock()
+		log.uncounted = true
+		log.mu.Unlock()
+		log.happen(loggedIn("root", "8", 1))
+		time.Sleep(time.Second)
+		if got := agents(t, f, root); !slices.Equal(got, []string{"7", "8"}) {
 			t.Errorf("got %v", got)
 		}
 	})

@@ -42,7 +42,7 @@ const (
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
 func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
-	partitions, err = w.log.Partitions(ctx, event.TopicState)
+	partitions, err = w.log.KnownPartitions(ctx, event.TopicState)
 	if err != nil {
 		return nil, 0, err
 	}

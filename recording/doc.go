@@ -23,7 +23,7 @@
 // where the account's encryption is on (live_journal.go). At the end of the call the journal
 // becomes an ordinary recording; Run does the same with the journals of a process that was killed.
 // A take has one goroutine, which ends with the recording; Recorder.Run waits for what is stored.
-// Lock order: liveCall.mu, Recorder.mu; take.mu is taken under the locks of rtp and takes none.
+// Lock order: liveCall.mu, take.mu; take.mu is also taken under the locks of rtp, and takes none.
 //
 // Run announces stored recordings, completes them and sweeps; it ends with
 // its context. A recording whose announcement failed is announced again until

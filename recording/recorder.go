@@ -25,15 +25,14 @@ type Recorder struct {
 	nodes   *redisclient.Holders[Control] // nil: this node is the only one
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	calls   map[*liveCall]struct{}
+	calls   localcall.Calls[*liveCall]
 	storing sync.WaitGroup
 }
 
 // NewRecorder returns a recorder of a service with a folder for recordings in progress. nodes is nil
 // where this node is the only one.
 func NewRecorder(service *Service, nodes *redisclient.Holders[Control]) *Recorder {
-	return &Recorder{service: service, nodes: nodes, log: service.log, calls: make(map[*liveCall]struct{})}
+	return &Recorder{service: service, nodes: nodes, log: service.log}
 }
 
 // Run carries out what other nodes ask for until ctx ends, and then waits for the recordings to be
@@ -71,9 +70,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 		r.log.Error("a call is not recorded: its account's policy cannot be read", "account_id", call.AccountID, "call_id", call.CallID, "error", err)
 	}
 	c.policy = policy
-	r.mu.Lock()
-	r.calls[c] = struct{}{}
-	r.mu.Unlock()
+	r.calls.Add(c)
 	return c
 }
 
@@ -169,9 +166,7 @@ func (c *liveCall) End() {
 	c.ended = true
 	c.stop()
 	c.mu.Unlock()
-	c.recorder.mu.Lock()
-	delete(c.recorder.calls, c)
-	c.recorder.mu.Unlock()
+	c.recorder.calls.Remove(c)
 }
 
 // Control is an action on the recording of a call in progress.
@@ -197,7 +192,7 @@ func (r *Recorder) Control(ctx context.Context, control Control) error {
 
 // controlHere is Control for the calls of this node, without the entry.
 func (r *Recorder) controlHere(ctx context.Context, control Control) error {
-	c := r.callInProgress(control.AccountID, control.CallID)
+	c := r.calls.Find(control.AccountID, control.CallID)
 	if c == nil {
 		return fault.NotFound("there is no such call in progress")
 	}
@@ -244,17 +239,6 @@ func (c *liveCall) apply(action string) (started *take, err error) {
 }
 
 func errNotRecorded() error { return fault.Conflict("the call is not being recorded") }
-
-func (r *Recorder) callInProgress(accountID, callID string) *liveCall {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for c := range r.calls {
-		if c.Has(accountID, callID) {
-			return c
-		}
-	}
-	return nil
-}
 
 // encryptionOf returns the sealing with which a recording began.
 func encryptionOf(d *takeDescription, key encryption.Key) encryption.Sealing {

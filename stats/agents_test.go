@@ -95,7 +95,7 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 			member(30, paused, "q", phone, "1"),
 		}, map[int64]string{10: "PJSIP/1 break 10 lunch", 30: "PJSIP/1 available 30"}, phone,
 			func(a AgentRow, _ QueueRow) [3]int64 { return [3]int64{a.BreakMS / 1000} }, [3]int64{20}},
-		"wrap-up of a member of two queues, and a pause within it": {[]json.RawMessage{
+		"wrap-up of a member of two queues": {[]json.RawMessage{
 			member(0, added, "q", phone, "1"), member(0, added, "r", phone, "1"),
 			caller(10, "QueueCallerJoin", "c", "Queue", "q"), caller(11, "AgentCalled", "c", "Queue", "q", "Interface", phone),
 			caller(12, "AgentConnect", "c", "Queue", "q", "Interface", phone, "HoldTime", "2"),
@@ -107,6 +107,19 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 			func(a AgentRow, q QueueRow) [3]int64 {
 				return [3]int64{a.WrapUpMS / 1000, q.WrapUpMS / 1000, a.TalkingMS / 1000}
 			}, [3]int64{7, 7, 8}},
+		"a pause within the wrap-up, and its end": {[]json.RawMessage{
+			member(0, added, "q", phone, "1"), member(0, added, "r", phone, "1"),
+			caller(10, "QueueCallerJoin", "c", "Queue", "q"), caller(12, "AgentConnect", "c", "Queue", "q", "Interface", phone, "HoldTime", "2"),
+			member(12, changed, "q", phone, "2", "InCall", "1"), member(12, changed, "r", phone, "2"),
+			caller(20, "AgentComplete", "c", "Queue", "q", "Interface", phone, "Reason", "caller", "TalkTime", "8"),
+			member(20, changed, "q", phone, "1", lastCall(20, 10)...), member(20, changed, "r", phone, "1"),
+			member(22, paused, "q", phone, "1", append(pause(22, "notes"), lastCall(20, 10)...)...), member(22, paused, "r", phone, "1", pause(22, "notes")...),
+			member(25, paused, "q", phone, "1", lastCall(20, 10)...), member(25, paused, "r", phone, "1"),
+			wrapUpEnd(30),
+		}, map[int64]string{20: "PJSIP/1 wrap_up 20", 22: "PJSIP/1 break 22 notes", 25: "PJSIP/1 wrap_up 25", 30: "PJSIP/1 available 30"}, phone,
+			func(a AgentRow, q QueueRow) [3]int64 {
+				return [3]int64{a.WrapUpMS / 1000, q.WrapUpMS / 1000, a.BreakMS / 1000}
+			}, [3]int64{7, 7, 3}},
 		"a call that another agent's phone takes over": {[]json.RawMessage{
 			member(0, added, "q", phone, "1"), member(5, changed, "q", phone, "2"),
 			caller(10, "QueueCallerJoin", "c", "Queue", "q"), caller(11, "AgentConnect", "c", "Queue", "q", "Interface", phone, "HoldTime", "1"),

@@ -223,11 +223,23 @@ func (f *Fold) setAgentState(a *agent, next event.State, reason string, at int64
 	} else {
 		f.addTime(a, a.State, a.Reason, at, a.CreditedMS, -1)
 	}
-	if a.State == event.WrapUp || next == event.Talking || next == event.Offline { // the wrap-up of the call is over
+	if a.endsWrapUp(next) {
 		defer func() { a.Queue, a.QueueStart = "", 0 }()
 	}
 	f.addTime(a, next, reason, at, counted, 1)
 	a.State, a.Reason, a.SinceMS, a.CreditedMS = next, reason, at, counted
+}
+
+// endsWrapUp reports whether the wrap-up of the agent's last call is over in the state next; a
+// break interrupts it.
+func (a *agent) endsWrapUp(next event.State) bool {
+	switch next {
+	case event.WrapUp, event.Break:
+		return false
+	case event.Talking, event.Offline:
+		return true
+	}
+	return a.State == event.WrapUp || a.State == event.Break
 }
 
 // addTime adds the time between two times to the rows of the agent, or subtracts it

@@ -60,10 +60,7 @@ func (c *liveCall) End() {
 		}
 	}
 	c.mu.Unlock()
-
-	c.listeners.mu.Lock()
-	delete(c.listeners.calls, c)
-	c.listeners.mu.Unlock()
+	c.listeners.calls.Remove(c)
 }
 
 // reserve takes a provider's place at the call, and returns the request of its session.

@@ -10,5 +10,5 @@
 // maxListeners hear one call. A provider that is lost or slow costs the call nothing: a tap only copies a
 // packet into the session's jitter buffer.
 //
-// Locks: Listeners.mu and liveCall.mu are never held together, nor while a session is opened.
+// Locks: liveCall.mu is not held while a session is opened or the list of calls is changed.
 package listening

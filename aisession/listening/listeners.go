@@ -2,7 +2,6 @@ package listening
 
 import (
 	"context"
-	"sync"
 
 	"trunkline/aisession"
 	"trunkline/audit"
@@ -22,23 +21,19 @@ type Deps struct {
 
 // Listeners has providers hear calls in progress. It implements localcall.Recorder. It is safe for concurrent use.
 type Listeners struct {
-	deps Deps
-
-	mu    sync.Mutex
-	calls map[*liveCall]struct{}
+	deps  Deps
+	calls localcall.Calls[*liveCall]
 }
 
 // New returns Listeners without calls.
 func New(deps Deps) *Listeners {
-	return &Listeners{deps: deps, calls: make(map[*liveCall]struct{})}
+	return &Listeners{deps: deps}
 }
 
 // Record implements localcall.Recorder.
 func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, listeners: l, heardBy: make(map[string]*listener)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls[c] = struct{}{}
+	l.calls.Add(c)
 	return c
 }
 
@@ -47,7 +42,7 @@ func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 // have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears the call already
 // or the call is not connected, and those of aisession.Service.Open.
 func (l *Listeners) StartListener(ctx context.Context, accountID, callID, providerID string) (sessionID string, err error) {
-	c := l.find(accountID, callID)
+	c := l.calls.Find(accountID, callID)
 	if c == nil {
 		return "", fault.NotFound("there is no such call in progress on this node")
 	}
@@ -90,15 +85,4 @@ func (l *Listeners) StartListener(ctx context.Context, accountID, callID, provid
 		c.freeProvider(provider.ID)
 	}()
 	return session.ID(), nil
-}
-
-func (l *Listeners) find(accountID, callID string) *liveCall {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.calls {
-		if c.Has(accountID, callID) {
-			return c
-		}
-	}
-	return nil
 }

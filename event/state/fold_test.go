@@ -221,6 +221,12 @@ func TestStories(t *testing.T) {
 			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x"}, "x registered x 2"},
 			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x"}, "x unregistered x 3"},
 		},
+		"a phone that registers again from a new port": {
+			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"}, "x registered x 1"},
+			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"}, "x registered x 1"},
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"}, "x registered x 1"},
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"}, "x unregistered x 4"},
+		},
 		"what has no state, or ids too long": {
 			{event.Facts{Name: event.NameOther, AgentID: "x", CallID: "c"}, ""},
 			{event.Facts{Name: event.NameRecordingStored, CallID: "c"}, ""},

@@ -25,7 +25,8 @@ type comparison struct {
 	isChanging func(id string, e *state.Entry) bool
 
 	result     comparisonRound
-	endedCalls map[string]bool // calls that the platform no longer has
+	endedCalls map[string]bool   // calls that the platform no longer has
+	agents     map[string]Object // of the snapshot
 }
 
 type objectID struct {
@@ -48,7 +49,12 @@ type comparisonRound struct {
 func compare(snapshot Snapshot, entries []*state.Entry, source string, before *comparisonRound, skip func(id string, e *state.Entry) bool) *comparisonRound {
 	c := &comparison{
 		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before, isChanging: skip,
-		result: comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}}, endedCalls: map[string]bool{},
+		result: comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}}, endedCalls: map[string]bool{}, agents: map[string]Object{},
+	}
+	for _, o := range snapshot.Objects {
+		if o.Kind == state.Agent {
+			c.agents[o.ID] = o
+		}
 	}
 	for _, e := range entries {
 		c.entries[e.Key()] = e
@@ -168,7 +174,7 @@ func (c *comparison) endObject(e *state.Entry) {
 	facts := event.Facts{AgentID: e.AgentID, QueueID: e.QueueID, CallID: e.CallID}
 	switch e.Kind {
 	case state.Call:
-		facts.CallID, facts.State = e.ID, event.Ended
+		facts.CallID, facts.State, facts.TimestampMS = e.ID, event.Ended, c.endOf(e)
 		c.endedCalls[e.ID] = true
 		if e.QueueID != "" {
 			c.addDifference(e.AccountID, event.NameQueueCallEnded, facts)
@@ -185,6 +191,17 @@ func (c *comparison) endObject(e *state.Entry) {
 			c.addDifference(e.AccountID, event.NameAgentLogout, event.Facts{AgentID: e.ID, State: event.Offline})
 		}
 	}
+}
+
+// endOf returns when a call that is missing ended, Unix milliseconds, by what the platform says of the
+// last call of the agent who talked on it; 0: unknown.
+func (c *comparison) endOf(call *state.Entry) int64 {
+	agent, ok := c.agents[call.AgentID]
+	talked := call.State == event.Talking || call.State == event.Held
+	if !ok || !talked || agent.Account != "" && agent.Account != call.AccountID || agent.LastCallMS/1000 < call.Since {
+		return 0
+	}
+	return agent.LastCallMS
 }
 
 func (c *comparison) compareDevice(o Object, e *state.Entry) {
@@ -244,6 +261,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	for _, m := range o.Members {
 		since = max(since, m.SinceMS)
 	}
+	c.addPastWrapUp(o, e)
 	for _, m := range o.Members {
 		c.compareMember(o, m, sinceBehind(e, since), e)
 	}
@@ -324,6 +342,23 @@ func sinceBehind(e *state.Entry, since int64) int64 {
 		return 0
 	}
 	return since
+}
+
+// addPastWrapUp adds the wrap-up that began and ended while nobody looked, after the call on which the
+// agent talks as far as is known: from the end of the call until since when the member is idle.
+func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
+	if e == nil || e.State != event.Talking || o.LastCallMS/1000 < e.Since {
+		return
+	}
+	for _, m := range o.Members {
+		if m.SinceMS > o.LastCallMS && m.Said.Device == event.DeviceIdle && !m.Said.Paused && m.Said.WrapUpUntilMS == 0 {
+			said := *m.Said
+			said.WrapUpUntilMS = m.SinceMS
+			c.addDifference(o.Account, event.NameAgentState,
+				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: o.LastCallMS, Agent: &said})
+			return
+		}
+	}
 }
 
 // compareMember compares an agent's membership in a queue, and its phone. The agent is in its state

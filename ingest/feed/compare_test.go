@@ -15,7 +15,8 @@ import (
 // comparedState is the state of an account that events have made.
 type comparedState struct {
 	*state.Partition
-	last event.ID
+	last         event.ID
+	onDifference func(event.Facts) // nil: nothing
 }
 
 func (s *comparedState) happen(all ...event.Facts) {
@@ -45,6 +46,9 @@ func (s *comparedState) resynced(t *testing.T, objects ...Object) (names []strin
 				read.Reason = event.ReasonResync
 			}
 			s.happen(read)
+			if s.onDifference != nil {
+				s.onDifference(read)
+			}
 		}
 	}
 	return names
@@ -301,5 +305,53 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 	found := compare(Snapshot{Objects: []Object{available}}, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
 	if len(found.differences) != 1 || found.differences[0].facts.TimestampMS != 0 {
 		t.Errorf("of an agent with one word: %+v", found.differences)
+	}
+}
+
+// A call that ended while nobody looked lasted until the platform says that its agent's last call ended,
+// and the wrap-up after it has its time.
+func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
+	const answered = 1_795_169_700_000
+	idle := event.AgentSaid{Device: event.DeviceIdle}
+	member := ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: answered + 25_000, Said: &idle})
+	word := Object{Kind: state.Agent, ID: "101", Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: answered + 20_000}}
+	for name, c := range map[string]struct {
+		agent      Object
+		lastCallMS int64
+		want       []string
+	}{
+		"a member of queues": {member, answered + 20_000,
+			[]string{"queue.call_ended 20000 available", "agent.state 20000 wrap_up", "agent.state 25000 available"}},
+		"one word for the agent":     {word, answered + 20_000, []string{"queue.call_ended 20000 available"}},
+		"its last call was another":  {word, answered - 60_000, []string{"queue.call_ended 0 available"}},
+		"the platform does not tell": {word, 0, []string{"queue.call_ended 0 available"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &comparedState{Partition: state.NewPartition()}
+			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q", Agent: c.agent.Facts.Agent, TimestampMS: answered - 60_000},
+				event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "p", TimestampMS: answered - 60_000},
+				event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", TimestampMS: answered - 5000},
+				event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "101", TimestampMS: answered})
+			c.agent.LastCallMS = c.lastCallMS
+
+			var told []string
+			key := state.Key{Account: "acme", Kind: state.Agent, ID: "101"}
+			s.onDifference = func(f event.Facts) {
+				at := int64(0)
+				if f.TimestampMS != 0 {
+					at = f.TimestampMS - answered
+				}
+				told = append(told, fmt.Sprintf("%s %d %s", f.Name, at, s.Find(key).State))
+			}
+			s.resynced(t, c.agent)
+			for _, want := range c.want {
+				if !slices.Contains(told, want) {
+					t.Errorf("%q is missing of %q", want, told)
+				}
+			}
+			if again := s.resynced(t, c.agent); len(again) > 0 {
+				t.Errorf("a second comparison finds %v", again)
+			}
+		})
 	}
 }

@@ -96,6 +96,9 @@ type Object struct {
 	// Members are what the platform says of an agent's memberships and phone, if it says it
 	// for each queue; Facts.State is not used then.
 	Members []Member `json:",omitempty"`
+	// LastCallMS is when the last call of an agent ended, Unix milliseconds, 0 if the platform does not
+	// report it.
+	LastCallMS int64 `json:",omitempty"`
 	// Contacts are the registrations of a device; nil if the platform does not name them.
 	Contacts []string `json:",omitempty"`
 	// Leg is set if a call is a leg, which goes on when it leaves its queue.

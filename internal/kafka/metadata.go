@@ -44,6 +44,19 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 // Partitions returns the number of partitions of a topic. It is not cached.
 func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 	t, err := c.leaders.refresh(ctx, c.topic(topic))
+	return countPartitions(topic, t, err)
+}
+
+// KnownPartitions is Partitions from the cache of leaders, up to leadersMaxAge and one answer
+// of a broker late. It waits for a broker only where nothing of the process uses the topic, or
+// a leader has failed.
+func (c *Cluster) KnownPartitions(ctx context.Context, topic string) (int, error) {
+	t, err := c.leaders.topic(ctx, c.topic(topic))
+	return countPartitions(topic, t, err)
+}
+
+// countPartitions returns the number of partitions that a lookup of a topic found.
+func countPartitions(topic string, t *topicLeaders, err error) (int, error) {
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
 		return 0, fault.NotFound("no topic %q", topic)
 	}

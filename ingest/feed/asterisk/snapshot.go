@@ -122,6 +122,7 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	said := m.Said()
 	agent.Queues = append(agent.Queues, queue)
 	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
+	agent.LastCallMS = max(agent.LastCallMS, m.LastCall*1000)
 	end := m.WrapUpEnd()
 	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
 		q.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}

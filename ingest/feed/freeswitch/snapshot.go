@@ -208,6 +208,7 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 	}
 	names, _ := a.tenants.agentNames(agent)
 	a.add(state.Agent, agent, facts, queues, names...)
+	a.Objects[len(a.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
 }
 
 // addChannels adds the legs. ok reports whether all are known.
