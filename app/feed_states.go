@@ -11,6 +11,7 @@ import (
 	"trunkline/identity"
 	"trunkline/ingest/feed"
 	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
 	"trunkline/stats"
 )
 
@@ -22,6 +23,10 @@ type feedReader struct {
 	feeds     []feed.Config // of this node's settings
 	log       *slog.Logger
 	checking  sync.Mutex // one check at a time
+
+	// Of the last call of FeedStates.
+	changes  *sqldb.ChangeWatch
+	statuses []feed.AccountsStatus
 }
 
 func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
@@ -31,20 +36,27 @@ func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 	}
 	return &feedReader{
 		store: store, directory: a.identity, partition: a.accountPartition, feeds: a.settings.Feeds, log: a.log,
+		changes: a.db.WatchChanges(),
 	}, nil
 }
 
-// FeedStates implements stats.Feeds.
+// FeedStates implements stats.Feeds. It is for one goroutine.
 func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) {
-	statuses, err := s.store.ListWithAccounts(ctx)
+	err := s.changes.Poll(func() (err error) {
+		s.statuses, err = s.store.ListWithAccounts(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	if len(s.statuses) > 0 { // a status expires
+		s.changes.Distrust()
 	}
 	type place struct{ account, name string }
 	connected := map[place]bool{}
 	tree := s.directory.Tree()
-	for i := range statuses {
-		status := &statuses[i]
+	for i := range s.statuses {
+		status := &s.statuses[i]
 		for _, account := range accountsOf(tree, status.Accounts) {
 			at := place{account, status.Name}
 			connected[at] = connected[at] || status.State == feed.StateConnected

@@ -88,8 +88,22 @@ func (l *Log) Run(ctx context.Context) error {
 		}
 		failing = err != nil
 	}
+
 	var lastHead loggedHead
+	extend := func() error {
+		err := l.ChainPending(ctx)
+		if err == nil && l.publisher != nil {
+			err = l.publishChain(ctx)
+		}
+		if err == nil {
+			err = l.logHead(ctx, &lastHead)
+		}
+		return err
+	}
+
+	changes := l.db.WatchChanges()
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return l.drain()
@@ -99,17 +113,15 @@ func (l *Log) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return l.drain()
 			}
+			err = extend()
 		case <-poll.C:
+			err = changes.Poll(extend)
 		case <-prune.C:
 			logFailure("pruning the audit log", l.Prune(ctx))
 			continue
 		}
-		err := l.ChainPending(ctx)
-		if err == nil && l.publisher != nil {
-			err = l.publishChain(ctx)
-		}
-		if err == nil {
-			err = l.logHead(ctx, &lastHead)
+		if err != nil {
+			changes.Distrust()
 		}
 		logFailure("extending the audit log's chain", err)
 	}

@@ -544,6 +544,8 @@ type sharedPresence struct {
 	nodes map[string]map[string]Client
 	lag   map[time.Time]time.Duration
 	down  bool
+
+	published int // calls of Publish
 }
 
 func newPresence() *sharedPresence {
@@ -579,6 +581,7 @@ func (p *sharedPresence) Lag(_ context.Context, from, to time.Time) (lag time.Du
 func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, whole bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.published++
 	if p.down {
 		return 0, errDown
 	}

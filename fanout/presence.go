@@ -40,7 +40,7 @@ type Presence interface {
 const (
 	presenceInterval = 500 * time.Millisecond
 	presenceTimeout  = time.Second
-	renewEvery       = 10 // leases are renewed every renewEvery intervals
+	renewEvery       = 10 // intervals after which leases are renewed, and a node without connections says that it lives
 	summaryTTL       = 400 * time.Millisecond
 )
 
@@ -60,7 +60,10 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		case <-ticker.C:
 		}
 		left := f.members.takeRemoved()
-		f.recordPresenceResult(f.publishChanges(ctx, &view, left))
+		idle := len(left) == 0 && f.members.count() == 0 && !view.publishAll && !f.presenceUnavailable.Load()
+		if !idle || turn%renewEvery == 0 {
+			f.recordPresenceResult(f.publishChanges(ctx, &view, left))
+		}
 		f.reportDeliveryLag(ctx, time.Now())
 		f.releaseLeases(ctx, left)
 		f.renewLeases(ctx, turn%renewEvery == 0)

@@ -61,10 +61,14 @@ func (s *Service) withinLease(ctx context.Context, job func(context.Context) err
 	return job(ctx)
 }
 
+// renewLease renews the lease, which nobody asks for where there is no other node, and drops the calls
+// that others have taken over.
 func (s *Service) renewLease(ctx context.Context) error {
 	known := s.calls.storedIDs()
-	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
-		return err
+	if !s.cfg.SingleNode {
+		if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
+			return err
+		}
 	}
 	if s.calls.takeLostCalls() {
 		own, err := s.rows.listOwn(ctx)

@@ -16,6 +16,26 @@ import (
 
 func byItself(c *Config) { c.SingleNode = true }
 
+// A node whose database no other process has writes nothing at rest.
+func TestASingleNodeRenewsNoLease(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		for _, alone := range []bool{true, false} {
+			n := newTestNode(t, at, func(c *Config) { c.SingleNode = alone })
+			expiry := func() (ms int64) {
+				mustSucceed(t, n.rows.db.QueryRowContext(t.Context(), `SELECT expires_at FROM origination_nodes WHERE node = $1`, n.cfg.Node).Scan(&ms))
+				return ms
+			}
+			mustSucceed(t, n.rows.renewLease(t.Context(), time.Minute))
+			before := expiry()
+			mustSucceed(t, n.renewLease(t.Context()))
+			renewed := expiry() != before
+			if renewed == alone {
+				t.Errorf("alone %v: renewed %v", alone, renewed)
+			}
+		}
+	})
+}
+
 func TestARestartGoesOn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		before := newTestNode(t, at, byItself).crashing()

@@ -84,6 +84,29 @@ func (s *Service) completeRecordings(ctx context.Context) error {
 	}
 }
 
+// completeChanged does the same, unless no recording waits for a record and none was stored since.
+func (s *Service) completeChanged(ctx context.Context, changes *sqldb.ChangeWatch) error {
+	waiting := false
+	err := changes.Poll(func() error {
+		if err := s.completeRecordings(ctx); err != nil {
+			return err
+		}
+		var err error
+		waiting, err = s.rows.hasIncomplete(ctx)
+		return err
+	})
+	if waiting { // each is due at a time of its own
+		changes.Distrust()
+	}
+	return err
+}
+
+// hasIncomplete reports whether a recording waits for its call's record, due or not.
+func (t rows) hasIncomplete(ctx context.Context) (waiting bool, err error) {
+	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE complete_after IS NOT NULL)`).Scan(&waiting)
+	return waiting, sqldb.Wrap(err, "looking for recordings without their call's record")
+}
+
 // leaseIncomplete leases up to limit recordings that are due for a look for their call's record.
 func (t rows) leaseIncomplete(ctx context.Context, now time.Time, lease time.Duration, limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {

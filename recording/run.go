@@ -27,6 +27,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer sweep.Stop()
 	defer s.roots.Wipe()
 	s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
+	changes := s.rows.db.WatchChanges()
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +37,7 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-announce.C:
 			s.logFailure(ctx, "announcing recordings", s.announce(ctx))
 		case <-complete.C:
-			s.logFailure(ctx, "looking for the records of recorded calls", s.completeRecordings(ctx))
+			s.logFailure(ctx, "looking for the records of recorded calls", s.completeChanged(ctx, changes))
 		case <-expire.C:
 			s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
 			s.logFailure(ctx, "deleting recordings whose retention has ended", s.DeleteExpired(ctx, time.Now()))

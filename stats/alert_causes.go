@@ -52,6 +52,7 @@ type feedWatch struct {
 	mu     sync.Mutex
 	read   bool // states are known
 	states []FeedState
+	wakes  map[int]func() // by partition: ends the read of a worker that knows no feed
 }
 
 // run reads the states until ctx ends.
@@ -62,6 +63,9 @@ func (w *feedWatch) run(ctx context.Context) {
 		case err == nil:
 			w.mu.Lock()
 			w.read, w.states = true, states
+			for _, s := range states {
+				w.wake(s.Partition)
+			}
 			w.mu.Unlock()
 		case ctx.Err() == nil:
 			w.log.Warn("states of the feeds cannot be read, alerts of feeds wait", "error", err)
@@ -69,6 +73,32 @@ func (w *feedWatch) run(ctx context.Context) {
 		if !retry.Sleep(ctx, feedPollEvery) {
 			return
 		}
+	}
+}
+
+// setWake sets the function that is called when the partition has a feed; nil: none.
+func (w *feedWatch) setWake(partition int, wake func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if wake == nil {
+		delete(w.wakes, partition)
+		return
+	}
+
+	if w.wakes == nil {
+		w.wakes = map[int]func(){}
+	}
+	w.wakes[partition] = wake
+	if slices.ContainsFunc(w.states, func(s FeedState) bool { return s.Partition == partition }) {
+		wake()
+	}
+}
+
+// wake calls the function of setWake. The caller holds w.mu.
+func (w *feedWatch) wake(partition int) {
+	wake := w.wakes[partition]
+	if wake != nil {
+		wake()
 	}
 }
 
@@ -94,11 +124,15 @@ type alertCauses struct {
 	feeds map[key]time.Time // the last state of each feed
 }
 
-// alertCausesAt returns the time of the next check for causes.
+// alertCausesAt returns the time of the next check for causes. A partition without feeds and without
+// anything that an alert looks at has none: its worker is woken.
 func (w *worker) alertCausesAt(now time.Time) time.Time {
-	next := now.Add(alertConfigAge)
-	if w.feeds != nil {
+	next := now.Add(idleInterval)
+	switch {
+	case w.followsFeeds():
 		next = now.Add(feedPollEvery)
+	case len(w.fold.reviews) > 0:
+		next = now.Add(alertConfigAge)
 	}
 	due := w.fold.nextAlertDue()
 	if due == never {
@@ -151,6 +185,9 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 	if !known {
 		return nil
 	}
+	if len(states) == 0 && w.fold.counts[kindFeed] == 0 {
+		return nil
+	}
 	for k, e := range w.fold.entries {
 		f, isFeed := e.(*feed)
 		if isFeed && f.Connected && !slices.ContainsFunc(states, func(s FeedState) bool { return newKey(kindFeed, s.Account, s.Name, 0) == k }) {
@@ -175,6 +212,12 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 		records = append(records, w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name), event.Identity{}))
 	}
 	return records
+}
+
+// followsFeeds reports whether the partition has or had a feed.
+func (w *worker) followsFeeds() bool {
+	states, _ := w.feeds.statesOf(w.partition)
+	return len(states) > 0 || w.fold.counts[kindFeed] > 0
 }
 
 func (w *worker) processorFeeds() ([]FeedState, bool) { return w.feeds.statesOf(w.partition) }

@@ -24,6 +24,8 @@ const (
 	gatherTime = 200 * time.Millisecond
 	// positionInterval is the time between batches with a position alone.
 	positionInterval = 10 * time.Second
+	// idleInterval is the longest wait of a worker that nothing wakes.
+	idleInterval = time.Minute
 )
 
 // worker computes the figures of one partition, in one goroutine.
@@ -185,7 +187,7 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 	case w.fold.Changed() > 0:
 		until = w.lastWriteAt.Add(gatherTime)
 	case !w.positionDirty:
-		until = time.Now().Add(positionInterval)
+		until = time.Now().Add(idleInterval)
 	}
 	if !w.repairDueAt.IsZero() && w.repairDueAt.Before(until) {
 		until = w.repairDueAt
@@ -206,6 +208,10 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 	if w.rebuilds != nil && w.rebuild == nil {
 		w.rebuilds.setWake(w.partition, cancel)
 		defer w.rebuilds.setWake(w.partition, nil)
+	}
+	if w.feeds != nil && !w.followsFeeds() {
+		w.feeds.setWake(w.partition, cancel)
+		defer w.feeds.setWake(w.partition, nil)
 	}
 
 	records, err := reader.Read(within)

@@ -101,8 +101,8 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 		working.Wait()
 		close(done)
 	}()
-	flush, partitionCheck := time.NewTicker(flushInterval), time.NewTicker(partitionCheckInterval)
-	lag := time.NewTimer(s.untilLagReport())
+	flush, partitionCheck := time.NewTimer(s.until(flushInterval)), time.NewTimer(s.until(partitionCheckInterval))
+	lag := time.NewTimer(s.until(lagInterval))
 	defer flush.Stop()
 	defer lag.Stop()
 	defer partitionCheck.Stop()
@@ -110,13 +110,15 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 		select {
 		case <-flush.C:
 			s.flush()
+			flush.Reset(s.until(flushInterval))
 		case <-lag.C:
 			s.reportLag(ctx)
-			lag.Reset(s.untilLagReport())
+			lag.Reset(s.until(lagInterval))
 		case <-partitionCheck.C:
 			if s.partitionsChanged(ctx) {
 				cancel()
 			}
+			partitionCheck.Reset(s.until(partitionCheckInterval))
 		case <-ctx.Done():
 		}
 	}
@@ -196,10 +198,10 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	return false
 }
 
-// untilLagReport returns the time until the groups of this process report their lag. They do so
-// at one time, so that their lookups share requests.
-func (s *generation) untilLagReport() time.Duration {
-	return lagInterval - time.Since(s.cluster.openedAt)%lagInterval
+// until returns the time until the groups of this process do what they do once in an interval. They
+// do so at one time, so that they share requests, and wake an idle process once.
+func (s *generation) until(interval time.Duration) time.Duration {
+	return interval - time.Since(s.cluster.openedAt)%interval
 }
 
 // reportLag sets the lag of each partition, even if its work makes no progress.

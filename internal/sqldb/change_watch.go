@@ -7,7 +7,7 @@ import (
 
 const (
 	// watchInterval is the longest time for which a ChangeWatch trusts the files.
-	watchInterval = 2 * time.Second
+	watchInterval = 10 * time.Second
 	// unsettledTime is the time for which a file that was just written may be written again
 	// without another modification time: file systems count in ticks of the kernel.
 	unsettledTime = 100 * time.Millisecond
@@ -49,6 +49,9 @@ func (w *ChangeWatch) Poll(read func() error) error {
 	}
 	return err
 }
+
+// Distrust makes the next Poll read: what was read may be of interest again without a commit.
+func (w *ChangeWatch) Distrust() { w.readAt = time.Time{} }
 
 // fileVersions returns the versions of SQLite's database and write-ahead log, and whether each
 // further commit shows in them.

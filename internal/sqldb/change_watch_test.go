@@ -68,6 +68,13 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 	if reads == before {
 		t.Error("a read that failed counts as read")
 	}
+
+	watch.Distrust()
+	before = reads
+	count()
+	if reads == before {
+		t.Error("a poll after Distrust does not read")
+	}
 }
 
 func open(t *testing.T, path string) *sqldb.DB {

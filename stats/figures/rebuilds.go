@@ -2,6 +2,8 @@ package figures
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -9,10 +11,16 @@ import (
 )
 
 // Rebuilds stores the requests for rebuilds of figures. It is safe for concurrent use.
-type Rebuilds struct{ db *sqldb.DB }
+type Rebuilds struct {
+	db *sqldb.DB
+
+	mu      sync.Mutex
+	changes *sqldb.ChangeWatch
+	open    []stats.Rebuild // as of the last read
+}
 
 // Rebuilds returns the store of rebuild requests.
-func (s *Store) Rebuilds() *Rebuilds { return &Rebuilds{s.db} }
+func (s *Store) Rebuilds() *Rebuilds { return &Rebuilds{db: s.db, changes: s.db.WatchChanges()} }
 
 // Create stores requests for rebuilds. It returns fault.KindConflict if others are
 // open.
@@ -47,7 +55,14 @@ func (r *Rebuilds) List(ctx context.Context) ([]stats.Rebuild, error) {
 
 // ListOpen implements stats.Rebuilds.
 func (r *Rebuilds) ListOpen(ctx context.Context) ([]stats.Rebuild, error) {
-	return r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	err := r.changes.Poll(func() (err error) {
+		r.open, err = r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
+		return err
+	})
+	return slices.Clone(r.open), err
 }
 
 func (r *Rebuilds) listWhere(ctx context.Context, where string, args ...any) ([]stats.Rebuild, error) {

@@ -34,7 +34,7 @@ func (c Config) WithDefaults() Config {
 	c.Events = cmp.Or(c.Events, "off")
 	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
 	c.ActionTimeout = cmp.Or(c.ActionTimeout, 5*time.Second)
-	c.PingInterval = cmp.Or(c.PingInterval, 10*time.Second)
+	c.PingInterval = cmp.Or(c.PingInterval, time.Second)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 1<<20)
 	c.MaxPending = cmp.Or(c.MaxPending, 4096)
 	c.MaxList = cmp.Or(c.MaxList, 256<<20)

@@ -127,8 +127,16 @@ func (c *Conn) newID() string {
 	return c.prefix + strconv.FormatUint(c.idCount, 36)
 }
 
-// pingingReader reads the socket and sends a ping when nothing has arrived for interval. An interval of 0
-// does neither.
+// maxPings is the number of intervals without received data after which a connection is given up. A busy
+// Asterisk may answer late.
+const maxPings = 20
+
+// pingingReader reads the socket and sends a ping when nothing has arrived for interval, and at each
+// further interval. An interval of 0 does neither.
+//
+// The pings also bring events that Asterisk has, but does not send: in its manager.c, the signal that
+// wakes the thread of a connection for a new event is lost between the look for events and the wait for
+// input, and the event stays there until there is another one, or input.
 type pingingReader struct {
 	net      net.Conn
 	interval time.Duration
@@ -139,7 +147,7 @@ func (r *pingingReader) Read(b []byte) (int, error) {
 	if r.interval == 0 {
 		return r.net.Read(b)
 	}
-	for pinged := false; ; pinged = true {
+	for pings := 0; ; pings++ {
 		if err := r.net.SetReadDeadline(time.Now().Add(r.interval)); err != nil {
 			return 0, err
 		}
@@ -147,7 +155,7 @@ func (r *pingingReader) Read(b []byte) (int, error) {
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		if pinged {
+		if pings == maxPings {
 			return 0, ErrPingTimeout
 		}
 		if err := r.ping(); err != nil {

@@ -344,6 +344,23 @@ func TestSilentPeerIsPinged(t *testing.T) {
 	}
 }
 
+// Asterisk 23 can keep an event until it has something to read, and may answer a ping late.
+func TestAnEventThatAsteriskKeepsComesByAPing(t *testing.T) {
+	c := dialClient(t, Config{PingInterval: 50 * time.Millisecond, Address: afterLogin(t, func(p *peer) {
+		for range 3 {
+			a, err := p.readAction()
+			if err != nil || a.Get("Action") != "Ping" {
+				return
+			}
+		}
+		p.Writef("Event: QueueMemberPause\r\n\r\n")
+		p.WaitClosed()
+	})})
+	if e := conntest.TakeEvents(t, c.Conn, 1)[0]; e.Name() != "QueueMemberPause" {
+		t.Errorf("got %v", e.Fields)
+	}
+}
+
 func TestActionsThatAreNotSent(t *testing.T) {
 	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {

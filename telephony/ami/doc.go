@@ -24,7 +24,7 @@
 // # Goroutines
 //
 // Each Conn has one reader. It ends with the connection: when the peer closes it, after malformed
-// input, when Asterisk does not answer a ping, or on Close, which waits for it. The reader sends a
+// input, when Asterisk answers none of maxPings pings, or on Close, which waits for it. The reader sends a
 // ping when nothing has arrived for PingInterval.
 //
 // # Limits

@@ -13,7 +13,7 @@ var (
 	ErrMalformed   = errors.New("manager interface: malformed message")
 	ErrTooLarge    = errors.New("manager interface: message larger than the limit")
 	ErrQueueFull   = errors.New("manager interface: event queue full")
-	ErrPingTimeout = errors.New("manager interface: no answer to a ping")
+	ErrPingTimeout = errors.New("manager interface: no answer to pings")
 	ErrClosed      = errors.New("manager interface: connection closed")
 )
 
