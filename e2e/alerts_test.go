@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 )
@@ -82,5 +83,91 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 	got := alerts()
 	if len(got) != 2 || got[0].Event != "alert.started" || got[1].Event != "alert.ended" || got[0].ID != got[1].ID || got[0].Started*1000 < float64(due.UnixMilli()) {
 		t.Errorf("events %+v", got)
+	}
+}
+
+// TestAlertsOnceThroughKills kills the program between the step that begins or ends an alert and what comes
+// of it, again and again: the log has each alert's begin and end once, and the list has each once.
+func TestAlertsOnceThroughKills(t *testing.T) {
+	t.Parallel()
+	const rounds = 4
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	post := func(queue, step, agent string, at time.Time) {
+		t.Helper()
+		body := fmt.Sprintf(`[{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":"call-%s","agent_id":%q}}]`,
+			at.Unix(), step, queue, queue, agent)
+		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
+	}
+	type alert struct {
+		Event, Name, State string
+		ID                 string `json:"alert_id"`
+		Queue              string `json:"queue_id"`
+	}
+	began := time.Now()
+	longest := func(query string) (of []alert) {
+		t.Helper()
+		var page struct{ Data []alert }
+		a := n.mustCall(t, http.MethodGet, "/api/v2/alerts"+query, n.dialler(t, "alice").header, "")
+		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%s %v", a, err)
+		}
+		for _, one := range page.Data {
+			if one.Name == "Longest wait" {
+				of = append(of, one)
+			}
+		}
+		return of
+	}
+	for round := range rounds {
+		queue := fmt.Sprint("queue-", round)
+		post(queue, "entered", "", time.Now().Add(-200*time.Second)) // the default rule allows 120 s
+		n.kill(t)
+		n.start(t)
+		eventually(t, "the alert of "+queue, func() error {
+			if got := longest(""); len(got) != 1 || got[0].Queue != queue || got[0].State != "active" {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+		post(queue, "answered", "1001", time.Now())
+		n.kill(t)
+		n.start(t)
+		eventually(t, "its end", func() error {
+			if got := longest(""); len(got) != 0 {
+				return fmt.Errorf("%+v", got)
+			}
+			return nil
+		})
+	}
+
+	listed := longest(fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", began.Add(-10*time.Minute).Unix(), time.Now().Unix()))
+	if len(listed) != rounds {
+		t.Errorf("the list has %+v", listed)
+	}
+	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT")), since: "earliest"})
+	steps := map[string][]string{}
+	eventually(t, "every alert on the channel", func() error {
+		clear(steps)
+		ended := 0
+		for _, e := range s.events() {
+			var one alert
+			if err := json.Unmarshal(e.Data, &one); err != nil || one.Name != "Longest wait" {
+				continue
+			}
+			steps[one.Queue] = append(steps[one.Queue], one.Event)
+			if one.Event == "alert.ended" {
+				ended++
+			}
+		}
+		if ended < rounds {
+			return fmt.Errorf("%v", steps)
+		}
+		return nil
+	})
+	for queue, got := range steps {
+		if !slices.Equal(got, []string{"alert.started", "alert.ended"}) {
+			t.Errorf("%s: %v", queue, got)
+		}
 	}
 }

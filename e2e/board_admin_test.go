@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +98,11 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Add a phone")
 	b.secretShown(t)
 	b.awaitTrue(t, "the phone", "document.querySelector('dialog tbody')?.textContent.includes('desk')")
+	b.pressNamed(t, "Delete phone desk")
+	b.awaitTrue(t, "what will go", "[...document.querySelectorAll('dialog dialog .lost')].some((one) => one.textContent.includes('not registered any more'))")
+	b.fill(t, "dialog dialog", map[string]string{"typed": "desk"})
+	b.pressNamed(t, "Delete desk")
+	b.awaitTrue(t, "the phone to be gone", "document.querySelector('dialog').textContent.includes('No phone.')")
 	b.pressNamed(t, "Set up one-time passwords")
 	b.awaitTrue(t, "the recovery codes", "document.querySelector('dialog').textContent.includes('Recovery codes of anna, shown once')")
 	b.pressNamed(t, "Remove one-time passwords")
@@ -108,6 +116,17 @@ func TestBoardAdministration(t *testing.T) {
 		t.Errorf("a user with a new password: %s", a)
 	}
 	b.pressNamed(t, "Close")
+
+	b.pressNamed(t, "New user")
+	b.fill(t, "dialog", map[string]string{"username": "berta"})
+	b.pressNamed(t, "Create user")
+	b.secretShown(t)
+	b.pressNamed(t, "Done")
+	b.pressNamed(t, "berta")
+	b.pressNamed(t, "Delete …")
+	b.fill(t, "dialog", map[string]string{"typed": "berta"})
+	b.pressNamed(t, "Delete berta")
+	has("users", "berta was deleted")
 
 	// The key of a customer's system that reads the calls of one agent.
 	b.view(t, "#admin/keys")
@@ -135,6 +154,10 @@ func TestBoardAdministration(t *testing.T) {
 	b.secretShown(t)
 	b.pressNamed(t, "Done")
 	has("webhooks", "https://crm.example.com/hook", "queue.*", "Active")
+	b.pressNamed(t, "https://crm.example.com/hook")
+	b.pressNamed(t, "Send a test")
+	b.awaitTrue(t, "why it is not delivered", "document.querySelector('dialog').textContent.includes('Failed: ')")
+	b.pressNamed(t, "Close")
 	check("webhooks")
 	b.view(t, "#admin/providers")
 	b.pressNamed(t, "New provider")
@@ -145,6 +168,9 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Test")
 	b.awaitTrue(t, "why it does not work", "document.querySelector('dialog').textContent.includes('Failed: ')")
 	b.pressNamed(t, "Close")
+	b.changeAndDelete(t, "keys", "CRM", "name", "CRM of Ada", "CRM of Ada")
+	b.changeAndDelete(t, "webhooks", "https://crm.example.com/hook", "url", "https://crm.example.org/hook", "crm.example.org")
+	b.changeAndDelete(t, "providers", "Echo", "name", "Echo again", "Echo again")
 	b.view(t, "#admin/queues")
 	b.fill(t, "#queue-thresholds", map[string]string{"rows.0.service_level_seconds": "30"})
 	b.pressNamed(t, "Save")
@@ -226,7 +252,10 @@ func TestBoardAdministration(t *testing.T) {
 	check("recording")
 	b.pressNamed(t, "End the hold")
 	b.awaitTrue(t, "its end", "document.querySelector('dialog [name=reason]')")
-	b.pressNamed(t, "Close")
+	b.pressNamed(t, "Delete …")
+	b.fill(t, "dialog", map[string]string{"typed": "heard"})
+	b.pressNamed(t, "Delete heard")
+	has("recordings", "heard was deleted")
 
 	// The audit log, searched.
 	b.view(t, "#admin/audit?q=apikey.create")
@@ -235,8 +264,25 @@ func TestBoardAdministration(t *testing.T) {
 	check("audit")
 	b.awaitTrue(t, "the key to be gone from the page", "!("+shows+")")
 
+	b.pressNamed(t, "Password")
+	b.fill(t, "dialog", map[string]string{"current": "not " + password, "new": "a long password and a river"})
+	b.pressNamed(t, "Change password")
+	b.awaitTrue(t, "the refusal", "document.querySelector('dialog .bad, dialog [aria-invalid=true]')")
+	b.fill(t, "dialog", map[string]string{"current": password})
+	b.pressNamed(t, "Change password")
+	b.awaitTrue(t, "that it was changed", "document.querySelector('dialog').textContent.includes('It was changed')")
+	check("own password")
+	b.pressNamed(t, "Close")
+
 	// A deletion counts what goes, and asks for the name.
 	b.view(t, "#admin/accounts?q=branch")
+	b.pressNamed(t, "Board Branch")
+	b.fill(t, "dialog", map[string]string{"admin_otp": "required"})
+	b.pressFirst(t, "dialog form:has([name=admin_otp]) [type=submit]")
+	b.awaitTrue(t, "the rule for logins", "document.querySelector('dialog').textContent.includes('Saved.')")
+	b.fill(t, "dialog", map[string]string{"name": "Board Branch"})
+	b.pressFirst(t, "dialog form:has([name=domain]) [type=submit]")
+	has("accounts", "Board Branch was changed")
 	b.pressNamed(t, "Board Branch")
 	b.pressNamed(t, "Delete …")
 	b.awaitTrue(t, "what will go", "document.querySelector('.lost').textContent.includes('1 user') && document.querySelector('.lost').textContent.includes('0 recordings')")
@@ -251,4 +297,76 @@ func TestBoardAdministration(t *testing.T) {
 		t.Errorf("a user of a deleted account: %s", a)
 	}
 	b.checkPage(t)
+	n.mustHaveUsedEveryResource(t)
+}
+
+// pressFirst presses what a selector finds.
+func (b *board) pressFirst(t testing.TB, selector string) {
+	t.Helper()
+	find := "document.querySelector(" + quote(selector) + ")"
+	b.awaitTrue(t, selector, find)
+	b.mustEval(t, find+".click()", nil)
+}
+
+// changeAndDelete changes a field of an object in a list, and deletes it: typed is what has to be typed.
+func (b *board) changeAndDelete(t testing.TB, list, name, field, value, typed string) {
+	t.Helper()
+	b.view(t, "#admin/"+list)
+	b.pressNamed(t, name)
+	b.fill(t, "dialog", map[string]string{field: value})
+	b.pressNamed(t, "Save")
+	b.awaitNoDialog(t)
+	b.pressNamed(t, value)
+	b.pressNamed(t, "Delete …")
+	b.awaitTrue(t, "what will go", "document.querySelector('.lost')?.textContent.includes("+quote(typed)+")")
+	b.fill(t, "dialog", map[string]string{"typed": "something else"})
+	b.pressNamed(t, "Delete "+value)
+	b.awaitTrue(t, "the refusal", "document.querySelector('dialog .bad')")
+	b.fill(t, "dialog", map[string]string{"typed": typed})
+	b.pressNamed(t, "Delete "+value)
+	b.awaitTrue(t, "its deletion", "document.querySelector('#admin').textContent.includes("+quote(value+" was deleted")+")")
+}
+
+// notAdministration has the operations that are not the administration's, and where people find them.
+var notAdministration = map[string]string{
+	"GET /api/v2/accounts/{id}": "in the list", "GET /api/v2/accounts/{id}/users/{user}": "in the list", "GET /api/v2/apikeys/{id}": "in the list",
+	"GET /api/v2/webhooks/{id}": "in the list", "GET /api/v2/config/ai_providers/{id}": "in the list", "GET /api/v2/recordings/{recording_id}/metadata": "in the list",
+	"GET /auth/oidc/start": "login", "GET /auth/oidc/callback": "login", "POST /auth/oidc/session": "login",
+	"POST /ucp/v2/otp": "login", "PUT /ucp/v2/otp": "login", "POST /ucp/v2/login/refresh": "an hour later", "POST /ucp/v2/logout": "Log out",
+	"POST /api/v2/webhooks/{id}/retry": "Continue now, of one that fails", "POST /api/v2/dead_letters/retry": "Send all again",
+	"GET /api/v2/events/{id}/explain": "Events", "GET /api/v2/alerts": "Alerts",
+	"GET /api/v2/config/alerts": "Alerts", "PUT /api/v2/config/alerts": "Alerts", "DELETE /api/v2/config/alerts": "Alerts",
+	"GET /api/v2/reports/abandoned": "History", "GET /api/v2/reports/cdrs": "History", "POST /ucp/v2/c2c/{destination}": "Phone",
+	"GET /api/v2/calls/{origination_call_id}": "Phone", "DELETE /api/v2/calls/{origination_call_id}": "Phone",
+	"POST /api/v2/agents/{agent_id}/actions": "Floor", "POST /api/v2/calls/{origination_call_id}/actions": "Floor", "GET /api/v2/actions/{action_id}": "Floor",
+	"POST /api/v2/calls/{origination_call_id}/recording": "the call's page", "POST /api/v2/calls/{origination_call_id}/listeners": "the call's page",
+
+	"PUT /api/v2/recordings/{recording_id}": "switches store them", "POST /api/v2/ingest/{format}": "platforms", "POST /ucp/v2/c2c/": "always an error",
+	"POST /api/v2/ai_sessions": "platforms", "GET /media/v1/{provider_id}": "platforms", "POST /2010-04-01/Accounts/{account_sid}/Calls/{call_sid}": "bots",
+}
+
+// mustHaveUsedEveryResource checks that the board has done all that REST can do, but for what is not its own.
+func (n *node) mustHaveUsedEveryResource(t *testing.T) {
+	t.Helper()
+	var described struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	a := n.mustCall(t, http.MethodGet, "/openapi.json", nil, "")
+	if err := json.Unmarshal(a.body, &described); err != nil {
+		t.Fatal(err)
+	}
+	for path, operations := range described.Paths {
+		for method := range operations {
+			operation := strings.ToUpper(method) + " " + path
+			description := strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/asyncapi") || strings.HasPrefix(path, "/schemas") || strings.HasPrefix(path, "/.well-known")
+			if !slices.Contains([]string{"get", "put", "post", "delete"}, method) || description || strings.Contains(path, "cc_events") || notAdministration[operation] != "" {
+				continue
+			}
+			route := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
+			used, err := n.value(fmt.Sprintf(`trunkline_api_requests_total{method=%q,route=%q,status="2xx"}`, strings.ToUpper(method), route))
+			if err != nil || used == 0 {
+				t.Errorf("the administration has not done %s: %v, %v", operation, used, err)
+			}
+		}
+	}
 }

@@ -26,6 +26,8 @@ type page struct {
 	waiting map[int]chan reply
 	sockets []string // URLs of the opened WebSockets
 	faults  []string // uncaught exceptions, and violations of the content security policy
+	trace   []traced
+	ended   chan struct{} // closed when the trace is complete
 }
 
 type reply struct {
@@ -125,6 +127,13 @@ func (p *page) listen() {
 			if json.Unmarshal(m.Params, &opened) == nil {
 				p.sockets = append(p.sockets, opened.URL)
 			}
+		case m.Method == "Tracing.dataCollected":
+			var collected struct{ Value []traced }
+			if json.Unmarshal(m.Params, &collected) == nil {
+				p.trace = append(p.trace, collected.Value...)
+			}
+		case m.Method == "Tracing.tracingComplete":
+			close(p.ended)
 		case m.Method == "Runtime.exceptionThrown",
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), `"source":"security"`),
 			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), "Content Security Policy"):

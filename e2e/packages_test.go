@@ -38,7 +38,7 @@ var typeScriptPackages = sync.OnceValues(func() (string, error) {
 	if err := os.CopyFS(dir, os.DirFS("testdata/typescript")); err != nil {
 		return "", err
 	}
-	return dir, installWithClient(dir, "typescript@5.9.3")
+	return dir, installWithClient(dir, "typescript@5.9.3 json-schema-to-typescript@15.0.4")
 })
 
 // installWithClient installs packages of npm and clients/js.

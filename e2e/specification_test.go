@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +17,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
+	"trunkline/telephony/sip/siptest"
 )
 
 // switchOf is a driver of click to call with a platform that takes every call, and the records
@@ -21,14 +27,28 @@ import (
 type switchOf struct {
 	settings func(t *testing.T) []string
 	format   string
-	records  func(t *testing.T, id string) string // lines; "": the driver makes them itself
-	found    string                               // what the client prints of the row
+	records  func(t *testing.T, id string) string // lines; nil: the driver makes them itself
+	answer   func(t *testing.T, n *node) (hangUp func())
+	found    string // what the client prints of the row
 }
 
 var switches = map[string]switchOf{
 	"auto": {
 		settings: func(*testing.T) []string { return nil },
 		found:    `["1002", "outbound", "NORMAL_CLEARING"]`,
+	},
+	"sip": {
+		settings: func(t *testing.T) []string { return []string{"TRUNKLINE_SIP_LISTEN", freeport.Address(t)} },
+		answer: func(t *testing.T, n *node) func() {
+			alice, bob := n.simplePhone(t, "alice", "1001"), n.simplePhone(t, "bob", "1002")
+			return func() {
+				caller, called := alice.WaitCall(), bob.WaitCall()
+				called.WaitAck()
+				called.Bye()
+				caller.WaitBye()
+			}
+		},
+		found: `["1002", "outbound", "NORMAL_CLEARING"]`,
 	},
 	"freeswitch": {
 		settings: func(t *testing.T) []string {
@@ -106,6 +126,10 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			t.Parallel()
 			c := embeddedCluster(t, append(s.settings(t), "TRUNKLINE_ORIGINATION_DRIVER", driver)...)
 			n := c.nodes[0]
+			hangUp := func() {}
+			if s.answer != nil {
+				hangUp = s.answer(t, n)
+			}
 			expected := 0
 			for _, e := range callEvents {
 				expected += strings.Count(readFile(t, e.file+".want.jsonl"), `"type":"svc_cc_queue_on_call_event"`)
@@ -127,6 +151,7 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 				}
 				return id != ""
 			})
+			hangUp()
 			if s.records != nil {
 				records := asOfNow(s.records(t, id))
 				c.ingest.postAccepted(t, c.key, s.format, "application/x-ndjson", records, len(lines(records)))
@@ -135,6 +160,64 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			checkEventsRead(t, f.out.completeLines())
 		})
 	}
+}
+
+// TestAClientGeneratedFromTheSchema makes TypeScript's types of the published schema of call events, compiles a
+// client against the messages of all platforms with them, and has it read the specified members.
+func TestAClientGeneratedFromTheSchema(t *testing.T) {
+	t.Parallel()
+	node := tool(t, "node")
+	tool(t, "npm")
+	packages, dir := installed(t, typeScriptPackages), t.TempDir()
+	var schema struct {
+		Defs struct{ Data json.RawMessage } `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(readFile(t, "../api/schemas/call_event.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	var messages, told []string
+	for _, e := range callEvents { // with the source's own members
+		for _, line := range lines(readFile(t, e.file+".want.jsonl")) {
+			if strings.Contains(line, `"type":"svc_cc_queue_on_call_event"`) {
+				messages = append(messages, line)
+			}
+		}
+	}
+	stories, err := filepath.Glob("../normalizer/testdata/stories/*.want.jsonl") // with what came before
+	if err != nil || len(stories) < len(callEvents) {
+		t.Fatalf("%d stories, %v", len(stories), err)
+	}
+	for _, story := range stories {
+		told = append(told, lines(readFile(t, story))...)
+	}
+	program := `import type { CallData } from "./call_data.js";
+const messages: { data: CallData; [other: string]: unknown }[] = [` + strings.Join(messages, ",\n") + `];
+const told: CallData[] = [` + strings.Join(told, ",\n") + `];
+for (const data of [...messages.map((one) => one.data), ...told]) {
+	const agent = data.history.findLast((step) => step.type === "agent");
+	const read: [string, string, string, string] = [data["Queue-ID"], data.CDR.Event, data.customer_info.customer_callerid_number, agent?.ext ?? ""];
+	console.log("event " + JSON.stringify(read).replaceAll(",", ", "));
+}
+`
+	for name, text := range map[string]string{"CallData.json": string(schema.Defs.Data), "client.mts": program} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, args...)
+		cmd.Dir = dir
+		output, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, output)
+		}
+		return string(output)
+	}
+	modules := filepath.Join(packages, "node_modules")
+	run(filepath.Join(modules, "json-schema-to-typescript", "dist", "src", "cli.js"), "--maxItems=-1", "CallData.json", "call_data.d.ts")
+	run(filepath.Join(modules, "typescript", "bin", "tsc"), "--strict", "--target", "es2023", "--lib", "es2023,dom", "--module", "nodenext", "client.mts")
+	checkEventsRead(t, lines(run("client.mjs")))
 }
 
 // checkEventsRead checks what the client has read of the call that was answered on each platform.
@@ -149,6 +232,17 @@ func checkEventsRead(t *testing.T, out []string) {
 			t.Errorf("the client has not read %s:\n%s", want, strings.Join(out, "\n"))
 		}
 	}
+}
+
+// simplePhone is a registered phone of a user that answers by itself.
+func (n *node) simplePhone(t *testing.T, username, extension string) *siptest.Phone {
+	t.Helper()
+	secret := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
+	p := siptest.NewPhone(t, n.settings["TRUNKLINE_SIP_LISTEN"], extension, "demo.local", secret)
+	if r := p.Register(300); r.StatusCode != http.StatusOK {
+		t.Fatalf("registering %s: %d", extension, r.StatusCode)
+	}
+	return p
 }
 
 // listen accepts connections and returns the address.

@@ -12,6 +12,7 @@ import (
 
 const (
 	sumDaysEvery = time.Hour
+	sumTime      = 50 * time.Millisecond // for which one transaction adds days up
 	// daySettled is the time after which a day's rows seldom change: the default of
 	// stats.late_events.
 	daySettled = 48 * time.Hour
@@ -57,23 +58,49 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	if start.Unix() < s.firstKept() {
 		start = intervalEnd(start, day) // retention has deleted some of its rows
 	}
-	for ; ; start = intervalEnd(start, day) {
-		end := intervalEnd(start, day)
-		switch {
-		case end.After(until):
-			return nil
-		case known[start.Unix()] == end.Unix():
-			continue
-		}
-		if err := s.sumDay(ctx, account, start.Unix(), end.Unix()); err != nil {
-			return err
+	var missing []span
+	for end := intervalEnd(start, day); !end.After(until); start, end = end, intervalEnd(end, day) {
+		if known[start.Unix()] != end.Unix() {
+			missing = append(missing, span{start.Unix(), end.Unix()})
 		}
 	}
+	for len(missing) > 0 {
+		done, err := s.sumSome(ctx, account, missing)
+		if err != nil {
+			return err
+		}
+		missing = missing[done:]
+	}
+	return nil
 }
 
-// sumDay replaces the sums of one day. The lock waits for the batches that change older rows, and
-// holds up others, so that none falls between the sums and the mark that they are whole.
-func (s *Store) sumDay(ctx context.Context, account string, start, end int64) error {
+// span is a time from first to last, in Unix seconds.
+type span struct{ first, last int64 }
+
+// sumSome replaces the sums of the first of some days, as many as sumTime allows, and returns their
+// number. The lock waits for the batches that change older rows, and holds up others, so that none
+// falls between the sums and the mark that they are whole.
+func (s *Store) sumSome(ctx context.Context, account string, days []span) (done int, err error) {
+	err = s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		if s.db.Postgres() {
+			_, err := tx.ExecContext(ctx, "LOCK TABLE figures_days IN SHARE ROW EXCLUSIVE MODE")
+			if err != nil {
+				return sqldb.Wrap(err, "locking the days of figures")
+			}
+		}
+		began := time.Now()
+		for done = 0; done < len(days) && (done == 0 || time.Since(began) < sumTime); done++ {
+			if err := sumDay(ctx, tx, account, days[done].first, days[done].last); err != nil {
+				return sqldb.Wrap(err, "adding up a day of figures")
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+// sumDay replaces the sums of one day.
+func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end int64) error {
 	t := Queues.table()
 	names, sums := make([]string, len(t.figures)), make([]string, len(t.figures))
 	for i, figure := range t.figures {
@@ -95,27 +122,18 @@ func (s *Store) sumDay(ctx context.Context, account string, start, end int64) er
 		{"INSERT INTO figures_days (account_id, interval_start, interval_seconds) VALUES ($1, $2, $3)",
 			[]any{account, start, end - start}},
 	}
-	return s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-		if s.db.Postgres() {
-			_, err := tx.ExecContext(ctx, "LOCK TABLE figures_days IN SHARE ROW EXCLUSIVE MODE")
-			if err != nil {
-				return sqldb.Wrap(err, "locking the days of figures")
-			}
+	for _, statement := range statements {
+		_, err := tx.ExecContext(ctx, statement.text, statement.args...)
+		if err != nil {
+			return err
 		}
-		for _, statement := range statements {
-			_, err := tx.ExecContext(ctx, statement.text, statement.args...)
-			if err != nil {
-				return sqldb.Wrap(err, "adding up a day of figures")
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // forgetDays deletes the marks of the days in which a batch changes rows. It comes before the
 // changes, so that sumDay either waits for the transaction or comes before it.
 func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
-	type span struct{ first, last int64 }
 	changed, settled := map[string]span{}, time.Now().Add(-daysSettledFor).Unix()
 	for i := range queues {
 		account, start := queues[i].AccountID, queues[i].Start

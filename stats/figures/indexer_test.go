@@ -78,8 +78,10 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
+		s.put(t, quarterOf("queue-1", autumn, 1, 7))
+		zones := map[string]*time.Location{"acme": berlin(t)}
 		running.Go(func() {
-			if err := NewIndexer(s, c, noZones).Run(ctx); err != nil {
+			if err := NewIndexer(s, c, func() map[string]*time.Location { return zones }).Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -88,6 +90,11 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		s.await(t, "acme", all[:100])
 		produce(t, c, all[100:])
 		s.await(t, "acme", all)
+		for deadline := time.Now().Add(3 * time.Minute); s.count(t, dayTable) == 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the day in the past has no sums")
+			}
+		}
 	})
 }
 

@@ -1,7 +1,7 @@
 /** Actions on agents and calls (docs/control.md): what was asked is shown until the platform's event confirms it. */
-import { link, ownEvents, session } from "./state.js";
+import { allPages, link, ownEvents, session } from "./state.js";
 import { displayText, userPart } from "./format.js";
-import { Act, html, messageOf, useState, Value } from "./ui.js";
+import { Act, html, messageOf, useLoad, useState, Value } from "./ui.js";
 
 /** What was asked of an agent or call, by its key. @type {Value<Map<string, {text: string, bad: boolean}>>} */
 export const asked = new Value(new Map());
@@ -74,15 +74,20 @@ export function callLink({ id, interaction = "", since = 0 }) { return link(`his
 const recordingActions = [["start", "Record"], ["pause", "Pause"], ["resume", "Resume"], ["stop", "Stop"]];
 const recordingSaid = { start: "The call is being recorded.", pause: "Paused: silence is stored.", resume: "The recording goes on.", stop: "The recording has ended." };
 
-/** Starts, pauses and ends the recording of a call that Trunkline connects; for administrators. @param {{id: string, account?: string}} call */
+/** Records a call that Trunkline connects, and has AI providers hear it; for administrators. @param {{id: string, account?: string}} call */
 export function RecordingActions({ id, account }) {
-  const [said, say] = useState("");
+  const [said, say] = useState(""), { data } = useLoad(() => allPages("/api/v2/config/ai_providers", {}, account), [account]);
+  const hear = async ({ id: provider_id, name }) => {
+    await session.request(`/api/v2/calls/${encodeURIComponent(id)}/listeners`, { method: "POST", account, body: { provider_id } });
+    say(`${name} hears the call until it ends.`);
+  };
   const run = async (action) => {
     say("");
     await session.request(`/api/v2/calls/${encodeURIComponent(id)}/recording`, { method: "POST", account, body: { action } });
     say(recordingSaid[action]);
   };
   return html`<div class="actions" role="group" aria-label="Recording">${recordingActions.map(([action, label]) => html`<${Act} key=${action}
-    aria-label=${action === "start" ? label : `${label} the recording`} run=${() => run(action)}>${label}</${Act}>`)}</div>
+    aria-label=${action === "start" ? label : `${label} the recording`} run=${() => run(action)}>${label}</${Act}>`)}
+    ${data?.filter(({ mode }) => mode === "listen").map((one) => html`<${Act} key=${one.id} run=${() => hear(one)}>Let ${one.name} listen</${Act}>`)}</div>
     <p class="output" role="status">${said}</p>`;
 }

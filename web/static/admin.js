@@ -1,6 +1,6 @@
 /** Administration: one list and one dialog for every resource of resources.js. */
 import { request } from "./http.js";
-import { resources } from "./resources.js";
+import { Removal, resources } from "./resources.js";
 import { adjust, allPages, isAdmin, known, link, queryText, route, session } from "./state.js";
 import { Act, Dialog, Facts, Form, html, messageOf, Table, useEffect, useLoad, useMemo, useState, useValue } from "./ui.js";
 
@@ -116,7 +116,11 @@ function Item({ resource, row, context, done, close }) {
   };
   const title = row.isNew ? made ? resource.nameOf(made.row) : `New ${resource.one}` : resource.nameOf(row);
   const fields = resource.fields?.(context, row.isNew ? null : row) ?? [];
-  if (removing) return html`<${Removal} ...${{ resource, row, context, path: one, account, done, close }} />`;
+  if (removing) {
+    const name = resource.nameOf(row), { typed = name, lost } = resource.remove;
+    return html`<${Removal} ...${{ name, path: one, account, done, close }} typed=${typeof typed === "function" ? typed(row) : typed}
+      lost=${() => lost(row, context)} />`;
+  }
   return html`<${Dialog} title=${title} wide onClose=${close}>
     ${made ? html`<div>${made.secret}<p class="actions"><button type="button" class="primary" onClick=${close}>Done</button></p></div>`
       : html`${!row.isNew && html`<${Facts} of=${resource.facts?.(row, context) ?? []} />`}
@@ -132,20 +136,4 @@ function Item({ resource, row, context, done, close }) {
         ${isAdmin() && !row.isNew && resource.remove && html`<p class="actions">
           <button type="button" class="danger" onClick=${() => setRemoving(true)}>Delete …</button></p>`}`}
   </${Dialog}>`;
-}
-
-/** Asks before a deletion: tells and counts what will go. */
-function Removal({ resource, row, context, path, account, done, close }) {
-  const name = resource.nameOf(row), { data: lost, error } = useLoad(() => Promise.resolve(resource.remove.lost(row, context)), []);
-  const remove = async ({ typed = "" }) => {
-    if (resource.remove.typed && typed.trim() !== name) throw new Error(`Type ${name} to delete it`);
-    await session.request(path, { method: "DELETE", account });
-    close();
-    await done({ text: `${name} was deleted.` });
-  };
-  return html`<${Dialog} title=${`Delete ${name}?`} onClose=${close}>${error && html`<p class="output bad" role="alert">${error}</p>`}
-    <p>This cannot be undone. What will go:</p><ul class="lost">${(lost ?? ["Counting …"]).map((text) => html`<li>${text}</li>`)}</ul>
-    ${lost && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${resource.remove.typed ? [{ name: "typed",
-      label: `Type “${name}”`, required: true, autofocus: true }] : []}>
-      <button type="button" onClick=${close} autofocus=${!resource.remove.typed}>Keep it</button></${Form}>`}</${Dialog}>`;
 }

@@ -40,20 +40,24 @@ export function EncryptionPage({ context: { account }, title }) {
 /** Which calls are recorded, and how long recordings are kept. */
 export function PolicyPage({ context: { account, queues }, title }) {
   const { data, error, reload } = useLoad(() => session.request(policyPath, { account }), [account]), [said, say] = useState("");
-  const save = async ({ queues: chosen = [], ...policy }) => {
-    await session.request(policyPath, { method: "PUT", account, body: { ...policy, ...(chosen.length && { queues: chosen }) } });
+  const kept = data?.config.queue_retention ?? [], ids = [...new Set([...queues, ...kept.map((q) => q.queue_id)])].sort();
+  const daysOf = Object.fromEntries(ids.map((id, i) => [i, kept.find((q) => q.queue_id === id)?.retention_days]));
+  const save = async ({ queues: chosen = [], days = {}, ...policy }) => {
+    const queue_retention = ids.flatMap((queue_id, i) => days[i] === undefined ? [] : [{ queue_id, retention_days: days[i] }]);
+    await session.request(policyPath, { method: "PUT", account, body: { ...policy, queue_retention, ...(chosen.length && { queues: chosen }) } });
     await reload();
     say("Saved.");
   };
   return html`<section class="panel" aria-labelledby="policy-title"><header><h1 id="policy-title">What is recorded</h1><span class="sub">${title}</span></header>
     <p class="hint">Of the calls that Trunkline itself connects. ${data?.inherited_from ? `This is of the account ${data.inherited_from}, until this account has its own.` : ""}</p>
     ${error && html`<p class="output bad" role="alert">${error}</p>`}
-    ${data && isAdmin() && html`<${Form} key=${JSON.stringify(data)} submit=${save} initial=${data.config} fields=${[
+    ${data && isAdmin() && html`<${Form} key=${JSON.stringify(data)} submit=${save} initial=${{ ...data.config, days: daysOf }} fields=${[
       { name: "mode", label: "Calls", type: "select", value: "off", options: [["off", "none"], ["on_demand", "on demand"], ["all", "all"]] },
       { name: "queues", label: "Queues", type: "list", options: queues.map((id) => [id, userPart(id)]), hint: "None chosen: all calls." },
       { name: "announce", label: "Caller and callee hear a tone before", type: "bool" },
       { name: "announcement", label: "In place of the tone, the recording", hint: "Its id: WAV, at most 30 s." },
-      { name: "retention_days", label: "Kept for, days", type: "number", min: 0, max: 36500, hint: "0 or empty: for good." }]} />`}
+      { name: "retention_days", label: "Kept for, days", type: "number", min: 0, max: 36500, hint: "0 or empty: for good." },
+      ...ids.map((id, i) => ({ name: `days.${i}`, label: `${userPart(id)}: kept for, days`, type: "number", min: 0, max: 36500 }))]} />`}
     <p class="output" role="status">${said}</p></section>`;
 }
 

@@ -8,7 +8,7 @@ import { History } from "./history.js";
 import { Login } from "./login.js";
 import { Phone } from "./phone.js";
 import { channel, link, loginReason, logout, route, session, start, user } from "./state.js";
-import { html, messageOf, render, useLayoutEffect, useRef, useValue } from "./ui.js";
+import { Dialog, Form, html, messageOf, render, useLayoutEffect, useRef, useState, useValue } from "./ui.js";
 import { Wall } from "./wall.js";
 
 const readers = ["admin", "supervisor", "agent", "user"];
@@ -21,7 +21,7 @@ const pages = {
 };
 
 function Board() {
-  const me = useValue(user), { view: asked } = useValue(route), why = useValue(loginReason), main = useRef(null), shown = useRef("");
+  const me = useValue(user), { view: asked } = useValue(route), why = useValue(loginReason), main = useRef(null), shown = useRef(""), [changing, changePassword] = useState(false);
   const allowed = Object.entries(pages).filter(([, { roles }]) => me && roles.includes(me.role));
   const [view, page] = allowed.find(([name]) => name === asked) ?? allowed[0] ?? ["", null];
   useLayoutEffect(() => {
@@ -36,12 +36,27 @@ function Board() {
       <nav aria-label="Pages"><ul>${allowed.map(([name, { title }]) => html`<li key=${name}>
         <a href=${link(name)} aria-current=${name === view ? "page" : undefined}>${title}</a></li>`)}<li class="wide"><a href="/docs">Docs</a></li></ul></nav>
       ${me.role === "auditor" ? html`<span class="end"></span>` : html`<${ConnectionLight} />`}
-      <div class="me"><span id="who">${me.username} · ${me.account_id}</span><button id="logout" type="button" onClick=${logout}>Log out</button></div>
+      <div class="me"><span id="who">${me.username} · ${me.account_id}</span>
+        <button type="button" class="plain" aria-haspopup="dialog" onClick=${() => changePassword(true)}>Password</button><button id="logout" type="button" onClick=${logout}>Log out</button></div>
     </header>`}
     ${me && html`<${AlertBanner} />`}
     <main id="main" ref=${main} tabindex="-1">${page && html`<${page.of} key=${view} />`}</main>
     <${Notice} />
+    ${changing && html`<${OwnPassword} close=${() => changePassword(false)} />`}
     ${(why !== null || !me) && html`<${Login} reason=${why ?? ""} onLogin=${begin} />`}`;
+}
+
+/** Changes the password of the user who is logged in. */
+function OwnPassword({ close }) {
+  const [said, say] = useState("");
+  const save = async (body) => {
+    await session.request("/ucp/v2/password", { method: "PUT", body });
+    say("It was changed. Your other sessions have ended.");
+  };
+  return html`<${Dialog} title="Your password" onClose=${close}>${said ? html`<p class="output" role="status">${said}</p>`
+    : html`<${Form} label="Change password" submit=${save} fields=${[
+      { name: "current", label: "Present password", type: "password", autocomplete: "current-password", required: true, autofocus: true },
+      { name: "new", label: "New password", type: "password", autocomplete: "new-password", required: true }]} />`}</${Dialog}>`;
 }
 
 /** Shows the board to the user who is logged in. */

@@ -5,7 +5,7 @@ import { Recording } from "./call_page.js";
 import { date, displayText, duration, userPart } from "./format.js";
 import { eventTypes } from "./event_types.js";
 import { clock, isAdmin, session } from "./state.js";
-import { Act, Copy, Facts, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
+import { Act, Copy, Dialog, Facts, Form, html, Secret, Table, useLoad, useState } from "./ui.js";
 
 /**
  * @typedef {import("./admin.js").Context} Context
@@ -34,7 +34,7 @@ import { Act, Copy, Facts, Form, html, Secret, Table, useLoad, useState } from "
  * @property {{label: string, run: (context: Context) => Promise<string>}[]} [listActions]
  * @property {Record<string, any>} [presets] values of a new one that a link names
  * @property {any} [more] a component of the dialog
- * @property {{typed?: boolean, lost: (row: any, context: Context) => string[]|Promise<string[]>}} [remove]
+ * @property {{typed?: string|((row: any) => string), lost: (row: any, context: Context) => string[]|Promise<string[]>}} [remove]
  */
 
 const encoded = encodeURIComponent, when = (seconds) => seconds ? date(seconds) : "";
@@ -67,18 +67,39 @@ function limits(/** @type {Context} */ { queues, agents }) {
 }
 const limitsText = (row) => [...row.queue_ids ?? [], ...row.agent_ids ?? []].map(userPart).join(", ");
 
+/**
+ * Asks before a deletion: tells and counts what will go, and has typed typed; "": a button is enough.
+ * @param {{name: string, typed: string, path: string, account?: string, lost: () => any, done: (said: any) => Promise<any>, close: () => void}} properties
+ */
+export function Removal({ name, typed, path, account, lost, done, close }) {
+  const { data: known, error } = useLoad(() => Promise.resolve(lost()), []);
+  const remove = async ({ typed: text = "" }) => {
+    if (text.trim() !== typed) throw new Error(`Type ${typed} to delete it`);
+    await session.request(path, { method: "DELETE", account });
+    close();
+    await done({ text: `${name} was deleted.` });
+  };
+  return html`<${Dialog} title=${`Delete ${name}?`} onClose=${close}>${error && html`<p class="output bad" role="alert">${error}</p>`}
+    <p>This cannot be undone. What will go:</p><ul class="lost">${(known ?? ["Counting …"]).map((text) => html`<li>${text}</li>`)}</ul>
+    ${known && html`<${Form} label=${`Delete ${name}`} submit=${remove} fields=${typed ? [{ name: "typed",
+      label: `Type “${typed}”`, required: true, autofocus: true }] : []}>
+      <button type="button" onClick=${close} autofocus=${!typed}>Keep it</button></${Form}>`}</${Dialog}>`;
+}
+
 /** A user's phones. */
 function Phones({ path }) {
-  const { data, error, reload } = useLoad(async () => (await session.request(`${path}/devices`)).data, [path]), [made, show] = useState(null);
+  const { data, error, reload } = useLoad(async () => (await session.request(`${path}/devices`)).data, [path]), [made, show] = useState(null),
+    [leaving, remove] = useState(/** @type {any} */ (null)), nameOf = (d) => d.name || d.id;
   const add = async ({ name = "" }) => {
     show(await session.request(`${path}/devices`, { method: "POST", body: { name } }));
     reload();
   };
   return html`<h3>Phones</h3>${error && html`<p class="output bad" role="alert">${error}</p>`}
-    <${Table} name="Phones" empty="No phone." rows=${data ?? []} columns=${[{ title: "Name", cell: (d) => d.name || d.id },
+    <${Table} name="Phones" empty="No phone." rows=${data ?? []} columns=${[{ title: "Name", cell: nameOf },
       { title: "Created", cell: (d) => when(d.created_at) }]}
-      actions=${(d) => html`<${Act} class="danger" aria-label=${`Delete phone ${d.name || d.id}`}
-        run=${async () => { await session.request(`${path}/devices/${encoded(d.id)}`, { method: "DELETE" }); reload(); }}>Delete</${Act}>`} />
+      actions=${(d) => html`<button type="button" class="danger" aria-label=${`Delete phone ${nameOf(d)}`} onClick=${() => remove(d)}>Delete …</button>`} />
+    ${leaving && html`<${Removal} name=${nameOf(leaving)} typed=${nameOf(leaving)} path=${`${path}/devices/${encoded(leaving.id)}`} done=${reload}
+      close=${() => remove(null)} lost=${() => ["The phone's password: it is not registered any more, nor rings"]} />`}
     ${made && html`<${Secret} title="Password of the phone" text=${made.password} />`}
     <${Form} key=${made?.id} label="Add a phone" submit=${add} fields=${[{ name: "name", label: "Name of the phone", placeholder: "desk",
       maxlength: 128 }]} />`;
@@ -191,7 +212,7 @@ export const resources = [
       } },
     ],
     more: Phones,
-    remove: { typed: true, lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`,
+    remove: { lost: async (u, { account }) => [`The user ${u.username}, whose tokens end at once`,
       await counted(`/api/v2/accounts/${encoded(account)}/users/${encoded(u.id)}/devices`, "phone")] },
   },
   {
@@ -225,7 +246,7 @@ export const resources = [
       { name: "time_zone", label: "Time zone of its reports", type: "select", value: "UTC", options: ["UTC", ...Intl.supportedValuesOf("timeZone")] },
     ],
     facts: (a) => [["Id", html`<code>${a.id}</code>`]], more: LoginRule,
-    remove: { typed: true, lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`,
+    remove: { lost: (a) => Promise.all([`The account ${a.name}; its id is never given again`,
       counted(`/api/v2/accounts/${encoded(a.id)}/users?page_size=1000`, "user"), counted("/api/v2/apikeys?page_size=1000", "API key", a.id),
       counted("/api/v2/webhooks?page_size=1000", "webhook", a.id), counted("/api/v2/config/ai_providers", "AI provider", a.id),
       counted("/api/v2/recordings?page_size=1000", "recording", a.id), "its call records and figures, after the time for purging"]) },
@@ -261,7 +282,7 @@ export const resources = [
       await reload();
       return `The webhook continues: ${status}.`;
     } }],
-    remove: { lost: (w) => [`The webhook to ${w.url}`, "Events that it has not delivered"] },
+    remove: { typed: ({ url }) => new URL(url).host, lost: (w) => [`The webhook to ${w.url}`, "Events that it has not delivered"] },
   },
   {
     id: "providers", title: "AI providers", one: "provider", key: "id", path: () => "/api/v2/config/ai_providers",
@@ -271,6 +292,8 @@ export const resources = [
     fields: () => [
       { name: "name", label: "Name", required: true, maxlength: 128, autofocus: true },
         { name: "websocket.url", label: "Address", type: "url", required: true, placeholder: "wss://ai.example.com/voice" },
+      { name: "mode", label: "It", type: "select", value: "answer", options: [["answer", "answers calls"],
+        ["listen", "hears calls of others"]] },
       { name: "websocket.headers", label: "Headers", type: "map" },
         { name: "media.audioFormat", label: "Audio", type: "select", value: "pcm16", options: [["pcm16", "pcm16, 24000 Hz"],
         ["g711_ulaw", "g711_ulaw, 8000 Hz"], ["opus", "opus, 48000 Hz"]] },
@@ -303,7 +326,7 @@ export const resources = [
     facts: (r) => [r.call_id && ["", html`<a href=${callLink({ id: r.call_id, interaction: r.interaction_id, since: r.started_at ?? r.created_at })}>The call</a>`],
       ...Object.entries(r).map(([name, value]) => [displayText(name), name.endsWith("_at") ? date(value) : typeof value === "object" ? JSON.stringify(value) : String(value)])],
     more: RecordingMore,
-    remove: { typed: true, lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
+    remove: { lost: (r) => [`The audio of ${r.recording_id}, ${Math.ceil(r.size / 1024)} KB`] },
   },
   {
     id: "feeds", title: "Feeds", one: "feed", key: "name", path: () => "/api/v2/feeds",
@@ -333,7 +356,7 @@ export const resources = [
       const { sent } = await session.request("/api/v2/dead_letters/retry", { method: "POST", account, body: {} });
       return `${sent} sent again.`;
     } }],
-    remove: { lost: (l) => [`The record of ${date(Date.parse(l.time) / 1000)}: nothing is made of it`] },
+    remove: { typed: "", lost: (l) => [`The record of ${date(Date.parse(l.time) / 1000)}: nothing is made of it`] },
   },
   { id: "policy", title: "Recording", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: PolicyPage },
   { id: "encryption", title: "Encryption", one: "", key: "", path: () => "", nameOf: () => "", columns: [], page: EncryptionPage },
