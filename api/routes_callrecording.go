@@ -27,9 +27,11 @@ type LiveRecorder interface {
 	// entry of the audit log. Returns fault.KindNotFound for a call that is not, and fault.KindConflict
 	// where its account's mode or the recording's state does not allow it.
 	Control(ctx context.Context, control recording.Control) error
-	// UseAnnouncement checks that a recording of the account can announce recordings, and puts a legal hold on it.
-	// Returns fault.KindInvalid with the field announcement if it cannot.
-	UseAnnouncement(ctx context.Context, accountID, recordingID string) error
+	// CheckAnnouncement returns fault.KindInvalid with the field announcement for a recording that the
+	// account does not have, or that cannot announce recordings.
+	CheckAnnouncement(ctx context.Context, accountID, recordingID string) error
+	// KeepAnnouncement puts a legal hold on a recording that announces recordings, unless it has one.
+	KeepAnnouncement(ctx context.Context, accountID, recordingID string) error
 }
 
 // recorderRoutes control the recording of calls in progress.
@@ -106,12 +108,17 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+	ctx := c.Request().Context()
 	if policy.Announcement != "" {
-		if err := r.recorder.UseAnnouncement(c.Request().Context(), account.ID, policy.Announcement); err != nil {
+		if err := r.recorder.CheckAnnouncement(ctx, account.ID, policy.Announcement); err != nil {
 			return err
 		}
 	}
-	found, err := r.policies.Update(c.Request().Context(), account.ID, policy, c.Request().Header.Get("If-Match"))
+
+	found, err := r.policies.Update(ctx, account.ID, policy, c.Request().Header.Get("If-Match"))
+	if err == nil && policy.Announcement != "" {
+		err = r.recorder.KeepAnnouncement(ctx, account.ID, policy.Announcement)
+	}
 	return respondPolicy(c, account, found, err)
 }
 

@@ -22,15 +22,21 @@ const (
 	toneLevel = 4000 // amplitude, of 32767
 )
 
-// UseAnnouncement checks that a recording of the account can announce recordings, and puts a legal hold on it, so that
-// nothing deletes it meanwhile. Returns fault.KindInvalid with the field announcement if it cannot.
-func (r *Recorder) UseAnnouncement(ctx context.Context, accountID, recordingID string) error {
+// CheckAnnouncement returns fault.KindInvalid with the field announcement for a recording that the account
+// does not have, or that cannot announce recordings.
+func (r *Recorder) CheckAnnouncement(ctx context.Context, accountID, recordingID string) error {
 	_, err := r.service.readAnnouncement(ctx, accountID, recordingID)
-	kind := fault.KindOf(err)
-	if kind == fault.KindNotFound || kind == fault.KindInvalid || kind == fault.KindUnsupported {
+	switch fault.KindOf(err) {
+	case fault.KindNotFound, fault.KindInvalid, fault.KindUnsupported:
 		return fault.InvalidField("announcement", "invalid", "announcement cannot be used: "+fault.As(err).Message)
 	}
-	if err != nil {
+	return err
+}
+
+// KeepAnnouncement puts a legal hold on a recording that announces recordings, unless it has one.
+func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID string) error {
+	found, err := r.service.Metadata(ctx, accountID, recordingID)
+	if err != nil || found.Hold != nil {
 		return err
 	}
 	_, err = r.service.Hold(ctx, accountID, recordingID, "it announces recordings")

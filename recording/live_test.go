@@ -566,11 +566,17 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 	if heard(callrecording.ModeAll, false, "") != nil || heard(callrecording.ModeOnDemand, true, "greeting") != nil {
 		t.Error("an announcement without a recording")
 	}
-	check(t, recorder.UseAnnouncement(t.Context(), "head", "greeting"))
+	check(t, recorder.CheckAnnouncement(t.Context(), "head", "greeting"))
+	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
 	if err := h.Delete(t.Context(), "head", "greeting"); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("deleting it: %v", err)
 	}
-	if err := recorder.UseAnnouncement(t.Context(), "acme", "greeting"); fault.KindOf(err) != fault.KindInvalid {
+	must(h.Hold(t.Context(), "head", "greeting", "case 7"))(t)
+	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
+	if m := must(h.Metadata(t.Context(), "head", "greeting"))(t); m.Hold == nil || m.Hold.Reason != "case 7" {
+		t.Errorf("another hold was changed: %+v", m.Hold)
+	}
+	if err := recorder.CheckAnnouncement(t.Context(), "acme", "greeting"); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("of another account: %v", err)
 	}
 }
