@@ -243,7 +243,9 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	p := oidcprovider.Start(t)
 	p.SetUnavailable(true)
 	auth := identity.DefaultSettings()
-	auth.OIDC.Issuer, auth.OIDC.ClientID, auth.OIDC.RedirectURL = p.URL, oidcprovider.ClientID, "https://trunkline.test"+oidc.CallbackPath
+	auth.OIDC.Issuer = p.URL
+	auth.OIDC.ClientID = oidcprovider.ClientID
+	auth.OIDC.RedirectURL = "https://trunkline.test" + oidc.CallbackPath
 	b = &browser{newEnvWith(t, auth), map[string]string{}}
 	if to := b.start(); to != boardLoginPath {
 		t.Errorf("without the provider the browser goes to %s", to)

@@ -45,7 +45,10 @@ func withoutSecrets(c echo.Context, config *encryption.Document) *encryption.Doc
 		return config
 	}
 	shown := *config
-	shown.Key, shown.Salt, shown.HistoricalKeys, shown.HistoricalSalts = "", "", map[string]string{}, map[string]string{}
+	shown.Key = ""
+	shown.Salt = ""
+	shown.HistoricalKeys = map[string]string{}
+	shown.HistoricalSalts = map[string]string{}
 	return &shown
 }
 

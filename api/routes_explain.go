@@ -120,7 +120,10 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, unixFraction(e.Raw.Time), e.Raw.Key, e.Raw.Headers
 	v.Format.Name, v.Format.From = e.Format.Name, e.Format.From
 	v.Account.ID, v.Account.From = e.Account.ID, e.Account.From
-	v.Connections, v.Counts, v.Complete, v.At = e.Delivery.Connections, e.Delivery.Counts, e.Delivery.Complete, unixFraction(e.Explained)
+	v.Connections = e.Delivery.Connections
+	v.Counts = e.Delivery.Counts
+	v.Complete = e.Delivery.Complete
+	v.At = unixFraction(e.Explained)
 	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{}, e.Delivery.Missing...)
 	for _, f := range e.Facts {
 		v.Facts = append(v.Facts, factView(f))

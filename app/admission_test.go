@@ -29,7 +29,9 @@ func TestATrunkWithoutACountryWarns(t *testing.T) {
 			var text bytes.Buffer
 			log := slog.New(slog.NewTextHandler(&text, nil))
 			a := &App{settings: settings.Default(), log: log, registry: prometheus.NewRegistry(), lifecycle: newLifecycle(log)}
-			a.settings.SIP.Calls.Trunk.Address, a.settings.Numbers, a.settings.Origination.Allow = c.trunk, c.numbers, c.allow
+			a.settings.SIP.Calls.Trunk.Address = c.trunk
+			a.settings.Numbers = c.numbers
+			a.settings.Origination.Allow = c.allow
 			if _, err := a.buildAdmission(); err != nil {
 				t.Fatal(err)
 			}

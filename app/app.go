@@ -260,10 +260,16 @@ func (a *App) buildRoles(ctx context.Context) error {
 			return err
 		}
 		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
-		deps.Encryption, deps.Recordings, deps.CallRecording, deps.LiveRecorder = a.encryption, recordings, a.recordingPolicies, a.recorder
+		deps.Encryption = a.encryption
+		deps.Recordings = recordings
+		deps.CallRecording = a.recordingPolicies
+		deps.LiveRecorder = a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
-		deps.AlertConfigs, deps.Alerts, deps.Abandoned, deps.Feeds = queueConfigs, figureStore, figureStore, platformFeeds
+		deps.AlertConfigs = queueConfigs
+		deps.Alerts = figureStore
+		deps.Abandoned = figureStore
+		deps.Feeds = platformFeeds
 		deps.DeadLetters = a.newDeadLetters()
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)

@@ -78,11 +78,16 @@ func metricRows(t *testing.T, driver string) map[string]string {
 	t.Helper()
 	s := settings.Default()
 	s.DataDir = t.TempDir()
-	s.Listen, s.MetricsListen, s.Kafka.Embedded.Listen, s.SIP.Server.Listen = "127.0.0.1:0", "127.0.0.1:0", "", "127.0.0.1:0"
+	s.Listen = "127.0.0.1:0"
+	s.MetricsListen = "127.0.0.1:0"
+	s.Kafka.Embedded.Listen = ""
+	s.SIP.Server.Listen = "127.0.0.1:0"
 	s.Tracing.Endpoint = "http://127.0.0.1:1"
 	s.Origination.Driver = driver
 	s.Origination.FreeSWITCH.Address, s.Origination.FreeSWITCH.Password = "127.0.0.1:1", "p"
-	s.Origination.Asterisk.Address, s.Origination.Asterisk.Username, s.Origination.Asterisk.Secret = "127.0.0.1:1", "u", "s"
+	s.Origination.Asterisk.Address = "127.0.0.1:1"
+	s.Origination.Asterisk.Username = "u"
+	s.Origination.Asterisk.Secret = "s"
 	s.Feeds = []feed.Config{{Name: "pbx", Kind: feed.KindFreeSWITCH, Address: "127.0.0.1:1", Password: "p", Redundancy: 1, TimeZone: "UTC"}}
 	s.Auth.OIDC.Issuer, s.Auth.OIDC.ClientID = "https://127.0.0.1:1", "trunkline"
 	s.Stats.MaxLabelSets = 1

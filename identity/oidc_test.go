@@ -20,7 +20,9 @@ import (
 func withProvider(p *oidcprovider.Provider, now func() time.Time) Config {
 	p.Now = now
 	s := DefaultSettings()
-	s.OIDC.Issuer, s.OIDC.ClientID, s.OIDC.RedirectURL = p.URL, oidcprovider.ClientID, "https://trunkline.test"+oidc.CallbackPath
+	s.OIDC.Issuer = p.URL
+	s.OIDC.ClientID = oidcprovider.ClientID
+	s.OIDC.RedirectURL = "https://trunkline.test" + oidc.CallbackPath
 	s.OIDC.RoleClaim, s.OIDC.PresenceClaim = "role", "extension"
 	return Config{Settings: s, Now: now}
 }

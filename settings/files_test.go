@@ -47,7 +47,10 @@ func TestEveryFileThatIsReadIsChecked(t *testing.T) {
 	s := Default()
 	s.Roles = AllRoles()
 	client := tlsclient.Settings{Enabled: true, CAFile: "/absent/ca", CertFile: "/absent/cert", KeyFile: "/absent/key"}
-	s.DirectoryFile, s.MasterKeys.File, s.TLS.CertFile, s.TLS.KeyFile = "/absent/a", "/absent/b", "/absent/c", "/absent/d"
+	s.DirectoryFile = "/absent/a"
+	s.MasterKeys.File = "/absent/b"
+	s.TLS.CertFile = "/absent/c"
+	s.TLS.KeyFile = "/absent/d"
 	s.Kafka.TLS, s.Redis.TLS, s.Origination.Asterisk.TLS, s.Origination.Driver = client, client, client, "asterisk"
 	s.Kafka.SASL.PasswordFile, s.Kafka.SASL.OAuth.TokenFile = "/absent/e", "/absent/f"
 	s.Feeds = []feed.Config{{}, {TLS: client}}

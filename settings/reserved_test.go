@@ -10,7 +10,9 @@ import (
 
 func TestReservedDomainsAreTheHostsOfTheSettings(t *testing.T) {
 	s := Default()
-	s.Listen, s.SIP.Server.DefaultDomain, s.SIP.Calls.Trunk.Address = "Calls.Example.com:9443", "later.example", "trunk.example:5060"
+	s.Listen = "Calls.Example.com:9443"
+	s.SIP.Server.DefaultDomain = "later.example"
+	s.SIP.Calls.Trunk.Address = "trunk.example:5060"
 	s.SIP.Server.Advertise = "192.0.2.1"
 	s.Auth.OIDC.Issuer, s.Auth.OIDC.RedirectURL = "https://id.example/realms/x", "https://board.example/auth/oidc/callback"
 	s.Feeds = []feed.Config{

@@ -149,7 +149,9 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"open calls", func(s *Settings) { s.Origination.MaxCalls = 0 }, "origination.max_calls: must be at least 1, is 0"},
 		{"retention", func(s *Settings) { s.Origination.Retention = 1 }, "origination.retention: must be at least 1m, is 1ns"},
 		{"asterisk without a secret", func(s *Settings) {
-			s.Origination.Driver, s.Origination.Asterisk.Address, s.Origination.Asterisk.Username = "asterisk", "pbx:5038", "trunkline"
+			s.Origination.Driver = "asterisk"
+			s.Origination.Asterisk.Address = "pbx:5038"
+			s.Origination.Asterisk.Username = "trunkline"
 		}, "origination.asterisk.secret: origination.driver asterisk needs it"},
 		{"kazoo without a key", func(s *Settings) { s.Origination.Driver, s.Origination.Kazoo.URL = "kazoo", "https://k:8443" }, "origination.kazoo.api_key: origination.driver kazoo needs it"},
 		{"kazoo's accounts", func(s *Settings) { s.Origination.Kazoo.Accounts = []string{"a="} }, `origination.kazoo.accounts: "a=" is not written ACCOUNT=KAZOO_ACCOUNT`},

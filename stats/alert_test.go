@@ -262,7 +262,10 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 		wait      int64
 		answered  bool
 	}
-	visits, states, since, queues := map[string]*visit{}, map[string]event.State{}, map[string]int64{}, map[string]string{}
+	visits := map[string]*visit{}
+	states := map[string]event.State{}
+	since := map[string]int64{}
+	queues := map[string]string{}
 	for _, e := range m.events {
 		if e.ID > at {
 			break

@@ -122,7 +122,10 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 		if err != nil {
 			return err
 		}
-		w.position.Offset, w.position.LeaderEpoch, w.position.TopicID, w.positionDirty = gap.Resume, kafka.UnknownEpoch, id.String(), true
+		w.position.Offset = gap.Resume
+		w.position.LeaderEpoch = kafka.UnknownEpoch
+		w.position.TopicID = id.String()
+		w.positionDirty = true
 		return nil
 	})
 }

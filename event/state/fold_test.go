@@ -87,9 +87,14 @@ func callFacts(name event.Name, call, agent string) event.Facts {
 
 func TestStories(t *testing.T) {
 	const (
-		login, logout, onBreak, status = event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentState
-		entered, offered, answered     = event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered
-		abandoned, queueEnded          = event.NameQueueCallAbandoned, event.NameQueueCallEnded
+		login                 = event.NameAgentLogin
+		logout                = event.NameAgentLogout
+		onBreak               = event.NameAgentBreakStart
+		status                = event.NameAgentState
+		entered               = event.NameQueueCallEntered
+		offered               = event.NameQueueCallOffered
+		answered              = event.NameQueueCallAnswered
+		abandoned, queueEnded = event.NameQueueCallAbandoned, event.NameQueueCallEnded
 	)
 	type step struct {
 		facts event.Facts

@@ -34,7 +34,10 @@ func newEnv(t *testing.T, change func(*Settings)) *env {
 	t.Helper()
 	e := &env{provider: oidcprovider.Start(t), logged: &testservice.Log{}}
 	s := DefaultSettings()
-	s.Issuer, s.ClientID, s.Audience, s.RedirectURL = e.provider.URL, oidcprovider.ClientID, "api://trunkline", "https://trunkline.test"+CallbackPath
+	s.Issuer = e.provider.URL
+	s.ClientID = oidcprovider.ClientID
+	s.Audience = "api://trunkline"
+	s.RedirectURL = "https://trunkline.test" + CallbackPath
 	if change != nil {
 		change(&s)
 	}

@@ -395,7 +395,9 @@ func (r *runner) currentStatus(now time.Time) Status {
 	s := r.status
 	s.Name, s.Kind, s.Node = r.cfg.Name, r.cfg.Kind, r.node
 	s.Events, s.SpoolBytes, s.OldestUnsentSeconds = r.metrics.events.value(), r.spool.Bytes(), oldest
-	s.Holes, s.ResyncDifferences, s.Dropped = r.metrics.holes.value(), r.metrics.resyncDifferences.value(), r.metrics.dropped.value()
+	s.Holes = r.metrics.holes.value()
+	s.ResyncDifferences = r.metrics.resyncDifferences.value()
+	s.Dropped = r.metrics.dropped.value()
 	if !r.lastEvent.IsZero() {
 		s.LastEventAt = r.lastEvent.Unix()
 	}

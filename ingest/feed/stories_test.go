@@ -167,7 +167,8 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 				if last+1 < len(story) && story[last+1].TimestampMS == story[last].TimestampMS {
 					continue // its objects are unsettled
 				}
-				with, without := &comparedState{Partition: state.NewPartition()}, &comparedState{Partition: state.NewPartition()}
+				with := &comparedState{Partition: state.NewPartition()}
+				without := &comparedState{Partition: state.NewPartition()}
 				platform := &toldPlatform{agents: map[string]*Object{}, visits: map[string]Object{}, legs: map[string]Object{}}
 				for i, f := range story {
 					with.happen(f)

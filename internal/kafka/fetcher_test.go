@@ -294,7 +294,10 @@ func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
 			for _, p := range asked.Partitions {
 				lastEpoch.Store(p.LastFetchedEpoch)
 				out := kmsg.NewFetchResponseTopicPartition()
-				out.Partition, out.HighWatermark, out.LastStableOffset, out.RecordBatches = p.Partition, 10, 10, []byte{}
+				out.Partition = p.Partition
+				out.HighWatermark = 10
+				out.LastStableOffset = 10
+				out.RecordBatches = []byte{}
 				out.DivergingEpoch.Epoch, out.DivergingEpoch.EndOffset = 0, 6
 				topic.Partitions = append(topic.Partitions, out)
 			}

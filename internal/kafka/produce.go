@@ -20,7 +20,7 @@ type ProducerConfig struct {
 	DeliveryTimeout time.Duration // from Produce to the error; default 30 s
 }
 
-func (c *ProducerConfig) setDefaults() {
+func (c ProducerConfig) withDefaults() ProducerConfig {
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = 64 << 20
 	}
@@ -30,6 +30,7 @@ func (c *ProducerConfig) setDefaults() {
 	if c.DeliveryTimeout <= 0 {
 		c.DeliveryTimeout = 30 * time.Second
 	}
+	return c
 }
 
 // Producer writes records with acks=all, in order within each partition, and each
@@ -60,7 +61,7 @@ type partitionKey struct {
 
 // NewProducer creates a producer. It has no goroutine while there is nothing to send.
 func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
-	cfg.setDefaults()
+	cfg = cfg.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Producer{
 		cluster: c, cfg: cfg,
@@ -100,7 +101,8 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 		n := wire.RecordSize(&records[i])
 		if n > topics.MaxRecordBytes-wire.BatchOverhead {
 			p.cluster.metrics.countError("produce", "size")
-			return unknownOffsets, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", topics.MaxRecordBytes)
+			return unknownOffsets,
+				fault.New(fault.KindTooLarge, "a record is larger than %d bytes", topics.MaxRecordBytes)
 		}
 		size += n
 	}
@@ -127,7 +129,9 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 	case <-c.done:
 		return c.appended, c.err
 	case <-ctx.Done():
-		return unknownOffsets, fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
+		return unknownOffsets,
+			fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter,
+				"Kafka has not confirmed the records in time")
 	}
 }
 

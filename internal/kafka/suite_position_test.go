@@ -72,10 +72,13 @@ func positions(t *testing.T, s service) {
 		return c.CheckPosition(t.Context(), "t", 0, changed)
 	}
 	for name, change := range map[string]func(*kafka.LogPosition){
-		"the end":         func(*kafka.LogPosition) {},
-		"in the middle":   func(p *kafka.LogPosition) { p.Offset = 5 },
-		"the beginning":   func(p *kafka.LogPosition) { p.Offset = 0 },
-		"an offset alone": func(p *kafka.LogPosition) { p.TopicID, p.LeaderEpoch = kafka.TopicID{}, kafka.UnknownEpoch },
+		"the end":       func(*kafka.LogPosition) {},
+		"in the middle": func(p *kafka.LogPosition) { p.Offset = 5 },
+		"the beginning": func(p *kafka.LogPosition) { p.Offset = 0 },
+		"an offset alone": func(p *kafka.LogPosition) {
+			p.TopicID = kafka.TopicID{}
+			p.LeaderEpoch = kafka.UnknownEpoch
+		},
 	} {
 		if err := check(change); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -36,7 +36,10 @@ func TestOriginateAction(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	cfg := defaults()
-	cfg.Owner, cfg.Destination, cfg.Context, cfg.AccountCode = "Local/{extension}@phones/n", "PJSIP/{destination}@trunk", "{domain}-in", "-"
+	cfg.Owner = "Local/{extension}@phones/n"
+	cfg.Destination = "PJSIP/{destination}@trunk"
+	cfg.Context = "{domain}-in"
+	cfg.AccountCode = "-"
 	got, err = cfg.originate(order("c1"))
 	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" || got.Fields[len(got.Fields)-1].Key == "Account" {
 		t.Errorf("got %+v, %v", got, err)

@@ -100,8 +100,11 @@ func TestSettingsValidate(t *testing.T) {
 		}
 	}
 	other := defaults()
-	other.Owner, other.Destination, other.CallerName, other.Ringback, other.Domain =
-		"sofia/internal/{extension}@{domain}", "sofia/gateway/carrier/{destination}", "Zoë Ünal {extension}", "-", "10.0.0.1:5060"
+	other.Owner = "sofia/internal/{extension}@{domain}"
+	other.Destination = "sofia/gateway/carrier/{destination}"
+	other.CallerName = "Zoë Ünal {extension}"
+	other.Ringback = "-"
+	other.Domain = "10.0.0.1:5060"
 	if err := setting.Validate("x", other.Settings); err != nil {
 		t.Error(err)
 	}

@@ -70,7 +70,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-func (c *Config) setDefaults() {
+func (c Config) withDefaults() Config {
 	if c.Clock.startedAt.IsZero() {
 		c.Clock = NewClock()
 	}
@@ -86,6 +86,7 @@ func (c *Config) setDefaults() {
 	if c.Pause == 0 {
 		c.Pause = time.Second
 	}
+	return c
 }
 
 // target is the server that all subscribers connect to.

@@ -29,7 +29,7 @@ func New(cfg Config) (*Load, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	cfg.setDefaults()
+	cfg = cfg.withDefaults()
 	target, err := newTarget(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)

@@ -34,7 +34,7 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	s := w.Serve()
 	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
 	key := strings.TrimSpace(w.MustRun("apikey", "create", "--account", account, "--scope", "recordings,ingest,read"))
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of the test's server
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	call := func(method, path, body string, want int) []byte {
 		t.Helper()
 		for began := time.Now(); ; retry.Sleep(t.Context(), 50*time.Millisecond) {

@@ -66,7 +66,7 @@ func unreliable(t *testing.T, address string, s *settings.Settings) *http.Server
 	target, err := url.Parse("https://" + s.Listen)
 	check(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // of the test's server
+	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	var n atomic.Int64
 	server := &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch n.Add(1) % 4 {
@@ -134,7 +134,7 @@ func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
 	check(t, second.Process.Signal(os.Interrupt))
 	check(t, second.Wait())
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // of the test's server
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	read := func(path string) []byte {
 		request, err := http.NewRequest(http.MethodGet, "https://"+s.Listen+"/api/v2/recordings"+path, http.NoBody)
 		check(t, err)

@@ -145,7 +145,11 @@ func newPlatform(t testing.TB, p *pbx, a feed.Accounts, change func(*feed.Config
 	t.Helper()
 	cfg := feed.Config{}
 	cfg.SetDefaults()
-	cfg.Name, cfg.Kind, cfg.Address, cfg.Username, cfg.Secret = "pbx", feed.KindAsterisk, p.address, "feed", "feed-secret"
+	cfg.Name = "pbx"
+	cfg.Kind = feed.KindAsterisk
+	cfg.Address = p.address
+	cfg.Username = "feed"
+	cfg.Secret = "feed-secret"
 	if one, ok := a.(fixed); ok {
 		cfg.Account = string(one)
 	}

@@ -200,7 +200,10 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 	}
 	call, serves := a.servedCalls[agent]
 	if serves && (facts.State == event.Ringing || facts.State == event.Talking) {
-		facts.CallID, facts.QueueID, facts.Caller, facts.InteractionID = call.CallID, call.QueueID, call.Caller, call.InteractionID
+		facts.CallID = call.CallID
+		facts.QueueID = call.QueueID
+		facts.Caller = call.Caller
+		facts.InteractionID = call.InteractionID
 	}
 	queues := slices.Sorted(slices.Values(memberships[agent]))
 	if queues == nil {
