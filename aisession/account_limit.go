@@ -22,7 +22,8 @@ func (s *Service) acquireLease(ctx context.Context, session *Session) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID, s.settings.MaxPerAccount)
+	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID,
+		s.settings.MaxPerAccount)
 	if err != nil {
 		session.log.WarnContext(ctx, "AI session limit check failed; session admitted", "error", err)
 		return nil

@@ -31,7 +31,8 @@ func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error
 // TakeAnnouncement removes and returns an announcement and its provider. A UUID that was not announced may
 // instead be a token that a dialplan signed with a provider's secret. The error is fault.KindNotFound
 // for any other UUID.
-func (s *Service) TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
+func (s *Service) TakeAnnouncement(ctx context.Context,
+	id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
 	a, found, err := s.deps.Announcements.Take(ctx, id.String())
 	if err != nil {
 		return a, aiprovider.Provider{}, fault.Unavailable(err, time.Second, "announced calls cannot be looked up now")

@@ -83,7 +83,8 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 	with := account(p, "pcm16")
 	with.Extensions = true
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
 	dialer := websocket.Dialer{Subprotocols: []string{"media"}}
 	ws, _, err := dialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"?callerIdNumber=%2B4930123", nil)
@@ -120,7 +121,8 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 
 	v := p.nextConnection()
 	start := v.waitFor(t, "start", 1)
-	if text := string(start.body); !strings.Contains(text, `"callId":"1795672155.12"`) || !strings.Contains(text, `"callerIdNumber":"+4930123"`) {
+	if text := string(start.body); !strings.Contains(text, `"callId":"1795672155.12"`) ||
+		!strings.Contains(text, `"callerIdNumber":"+4930123"`) {
 		t.Errorf("start is %s", text)
 	}
 	until(t, "ANSWER", c.has("ANSWER"))

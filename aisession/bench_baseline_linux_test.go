@@ -24,11 +24,13 @@ func startFloor(b *testing.B, url string, phones []netip.AddrPort) (ours []netip
 	byPhone := map[int]*floorCall{}
 	for _, phone := range phones {
 		c := &floorCall{phone: bound(unix.SOCK_DGRAM), provider: upgraded(b, provider), slot: -1}
-		c.message = append(binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(benchMedia)+216+3)), 0, 0, 0, 0)
+		c.message = append(binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(benchMedia)+216+3)), 0, 0,
+			0, 0)
 		c.message = append(append(c.message, benchMedia...), bytes.Repeat([]byte("A"), 216)...)
 		c.message = append(c.message, `"}}`...)
 		must(unix.Connect(c.phone, sockaddr(phone)))
-		must(unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, c.phone, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.phone)}))
+		must(unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, c.phone,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.phone)}))
 		calls, byPhone[c.phone] = append(calls, c), c
 		ours = append(ours, addressOf(c.phone))
 	}
@@ -107,7 +109,8 @@ func upgraded(b *testing.B, to netip.AddrPort) int {
 	fd := ok(unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0))
 	must(unix.Connect(fd, sockaddr(to)))
 	must(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
-	_, _ = unix.Write(fd, []byte("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
+	_, _ = unix.Write(fd,
+		[]byte("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	answer := make([]byte, 1024)
 	if n, _ := unix.Read(fd, answer); !bytes.HasSuffix(answer[:max(n, 0)], []byte("\r\n\r\n")) {
 		b.Fatalf("the handshake was answered with %q", answer[:max(n, 0)])

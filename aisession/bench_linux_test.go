@@ -38,9 +38,10 @@ func BenchmarkSessions(b *testing.B) {
 	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
 		for _, scheme := range []string{"ws", "wss"} {
 			b.Run(encoding+"/"+scheme, func(b *testing.B) {
-				benchWith(b, encoding, scheme, func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
-					return startSessions(b, dialect.Trunkline, encoding, url, phones)
-				})
+				benchWith(b, encoding, scheme,
+					func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
+						return startSessions(b, dialect.Trunkline, encoding, url, phones)
+					})
 			})
 		}
 	}
@@ -51,9 +52,10 @@ func BenchmarkDialects(b *testing.B) {
 	first := 0.0
 	for _, protocol := range dialect.Names() {
 		b.Run(protocol, func(b *testing.B) {
-			cost := benchWith(b, "g711_ulaw", "ws", func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
-				return startSessions(b, protocol, "g711_ulaw", url, phones)
-			})
+			cost := benchWith(b, "g711_ulaw", "ws",
+				func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
+					return startSessions(b, protocol, "g711_ulaw", url, phones)
+				})
 			if first == 0 {
 				first = cost
 			}
@@ -71,7 +73,8 @@ const (
 // benchWith measures what start runs: it gets the provider's URL and the
 // phones' addresses, and answers with its own, one for each phone. It returns the cost of a session in percent of
 // a core.
-func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) (cost float64) {
+func benchWith(b *testing.B, encoding, scheme string,
+	start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) (cost float64) {
 	peer := exec.Command(os.Args[0])
 	peer.Env = append(os.Environ(), benchPeer+"="+scheme)
 	peer.Stderr = os.Stderr
@@ -134,16 +137,20 @@ func cpu() time.Duration {
 }
 
 // startSessions runs the service with a session for each phone.
-func startSessions(b *testing.B, protocol, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
+func startSessions(b *testing.B, protocol, encoding, url string,
+	phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
 	settings := settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 0 }) // there is no Redis
 	service, err := aisession.New(settings, aisession.Deps{
-		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
-		TLS: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{},
+		Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
+		TLS: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 42000, MaxPort: 43000}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 42000, MaxPort: 43000},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -157,7 +164,8 @@ func startSessions(b *testing.B, protocol, encoding, url string, phones []netip.
 		if err != nil {
 			b.Fatal(err)
 		}
-		session, err := service.Open(ctx, aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, RTPTimestamps: true})
+		session, err := service.Open(ctx,
+			aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, RTPTimestamps: true})
 		if err != nil {
 			b.Fatal(err)
 		}

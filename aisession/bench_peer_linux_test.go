@@ -258,7 +258,8 @@ func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
 
 func (p *benchPeerLoop) note(message []byte, at int64) {
 	var audio [3]byte
-	if _, err := base64.StdEncoding.Decode(audio[:], message[len(benchMedia):len(benchMedia)+4]); err != nil || len(message) > 300 || audio[2] != 0x82 {
+	if _, err := base64.StdEncoding.Decode(audio[:], message[len(benchMedia):len(benchMedia)+4]); err != nil ||
+		len(message) > 300 || audio[2] != 0x82 {
 		return
 	}
 	if sent := p.sent[int(audio[0]&0x7f)<<7|int(audio[1]&0x7f)]; sent != 0 {

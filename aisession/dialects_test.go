@@ -99,7 +99,8 @@ func (c *vendorConnection) say(t *testing.T, text string) {
 }
 
 // begin starts a session with a vendor, and waits for audio.
-func begin(t *testing.T, protocol string, change func(*aiprovider.Provider)) (*testEnv, *runningSession, *vendorConnection) {
+func begin(t *testing.T, protocol string,
+	change func(*aiprovider.Provider)) (*testEnv, *runningSession, *vendorConnection) {
 	t.Helper()
 	v := startVendor(t)
 	h := startService(t, aisession.DefaultSettings(), &provider{server: v.server})
@@ -121,7 +122,8 @@ func loud(bytes int) string {
 // played waits until the caller has heard some of what a vendor says.
 func (r *runningSession) played(t *testing.T) {
 	t.Helper()
-	until(t, "the vendor's audio", func() bool { return strings.Contains(string(r.phone.playedAudio()), strings.Repeat("\x00", 160)) })
+	until(t, "the vendor's audio",
+		func() bool { return strings.Contains(string(r.phone.playedAudio()), strings.Repeat("\x00", 160)) })
 }
 
 func TestABotOfTwiliosHasItsCall(t *testing.T) {
@@ -164,7 +166,8 @@ func TestABotOfTwiliosHasItsCall(t *testing.T) {
 func TestABotOfTwiliosEndsItsCallByClosing(t *testing.T) {
 	h, run, bot := begin(t, dialect.Twilio, func(p *aiprovider.Provider) { p.Fallback = aiprovider.FallbackReturn })
 	bot.named(t, "start")
-	if err := bot.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
+	if err := bot.WriteMessage(websocket.CloseMessage,
+		websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
 		t.Fatal(err)
 	}
 	if e := run.wait(t); e.Reason != aisession.ProviderHungUp || !e.ReturnToDialplan {
@@ -176,8 +179,10 @@ func TestABotOfTwiliosEndsItsCallByClosing(t *testing.T) {
 }
 
 func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
-	h, run, model := begin(t, dialect.OpenAIRealtime, func(p *aiprovider.Provider) { p.Session = []byte(`{"model":"m1","instructions":"x"}`) })
-	if model.request.URL.Query().Get("model") != "m1" || model.request.Header.Get("Authorization") != "Bearer secret-1" {
+	h, run, model := begin(t, dialect.OpenAIRealtime,
+		func(p *aiprovider.Provider) { p.Session = []byte(`{"model":"m1","instructions":"x"}`) })
+	if model.request.URL.Query().Get("model") != "m1" ||
+		model.request.Header.Get("Authorization") != "Bearer secret-1" {
 		t.Errorf("handshake with %s, %q", model.request.URL, model.request.Header)
 	}
 	session := model.named(t, "session.update")["session"].(map[string]any)
@@ -208,7 +213,8 @@ func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
 }
 
 func TestDeepgramSpeaksBinaryAndHangsUp(t *testing.T) {
-	h, run, agent := begin(t, dialect.DeepgramAgent, func(p *aiprovider.Provider) { p.Session = []byte(`{"agent":{"greeting":"Hi"}}`) })
+	h, run, agent := begin(t, dialect.DeepgramAgent,
+		func(p *aiprovider.Provider) { p.Session = []byte(`{"agent":{"greeting":"Hi"}}`) })
 	if settings := agent.named(t, "Settings"); settings["agent"].(map[string]any)["greeting"] != "Hi" {
 		t.Errorf("Settings is %v", settings)
 	}
@@ -244,7 +250,8 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
-	other := &redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates", Log: slog.New(slog.DiscardHandler)}
+	other := &redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates",
+		Log: slog.New(slog.DiscardHandler)}
 	unknown := fault.NotFound("unknown")
 	update := aisession.CallUpdate{CallSID: "CA0", SecretSHA256: aisession.SecretSHA256("secret-1")}
 	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
@@ -256,7 +263,8 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	defer answering.Wait()
 	defer stop()
 	until(t, "the node to listen", func() bool {
-		return len(h.redis.PubSubNumSub("test:aisession:updates")) > 0 && h.redis.PubSubNumSub("test:aisession:updates")["test:aisession:updates"] > 0
+		return len(h.redis.PubSubNumSub("test:aisession:updates")) > 0 &&
+			h.redis.PubSubNumSub("test:aisession:updates")["test:aisession:updates"] > 0
 	})
 	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an unknown call: %v", err)

@@ -40,7 +40,8 @@ func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
 	for i, item := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
 		parts := dialplanSecretPattern.FindStringSubmatch(item)
 		if parts == nil {
-			return nil, fmt.Errorf("item %d is not written PROVIDER_ID=SECRET with a secret of 16 to 128 letters, digits or . _ -", i+1)
+			return nil, fmt.Errorf(
+				"item %d is not written PROVIDER_ID=SECRET with a secret of 16 to 128 letters, digits or . _ -", i+1)
 		}
 		if seen[parts[2]] {
 			return nil, fmt.Errorf("item %d has the secret of another provider", i+1)
@@ -54,7 +55,8 @@ func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
 var errUnannounced = errors.New("no such call was announced")
 
 // acceptDialplanUUID checks a UUID that a dialplan signed, records its use and returns the provider.
-func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aiprovider.Announcement, p aiprovider.Provider, err error) {
+func (s *Service) acceptDialplanUUID(ctx context.Context,
+	id uuid.UUID) (a aiprovider.Announcement, p aiprovider.Provider, err error) {
 	providerID, err := checkDialplanUUID(s.dialplanSecrets, id, time.Now())
 	if err != nil {
 		s.metrics.rejectedUUIDs.Inc()
@@ -62,7 +64,8 @@ func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aipro
 	}
 	// The UUID is stored for as long as it could be accepted again. The prefix keeps it apart from
 	// announcements.
-	created, err := s.deps.Announcements.Put(ctx, aiprovider.Announcement{UUID: "used:" + id.String(), ProviderID: providerID}, 2*dialplanWindow+time.Minute)
+	created, err := s.deps.Announcements.Put(ctx,
+		aiprovider.Announcement{UUID: "used:" + id.String(), ProviderID: providerID}, 2*dialplanWindow+time.Minute)
 	if err != nil {
 		return a, p, fault.Unavailable(err, time.Second, "calls of dialplans cannot be checked now")
 	}
@@ -83,7 +86,8 @@ func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (p
 	}
 	for _, s := range secrets {
 		sum := sha1.Sum([]byte(s.secret + text[:signedDigits]))
-		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-signedDigits]), []byte(text[signedDigits:])) == 1 {
+		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-signedDigits]),
+			[]byte(text[signedDigits:])) == 1 {
 			providerID = s.providerID
 		}
 	}
@@ -92,7 +96,8 @@ func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (p
 	}
 	clockDifference := now.Sub(time.Unix(seconds, 0)).Abs()
 	if clockDifference > dialplanWindow {
-		return "", fmt.Errorf("the dialplan's UUID is from another time: Asterisk's clock and this one differ by %s", clockDifference.Round(time.Second))
+		return "", fmt.Errorf("the dialplan's UUID is from another time: Asterisk's clock and this one differ by %s",
+			clockDifference.Round(time.Second))
 	}
 	return providerID, nil
 }

@@ -44,8 +44,9 @@ func TestUUIDsOfDialplans(t *testing.T) {
 		at time.Time
 	}{
 		"expired": {good, now.Add(61 * time.Second)}, "from the future": {good, now.Add(-61 * time.Second)},
-		"another hash": {forged, now}, "another time": {later, now}, "another secret": {dialplanUUID(t, supportSecret+"x", now), now},
-		"any UUID": {uuid.New(), now}, "zero": {uuid.UUID{}, time.Unix(0, 0)},
+		"another hash": {forged, now}, "another time": {later, now},
+		"another secret": {dialplanUUID(t, supportSecret+"x", now), now},
+		"any UUID":       {uuid.New(), now}, "zero": {uuid.UUID{}, time.Unix(0, 0)},
 	} {
 		if got, err := checkDialplanUUID(secrets, c.id, c.at); got != "" || err == nil {
 			t.Errorf("%s: got %q, %v", name, got, err)
@@ -57,7 +58,8 @@ func TestUUIDsOfDialplans(t *testing.T) {
 }
 
 func TestDialplanSecretsAreChecked(t *testing.T) {
-	for _, text := range []string{"support", "support=short", "=0123456789abcdef", "support=0123456789abcde$", "a=0123456789abcdef b=0123456789abcdef"} {
+	for _, text := range []string{"support", "support=short", "=0123456789abcdef", "support=0123456789abcde$",
+		"a=0123456789abcdef b=0123456789abcdef"} {
 		_, err := parseDialplanSecrets(text)
 		if err == nil {
 			t.Errorf("%q was accepted", text)

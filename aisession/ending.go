@@ -25,5 +25,6 @@ const (
 
 // EndReasons returns all reasons.
 func EndReasons() []EndReason {
-	return []EndReason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Drained, InternalError}
+	return []EndReason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge,
+		ProviderSilent, Drained, InternalError}
 }

@@ -89,7 +89,8 @@ func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 
 func (p *foreignProvider) account(encoding string) aiprovider.Provider {
 	format, _ := aiprotocol.FormatOf(encoding)
-	return aiprovider.Provider{ID: "prov1", AccountID: "demo", Format: format, URL: p.url, Fallback: aiprovider.FallbackHangup}
+	return aiprovider.Provider{ID: "prov1", AccountID: "demo", Format: format, URL: p.url,
+		Fallback: aiprovider.FallbackHangup}
 }
 
 func TestAProviderInPython(t *testing.T) {
@@ -113,7 +114,8 @@ func talkTo(t *testing.T, p *foreignProvider) {
 		until(t, "a little more", func() bool { return run.phone.frames() > pressed+20 })
 		run.end(t, "NO_ANSWER")
 		r := p.report(t)
-		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) || r.Media < 20 {
+		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) ||
+			r.Media < 20 {
 			t.Errorf("%s: %+v", encoding, r)
 		}
 	}
@@ -136,7 +138,8 @@ func TestARealPhone(t *testing.T) {
 			skipOrFail(t, "no network namespace can be made: "+string(out))
 		}
 		t.Parallel() // it is another process that works
-		again := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^TestARealPhone$", "-test.v")
+		again := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0],
+			"-test.run=^TestARealPhone$", "-test.v")
 		again.Env = append(os.Environ(), mark+"=1")
 		out, err := again.CombinedOutput()
 		if err != nil {
@@ -316,7 +319,8 @@ func (b *baresip) hears(t *testing.T) {
 		packets = append(packets, mono[:n])
 	}
 	if amplitude, snr := clearest(t, format, packets, 440); amplitude < 6000 || snr < 8 {
-		t.Errorf("the phone hears itself with amplitude %.0f, signal to noise %.1f dB, in %d frames", amplitude, snr, len(packets))
+		t.Errorf("the phone hears itself with amplitude %.0f, signal to noise %.1f dB, in %d frames", amplitude, snr,
+			len(packets))
 	} else {
 		t.Logf("the phone hears itself with amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
 	}

@@ -168,10 +168,13 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			} `json:"mediaFormat"`
 		}
 		v.decodeStrict(m.body, &start)
-		if start.CallID == nil || start.OtherLegCallID == nil || start.CallerIDNumber == nil || start.CalleeIDNumber == nil ||
-			start.AccountID == nil || start.MediaFormat == nil || start.MediaFormat.Encoding == nil || start.MediaFormat.SampleRate == nil {
+		if start.CallID == nil || start.OtherLegCallID == nil || start.CallerIDNumber == nil ||
+			start.CalleeIDNumber == nil ||
+			start.AccountID == nil || start.MediaFormat == nil || start.MediaFormat.Encoding == nil ||
+			start.MediaFormat.SampleRate == nil {
 			v.fault("start lacks a field: %s", m.body)
-		} else if rates := map[string]float64{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}; rates[*start.MediaFormat.Encoding] != *start.MediaFormat.SampleRate {
+		} else if rates := map[string]float64{"pcm16": 24000, "g711_ulaw": 8000,
+			"opus": 48000}; rates[*start.MediaFormat.Encoding] != *start.MediaFormat.SampleRate {
 			v.fault("a format that is none: %s", m.body)
 		}
 	case "media":
@@ -196,7 +199,8 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			Duration       *float64 `json:"duration"`
 		}
 		v.decodeStrict(m.body, &dtmf)
-		if dtmf.CallID == nil || dtmf.OtherLegCallID == nil || dtmf.Digit == nil || len(*dtmf.Digit) != 1 || !strings.Contains("0123456789*#ABCD", *dtmf.Digit) {
+		if dtmf.CallID == nil || dtmf.OtherLegCallID == nil || dtmf.Digit == nil || len(*dtmf.Digit) != 1 ||
+			!strings.Contains("0123456789*#ABCD", *dtmf.Digit) {
 			v.fault("dtmf: %s", m.body)
 		}
 	case "hangup":

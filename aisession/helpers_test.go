@@ -110,10 +110,12 @@ func settingsWith(change func(*aisession.Settings)) aisession.Settings {
 // startService starts a service that trusts the certificate of p.
 func startService(t *testing.T, cfg aisession.Settings, p *provider, change ...func(*aisession.Deps)) *testEnv {
 	t.Helper()
-	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
+	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback,
+		stopped: make(chan struct{})}
 	store := miniredis.RunT(t)
 	h.redis = store
-	client := redis.NewClient(&redis.Options{Addr: store.Addr(), PoolSize: 1}) // tests count goroutines, of which each connection has two
+	// tests count goroutines, of which each connection has two
+	client := redis.NewClient(&redis.Options{Addr: store.Addr(), PoolSize: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	authorities := x509.NewCertPool()
 	if p != nil {
@@ -124,10 +126,12 @@ func startService(t *testing.T, cfg aisession.Settings, p *provider, change ...f
 		t.Fatal(err)
 	}
 	deps := aisession.Deps{
-		Providers: envProviders{h}, Publisher: h.events, TLS: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
-		Announcements: aisession.NewRedisAnnouncements(client, "test:"), Leases: aisession.NewRedisSessionLeases(client, "test:"),
-		FormatE164: plan.E164,
-		Metrics:    h.registry, Log: slog.New(slog.DiscardHandler),
+		Providers: envProviders{h}, Publisher: h.events,
+		TLS:           &tls.Config{RootCAs: authorities, ServerName: "example.com"},
+		Announcements: aisession.NewRedisAnnouncements(client, "test:"),
+		Leases:        aisession.NewRedisSessionLeases(client, "test:"),
+		FormatE164:    plan.E164,
+		Metrics:       h.registry, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&deps)
@@ -299,13 +303,15 @@ func account(p *provider, encoding string) aiprovider.Provider {
 	format, _ := aiprotocol.FormatOf(encoding)
 	return aiprovider.Provider{
 		ID: "prov1", AccountID: "demo", Name: "test", Format: format, URL: p.url(),
-		Headers: map[string]string{"Authorization": "Bearer secret-of-the-account"}, Fallback: aiprovider.FallbackHangup,
+		Headers:  map[string]string{"Authorization": "Bearer secret-of-the-account"},
+		Fallback: aiprovider.FallbackHangup,
 	}
 }
 
 func request(p aiprovider.Provider, format audio.Format) aisession.Request {
 	return aisession.Request{
-		Provider: p, Ingress: aisession.IngressSIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456", Callee: "ai-prov1",
+		Provider: p, Ingress: aisession.IngressSIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456",
+		Callee: "ai-prov1",
 		Format: format, RTPTimestamps: true,
 	}
 }

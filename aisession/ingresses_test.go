@@ -47,7 +47,8 @@ func echoAudio(v *fakeConnection) {
 func samples(rate int, length time.Duration) []byte {
 	var raw []byte
 	for i := range int(length.Seconds() * float64(rate)) {
-		raw = binary.LittleEndian.AppendUint16(raw, uint16(int16(9000*math.Sin(2*math.Pi*440*float64(i)/float64(rate)))))
+		raw = binary.LittleEndian.AppendUint16(raw,
+			uint16(int16(9000*math.Sin(2*math.Pi*440*float64(i)/float64(rate)))))
 	}
 	return raw
 }
@@ -56,7 +57,8 @@ func samples(rate int, length time.Duration) []byte {
 func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.Conn {
 	t.Helper()
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	t.Cleanup(server.Close)
 	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 	if err != nil {
@@ -77,7 +79,8 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 		{"dGhlIHNhbXBsZSBub25jZQ==", "", fault.KindInternal}, // the recorder has no connection
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {c.key}}
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+			"Sec-Websocket-Key": {c.key}}
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
@@ -92,7 +95,8 @@ func TestACallByMediaWebSocket(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
 	h := startService(t, aisession.DefaultSettings(), p)
 	ws := mediaSocket(t, h, account(p, "pcm16"))
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
+	if err := ws.WriteMessage(websocket.TextMessage,
+		[]byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	talking := make(chan struct{})
@@ -108,7 +112,8 @@ func TestACallByMediaWebSocket(t *testing.T) {
 				}
 			}
 			if sent := 20*32000 - len(tone); sent == 25*640 { // after half a second
-				_ = ws.WriteMessage(websocket.TextMessage, []byte(`{"event":"dtmf","dtmf":{"digit":"9","duration":120}}`))
+				_ = ws.WriteMessage(websocket.TextMessage,
+					[]byte(`{"event":"dtmf","dtmf":{"digit":"9","duration":120}}`))
 				_ = ws.WriteMessage(websocket.TextMessage, []byte(`nonsense`))
 			}
 			<-ticker.C
@@ -132,7 +137,8 @@ func TestACallByMediaWebSocket(t *testing.T) {
 	}
 	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Second))
 	messages := v.waitHangup(t, "NORMAL_CLEARING")
-	if !strings.Contains(string(messages[0].body), `"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7"`) {
+	if !strings.Contains(string(messages[0].body),
+		`"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7"`) {
 		t.Errorf("start: %s", messages[0].body)
 	}
 }
@@ -149,18 +155,22 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 		setup  func(p *provider, with *aiprovider.Provider)
 	}{
 		{name: "the provider hangs up", giveUp: patience, first: hello, code: 1000, reason: "hangup USER_BUSY"},
-		{name: "the provider is lost and the call handed back", giveUp: time.Second, first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
-			with.Fallback = aiprovider.FallbackReturn
-			p.behave = func(v *fakeConnection) { p.setRefusal(503); _ = v.NetConn().Close() }
-		}},
-		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(503) }},
-		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(401) }},
+		{name: "the provider is lost and the call handed back", giveUp: time.Second, first: hello, code: 1000,
+			reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
+				with.Fallback = aiprovider.FallbackReturn
+				p.behave = func(v *fakeConnection) { p.setRefusal(503); _ = v.NetConn().Close() }
+			}},
+		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503",
+			setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(503) }},
+		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401",
+			setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(401) }},
 		{name: "a first frame without a call", giveUp: patience, first: `{}`, code: 1008, reason: "callId"},
 		{name: "a first frame of audio", giveUp: patience, first: "xx", binary: true, code: 1003, reason: "JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
+			p := startProvider(t, 160,
+				func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
 			if c.setup != nil {
@@ -216,7 +226,8 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
 			hangUp := begin(t, h, account(p, "g711_ulaw"))
 			active := func() float64 { return h.metric("trunkline_aisession_active", "ingress", way) }
-			until(t, "an attempt to connect", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+			until(t, "an attempt to connect",
+				func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
 			if active() != 1 {
 				t.Fatalf("%v sessions are active", active())
 			}
@@ -225,7 +236,8 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			if len(p.connections) != 0 {
 				t.Error("the provider was told of the call")
 			}
-			until(t, "its reason to be counted", func() bool { return h.metric("trunkline_aisession_refused_total", "reason", "caller_hangup") == 1 })
+			until(t, "its reason to be counted",
+				func() bool { return h.metric("trunkline_aisession_refused_total", "reason", "caller_hangup") == 1 })
 		})
 	}
 }
@@ -252,7 +264,8 @@ func (a *asterisk) again() *asterisk {
 
 func dialAudioSocketOf(t *testing.T, h audiosocket.Sessions) *asterisk {
 	t.Helper()
-	server, err := audiosocket.New(audiosocket.Settings{Listen: "127.0.0.1:0", MaxConnections: 100}, h, slog.New(slog.DiscardHandler))
+	server, err := audiosocket.New(audiosocket.Settings{Listen: "127.0.0.1:0", MaxConnections: 100}, h,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +333,8 @@ const callUUID = "6d1a2b3c-0000-4000-8000-00000000abcd"
 func announceCall(t *testing.T, h *testEnv, with aiprovider.Provider) {
 	t.Helper()
 	h.providers = map[string]aiprovider.Provider{with.ID: with}
-	a := aiprovider.Announcement{AccountID: with.AccountID, ProviderID: with.ID, UUID: callUUID, CallerIDNumber: "+4930", CalleeIDNumber: "7"}
+	a := aiprovider.Announcement{AccountID: with.AccountID, ProviderID: with.ID, UUID: callUUID,
+		CallerIDNumber: "+4930", CalleeIDNumber: "7"}
 	if err := h.Announce(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +369,8 @@ func TestACallByAudioSocket(t *testing.T) {
 			})
 			_ = a.send(0x03, []byte("4"))
 			v := p.nextConnection()
-			if press := v.waitFor(t, "dtmf", 1); string(press.body) != `{"callId":"`+callUUID+`","otherLegCallId":"","digit":"4"}` {
+			if press := v.waitFor(t, "dtmf",
+				1); string(press.body) != `{"callId":"`+callUUID+`","otherLegCallId":"","digit":"4"}` {
 				t.Errorf("dtmf: %s", press.body)
 			}
 			_ = a.send(0x00, nil)
@@ -405,7 +420,8 @@ var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 
 // TestAnAudioSocketCannotTransfer: the provider receives the refusal.
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
-	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+	p := startProvider(t, 160,
+		func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extensions = true
 	h := startService(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
@@ -415,7 +431,8 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
 	v := p.nextConnection()
-	if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"1002","error":"AudioSocket cannot transfer a call"}` {
+	if m := v.waitFor(t, "transfer",
+		1); string(m.body) != `{"destination":"1002","error":"AudioSocket cannot transfer a call"}` {
 		t.Errorf("told %s", m.body)
 	}
 	v.waitFor(t, "media", 5)
@@ -449,8 +466,15 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 		"nobody announced it": func(a *asterisk) { _ = a.send(0x01, id[:]) },
 		"no UUID":             func(a *asterisk) { _ = a.send(0x10, make([]byte, 320)) },
 		"a short UUID":        func(a *asterisk) { _ = a.send(0x01, id[:7]) },
-		"half a message":      func(a *asterisk) { _, _ = a.Write([]byte{1, 0}); _ = a.Conn.(*net.TCPConn).CloseWrite() },
-		"HTTP":                func(a *asterisk) { _, _ = io.WriteString(a, "GET / HTTP/1.1\r\n\r\n"+strings.Repeat("x", 1<<16)) },
+		"half a message": func(a *asterisk) {
+			_, _ = a.Write(
+				[]byte{1, 0})
+			_ = a.Conn.(*net.TCPConn).CloseWrite()
+		},
+		"HTTP": func(a *asterisk) {
+			_, _ = io.WriteString(a,
+				"GET / HTTP/1.1\r\n\r\n"+strings.Repeat("x", 1<<16))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,13 +58,15 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	t.Cleanup(func() { _ = db.Close() })
 	log := audittest.New(t, db)
 	o := &overheard{testEnv: e, bot: bot, audit: log, listeners: listening.New(listening.Deps{
-		Sessions: e.Service, Providers: envProviders{e}, MayUse: func(of, provider string) bool { return of == provider },
-		Audit: log,
+		Sessions: e.Service, Providers: envProviders{e},
+		MayUse: func(of, provider string) bool { return of == provider },
+		Audit:  log,
 	})}
 	server := startSIP(t, 23600, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
-			Sessions: e.Service, Providers: envProviders{e}, Ports: ports, MayCall: func(string, string) bool { return true },
-			Log: slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: o.listeners,
+			Sessions: e.Service, Providers: envProviders{e}, Ports: ports,
+			MayCall: func(string, string) bool { return true },
+			Log:     slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: o.listeners,
 		})
 	})
 	phone, err := startSIP(t, 23700, nil).call(t, server, "ai-prov1", codec)
@@ -113,7 +115,8 @@ func (c *vendorConnection) track(name string) (all []byte) {
 func (h *testEnv) saidInCall(t *testing.T, n int) (events []map[string]any) {
 	t.Helper()
 	until(t, "transcripts", func() bool {
-		events = slices.DeleteFunc(h.events.all(), func(e map[string]any) bool { return e["event"] != "call.transcript" })
+		events = slices.DeleteFunc(h.events.all(),
+			func(e map[string]any) bool { return e["event"] != "call.transcript" })
 		return len(events) >= n
 	})
 	return events
@@ -121,7 +124,8 @@ func (h *testEnv) saidInCall(t *testing.T, n int) (events []map[string]any) {
 
 // A provider that listens hears both voices, each on its own track, and what it writes becomes events.
 func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
-	for protocol, tracks := range map[string][2]string{"trunkline": {"caller", "callee"}, "twilio": {"inbound", "outbound"}} {
+	for protocol, tracks := range map[string][2]string{"trunkline": {"caller", "callee"},
+		"twilio": {"inbound", "outbound"}} {
 		t.Run(protocol, func(t *testing.T) {
 			o := overhear(t, protocol, sip.PCMU())
 			session, bot := o.listen(t)
@@ -139,7 +143,8 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 			bot.heard(t, tracks[1], bytes.Repeat([]byte{0x00}, 800))
 			quiet()
 			<-talking
-			if bytes.Contains(bot.track(tracks[0]), []byte{0, 0, 0, 0}) || bytes.Contains(bot.track(tracks[1]), []byte{0x20, 0x20, 0x20, 0x20}) {
+			if bytes.Contains(bot.track(tracks[0]), []byte{0, 0, 0, 0}) ||
+				bytes.Contains(bot.track(tracks[1]), []byte{0x20, 0x20, 0x20, 0x20}) {
 				t.Error("a voice is on the other track too")
 			}
 
@@ -151,8 +156,10 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 			bot.say(t, `{"event":"transcript","transcript":{"text":"Good morning","final":true,"track":"`+tracks[1]+`","startMs":40,"endMs":900.5}}`)
 			events := o.saidInCall(t, 2)
 			want := map[string]any{
-				"event": "call.transcript", "account_id": "demo", "timestamp": events[0]["timestamp"], "call_id": o.phone.leg.CallID(),
-				"session_id": session, "provider_id": "hears", "track": "caller", "text": "I want", "final": false, "start_ms": 20.0, "end_ms": 700.0,
+				"event": "call.transcript", "account_id": "demo", "timestamp": events[0]["timestamp"],
+				"call_id":    o.phone.leg.CallID(),
+				"session_id": session, "provider_id": "hears", "track": "caller", "text": "I want", "final": false,
+				"start_ms": 20.0, "end_ms": 700.0,
 			}
 			if fmt.Sprint(events[0]) != fmt.Sprint(want) {
 				t.Errorf("the event is %v, want %v", events[0], want)
@@ -166,7 +173,8 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 
 			o.phone.leg.Hangup(sip.NormalClearing)
 			entries := audittest.Entries(t, o.audit, "demo", "call.monitor")
-			if len(entries) != 1 || !strings.Contains(entries[0], "call:"+o.phone.leg.CallID()+" ai_provider:hears ok") {
+			if len(entries) != 1 ||
+				!strings.Contains(entries[0], "call:"+o.phone.leg.CallID()+" ai_provider:hears ok") {
 				t.Errorf("the audit log has %q", entries)
 			}
 			end := map[string]string{"trunkline": "hangup", "twilio": "stop"}[protocol]
@@ -221,7 +229,8 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 		"one that answers":              {"demo", call, "prov1", fault.KindInvalid},
 		"one that hears it already":     {"demo", call, "hears", fault.KindConflict},
 	} {
-		if _, err := o.listeners.StartListener(t.Context(), c.account, c.call, c.provider); fault.KindOf(err) != c.want {
+		if _, err := o.listeners.StartListener(t.Context(), c.account, c.call,
+			c.provider); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -241,15 +250,18 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// A switch sends both voices in two channels, or one voice of a connection: mod_audio_fork's stereo, Asterisk's ChanSpy.
+// A switch sends both voices in two channels, or one voice of a connection: mod_audio_fork's
+// stereo, Asterisk's ChanSpy.
 func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	bot := startVendor(t)
 	switches := &platform{}
-	h := startService(t, aisession.DefaultSettings(), &provider{server: bot.server}, func(d *aisession.Deps) { d.Platform = switches })
+	h := startService(t, aisession.DefaultSettings(), &provider{server: bot.server},
+		func(d *aisession.Deps) { d.Platform = switches })
 	with := account(&provider{server: bot.server}, aiprotocol.ULaw)
 	with.Protocol, with.Listens, with.Headers = "twilio", true, nil
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
 	address := "ws" + strings.TrimPrefix(server.URL, "http")
 	const quiet, loud = "\x00\x04", "\x00\x40" // samples
@@ -274,7 +286,8 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"member-1","callerIdNumber":"1001","channels":2}`)); err != nil {
+	if err := ws.WriteMessage(websocket.TextMessage,
+		[]byte(`{"callId":"member-1","callerIdNumber":"1001","channels":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	c := <-bot.accepts
@@ -289,7 +302,8 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 		t.Errorf("the event is %v", e)
 	}
 	// A bot that has heard enough does not end the call of others.
-	err = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(patience))
+	err = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),
+		time.Now().Add(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +314,8 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ws.WriteMessage(websocket.TextMessage, []byte("MEDIA_START channel:WebSocket/c/0x1 channel_id:1795672155.12 format:slin")); err != nil {
+	if err := ws.WriteMessage(websocket.TextMessage,
+		[]byte("MEDIA_START channel:WebSocket/c/0x1 channel_id:1795672155.12 format:slin")); err != nil {
 		t.Fatal(err)
 	}
 	c = <-bot.accepts
@@ -308,7 +323,8 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	if bytes.Contains(c.track("inbound"), inULaw(loud)) {
 		t.Error("the callee is on the caller's track")
 	}
-	if start := c.named(t, "start")["start"].(map[string]any); start["customParameters"].(map[string]any)["callId"] != "1795672155.7" {
+	if start := c.named(t,
+		"start")["start"].(map[string]any); start["customParameters"].(map[string]any)["callId"] != "1795672155.7" {
 		t.Errorf("start is %v", start)
 	}
 	_ = ws.Close()

@@ -52,15 +52,18 @@ func TestMessagesComeInAnyPieces(t *testing.T) {
 	wire := slices.Concat(
 		serverFrame(wsframe.Text, true, []byte("one")),
 		serverFrame(wsframe.Text, true, nil),
-		serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, []byte("now")), serverFrame(wsframe.Continuation, true, []byte("o")),
-		serverFrame(wsframe.Binary, false, []byte{1}), serverFrame(wsframe.Continuation, false, nil), serverFrame(wsframe.Continuation, true, []byte{2}),
+		serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, []byte("now")),
+		serverFrame(wsframe.Continuation, true, []byte("o")),
+		serverFrame(wsframe.Binary, false, []byte{1}), serverFrame(wsframe.Continuation, false, nil),
+		serverFrame(wsframe.Continuation, true, []byte{2}),
 		serverFrame(wsframe.Pong, true, []byte("ignored")),
 		serverFrame(wsframe.Text, true, bytes.Repeat([]byte("y"), 300)),
 		serverFrame(wsframe.Text, true, long),
 		serverFrame(wsframe.Ping, true, nil),
 		serverFrame(wsframe.Close, true, []byte{0x03, 0xe9, 'b', 'y', 'e'}),
 	)
-	want := recordedMessages{"text one", "text ", "ping now", "text two", "binary", "text " + string(bytes.Repeat([]byte("y"), 300)), "text " + string(long), "ping "}
+	want := recordedMessages{"text one", "text ", "ping now", "text two", "binary",
+		"text " + string(bytes.Repeat([]byte("y"), 300)), "text " + string(long), "ping "}
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(wire)} {
 		var got recordedMessages
 		err := got.read(wire, piece)
@@ -76,17 +79,20 @@ func TestFramesThatAreRefused(t *testing.T) {
 		wire []byte
 		want error
 	}{
-		"masked":                  {[]byte{0x81, 0x81, 1, 2, 3, 4, 5}, errProtocol},
-		"a reserved bit":          {[]byte{0xc1, 0}, errProtocol},
-		"an unknown opcode":       {[]byte{0x83, 0}, errProtocol},
-		"an unknown control":      {[]byte{0x8b, 0}, errProtocol},
-		"a control in fragments":  {[]byte{0x09, 0}, errProtocol},
-		"a long control":          {serverFrame(wsframe.Ping, true, make([]byte, 126)), errProtocol},
-		"nothing to continue":     {serverFrame(wsframe.Continuation, true, nil), errProtocol},
-		"a message in a message":  {slices.Concat(serverFrame(wsframe.Text, false, nil), serverFrame(wsframe.Text, true, nil)), errProtocol},
-		"over the limit":          {[]byte{0x81, 127, 0, 0, 0, 0, 0, 0x10, 0, 1}, websocket.ErrReadLimit},
-		"a length without end":    {[]byte{0x82, 127, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, websocket.ErrReadLimit},
-		"over the limit together": {slices.Concat(serverFrame(wsframe.Binary, false, make([]byte, readLimit)), serverFrame(wsframe.Continuation, true, []byte{1})), websocket.ErrReadLimit},
+		"masked":                 {[]byte{0x81, 0x81, 1, 2, 3, 4, 5}, errProtocol},
+		"a reserved bit":         {[]byte{0xc1, 0}, errProtocol},
+		"an unknown opcode":      {[]byte{0x83, 0}, errProtocol},
+		"an unknown control":     {[]byte{0x8b, 0}, errProtocol},
+		"a control in fragments": {[]byte{0x09, 0}, errProtocol},
+		"a long control":         {serverFrame(wsframe.Ping, true, make([]byte, 126)), errProtocol},
+		"nothing to continue":    {serverFrame(wsframe.Continuation, true, nil), errProtocol},
+		"a message in a message": {slices.Concat(serverFrame(wsframe.Text, false, nil),
+			serverFrame(wsframe.Text, true, nil)), errProtocol},
+		"over the limit": {[]byte{0x81, 127, 0, 0, 0, 0, 0, 0x10, 0, 1}, websocket.ErrReadLimit},
+		"a length without end": {[]byte{0x82, 127, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+			websocket.ErrReadLimit},
+		"over the limit together": {slices.Concat(serverFrame(wsframe.Binary, false, make([]byte, readLimit)),
+			serverFrame(wsframe.Continuation, true, []byte{1})), websocket.ErrReadLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, piece := range []int{1, 1 << 20} {
@@ -105,7 +111,8 @@ func TestFramesThatAreRefused(t *testing.T) {
 
 // FuzzFrames reads the same bytes with this package and with gorilla, and compares the messages.
 func FuzzFrames(f *testing.F) {
-	f.Add(slices.Concat(serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, nil), serverFrame(wsframe.Continuation, true, []byte("o"))), uint8(3))
+	f.Add(slices.Concat(serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, nil),
+		serverFrame(wsframe.Continuation, true, []byte("o"))), uint8(3))
 	f.Add(serverFrame(wsframe.Close, true, []byte{3, 232}), uint8(1))
 	f.Add([]byte{0x81, 0x81, 1, 2, 3, 4, 5}, uint8(9))
 	f.Fuzz(func(t *testing.T, wire []byte, piece uint8) {
@@ -133,7 +140,10 @@ func FuzzFrames(f *testing.F) {
 
 // gorilla is a client's connection on which wire comes.
 func gorilla(t *testing.T, wire []byte) *websocket.Conn {
-	ws, _, err := (&websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return &canned{wire: wire}, nil }}).Dial("ws://x/", nil)
+	ws, _, err := (&websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
+		return &canned{wire: wire},
+			nil
+	}}).Dial("ws://x/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

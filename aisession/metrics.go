@@ -49,20 +49,29 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	buckets := []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}
 	m := &metrics{
-		active:          f.GaugeVec("trunkline_aisession_active", "Open sessions of this node, by ingress.", "ingress"),
-		started:         f.CounterVec("trunkline_aisession_started_total", "Sessions connected to their provider, by ingress.", "ingress"),
-		refused:         f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "reason"),
-		ended:           f.CounterVec("trunkline_aisession_ended_total", "Sessions ended, by reason.", "reason"),
-		firstAudio:      f.Histogram("trunkline_aisession_first_audio_seconds", "Time from the start message of a connection to the provider's first audio.", buckets...),
-		responseDelay:   f.Histogram("trunkline_aisession_turn_gap_seconds", "Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
-		underruns:       f.Counter("trunkline_aisession_underruns_total", "Gaps of less than 200 ms in a provider's audio, which arrived late."),
-		overruns:        f.Counter("trunkline_aisession_overrun_seconds_total", "Audio of providers dropped because the playout buffer was full."),
-		reconnects:      f.Counter("trunkline_aisession_reconnects_total", "Reconnections to providers."),
-		connectFailures: f.Counter("trunkline_aisession_connect_failures_total", "Failed attempts to connect to a provider."),
-		ignoredMessages: f.CounterVec("trunkline_aisession_ignored_messages_total", "Messages of providers ignored, by problem.", "problem"),
-		rejectedUUIDs:   f.Counter("trunkline_aisession_unannounced_total", "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
+		active: f.GaugeVec("trunkline_aisession_active", "Open sessions of this node, by ingress.", "ingress"),
+		started: f.CounterVec("trunkline_aisession_started_total",
+			"Sessions connected to their provider, by ingress.", "ingress"),
+		refused: f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "reason"),
+		ended:   f.CounterVec("trunkline_aisession_ended_total", "Sessions ended, by reason.", "reason"),
+		firstAudio: f.Histogram("trunkline_aisession_first_audio_seconds",
+			"Time from the start message of a connection to the provider's first audio.", buckets...),
+		responseDelay: f.Histogram("trunkline_aisession_turn_gap_seconds",
+			"Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
+		underruns: f.Counter("trunkline_aisession_underruns_total",
+			"Gaps of less than 200 ms in a provider's audio, which arrived late."),
+		overruns: f.Counter("trunkline_aisession_overrun_seconds_total",
+			"Audio of providers dropped because the playout buffer was full."),
+		reconnects: f.Counter("trunkline_aisession_reconnects_total", "Reconnections to providers."),
+		connectFailures: f.Counter("trunkline_aisession_connect_failures_total",
+			"Failed attempts to connect to a provider."),
+		ignoredMessages: f.CounterVec("trunkline_aisession_ignored_messages_total",
+			"Messages of providers ignored, by problem.", "problem"),
+		rejectedUUIDs: f.Counter("trunkline_aisession_unannounced_total",
+			"AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
 	}
-	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind.", "kind")
+	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind.",
+		"kind")
 	m.dropped = dropCounters{
 		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // the provider does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),
@@ -78,6 +87,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, EndReasons()...)
 	metric.Init(m.ignoredMessages, aiprotocol.Problems()...)
-	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemReported, problemRequests, problemKeys)
+	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemReported, problemRequests,
+		problemKeys)
 	return m
 }

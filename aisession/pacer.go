@@ -38,14 +38,15 @@ type schedule struct {
 	wheel *wheel // set once, before any other use
 
 	// The following fields are guarded by wheel.mu.
-	slot              int           // -1 if none
-	callAttached      bool          // a call is attached and its packets count
-	awaitsFirstPacket bool          // no packet of the call has arrived
-	notBefore         int64         // first step with a tick: the tick of the current turn ran before the ticks were moved back
-	packets           int           // packets since the ticks were moved or examined
-	shortestWait      time.Duration // shortest wait of these packets for their tick
-	watchedPackets    int           // number of packets after which the ticks may be moved forward
-	movedForward      bool          // the last move was forward
+	slot              int  // -1 if none
+	callAttached      bool // a call is attached and its packets count
+	awaitsFirstPacket bool // no packet of the call has arrived
+	// first step with a tick: the tick of the current turn ran before the ticks were moved back
+	notBefore      int64
+	packets        int           // packets since the ticks were moved or examined
+	shortestWait   time.Duration // shortest wait of these packets for their tick
+	watchedPackets int           // number of packets after which the ticks may be moved forward
+	movedForward   bool          // the last move was forward
 }
 
 type wheel struct {
@@ -64,7 +65,8 @@ type wheel struct {
 func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
 	p := &pacer{}
 	for range wheels {
-		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, buffer: make([]byte, readBuffer)})
+		p.wheels = append(p.wheels,
+			&wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, buffer: make([]byte, readBuffer)})
 	}
 	return p
 }
@@ -134,7 +136,8 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 	if sched.slot < 0 || !sched.callAttached {
 		return false
 	}
-	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
+	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration +
+		audio.FrameDuration) % audio.FrameDuration
 	switch {
 	case sched.awaitsFirstPacket:
 		sched.awaitsFirstPacket = false

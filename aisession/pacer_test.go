@@ -32,7 +32,8 @@ func (emptyDeps) Publish(context.Context, string, []byte) error { return nil }
 func newIdleService(t testing.TB) *Service {
 	t.Helper()
 	s, err := New(DefaultSettings(), Deps{
-		Providers: emptyDeps{}, Publisher: emptyDeps{}, Announcements: &RedisAnnouncements{}, Leases: &RedisSessionLeases{},
+		Providers: emptyDeps{}, Publisher: emptyDeps{}, Announcements: &RedisAnnouncements{},
+		Leases:  &RedisSessionLeases{},
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -46,7 +47,8 @@ func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
 	t.Helper()
 	format, _ := aiprotocol.FormatOf(encoding)
 	session, err := s.newSession(Request{
-		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, RTPTimestamps: true,
+		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP,
+		Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, RTPTimestamps: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +309,8 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 		waitsNow time.Duration // of the packet 40 after the first that was late
 	}{
 		{"once", func(n uint32) bool { return n == 100 }, 200, 1, jitterMargin + 2*slotTime, jitterMargin + 2*slotTime},
-		{"every 30th", func(n uint32) bool { return n%30 == 0 }, 3000, 6, jitterMargin + 5*time.Millisecond + slotTime, audio.FrameDuration},
+		{"every 30th", func(n uint32) bool { return n%30 == 0 }, 3000, 6, jitterMargin + 5*time.Millisecond + slotTime,
+			audio.FrameDuration},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -364,7 +367,8 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	for range 75 {
 		sessions = append(sessions, newIdleSession(t, s, "opus"))
 	}
-	if got := loads(); got[0] < wheelCapacity-opusCost || got[1] < wheelCapacity-opusCost || got[2] < wheelCapacity-opusCost || got[0]+got[1]+got[2] != 750 {
+	if got := loads(); got[0] < wheelCapacity-opusCost || got[1] < wheelCapacity-opusCost ||
+		got[2] < wheelCapacity-opusCost || got[0]+got[1]+got[2] != 750 {
 		t.Errorf("with 75 of opus: %v", got)
 	}
 	for _, session := range sessions {

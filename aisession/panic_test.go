@@ -78,7 +78,8 @@ type faultySessions struct {
 	faulty bool
 }
 
-func (f *faultySessions) TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
+func (f *faultySessions) TakeAnnouncement(ctx context.Context,
+	id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
 	if !f.faulty {
 		f.faulty = true
 		panic("the look-up failed")
@@ -106,7 +107,8 @@ func TestACallOfADialplan(t *testing.T) {
 	const secret = "0123456789abcdef"
 	p := startProvider(t, 960, echoAudio)
 	with := account(p, "pcm16")
-	h := startService(t, settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
+	h := startService(t,
+		settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
 	h.providers = map[string]aiprovider.Provider{with.ID: with}
 	digits := strconv.FormatInt(time.Now().Unix(), 10) + "654321"
 	sum := sha1.Sum([]byte(secret + digits))

@@ -41,7 +41,8 @@ func (s *Session) transferCall(ctx context.Context, call Call, destination strin
 func (s *Session) hangUpPlatform() {
 	platform := s.service.deps.Platform
 	streamed := s.request.Ingress == IngressPCMSocket || s.request.Ingress == IngressAudioSocket
-	if platform == nil || !streamed || s.request.Listens || s.ending.Reason != ProviderHungUp || s.ending.ReturnToDialplan {
+	if platform == nil || !streamed || s.request.Listens || s.ending.Reason != ProviderHungUp ||
+		s.ending.ReturnToDialplan {
 		return
 	}
 

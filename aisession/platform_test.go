@@ -26,7 +26,8 @@ type platform struct {
 func (p *platform) ask(what string, c aisession.PlatformCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, fmt.Sprintf("%s %s of %s by %s, other leg %s", what, c.CallID, c.AccountID, c.ProviderID, c.OtherLegCallID))
+	p.asked = append(p.asked,
+		fmt.Sprintf("%s %s of %s by %s, other leg %s", what, c.CallID, c.AccountID, c.ProviderID, c.OtherLegCallID))
 }
 
 func (p *platform) Transfer(_ context.Context, c aisession.PlatformCall, destination string) error {
@@ -57,7 +58,8 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 	with := account(p, "pcm16")
 	with.Extensions = true
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
 	call := func() (*websocket.Conn, *fakeConnection) {
 		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
@@ -81,7 +83,8 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 
 	ws, v := call()
 	_ = v.send(`{"event":"transfer","transfer":{"destination":"nobody"}}`)
-	if refused := v.waitFor(t, "transfer", 1); !strings.Contains(string(refused.body), "Asterisk refused: no such extension") {
+	if refused := v.waitFor(t, "transfer", 1); !strings.Contains(string(refused.body),
+		"Asterisk refused: no such extension") {
 		t.Errorf("refused with %s", refused.body)
 	}
 	_ = v.send(`{"event":"transfer","transfer":{"destination":"7000"}}`)

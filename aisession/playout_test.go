@@ -69,7 +69,8 @@ func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	if piece, _ := p.takeAudio(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
 	}
-	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.started || turn.afterGap || !turn.ended {
+	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.started || turn.afterGap ||
+		!turn.ended {
 		t.Errorf("%d bytes, %+v", len(piece), turn)
 	}
 	p.putAudio(count(4800, 0), begun.Add(lead+20*time.Millisecond))

@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	readLimit       = 1 << 20          // bytes of one message from a provider
-	writeTimeout    = 5 * time.Second  // how long the provider may read nothing while data waits
-	closeTimeout    = 2 * time.Second  // how long to wait for the provider's close frame
-	ackTimeout      = 10 * time.Second // how long TCP waits for an acknowledgement
-	sendBuffer      = 64 << 10         // bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
-	readBuffer      = 16 << 10         // bytes, per wheel
-	maxTickBytes    = 64 << 10         // bytes read from a provider per tick, 40 times the rate of the largest format
-	maxTickRecords  = 256              // TLS records read per tick, however small
-	handshakeBuffer = 16               // gorilla's buffers are not used after the handshake
-	maxKeptMessage  = 64 << 10         // bytes of memory kept between messages
+	readLimit    = 1 << 20          // bytes of one message from a provider
+	writeTimeout = 5 * time.Second  // how long the provider may read nothing while data waits
+	closeTimeout = 2 * time.Second  // how long to wait for the provider's close frame
+	ackTimeout   = 10 * time.Second // how long TCP waits for an acknowledgement
+	// bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
+	sendBuffer      = 64 << 10
+	readBuffer      = 16 << 10 // bytes, per wheel
+	maxTickBytes    = 64 << 10 // bytes read from a provider per tick, 40 times the rate of the largest format
+	maxTickRecords  = 256      // TLS records read per tick, however small
+	handshakeBuffer = 16       // gorilla's buffers are not used after the handshake
+	maxKeptMessage  = 64 << 10 // bytes of memory kept between messages
 )
 
 // providerConn is one connection to a provider, which the provider sees as one session. Outgoing messages wait

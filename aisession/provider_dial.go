@@ -31,7 +31,8 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		return upgrade, nil
 	}
 	dialer := websocket.Dialer{
-		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: handshakeBuffer, NetDialContext: dial,
+		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: handshakeBuffer,
+		NetDialContext: dial,
 		NetDialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			_, err := dial(ctx, network, address)
 			if err != nil {

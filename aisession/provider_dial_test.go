@@ -41,9 +41,11 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				sum := sha1.Sum([]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-				answer := append([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "+
-					base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n"), frame...)
+				sum := sha1.Sum(
+					[]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+				answer := append(
+					[]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "+
+						base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n"), frame...)
 				for len(answer) > 0 {
 					n, err := conn.Write(answer[:min(piece, len(answer))])
 					if err != nil {

@@ -60,7 +60,8 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 }
 
 func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
-	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
+	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false,
+		aiprovider.FallbackReturn: true} {
 		t.Run(string(fallback), func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, func(v *fakeConnection) {
@@ -108,7 +109,8 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		t.Errorf("ended: %+v", e)
 	}
 	v.waitHangup(t, "NORMAL_CLEARING")
-	if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got < 1000 || got > 2500 {
+	if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got < 1000 ||
+		got > 2500 {
 		t.Errorf("%g messages were read in two seconds", got)
 	}
 	if frames < 70 {
@@ -190,16 +192,20 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 		bad    bool // a certificate of an unknown authority
 		guard  bool // loopback is not allowed
 	}{
-		{name: "never answers the handshake", url: "wss://" + silent.Addr().String(), kind: fault.KindUnavailable, words: "did not answer in time"},
+		{name: "never answers the handshake", url: "wss://" + silent.Addr().String(), kind: fault.KindUnavailable,
+			words: "did not answer in time"},
 		{name: "nobody listens", url: "wss://127.0.0.1:1", kind: fault.KindUnavailable, words: "failed"},
-		{name: "speaks something else", url: "wss://" + plain.Addr().String(), kind: fault.KindUnavailable, words: "does not speak TLS"},
+		{name: "speaks something else", url: "wss://" + plain.Addr().String(), kind: fault.KindUnavailable,
+			words: "does not speak TLS"},
 		{name: "refuses", status: 401, kind: fault.KindRefused, words: "status 401"},
 		{name: "is out of order", status: 503, kind: fault.KindUnavailable, words: "status 503"},
-		{name: "upgrades to something else", status: 101, kind: fault.KindRefused, words: "not a valid WebSocket handshake"},
+		{name: "upgrades to something else", status: 101, kind: fault.KindRefused,
+			words: "not a valid WebSocket handshake"},
 		{name: "redirects to a private address", status: 302, kind: fault.KindRefused, words: "status 302"},
 		{name: "a bad certificate", bad: true, kind: fault.KindRefused, words: "certificate"},
 		{name: "a private address", guard: true, kind: fault.KindRefused, words: "not public"},
-		{name: "a name that does not resolve", url: "wss://none.invalid/", kind: fault.KindUnavailable, words: "does not resolve"},
+		{name: "a name that does not resolve", url: "wss://none.invalid/", kind: fault.KindUnavailable,
+			words: "does not resolve"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +239,8 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if err != nil || report.OK || !strings.Contains(report.Error, c.words) || len(report.Events) != 0 {
 				t.Errorf("Test: %+v, %v", report, err)
 			}
-			if strings.Contains(err2(err)+report.Error+f.Message, "secret") || strings.Contains(f.Message, "127.0.0.1") {
+			if strings.Contains(err2(err)+report.Error+f.Message, "secret") ||
+				strings.Contains(f.Message, "127.0.0.1") {
 				t.Error("a secret or an address is shown")
 			}
 			if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 {

@@ -28,7 +28,8 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	call := &probe{events: []string{}}
 	begun := time.Now()
 	session, err := s.openSession(ctx, Request{
-		Provider: p, Ingress: IngressTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()}, Format: probeFormat,
+		Provider: p, Ingress: IngressTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()},
+		Format: probeFormat,
 	}, call)
 	if err != nil {
 		switch f := fault.As(err); {
@@ -49,7 +50,8 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	stop()
 	toneSender.Wait()
 	report := aiprovider.TestReport{
-		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.eventNames(),
+		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000,
+		Events: call.eventNames(),
 	}
 	cause := firstLink.lossError()
 	if cause != nil {

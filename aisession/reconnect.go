@@ -109,7 +109,8 @@ func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) 
 	case errors.Is(cause, websocket.ErrReadLimit):
 		s.endWithFallback(ProviderTooLarge)
 		return
-	case s.protocol.CloseEndsCall && websocket.IsCloseError(cause, websocket.CloseNormalClosure, websocket.CloseNoStatusReceived):
+	case s.protocol.CloseEndsCall &&
+		websocket.IsCloseError(cause, websocket.CloseNormalClosure, websocket.CloseNoStatusReceived):
 		s.endWithFallback(ProviderHungUp)
 		return
 	case s.probe != nil:

@@ -63,8 +63,9 @@ func TestAnAISessionIsRecorded(t *testing.T) {
 	e.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 	server := startSIP(t, 23400, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
-			Sessions: e.Service, Providers: envProviders{e}, Ports: ports, MayCall: func(string, string) bool { return true },
-			Log: slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: h,
+			Sessions: e.Service, Providers: envProviders{e}, Ports: ports,
+			MayCall: func(string, string) bool { return true },
+			Log:     slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: h,
 		})
 	})
 	phone, err := startSIP(t, 23500, nil).call(t, server, "ai-prov1", sip.PCMU())

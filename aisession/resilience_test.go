@@ -50,7 +50,8 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			if messages[0].event != "start" {
 				t.Error("no start on the second connection")
 			}
-			if h.metric("trunkline_aisession_reconnects_total") != 1 || h.metric("trunkline_aisession_started_total", "ingress", "sip") != 1 {
+			if h.metric("trunkline_aisession_reconnects_total") != 1 ||
+				h.metric("trunkline_aisession_started_total", "ingress", "sip") != 1 {
 				t.Error("the metrics do not agree")
 			}
 		})
@@ -58,8 +59,10 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 }
 
 func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
-	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
-		for status, reason := range map[int]aisession.EndReason{503: aisession.ProviderLost, 403: aisession.ProviderRefused} {
+	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false,
+		aiprovider.FallbackReturn: true} {
+		for status, reason := range map[int]aisession.EndReason{503: aisession.ProviderLost,
+			403: aisession.ProviderRefused} {
 			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
 				t.Parallel()
 				p := startProvider(t, 160, nil)
@@ -108,7 +111,8 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	v.waitFor(t, "media", 3)
 	p.setRefusal(503)
 	_ = v.NetConn().Close()
-	until(t, "the loss to be noticed", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+	until(t, "the loss to be noticed",
+		func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
 	if e := run.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp {
 		t.Errorf("ended: %+v", e)
 	}
@@ -191,7 +195,8 @@ func TestLimits(t *testing.T) {
 			p := startProvider(t, 160, nil)
 			h := startService(t, cfg, p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
-			if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
+			if _, err := h.Open(t.Context(),
+				request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 				t.Errorf("a second session: %v", err)
 			}
 			if h.metric("trunkline_aisession_refused_total", "reason", name+"_limit") != 1 {
@@ -229,9 +234,11 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 
 func TestAnnouncements(t *testing.T) {
 	h := startService(t, aisession.DefaultSettings(), nil)
-	h.providers = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
+	h.providers = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"},
+		"theirs": {ID: "theirs", AccountID: "other"}}
 	const id = "6d1a2b3c-0000-4000-8000-00000000abcd"
-	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c", CallerIDNumber: "+49301"}
+	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c",
+		CallerIDNumber: "+49301"}
 	if err := h.Announce(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +278,8 @@ func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	until(t, "the events to be counted as lost", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "event") == 2
 	})
-	if err := h.Announce(t.Context(), aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
+	if err := h.Announce(t.Context(),
+		aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("announcing: %v", err)
 	}
 	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, callUUID)); fault.KindOf(err) != fault.KindUnavailable {

@@ -52,7 +52,8 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	}
 	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
-		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics),
+		log:   deps.Log,
 		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: newEventQueues(),
 		sessions: make(map[string]*Session), allEnded: make(chan struct{}),
 	}, nil
@@ -148,7 +149,8 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 func (s *Service) newSession(r Request) (*Session, error) {
 	protocol, known := dialect.Find(r.Provider.Protocol)
 	if !known {
-		return nil, fault.Internal(fmt.Errorf("AI provider %s has protocol %q", r.Provider.ID, r.Provider.Protocol), "the provider's protocol is not known")
+		return nil, fault.Internal(fmt.Errorf("AI provider %s has protocol %q", r.Provider.ID, r.Provider.Protocol),
+			"the provider's protocol is not known")
 	}
 	if r.Provider.Listens != r.Listens {
 		return nil, fault.New(fault.KindRefused, "the AI provider's mode, answer or listen, is the other one")
@@ -163,10 +165,13 @@ func (s *Service) newSession(r Request) (*Session, error) {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
 	session := &Session{
-		service: s, sessionID: uuid.NewString(), queue: rand.IntN(publishers), request: r, protocol: protocol, opened: time.Now(),
-		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
+		service: s, sessionID: uuid.NewString(), queue: rand.IntN(publishers), request: r, protocol: protocol,
+		opened: time.Now(),
+		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}),
+		requests: make(chan providerRequest, maxRequests),
 	}
-	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
+	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id",
+		r.Provider.AccountID)
 	return session, nil
 }
 

@@ -65,7 +65,8 @@ func newTrack(name aiprotocol.Track, format audio.Format, r *Request) (*track, e
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
 	}
-	return &track{name: name, received: audio.NewJitterBuffer(format, r.RTPTimestamps), format: format, toProvider: toProvider}, nil
+	return &track{name: name, received: audio.NewJitterBuffer(format, r.RTPTimestamps), format: format,
+		toProvider: toProvider}, nil
 }
 
 // providerFormat returns the audio format of a request's provider.
@@ -94,7 +95,8 @@ func (s *Session) startMessage() aiprotocol.Start {
 
 func (s *Session) dialectConfig() dialect.Config {
 	p := &s.request.Provider
-	return dialect.Config{Secret: p.Secret, Session: p.Session, Extensions: p.Extensions, Listens: s.request.Listens, Format: p.Format}
+	return dialect.Config{Secret: p.Secret, Session: p.Session, Extensions: p.Extensions, Listens: s.request.Listens,
+		Format: p.Format}
 }
 
 // takesRequests reports whether the provider may send more than audio.

@@ -100,7 +100,8 @@ func (s *Session) queueEvent(accountID string, body any) {
 func (s *Service) reportState(session *Session, state string, reason EndReason) {
 	r := &session.request
 	e := sessionEvent{
-		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.sessionID,
+		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state,
+		SessionID:  session.sessionID,
 		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Ingress: r.Ingress, Reason: reason,
 	}
 	if state == stateEnded {

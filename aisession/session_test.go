@@ -103,7 +103,8 @@ func packetsOf(sound []byte) (packets [][]byte) {
 
 func TestASessionIsStartMediaHangupClose(t *testing.T) {
 	for _, encoding := range []string{"pcm16", "g711_ulaw", "opus"} {
-		for _, format := range []audio.Format{ulaw, {Encoding: audio.ALaw, Rate: 8000}, {Encoding: audio.PCM16, Rate: 16000}, opus} {
+		for _, format := range []audio.Format{ulaw, {Encoding: audio.ALaw, Rate: 8000},
+			{Encoding: audio.PCM16, Rate: 16000}, opus} {
 			t.Run(fmt.Sprintf("%s for a call of %s", encoding, format.Encoding), func(t *testing.T) {
 				t.Parallel()
 				frame := map[string]int{"pcm16": 960, "g711_ulaw": 160}[encoding]
@@ -123,7 +124,8 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 					t.Errorf("ended: %+v", e)
 				}
 				messages := v.waitHangup(t, "USER_BUSY")
-				want := fmt.Sprintf(`{"callId":"call-1","otherLegCallId":"","callerIdNumber":"+4930123456","calleeIdNumber":"ai-prov1","accountId":"demo","mediaFormat":{"encoding":"%s","sampleRate":%d}}`,
+				want := fmt.Sprintf(
+					`{"callId":"call-1","otherLegCallId":"","callerIdNumber":"+4930123456","calleeIdNumber":"ai-prov1","accountId":"demo","mediaFormat":{"encoding":"%s","sampleRate":%d}}`,
 					encoding, account(p, encoding).Format.SampleRate)
 				if string(messages[0].body) != want {
 					t.Errorf("start is %s", messages[0].body)
@@ -141,7 +143,8 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 	for _, encoding := range []string{"pcm16", "g711_ulaw", "opus"} {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
-			format := audio.Format{Encoding: audio.Encoding(encoding), Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
+			format := audio.Format{Encoding: audio.Encoding(encoding),
+				Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
 			p := startProvider(t, 0, func(v *fakeConnection) {
 				source, _ := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 				var whole []byte
@@ -237,14 +240,16 @@ func TestEventsTellOfASession(t *testing.T) {
 	until(t, "two events", func() bool { return len(h.events.all()) == 2 })
 	sent := h.events.all()
 	for i, state := range []string{"started", "ended"} {
-		if sent[i]["event"] != "ai.session" || sent[i]["state"] != state || sent[i]["provider_id"] != "prov1" || sent[i]["call_id"] != "call-1" || sent[i]["session_id"] != run.ID() {
+		if sent[i]["event"] != "ai.session" || sent[i]["state"] != state || sent[i]["provider_id"] != "prov1" ||
+			sent[i]["call_id"] != "call-1" || sent[i]["session_id"] != run.ID() {
 			t.Errorf("event %d: %v", i, sent[i])
 		}
 	}
 	if sent[1]["reason"] != "caller_hangup" || sent[1]["duration"].(float64) <= 0 {
 		t.Errorf("ended: %v", sent[1])
 	}
-	if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 || h.metric("trunkline_aisession_ended_total", "reason", "caller_hangup") != 1 {
+	if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 ||
+		h.metric("trunkline_aisession_ended_total", "reason", "caller_hangup") != 1 {
 		t.Error("the metrics do not agree")
 	}
 }
@@ -266,10 +271,14 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			}{
 				{`{"event":"mark","mark":{"name":"late"}}`, ""}, {`{"event":"dtmf","dtmf":{"digit":"7"}}`, ""},
 				{`{"event":"clear","clear":{}}`, "cleared"}, {`{"event":"mark","mark":{"name":"now"}}`, `"now"`},
-				{`{"event":"transfer","transfer":{"destination":"1002"}}`, "transfer"}, {`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`, ""},
+				{`{"event":"transfer","transfer":{"destination":"1002"}}`, "transfer"},
+				{`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`, ""},
 			} {
 				_ = v.send(m.text)
-				come := func(h receivedMessage) bool { return h.event == m.answer || strings.Contains(string(h.body), m.answer) }
+				come := func(h receivedMessage) bool {
+					return h.event == m.answer ||
+						strings.Contains(string(h.body), m.answer)
+				}
 				for answered && m.answer != "" && !slices.ContainsFunc(v.received(), come) {
 					select {
 					case <-v.done:
@@ -337,7 +346,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			switch m.event {
 			case "cleared":
 				var c struct{ PlayedMs, DroppedMs int }
-				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= audioMs || c.PlayedMs+c.DroppedMs != audioMs {
+				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= audioMs ||
+					c.PlayedMs+c.DroppedMs != audioMs {
 					t.Errorf("cleared: %s", m.body)
 				}
 			case "transfer":
@@ -363,7 +373,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	})
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
-		p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+		p := startProvider(t, 160,
+			func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 		h := startService(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
@@ -389,7 +400,8 @@ func TestALongTestOfAProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !report.OK || report.ConnectMS <= 0 || report.Error != "" || fmt.Sprint(report.Events) != "[start media media hangup]" {
+	if !report.OK || report.ConnectMS <= 0 || report.Error != "" ||
+		fmt.Sprint(report.Events) != "[start media media hangup]" {
 		t.Errorf("report: %+v", report)
 	}
 	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")

@@ -25,8 +25,9 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		MaxSessions: 500, MaxPerAccount: 100,
-		ConnectTimeout: 5 * time.Second, GiveUp: 10 * time.Second, PlayoutLimit: 5 * time.Minute, PlayoutLead: 40 * time.Millisecond,
-		DrainLimit: 10 * time.Second, AnnouncedFor: 2 * time.Minute,
+		ConnectTimeout: 5 * time.Second, GiveUp: 10 * time.Second, PlayoutLimit: 5 * time.Minute,
+		PlayoutLead: 40 * time.Millisecond,
+		DrainLimit:  10 * time.Second, AnnouncedFor: 2 * time.Minute,
 	}
 }
 
@@ -37,7 +38,8 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Positive("connect_timeout", s.ConnectTimeout)
 	c.Positive("give_up", s.GiveUp)
 	c.Must(s.SilenceTimeout >= 0, "silence_timeout", "must not be negative, is %s", s.SilenceTimeout)
-	c.Must(s.PlayoutLimit >= time.Second && s.PlayoutLimit <= time.Hour, "playout_limit", "must be 1s to 1h, is %s", s.PlayoutLimit)
+	c.Must(s.PlayoutLimit >= time.Second && s.PlayoutLimit <= time.Hour, "playout_limit", "must be 1s to 1h, is %s",
+		s.PlayoutLimit)
 	c.Must(s.PlayoutLead <= time.Second, "playout_lead", "must be at most 1s, is %s", s.PlayoutLead)
 	c.Positive("drain_limit", s.DrainLimit)
 	c.Positive("announced_for", s.AnnouncedFor)

@@ -64,7 +64,10 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	}
 	var server *sip.Server
 	for range 10 { // the port that is free for UDP may not be for TCP
-		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}, Limits: sip.Limits{MaxCalls: 100}}, nobody{}, bindings, prometheus.NewRegistry(), log)
+		server, err = sip.New(
+			sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0",
+				TrustedNetworks: loopback}, Limits: sip.Limits{MaxCalls: 100}}, nobody{}, bindings,
+			prometheus.NewRegistry(), log)
 		if err == nil {
 			break
 		}
@@ -73,7 +76,8 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: firstPort, MaxPort: firstPort + 80}, metrics, log)
+	ports, err := rtp.NewPorts(
+		rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: firstPort, MaxPort: firstPort + 80}, metrics, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +138,8 @@ func (u *userAgent) call(t *testing.T, to *userAgent, user string, codecs ...sip
 }
 
 // dial calls with an INVITE that change has changed.
-func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*sip.OutgoingCall), codecs ...sip.Codec) (*sipPhone, error) {
+func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*sip.OutgoingCall),
+	codecs ...sip.Codec) (*sipPhone, error) {
 	t.Helper()
 	port, err := u.ports.Open()
 	if err != nil {
@@ -163,10 +168,13 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &sipPhone{leg: leg, port: port, format: agreed.Codecs[0], events: agreed.TelephoneEvent.ReceiveType, dtmf: rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock}}
+	p := &sipPhone{leg: leg, port: port, format: agreed.Codecs[0], events: agreed.TelephoneEvent.ReceiveType,
+		dtmf: rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock}}
 	port.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
 	port.SetReceiver(p)
-	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.SendType, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.TelephoneEvent.SendType})
+	p.stream = rtp.NewStream(port,
+		rtp.Format{PayloadType: p.format.SendType, Clock: p.format.Clock, Frame: 20 * time.Millisecond,
+			Events: agreed.TelephoneEvent.SendType})
 	return p, nil
 }
 
@@ -207,7 +215,8 @@ func sipHandler(h *testEnv) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: h.Service, Providers: envProviders{h}, Ports: ports,
-			MayCall: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
+			MayCall:   func(caller, provider string) bool { return caller == "" || caller == provider },
+			Log:       slog.New(slog.DiscardHandler),
 			Admission: callLimits{},
 		})
 	}
@@ -252,13 +261,15 @@ func TestACallBySIP(t *testing.T) {
 			}
 			v := p.nextConnection()
 			press := v.waitFor(t, "dtmf", 1)
-			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`, phone.leg.CallID()); string(press.body) != want {
+			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`,
+				phone.leg.CallID()); string(press.body) != want {
 				t.Errorf("dtmf: %s, want %s", press.body, want)
 			}
 			if err := v.send(`{"event":"dtmf","dtmf":{"digit":"3","duration":100}}`); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the provider's key", func() bool { phone.mu.Lock(); defer phone.mu.Unlock(); return string(phone.pressed) == "3" })
+			until(t, "the provider's key",
+				func() bool { phone.mu.Lock(); defer phone.mu.Unlock(); return string(phone.pressed) == "3" })
 			phone.leg.Hangup(sip.NormalClearing)
 			messages := v.waitHangup(t, "NORMAL_CLEARING")
 			presses := 0
@@ -283,10 +294,12 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 		codec      sip.Codec
 	}{
 		{name: "no such provider", user: "ai-other", status: 404, codec: sip.PCMU()},
-		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), codec: sip.PCMU()},
+		{name: "over the node's limit", user: "ai-prov1", status: 503,
+			cfg: settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), codec: sip.PCMU()},
 		{name: "the provider is away", user: "ai-prov1", status: 503, refuse: 503, codec: sip.PCMU()},
 		{name: "the provider refuses", user: "ai-prov1", status: 502, refuse: 401, codec: sip.PCMU()},
-		{name: "no codec in common", user: "ai-prov1", status: 488, codec: sip.Codec{Name: "G729", PayloadType: 18, Clock: 8000, Channels: 1}},
+		{name: "no codec in common", user: "ai-prov1", status: 488,
+			codec: sip.Codec{Name: "G729", PayloadType: 18, Clock: 8000, Channels: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -379,13 +392,19 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 	}{
 		{"nothing but the provider's address", func(*sip.OutgoingCall) {}, "+4930123456", "ai-prov1"},
 		{"To", func(c *sip.OutgoingCall) { c.To.User = "+49305551212" }, "+4930123456", "+49305551212"},
-		{"in national form", func(c *sip.OutgoingCall) { c.To.User, c.From.User = "0305551212", "0401234567" }, "+49401234567", "+49305551212"},
+		{"in national form", func(c *sip.OutgoingCall) { c.To.User, c.From.User = "0305551212", "0401234567" },
+			"+49401234567", "+49305551212"},
 		{"an extension", func(c *sip.OutgoingCall) { c.To.User, c.From.User = "4711", "1001" }, "1001", "4711"},
-		{"P-Called-Party-ID", header("P-Called-Party-ID", `<sip:0305551212@pbx.example>`), "+4930123456", "+49305551212"},
-		{"Diversion", header("Diversion", `<sip:0305551212@pbx.example>;reason=unconditional`), "+4930123456", "+49305551212"},
-		{"History-Info", header("History-Info", `<sip:+49305551212@pbx.example>;index=1,<sip:ai-prov1@here>;index=1.1`), "+4930123456", "+49305551212"},
+		{"P-Called-Party-ID", header("P-Called-Party-ID", `<sip:0305551212@pbx.example>`), "+4930123456",
+			"+49305551212"},
+		{"Diversion", header("Diversion", `<sip:0305551212@pbx.example>;reason=unconditional`), "+4930123456",
+			"+49305551212"},
+		{"History-Info", header("History-Info", `<sip:+49305551212@pbx.example>;index=1,<sip:ai-prov1@here>;index=1.1`),
+			"+4930123456", "+49305551212"},
 		{"X-Dialled-Number", header("X-Dialled-Number", "+49305551212"), "+4930123456", "+49305551212"},
-		{"the provider's own address before another", header("P-Called-Party-ID", `<sip:ai-prov1@here>`, "Diversion", `<tel:+49305551212>`), "+4930123456", "+49305551212"},
+		{"the provider's own address before another",
+			header("P-Called-Party-ID", `<sip:ai-prov1@here>`, "Diversion", `<tel:+49305551212>`), "+4930123456",
+			"+49305551212"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -421,12 +440,14 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer port.Close()
-	if _, err := phone.leg.Reinvite(t.Context(), sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
+	if _, err := phone.leg.Reinvite(t.Context(),
+		sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
 		t.Error("the codec changed during the call")
 	}
 	moved := &sipPhone{format: phone.format}
 	port.SetReceiver(moved)
-	answer, err := phone.leg.Reinvite(t.Context(), sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA(), sip.PCMU()}).Offer())
+	answer, err := phone.leg.Reinvite(t.Context(),
+		sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA(), sip.PCMU()}).Offer())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +464,8 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	h := startService(t, aisession.DefaultSettings(), p)
 	provider := account(p, "g711_ulaw")
 	h.providers = map[string]aiprovider.Provider{"prov1": provider}
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 31600, MaxPort: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 31600, MaxPort: 31640},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,9 +474,11 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 		Sessions: h.Service, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		MayCall: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
 	})
-	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
-		Caller: "1001", Port: theirs, Negotiated: agreed}
-	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
+	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here",
+		OtherLegCallID: "there",
+		Caller:         "1001", Port: theirs, Negotiated: agreed}
+	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID},
+		{Destination: "ai-prov1", AccountID: "another"}} {
 		if _, err := handler.Connect(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%+v: %v", unknown, err)
 		}
@@ -471,7 +495,8 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	quiet()
 	<-talking
 	v := p.nextConnection()
-	if start := v.waitFor(t, "start", 1); !strings.Contains(string(start.body), `"callId":"here","otherLegCallId":"there","callerIdNumber":"1001","calleeIdNumber":"ai-prov1"`) {
+	if start := v.waitFor(t, "start", 1); !strings.Contains(string(start.body),
+		`"callId":"here","otherLegCallId":"there","callerIdNumber":"1001","calleeIdNumber":"ai-prov1"`) {
 		t.Errorf("start: %s", start.body)
 	}
 	hangUp()
@@ -500,7 +525,8 @@ func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, 
 	near.SetRemote(theirs.RemoteAddr, theirs.RemoteAddr.Addr())
 	far.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
 	near.SetReceiver(phone)
-	phone.stream = rtp.NewStream(near, rtp.Format{PayloadType: phone.format.SendType, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
+	phone.stream = rtp.NewStream(near,
+		rtp.Format{PayloadType: phone.format.SendType, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
 	return phone, far, agreed
 }
 

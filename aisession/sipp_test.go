@@ -26,7 +26,8 @@ func sipp(t *testing.T, server *userAgent, scenario string, arguments ...string)
 		t.Fatal(err)
 	}
 	run := exec.CommandContext(t.Context(), program, append([]string{
-		"-sf", path, "-nostdin", "-timeout", "60", "-timeout_error", "-i", "127.0.0.1", "-s", "ai-prov1", "-trace_err", server.Addr().String(),
+		"-sf", path, "-nostdin", "-timeout", "60", "-timeout_error", "-i", "127.0.0.1", "-s", "ai-prov1", "-trace_err",
+		server.Addr().String(),
 	}, arguments...)...)
 	run.Dir = t.TempDir()
 	run.Env = append(os.Environ(), "TERM=dumb")
@@ -105,12 +106,14 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 			p.extensions = true
 			p.behave = func(v *fakeConnection) {
 				_ = v.send(`{"event":"transfer","transfer":{"destination":"+88216123456"}}`)
-				if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"+88216123456","error":"International numbers may not be called"}` {
+				if m := v.waitFor(t, "transfer",
+					1); string(m.body) != `{"destination":"+88216123456","error":"International numbers may not be called"}` {
 					t.Errorf("told %s", m.body)
 				}
 				_ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`)
 				if scenario == "decline.xml" {
-					if m := v.waitFor(t, "transfer", 2); string(m.body) != `{"destination":"1002","error":"the transfer failed with CALL_REJECTED"}` {
+					if m := v.waitFor(t, "transfer",
+						2); string(m.body) != `{"destination":"1002","error":"the transfer failed with CALL_REJECTED"}` {
 						t.Errorf("told %s", m.body)
 					}
 					v.waitFor(t, "media", 20) // the call goes on
@@ -133,7 +136,8 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 				t.Errorf("said %v, want %v", said, c.said)
 			}
 			until(t, "the session's end", func() bool {
-				return h.metric("trunkline_aisession_ended_total", "reason", string(c.reason)) == 1 && server.portsInUse(t) == 0
+				return h.metric("trunkline_aisession_ended_total", "reason", string(c.reason)) == 1 &&
+					server.portsInUse(t) == 0
 			})
 		})
 	}

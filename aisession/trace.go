@@ -10,7 +10,8 @@ import (
 func (s *Session) beginSpan(ctx context.Context) context.Context {
 	r := &s.request
 	ctx, s.span = s.service.deps.Tracer.Start(ctx, "ai_session", tracing.Account(r.Provider.AccountID),
-		tracing.Text("trunkline.ai_session.id", s.sessionID), tracing.Text("trunkline.ai_session.provider_id", r.Provider.ID),
+		tracing.Text("trunkline.ai_session.id", s.sessionID),
+		tracing.Text("trunkline.ai_session.provider_id", r.Provider.ID),
 		tracing.Text("trunkline.ai_session.way", r.Ingress))
 	s.trace = tracing.FromContext(ctx)
 	return ctx

@@ -51,7 +51,8 @@ func TestAProvidersLifeOverHTTP(t *testing.T) {
 		t.Errorf("the mask did not keep the value: %v", p)
 	}
 	moved := strings.Replace(next, "ai.example.com", "thief.example.com", 1)
-	if got := e.want(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got, `"field":"websocket.headers.Authorization","code":"masked"`) {
+	if got := e.want(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got,
+		`"field":"websocket.headers.Authorization","code":"masked"`) {
 		t.Errorf("a PUT with the mask and another host answers %s", got)
 	}
 	e.want(204, "DELETE", location, h, "", nil)
@@ -123,13 +124,15 @@ func TestWhoMayChangeProviders(t *testing.T) {
 		e.want(401, method, path, header{"X-Account-ID": "demo"}, body, nil)
 		e.want(401, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, body, nil)
 		e.want(401, method, path, header{"X-Account-ID": "demo", "X-API-Key": e.key}, body, nil)
-		e.want(403, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer " + e.eventsToken("admin")}, body, nil)
+		e.want(403, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer " + e.eventsToken("admin")},
+			body, nil)
 		e.want(403, method, path, alice, body, nil)
 		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
 		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
 	}
 	sub := e.of("admin", "sub")
-	for _, request := range [][3]string{{"GET", one}, {"PUT", one, providerBody}, {"DELETE", one}, {"POST", one + "/test"}} {
+	for _, request := range [][3]string{{"GET", one}, {"PUT", one, providerBody}, {"DELETE", one},
+		{"POST", one + "/test"}} {
 		e.want(404, request[0], request[1], sub, request[2], nil)
 	}
 	if theirs := e.provider(sub); theirs.ID == made.ID {
@@ -144,12 +147,18 @@ func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 		`[]`:                      `The body must be a JSON object`,
 		`{"name":"a","name":"b"}`: `"field":"name","code":"repeated"`,
 		`{"name":null}`:           `"field":"name","code":"wrong_type"`,
-		strings.Replace(providerBody, `24000`, `"24000"`, 1):                   `"field":"media.sampleRate","code":"wrong_type"`,
-		strings.Replace(providerBody, `24000`, `8000`, 1):                      `"field":"media.sampleRate","code":"mismatch"`,
-		strings.Replace(providerBody, `wss:`, `ws:`, 1):                        `"field":"websocket.url","code":"unsupported"`,
-		strings.Replace(providerBody, `"Authorization"`, `"Host"`, 1):          `"field":"websocket.headers.Host","code":"reserved"`,
-		strings.Replace(providerBody, `"Bearer sesame"`, `7`, 1):               `"field":"websocket.headers.Authorization","code":"wrong_type"`,
-		strings.Replace(providerBody, `Bearer sesame`, `********`, 1):          `"field":"websocket.headers.Authorization","code":"masked"`,
+		strings.Replace(providerBody, `24000`, `"24000"`,
+			1): `"field":"media.sampleRate","code":"wrong_type"`,
+		strings.Replace(providerBody, `24000`, `8000`,
+			1): `"field":"media.sampleRate","code":"mismatch"`,
+		strings.Replace(providerBody, `wss:`, `ws:`,
+			1): `"field":"websocket.url","code":"unsupported"`,
+		strings.Replace(providerBody, `"Authorization"`, `"Host"`,
+			1): `"field":"websocket.headers.Host","code":"reserved"`,
+		strings.Replace(providerBody, `"Bearer sesame"`, `7`,
+			1): `"field":"websocket.headers.Authorization","code":"wrong_type"`,
+		strings.Replace(providerBody, `Bearer sesame`, `********`,
+			1): `"field":"websocket.headers.Authorization","code":"masked"`,
 		strings.Replace(providerBody, `"sampleRate"`, `"sampleRate":1,"x"`, 1): `"field":"media.x","code":"unknown"`,
 	} {
 		w := e.want(400, "POST", aiProvidersPath, h, body, nil)
@@ -171,7 +180,8 @@ func TestAProvidersTestTellsWhatHappened(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	e.ai.report = aiprovider.TestReport{ConnectMS: 3, Events: []string{"start", "media"}, Error: "the provider closed"}
-	if got := e.want(200, "POST", path, h, "", nil).Body.String(); got != `{"ok":false,"connect_ms":3,"events":["start","media"],"error":"the provider closed"}` {
+	if got := e.want(200, "POST", path, h, "",
+		nil).Body.String(); got != `{"ok":false,"connect_ms":3,"events":["start","media"],"error":"the provider closed"}` {
 		t.Errorf("got %s", got)
 	}
 	e.ai.refuse = fault.Unavailable(nil, 0, "draining")
@@ -184,18 +194,21 @@ func TestProvidersWithoutAMasterKey(t *testing.T) {
 	defer db.Close()
 	none, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	must(t, err)
-	providers, err := aiprovider.New(t.Context(), aiprovider.Settings{}, db, none, audittest.New(t, db), prometheus.NewRegistry())
+	providers, err := aiprovider.New(t.Context(), aiprovider.Settings{}, db, none, audittest.New(t, db),
+		prometheus.NewRegistry())
 	must(t, err)
 	e := newEnv(t, func(_ *Config, d *Deps) { d.AIProviders = providers })
 	h := e.of("admin", "demo")
 	e.want(503, "POST", aiProvidersPath, h, providerBody, nil)
-	e.want(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `,"headers":{"Authorization":"Bearer sesame"}`, ``, 1), nil)
+	e.want(201, "POST", aiProvidersPath, h,
+		strings.Replace(providerBody, `,"headers":{"Authorization":"Bearer sesame"}`, ``, 1), nil)
 }
 
 func TestRoutesOfAIExistOnlyWithTheirServices(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.AITester, d.AIAnnouncer, d.AIMedia = nil, nil, nil })
 	for _, r := range e.api.echo.Routes() {
-		if strings.HasPrefix(r.Path, "/media") || r.Path == aiProvidersPath+"/:id/test" || strings.Contains(r.Path, "ai_sessions") {
+		if strings.HasPrefix(r.Path, "/media") || r.Path == aiProvidersPath+"/:id/test" ||
+			strings.Contains(r.Path, "ai_sessions") {
 			t.Errorf("%s %s leads nowhere", r.Method, r.Path)
 		}
 	}

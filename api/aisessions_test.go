@@ -20,15 +20,18 @@ const callUUID = "6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a"
 func TestAnnouncingACall(t *testing.T) {
 	e := newEnv(t)
 	id := e.provider(e.of("admin", "demo")).ID
-	body := `{"provider_id":"` + id + `","uuid":"` + strings.ToUpper(callUUID) + `","callId":"c","otherLegCallId":"d",` +
+	body := `{"provider_id":"` + id + `","uuid":"` + strings.ToUpper(callUUID) +
+		`","callId":"c","otherLegCallId":"d",` +
 		`"callerIdNumber":"+15551230001","calleeIdNumber":"+15551230002"}`
 	w := e.want(201, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
 	if got := w.Body.String(); got != `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}` {
 		t.Errorf("got %s", got)
 	}
-	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken), `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
+	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken),
+		`{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
 	want := []aiprovider.Announcement{
-		{AccountID: "demo", ProviderID: id, UUID: callUUID, CallID: "c", OtherLegCallID: "d", CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002"},
+		{AccountID: "demo", ProviderID: id, UUID: callUUID, CallID: "c", OtherLegCallID: "d",
+			CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002"},
 		{AccountID: "demo", ProviderID: id, UUID: callUUID},
 	}
 	if fmt.Sprint(e.ai.announced) != fmt.Sprint(want) {
@@ -64,7 +67,8 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 			t.Errorf("%v: %s", change, w.Body)
 		}
 	}
-	stranger, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
+	stranger, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
 	for name, c := range map[string]struct {
 		status int
@@ -92,7 +96,8 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	e := newEnv(t)
 	id := e.provider(e.of("admin", "demo")).ID
 	subs := e.provider(e.of("admin", "sub")).ID
-	stranger, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
+	stranger, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
 	admin, alice := e.loginUser("admin").AccessToken, e.loginUser("alice").AccessToken
 	for name, c := range map[string]struct {
@@ -134,7 +139,8 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	_, err = io.WriteString(conn, "GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
+	_, err = io.WriteString(conn,
+		"GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
 	must(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)

@@ -28,7 +28,8 @@ func (fakeFeeds) CheckFeed(_ context.Context, account, name string) (*feed.Check
 		return nil, fault.NotFound("Feed not found")
 	}
 	return &feed.CheckResult{
-		Connected: true, Subscription: []string{"agents"}, State: &feed.CheckedState{Agents: 2, Notes: []string{"no devices"}},
+		Connected: true, Subscription: []string{"agents"},
+		State:    &feed.CheckedState{Agents: 2, Notes: []string{"no devices"}},
 		Event:    &feed.CheckedEvent{Format: "asterisk", Names: []string{account}, Value: json.RawMessage(`{"a":1}`)},
 		Problems: []feed.CheckProblem{{Message: "redundancy", Advice: "set 1"}},
 	}, nil
@@ -39,11 +40,13 @@ func TestCheckOfAFeed(t *testing.T) {
 	admin := e.of("admin", "")
 	var result feed.CheckResult
 	e.want(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
-	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` || result.Problems[0].Advice != "set 1" {
+	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` ||
+		result.Problems[0].Advice != "set 1" {
 		t.Errorf("%+v", result)
 	}
 	e.want(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
-	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 || !strings.Contains(got[0], "feed:pbx") {
+	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 ||
+		!strings.Contains(got[0], "feed:pbx") {
 		t.Errorf("audit %q", got)
 	}
 }
@@ -64,11 +67,13 @@ func TestAlertConfig(t *testing.T) {
 		t.Errorf("%+v", config)
 	}
 	const body = `{"alerts":[{"name":"Many wait in sales","when":{"metric":"waiting","above":5,"for_seconds":10},"queues":["sales"]}]}`
-	w := e.want(200, "PUT", alertConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	w := e.want(200, "PUT", alertConfigPath,
+		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if strings.TrimSpace(w.Body.String()) != body || w.Header().Get("ETag") != `"1"` {
 		t.Errorf("%s %s", w.Header(), w.Body)
 	}
-	e.want(412, "PUT", alertConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	e.want(412, "PUT", alertConfigPath,
+		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	w = e.want(200, "GET", alertConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("stored %s", w.Body)
@@ -100,9 +105,12 @@ func TestAlertConfig(t *testing.T) {
 // putAlert stores an alert as the indexer does.
 func (e *env) putAlert(account, id, queue, agent string, startedMS, endedMS int64) {
 	e.t.Helper()
-	alert := fmt.Sprintf(`{"alert_id":%q,"name":"n","metric":"waiting","above":5,"for_seconds":0,"queue_id":%q,"agent_id":%q,"value":6,"started_at":%d.5}`, id, queue, agent, startedMS/1000)
+	alert := fmt.Sprintf(
+		`{"alert_id":%q,"name":"n","metric":"waiting","above":5,"for_seconds":0,"queue_id":%q,"agent_id":%q,"value":6,"started_at":%d.5}`,
+		id, queue, agent, startedMS/1000)
 	alert = strings.NewReplacer(`"queue_id":"",`, "", `"agent_id":"",`, "").Replace(alert)
-	_, err := e.db.ExecContext(e.t.Context(), `INSERT INTO figures_alerts VALUES ($1, $2, 1, $3, $4, $5, $6, $7)`, account, id, startedMS, endedMS, queue, agent, alert)
+	_, err := e.db.ExecContext(e.t.Context(), `INSERT INTO figures_alerts VALUES ($1, $2, 1, $3, $4, $5, $6, $7)`,
+		account, id, startedMS, endedMS, queue, agent, alert)
 	must(e.t, err)
 }
 
@@ -130,7 +138,9 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 	e.putAlert("demo", "alert_3", "", "a1", (day+20)*1000, 0)
 	e.putAlert("demo", "alert_4", "", "", (day+30)*1000, 0) // of a feed
 	e.putAlert("sub", "alert_5", "sales", "", day*1000, 0)
-	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Username: "sue", Account: "demo", Password: password, Role: identity.RoleSupervisor, Limits: identity.Limits{QueueIDs: []string{"support"}}})
+	_, err := e.identity.CreateUser(t.Context(),
+		identity.NewUser{Username: "sue", Account: "demo", Password: password, Role: identity.RoleSupervisor,
+			Limits: identity.Limits{QueueIDs: []string{"support"}}})
 	must(t, err)
 	alice, sue := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("sue").AccessToken)
 	list := func(as header, query string) (p alertPage) {
@@ -155,7 +165,9 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 		t.Errorf("a supervisor sees %s", got)
 	}
 	first := list(alice, "?page_size=2")
-	if second := list(alice, "?page_size=2&start_key="+first.Next); first.String()+" "+second.String() != "alert_4:active alert_3:active alert_2:active" || second.Next != "" {
+	if second := list(alice,
+		"?page_size=2&start_key="+first.Next); first.String()+" "+second.String() != "alert_4:active alert_3:active alert_2:active" ||
+		second.Next != "" {
 		t.Errorf("pages %s, %s", first, second)
 	}
 	e.want(400, "GET", alertsPath+"?state=all", alice, "", nil)
@@ -167,7 +179,9 @@ func TestAbandonedCallers(t *testing.T) {
 	e := newEnv(t)
 	const day = int64(figuresDay)
 	put := func(account, call, queue, caller string, at int64) {
-		_, err := e.db.ExecContext(t.Context(), `INSERT INTO figures_abandoned VALUES ($1, $2, $3, 1, $4, 4000, 1, $5, $6, '')`, account, call, (at-4)*1000, at*1000, queue, caller)
+		_, err := e.db.ExecContext(t.Context(),
+			`INSERT INTO figures_abandoned VALUES ($1, $2, $3, 1, $4, 4000, 1, $5, $6, '')`, account, call, (at-4)*1000,
+			at*1000, queue, caller)
 		must(t, err)
 	}
 	put("demo", "c1", "sales", "+4930111", day+10)
@@ -200,7 +214,8 @@ func TestAbandonedCallers(t *testing.T) {
 		}
 		return strings.Join(calls, " ")
 	}
-	if all, sales, caller := list(""), list("&queue_id=sales"), list("&caller=%2B4930111"); all != "c3 c2 c1" || sales != "c3 c1" || caller != "c1" {
+	if all, sales, caller := list(""), list("&queue_id=sales"), list("&caller=%2B4930111"); all != "c3 c2 c1" ||
+		sales != "c3 c1" || caller != "c1" {
 		t.Errorf("%s, %s, %s", all, sales, caller)
 	}
 	first := strings.Fields(list("&page_size=2"))
@@ -208,7 +223,9 @@ func TestAbandonedCallers(t *testing.T) {
 		t.Errorf("the second page has %s", second)
 	}
 	csv := e.want(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
-	want := fmt.Sprintf("account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n", day+26, day+30)
+	want := fmt.Sprintf(
+		"account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n",
+		day+26, day+30)
 	if !strings.HasPrefix(csv, want) || !strings.Contains(csv, ",+4930111,") {
 		t.Errorf("csv %s", csv)
 	}
@@ -222,7 +239,8 @@ func TestFeedsAreListed(t *testing.T) {
 		Data []feed.Status
 		Next string `json:"next_start_key"`
 	}
-	e.want(200, "GET", "/api/v2/feeds?page_size=1", header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
+	e.want(200, "GET", "/api/v2/feeds?page_size=1",
+		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
 	if len(page.Data) != 1 || page.Data[0].Node != "node-1" || page.Next == "" {
 		t.Errorf("%+v", page)
 	}

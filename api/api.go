@@ -71,7 +71,8 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil || deps.Abandoned != nil || deps.Feeds != nil ||
+	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil ||
+		deps.Abandoned != nil || deps.Feeds != nil ||
 		deps.DeadLetters != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
@@ -94,7 +95,8 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		a.echo.Use(a.withSpan)
 	}
 	origins := newOrigins(config.AllowedOrigins, log)
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin,
+		rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
 		handle := withRights(r)
 		if !r.anyQuery {

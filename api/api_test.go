@@ -35,8 +35,9 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 	e := newEnv(t)
 	for kind, status := range map[fault.Kind]int{
 		fault.KindInvalid: 400, fault.KindUnauthenticated: 401, fault.KindForbidden: 403, fault.KindNotFound: 404,
-		kindMethod: 405, kindClientClosed: 499, fault.KindConflict: 409, fault.KindGone: 410, fault.KindPrecondition: 412,
-		fault.KindTooLarge: 413, fault.KindUnsupported: 415, fault.KindRange: 416, fault.KindUnprocessable: 422,
+		kindMethod: 405, kindClientClosed: 499, fault.KindConflict: 409, fault.KindGone: 410,
+		fault.KindPrecondition: 412,
+		fault.KindTooLarge:     413, fault.KindUnsupported: 415, fault.KindRange: 416, fault.KindUnprocessable: 422,
 		fault.KindUpgrade: 426, fault.KindLimited: 429, fault.KindInternal: 500, fault.KindRefused: 502,
 		fault.KindUnavailable: 503, "a kind of tomorrow": 500,
 	} {
@@ -44,8 +45,10 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 			Kind: kind, Message: "in words", Fields: []fault.Field{{Field: "f", Code: "c", Message: "m"}},
 			Cause: errors.New("secret"), RetryAfter: 61 * time.Second / 60,
 		})
-		w := e.through(httptest.NewRequest("GET", "/"+strconv.Itoa(status)+string(kind[0]), nil), func(echo.Context) error { return err })
-		if w.Code != status || w.Body.String() != `{"success":false,"message":"in words","errors":[{"field":"f","code":"c","message":"m"}]}` {
+		w := e.through(httptest.NewRequest("GET", "/"+strconv.Itoa(status)+string(kind[0]), nil),
+			func(echo.Context) error { return err })
+		if w.Code != status ||
+			w.Body.String() != `{"success":false,"message":"in words","errors":[{"field":"f","code":"c","message":"m"}]}` {
 			t.Errorf("%s: %d %s", kind, w.Code, w.Body)
 		}
 		if got := w.Header().Get("Retry-After"); (got == "2") != (status == 429 || status == 503) {
@@ -59,7 +62,8 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	e := newEnv(t)
-	for _, path := range []string{"/nope", "/ucp/v2", "/ucp/v2/login/", "/api/v2/ingest/", "/api/v2/ingest/a/b", "/%00", "/../etc/passwd", "/schemas/nope", "/schemas/..%2fopenapi.yaml", "/"} {
+	for _, path := range []string{"/nope", "/ucp/v2", "/ucp/v2/login/", "/api/v2/ingest/", "/api/v2/ingest/a/b", "/%00",
+		"/../etc/passwd", "/schemas/nope", "/schemas/..%2fopenapi.yaml", "/"} {
 		w := e.do("GET", path, nil, "")
 		if w.Code != 404 && w.Code != 405 {
 			t.Errorf("%s: %d", path, w.Code)
@@ -81,8 +85,10 @@ func TestIDsInThePathArePercentDecoded(t *testing.T) {
 	escaped := "%" + strconv.FormatInt(int64(id[0]), 16) + id[1:]
 	e.want(200, "GET", aiProvidersPath+"/"+escaped, h, "", nil)
 	e.want(202, "POST", "/api/v2/ingest/gener%69c", header{"X-API-Key": e.key}, `{"type":"AGENT_LOGIN"}`, nil)
-	for _, path := range []string{accountsPath + "/%2564emo", accountsPath + "/demo%2Fusers", accountsPath + "/%00", accountsPath + "/%ff",
-		webhooksPath + "/%00", webhooksPath + "/%ff", aiProvidersPath + "/%00", aiProvidersPath + "/a%00%2D", keysPath + "/%00", callsPath + "%00"} {
+	for _, path := range []string{accountsPath + "/%2564emo", accountsPath + "/demo%2Fusers", accountsPath + "/%00",
+		accountsPath + "/%ff",
+		webhooksPath + "/%00", webhooksPath + "/%ff", aiProvidersPath + "/%00", aiProvidersPath + "/a%00%2D",
+		keysPath + "/%00", callsPath + "%00"} {
 		e.want(404, "GET", path, h, "", nil)
 	}
 }
@@ -163,7 +169,8 @@ func TestWhatIsLogged(t *testing.T) {
 			e := newEnv(t)
 			e.through(httptest.NewRequest("GET", "/fails", nil), func(echo.Context) error { return tc.err })
 			log := e.log.String()
-			if got := strings.Contains(log, "request failed"); got != (tc.want != "") || !strings.Contains(log, tc.want) {
+			if got := strings.Contains(log, "request failed"); got != (tc.want != "") ||
+				!strings.Contains(log, tc.want) {
 				t.Errorf("logged %s", log)
 			}
 		})
@@ -304,12 +311,17 @@ func TestClientAddress(t *testing.T) {
 		{"a client cannot speak for another", "192.0.2.9:5", []string{"192.0.2.1"}, proxies, "192.0.2.9"},
 		{"loopback is not trusted by itself", "127.0.0.1:5", []string{"192.0.2.1"}, proxies, "127.0.0.1"},
 		{"a proxy can", "10.1.2.3:5", []string{"192.0.2.1"}, proxies, "192.0.2.1"},
-		{"the last that no proxy vouches for", "10.1.2.3:5", []string{"6.6.6.6, 192.0.2.1,10.9.9.9"}, proxies, "192.0.2.1"},
+		{"the last that no proxy vouches for", "10.1.2.3:5", []string{"6.6.6.6, 192.0.2.1,10.9.9.9"}, proxies,
+			"192.0.2.1"},
 		{"several headers", "[fd00::1]:5", []string{"6.6.6.6", "2001:db8::1"}, proxies, "2001:db8::1"},
-		{"a chain that the client forged", "10.1.2.3:5", []string{"6.6.6.6, 10.0.0.1", "10.9.9.9, 192.0.2.1"}, proxies, "192.0.2.1"},
-		{"a forged proxy before the client", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9, 192.0.2.1, 10.9.9.9"}, proxies, "192.0.2.1"},
-		{"a client among the proxies' neighbours", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9"}, []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
-		{"a neighbour of the proxy that connects itself", "10.9.9.9:5", []string{"6.6.6.6"}, []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
+		{"a chain that the client forged", "10.1.2.3:5", []string{"6.6.6.6, 10.0.0.1", "10.9.9.9, 192.0.2.1"}, proxies,
+			"192.0.2.1"},
+		{"a forged proxy before the client", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9, 192.0.2.1, 10.9.9.9"}, proxies,
+			"192.0.2.1"},
+		{"a client among the proxies' neighbours", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9"},
+			[]netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
+		{"a neighbour of the proxy that connects itself", "10.9.9.9:5", []string{"6.6.6.6"},
+			[]netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
 		{"what a proxy wrote is no address", "10.1.2.3:5", []string{"6.6.6.6, unknown"}, proxies, "10.1.2.3"},
 		{"rubbish", "10.1.2.3:5", []string{"unknown"}, proxies, "10.1.2.3"},
 		{"no header", "10.1.2.3:5", nil, proxies, "10.1.2.3"},
@@ -333,7 +345,8 @@ func TestBoard(t *testing.T) {
 	e := newEnv(t, func(c *Config, _ *Deps) { c.Board = board })
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if w.Code != 200 || w.Body.String() != "the board" || w.Header().Get("Content-Security-Policy") != "default-src 'self'" {
+	if w.Code != 200 || w.Body.String() != "the board" ||
+		w.Header().Get("Content-Security-Policy") != "default-src 'self'" {
 		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 	}
 }

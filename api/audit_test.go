@@ -42,12 +42,15 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	}
 	for action, want := range map[audit.Action]string{
 		audit.EncryptionUpdate: "user: key_version:0 ok", audit.EncryptionRead: "user: key_version:0 ok",
-		audit.CDRExport: "user: cdrs: ok", audit.RecordingStore: "apikey: recording:call-1 ok", audit.LoginFailed: "user: api wrong_password",
+		audit.CDRExport: "user: cdrs: ok", audit.RecordingStore: "apikey: recording:call-1 ok",
+		audit.LoginFailed: "user: api wrong_password",
 	} {
 		found := get("&action=" + string(action))
 		parts := strings.Fields(want)
-		if len(found) != 1 || found[0].Action != string(action) || !strings.HasPrefix(found[0].Actor, parts[0]) || len(found[0].Actor) <= len(parts[0]) ||
-			!strings.HasPrefix(found[0].Target, parts[1]) || found[0].Outcome != parts[2] || found[0].Address != "192.0.2.1" {
+		if len(found) != 1 || found[0].Action != string(action) || !strings.HasPrefix(found[0].Actor, parts[0]) ||
+			len(found[0].Actor) <= len(parts[0]) ||
+			!strings.HasPrefix(found[0].Target, parts[1]) || found[0].Outcome != parts[2] ||
+			found[0].Address != "192.0.2.1" {
 			t.Errorf("%s: %+v, want %s", action, found, want)
 		}
 	}
@@ -72,8 +75,10 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	e.want(200, "GET", auditPath+today(), e.of("admin", "sub"), "", &page)
 	e.want(200, "GET", auditPath+today(), header{"X-API-Key": e.key}, "", &page)
 	for _, query := range []string{
-		"", "?startDate=1", "?startDate=2&endDate=1", "?startDate=x&endDate=1", "?startDate=0&endDate=34560001", today() + "&action=nothing",
-		today() + "&page_size=1001", today() + "&page_size=0", today() + "&start_key=x", today() + "&actor=", today() + "&actor=a&actor=b",
+		"", "?startDate=1", "?startDate=2&endDate=1", "?startDate=x&endDate=1", "?startDate=0&endDate=34560001",
+		today() + "&action=nothing",
+		today() + "&page_size=1001", today() + "&page_size=0", today() + "&start_key=x", today() + "&actor=",
+		today() + "&actor=a&actor=b",
 		"?startDate=-1&endDate=1",
 	} {
 		e.want(400, "GET", auditPath+query, admin, "", nil)

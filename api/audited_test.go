@@ -49,7 +49,8 @@ func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
 		t.Errorf("scopes %v", made.Scopes)
 	}
-	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2", "/api/v2/audit?startDate=1&endDate=2", accountsPath} {
+	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2",
+		"/api/v2/audit?startDate=1&endDate=2", accountsPath} {
 		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
 	}
 }
@@ -63,12 +64,14 @@ func TestReadsAndRefusalsAreAudited(t *testing.T) {
 	for i := range 3 {
 		e.want(http.StatusOK, "GET", "/api/v2/reports/cdrs?"+span, bearer(alice.AccessToken), "", nil)
 		if i == 0 { // each export is an entry
-			e.want(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span, bearer(alice.AccessToken), "", nil)
+			e.want(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span,
+				bearer(alice.AccessToken), "", nil)
 		}
 		e.want(http.StatusOK, "GET", "/api/v2/audit?"+span, bearer(admin.AccessToken), "", nil)
 		e.want(http.StatusForbidden, "GET", "/api/v2/audit?"+span, bearer(alice.AccessToken), "", nil)
 		e.want(http.StatusForbidden, "GET", accountsPath, header{"X-API-Key": e.key}, "", nil)
-		e.want(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil) // for another purpose
+		// for another purpose
+		e.want(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil)
 		e.want(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
 	}
 
@@ -79,7 +82,8 @@ func TestReadsAndRefusalsAreAudited(t *testing.T) {
 		audit.FiguresExport: {"user:" + alice.User.ID + " queues:1795000000-1795000900 ok"},
 		audit.AuditRead:     {"user:" + admin.User.ID + " audit:1795000000-1795000900 ok"},
 		audit.RequestRefused: {
-			"user:" + alice.User.ID + " GET:/api/v2/audit forbidden", "apikey:" + key.KeyID + " GET:" + accountsPath + " forbidden",
+			"user:" + alice.User.ID + " GET:/api/v2/audit forbidden",
+			"apikey:" + key.KeyID + " GET:" + accountsPath + " forbidden",
 			"user:" + alice.User.ID + " GET:/api/v2/reports/cdrs forbidden",
 		},
 	} {
@@ -101,7 +105,8 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 		e.want(http.StatusForbidden, "GET", "/api/v2/audit?startDate=1&endDate=2", r, "", nil)
 	}
 	for i := range 1000 {
-		e.want(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i), bearer(alice.AccessToken), "", nil)
+		e.want(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i),
+			bearer(alice.AccessToken), "", nil)
 	}
 	entries := 0
 	for _, action := range []audit.Action{audit.RequestRefused, audit.CDRRead} {
@@ -125,7 +130,8 @@ func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 	e.storeDeadLetters()
 	admin := e.of("admin", "demo")
 	for _, r := range [][3]string{
-		{"DELETE", deadLettersPath + "/0:0", ""}, {"POST", deadLettersPath + "/0:1/retry", ""}, {"POST", deadLettersPath + "/retry", "{}"},
+		{"DELETE", deadLettersPath + "/0:0", ""}, {"POST", deadLettersPath + "/0:1/retry", ""},
+		{"POST", deadLettersPath + "/retry", "{}"},
 		{"POST", "/api/v2/feeds/pbx/check", ""}, {"PUT", alertConfigPath, `{"alerts":[]}`},
 		{"PUT", queueConfigPath, `{"default":{"service_level_seconds":10,"short_abandon_seconds":5},"queues":[]}`},
 	} {

@@ -145,7 +145,8 @@ const (
 
 // admitRole returns fault.KindForbidden for a role that the route is not for.
 func admitRole(c echo.Context, p *identity.Principal) error {
-	needed := map[identity.Role]roles{identity.RoleSupervisor: supervisors, identity.RoleAgent: agents, identity.RoleAuditor: auditors}[p.Role]
+	needed := map[identity.Role]roles{identity.RoleSupervisor: supervisors, identity.RoleAgent: agents,
+		identity.RoleAuditor: auditors}[p.Role]
 	r, _ := c.Get(contextRoute).(*route)
 	if needed == 0 || r != nil && r.also&needed != 0 {
 		return nil

@@ -38,13 +38,15 @@ func TestForgedTokens(t *testing.T) {
 	}
 	same := func(jwt.MapClaims) {}
 	for name, token := range map[string]string{
-		"alg none":          sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, same),
-		"alg none, no kid":  "eyJhbGciOiJub25lIn0." + parts[1] + ".",
-		"another key":       sign(jwt.SigningMethodEdDSA, otherKey, same),
-		"HMAC":              sign(jwt.SigningMethodHS256, []byte("key"), same),
-		"a later end":       sign(jwt.SigningMethodEdDSA, otherKey, func(c jwt.MapClaims) { c["exp"] = time.Now().Add(time.Hour).Unix() }),
-		"no signature":      parts[0] + "." + parts[1] + ".",
-		"another body":      parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + "." + parts[2],
+		"alg none":         sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, same),
+		"alg none, no kid": "eyJhbGciOiJub25lIn0." + parts[1] + ".",
+		"another key":      sign(jwt.SigningMethodEdDSA, otherKey, same),
+		"HMAC":             sign(jwt.SigningMethodHS256, []byte("key"), same),
+		"a later end": sign(jwt.SigningMethodEdDSA, otherKey,
+			func(c jwt.MapClaims) { c["exp"] = time.Now().Add(time.Hour).Unix() }),
+		"no signature": parts[0] + "." + parts[1] + ".",
+		"another body": parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + "." +
+			parts[2],
 		"no dots":           "abc",
 		"dots":              "..",
 		"rubbish":           strings.Repeat("A", 100_000),
@@ -74,7 +76,8 @@ func TestCredentialsOf(t *testing.T) {
 		{"a key", map[string][]string{"X-Api-Key": {"k"}}, credentials{key: "k"}, true},
 		{"a key as password", map[string][]string{"Authorization": {"Basic dXNlcjpr"}}, credentials{key: "k"}, true},
 		{"an empty token", map[string][]string{"Authorization": {"Bearer "}}, credentials{}, true},
-		{"token and key", map[string][]string{"Authorization": {"Bearer abc"}, "X-Api-Key": {"k"}}, credentials{}, false},
+		{"token and key", map[string][]string{"Authorization": {"Bearer abc"}, "X-Api-Key": {"k"}}, credentials{},
+			false},
 		{"two tokens", map[string][]string{"Authorization": {"Bearer abc", "Bearer abc"}}, credentials{}, false},
 		{"two keys", map[string][]string{"X-Api-Key": {"k", "l"}}, credentials{}, false},
 		{"another scheme", map[string][]string{"Authorization": {"Digest abc"}}, credentials{}, false},

@@ -16,7 +16,8 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 	auth.UserTokensPerMinute = 60
 	e := newEnvWith(t, auth)
 	session, other := e.loginUser("alice"), e.loginUser("bob")
-	key, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
+	key, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
 	must(t, err)
 	refresh := session.RefreshToken
 
@@ -51,7 +52,8 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 	} {
 		for i := range door.most + 1 {
 			status, retryAfter := door.try()
-			if want := i < door.most; (status == http.StatusOK) != want || !want && (status != http.StatusTooManyRequests || retryAfter == "") {
+			if want := i < door.most; (status == http.StatusOK) != want ||
+				!want && (status != http.StatusTooManyRequests || retryAfter == "") {
 				t.Errorf("%s, time %d: %d, Retry-After %q", door.name, i+1, status, retryAfter)
 				break
 			}

@@ -31,13 +31,18 @@ const offered = 1000 // originations a second
 func BenchmarkClickToCall(b *testing.B) {
 	e := newEnv(b)
 	log := slog.New(slog.DiscardHandler)
-	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, discardProducer{}, prometheus.NewRegistry(), log)
+	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, discardProducer{}, prometheus.NewRegistry(),
+		log)
 	must(b, err)
-	admission := origination.NewAdmission(origination.AdmissionConfig{}, origination.AdmissionDeps{Metrics: prometheus.NewRegistry(), Log: log})
-	calls, err := origination.New(b.Context(), origination.Config{Settings: origination.Settings{MaxCalls: 1 << 20, Retention: time.Hour}, Node: "bench"}, origination.Deps{
-		DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: discardEvents{}, Audit: e.audit,
-		Metrics: prometheus.NewRegistry(), Log: log,
-	})
+	admission := origination.NewAdmission(origination.AdmissionConfig{},
+		origination.AdmissionDeps{Metrics: prometheus.NewRegistry(), Log: log})
+	calls, err := origination.New(b.Context(),
+		origination.Config{Settings: origination.Settings{MaxCalls: 1 << 20, Retention: time.Hour}, Node: "bench"},
+		origination.Deps{
+			DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: discardEvents{},
+			Audit:   e.audit,
+			Metrics: prometheus.NewRegistry(), Log: log,
+		})
 	must(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -23,12 +23,15 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	plan, err := number.NewPlan(number.Settings{Country: "AT"})
 	must(e.t, err)
-	admission := origination.NewAdmission(origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
+	admission := origination.NewAdmission(
+		origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
-	calls, err := origination.New(e.t.Context(), origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
-		DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: discardEvents{}, Audit: e.audit,
-		Metrics: e.registry, Log: log,
-	})
+	calls, err := origination.New(e.t.Context(),
+		origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
+			DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: discardEvents{},
+			Audit:   e.audit,
+			Metrics: e.registry, Log: log,
+		})
 	must(e.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -102,11 +105,13 @@ func TestClickToCall(t *testing.T) {
 	e := newEnv(t)
 	alice := bearer(e.loginUser("alice").AccessToken)
 	for escaped, want := range map[string]string{
-		"1002": "1002", "%2B43123": "+43123", "+43123": "+43123", "a%2Fb": "a/b", "a%20b": "a b", "%252B": "%2B", "1;x=2": "1;x=2",
+		"1002": "1002", "%2B43123": "+43123", "+43123": "+43123", "a%2Fb": "a/b", "a%20b": "a b", "%252B": "%2B",
+		"1;x=2":  "1;x=2",
 		"%C3%B6": "ö", "1%3F2": "1?2", "*97": "*97", "%23": "#",
 	} {
 		id := e.call(alice, escaped)
-		if order := e.phones.last(); order.Destination != want || order.Extension != "1001" || order.AccountID != "demo" || order.ID != id {
+		if order := e.phones.last(); order.Destination != want || order.Extension != "1001" ||
+			order.AccountID != "demo" || order.ID != id {
 			t.Errorf("%s: %+v", escaped, order)
 		}
 	}
@@ -126,21 +131,22 @@ func TestClickToCallRefusals(t *testing.T) {
 		path   string
 		says   string
 	}{
-		"nobody":              {401, nil, "1002", "A token or an API key is required"},
-		"a bad token":         {401, bearer("x.y.z"), "1002", "The token is not valid"},
-		"a token of events":   {403, bearer(e.eventsToken("alice")), "1002", "The token is for another purpose"},
-		"an API key":          {403, header{"X-API-Key": e.key}, "1002", "API keys have no extension to ring"},
-		"a bad API key":       {401, header{"X-API-Key": "no"}, "1002", ""},
-		"no extension":        {422, admin, "1002", "The user has no extension to ring: presence_id is not set"},
-		"no destination":      {400, alice, "", `"field":"destination","code":"required"`},
-		"a space":             {400, alice, "%20", `"field":"destination","code":"required"`},
-		"a line feed":         {400, alice, "10%0A02", `"field":"destination","code":"invalid"`},
-		"not UTF-8":           {400, alice, "%FF", `"field":"destination","code":"invalid"`},
-		"too long":            {400, alice, strings.Repeat("1", 65), `"field":"destination","code":"too_long"`},
-		"a forbidden number":  {403, alice, "%2B1900555", `"field":"destination","code":"not_allowed"`},
-		"a satellite phone":   {403, alice, "%2B88216123456", "International numbers may not be called"},
-		"a foreign number":    {403, alice, "0015551230001", `"field":"destination","code":"not_allowed"`},
-		"a bad key":           {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002", `"field":"Idempotency-Key"`},
+		"nobody":             {401, nil, "1002", "A token or an API key is required"},
+		"a bad token":        {401, bearer("x.y.z"), "1002", "The token is not valid"},
+		"a token of events":  {403, bearer(e.eventsToken("alice")), "1002", "The token is for another purpose"},
+		"an API key":         {403, header{"X-API-Key": e.key}, "1002", "API keys have no extension to ring"},
+		"a bad API key":      {401, header{"X-API-Key": "no"}, "1002", ""},
+		"no extension":       {422, admin, "1002", "The user has no extension to ring: presence_id is not set"},
+		"no destination":     {400, alice, "", `"field":"destination","code":"required"`},
+		"a space":            {400, alice, "%20", `"field":"destination","code":"required"`},
+		"a line feed":        {400, alice, "10%0A02", `"field":"destination","code":"invalid"`},
+		"not UTF-8":          {400, alice, "%FF", `"field":"destination","code":"invalid"`},
+		"too long":           {400, alice, strings.Repeat("1", 65), `"field":"destination","code":"too_long"`},
+		"a forbidden number": {403, alice, "%2B1900555", `"field":"destination","code":"not_allowed"`},
+		"a satellite phone":  {403, alice, "%2B88216123456", "International numbers may not be called"},
+		"a foreign number":   {403, alice, "0015551230001", `"field":"destination","code":"not_allowed"`},
+		"a bad key": {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002",
+			`"field":"Idempotency-Key"`},
 		"a slash":             {404, alice, "1/2", "No such path"},
 		"nobody, nobody else": {401, nil, "", "A token or an API key is required"},
 	} {
@@ -177,7 +183,8 @@ func TestClickToCallIsLimited(t *testing.T) {
 		}
 	}
 	e.call(bob, "1001")
-	if logged := e.log.String(); !strings.Contains(logged, "action=call.refuse") || !strings.Contains(logged, "outcome=user_calls") {
+	if logged := e.log.String(); !strings.Contains(logged, "action=call.refuse") ||
+		!strings.Contains(logged, "outcome=user_calls") {
 		t.Error("the audit log has no refused call")
 	}
 }
@@ -195,10 +202,12 @@ func TestClickToCallUnderAKey(t *testing.T) {
 
 func TestProgressAndCancel(t *testing.T) {
 	e := newEnv(t)
-	alice, bob, admin := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken), bearer(e.loginUser("admin").AccessToken)
+	alice, bob, admin := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken), bearer(
+		e.loginUser("admin").AccessToken)
 	key := header{"X-API-Key": e.key}
 	id := e.call(alice, "1002")
-	e.phones.report(origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
+	e.phones.report(
+		origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
 	var call struct {
 		createdCall
 		State, Cause string
@@ -234,10 +243,12 @@ func TestProgressAndCancel(t *testing.T) {
 	for _, h := range []header{admin, key} {
 		e.want(202, "DELETE", callsPath+e.call(alice, "1002"), h, "", nil)
 	}
-	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
+	_, err := e.identity.CreateUser(t.Context(),
+		identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)
 	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1), &s)
+	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1),
+		&s)
 	other := e.call(alice, "1002")
 	e.want(404, "GET", callsPath+other, bearer(s.AccessToken), "", nil)
 	e.want(404, "DELETE", callsPath+other, bearer(s.AccessToken), "", nil)

@@ -31,8 +31,10 @@ func (t *cdrTopic) put(rows ...event.CDR) {
 	for _, row := range rows {
 		value, _ := json.Marshal(row) // a row always marshals
 		offset := int64(len(t.records))
-		t.records = append(t.records, kafka.Record{Topic: event.TopicCDR, Offset: offset, Time: time.Unix(row.Timestamp, 0), Value: value,
-			Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: offset}.String())}}})
+		t.records = append(t.records,
+			kafka.Record{Topic: event.TopicCDR, Offset: offset, Time: time.Unix(row.Timestamp, 0), Value: value,
+				Headers: []kafka.Header{{Key: event.HeaderPosition,
+					Value: []byte(event.Position{Offset: offset}.String())}}})
 	}
 	close(t.grown)
 	t.grown = make(chan struct{})
@@ -136,13 +138,15 @@ func TestReports(t *testing.T) {
 	var first, second cdrindex.Page
 	e.want(200, "GET", cdrReport("&page_size=2"), alice, "", &first)
 	e.want(200, "GET", cdrReport("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
-	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" || second.NextStartKey != "" {
+	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" ||
+		second.NextStartKey != "" {
 		t.Errorf("pages %+v, %+v", first, second)
 	}
 
 	for _, w := range []string{
 		e.want(200, "GET", cdrReport("&format=csv"), alice, "", nil).Body.String(),
-		e.want(200, "GET", cdrReport(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "", nil).Body.String(),
+		e.want(200, "GET", cdrReport(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "",
+			nil).Body.String(),
 	} {
 		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
 		if err != nil || len(rows) != 4 || rows[0][0] != "id" || rows[1][2] != "c-leg" {
@@ -167,7 +171,8 @@ func TestReportRefusals(t *testing.T) {
 	e := newEnv(t)
 	alice := bearer(e.loginUser("alice").AccessToken)
 	for query, field := range map[string]string{
-		"": "startDate", "?startDate=1": "endDate", "?startDate=x&endDate=2": "startDate", "?startDate=5&endDate=2": "endDate",
+		"": "startDate", "?startDate=1": "endDate", "?startDate=x&endDate=2": "startDate",
+		"?startDate=5&endDate=2":        "endDate",
 		"?startDate=0&endDate=34560001": "endDate", "?startDate=1&endDate=2&page_size=0": "page_size",
 		"?startDate=1&endDate=2&page_size=1001": "page_size", "?startDate=1&endDate=2&start_key=zzz": "start_key",
 		"?startDate=1&endDate=2&format=csv&origination_call_id=a":                   "origination_call_id",

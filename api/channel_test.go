@@ -45,7 +45,8 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 	e := newEnv(t)
 	key := e.keyWith(identity.ScopeSubscribe)
 	for _, prefix := range []string{channelAPI, channelSocket} {
-		for _, credential := range []header{{"X-API-Key": key}, {"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
+		for _, credential := range []header{{"X-API-Key": key},
+			{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
 			var got sessionView
 			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
 			p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
@@ -60,7 +61,8 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 		e.want(403, "POST", prefix+"/login", header{"X-API-Key": e.key}, `{}`, nil)
 		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"account_ids":["stranger"]}`, nil)
 		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"otp":"123456"}`, nil)
-		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key}, `{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
+		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key},
+			`{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
 		e.want(200, "POST", prefix+"/login", header{"X-API-Key": key}, loginBody("alice"), nil)
 	}
 	logins := audittest.Entries(t, e.audit, "demo", "login apikey:")
@@ -80,25 +82,29 @@ func TestChannelLoginFilters(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got failure
-			e.want(400, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+","+tc.filter+"}", &got)
+			e.want(400, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+","+tc.filter+"}",
+				&got)
 			if len(got.Errors) != 1 || got.Errors[0].Field != tc.field || got.Errors[0].Code != tc.code {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
-	e.want(200, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
+	e.want(200, "POST", channelAPI+"/login", nil,
+		strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
 }
 
 // In the two logins null means absent, and the domain may be absent where one user has the name.
 func TestLoginsTakeNullAsAbsent(t *testing.T) {
 	e := newEnv(t)
-	const nulls = `{"username":"alice","password":"` + password + `","domain":null,"otp":null,"account_ids":null,"event_types":null,"queue_ids":null,"agent_ids":null,"call_ids":null,"names":null}`
+	const nulls = `{"username":"alice","password":"` + password +
+		`","domain":null,"otp":null,"account_ids":null,"event_types":null,"queue_ids":null,"agent_ids":null,"call_ids":null,"names":null}`
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		e.want(200, "POST", prefix+"/login", nil, nulls, nil)
 		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"names":null`, `"names":[null]`, 1), nil)
 		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"domain":null`, `"domain":""`, 1), nil)
 	}
-	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`, nil)
+	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`,
+		nil)
 	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`"}`, nil)
 }
 
@@ -114,12 +120,14 @@ func TestHealthAndStats(t *testing.T) {
 			Timestamp int64  `json:"timestamp"`
 		}
 		e.want(200, "GET", prefix+"/health", nil, "", &health)
-		if health.Status != "degraded" || health.Total != 3 || time.Since(time.Unix(health.Timestamp, 0)) > time.Minute {
+		if health.Status != "degraded" || health.Total != 3 ||
+			time.Since(time.Unix(health.Timestamp, 0)) > time.Minute {
 			t.Errorf("health %+v", health)
 		}
 		for _, token := range []string{events, portal} {
 			w := e.want(200, "GET", prefix+"/stats", bearer(token), "", nil)
-			if !strings.HasPrefix(w.Body.String(), `{"total_connections":1,"clients":[{"id":"c1","account_id":"demo","connected_at":1,"last_ping":2}],"timestamp":`) {
+			if !strings.HasPrefix(w.Body.String(),
+				`{"total_connections":1,"clients":[{"id":"c1","account_id":"demo","connected_at":1,"last_ping":2}],"timestamp":`) {
 				t.Errorf("stats %s", w.Body)
 			}
 			if e.channel.caller.AccountID != "demo" {
@@ -130,7 +138,8 @@ func TestHealthAndStats(t *testing.T) {
 		e.want(401, "GET", prefix+"/stats", header{"X-API-Key": e.key}, "", nil)
 	}
 	e.channel.clients = nil
-	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"clients":[]`) {
+	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(),
+		`"clients":[]`) {
 		t.Errorf("stats %s", w.Body)
 	}
 }
@@ -139,9 +148,12 @@ func TestSnapshot(t *testing.T) {
 	e := newEnv(t)
 	e.channel.current = &fanout.Snapshot{
 		EventID: "cc_evt_1795169706190966784", Cursor: "cc_evt_1795169706190966784.AcQTBg", Timestamp: 3,
-		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: event.Talking, Status: "available", Since: 1, Queues: []string{"q"}, CallID: "c"}},
-		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: event.Waiting, Since: 2, Position: 1}},
-		Queues: []fanout.SnapshotQueue{{AccountID: "demo", QueueID: "q", Waiting: 1, LongestWaitSince: 2, Agents: map[event.State]int{event.Talking: 1}}},
+		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: event.Talking, Status: "available",
+			Since: 1, Queues: []string{"q"}, CallID: "c"}},
+		Calls: []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: event.Waiting, Since: 2,
+			Position: 1}},
+		Queues: []fanout.SnapshotQueue{{AccountID: "demo", QueueID: "q", Waiting: 1, LongestWaitSince: 2,
+			Agents: map[event.State]int{event.Talking: 1}}},
 	}
 	const want = `{"event_id":"cc_evt_1795169706190966784","cursor":"cc_evt_1795169706190966784.AcQTBg","timestamp":3,` +
 		`"agents":[{"account_id":"demo","agent_id":"1002","state":"talking","status":"available","since":1,"queues":["q"],"call_id":"c"}],` +
@@ -160,8 +172,10 @@ func TestSnapshot(t *testing.T) {
 		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
 		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
 	}
-	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}, Queues: []fanout.SnapshotQueue{}}
-	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"event_id":""`) {
+	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{},
+		Calls: []fanout.SnapshotCall{}, Queues: []fanout.SnapshotQueue{}}
+	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(),
+		`"event_id":""`) {
 		t.Errorf("got %s", w.Body)
 	}
 	e.channel.refuse = fault.Unavailable(nil, time.Second, "not complete yet")
@@ -186,7 +200,8 @@ func TestSubscriptionRefusals(t *testing.T) {
 		{errors.New("the secret reason"), 500, nil},
 	} {
 		e.channel.refuse = tc.err
-		for _, path := range []string{channelAPI + "/ws", channelSocket, channelAPI + "/stream", channelSocket + "/stream"} {
+		for _, path := range []string{channelAPI + "/ws", channelSocket, channelAPI + "/stream",
+			channelSocket + "/stream"} {
 			w := e.want(tc.status, "GET", path, nil, "", nil)
 			for name, value := range tc.header {
 				if got := w.Header().Get(name); got != value {
@@ -207,8 +222,9 @@ func TestSocketOverARealConnection(t *testing.T) {
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer func() { _ = conn.Close() }()
-	_, err = conn.Write([]byte("GET /ws/v1/cc_events?token=sesame HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-		"X-Forwarded-For: 192.0.2.7\r\n\r\n"))
+	_, err = conn.Write(
+		[]byte("GET /ws/v1/cc_events?token=sesame HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+			"X-Forwarded-For: 192.0.2.7\r\n\r\n"))
 	must(t, err)
 	answer := bufio.NewReader(conn)
 	r, err := http.ReadResponse(answer, nil)

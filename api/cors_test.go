@@ -30,11 +30,13 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 		change       []func(*Config, *Deps)
 		origin, want string // Access-Control-Allow-Origin
 	}{
-		"in the list":                       {[]func(*Config, *Deps){only}, board, board},
-		"in the list, in capitals":          {[]func(*Config, *Deps){only}, "https://Board.example.org", "https://Board.example.org"},
-		"of another scheme":                 {[]func(*Config, *Deps){only}, "http://board.example.org", ""},
-		"of another port":                   {[]func(*Config, *Deps){only}, board + ":8443", ""},
-		"the server's own":                  {[]func(*Config, *Deps){only}, "https://example.com", "https://example.com"},
+		"in the list": {[]func(*Config, *Deps){only}, board, board},
+		"in the list, in capitals": {[]func(*Config, *Deps){only}, "https://Board.example.org",
+			"https://Board.example.org"},
+		"of another scheme": {[]func(*Config, *Deps){only}, "http://board.example.org", ""},
+		"of another port":   {[]func(*Config, *Deps){only}, board + ":8443", ""},
+		"the server's own": {[]func(*Config, *Deps){only}, "https://example.com",
+			"https://example.com"},
 		"the server's own, without a list":  {nil, "https://example.com", "https://example.com"},
 		"the server's own, without TLS":     {nil, "http://example.com", ""},
 		"a third one":                       {[]func(*Config, *Deps){only}, "https://evil.example", ""},
@@ -46,25 +48,31 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 			e := newEnv(t, c.change...)
 			answer := e.askFrom(c.origin, http.MethodGet, health, nil)
 			h := answer.Header()
-			if answer.Code != http.StatusOK || h.Get("Access-Control-Allow-Origin") != c.want || h.Get("Vary") != "Origin" ||
-				h.Get("Access-Control-Allow-Credentials") != "" || (h.Get("Access-Control-Expose-Headers") != "") != (c.want != "") {
+			if answer.Code != http.StatusOK || h.Get("Access-Control-Allow-Origin") != c.want ||
+				h.Get("Vary") != "Origin" ||
+				h.Get("Access-Control-Allow-Credentials") != "" ||
+				(h.Get("Access-Control-Expose-Headers") != "") != (c.want != "") {
 				t.Errorf("a request: %d %v", answer.Code, h)
 			}
 
 			preflight := e.askFrom(c.origin, http.MethodOptions, "/ucp/v2/c2c/1002", header{
-				"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"})
+				"Access-Control-Request-Method":  "POST",
+				"Access-Control-Request-Headers": "authorization,content-type"})
 			h = preflight.Header()
 			switch {
 			case c.want == "":
 				if preflight.Code != http.StatusForbidden || h.Get("Access-Control-Allow-Origin") != "" {
 					t.Errorf("a preflight: %d %v", preflight.Code, h)
 				}
-			case preflight.Code != http.StatusNoContent || h.Get("Access-Control-Allow-Origin") != c.want || h.Get("Access-Control-Max-Age") != "3600" ||
-				h.Get("Access-Control-Allow-Headers") != "authorization,content-type" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "DELETE"):
+			case preflight.Code != http.StatusNoContent || h.Get("Access-Control-Allow-Origin") != c.want ||
+				h.Get("Access-Control-Max-Age") != "3600" ||
+				h.Get("Access-Control-Allow-Headers") != "authorization,content-type" ||
+				!strings.Contains(h.Get("Access-Control-Allow-Methods"), "DELETE"):
 				t.Errorf("a preflight: %d %v", preflight.Code, h)
 			}
 
-			socket := e.askFrom(c.origin, http.MethodGet, "/ws/v1/cc_events", header{"Connection": "Upgrade", "Upgrade": "websocket"})
+			socket := e.askFrom(c.origin, http.MethodGet, "/ws/v1/cc_events",
+				header{"Connection": "Upgrade", "Upgrade": "websocket"})
 			if refused := socket.Code == http.StatusForbidden; refused != (c.want == "") {
 				t.Errorf("a socket: %d %s", socket.Code, socket.Body)
 			}
@@ -75,7 +83,8 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 func TestErrorsAreReadByPagesToo(t *testing.T) {
 	e := newEnv(t)
 	answer := e.askFrom("https://example.com", http.MethodGet, "/api/v2/reports/cdrs", nil)
-	if answer.Code != http.StatusUnauthorized || answer.Header().Get("Access-Control-Allow-Origin") == "" || !strings.Contains(answer.Header().Get("Access-Control-Expose-Headers"), "Retry-After") {
+	if answer.Code != http.StatusUnauthorized || answer.Header().Get("Access-Control-Allow-Origin") == "" ||
+		!strings.Contains(answer.Header().Get("Access-Control-Expose-Headers"), "Retry-After") {
 		t.Errorf("%d %v", answer.Code, answer.Header())
 	}
 }
@@ -85,7 +94,8 @@ func TestARefusedOriginIsLoggedOnceWithTheSetting(t *testing.T) {
 	for range 3 {
 		e.askFrom("https://evil.example", http.MethodGet, "/ws/v1/cc_events/health", nil)
 	}
-	if text := e.log.String(); strings.Count(text, "origin refused") != 1 || !strings.Contains(text, "https://evil.example") || !strings.Contains(text, "allowed_origins") {
+	if text := e.log.String(); strings.Count(text, "origin refused") != 1 ||
+		!strings.Contains(text, "https://evil.example") || !strings.Contains(text, "allowed_origins") {
 		t.Errorf("the log: %s", text)
 	}
 }

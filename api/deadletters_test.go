@@ -30,9 +30,11 @@ func (d feedAccounts) ByDomain(domain string) (string, bool) {
 
 // addDeadLetters adds the dead letters of an embedded broker.
 func (e *env) addDeadLetters(deps *Deps, c *kafka.Cluster, p *kafka.Producer) {
-	letters := deadletter.New(deadletter.Deps{Log: c, Producer: p, WithDirectory: func(_ context.Context, work func(feed.Directory) error) error {
-		return work(feedAccounts{e.identity})
-	}})
+	letters := deadletter.New(
+		deadletter.Deps{Log: c, Producer: p,
+			WithDirectory: func(_ context.Context, work func(feed.Directory) error) error {
+				return work(feedAccounts{e.identity})
+			}})
 	deps.DeadLetters = deadletter.NewAccountLetters(letters, e.identity.Tree, feedAccounts{e.identity})
 	e.deadLog = c
 }
@@ -49,7 +51,8 @@ func (e *env) storeDeadLetters() {
 		{"", event.TopicRaw, "sub.demo.local"}, {"nobody", event.TopicRaw, ""}, {"demo", event.TopicEvents, ""},
 	} {
 		headers := []kafka.Header{
-			{Key: event.HeaderErrorKind, Value: fmt.Appendf(nil, "kind%d", i%2)}, {Key: event.HeaderError, Value: fmt.Appendf(nil, "reason %d", i)},
+			{Key: event.HeaderErrorKind, Value: fmt.Appendf(nil, "kind%d", i%2)},
+			{Key: event.HeaderError, Value: fmt.Appendf(nil, "reason %d", i)},
 			{Key: event.HeaderOrigTopic, Value: []byte(l.topic)},
 		}
 		if l.names != "" {
@@ -57,7 +60,8 @@ func (e *env) storeDeadLetters() {
 				kafka.Header{Key: event.HeaderAccountNames, Value: []byte(l.names)})
 		}
 		must(e.t, p.Produce(e.t.Context(), kafka.Record{
-			Topic: event.TopicDead, Partition: 0, Key: []byte(l.key), Value: fmt.Appendf(nil, `{"n":%d}`, i), Headers: headers,
+			Topic: event.TopicDead, Partition: 0, Key: []byte(l.key), Value: fmt.Appendf(nil, `{"n":%d}`, i),
+			Headers: headers,
 		}))
 	}
 }
@@ -89,17 +93,20 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 	e.storeDeadLetters()
 	admin := e.of("admin", "")
 	reasons, page := e.openLetters(admin, "")
-	if reasons != "5310" && len(reasons) != 4 || page.Total != 4 || page.Kinds["kind1"] != 3 || page.Kinds["kind0"] != 1 || !page.Complete {
+	if reasons != "5310" && len(reasons) != 4 || page.Total != 4 || page.Kinds["kind1"] != 3 ||
+		page.Kinds["kind0"] != 1 || !page.Complete {
 		t.Errorf("demo sees %s: %+v", reasons, page)
 	}
 	if reasons, _ := e.openLetters(e.of("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
 		t.Errorf("sub has %s", reasons)
 	}
 	e.want(404, "GET", deadLettersPath, e.of("admin", "stranger"), "", nil)
-	if reasons, page := e.openLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" || page.NextStartKey != "" || page.Total != 1 {
+	if reasons, page := e.openLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" ||
+		page.NextStartKey != "" || page.Total != 1 {
 		t.Errorf("filtered: %s %+v", reasons, page)
 	}
-	if reasons, page := e.openLetters(admin, "?topic=cc.raw&page_size=2"); len(reasons) != 2 || page.NextStartKey == "" || page.Total != 3 {
+	if reasons, page := e.openLetters(admin, "?topic=cc.raw&page_size=2"); len(reasons) != 2 ||
+		page.NextStartKey == "" || page.Total != 3 {
 		t.Errorf("first page: %s %+v", reasons, page)
 	}
 	for _, other := range []string{"0:2", "0:4", "0:99", "9:0"} { // of another tenant, of nobody, and none
@@ -156,7 +163,8 @@ func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 	var keys []string
 	_, next, err := e.deadLog.Offsets(t.Context(), event.TopicRaw, 0)
 	must(t, err)
-	must(t, e.deadLog.Scan(t.Context(), event.TopicRaw, 0, 0, next, func(r *kafka.Record) { keys = append(keys, string(r.Key)+string(r.Value)) }))
+	must(t, e.deadLog.Scan(t.Context(), event.TopicRaw, 0, 0, next,
+		func(r *kafka.Record) { keys = append(keys, string(r.Key)+string(r.Value)) }))
 	if got := strings.Join(keys, " "); got != `sub{"n":1} sub{"n":3}` {
 		t.Errorf("on cc.raw: %s", got)
 	}

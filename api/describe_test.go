@@ -56,7 +56,12 @@ func TestDescriptionsAreServed(t *testing.T) {
 	e := newEnv(t)
 	for path, contentType := range map[string]string{
 		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
-		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/cc_accounts.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/call_event.json": "application/schema+json", "/schemas/agent_state_event.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json",
+		"/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json",
+		"/schemas/cc_queues.json": "application/schema+json", "/schemas/cc_accounts.json": "application/schema+json",
+		"/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json",
+		"/schemas/call_event.json":        "application/schema+json",
+		"/schemas/agent_state_event.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
 		w := e.want(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
@@ -157,17 +162,22 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 	for _, kind := range event.Types() {
 		m := event.Message{
 			ID: event.NextID(0, 1_795_169_706_190, 3), Type: kind, AccountID: "demo", Timestamp: 1_795_169_706,
-			Data:     []byte(`{"any":["thing"]}`),
-			Metadata: event.Metadata{Source: "apikey:k", OriginalFormat: "generic", ProcessedAt: 1_795_169_707, QueueID: "q"},
+			Data: []byte(`{"any":["thing"]}`),
+			Metadata: event.Metadata{Source: "apikey:k", OriginalFormat: "generic", ProcessedAt: 1_795_169_707,
+				QueueID: "q"},
 		}
 		if err := validateText(t, s, m.Append(nil)); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 		m.Metadata.Facts = event.Facts{
-			Name: event.NameQueueCallAnswered, AgentID: "a", AgentName: "n", QueueID: "q", CallID: "c", InteractionID: "i",
-			OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Ringing,
-			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2, AgentState: event.Talking, Contact: "sip:1",
-			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "r", Device: event.DeviceIdle, InCall: true, Paused: true, PausedSince: 1, WrapUpUntilMS: 1000},
+			Name: event.NameQueueCallAnswered, AgentID: "a", AgentName: "n", QueueID: "q", CallID: "c",
+			InteractionID:     "i",
+			OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r",
+			PreviousState: event.Ringing,
+			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2,
+			AgentState: event.Talking, Contact: "sip:1",
+			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "r",
+				Device: event.DeviceIdle, InCall: true, Paused: true, PausedSince: 1, WrapUpUntilMS: 1000},
 		}
 		m.Metadata.QueueID = ""
 		if err := validateText(t, s, m.Append(nil)); err != nil {
@@ -175,8 +185,10 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 		}
 	}
 	const row = `{"account_id":"a","agent_id":"1","interval_start":900,"interval_seconds":900,"logged_in_ms":1,"available_ms":1,"talking_ms":0,"wrap_up_ms":0,"break_ms":0,"offered":0,"answered":0,"no_answer":0}`
-	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerform, AccountID: "a", Timestamp: 1800, Data: []byte(row),
-		Metadata: event.Metadata{Source: "stats", OriginalFormat: event.FormatPerformance, ProcessedAt: 1860, Facts: event.Facts{Name: event.NameOther, AgentID: "1"}}}
+	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerform, AccountID: "a",
+		Timestamp: 1800, Data: []byte(row),
+		Metadata: event.Metadata{Source: "stats", OriginalFormat: event.FormatPerformance, ProcessedAt: 1860,
+			Facts: event.Facts{Name: event.NameOther, AgentID: "1"}}}
 	must(t, validateText(t, s, performance.Append(nil)))
 	performance.Data = []byte(`{"account_id":"a"}`)
 	for _, wrong := range []string{
@@ -195,12 +207,14 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 // The goldens of every format with a call event are what the schema of the specified shape
 // says, and so are those of agents' states; normalizer/testdata/stories has the members alone.
 func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
-	schemas := map[event.Type]*jsonschema.Schema{event.QueueCall: schema(t, "call_event.json"), event.AgentState: schema(t, "agent_state_event.json")}
+	schemas := map[event.Type]*jsonschema.Schema{event.QueueCall: schema(t, "call_event.json"),
+		event.AgentState: schema(t, "agent_state_event.json")}
 	seen := map[string]int{}
 	goldens, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
 	must(t, err)
 	for _, file := range goldens {
-		if strings.HasSuffix(file, "svc.cc/vocabulary.want.jsonl") { // the source's own members, of which some are not whole
+		// the source's own members, of which some are not whole
+		if strings.HasSuffix(file, "svc.cc/vocabulary.want.jsonl") {
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -210,7 +224,8 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 				Type     event.Type
 				Metadata struct{ Facts *event.Facts }
 			}
-			if json.Unmarshal(line, &m) != nil || schemas[m.Type] == nil || m.Metadata.Facts == nil { // a dead letter, a call record
+			// a dead letter, a call record
+			if json.Unmarshal(line, &m) != nil || schemas[m.Type] == nil || m.Metadata.Facts == nil {
 				continue
 			}
 			if err := validateText(t, schemas[m.Type], line); err != nil {
@@ -219,7 +234,8 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 			seen[string(m.Type)+" "+filepath.Base(filepath.Dir(file))]++
 		}
 	}
-	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc", "generic", "freeswitch.resync"} {
+	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
+		"generic", "freeswitch.resync"} {
 		if seen[string(event.QueueCall)+" "+of] == 0 || seen[string(event.AgentState)+" "+of] == 0 {
 			t.Errorf("%s: no golden of both types: %v", of, seen)
 		}
@@ -231,7 +247,8 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		for line := range bytes.Lines(text) {
-			m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme", Timestamp: 1, Data: bytes.TrimSpace(line),
+			m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme",
+				Timestamp: 1, Data: bytes.TrimSpace(line),
 				Metadata: event.Metadata{Source: "s", OriginalFormat: "f", ProcessedAt: 1}}
 			if err := validateText(t, schemas[event.QueueCall], m.Append(nil)); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -241,8 +258,10 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 	if len(stories) < 10 {
 		t.Errorf("%d stories", len(stories))
 	}
-	for _, wrong := range []string{`{}`, `{"Account-ID":"a","Queue-ID":null,"Type":"t","CDR":{},"customer_info":{},"history":[]}`} {
-		m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme", Data: []byte(wrong)}
+	for _, wrong := range []string{`{}`,
+		`{"Account-ID":"a","Queue-ID":null,"Type":"t","CDR":{},"customer_info":{},"history":[]}`} {
+		m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme",
+			Data: []byte(wrong)}
 		if validateText(t, schemas[event.QueueCall], m.Append(nil)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
@@ -273,7 +292,8 @@ func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
 		t.Errorf("the schema has a field %q that facts do not have", field)
 	}
 	s := schema(t, "facts.json")
-	for _, wrong := range []string{`{}`, `{"name":"agent.nap"}`, `{"name":"other","state":"asleep"}`, `{"name":"other","agent_id":""}`, `{"name":"other","wait_ms":-1}`} {
+	for _, wrong := range []string{`{}`, `{"name":"agent.nap"}`, `{"name":"other","state":"asleep"}`,
+		`{"name":"other","agent_id":""}`, `{"name":"other","wait_ms":-1}`} {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
@@ -283,25 +303,39 @@ func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
 func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cc_state.json")
 	id := event.NextID(0, 1_795_169_706_190, 3)
-	facts := event.Facts{Name: event.NameQueueCallAnswered, AgentID: "1002", AgentName: "Ann", QueueID: "q", CallID: "c", InteractionID: "i",
-		OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Waiting, PreviousSince: 1,
+	facts := event.Facts{Name: event.NameQueueCallAnswered, AgentID: "1002", AgentName: "Ann", QueueID: "q",
+		CallID: "c", InteractionID: "i",
+		OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r",
+		PreviousState: event.Waiting, PreviousSince: 1,
 		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
-	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts, Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
-		Leg: true, Ringing: []string{"1002"}, History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002", AgentName: "Ann", QueueID: "q"}}, Visit: "v"}, Contacts: []string{"sip:1"}, Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging, Device: event.DeviceIdle,
-			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1, WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}
-	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id, Facts: event.Facts{Name: event.NameAgentQueueJoin}}
-	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2, StateOffset: 1, Incomplete: true}, state.Position{LeaderEpoch: -1}
+	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts,
+		Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
+		Leg: true, Ringing: []string{"1002"},
+		History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002",
+			AgentName: "Ann", QueueID: "q"}}, Visit: "v"}, Contacts: []string{"sip:1"},
+		Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging,
+			Device: event.DeviceIdle,
+			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1,
+				WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}
+	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id,
+		Facts: event.Facts{Name: event.NameAgentQueueJoin}}
+	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1",
+		Since: 2, StateOffset: 1, Incomplete: true}, state.Position{LeaderEpoch: -1}
 	partition := state.NewPartition()
-	partition.Apply(&state.Event{ID: id, Account: "demo", Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
+	partition.Apply(
+		&state.Event{ID: id, Account: "demo",
+			Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
 	numbers := partition.Values()[0].Append(nil)
-	for _, value := range [][]byte{full.Append(nil), least.Append(nil), position.Append(nil), begun.Append(nil), numbers} {
+	for _, value := range [][]byte{full.Append(nil), least.Append(nil), position.Append(nil), begun.Append(nil),
+		numbers} {
 		if err := validateText(t, s, value); err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
 	for _, wrong := range []string{
 		`{}`, `{"kind":"position"}`, `{"kind":"position","offset":-1,"leader_epoch":0,"topic_id":"","since":0}`,
-		strings.Replace(string(full.Append(nil)), `"call"`, `"queue"`, 1), strings.Replace(string(full.Append(nil)), `"talking"`, `"dreaming"`, 1),
+		strings.Replace(string(full.Append(nil)), `"call"`, `"queue"`, 1),
+		strings.Replace(string(full.Append(nil)), `"talking"`, `"dreaming"`, 1),
 	} {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
@@ -313,10 +347,12 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	text, err := descriptions.ReadFile("schemas/cc_state.json")
 	must(t, err)
 	must(t, yaml.Unmarshal(text, &described))
-	for name, value := range map[string][]byte{"entry": full.Append(nil), "position": position.Append(nil), "numbers": numbers} {
+	for name, value := range map[string][]byte{"entry": full.Append(nil), "position": position.Append(nil),
+		"numbers": numbers} {
 		var object map[string]any
 		must(t, json.Unmarshal(value, &object))
-		if got, want := slices.Sorted(maps.Keys(described.Defs[name].Properties)), slices.Sorted(maps.Keys(object)); !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(described.Defs[name].Properties)), slices.Sorted(
+			maps.Keys(object)); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, described are %v", name, want, got)
 		}
 	}
@@ -327,7 +363,8 @@ func TestPlacementsAreWhatTheirSchemaSays(t *testing.T) {
 	for _, p := range []event.Placement{{AccountID: "demo", Partition: 1023, Offset: 1}, {Partition: 0}} {
 		must(t, validateText(t, s, p.Value()))
 	}
-	for _, wrong := range []string{`{}`, `{"partition":1024,"offset":0}`, `{"partition":0,"offset":-1}`, `{"account_id":"a b","partition":0,"offset":0}`} {
+	for _, wrong := range []string{`{}`, `{"partition":1024,"offset":0}`, `{"partition":0,"offset":-1}`,
+		`{"account_id":"a b","partition":0,"offset":0}`} {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
@@ -367,7 +404,8 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 		if strings.HasPrefix(kind, "open_") {
 			return
 		}
-		if got, want := slices.Sorted(maps.Keys(described.Defs[kind].Properties)), slices.Sorted(maps.Keys(object)); !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(described.Defs[kind].Properties)), slices.Sorted(
+			maps.Keys(object)); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, described are %v", kind, want, got)
 		}
 	})
@@ -385,10 +423,12 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "audit.json")
 	e := newEnv(t)
 	full := audit.ChainEntry{
-		Entry: e.audit.Entry(audit.WithCaller(t.Context(), audit.Caller{Actor: "user:u", Address: "203.0.113.7"}), audit.RecordingRead, "demo", "recording:r"),
-		Seq:   2, Prev: strings.Repeat("0a", 32), Hash: strings.Repeat("f9", 32),
+		Entry: e.audit.Entry(audit.WithCaller(t.Context(), audit.Caller{Actor: "user:u", Address: "203.0.113.7"}),
+			audit.RecordingRead, "demo", "recording:r"),
+		Seq: 2, Prev: strings.Repeat("0a", 32), Hash: strings.Repeat("f9", 32),
 	}
-	first := audit.ChainEntry{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1, Hash: strings.Repeat("0a", 32)}
+	first := audit.ChainEntry{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1,
+		Hash: strings.Repeat("0a", 32)}
 	var text []byte
 	for _, entry := range []audit.ChainEntry{first, full} {
 		var err error
@@ -398,7 +438,8 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for _, wrong := range []string{`{}`, strings.Replace(string(text), `"seq":2`, `"seq":0`, 1), strings.Replace(string(text), `"f9f9`, `"F9f9`, 1)} {
+	for _, wrong := range []string{`{}`, strings.Replace(string(text), `"seq":2`, `"seq":0`, 1),
+		strings.Replace(string(text), `"f9f9`, `"F9f9`, 1)} {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
@@ -411,7 +452,8 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	must(t, json.Unmarshal(text, &object))
 	fields := slices.Sorted(maps.Keys(object))
 	slices.Sort(described.Required)
-	if got := slices.Sorted(maps.Keys(described.Properties)); !slices.Equal(got, fields) || !slices.Equal(described.Required, fields) {
+	if got := slices.Sorted(maps.Keys(described.Properties)); !slices.Equal(got, fields) ||
+		!slices.Equal(described.Required, fields) {
 		t.Errorf("an entry has %v, described are %v", fields, got)
 	}
 }
@@ -420,14 +462,16 @@ func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cdr.json")
 	five := int64(5)
 	full := event.CDR{
-		ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", OriginationCallID: "o", Direction: "inbound",
-		From: "1", To: "2", CallerIDName: "n", CallerIDNumber: "1", CalleeIDName: "m", CalleeIDNumber: "2",
+		ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", OriginationCallID: "o",
+		Direction: "inbound",
+		From:      "1", To: "2", CallerIDName: "n", CallerIDNumber: "1", CalleeIDName: "m", CalleeIDNumber: "2",
 		Timestamp: 1_795_169_706, AnsweredTime: 1_795_169_707, EndedTime: 1_795_169_712,
 		DurationSeconds: &five, BillingSeconds: &five, RingingSeconds: &five, HangupCause: "NORMAL_CLEARING",
 		PresenceID: "1001", OtherLegCallID: "d", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
 		CustomChannelVars: []byte(`{}`), RecordingID: "r", MediaServer: "s",
 	}
-	for _, row := range []event.CDR{full, {ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", Timestamp: 1}} {
+	for _, row := range []event.CDR{full,
+		{ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", Timestamp: 1}} {
 		text, err := json.Marshal(row)
 		must(t, err)
 		if err := validateText(t, s, text); err != nil {
@@ -453,8 +497,10 @@ func TestCallRecordFieldsAreDescribed(t *testing.T) {
 		Components struct{ Schemas map[string]recordSchema }
 	}
 	must(t, yaml.Unmarshal(openapi, &doc))
-	types := map[event.CDRKind]string{event.CDRText: "string", event.CDRTime: "integer", event.CDRSeconds: "integer", event.CDRObject: "object"}
-	for where, described := range map[string]recordSchema{"schemas/cdr.json": row, "openapi.yaml": doc.Components.Schemas["CallRecord"]} {
+	types := map[event.CDRKind]string{event.CDRText: "string", event.CDRTime: "integer", event.CDRSeconds: "integer",
+		event.CDRObject: "object"}
+	for where, described := range map[string]recordSchema{"schemas/cdr.json": row,
+		"openapi.yaml": doc.Components.Schemas["CallRecord"]} {
 		for _, f := range event.CDRFields() {
 			if got := described.Properties[f.Name].Type; got != types[f.Kind] {
 				t.Errorf("%s: %s is described as %q, want %q", where, f.Name, got, types[f.Kind])
@@ -496,20 +542,28 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		addresses = append(addresses, channel.value["address"].(string))
 	}
 	slices.Sort(addresses)
-	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues, event.TopicAccounts, event.TopicCDR, event.TopicDead, event.TopicAudit}
+	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw,
+		event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues,
+		event.TopicAccounts, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)
 	}
 
 	for message, want := range map[string][]string{
-		"rawEvent":  {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
-		"rawRecord": {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
-		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderName, event.HeaderAgent, event.HeaderQueue, event.HeaderCall, event.HeaderIdentity, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState,
+		"rawEvent": {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone,
+			event.HeaderTrace, event.HeaderTraceState},
+		"rawRecord": {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone,
+			event.HeaderTrace, event.HeaderTraceState},
+		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderName,
+			event.HeaderAgent, event.HeaderQueue, event.HeaderCall, event.HeaderIdentity, event.HeaderPosition,
+			event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState,
 			"ce_id", "ce_source", "ce_specversion", "ce_time", "ce_type", event.HeaderContentType},
-		"row":   {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination, event.HeaderOneOfSeveral},
+		"row": {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination,
+			event.HeaderOneOfSeveral},
 		"state": {state.HeaderEventID},
-		"dead":  {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
+		"dead": {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition,
+			event.HeaderOrigOffset},
 	} {
 		properties, ok := d.at(d.root(), "components", "messages", message, "headers", "properties")
 		slices.Sort(want)
@@ -530,7 +584,8 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 				continue
 			}
 			examples++
-			if err := schema(t, strings.TrimPrefix(ref, "schemas/")).Validate(example.(map[string]any)["payload"]); err != nil {
+			if err := schema(t,
+				strings.TrimPrefix(ref, "schemas/")).Validate(example.(map[string]any)["payload"]); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

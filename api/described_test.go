@@ -170,7 +170,8 @@ func (d *description) described(t testing.TB, next http.Handler) http.Handler {
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
 		if err := d.check(r, body, answer); err != nil {
-			t.Errorf("%s %s answered %d, which openapi.yaml does not describe: %v", r.Method, r.URL.Path, answer.Code, err)
+			t.Errorf("%s %s answered %d, which openapi.yaml does not describe: %v", r.Method, r.URL.Path, answer.Code,
+				err)
 		}
 		for name, values := range answer.Header() {
 			w.Header()[name] = values

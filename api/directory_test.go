@@ -15,7 +15,8 @@ import (
 // manager is the header of a key of an account with the scope admin.
 func (e *env) manager(account string) header {
 	e.t.Helper()
-	key, _, err := e.identity.CreateAPIKey(e.t.Context(), identity.NewAPIKey{Account: account, Scopes: []identity.Scope{identity.ScopeAdmin}})
+	key, _, err := e.identity.CreateAPIKey(e.t.Context(),
+		identity.NewAPIKey{Account: account, Scopes: []identity.Scope{identity.ScopeAdmin}})
 	must(e.t, err)
 	return header{"X-API-Key": key}
 }
@@ -38,12 +39,15 @@ func TestAccountsOverHTTP(t *testing.T) {
 	admin := bearer(e.loginUser("admin").AccessToken)
 	var page report.Page[accountView]
 	e.want(200, "GET", accountsPath, admin, "", &page)
-	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" || page.Data[1].ParentID != "demo" {
+	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" ||
+		page.Data[1].ParentID != "demo" {
 		t.Errorf("accounts %+v", page)
 	}
 	var made accountView
-	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Demo.Local","time_zone":"Europe/Berlin"}`, &made)
-	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.demo.local" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
+	w := e.want(201, "POST", accountsPath, admin,
+		`{"name":"Branch","domain":"Branch.Demo.Local","time_zone":"Europe/Berlin"}`, &made)
+	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.demo.local" ||
+		w.Header().Get("Location") != accountsPath+"/"+made.ID {
 		t.Errorf("%+v %v", made, w.Header())
 	}
 	path := accountsPath + "/" + made.ID
@@ -51,7 +55,8 @@ func TestAccountsOverHTTP(t *testing.T) {
 	if tag != w.Header().Get("ETag") {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.demo.local","parent_id":"sub"}`, &made)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+		`{"id":"`+made.ID+`","name":"Office","domain":"branch.demo.local","parent_id":"sub"}`, &made)
 	if made.Name != "Office" || made.ParentID != "sub" {
 		t.Errorf("%+v", made)
 	}
@@ -77,12 +82,14 @@ func TestAccountsOverHTTP(t *testing.T) {
 		`{"name":"X","domain":"x.demo.local","root":true}`:     400,
 		`{"name":"X","domain":"x.demo.local","time_zone":"X"}`: 400,
 	} {
-		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 && strings.Contains(w.Body.String(), "stranger") {
+		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 &&
+			strings.Contains(w.Body.String(), "stranger") {
 			t.Errorf("a conflict names another's account: %s", w.Body)
 		}
 	}
 	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.demo.local"}`, nil)
-	w = e.want(400, "PUT", accountsPath+"/sub", admin, `{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
+	w = e.want(400, "PUT", accountsPath+"/sub", admin,
+		`{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
 	if !strings.Contains(w.Body.String(), `"field":"parent_id"`) {
 		t.Errorf("an account below itself: %s", w.Body)
 	}
@@ -116,7 +123,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	}
 	login := func(status int, secret string) {
 		t.Helper()
-		e.want(status, "POST", "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"demo.local"}`, nil)
+		e.want(status, "POST", "/ucp/v2/login", nil,
+			`{"username":"anna","password":"`+secret+`","domain":"demo.local"}`, nil)
 	}
 	login(200, made.Password)
 	path := users + "/" + made.ID
@@ -161,12 +169,14 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(204, "DELETE", path+"/otp", admin, "", nil)
 
 	tag := w.Header().Get("ETag")
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+		`{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
 	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"user"}`, nil)
 	login(401, made.Password)
 	login(200, "a long new password")
 	e.want(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
-	for _, body := range []string{`{"role":"root"}`, `{"role":"user","password":"short"}`, `{"role":"user","username":"other"}`, `{"presence_id":"1"}`, `{"role":"user","account_id":"sub"}`} {
+	for _, body := range []string{`{"role":"root"}`, `{"role":"user","password":"short"}`,
+		`{"role":"user","username":"other"}`, `{"presence_id":"1"}`, `{"role":"user","account_id":"sub"}`} {
 		e.want(400, "PUT", path, admin, body, nil)
 	}
 	e.want(409, "POST", users, admin, `{"username":"ANNA"}`, nil)
@@ -180,7 +190,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
 	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "GET", path, admin, "", nil)
-	if got := audittest.Entries(t, e.audit, "demo", "user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
+	if got := audittest.Entries(t, e.audit, "demo",
+		"user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
 		t.Errorf("the audit log has %q", got)
 	}
 }
@@ -191,7 +202,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	end := e.clock.Now().Add(time.Hour).Unix()
 	var made keyView
 	e.want(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
-	if made.AccountID != "demo" || !slices.Equal(made.Scopes, []identity.Scope{"subscribe", "read"}) || made.ExpiresAt != 0 {
+	if made.AccountID != "demo" || !slices.Equal(made.Scopes, []identity.Scope{"subscribe", "read"}) ||
+		made.ExpiresAt != 0 {
 		t.Errorf("%+v", made)
 	}
 	key, path := header{"X-API-Key": made.Key}, keysPath+"/"+made.ID
@@ -203,7 +215,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	}
 	tag := w.Header().Get("ETag")
 	var changed keyView
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
+		`{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
 	if changed.Name != "sales" || changed.ExpiresAt != end {
 		t.Errorf("%+v", changed)
 	}
@@ -213,14 +226,16 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	if changed.ExpiresAt != end {
 		t.Error("an absent expires_at changes it")
 	}
-	for _, body := range []string{`{}`, `{"scopes":[]}`, `{"scopes":["root"]}`, `{"scopes":["read"],"expires_at":1}`, `{"scopes":["read"],"expires_at":-1}`,
+	for _, body := range []string{`{}`, `{"scopes":[]}`, `{"scopes":["root"]}`, `{"scopes":["read"],"expires_at":1}`,
+		`{"scopes":["read"],"expires_at":-1}`,
 		`{"scopes":["read"],"account_id":"sub"}`, `{"scopes":["read"],"key":"tk_x"}`} {
 		e.want(400, "PUT", path, admin, body, nil)
 	}
 	e.clock.Add(time.Hour)
 	admin = bearer(e.loginUser("admin").AccessToken)
 	e.want(401, "GET", reportPath+today(), key, "", nil)
-	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil) // as it was read
+	// as it was read
+	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil)
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
 	e.want(200, "GET", reportPath+today(), key, "", nil)
 	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
@@ -232,10 +247,13 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	manager := e.manager("demo")
 	var keys report.Page[keyView]
 	e.want(200, "GET", keysPath, manager, "", &keys)
-	its := keysPath + "/" + keys.Data[slices.IndexFunc(keys.Data, func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
+	its := keysPath + "/" +
+		keys.Data[slices.IndexFunc(keys.Data,
+			func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
 	e.want(409, "DELETE", its, manager, "", nil)
 	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
-	e.want(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil) // the default has more than the key
+	// the default has more than the key
+	e.want(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil)
 	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{"scopes":["admin"]}`, &made)
 	if made.AccountID != "sub" || !slices.Equal(made.Scopes, []identity.Scope{"admin"}) {
 		t.Errorf("%+v", made)
@@ -251,20 +269,25 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	admin := e.loginUser("admin")
 	var above keyView
 	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
-	foreign, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password, river", PresenceID: "1"})
+	foreign, err := e.identity.CreateUser(t.Context(),
+		identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password, river", PresenceID: "1"})
 	must(t, err)
 	_, stolen, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger"})
 	must(t, err)
-	below, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "lead", Password: "a long password, river", Role: identity.RoleAdmin})
+	below, err := e.identity.CreateUser(t.Context(),
+		identity.NewUser{Account: "sub", Username: "lead", Password: "a long password, river",
+			Role: identity.RoleAdmin})
 	must(t, err)
 	before := audittest.Entries(t, e.audit, "stranger", "")
 
 	sub, plain := e.manager("sub"), bearer(e.loginUser("alice").AccessToken)
 	bodies := map[string]string{
-		"POST " + accountsPath: `{"name":"X","domain":"x.example"}`, "PUT " + accountsPath + "/:id": `{"name":"X","domain":"x.example"}`,
+		"POST " + accountsPath:                              `{"name":"X","domain":"x.example"}`,
+		"PUT " + accountsPath + "/:id":                      `{"name":"X","domain":"x.example"}`,
 		"POST " + accountsPath + "/:id/users":               `{"username":"mallory"}`,
 		"PUT " + accountsPath + "/:id/users/:user":          `{"role":"admin"}`,
-		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`, "PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
+		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`,
+		"PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
 	}
 	for _, r := range (directoryRoutes{e.identity, e.api.auth}).routes() {
 		body := bodies[r.method+" "+r.path]

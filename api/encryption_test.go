@@ -43,12 +43,14 @@ func TestEncryptionConfiguration(t *testing.T) {
 		t.Errorf("never configured: %s", w.Body)
 	}
 	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, &a)
-	if a.Config["key_version"] != 1.0 || a.Config["key_id"] != "key_auto_demo" || len(a.Config["key"].(string)) != 64 || a.Message == "" {
+	if a.Config["key_version"] != 1.0 || a.Config["key_id"] != "key_auto_demo" || len(a.Config["key"].(string)) != 64 ||
+		a.Message == "" {
 		t.Errorf("first enabled: %+v", a)
 	}
 	made := a.Config["key"]
 	const key = `a key with "quotes", <angles> & ünïcode, long enough`
-	w = e.want(200, "PUT", encryptionPath, admin, `{"enabled":true,"key":"a key with \"quotes\", <angles> & ünïcode, long enough"}`, &a)
+	w = e.want(200, "PUT", encryptionPath, admin,
+		`{"enabled":true,"key":"a key with \"quotes\", <angles> & ünïcode, long enough"}`, &a)
 	if a.Config["key"] != key || a.Config["historical_keys"].(map[string]any)["1"] != made {
 		t.Errorf("rotated: %s", w.Body)
 	}
@@ -59,7 +61,8 @@ func TestEncryptionConfiguration(t *testing.T) {
 		t.Errorf("ETag %s, then %s", tag, got)
 	}
 	_, config, _ := strings.Cut(strings.TrimSuffix(whole.Body.String(), "}"), `"config":`)
-	e.want(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1), &a)
+	e.want(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1),
+		&a)
 	if a.Config["enabled"] != false || a.Config["key"] != key || a.Config["key_version"] != 2.0 {
 		t.Errorf("disabled: %+v", a)
 	}
@@ -83,13 +86,18 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 	}{
 		{"no account, and nothing else", nil, 400, noAccount, noAccount},
 		{"an account, and no token", header{"X-Account-ID": "demo"}, 401, "A token is required", "A token is required"},
-		{"an API key alone", header{"X-Account-ID": "demo", "X-API-Key": e.key}, 401, "A token is required", "A token is required"},
-		{"a token and an API key", withHeader(admin, "X-API-Key", e.key), 401, "Send one credential only", "Send one credential only"},
-		{"a forged token", header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, 401, "The token is not valid", "The token is not valid"},
-		{"a channel token", withHeader(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403, "The token is for another purpose", failed},
+		{"an API key alone", header{"X-Account-ID": "demo", "X-API-Key": e.key}, 401, "A token is required",
+			"A token is required"},
+		{"a token and an API key", withHeader(admin, "X-API-Key", e.key), 401, "Send one credential only",
+			"Send one credential only"},
+		{"a forged token", header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, 401,
+			"The token is not valid", "The token is not valid"},
+		{"a channel token", withHeader(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403,
+			"The token is for another purpose", failed},
 		{"no such account", withHeader(admin, "X-Account-ID", "nowhere"), 404, "Account not found", failed},
 		{"an account beside", withHeader(admin, "X-Account-ID", "stranger"), 404, "Account not found", failed},
-		{"not seen comes before not allowed", withHeader(alice, "X-Account-ID", "stranger"), 404, "Account not found", failed},
+		{"not seen comes before not allowed", withHeader(alice, "X-Account-ID", "stranger"), 404, "Account not found",
+			failed},
 		{"no administrator", alice, 403, "This is for administrators", failed},
 		{"an account below", withHeader(admin, "X-Account-ID", "sub"), 200, "", ""},
 	} {

@@ -72,7 +72,8 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	e.db = db
-	cheap := identity.Config{Settings: auth, Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
+	cheap := identity.Config{Settings: auth, Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1},
+		Now: e.clock.Now}
 	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	must(t, err)
 	_, err = ring.Create()
@@ -80,7 +81,8 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.keys = ring
 	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
 	must(t, err)
-	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry, log)
+	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry,
+		log)
 	must(t, err)
 	e.seed()
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
@@ -90,7 +92,8 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	}, e.registry, log)
 	must(t, err)
 	config := Config{}
-	deps := Deps{Auth: e.identity, Portal: e.identity, Directory: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
+	deps := Deps{Auth: e.identity, Portal: e.identity, Directory: e.identity, Ingest: in, Channel: e.channel,
+		ChannelLogins: e.identity}
 	e.addRecordings(&deps, e.addReports(&deps, log), log)
 	e.addFigures(&deps, log)
 	e.addQueueConfigs(&deps)
@@ -114,12 +117,15 @@ func (e *env) seed() {
 	ctx := e.t.Context()
 	_, err := e.identity.SeedDemo(ctx, password)
 	must(e.t, err)
-	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.demo.local", Parent: "demo"})
+	_, err = e.identity.CreateAccount(ctx,
+		identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.demo.local", Parent: "demo"})
 	must(e.t, err)
-	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
+	_, err = e.identity.CreateAccount(ctx,
+		identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	must(e.t, err)
 	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
-		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings, identity.ScopeCalls}})
+		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings,
+			identity.ScopeCalls}})
 	must(e.t, err)
 }
 
@@ -227,7 +233,8 @@ func (f *fakeChannel) ServeWebSocket(w http.ResponseWriter, r fanout.Request) er
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
+	_, err = io.WriteString(conn,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
 	_ = conn.Close()
 	return err
 }

@@ -73,7 +73,8 @@ func (a *API) writeError(c echo.Context, err error) {
 	a.logFailure(c, status, f, err)
 	a.auditRefusal(c, f.Kind)
 	if err := writeJSON(c, status, failure{Message: f.Message, Errors: f.Fields}); err != nil {
-		a.log.DebugContext(c.Request().Context(), "error response not written", "request_id", requestID(c), "error", err)
+		a.log.DebugContext(c.Request().Context(), "error response not written", "request_id", requestID(c),
+			"error", err)
 	}
 }
 

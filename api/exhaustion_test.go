@@ -57,7 +57,8 @@ func (a *attackers) begin(address, method, path, headers, body string) {
 	must(a.t, err)
 	a.t.Cleanup(func() { _ = conn.Close() })
 	a.conns = append(a.conns, conn)
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", method, path, headers, len(body))
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", method, path, headers,
+		len(body))
 	must(a.t, err)
 	// The server may have refused the request already.
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -192,7 +193,8 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				}
 				attack.begin(server.Listener.Addr().String(), door.method, door.path, headers, body)
 			}
-			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json", strings.NewReader(loginBody("alice")))
+			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json",
+				strings.NewReader(loginBody("alice")))
 			must(t, err)
 			_ = answer.Body.Close()
 			statuses := attack.finish()
@@ -221,7 +223,8 @@ func TestBodyBudget(t *testing.T) {
 		bytes  int64
 		want   bool
 	}{
-		{"a", 25, true}, {"a", 1, false}, {"b", 25, true}, {"c", 25, true}, {"d", 20, true}, {"e", 6, false}, {"e", 5, true},
+		{"a", 25, true}, {"a", 1, false}, {"b", 25, true}, {"c", 25, true}, {"d", 20, true}, {"e", 6, false},
+		{"e", 5, true},
 	} {
 		if got := budget.take(tc.holder, tc.bytes); got != tc.want {
 			t.Errorf("%d: %s took %d: %v", i, tc.holder, tc.bytes, got)
@@ -241,7 +244,8 @@ func TestBodiesAreReturnedToTheBudget(t *testing.T) {
 	e.want(400, "POST", "/ucp/v2/login", nil, "{", nil)
 	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
 	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
-	if e.api.strangers.held != 0 || e.api.callers.held != 0 || len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
+	if e.api.strangers.held != 0 || e.api.callers.held != 0 ||
+		len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
 		t.Errorf("held: %d and %d bytes", e.api.strangers.held, e.api.callers.held)
 	}
 }
@@ -256,9 +260,11 @@ func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
 	}
 	filter := `"queue_ids":[` + strings.Join(ids, ",") + `]`
 	session := e.loginUser("alice")
-	withKey, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
+	withKey, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
 	must(t, err)
-	ingestOnly, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeIngest}})
+	ingestOnly, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeIngest}})
 	must(t, err)
 	withPassword := strings.TrimSuffix(loginBody("alice"), "}") + "," + filter + "}"
 

@@ -30,9 +30,13 @@ const figuresDay = 1_795_132_800 // 2026-11-20 00:00 UTC
 // putFigures stores a row of a queue and one of an agent with the same id.
 func (e *env) putFigures(account, id string, start, offered int64) {
 	e.t.Helper()
-	_, err := e.db.ExecContext(e.t.Context(), `INSERT INTO figures_queues VALUES ($1, $2, $3, 900, 0, 1, $4, 1, 1, 0, 1, 0, 20, 5, 1000, 1000, 0, 0, 0, 0)`, account, id, start, offered)
+	_, err := e.db.ExecContext(e.t.Context(),
+		`INSERT INTO figures_queues VALUES ($1, $2, $3, 900, 0, 1, $4, 1, 1, 0, 1, 0, 20, 5, 1000, 1000, 0, 0, 0, 0)`,
+		account, id, start, offered)
 	must(e.t, err)
-	_, err = e.db.ExecContext(e.t.Context(), `INSERT INTO figures_agents VALUES ($1, $2, $3, 900, 0, 1, 900000, 300000, 0, 0, 600000, 0, 0, 0, '{"lunch":600000}')`, account, id, start)
+	_, err = e.db.ExecContext(e.t.Context(),
+		`INSERT INTO figures_agents VALUES ($1, $2, $3, 900, 0, 1, 900000, 300000, 0, 0, 600000, 0, 0, 0, '{"lunch":600000}')`,
+		account, id, start)
 	must(e.t, err)
 }
 
@@ -69,16 +73,20 @@ func TestFigureReports(t *testing.T) {
 
 	var page figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=3600"), alice, "", &page)
-	if len(page.Data) != 3 || page.Data[0].QueueID != "=1+1" || page.Data[1].QueueID != "sales" || page.PageSize != 50 || page.NextStartKey != "" ||
-		page.Data[2].QueueID != "support" || page.Data[2].Offered != 8 || page.Data[2].Seconds != 3600 || *page.Data[2].Level != 0.25 {
+	if len(page.Data) != 3 || page.Data[0].QueueID != "=1+1" || page.Data[1].QueueID != "sales" ||
+		page.PageSize != 50 || page.NextStartKey != "" ||
+		page.Data[2].QueueID != "support" || page.Data[2].Offered != 8 || page.Data[2].Seconds != 3600 ||
+		*page.Data[2].Level != 0.25 {
 		t.Errorf("%+v", page)
 	}
 	page = figuresPage{}
 	e.want(200, "GET", figuresReport("agents", "&interval=86400&agent_id=support"), alice, "", &page)
-	if len(page.Data) != 1 || page.Data[0].AgentID != "support" || page.Data[0].LoggedIn != 1_800_000 || page.Data[0].Reasons["lunch"] != 1_200_000 {
+	if len(page.Data) != 1 || page.Data[0].AgentID != "support" || page.Data[0].LoggedIn != 1_800_000 ||
+		page.Data[0].Reasons["lunch"] != 1_200_000 {
 		t.Errorf("%+v", page)
 	}
-	for query, want := range map[string]string{"&by=queue": "=1+1:4 sales:2 support:8", "&by=interval": ":4 :4 :6", "&by=queue&queue_id=sales": "sales:2"} {
+	for query, want := range map[string]string{"&by=queue": "=1+1:4 sales:2 support:8", "&by=interval": ":4 :4 :6",
+		"&by=queue&queue_id=sales": "sales:2"} {
 		page = figuresPage{}
 		e.want(200, "GET", figuresReport("queues", query), alice, "", &page)
 		var got []string
@@ -92,12 +100,14 @@ func TestFigureReports(t *testing.T) {
 	first, second := figuresPage{}, figuresPage{}
 	e.want(200, "GET", figuresReport("queues", "&page_size=3"), alice, "", &first)
 	e.want(200, "GET", figuresReport("queues", "&page_size=3&start_key="+first.NextStartKey), alice, "", &second)
-	if len(first.Data) != 3 || len(second.Data) != 1 || second.Data[0].QueueID != "support" || second.Data[0].Start != figuresDay || second.NextStartKey != "" {
+	if len(first.Data) != 3 || len(second.Data) != 1 || second.Data[0].QueueID != "support" ||
+		second.Data[0].Start != figuresDay || second.NextStartKey != "" {
 		t.Errorf("pages %+v, %+v", first, second)
 	}
 	for _, w := range []string{
 		e.want(200, "GET", figuresReport("queues", "&format=csv"), alice, "", nil).Body.String(),
-		e.want(200, "GET", figuresReport("queues", ""), header{"X-API-Key": e.key, "Accept": "text/csv"}, "", nil).Body.String(),
+		e.want(200, "GET", figuresReport("queues", ""), header{"X-API-Key": e.key, "Accept": "text/csv"}, "",
+			nil).Body.String(),
 	} {
 		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
 		if err != nil || len(rows) != 5 || rows[0][1] != "queue_id" || rows[1][1] != "'=1+1" {
@@ -139,10 +149,11 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		limits         identity.Limits
 		queues, agents []string
 	}{
-		"administrator":   {identity.RoleAdmin, identity.Limits{}, everything, everything},
-		"user":            {identity.RoleUser, identity.Limits{}, everything, everything},
-		"head":            {identity.RoleSupervisor, identity.Limits{}, everything, everything},
-		"supervisor":      {identity.RoleSupervisor, identity.Limits{QueueIDs: []string{"sales"}}, []string{"sales"}, []string{"1001"}},
+		"administrator": {identity.RoleAdmin, identity.Limits{}, everything, everything},
+		"user":          {identity.RoleUser, identity.Limits{}, everything, everything},
+		"head":          {identity.RoleSupervisor, identity.Limits{}, everything, everything},
+		"supervisor": {identity.RoleSupervisor, identity.Limits{QueueIDs: []string{"sales"}}, []string{"sales"},
+			[]string{"1001"}},
 		"of-another":      {identity.RoleSupervisor, identity.Limits{QueueIDs: []string{"elsewhere"}}, nil, nil},
 		"agent":           {identity.RoleAgent, identity.Limits{AgentIDs: []string{"1002"}}, nil, []string{"1002"}},
 		"without-figures": {identity.RoleAgent, identity.Limits{AgentIDs: []string{"1009"}}, nil, nil},
@@ -163,7 +174,8 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			}
 			var sum figuresPage
 			e.want(200, "GET", figuresReport(kind, "&by=interval"), h, "", &sum)
-			if len(sum.Data) != min(1, len(want)) || kind == "queues" && len(want) > 0 && sum.Data[0].Offered != int64(len(want)) {
+			if len(sum.Data) != min(1, len(want)) ||
+				kind == "queues" && len(want) > 0 && sum.Data[0].Offered != int64(len(want)) {
 				t.Errorf("%s sees sums of the %s %+v, of %q", name, kind, sum.Data, want)
 			}
 			csv := e.do("GET", figuresReport(kind, "&format=csv"), h, "").Body.String()
@@ -178,7 +190,8 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 
 func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.identity.CreateAccount(t.Context(), identity.NewAccount{ID: "tokyo", Name: "tokyo", Domain: "tokyo.local", Parent: "demo", TimeZone: "Asia/Tokyo"})
+	_, err := e.identity.CreateAccount(t.Context(),
+		identity.NewAccount{ID: "tokyo", Name: "tokyo", Domain: "tokyo.local", Parent: "demo", TimeZone: "Asia/Tokyo"})
 	must(t, err)
 	for _, start := range []int64{figuresDay + 14*3600, figuresDay + 15*3600} { // 23:00, and midnight in Tokyo
 		e.putFigures("tokyo", "q", start, 1)
@@ -188,10 +201,12 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 	var utc, tokyo figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
 	waitFor(t, func() bool { // the directory follows
-		w := e.do("GET", figuresReport("queues", "&interval=86400"), header{"Authorization": alice["Authorization"], "X-Account-ID": "tokyo"}, "")
+		w := e.do("GET", figuresReport("queues", "&interval=86400"),
+			header{"Authorization": alice["Authorization"], "X-Account-ID": "tokyo"}, "")
 		return w.Code == 200 && json.Unmarshal(w.Body.Bytes(), &tokyo) == nil
 	})
-	if len(utc.Data) != 1 || utc.Data[0].Offered != 2 || len(tokyo.Data) != 2 || tokyo.Data[0].Start != figuresDay+15*3600 || tokyo.Data[1].Start != figuresDay-9*3600 {
+	if len(utc.Data) != 1 || utc.Data[0].Offered != 2 || len(tokyo.Data) != 2 ||
+		tokyo.Data[0].Start != figuresDay+15*3600 || tokyo.Data[1].Start != figuresDay-9*3600 {
 		t.Errorf("UTC %+v\nTokyo %+v", utc.Data, tokyo.Data)
 	}
 }
@@ -200,7 +215,8 @@ func TestFigureReportRefusals(t *testing.T) {
 	e := newEnv(t)
 	alice := bearer(e.loginUser("alice").AccessToken)
 	for query, field := range map[string]string{
-		"": "startDate", "?startDate=1": "endDate", "?startDate=5&endDate=2": "endDate", "?startDate=0&endDate=34560001": "endDate",
+		"": "startDate", "?startDate=1": "endDate", "?startDate=5&endDate=2": "endDate",
+		"?startDate=0&endDate=34560001":      "endDate",
 		"?startDate=1&endDate=2&page_size=0": "page_size", "?startDate=1&endDate=2&start_key=zzz": "start_key",
 		"?startDate=1&endDate=2&interval=60": "interval", "?startDate=1&endDate=2&by=day": "by",
 	} {
@@ -236,14 +252,18 @@ func TestQueueConfig(t *testing.T) {
 	admin := as("admin", "demo")
 	const body = `{"default":{"service_level_seconds":30,"short_abandon_seconds":4},"queues":[{"queue_id":"sales","service_level_seconds":60,"short_abandon_seconds":10}]}`
 	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
-	if text := strings.TrimSpace(w.Body.String()); text != `{"default":{"service_level_seconds":20,"short_abandon_seconds":5},"queues":[]}` || w.Header().Get("ETag") != `"0"` {
+	if text := strings.TrimSpace(
+		w.Body.String()); text != `{"default":{"service_level_seconds":20,"short_abandon_seconds":5},"queues":[]}` ||
+		w.Header().Get("ETag") != `"0"` {
 		t.Errorf("%s %s", text, w.Header())
 	}
-	w = e.want(200, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	w = e.want(200, "PUT", queueConfigPath,
+		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if w.Header().Get("ETag") != `"1"` || strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("%s %s", w.Body, w.Header())
 	}
-	e.want(412, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	e.want(412, "PUT", queueConfigPath,
+		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	w = e.want(200, "GET", queueConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
 		t.Errorf("%s", w.Body)

@@ -44,13 +44,19 @@ func TestIngestEveryWayIn(t *testing.T) {
 		{"nothing", "svc.cc", e.keyed("application/json"), `[]`, 0, "", ""},
 		{"lines", "generic", e.keyed("application/x-ndjson"), "{\"a\":1}\n{\"b\":2}", 2, "cc.raw", `{"b":2}`},
 		{"gzip", "generic", gz, zipped.String(), 2, "cc.raw", `{"type":"AGENT_LOGOUT"}`},
-		{"plain events", "freeswitch.event", e.keyed("text/event-plain"), "Event-Name: HEARTBEAT\nUp: 1%202\n\n", 1, "cc.raw", `{"Event-Name":"HEARTBEAT","Up":"1 2"}`},
-		{"a call record form", "freeswitch.json_cdr?uuid=u1", e.keyed("application/x-www-form-urlencoded"), "cdr=" + url.QueryEscape(cdr), 1, "cdr.raw", cdr},
+		{"plain events", "freeswitch.event", e.keyed("text/event-plain"), "Event-Name: HEARTBEAT\nUp: 1%202\n\n", 1,
+			"cc.raw", `{"Event-Name":"HEARTBEAT","Up":"1 2"}`},
+		{"a call record form", "freeswitch.json_cdr?uuid=u1", e.keyed("application/x-www-form-urlencoded"),
+			"cdr=" + url.QueryEscape(cdr), 1, "cdr.raw", cdr},
 		{"a base64 form", "freeswitch.json_cdr?uuid=a_u1", e.keyed("application/x-www-form-base64-encoded"),
 			"cdr=" + base64.StdEncoding.EncodeToString([]byte(cdr)), 1, "cdr.raw", cdr},
-		{"JSON under curl's own Content-Type", "freeswitch.json_cdr?uuid=u1", e.keyed("application/x-www-form-urlencoded"), cdr, 1, "cdr.raw", cdr},
-		{"the key as a password", "svc.cdr", header{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("any:"+e.key))}, `{}`, 1, "cdr.raw", `{}`},
-		{"a record of a sub-account", "generic", e.keyed(""), `{"account_id":"sub"}`, 1, "cc.raw", `{"account_id":"sub"}`},
+		{"JSON under curl's own Content-Type", "freeswitch.json_cdr?uuid=u1",
+			e.keyed("application/x-www-form-urlencoded"), cdr, 1, "cdr.raw", cdr},
+		{"the key as a password", "svc.cdr",
+			header{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("any:"+e.key))}, `{}`, 1,
+			"cdr.raw", `{}`},
+		{"a record of a sub-account", "generic", e.keyed(""), `{"account_id":"sub"}`, 1, "cc.raw",
+			`{"account_id":"sub"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e.kafka.records = nil
@@ -63,7 +69,8 @@ func TestIngestEveryWayIn(t *testing.T) {
 				return
 			}
 			last := e.kafka.records[tc.want-1]
-			if last.Topic != tc.topic || string(last.Value) != tc.value || !strings.HasPrefix(string(last.Header("source")), "apikey:") {
+			if last.Topic != tc.topic || string(last.Value) != tc.value ||
+				!strings.HasPrefix(string(last.Header("source")), "apikey:") {
 				t.Errorf("%s %s %s", last.Topic, last.Value, last.Header("source"))
 			}
 		})
@@ -75,11 +82,13 @@ func TestIngestIdempotencyKey(t *testing.T) {
 	h := e.keyed("")
 	h["Idempotency-Key"] = "k-1"
 	var got struct{ Accepted int }
-	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 || w.Header().Get("Idempotent-Replayed") != "" {
+	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 ||
+		w.Header().Get("Idempotent-Replayed") != "" {
 		t.Errorf("%+v %v", got, w.Header())
 	}
 	got.Accepted = 0
-	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 || w.Header().Get("Idempotent-Replayed") != "true" {
+	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 ||
+		w.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%+v %v", got, w.Header())
 	}
 	e.want(409, "POST", "/api/v2/ingest/generic", h, `[{}]`, nil)
@@ -126,7 +135,8 @@ func TestIngestRefusals(t *testing.T) {
 	e.kafka.err = errors.New("away")
 	var got failure
 	w := e.want(503, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, &got)
-	if w.Header().Get("Retry-After") != "1" || !strings.Contains(got.Message, "none, some or all of its records may be stored") {
+	if w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(got.Message, "none, some or all of its records may be stored") {
 		t.Errorf("%v %+v", w.Header(), got)
 	}
 	if len(e.kafka.records) != 0 {

@@ -23,7 +23,8 @@ func TestObjectReadsEveryKind(t *testing.T) {
 	if !o.Has("s") || o.Has("z") {
 		t.Error("Has")
 	}
-	if s, b, n, l := o.String("s", required), o.takeKind("b", required, jsonscan.Bool, "a boolean") != nil, o.Int("n", required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
+	if s, b, n, l := o.String("s", required), o.takeKind("b", required, jsonscan.Bool, "a boolean") != nil, o.Int("n",
+		required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
 		t.Error(s, b, n, l)
 	}
 	if q := o.Object("o", required).Object("p", required).String("q", required); q != "deep" {
@@ -38,7 +39,8 @@ func TestObjectReadsEveryKind(t *testing.T) {
 }
 
 func TestObjectGathersEveryFault(t *testing.T) {
-	o := parseObject(t, `{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
+	o := parseObject(t,
+		`{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
 	o.takeKind("b", required, jsonscan.Bool, "a boolean")
 	o.Int("n", required)
 	o.Int("huge", optional)
@@ -64,7 +66,8 @@ func TestObjectGathersEveryFault(t *testing.T) {
 
 // FuzzParse holds the parser to encoding/json.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1}x`, `[]`, ``, `{"a":tru}`, strings.Repeat(`{"a":`, 101)} {
+	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1}x`, `[]`, ``, `{"a":tru}`,
+		strings.Repeat(`{"a":`, 101)} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

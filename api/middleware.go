@@ -100,7 +100,8 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			// The status has been sent. net/http closes the connection on this
 			// panic, so the client sees a truncated response.
-			a.log.ErrorContext(c.Request().Context(), "response aborted", "request_id", requestID(c), "route", routeLabel(c), "error", err)
+			a.log.ErrorContext(c.Request().Context(), "response aborted", "request_id", requestID(c),
+				"route", routeLabel(c), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(c, err)

@@ -95,7 +95,8 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	e.want(409, "POST", accountsPath+"/sub/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
-	e.want(400, "POST", accountsPath+"/demo/users", admin, `{"username":"other","oidc_subject":"u-2","password":"a long password of them"}`, nil)
+	e.want(400, "POST", accountsPath+"/demo/users", admin,
+		`{"username":"other","oidc_subject":"u-2","password":"a long password of them"}`, nil)
 	one := accountsPath + "/sub/users/" + made.ID
 	e.want(200, "PUT", one, admin, `{"role":"user","oidc_subject":"u-1"}`, nil)
 	e.want(400, "PUT", one, admin, `{"role":"user","oidc_subject":"u-2"}`, nil)
@@ -128,7 +129,8 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 	}
 	w := b.want(status, method, target, h, "", into)
 	for _, cookie := range w.Result().Cookies() {
-		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" {
+		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" ||
+			cookie.Domain != "" {
 			b.t.Errorf("cookie %s", cookie)
 		}
 		b.cookies[cookie.Name] = cookie.Value
@@ -202,10 +204,12 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 			return &url.URL{Path: oidc.CallbackPath, RawQuery: "code=x"}
 		}},
 		{"the user declines", 401, "access_denied", func(address string) *url.URL {
-			return &url.URL{Path: oidc.CallbackPath, RawQuery: "error=access_denied&state=" + p.Authorize(t, address, nil).Query().Get("state")}
+			return &url.URL{Path: oidc.CallbackPath,
+				RawQuery: "error=access_denied&state=" + p.Authorize(t, address, nil).Query().Get("state")}
 		}},
 		{"markup for an error", 401, "no code", func(address string) *url.URL {
-			return &url.URL{Path: oidc.CallbackPath, RawQuery: "error=%3Cb%3E&state=" + p.Authorize(t, address, nil).Query().Get("state")}
+			return &url.URL{Path: oidc.CallbackPath,
+				RawQuery: "error=%3Cb%3E&state=" + p.Authorize(t, address, nil).Query().Get("state")}
 		}},
 		{"another nonce", 401, "another login", func(address string) *url.URL {
 			return p.Authorize(t, address, map[string]any{"nonce": "x"})

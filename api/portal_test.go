@@ -13,7 +13,8 @@ import (
 func TestLogin(t *testing.T) {
 	e := newEnv(t)
 	alice := e.loginUser("alice")
-	if u := alice.User; u.ID == "" || u.AccountID != "demo" || u.Username != "alice" || u.PresenceID != "1001" || u.Role != "user" {
+	if u := alice.User; u.ID == "" || u.AccountID != "demo" || u.Username != "alice" || u.PresenceID != "1001" ||
+		u.Role != "user" {
 		t.Errorf("user %+v", u)
 	}
 	if alice.ExpiresIn != 3600 || alice.AccessToken == "" || alice.RefreshToken == "" {
@@ -113,31 +114,43 @@ func TestBadBodies(t *testing.T) {
 		{"trailing comma", "", good[:len(good)-1] + ",}", answer{400, syntax, ""}},
 		{"single quotes", "", strings.ReplaceAll(good, `"`, `'`), answer{400, syntax, ""}},
 		{"something after it", "", good + "{}", answer{400, "The body has data after the JSON value", ""}},
-		{"invalid UTF-8", "", strings.Replace(good, "alice", "al\xffce", 1), answer{400, "The body is not valid UTF-8", ""}},
+		{"invalid UTF-8", "", strings.Replace(good, "alice", "al\xffce", 1),
+			answer{400, "The body is not valid UTF-8", ""}},
 		{"an array", "", "[]", answer{400, "The body must be a JSON object", ""}},
 		{"null", "", "null", answer{400, "The body must be a JSON object", ""}},
-		{"too deep", "", `{"username":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}", answer{400, "The body is nested more than 8 deep", ""}},
-		{"as deep as may be", "", `{"username":` + strings.Repeat("[", 7) + strings.Repeat("]", 7) + `,"password":"p","domain":"d"}`,
+		{"too deep", "", `{"username":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}",
+			answer{400, "The body is nested more than 8 deep", ""}},
+		{"as deep as may be", "",
+			`{"username":` + strings.Repeat("[", 7) + strings.Repeat("]", 7) + `,"password":"p","domain":"d"}`,
 			answer{400, invalidBody, "username:wrong_type"}},
 		{"far too deep", "", strings.Repeat(`{"a":`, 3000), answer{400, "The body is nested more than 8 deep", ""}},
-		{"too many values", "", `{"username":[` + strings.Repeat("0,", 3000) + "0]}", answer{400, "The body has more than 2048 values", ""}},
-		{"over 16 KiB", "", `{"username":"` + strings.Repeat("x", 16<<10) + `"}`, answer{413, "The body is over 16 KiB", ""}},
+		{"too many values", "", `{"username":[` + strings.Repeat("0,", 3000) + "0]}",
+			answer{400, "The body has more than 2048 values", ""}},
+		{"over 16 KiB", "", `{"username":"` + strings.Repeat("x", 16<<10) + `"}`,
+			answer{413, "The body is over 16 KiB", ""}},
 		{"10 MB", "", strings.Repeat(" ", 10_000_000), answer{413, "The body is over 16 KiB", ""}},
-		{"a form", "application/x-www-form-urlencoded", "username=alice", answer{415, "The Content-Type must be application/json", ""}},
+		{"a form", "application/x-www-form-urlencoded", "username=alice",
+			answer{415, "The Content-Type must be application/json", ""}},
 		{"text", "text/plain", good, answer{415, "The Content-Type must be application/json", ""}},
 		{"broken type", "application/json; =", good, answer{415, "The Content-Type must be application/json", ""}},
-		{"another charset", "application/json; charset=utf-16", good, answer{415, "The Content-Type must be application/json", ""}},
+		{"another charset", "application/json; charset=utf-16", good,
+			answer{415, "The Content-Type must be application/json", ""}},
 
 		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required"}},
-		{"empty strings", "", `{"username":"","password":"p","domain":""}`, answer{400, invalidBody, "username:required,domain:required"}},
-		{"null members", "", `{"username":null,"password":"p","domain":null}`, answer{400, invalidBody, "username:required"}},
-		{"no domain, and no user", "", `{"username":"nobody","password":"p"}`, answer{401, "Wrong username, password or domain", ""}},
+		{"empty strings", "", `{"username":"","password":"p","domain":""}`,
+			answer{400, invalidBody, "username:required,domain:required"}},
+		{"null members", "", `{"username":null,"password":"p","domain":null}`,
+			answer{400, invalidBody, "username:required"}},
+		{"no domain, and no user", "", `{"username":"nobody","password":"p"}`,
+			answer{401, "Wrong username, password or domain", ""}},
 		{"wrong types", "application/json", `{"username":1,"password":true,"domain":["d"]}`,
 			answer{400, invalidBody, "username:wrong_type,password:wrong_type,domain:wrong_type"}},
 		{"unknown members", "", `{"username":"u","password":"p","domain":"d","b":1,"a\r\nX: 1":{}}`,
 			answer{400, invalidBody, "a\r\nX: 1:unknown,b:unknown"}},
-		{"a repeated member", "", `{"username":"u","username":"v","password":"p","domain":"d"}`, answer{400, invalidBody, "username:repeated"}},
-		{"another case is another member", "", `{"Username":"u","password":"p","domain":"d"}`, answer{400, invalidBody, "username:required,Username:unknown"}},
+		{"a repeated member", "", `{"username":"u","username":"v","password":"p","domain":"d"}`,
+			answer{400, invalidBody, "username:repeated"}},
+		{"another case is another member", "", `{"Username":"u","password":"p","domain":"d"}`,
+			answer{400, invalidBody, "username:required,Username:unknown"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e := newEnv(t)
@@ -185,7 +198,8 @@ func TestChangePassword(t *testing.T) {
 		{password, "Sunshine", "new", "too_common"},
 		{password, strings.Repeat("a", 1025), "new", "too_long"},
 	} {
-		if f := change(400, c.current, c.next); len(f.Errors) != 1 || f.Errors[0].Field != c.field || f.Errors[0].Code != c.code {
+		if f := change(400, c.current, c.next); len(f.Errors) != 1 || f.Errors[0].Field != c.field ||
+			f.Errors[0].Code != c.code {
 			t.Errorf("%.20q: %+v", c.next, f)
 		}
 	}

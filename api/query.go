@@ -33,7 +33,8 @@ func withKnownQuery(known []string, next echo.HandlerFunc) echo.HandlerFunc {
 		var unknown []fault.Field
 		for name := range query {
 			if !slices.Contains(known, name) {
-				unknown = append(unknown, fault.Field{Field: name, Code: "unknown", Message: "there is no such parameter here"})
+				unknown = append(unknown,
+					fault.Field{Field: name, Code: "unknown", Message: "there is no such parameter here"})
 			}
 		}
 		if len(unknown) == 0 {

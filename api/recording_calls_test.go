@@ -44,7 +44,8 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 	e := newEnv(t)
 	key := e.recorder()
 	whole := recording.Call{
-		CallID: "before", InteractionID: "i-before", OriginationCallID: "o-before", AgentID: "1003@x", QueueID: "sales@x",
+		CallID: "before", InteractionID: "i-before", OriginationCallID: "o-before", AgentID: "1003@x",
+		QueueID:   "sales@x",
 		Direction: "inbound", StartedAt: callStart + 3, DurationMS: 2000, Channels: 2,
 	}
 	e.want(201, "PUT", recordingsPath+"/r-before?call_id=before&channels=2", key, "audio", nil)
@@ -63,7 +64,8 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 	if stored.AgentID != "another" || stored.QueueID != "sales@x" {
 		t.Errorf("what the upload says is kept: %+v", stored.Call)
 	}
-	e.want(201, "PUT", recordingsPath+"/r-after", withHeader(key, "X-Recording-Origination-Call-ID", "o-after"), "audio", &stored)
+	e.want(201, "PUT", recordingsPath+"/r-after", withHeader(key, "X-Recording-Origination-Call-ID", "o-after"),
+		"audio", &stored)
 	if stored.CallID != "after" || stored.InteractionID != "i-after" {
 		t.Errorf("by its origination call id: %+v", stored.Call)
 	}
@@ -93,12 +95,15 @@ func TestRecordingsAreFoundByTheirCalls(t *testing.T) {
 	e := newEnv(t)
 	key := e.recorder()
 	for i, call := range []string{"a", "b", "c"} {
-		at := fmt.Sprintf("?call_id=%s&interaction_id=i-%[1]s&origination_call_id=o-%[1]s&agent_id=agent-%[1]s&queue_id=q-%[1]s&direction=d-%[1]s&started_at=%d", call, callStart+i*100)
+		at := fmt.Sprintf(
+			"?call_id=%s&interaction_id=i-%[1]s&origination_call_id=o-%[1]s&agent_id=agent-%[1]s&queue_id=q-%[1]s&direction=d-%[1]s&started_at=%d",
+			call, callStart+i*100)
 		e.want(201, "PUT", recordingsPath+"/r-"+call+at, key, "audio", nil)
 	}
 	for query, want := range map[string]string{
-		"?call_id=b": "r-b", "?interaction_id=i-b": "r-b", "?origination_call_id=o-b": "r-b", "?agent_id=agent-b": "r-b",
-		"?queue_id=q-b": "r-b", "?direction=d-b": "r-b", "?agent_id=agent-b&queue_id=q-a": "", "?call_id=B": "",
+		"?call_id=b": "r-b", "?interaction_id=i-b": "r-b", "?origination_call_id=o-b": "r-b",
+		"?agent_id=agent-b": "r-b",
+		"?queue_id=q-b":     "r-b", "?direction=d-b": "r-b", "?agent_id=agent-b&queue_id=q-a": "", "?call_id=B": "",
 		fmt.Sprintf("?startDate=%d&endDate=%d", callStart+100, callStart+199): "r-b",
 		fmt.Sprintf("?startDate=%d", callStart+100):                           "r-c r-b",
 		fmt.Sprintf("?endDate=%d", callStart+100):                             "r-b r-a",
@@ -138,7 +143,8 @@ func TestAWrongCallOfARecordingIsNamed(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	e.want(400, "PUT", recordingsPath+"/r?call_id=a", withHeader(e.recorder(), "X-Recording-Call-Id", "b"), "audio", nil)
+	e.want(400, "PUT", recordingsPath+"/r?call_id=a", withHeader(e.recorder(), "X-Recording-Call-Id", "b"), "audio",
+		nil)
 	e.want(400, "PUT", recordingsPath+"/r", withHeader(e.recorder(), "X-Recording-Channels", "many"), "audio", nil)
 	e.want(404, "GET", recordingsPath+"/r", e.recorder(), "", nil)
 }
@@ -150,7 +156,8 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	members := membersByQueue{"sales@x": {"1003@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	for id, call := range map[string]string{
-		"none": "", "sales": "?queue_id=sales@x", "support": "?queue_id=support@x&agent_id=1005@x", "member": "?queue_id=support@x&agent_id=1003@x",
+		"none": "", "sales": "?queue_id=sales@x", "support": "?queue_id=support@x&agent_id=1005@x",
+		"member": "?queue_id=support@x&agent_id=1003@x",
 		"prefix": "?agent_id=1003@xy",
 	} {
 		e.want(201, "PUT", recordingsPath+"/"+id+call, e.recorder(), "audio of "+id, nil)
@@ -162,11 +169,12 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		sees      string
 		listens   bool
 	}{
-		"supervisor": {identity.RoleSupervisor, "", identity.Limits{QueueIDs: []string{"sales@x"}}, "member sales", true},
-		"all":        {identity.RoleSupervisor, "", identity.Limits{}, "member prefix sales support", true},
-		"named":      {identity.RoleAgent, "", identity.Limits{AgentIDs: []string{"1003@x"}}, "member", true},
-		"extension":  {identity.RoleAgent, "1005", identity.Limits{}, "support", true},
-		"auditor":    {identity.RoleAuditor, "", identity.Limits{}, "member none prefix sales support", false},
+		"supervisor": {identity.RoleSupervisor, "", identity.Limits{QueueIDs: []string{"sales@x"}}, "member sales",
+			true},
+		"all":       {identity.RoleSupervisor, "", identity.Limits{}, "member prefix sales support", true},
+		"named":     {identity.RoleAgent, "", identity.Limits{AgentIDs: []string{"1003@x"}}, "member", true},
+		"extension": {identity.RoleAgent, "1005", identity.Limits{}, "support", true},
+		"auditor":   {identity.RoleAuditor, "", identity.Limits{}, "member none prefix sales support", false},
 	} {
 		h := withHeader(e.userWith("the-"+name, "demo", c.role, c.extension, c.limits), "X-Account-ID", "demo")
 		listed := e.recordingIDs(h, "")
@@ -208,7 +216,8 @@ func TestKazoosStorageGoesStraightIn(t *testing.T) {
 		e.api.ServeHTTP(w, r)
 		var stored recording.Metadata
 		must(t, json.Unmarshal(w.Body.Bytes(), &stored))
-		if w.Code != 201 || stored.RecordingID != "call_recording_OTc5_4.a_192.0.2.7.mp3" || stored.CallID != "OTc5~4.a@192.0.2.7" ||
+		if w.Code != 201 || stored.RecordingID != "call_recording_OTc5_4.a_192.0.2.7.mp3" ||
+			stored.CallID != "OTc5~4.a@192.0.2.7" ||
 			stored.InteractionID != interaction || stored.ContentType != "audio/mpeg" {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}

@@ -25,7 +25,9 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 	if !got.Success || len(got.Config) != 0 {
 		t.Errorf("without a policy: %+v", got)
 	}
-	w := e.want(200, "PUT", callRecordingPath, admin, `{"mode":"all","queues":["sales"],"announce":true,"retention_days":90,"queue_retention":[{"queue_id":"sales","retention_days":7}]}`, nil)
+	w := e.want(200, "PUT", callRecordingPath, admin,
+		`{"mode":"all","queues":["sales"],"announce":true,"retention_days":90,"queue_retention":[{"queue_id":"sales","retention_days":7}]}`,
+		nil)
 	tag := w.Header().Get("ETag")
 	got = policyView{}
 	e.want(200, "GET", callRecordingPath, below, "", &got)
@@ -44,11 +46,13 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 		t.Errorf("below, with its own: %+v", got)
 	}
 	for body, want := range map[string]string{
-		`{}`: "mode", `{"mode":"sometimes"}`: "mode", `{"mode":"all","queues":[""]}`: "queues[0]", `{"mode":"all","retention_days":-1}`: "retention_days",
-		`{"mode":"all","announce":"yes"}`: "announce", `{"mode":"all","extra":1}`: "extra",
+		`{}`: "mode", `{"mode":"sometimes"}`: "mode", `{"mode":"all","queues":[""]}`: "queues[0]",
+		`{"mode":"all","retention_days":-1}`: "retention_days",
+		`{"mode":"all","announce":"yes"}`:    "announce", `{"mode":"all","extra":1}`: "extra",
 		`{"mode":"all","queue_retention":[{"queue_id":"a","retention_days":99999}]}`: "queue_retention[0].retention_days",
 	} {
-		if w := e.want(400, "PUT", callRecordingPath, admin, body, nil); !strings.Contains(w.Body.String(), `"field":"`+want+`"`) {
+		if w := e.want(400, "PUT", callRecordingPath, admin, body, nil); !strings.Contains(w.Body.String(),
+			`"field":"`+want+`"`) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
@@ -57,7 +61,9 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 func TestRetentionAndLegalHold(t *testing.T) {
 	e := newEnv(t)
 	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.key}
-	e.want(200, "PUT", callRecordingPath, admin, `{"mode":"off","retention_days":10,"queue_retention":[{"queue_id":"sales","retention_days":1},{"queue_id":"legal","retention_days":0}]}`, nil)
+	e.want(200, "PUT", callRecordingPath, admin,
+		`{"mode":"off","retention_days":10,"queue_retention":[{"queue_id":"sales","retention_days":1},{"queue_id":"legal","retention_days":0}]}`,
+		nil)
 	days := func(id, query string, want int64) {
 		t.Helper()
 		var m recording.Metadata
@@ -79,7 +85,8 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	e.want(409, "DELETE", recordingsPath+"/held", key, "", nil)
 	e.want(404, "PUT", recordingsPath+"/none/hold", key, `{"reason":"x"}`, nil)
 	e.want(400, "PUT", recordingsPath+"/any/hold", key, `{"reason":""}`, nil)
-	_, err := e.db.ExecContext(t.Context(), `UPDATE recordings SET expires_at = $1 WHERE expires_at <> 0 AND recording_id <> 'any'`, time.Now().Unix()-1)
+	_, err := e.db.ExecContext(t.Context(),
+		`UPDATE recordings SET expires_at = $1 WHERE expires_at <> 0 AND recording_id <> 'any'`, time.Now().Unix()-1)
 	must(t, err)
 	recordings := e.recordings
 	must(t, recordings.DeleteExpired(t.Context(), time.Now()))
@@ -97,12 +104,14 @@ func TestRetentionAndLegalHold(t *testing.T) {
 
 	must(t, e.audit.ChainPending(t.Context()))
 	seen := map[audit.Action]int{}
-	page, err := e.audit.List(t.Context(), audit.Filter{AccountID: "demo", Start: 0, End: time.Now().Unix() + 10, PageSize: 1000})
+	page, err := e.audit.List(t.Context(),
+		audit.Filter{AccountID: "demo", Start: 0, End: time.Now().Unix() + 10, PageSize: 1000})
 	must(t, err)
 	for _, entry := range page.Data {
 		seen[entry.Action]++
 	}
-	if seen[audit.RecordingHold] != 1 || seen[audit.RecordingRelease] != 1 || seen[audit.RecordingExpire] != 1 || seen[audit.CallRecordingUpdate] != 1 {
+	if seen[audit.RecordingHold] != 1 || seen[audit.RecordingRelease] != 1 || seen[audit.RecordingExpire] != 1 ||
+		seen[audit.CallRecordingUpdate] != 1 {
 		t.Errorf("the audit log has %v", seen)
 	}
 }
@@ -112,7 +121,8 @@ func TestARecordingAnnouncesRecordings(t *testing.T) {
 	e := newEnv(t)
 	admin, key := e.of("admin", "demo"), e.recorder()
 	wav := "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x07\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x00\x00\x00\x00"
-	e.want(201, "PUT", recordingsPath+"/greeting", withHeader(key, "Content-Type", "audio/wav"), wav+strings.Repeat("\x2b", 8000), nil)
+	e.want(201, "PUT", recordingsPath+"/greeting", withHeader(key, "Content-Type", "audio/wav"),
+		wav+strings.Repeat("\x2b", 8000), nil)
 	e.want(201, "PUT", recordingsPath+"/long", key, wav+strings.Repeat("\x2b", 8000*31), nil)
 	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
 	for _, id := range []string{"none", "long", "text"} {

@@ -30,7 +30,8 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	must(e.t, err)
 	deps.CallRecording = policies
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
-		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index, Audit: e.audit, Metrics: e.registry, Log: log,
+		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index,
+		Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
 	index.ShowRecordings(recordings)

@@ -38,13 +38,16 @@ func TestARecordingsLife(t *testing.T) {
 		one := recordingsPath + "/" + id
 		var stored, again recording.Metadata
 		e.want(201, "PUT", one, key, audio, &stored)
-		if stored.RecordingID != id || stored.AccountID != "demo" || stored.Encrypted != sealed || stored.Size != 200_000 ||
-			stored.ContentType != "audio/x-wav" || sealed != (stored.KeyVersion == 1) || sealed != (stored.StoredSize > stored.Size) {
+		if stored.RecordingID != id || stored.AccountID != "demo" || stored.Encrypted != sealed ||
+			stored.Size != 200_000 ||
+			stored.ContentType != "audio/x-wav" || sealed != (stored.KeyVersion == 1) ||
+			sealed != (stored.StoredSize > stored.Size) {
 			t.Errorf("%+v", stored)
 		}
 		e.want(409, "PUT", one, key, "another", nil)
 		w := e.want(200, "GET", one, key, "", nil)
-		if w.Body.String() != audio || w.Header().Get("Content-Type") != "audio/x-wav" || w.Header().Get("Content-Length") != "200000" {
+		if w.Body.String() != audio || w.Header().Get("Content-Type") != "audio/x-wav" ||
+			w.Header().Get("Content-Length") != "200000" {
 			t.Errorf("%d bytes, %v", w.Body.Len(), w.Header())
 		}
 		w = e.want(200, "HEAD", one, key, "", nil)
@@ -95,7 +98,8 @@ func TestPartsOfARecording(t *testing.T) {
 		}
 	}
 	several := e.want(206, "GET", one, withHeader(key, "Range", "bytes=0-9,100000-100009"), "", nil)
-	if !strings.HasPrefix(several.Header().Get("Content-Type"), "multipart/byteranges") || !strings.Contains(several.Body.String(), audio[100000:100010]) {
+	if !strings.HasPrefix(several.Header().Get("Content-Type"), "multipart/byteranges") ||
+		!strings.Contains(several.Body.String(), audio[100000:100010]) {
 		t.Errorf("two ranges: %v %q", several.Header(), several.Body)
 	}
 	for _, asked := range []string{"bytes=200000-", "bytes=x-y", "bytes=5-1"} {
@@ -154,9 +158,11 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
 		t.Errorf("%q", w.Body)
 	}
-	below, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "sub", Scopes: []identity.Scope{identity.ScopeRecordings}})
+	below, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "sub", Scopes: []identity.Scope{identity.ScopeRecordings}})
 	must(t, err)
-	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "", nil); w.Body.String() != "of sub" {
+	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "",
+		nil); w.Body.String() != "of sub" {
 		t.Errorf("%q", w.Body)
 	}
 	e.want(404, "GET", recordingsPath+"/call", header{"X-API-Key": below, "X-Account-ID": "demo"}, "", nil)
@@ -165,22 +171,26 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 func TestRefusedRecordings(t *testing.T) {
 	e := newEnv(t)
 	key := e.recorder()
-	for _, id := range []string{".hidden", "a%2Fb", "a%20b", "%00", "%ff", "..%2f..%2fmaster.key", strings.Repeat("x", 129), "caf%C3%A9"} {
+	for _, id := range []string{".hidden", "a%2Fb", "a%20b", "%00", "%ff", "..%2f..%2fmaster.key",
+		strings.Repeat("x", 129), "caf%C3%A9"} {
 		e.want(400, "PUT", recordingsPath+"/"+id, key, "audio", nil)
 		for _, method := range []string{"GET", "DELETE"} {
 			e.want(404, method, recordingsPath+"/"+id, key, "", nil)
 		}
 	}
-	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio", nil)
+	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio",
+		nil)
 	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Range", "bytes 0-4/10"), "audio", nil)
 	e.want(415, "PUT", recordingsPath+"/a", withHeader(key, "Content-Encoding", "gzip"), "audio", nil)
 	e.want(413, "PUT", recordingsPath+"/a", key, strings.Repeat("x", maxRecording+1), nil)
 	e.want(404, "PUT", recordingsPath+"/a/b", key, "audio", nil)
-	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=1001", "page_size=x", "start_key=x", "start_key=%00"} {
+	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=1001", "page_size=x", "start_key=x",
+		"start_key=%00"} {
 		e.want(400, "GET", recordingsPath+"?"+query, key, "", nil)
 	}
 
-	r := httptest.NewRequest("PUT", recordingsPath+"/broken", io.MultiReader(strings.NewReader(testAudio(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	r := httptest.NewRequest("PUT", recordingsPath+"/broken",
+		io.MultiReader(strings.NewReader(testAudio(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	r.Header.Set("X-API-Key", e.key)
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, r)
@@ -227,7 +237,8 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 		if part == "bytes=131072-" {
 			from = 131072
 		}
-		if whole := part == "bytes=0-65535"; whole != (err == nil) || !strings.HasPrefix(testAudio(300_000)[from:], string(got)) || from+len(got) > 131072 {
+		if whole := part == "bytes=0-65535"; whole != (err == nil) ||
+			!strings.HasPrefix(testAudio(300_000)[from:], string(got)) || from+len(got) > 131072 {
 			t.Errorf("%s: %d bytes, %v", part, len(got), err)
 		}
 	}
@@ -256,13 +267,16 @@ func TestARecordingIsDownloadedAsOpus(t *testing.T) {
 	for i := range len(pcm) / 4 {
 		binary.LittleEndian.PutUint16(pcm[4*i:], uint16(int16(8000*math.Sin(float64(i)/3))))
 	}
-	wav := append([]byte("RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00\x40\x1f\x00\x00\x00\x7d\x00\x00\x04\x00\x10\x00data\xff\xff\xff\xff"), pcm...)
+	wav := append([]byte(
+		"RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00\x40\x1f\x00\x00\x00\x7d\x00\x00\x04\x00\x10\x00data\xff\xff\xff\xff"),
+		pcm...)
 	e.want(201, "PUT", recordingsPath+"/call", withHeader(key, "Content-Type", "audio/wav"), string(wav), nil)
 	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
 
 	w := e.want(200, "GET", recordingsPath+"/call?format=opus", key, "", nil)
 	opus := w.Body.Bytes()
-	if w.Header().Get("Content-Type") != "audio/ogg" || !bytes.HasPrefix(opus, []byte("OggS")) || len(opus) < 2000 || len(opus) > len(wav)/3 {
+	if w.Header().Get("Content-Type") != "audio/ogg" || !bytes.HasPrefix(opus, []byte("OggS")) || len(opus) < 2000 ||
+		len(opus) > len(wav)/3 {
 		t.Errorf("%v, %d bytes of %d", w.Header(), len(opus), len(wav))
 	}
 	w = e.want(200, "HEAD", recordingsPath+"/call?format=opus", key, "", nil)

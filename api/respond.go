@@ -66,7 +66,8 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, texts fun
 }
 
 // pageOf returns the page of writePage.
-func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T) []string, view func(T) U) (*report.Page[U], error) {
+func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T) []string,
+	view func(T) U) (*report.Page[U], error) {
 	q := report.NewQuery(c.QueryParams())
 	page := &report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
 	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
@@ -79,7 +80,8 @@ func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T
 	}
 	if search != "" {
 		list = slices.DeleteFunc(slices.Clone(list), func(item T) bool {
-			return !slices.ContainsFunc(texts(item), func(text string) bool { return strings.Contains(strings.ToLower(text), search) })
+			return !slices.ContainsFunc(texts(item),
+				func(text string) bool { return strings.Contains(strings.ToLower(text), search) })
 		})
 	}
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })

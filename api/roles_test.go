@@ -107,16 +107,20 @@ var rights = map[string]string{
 var endpointsWithoutToken = []string{
 	"GET /openapi.yaml", "GET /asyncapi.yaml", "GET /openapi.json", "GET /asyncapi.json", "GET /schemas/{name}",
 	"POST /2010-04-01/Accounts/{account_sid}/Calls/{call_sid}", // has the provider's secret
-	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/{page}", "GET /docs/{folder}/{page}", "GET /.well-known/jwks.json",
+	"GET /", "GET /board/{file}", "GET /docs", "GET /docs/{page}", "GET /docs/{folder}/{page}",
+	"GET /.well-known/jwks.json",
 	"POST /ucp/v2/login", "POST /ucp/v2/login/refresh", "POST /ucp/v2/otp", "PUT /ucp/v2/otp",
 	"GET /auth/oidc", "GET /auth/oidc/start", "GET /auth/oidc/callback", "POST /auth/oidc/session",
 	"POST /api/v2/ingest/{format}",
-	"GET /api/v2/cc_events_channel/ws", "GET /api/v2/cc_events_channel/stream", "GET /api/v2/cc_events_channel/health", "GET /api/v2/cc_events_channel/snapshot",
-	"POST /api/v2/cc_events_channel/logout", "POST /ws/v1/cc_events/logout", "GET /ws/v1/cc_events", "GET /ws/v1/cc_events/stream", "GET /ws/v1/cc_events/health", "GET /ws/v1/cc_events/snapshot",
+	"GET /api/v2/cc_events_channel/ws", "GET /api/v2/cc_events_channel/stream", "GET /api/v2/cc_events_channel/health",
+	"GET /api/v2/cc_events_channel/snapshot",
+	"POST /api/v2/cc_events_channel/logout", "POST /ws/v1/cc_events/logout", "GET /ws/v1/cc_events",
+	"GET /ws/v1/cc_events/stream", "GET /ws/v1/cc_events/health", "GET /ws/v1/cc_events/snapshot",
 }
 
 var roleLetters = map[identity.Role]string{
-	identity.RoleAdmin: "A", identity.RoleSupervisor: "S", identity.RoleAgent: "G", identity.RoleAuditor: "D", identity.RoleUser: "U",
+	identity.RoleAdmin: "A", identity.RoleSupervisor: "S", identity.RoleAgent: "G", identity.RoleAuditor: "D",
+	identity.RoleUser: "U",
 }
 
 // userWith creates a user of an account with a role and returns a header with its token.
@@ -128,7 +132,8 @@ func (e *env) userWith(name, account string, role identity.Role, extension strin
 	must(e.t, err)
 	found, _ := e.identity.Tree().Account(account)
 	var s sessionView
-	e.want(200, "POST", "/ucp/v2/login", nil, fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
+	e.want(200, "POST", "/ucp/v2/login", nil,
+		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
 	return bearer(s.AccessToken)
 }
 
@@ -169,13 +174,15 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 					body = "{}"
 				}
 				w := e.do(r.method, path, h, body)
-				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) && w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
+				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) &&
+					w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
 					t.Errorf("%s of %s as %s: %d %s, the table says %q", name, account, role, w.Code, w.Body, admitted)
 				}
 				if strings.Contains(admitted, letter) && w.Code == http.StatusForbidden {
 					t.Errorf("%s of %s as %s: %s, the table says %q", name, account, role, w.Body, admitted)
 				}
-				if account == "stranger" && w.Code < 300 && w.Body.Len() > 0 && strings.Contains(w.Body.String(), `"stranger"`) {
+				if account == "stranger" && w.Code < 300 && w.Body.Len() > 0 &&
+					strings.Contains(w.Body.String(), `"stranger"`) {
 					t.Errorf("%s as %s shows another tenant's account: %s", name, role, w.Body)
 				}
 			}
@@ -199,8 +206,10 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	start := leg("demo", "x", 1).Timestamp
 	for i, row := range []event.CDR{
-		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"}, {QueueID: "support@x", AgentID: "1003@x"},
-		{QueueID: "sales@x"}, {AgentID: "1004@x"}, {}, {AgentID: "PJSIP/1001"}, {AgentID: "Local/1001@agents/n"}, {AgentID: "x1001@x"}, {AgentID: "1001_@x"},
+		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"},
+		{QueueID: "support@x", AgentID: "1003@x"},
+		{QueueID: "sales@x"}, {AgentID: "1004@x"}, {}, {AgentID: "PJSIP/1001"}, {AgentID: "Local/1001@agents/n"},
+		{AgentID: "x1001@x"}, {AgentID: "1001_@x"},
 	} {
 		kind := row
 		row = leg("demo", fmt.Sprint("call", i), 1)
@@ -210,7 +219,8 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	type page struct{ Data []event.CDR }
 	read := func(h header) (rows []event.CDR) {
 		var p page
-		e.want(200, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
+		e.want(200, "GET",
+			fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
 		return p.Data
 	}
 	admin := bearer(e.loginUser("admin").AccessToken)
@@ -229,13 +239,17 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		limits    identity.Limits
 		sees      func(event.CDR) bool
 	}{
-		"a supervisor of a queue": {identity.RoleSupervisor, "", identity.Limits{QueueIDs: []string{"sales@x"}}, func(r event.CDR) bool {
-			return r.QueueID == "sales@x" || slices.Contains(members["sales@x"], r.AgentID)
-		}},
-		"a supervisor of all":       {identity.RoleSupervisor, "", identity.Limits{}, func(r event.CDR) bool { return r.QueueID != "" || r.AgentID != "" }},
-		"an agent by its id":        {identity.RoleAgent, "", identity.Limits{AgentIDs: []string{"1003@x"}}, func(r event.CDR) bool { return r.AgentID == "1003@x" }},
-		"an agent by its extension": {identity.RoleAgent, "71001", identity.Limits{}, func(event.CDR) bool { return false }},
-		"a user":                    {identity.RoleUser, "", identity.Limits{}, func(event.CDR) bool { return true }},
+		"a supervisor of a queue": {identity.RoleSupervisor, "", identity.Limits{QueueIDs: []string{"sales@x"}},
+			func(r event.CDR) bool {
+				return r.QueueID == "sales@x" || slices.Contains(members["sales@x"], r.AgentID)
+			}},
+		"a supervisor of all": {identity.RoleSupervisor, "", identity.Limits{},
+			func(r event.CDR) bool { return r.QueueID != "" || r.AgentID != "" }},
+		"an agent by its id": {identity.RoleAgent, "", identity.Limits{AgentIDs: []string{"1003@x"}},
+			func(r event.CDR) bool { return r.AgentID == "1003@x" }},
+		"an agent by its extension": {identity.RoleAgent, "71001", identity.Limits{},
+			func(event.CDR) bool { return false }},
+		"a user": {identity.RoleUser, "", identity.Limits{}, func(event.CDR) bool { return true }},
 	} {
 		h := e.userWith(strings.ReplaceAll(name, " ", "-"), "demo", c.role, c.extension, c.limits)
 		want := slices.DeleteFunc(slices.Clone(all), func(r event.CDR) bool { return !c.sees(r) })
@@ -248,7 +262,8 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 				t.Errorf("%s sees %s, want %s", name, got[i].CallID, want[i].CallID)
 			}
 		}
-		csv := e.do("GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&format=csv", start-10, start+1000), h, "").Body.String()
+		csv := e.do("GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&format=csv", start-10, start+1000),
+			h, "").Body.String()
 		if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
 			t.Errorf("%s sees %d lines of CSV, want %d", name, lines, len(want))
 		}

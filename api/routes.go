@@ -48,7 +48,8 @@ func (a *API) routes() []route {
 	board := a.config.Board
 	if board != nil {
 		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/:page", "/docs/:folder/:page"} {
-			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
+			routes = append(routes,
+				route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}
 	if a.deps.Portal != nil {
@@ -56,12 +57,16 @@ func (a *API) routes() []route {
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.handleLogin},
 			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.handleRefresh},
-			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.handleLogout), also: everyRole},
-			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.handleChangePassword), also: everyRole},
+			route{method: http.MethodPost, path: "/ucp/v2/logout",
+				handle: authorized(a.auth.authenticateUser, p.handleLogout), also: everyRole},
+			route{method: http.MethodPut, path: "/ucp/v2/password",
+				handle: authorized(a.auth.authenticateUser, p.handleChangePassword), also: everyRole},
 			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.handleEnrolOTP},
 			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.handleConfirmOTP},
-			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handleGetLoginRules), also: auditors},
-			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handlePutLoginRules)},
+			route{method: http.MethodGet, path: loginRulesPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handleGetLoginRules), also: auditors},
+			route{method: http.MethodPut, path: loginRulesPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handlePutLoginRules)},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.handleKeySet},
 		)
 		routes = append(routes, oidcRoutes{a.deps.Portal}.routes()...)
@@ -72,7 +77,9 @@ func (a *API) routes() []route {
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateAPIKey, i.handleAccept), scope: identity.ScopeIngest, query: []string{"uuid"}, noTimeout: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format",
+				handle: authorized(a.auth.authenticateAPIKey, i.handleAccept), scope: identity.ScopeIngest,
+				query: []string{"uuid"}, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
@@ -84,15 +91,18 @@ func (a *API) routes() []route {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
 		const path = "/api/v2/config/call_recording_encryption"
 		routes = append(routes,
-			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.handleGet), also: auditors},
+			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.handleGet),
+				also: auditors},
 			route{method: http.MethodPut, path: path, handle: e.handlePut},
 		)
 	}
 	if a.deps.CallRecording != nil {
 		p := callRecordingRoutes{a.deps.CallRecording, a.deps.LiveRecorder}
 		routes = append(routes,
-			route{method: http.MethodGet, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
-			route{method: http.MethodPut, path: callRecordingPath, handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
+			route{method: http.MethodGet, path: callRecordingPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
+			route{method: http.MethodPut, path: callRecordingPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
 		)
 	}
 	if a.deps.LiveRecorder != nil {
@@ -108,42 +118,63 @@ func (a *API) routes() []route {
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
-			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handleGet), also: auditors},
-			route{method: http.MethodPut, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handlePut)},
+			route{method: http.MethodGet, path: queueConfigPath,
+				handle: authorized(a.auth.authenticateAdmin, q.handleGet), also: auditors},
+			route{method: http.MethodPut, path: queueConfigPath,
+				handle: authorized(a.auth.authenticateAdmin, q.handlePut)},
 		)
 	}
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, visible{a.deps.Roster}, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole, scope: identity.ScopeRecordings, query: recording.FilterParams()},
-			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, query: recording.UploadParams(), noTimeout: true},
-			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), also: limitedRoles, scope: identity.ScopeRecordings, query: []string{"format"}, noTimeout: true},
-			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
-			route{method: http.MethodPut, path: item + "/hold", handle: authorized(r.account, r.handleHold), scope: identity.ScopeRecordings},
-			route{method: http.MethodDelete, path: item + "/hold", handle: authorized(r.account, r.handleEndHold), scope: identity.ScopeRecordings},
-			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), also: everyRole, scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), also: everyRole,
+				scope: identity.ScopeRecordings, query: recording.FilterParams()},
+			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload),
+				scope: identity.ScopeRecordings, query: recording.UploadParams(), noTimeout: true},
+			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload),
+				also: limitedRoles, scope: identity.ScopeRecordings, query: []string{"format"}, noTimeout: true},
+			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete),
+				scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: item + "/hold", handle: authorized(r.account, r.handleHold),
+				scope: identity.ScopeRecordings},
+			route{method: http.MethodDelete, path: item + "/hold", handle: authorized(r.account, r.handleEndHold),
+				scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata),
+				also: everyRole, scope: identity.ScopeRecordings},
 		)
 	}
 	responses := reportResponses{a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 	if a.deps.Reports != nil {
 		r := reportRoutes{responses, a.deps.Reports}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
-				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "number", "queue_id", "agent_id", "page_size", "start_key", "format"}},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs",
+				handle: authorized(a.auth.authenticateAccount, r.handleCalls), also: limitedRoles,
+				scope: identity.ScopeRead, noTimeout: true,
+				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from",
+					"to", "number", "queue_id", "agent_id", "page_size", "start_key", "format"}},
 		)
 	}
 	if a.deps.Figures != nil {
 		f := figureRoutes{responses, a.deps.Figures}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
-			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), also: limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/queues",
+				handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")),
+				also:   limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...),
+				noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/agents",
+				handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")),
+				also:   limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...),
+				noTimeout: true},
 		)
 	}
 	if a.deps.Abandoned != nil {
 		r := abandonedRoutes{responses, a.deps.Abandoned}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/reports/abandoned", handle: authorized(a.auth.authenticateAccount, r.handleList), also: limitedRoles, scope: identity.ScopeRead, noTimeout: true,
-			query: []string{"startDate", "endDate", "queue_id", "caller", "page_size", "start_key", "format"}})
+		routes = append(routes,
+			route{method: http.MethodGet, path: "/api/v2/reports/abandoned",
+				handle: authorized(a.auth.authenticateAccount, r.handleList), also: limitedRoles,
+				scope: identity.ScopeRead, noTimeout: true,
+				query: []string{"startDate", "endDate", "queue_id", "caller", "page_size", "start_key", "format"}})
 	}
 	if a.deps.AlertConfigs != nil {
 		routes = append(routes, alertConfigRoutes{a.deps.AlertConfigs, a.deps.Audit, a.auth}.routes()...)
@@ -159,8 +190,11 @@ func (a *API) routes() []route {
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), also: auditors, scope: identity.ScopeRead,
-			query: []string{"startDate", "endDate", "actor", "action", "page_size", "start_key"}})
+		routes = append(routes,
+			route{method: http.MethodGet, path: "/api/v2/audit",
+				handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), also: auditors,
+				scope: identity.ScopeRead,
+				query: []string{"startDate", "endDate", "actor", "action", "page_size", "start_key"}})
 	}
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.routes()...)
@@ -183,27 +217,38 @@ func (a *API) aiRoutes() (routes []route) {
 		p := aiProviderRoutes{a.deps.AIProviders}
 		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors, query: searchParams},
-			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
-			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet), also: auditors},
+			route{method: http.MethodGet, path: aiProvidersPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handleList), also: auditors, query: searchParams},
+			route{method: http.MethodPost, path: aiProvidersPath,
+				handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
+			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet),
+				also: auditors},
 			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleReplace)},
 			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleDelete)},
 		)
 	}
 	if a.deps.AITester != nil {
 		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester}
-		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: authorized(a.auth.authenticateAdmin, t.handleTest)})
+		routes = append(routes,
+			route{method: http.MethodPost, path: aiProvidersPath + "/:id/test",
+				handle: authorized(a.auth.authenticateAdmin, t.handleTest)})
 	}
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
-		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
+		routes = append(routes,
+			route{method: http.MethodPost, path: "/api/v2/ai_sessions",
+				handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
 	}
 	if a.deps.AICalls != nil {
 		t := twilioRoutes{a.deps.AICalls}
 		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track"}, longLived: true})
+		routes = append(routes,
+			route{method: http.MethodGet, path: "/media/v1/:provider_id",
+				handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls,
+				query:     []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track"},
+				longLived: true})
 	}
 	return routes
 }

@@ -141,7 +141,8 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 		return aiprovider.Provider{}, err
 	}
 	headerAccount := c.Request().Header.Get("X-Account-ID")
-	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) || headerAccount != "" && headerAccount != provider.AccountID {
+	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) ||
+		headerAccount != "" && headerAccount != provider.AccountID {
 		return aiprovider.Provider{}, providerNotFound()
 	}
 	return provider, requireAdmin(caller)

@@ -44,9 +44,11 @@ type alertConfigRoutes struct {
 
 func (r alertConfigRoutes) routes() []route {
 	return []route{
-		{method: http.MethodGet, path: alertConfigPath, handle: authorized(r.auth.authenticateAdmin, r.handleGet), also: auditors},
+		{method: http.MethodGet, path: alertConfigPath, handle: authorized(r.auth.authenticateAdmin, r.handleGet),
+			also: auditors},
 		{method: http.MethodPut, path: alertConfigPath, handle: authorized(r.auth.authenticateAdmin, r.handlePut)},
-		{method: http.MethodDelete, path: alertConfigPath, handle: authorized(r.auth.authenticateAdmin, r.handleDelete)},
+		{method: http.MethodDelete, path: alertConfigPath,
+			handle: authorized(r.auth.authenticateAdmin, r.handleDelete)},
 	}
 }
 
@@ -75,7 +77,8 @@ func (r alertConfigRoutes) handleDelete(c echo.Context, account identity.Account
 }
 
 // setRules stores the rules and then the audit entry.
-func (r alertConfigRoutes) setRules(c echo.Context, account identity.Account, rules []stats.AlertRule) (etag string, err error) {
+func (r alertConfigRoutes) setRules(c echo.Context, account identity.Account,
+	rules []stats.AlertRule) (etag string, err error) {
 	ctx := c.Request().Context()
 	entry := r.audit.Entry(ctx, audit.AlertConfigUpdate, account.ID, "alert_config:"+account.ID)
 	err = r.audit.Act(ctx, &entry, func() (err error) {
@@ -88,7 +91,8 @@ func (r alertConfigRoutes) setRules(c echo.Context, account identity.Account, ru
 func parseAlertRules(body *jsonObject) ([]stats.AlertRule, error) {
 	rules := []stats.AlertRule{}
 	for _, one := range body.Objects("alerts", required) {
-		rule := stats.AlertRule{Name: one.String("name", required), Queues: one.Strings("queues", optional), Agents: one.Strings("agents", optional)}
+		rule := stats.AlertRule{Name: one.String("name", required), Queues: one.Strings("queues", optional),
+			Agents: one.Strings("agents", optional)}
 		when := one.Object("when", required)
 		rule.When = stats.AlertWhen{
 			Metric: stats.Metric(when.String("metric", required)), State: event.State(when.String("state", optional)),
@@ -111,7 +115,8 @@ type alertRoutes struct {
 }
 
 func (r alertRoutes) routes() []route {
-	return []route{{method: http.MethodGet, path: alertsPath, handle: authorized(r.auth.authenticateAccount, r.handleList), also: limitedRoles, scope: identity.ScopeRead,
+	return []route{{method: http.MethodGet, path: alertsPath,
+		handle: authorized(r.auth.authenticateAccount, r.handleList), also: limitedRoles, scope: identity.ScopeRead,
 		query: []string{"state", "startDate", "endDate", "queue_id", "agent_id", "page_size", "start_key"}}}
 }
 

@@ -27,7 +27,8 @@ type keyView struct {
 }
 
 func viewKey(k identity.APIKey) keyView {
-	view := keyView{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role, limitsView: limitsView(k.Limits), CreatedAt: k.CreatedAt.Unix()}
+	view := keyView{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role,
+		limitsView: limitsView(k.Limits), CreatedAt: k.CreatedAt.Unix()}
 	if !k.ExpiresAt.IsZero() {
 		view.ExpiresAt = k.ExpiresAt.Unix()
 	}
@@ -45,7 +46,8 @@ func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	key, err := r.directory.FindAPIKey(c.Request().Context(), c.Param("id"))
 	headerAccount := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
-		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || headerAccount != "" && headerAccount != key.AccountID) {
+		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) ||
+			headerAccount != "" && headerAccount != key.AccountID) {
 		return identity.APIKey{}, fault.NotFound("API key not found")
 	}
 	return key, err
@@ -66,7 +68,8 @@ func (r directoryRoutes) handleListKeys(c echo.Context, account identity.Account
 	if err != nil {
 		return err
 	}
-	return writePage(c, keys, func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) },
+	return writePage(c, keys,
+		func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) },
 		func(k identity.APIKey) []string { return []string{k.ID, k.Name} }, viewKey)
 }
 

@@ -55,7 +55,8 @@ func reportRead(c echo.Context, log AuditLog, action audit.Action, accountID, ta
 // parseAuditFilter parses the query. Its error names every invalid parameter.
 func parseAuditFilter(values url.Values) (audit.Filter, error) {
 	q := report.NewQuery(values)
-	f := audit.Filter{Actor: q.Get("actor"), Action: audit.Action(q.Get("action")), PageSize: q.PageSize(), StartKey: q.Get("start_key")}
+	f := audit.Filter{Actor: q.Get("actor"), Action: audit.Action(q.Get("action")), PageSize: q.PageSize(),
+		StartKey: q.Get("start_key")}
 	f.Start, f.End = q.Range()
 	if f.Action != "" && !audit.KnownAction(f.Action) {
 		q.AddFault("action", "invalid", "is not an action")

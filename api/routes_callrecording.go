@@ -18,7 +18,8 @@ type CallRecording interface {
 	// Update sets an account's own policy. ifMatch is the request's If-Match header, "" for none:
 	// fault.KindPrecondition if the policy that holds now does not match it. Returns
 	// fault.KindInvalid with the invalid fields.
-	Update(ctx context.Context, accountID string, policy callrecording.Policy, ifMatch string) (callrecording.Found, error)
+	Update(ctx context.Context, accountID string, policy callrecording.Policy,
+		ifMatch string) (callrecording.Found, error)
 }
 
 // LiveRecorder records the calls that Trunkline connects.
@@ -98,7 +99,8 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	}
 	policy := callrecording.Policy{
 		Mode: callrecording.Mode(body.String("mode", required)), Queues: body.Strings("queues", optional),
-		Announce: body.Bool("announce", optional), Announcement: body.String("announcement", optional), RetentionDays: body.Int("retention_days", optional),
+		Announce: body.Bool("announce", optional), Announcement: body.String("announcement", optional),
+		RetentionDays: body.Int("retention_days", optional),
 	}
 	for _, queue := range body.Objects("queue_retention", optional) {
 		policy.QueueDays = append(policy.QueueDays, callrecording.QueueRetention{

@@ -15,7 +15,8 @@ type Calls interface {
 	// Originate rings the caller's own extension and dials the destination once it is answered.
 	// callID is the origination_call_id, or "" if the platform gave none. Requests of a user with
 	// the same idempotencyKey ("" for none) within a day place one call and get the same response.
-	Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error)
+	Originate(ctx context.Context, caller *identity.Principal,
+		destination, idempotencyKey string) (callID string, err error)
 	// Get returns the progress of a call. The error is fault.NotFound for a call of an account that
 	// the caller may not see.
 	Get(ctx context.Context, caller *identity.Principal, callID string) (*origination.Call, error)
@@ -33,7 +34,8 @@ type callRoutes struct {
 // handleOriginate places a call that rings the caller's phone first. Calls refuses an API key,
 // which has no extension.
 func (r callRoutes) handleOriginate(c echo.Context, caller *identity.Principal) error {
-	callID, err := r.calls.Originate(c.Request().Context(), caller, c.Param("destination"), c.Request().Header.Get("Idempotency-Key"))
+	callID, err := r.calls.Originate(c.Request().Context(), caller, c.Param("destination"),
+		c.Request().Header.Get("Idempotency-Key"))
 	return respond(c, http.StatusCreated, struct {
 		CallID string `json:"origination_call_id"`
 	}{callID}, err)
@@ -55,9 +57,15 @@ func (r callRoutes) handleCancel(c echo.Context, caller *identity.Principal) err
 func (r callRoutes) routes() []route {
 	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
 	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.handleOriginate), also: limitedRoles, scope: identity.ScopeCalls}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.handleOriginate), also: limitedRoles, scope: identity.ScopeCalls},
-		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.handleProgress), also: limitedRoles, scope: identity.ScopeCalls},
-		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.handleCancel), also: limitedRoles, scope: identity.ScopeCalls},
+		// without a destination: 400
+		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.handleOriginate),
+			also: limitedRoles, scope: identity.ScopeCalls},
+		{method: http.MethodPost, path: clickToCall + ":destination",
+			handle: authorized(r.auth.authenticateAny, r.handleOriginate), also: limitedRoles,
+			scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.handleProgress),
+			also: limitedRoles, scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.handleCancel),
+			also: limitedRoles, scope: identity.ScopeCalls},
 	}
 }

@@ -42,7 +42,8 @@ type ChannelLogins interface {
 	// EventsLogin checks the credentials and returns a channel token, which is for the events
 	// audience and has the filter f; an empty f does not restrict. An account of f that the user
 	// cannot access and one that does not exist cause the same error.
-	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	EventsLogin(ctx context.Context, c identity.Credentials,
+		f identity.Filter) (token string, expiresIn time.Duration, err error)
 	// IsProviderToken reports whether a provider is configured and the token names an issuer other
 	// than Trunkline. The token is not verified.
 	IsProviderToken(token string) bool
@@ -51,11 +52,13 @@ type ChannelLogins interface {
 	CheckProviderToken(ctx context.Context, token, address string) error
 	// EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect provider.
 	// The channel token expires with that token at the latest.
-	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
+	EventsLoginByToken(ctx context.Context, token, address string,
+		f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	// EventsExchange issues a channel token for the principal of a portal token, or of an API key
 	// with identity.ScopeSubscribe, at the address. The channel token ends when the portal token's session
 	// ends, or when the key expires or is deleted.
-	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	EventsExchange(ctx context.Context, p *identity.Principal, address string,
+		f identity.Filter) (token string, expiresIn time.Duration, err error)
 	// EventsLogout revokes the principal's channel token, and nothing that it was issued from. The holder
 	// of a channel token may call it, in any role. Returns fault.KindUnavailable while the database is
 	// away: the token stays valid.
@@ -144,7 +147,8 @@ func (r channelRoutes) authenticateHeader(c echo.Context) error {
 // chooseLogin returns the login for the credentials of the request: username and password
 // in the body, or else a token of the OpenID Connect provider, a portal token or an API
 // key.
-func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
+func (r channelRoutes) chooseLogin(c echo.Context,
+	body *jsonObject) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
 	if hasPassword(body) || !hasCredential(c.Request()) {
 		credentials := readLogin(body, c)
 		return func(f identity.Filter) (string, time.Duration, error) {
@@ -231,12 +235,19 @@ func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal
 // routes returns one set of paths of the events channel.
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles, scope: identity.ScopeSubscribe},
-		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
+		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, also: limitedRoles,
+			scope: identity.ScopeSubscribe},
+		{method: http.MethodPost, path: prefix + "/logout",
+			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout), also: limitedRoles},
 		{method: http.MethodGet, path: socket, handle: c.handleSocket, query: subscribeParams, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: streamParams, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: streamParams,
+			longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
-		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats), also: limitedRoles},
-		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot), also: limitedRoles},
+		{method: http.MethodGet, path: prefix + "/stats",
+			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats),
+			also:   limitedRoles},
+		{method: http.MethodGet, path: prefix + "/snapshot",
+			handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot),
+			also:   limitedRoles},
 	}
 }

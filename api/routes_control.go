@@ -35,9 +35,14 @@ type controlRoutes struct {
 
 func (r controlRoutes) routes() []route {
 	return []route{
-		{method: http.MethodPost, path: "/api/v2/agents/:agent_id/actions", handle: authorized(r.auth.authenticateAccount, r.handleAgent), also: limitedRoles, scope: identity.ScopeControl},
-		{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/actions", handle: authorized(r.auth.authenticateAccount, r.handleCall), also: limitedRoles, scope: identity.ScopeControl},
-		{method: http.MethodGet, path: "/api/v2/actions/:action_id", handle: authorized(r.auth.authenticateAny, r.handleGet), also: limitedRoles, scope: identity.ScopeControl},
+		{method: http.MethodPost, path: "/api/v2/agents/:agent_id/actions",
+			handle: authorized(r.auth.authenticateAccount, r.handleAgent), also: limitedRoles,
+			scope: identity.ScopeControl},
+		{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/actions",
+			handle: authorized(r.auth.authenticateAccount, r.handleCall), also: limitedRoles,
+			scope: identity.ScopeControl},
+		{method: http.MethodGet, path: "/api/v2/actions/:action_id",
+			handle: authorized(r.auth.authenticateAny, r.handleGet), also: limitedRoles, scope: identity.ScopeControl},
 	}
 }
 
@@ -47,7 +52,8 @@ func (r controlRoutes) handleAgent(c echo.Context, account identity.Account) err
 		return err
 	}
 	return r.doAction(c, body, control.Request{
-		Account: account, AgentID: c.Param("agent_id"), QueueID: body.String("queue_id", optional), Reason: body.String("reason", optional),
+		Account: account, AgentID: c.Param("agent_id"), QueueID: body.String("queue_id", optional),
+		Reason: body.String("reason", optional),
 	})
 }
 

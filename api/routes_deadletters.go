@@ -45,12 +45,19 @@ type deadLetterRoutes struct {
 func (r deadLetterRoutes) routes() []route {
 	const item = deadLettersPath + "/:position"
 	return []route{
-		{method: http.MethodGet, path: deadLettersPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin,
+		{method: http.MethodGet, path: deadLettersPath,
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin,
 			query: append([]string{"topic", "kind"}, searchParams...)},
-		{method: http.MethodPost, path: deadLettersPath + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetryAll), scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), scope: identity.ScopeAdmin},
-		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.settle(deadletter.Discarded, audit.DeadLetterDiscard)), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.settle(deadletter.Retried, audit.DeadLetterRetry)), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: deadLettersPath + "/retry",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetryAll), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet),
+			scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: item,
+			handle: authorized(r.auth.authenticateAccountAdmin,
+				r.settle(deadletter.Discarded, audit.DeadLetterDiscard)), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/retry",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.settle(deadletter.Retried, audit.DeadLetterRetry)),
+			scope:  identity.ScopeAdmin},
 	}
 }
 
@@ -91,10 +98,12 @@ func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, row, r.audit.Record(ctx, r.audit.Entry(ctx, audit.DeadLetterRead, account.ID, deadLetterTarget(position.String()))))
+	return respond(c, http.StatusOK, row,
+		r.audit.Record(ctx, r.audit.Entry(ctx, audit.DeadLetterRead, account.ID, deadLetterTarget(position.String()))))
 }
 
-func (r deadLetterRoutes) settle(outcome deadletter.Outcome, action audit.Action) func(echo.Context, identity.Account) error {
+func (r deadLetterRoutes) settle(outcome deadletter.Outcome,
+	action audit.Action) func(echo.Context, identity.Account) error {
 	return func(c echo.Context, account identity.Account) error {
 		position, err := deadLetterPosition(c)
 		if err != nil {
@@ -137,7 +146,8 @@ func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Accoun
 func deadLetterTarget(what string) string { return "dead_letter:" + what }
 
 func deadLetterPosition(c echo.Context) (event.Position, error) {
-	if c.Param("position") == "retry" && c.Request().Method != http.MethodPost { // another path, which has no other method
+	// another path, which has no other method
+	if c.Param("position") == "retry" && c.Request().Method != http.MethodPost {
 		c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
 		return event.Position{}, echo.ErrMethodNotAllowed
 	}

@@ -32,7 +32,9 @@ type explainRoutes struct {
 }
 
 func (r explainRoutes) routes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin, query: []string{"client", "user"}}}
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain",
+		handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin,
+		query: []string{"client", "user"}}}
 }
 
 func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) error {
@@ -117,22 +119,26 @@ type nodeView struct {
 func viewExplanation(e *explain.Explanation) (v explanationView) {
 	v.Event.ID, v.Event.AccountID, v.Event.Message = e.Event.ID, e.Account.ID, e.Event.Message
 	v.Event.Position, v.Raw.Position = e.Event.Position.String(), e.Raw.Position
-	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, unixFraction(e.Raw.Time), e.Raw.Key, e.Raw.Headers
+	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, unixFraction(
+		e.Raw.Time), e.Raw.Key, e.Raw.Headers
 	v.Format.Name, v.Format.From = e.Format.Name, e.Format.From
 	v.Account.ID, v.Account.From = e.Account.ID, e.Account.From
 	v.Connections = e.Delivery.Connections
 	v.Counts = e.Delivery.Counts
 	v.Complete = e.Delivery.Complete
 	v.At = unixFraction(e.Explained)
-	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{}, e.Delivery.Missing...)
+	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{},
+		e.Delivery.Missing...)
 	for _, f := range e.Facts {
 		v.Facts = append(v.Facts, factView(f))
 	}
 	for i := range e.Webhooks {
 		w := &e.Webhooks[i]
 		v.Webhooks = append(v.Webhooks, explainedHookView{
-			ID: w.ID, AccountID: w.AccountID, URL: w.URL, Outcome: w.Outcome, FilteredBy: w.FilteredBy, Failures: w.Failures, LastError: w.LastError,
-			FailedAt: unixFraction(w.FailedAt), NextTryAt: unixFraction(w.NextTryAt), PausedAt: unixFraction(w.PausedAt),
+			ID: w.ID, AccountID: w.AccountID, URL: w.URL, Outcome: w.Outcome, FilteredBy: w.FilteredBy,
+			Failures: w.Failures, LastError: w.LastError,
+			FailedAt: unixFraction(w.FailedAt), NextTryAt: unixFraction(w.NextTryAt),
+			PausedAt: unixFraction(w.PausedAt),
 		})
 	}
 	for _, n := range e.Delivery.Nodes {

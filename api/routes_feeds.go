@@ -33,8 +33,11 @@ type feedRoutes struct {
 
 func (r feedRoutes) routes() []route {
 	return []route{
-		{method: http.MethodGet, path: "/api/v2/feeds", handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors, scope: identity.ScopeAdmin, query: pageParams},
-		{method: http.MethodPost, path: "/api/v2/feeds/:name/check", handle: authorized(r.auth.authenticateAccountAdmin, r.handleCheck), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: "/api/v2/feeds",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors,
+			scope: identity.ScopeAdmin, query: pageParams},
+		{method: http.MethodPost, path: "/api/v2/feeds/:name/check",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleCheck), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -43,7 +46,8 @@ func (r feedRoutes) handleList(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	return writePage(c, statuses, func(s feed.Status) string { return s.Name + "\x00" + s.Node }, nil, func(s feed.Status) feed.Status { return s })
+	return writePage(c, statuses, func(s feed.Status) string { return s.Name + "\x00" + s.Node }, nil,
+		func(s feed.Status) feed.Status { return s })
 }
 
 func (r feedRoutes) handleCheck(c echo.Context, account identity.Account) error {

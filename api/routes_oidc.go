@@ -34,7 +34,10 @@ type ProviderLogins interface {
 // cookies of the browser, so that any node can continue it:
 //
 //	handleStart     sets cookieFlow and redirects to the provider
-//	handleCallback  exchanges the code of the provider's redirect, creates a session, sets cookieResult and redirects to the board
+//
+// handleCallback exchanges the code of the provider's redirect, creates a session, sets
+// cookieResult and redirects to the board
+//
 //	handleSession   returns the session's tokens to the board
 //
 // The cookies' prefix __Host- keeps other hosts of the domain from setting them.
@@ -88,7 +91,8 @@ func (r oidcRoutes) handleStart(c echo.Context) error {
 }
 
 // errNoFlow is returned if the browser has no cookieFlow with the state of the redirect.
-var errNoFlow = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
+var errNoFlow = fault.Unauthenticated(
+	"The login was not begun in this browser, or more than 10 minutes ago: log in again")
 
 func (r oidcRoutes) handleCallback(c echo.Context) error {
 	var flow oidc.Flow
@@ -175,7 +179,8 @@ func readAndDeleteCookie(c echo.Context, name string, value any) (ok bool) {
 	if err != nil {
 		return false
 	}
-	c.SetCookie(&http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
+	c.SetCookie(&http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true,
+		SameSite: http.SameSiteLaxMode})
 	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	return err == nil && json.Unmarshal(text, value) == nil
 }

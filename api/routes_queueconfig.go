@@ -55,11 +55,14 @@ func (r queueConfigRoutes) handlePut(c echo.Context, account identity.Account) e
 
 func parseQueueConfig(body *jsonObject) (stats.QueueConfig, error) {
 	thresholds := func(o *jsonObject) stats.Thresholds {
-		return stats.Thresholds{ServiceLevelSeconds: o.Int("service_level_seconds", required), ShortAbandonSeconds: o.Int("short_abandon_seconds", required)}
+		return stats.Thresholds{ServiceLevelSeconds: o.Int("service_level_seconds", required),
+			ShortAbandonSeconds: o.Int("short_abandon_seconds", required)}
 	}
-	config := stats.QueueConfig{Default: thresholds(body.Object("default", required)), Queues: []stats.QueueThresholds{}}
+	config := stats.QueueConfig{Default: thresholds(body.Object("default", required)),
+		Queues: []stats.QueueThresholds{}}
 	for _, queue := range body.Objects("queues", required) {
-		config.Queues = append(config.Queues, stats.QueueThresholds{QueueID: queue.String("queue_id", required), Thresholds: thresholds(queue)})
+		config.Queues = append(config.Queues,
+			stats.QueueThresholds{QueueID: queue.String("queue_id", required), Thresholds: thresholds(queue)})
 	}
 	return config, body.Err(invalidBody)
 }

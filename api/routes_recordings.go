@@ -117,7 +117,8 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account) error {
 	format := c.QueryParam("format")
 	if format != "" && format != "opus" {
-		return fault.InvalidField("format", "unsupported", "format must be opus, or absent for the audio as it is stored")
+		return fault.InvalidField("format", "unsupported",
+			"format must be opus, or absent for the audio as it is stored")
 	}
 	_, err := r.findVisible(c, account)
 	if err != nil {

@@ -22,7 +22,8 @@ type Reports interface {
 	// Find returns the leg to the destination of the account's call with this origination call id,
 	// in a range as in Filter. Before that leg is indexed it returns the loopback leg with the id.
 	// visible limits the rows to those that the caller sees; nil: all.
-	Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (event.CDR, error)
+	Find(ctx context.Context, account string, start, end int64, originationCallID string,
+		visible *report.Visible) (event.CDR, error)
 	// List returns the page of the filter's rows at its start key. Rows that arrive between two
 	// pages neither repeat nor hide others; newer ones are not shown.
 	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
@@ -88,14 +89,16 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 	}
 	target := fmt.Sprintf("cdrs:%d-%d", filter.Start, filter.End)
 	if filter.CSV {
-		return r.respondExport(c, audit.CDRExport, account.ID, target, "cdrs.csv", func(ctx context.Context, w io.Writer) (bool, error) {
-			return r.reports.WriteCSV(ctx, filter, w)
-		})
+		return r.respondExport(c, audit.CDRExport, account.ID, target, "cdrs.csv",
+			func(ctx context.Context, w io.Writer) (bool, error) {
+				return r.reports.WriteCSV(ctx, filter, w)
+			})
 	}
 	return r.respondPage(c, func(ctx context.Context) (any, error) {
 		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
 		if filter.OriginationCallID != "" {
-			return r.reports.Find(ctx, filter.Account, filter.Start, filter.End, filter.OriginationCallID, filter.Visible)
+			return r.reports.Find(ctx, filter.Account, filter.Start, filter.End, filter.OriginationCallID,
+				filter.Visible)
 		}
 		return r.reports.List(ctx, filter)
 	})
@@ -129,9 +132,10 @@ func (r abandonedRoutes) handleList(c echo.Context, account identity.Account) er
 
 	target := fmt.Sprintf("abandoned:%d-%d", filter.Start, filter.End)
 	if filter.CSV {
-		return r.respondExport(c, audit.CDRExport, account.ID, target, "abandoned.csv", func(ctx context.Context, w io.Writer) (bool, error) {
-			return r.reports.WriteAbandonedCSV(ctx, filter, w)
-		})
+		return r.respondExport(c, audit.CDRExport, account.ID, target, "abandoned.csv",
+			func(ctx context.Context, w io.Writer) (bool, error) {
+				return r.reports.WriteAbandonedCSV(ctx, filter, w)
+			})
 	}
 	return r.respondPage(c, func(ctx context.Context) (any, error) {
 		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
@@ -158,9 +162,10 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 		}
 		if filter.CSV {
 			target := fmt.Sprintf("%s:%d-%d", strings.TrimSuffix(file, ".csv"), filter.Start, filter.End)
-			return r.respondExport(c, audit.FiguresExport, account.ID, target, file, func(ctx context.Context, w io.Writer) (bool, error) {
-				return r.reports.WriteCSV(ctx, filter, w)
-			})
+			return r.respondExport(c, audit.FiguresExport, account.ID, target, file,
+				func(ctx context.Context, w io.Writer) (bool, error) {
+					return r.reports.WriteCSV(ctx, filter, w)
+				})
 		}
 		return r.respondPage(c, func(ctx context.Context) (any, error) { return r.reports.List(ctx, filter) })
 	}

@@ -57,7 +57,8 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 		CallSID: strings.TrimSuffix(c.Param("call_sid"), ".json"), SecretSHA256: aisession.SecretSHA256(password),
 	}
 	answer := twilioCall{
-		SID: update.CallSID, AccountSID: c.Param("account_sid"), Status: "completed", APIVersion: "2010-04-01", URI: c.Request().URL.Path,
+		SID: update.CallSID, AccountSID: c.Param("account_sid"), Status: "completed", APIVersion: "2010-04-01",
+		URI: c.Request().URL.Path,
 	}
 	status, twiml := form.Get("Status"), form.Get("Twiml")
 	switch {
@@ -128,7 +129,8 @@ func parseTwiML(document string) (destination string, err error) {
 			case "Response/Hangup":
 				return "", nil
 			default:
-				return refuse("has " + shortName(t.Name.Local) + ": only <Dial> with a number, <Number> or <Sip>, and <Hangup> are supported")
+				return refuse("has " + shortName(t.Name.Local) +
+					": only <Dial> with a number, <Number> or <Sip>, and <Hangup> are supported")
 			}
 		case xml.CharData:
 			if len(path) > 1 {

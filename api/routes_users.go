@@ -47,7 +47,8 @@ func readNewLimits(body *jsonObject, role, before identity.Role, limits identity
 }
 
 func viewUser(u identity.User) userView {
-	return userView{userFields: viewUserFields(u), limitsView: limitsView(u.Limits), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
+	return userView{userFields: viewUserFields(u), limitsView: limitsView(u.Limits), OIDCSubject: u.OIDCSubject,
+		CreatedAt: u.CreatedAt.Unix()}
 }
 
 // userPath returns the path of a user.
@@ -84,9 +85,11 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 	}
 
 	n := identity.NewUser{
-		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
-		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
-		Limits: readLimits(body), By: callerOf(c),
+		Account: account.ID, Username: body.String("username", required),
+		PresenceID:  body.String("presence_id", optional),
+		Role:        identity.Role(body.String("role", optional)),
+		OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
+		Limits:      readLimits(body), By: callerOf(c),
 	}
 
 	var generated string
@@ -160,7 +163,8 @@ func (r directoryRoutes) handleDeleteUser(c echo.Context, found identity.User) e
 // gets fault.KindForbidden.
 func (r directoryRoutes) checkOTPChange(c echo.Context, found identity.User) error {
 	if found.ID == callerOf(c).UserID {
-		return fault.Conflict("Your own one-time passwords are replaced with POST /ucp/v2/otp, which asks for the current one, and deleted by another administrator")
+		return fault.Conflict(
+			"Your own one-time passwords are replaced with POST /ucp/v2/otp, which asks for the current one, and deleted by another administrator")
 	}
 	return r.directory.CheckCredentialGrant(callerOf(c), found.Role)
 }
@@ -205,7 +209,9 @@ func (r directoryRoutes) handleListDevices(c echo.Context, found identity.User) 
 	if err != nil {
 		return err
 	}
-	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, nil, viewDevice)
+	return writePage(c, devices,
+		func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, nil,
+		viewDevice)
 }
 
 func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User) error {

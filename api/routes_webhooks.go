@@ -55,13 +55,20 @@ type webhookRoutes struct {
 func (r webhookRoutes) routes() []route {
 	const item = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), also: auditors, scope: identity.ScopeAdmin, query: searchParams},
-		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), also: auditors, scope: identity.ScopeAdmin},
-		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate), scope: identity.ScopeAdmin},
-		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleDelete), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetry), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: item + "/test", handle: authorized(r.auth.authenticateAccountAdmin, r.handleTest), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList),
+			also: auditors, scope: identity.ScopeAdmin, query: searchParams},
+		{method: http.MethodPost, path: webhooksPath,
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet),
+			also: auditors, scope: identity.ScopeAdmin},
+		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate),
+			scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleDelete),
+			scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/retry",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetry), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/test",
+			handle: authorized(r.auth.authenticateAccountAdmin, r.handleTest), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -86,8 +93,9 @@ type webhookView struct {
 
 func viewWebhook(w webhook.Webhook) webhookView {
 	return webhookView{ID: w.ID, AccountID: w.AccountID, URL: w.URL, Filters: w.Filters, Format: w.Format,
-		CreatedAt: w.CreatedAt.Unix(), UpdatedAt: w.UpdatedAt.Unix(), Status: w.Status, Failures: w.Failures, LastError: w.LastError,
-		FailedAt: unixOrZero(w.FailedAt), NextTryAt: unixOrZero(w.NextTryAt), PausedAt: unixOrZero(w.PausedAt)}
+		CreatedAt: w.CreatedAt.Unix(), UpdatedAt: w.UpdatedAt.Unix(), Status: w.Status, Failures: w.Failures,
+		LastError: w.LastError,
+		FailedAt:  unixOrZero(w.FailedAt), NextTryAt: unixOrZero(w.NextTryAt), PausedAt: unixOrZero(w.PausedAt)}
 }
 
 // unixOrZero returns Unix seconds, 0 for the zero time.
@@ -103,7 +111,8 @@ func (r webhookRoutes) handleList(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	return writePage(c, webhooks, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) },
+	return writePage(c, webhooks,
+		func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) },
 		func(w webhook.Webhook) []string { return []string{w.ID, w.URL} }, viewWebhook)
 }
 
@@ -144,19 +153,22 @@ func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) er
 	body.readOnly("id", found.ID)
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("created_at", found.CreatedAt.Unix())
-	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at", "paused_at"} {
+	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at",
+		"paused_at"} {
 		body.take(name, optional) // the delivery may have changed it since it was read
 	}
 	config, err := readWebhook(c, body)
 	if err != nil {
 		return err
 	}
-	updated, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config, c.Request().Header.Get("If-Match"))
+	updated, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config,
+		c.Request().Header.Get("If-Match"))
 	return respondTagged(c, http.StatusOK, updated.ETag(), viewWebhook(updated), err)
 }
 
 func (r webhookRoutes) handleDelete(c echo.Context, account identity.Account) error {
-	return noContent(c, r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")))
+	return noContent(c,
+		r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")))
 }
 
 // handleRetry accepts a request without a body like one with an empty object.
@@ -206,7 +218,8 @@ func readWebhook(c echo.Context, body *jsonObject) (webhook.Config, error) {
 // that makes it does not show: what was said in calls.
 func checkTranscripts(caller *identity.Principal, f identity.Filter) error {
 	types, _, _ := event.SetOf(f.EventTypes)
-	wants := types&event.OwnTranscript != 0 && event.NamesOf(f.Names)&event.NameBit([]byte(event.NameCallTranscript)) != 0
+	wants := types&event.OwnTranscript != 0 &&
+		event.NamesOf(f.Names)&event.NameBit([]byte(event.NameCallTranscript)) != 0
 	if !wants || !caller.IsKey() || slices.Contains(caller.Scopes, identity.ScopeRecordings) {
 		return nil
 	}

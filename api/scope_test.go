@@ -26,7 +26,8 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 	with, without := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
 	for _, scope := range all {
 		with[scope] = e.keyWith(scope)
-		without[scope] = e.keyWith(slices.DeleteFunc(identity.Scopes(), func(other identity.Scope) bool { return other == scope })...)
+		without[scope] = e.keyWith(
+			slices.DeleteFunc(identity.Scopes(), func(other identity.Scope) bool { return other == scope })...)
 	}
 	d := readDescription(t)
 	for _, r := range e.api.routes() {
@@ -38,11 +39,13 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 		}
 		// Click to call takes a key only to refuse it with a message of its own.
 		described, clickToCall := keyScopes(operation), strings.HasPrefix(r.path, "/ucp/v2/c2c/")
-		if r.scope != "" && !clickToCall && !slices.Equal(described, []string{string(r.scope)}) || r.scope == "" && len(described) > 0 {
+		if r.scope != "" && !clickToCall && !slices.Equal(described, []string{string(r.scope)}) ||
+			r.scope == "" && len(described) > 0 {
 			t.Errorf("%s: a key needs %q, openapi.yaml says %q", name, r.scope, described)
 		}
 		answer := func(key string) (int, string) {
-			w := e.do(r.method, parameter.ReplaceAllString(r.path, "x"), header{"X-API-Key": key, "X-Account-ID": "demo"}, "")
+			w := e.do(r.method, parameter.ReplaceAllString(r.path, "x"),
+				header{"X-API-Key": key, "X-Account-ID": "demo"}, "")
 			return w.Code, w.Body.String()
 		}
 		if isOpen(operation) || r.longLived && r.scope == "" { // the channel authenticates its subscribers itself
@@ -85,12 +88,14 @@ func keyScopes(operation node) []string {
 // isOpen reports whether an operation needs no credentials, or has them in its body.
 func isOpen(operation node) bool {
 	schemes, _ := operation.value["security"].([]any)
-	return len(schemes) == 0 || slices.ContainsFunc(schemes, func(scheme any) bool { return len(scheme.(map[string]any)) == 0 })
+	return len(schemes) == 0 ||
+		slices.ContainsFunc(schemes, func(scheme any) bool { return len(scheme.(map[string]any)) == 0 })
 }
 
 func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 	e := newEnv(t)
-	key, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", ExpiresAt: e.clock.Now().Add(time.Hour)})
+	key, _, err := e.identity.CreateAPIKey(t.Context(),
+		identity.NewAPIKey{Account: "demo", ExpiresAt: e.clock.Now().Add(time.Hour)})
 	must(t, err)
 	e.want(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)
 	e.clock.Add(time.Hour)

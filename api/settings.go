@@ -16,7 +16,8 @@ type Settings struct {
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
 	for _, origin := range s.AllowedOrigins {
-		c.Must(isOrigin(origin), "allowed_origins", "want origins such as https://board.example.com, or *, got %q", origin)
+		c.Must(isOrigin(origin), "allowed_origins", "want origins such as https://board.example.com, or *, got %q",
+			origin)
 	}
 	for _, network := range s.TrustedProxies {
 		c.Must(network.IsValid(), "trusted_proxies", "%s is no network", network)
@@ -29,5 +30,6 @@ const anyOrigin = "*"
 // isOrigin reports whether the text is an origin as browsers send it, or anyOrigin.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	return text == anyOrigin || err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && text == u.Scheme+"://"+u.Host
+	return text == anyOrigin ||
+		err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && text == u.Scheme+"://"+u.Host
 }

@@ -26,7 +26,8 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	ctx := t.Context()
 	expires := e.clock.Now().Add(time.Hour).Truncate(time.Second)
 	newKey := func(expiresAt time.Time, scopes ...identity.Scope) (header, identity.APIKey) {
-		key, made, err := e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Scopes: scopes, ExpiresAt: expiresAt})
+		key, made, err := e.identity.CreateAPIKey(ctx,
+			identity.NewAPIKey{Account: "demo", Scopes: scopes, ExpiresAt: expiresAt})
 		must(t, err)
 		return header{"X-API-Key": key}, made
 	}

@@ -43,14 +43,17 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	var made, got webhookView
 	w := e.want(201, "POST", webhooksPath, h, webhookBody, &made)
 	one := webhooksPath + "/" + made.ID
-	if w.Header().Get("Location") != one || w.Header().Get("Cache-Control") != "no-store" || !strings.HasPrefix(made.Secret, "whsec_") ||
-		made.AccountID != "demo" || made.Format != webhook.FormatCloudEvents || made.Filters.QueueIDs[0] != "sales" || made.Status != webhook.StatusActive {
+	if w.Header().Get("Location") != one || w.Header().Get("Cache-Control") != "no-store" ||
+		!strings.HasPrefix(made.Secret, "whsec_") ||
+		made.AccountID != "demo" || made.Format != webhook.FormatCloudEvents || made.Filters.QueueIDs[0] != "sales" ||
+		made.Status != webhook.StatusActive {
 		t.Errorf("POST answers %s", w.Body)
 	}
 	tag := w.Header().Get("ETag")
 	for _, method := range []string{"GET", "PUT"} {
 		got = webhookView{}
-		w := e.want(200, method, one, withHeader(h, "If-Match", tag), map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
+		w := e.want(200, method, one, withHeader(h, "If-Match", tag),
+			map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s shows the secret: %s", method, w.Body)
 		}
@@ -59,7 +62,9 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 		e.want(412, method, one, withHeader(h, "If-Match", tag), body, nil)
 	}
 	whole := e.want(200, "GET", one, h, "", nil).Body.String()
-	whole = strings.Replace(whole, `"failures":0`, `"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1) // meanwhile a delivery failed
+	// meanwhile a delivery failed
+	whole = strings.Replace(whole, `"failures":0`,
+		`"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1)
 	e.want(200, "PUT", one, h, whole, &got)
 	for _, sent := range []string{`"id":"` + made.ID + `1"`, `"account_id":"sub"`, `"created_at":1`} {
 		w := e.want(400, "PUT", one, h, `{"url":"https://crm.example.com/other",`+sent+`}`, nil)
@@ -67,11 +72,13 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 			t.Errorf("%s: %s", sent, w.Body)
 		}
 	}
-	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline || len(got.Filters.QueueIDs) != 0 {
+	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline ||
+		len(got.Filters.QueueIDs) != 0 {
 		t.Errorf("PUT answers %+v", got)
 	}
 	key := header{"X-API-Key": e.keyWith(identity.ScopeAdmin)} // without X-Account-ID its own account
-	if list := e.want(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) || strings.Contains(list, "secret") {
+	if list := e.want(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) ||
+		strings.Contains(list, "secret") {
 		t.Errorf("listed: %s", list)
 	}
 	e.want(200, "POST", one+"/retry", h, "", &got)
@@ -81,7 +88,8 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
 	tag = e.want(200, "GET", one, h, "", nil).Header().Get("ETag")
 	e.want(204, "DELETE", one, withHeader(h, "If-Match", tag), "", nil)
-	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"}} {
+	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one},
+		{"POST", one + "/retry"}} {
 		e.want(404, request[0], request[1], h, request[2], nil)
 	}
 	if strings.Contains(e.log.String(), "whsec_") {
@@ -95,7 +103,8 @@ func TestWhoMayChangeWebhooks(t *testing.T) {
 	e.want(201, "POST", webhooksPath, e.of("admin", "demo"), webhookBody, &made)
 	one := webhooksPath + "/" + made.ID
 	for _, request := range [][3]string{
-		{"GET", webhooksPath}, {"POST", webhooksPath, webhookBody}, {"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"},
+		{"GET", webhooksPath}, {"POST", webhooksPath, webhookBody}, {"GET", one}, {"PUT", one, webhookBody},
+		{"DELETE", one}, {"POST", one + "/retry"},
 	} {
 		method, path, body := request[0], request[1], request[2]
 		e.want(401, method, path, nil, body, nil)
@@ -125,7 +134,8 @@ func TestWebhooksBodiesAreReadStrictly(t *testing.T) {
 		`{"url":"https://a.com","filters":{"names":["nothing"]}}`:        `"field":"filters.names[0]","code":"unknown_name"`,
 		`{"url":"https://a.com","paused":true}`:                          `"field":"paused","code":"unknown"`,
 	} {
-		if w := e.want(http.StatusBadRequest, "POST", webhooksPath, h, body, nil); !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "AAAA") {
+		if w := e.want(http.StatusBadRequest, "POST", webhooksPath, h, body, nil); !strings.Contains(w.Body.String(),
+			want) || strings.Contains(w.Body.String(), "AAAA") {
 			t.Errorf("%s\nanswers %s", body, w.Body)
 		}
 	}
@@ -145,5 +155,6 @@ func TestAWebhookOfAKeyGetsNoTranscripts(t *testing.T) {
 		e.want(403, "PUT", webhooksPath+"/"+made.ID, key, body(filters), nil)
 	}
 	e.want(201, "POST", webhooksPath, key, body(`,"names":["recording.stored"]`), nil)
-	e.want(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)}, body(""), nil)
+	e.want(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)},
+		body(""), nil)
 }

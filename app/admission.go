@@ -16,7 +16,8 @@ import (
 
 // buildAdmission builds the limits of calls for the roles that place calls or transfer them.
 func (a *App) buildAdmission() (*origination.Admission, error) {
-	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) && !(a.hasRole(settings.RoleAPI) && len(a.settings.Feeds) > 0) {
+	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) &&
+		!(a.hasRole(settings.RoleAPI) && len(a.settings.Feeds) > 0) {
 		return nil, nil
 	}
 	plan, err := number.NewPlan(a.settings.Numbers)

@@ -28,7 +28,8 @@ func TestATrunkWithoutACountryWarns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
 			log := slog.New(slog.NewTextHandler(&text, nil))
-			a := &App{settings: settings.Default(), log: log, registry: prometheus.NewRegistry(), lifecycle: newLifecycle(log)}
+			a := &App{settings: settings.Default(), log: log, registry: prometheus.NewRegistry(),
+				lifecycle: newLifecycle(log)}
 			a.settings.SIP.Calls.Trunk.Address = c.trunk
 			a.settings.Numbers = c.numbers
 			a.settings.Origination.Allow = c.allow
@@ -36,7 +37,8 @@ func TestATrunkWithoutACountryWarns(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := text.String()
-			if strings.Contains(got, "numbers.country") != c.warns || strings.Contains(got, "origination.allow") != c.warns {
+			if strings.Contains(got, "numbers.country") != c.warns ||
+				strings.Contains(got, "origination.allow") != c.warns {
 				t.Errorf("logs %q", got)
 			}
 		})

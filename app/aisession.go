@@ -18,7 +18,8 @@ import (
 )
 
 // buildAISessions builds the AI sessions and their ingresses. onSIP is nil without SIP.
-func (a *App) buildAISessions(phones *phones, admission *origination.Admission, platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
+func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
+	platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
 		return nil, nil, nil
 	}
@@ -29,22 +30,27 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 		return nil, nil, fmt.Errorf("numbers: %w", err)
 	}
 	sessions, err = aisession.New(s, aisession.Deps{
-		Providers:     a.providers,
-		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
+		Providers: a.providers,
+		Publisher: ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession",
+			a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
 		Platform:      platform,
-		CallNodes:     &redisclient.Holders[aisession.CallUpdate]{Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
-		FormatE164:    plan.E164,
-		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
+		CallNodes: &redisclient.Holders[aisession.CallUpdate]{Client: a.redis,
+			Channel: a.settings.Redis.KeyPrefix + "aisession:updates", Log: a.log},
+		FormatE164: plan.E164,
+		Metrics:    a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
-	a.listeners = listening.New(listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit})
+	a.listeners = listening.New(
+		listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit})
 	if phones != nil {
-		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
-			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorders(), Log: a.log})
+		calls := sipcall.New(
+			sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
+				Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
+				Recorder: a.recorders(), Log: a.log})
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}
@@ -58,7 +64,8 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission, 
 		// Registered before the sessions, so that it stops after them: it waits for its
 		// calls.
 		a.lifecycle.addRun("AudioSocket", server.Run)
-		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS", "address", server.Addr().String())
+		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS",
+			"address", server.Addr().String())
 	}
 	a.lifecycle.addRun("AI sessions", sessions.Run)
 	return sessions, onSIP, nil

@@ -89,14 +89,16 @@ type App struct {
 // New opens the configured backends and builds the packages. If it fails, it closes
 // those it has opened.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
-	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(), registry: prometheus.NewRegistry(), health: &health{}}
+	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(),
+		registry: prometheus.NewRegistry(), health: &health{}}
 	a.lifecycle = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerProcessMetrics(a.registry, cfg.Version, a.health)
 	limit := memorylimit.Follow(os.DirFS("/"), os.Getenv)
 	if limit > 0 {
@@ -111,7 +113,8 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openCertificate, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRoles} {
+	for _, step := range []func(context.Context) error{a.listen, a.openCertificate, a.openBackends, a.openAudit,
+		a.openSecrets, a.openIdentity, a.buildRoles} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -130,12 +133,13 @@ func (a *App) hasRole(role string) bool { return slices.Contains(a.settings.Role
 
 // openBackends opens Kafka, Redis and SQL; they are closed last.
 func (a *App) openBackends(ctx context.Context) error {
-	err := a.awaitBackend(ctx, "the database", "check database.url, and that the server is up and accepts our login", func(ctx context.Context) (err error) {
-		a.db, err = backend.OpenDatabase(ctx, a.settings, a.log)
-		return err
-	}, func(err error) bool {
-		return a.settings.Database.URL != "" && fault.KindOf(err) == fault.KindUnavailable
-	})
+	err := a.awaitBackend(ctx, "the database", "check database.url, and that the server is up and accepts our login",
+		func(ctx context.Context) (err error) {
+			a.db, err = backend.OpenDatabase(ctx, a.settings, a.log)
+			return err
+		}, func(err error) bool {
+			return a.settings.Database.URL != "" && fault.KindOf(err) == fault.KindUnavailable
+		})
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
@@ -146,7 +150,8 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 	a.redis = client
 	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
-	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
+	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings,
+		&backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return listenError("kafka.embedded_listen", err)
 	}
@@ -248,13 +253,15 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
 	if sessions != nil {
-		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
+			a.log), a.providers
 		deps.AICalls, deps.CallListeners = sessions, a.listeners
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
-			Recordings: recordings, Policies: a.recordingPolicies, Encryption: a.encryption, Providers: a.providers, Webhooks: a.webhooks,
-			Index: index, Figures: figureStore, QueueConfigs: queueConfigs,
+			Recordings: recordings, Policies: a.recordingPolicies, Encryption: a.encryption, Providers: a.providers,
+			Webhooks: a.webhooks,
+			Index:    index, Figures: figureStore, QueueConfigs: queueConfigs,
 		})
 		if err != nil {
 			return err
@@ -322,7 +329,8 @@ func (a *App) buildNormalizer() error {
 		return nil
 	}
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log: normalizer.NewKafkaLog(a.cluster), Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
+		Log:      normalizer.NewKafkaLog(a.cluster),
+		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
@@ -377,7 +385,8 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
-		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db, Tracer: a.tracer,
+		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
+		Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
 		return nil, nil, err

@@ -46,7 +46,8 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 		defer db.Close()
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer producer.Close(ctx)
-		node, err := audit.New(ctx, s.Audit, audit.Deps{DB: db, Publisher: auditTopic{producer}, Metrics: prometheus.NewRegistry(), Log: log})
+		node, err := audit.New(ctx, s.Audit,
+			audit.Deps{DB: db, Publisher: auditTopic{producer}, Metrics: prometheus.NewRegistry(), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,8 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 	var recorded []string
 	record := func(node *audit.Log, accounts ...string) {
 		for _, account := range accounts {
-			e := node.Entry(audit.WithCaller(ctx, audit.Caller{Actor: "user:u", Address: "203.0.113.7"}), audit.Login, account, "api")
+			e := node.Entry(audit.WithCaller(ctx, audit.Caller{Actor: "user:u", Address: "203.0.113.7"}), audit.Login,
+				account, "api")
 			if err := node.Record(ctx, e); err != nil {
 				t.Fatal(err)
 			}

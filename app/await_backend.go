@@ -15,7 +15,8 @@ const (
 
 // awaitBackend calls try until it succeeds or returns an error that is not temporary. While it
 // waits, it logs the backend and the advice every awaitLogInterval, and readiness names the backend.
-func (a *App) awaitBackend(ctx context.Context, backend, advice string, try func(context.Context) error, temporary func(error) bool) error {
+func (a *App) awaitBackend(ctx context.Context, backend, advice string, try func(context.Context) error,
+	temporary func(error) bool) error {
 	var began, reported time.Time
 	for {
 		err := try(ctx)

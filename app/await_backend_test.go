@@ -33,7 +33,8 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 		if n := strings.Count(text, `msg="waiting for it: check it" error="away: not yet"`); err != nil || n != 3 {
 			t.Errorf("%v, logged %d times:\n%s", err, n, text)
 		}
-		if !strings.Contains(text, `msg="it is available" after=1m10s`) || a.health.unreadyReason() != "waiting for it" {
+		if !strings.Contains(text, `msg="it is available" after=1m10s`) ||
+			a.health.unreadyReason() != "waiting for it" {
 			t.Errorf("%s: %s", a.health.unreadyReason(), text)
 		}
 	})
@@ -51,7 +52,8 @@ func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 		}
 		output.Reset()
 		wrong := errors.New("wrong for good")
-		if err := a.awaitBackend(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || output.Len() > 0 {
+		if err := a.awaitBackend(t.Context(), "it", "check it", func(context.Context) error { return wrong },
+			func(error) bool { return false }); !errors.Is(err, wrong) || output.Len() > 0 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
@@ -66,7 +68,8 @@ func TestReadiness(t *testing.T) {
 		want string
 	}{
 		{func() {}, "starting"}, {func() { h.setWaiting("the database") }, "waiting for the database"},
-		{func() { h.setWaiting("kafka") }, "waiting for kafka"}, {h.setStarted, "starting: origination"}, {func() { origination = true }, ""}, {h.setDraining, "draining"},
+		{func() { h.setWaiting("kafka") }, "waiting for kafka"}, {h.setStarted, "starting: origination"},
+		{func() { origination = true }, ""}, {h.setDraining, "draining"},
 	} {
 		step.do()
 		if got := h.unreadyReason(); got != step.want {

@@ -14,7 +14,8 @@ func (a *App) openCertificate(context.Context) error {
 	if a.settings.TLS.Mode == "off" && a.settings.SIP.Server.TLSListen == "" {
 		return nil
 	}
-	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: a.settings.TLS.CertFile, KeyFile: a.settings.TLS.KeyFile}
+	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: a.settings.TLS.CertFile,
+		KeyFile: a.settings.TLS.KeyFile}
 	if pair.CertFile == "" {
 		pair.CertFile, pair.KeyFile = a.settings.SelfSigned()
 		if err := certificate.EnsureSelfSigned(pair.CertFile, pair.KeyFile, a.log); err != nil {

@@ -133,7 +133,8 @@ func allWords(index map[string]*packageNames) map[string]bool {
 }
 
 // fileEndings are after the dot of a file's name.
-var fileEndings = []string{"go", "md", "yaml", "yml", "json", "jsonl", "sql", "conf", "html", "js", "css", "txt", "csv", "xml", "db", "key", "service"}
+var fileEndings = []string{"go", "md", "yaml", "yml", "json", "jsonl", "sql", "conf", "html", "js", "css", "txt", "csv",
+	"xml", "db", "key", "service"}
 
 // packageNames has the names of a package: top-level ones, and the members of its types. A type
 // that embeds one of another module has the member "*".
@@ -169,7 +170,8 @@ func indexNames(t *testing.T) map[string]*packageNames {
 		pkg := &packageNames{top: map[string]bool{}, members: map[string][]string{}, embeds: map[string][]string{}}
 		for _, name := range slices.Concat(p.GoFiles, p.TestGoFiles) {
 			set := token.NewFileSet()
-			syntax, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			syntax, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil,
+				parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}

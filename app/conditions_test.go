@@ -32,7 +32,8 @@ func TestConditionsAsk(t *testing.T) {
 				function = n.Name.Name
 			case *ast.IfStmt:
 				if n.Init != nil && !isIdiom(n, test) {
-					t.Errorf("%s/%s: %s has a condition that acts: put the statement before the if", p.ImportPath, file, function)
+					t.Errorf("%s/%s: %s has a condition that acts: put the statement before the if", p.ImportPath, file,
+						function)
 				}
 			}
 			return true

@@ -15,7 +15,8 @@ import (
 // buildControl builds the actions on agents and calls: their endpoints with the role api, and
 // with the role ingest the sending of those that other nodes ask for. feeds is nil without
 // feeds.
-func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service, admission *origination.Admission) (*control.Service, error) {
+func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service,
+	admission *origination.Admission) (*control.Service, error) {
 	if len(a.settings.Feeds) == 0 || !a.hasRole(settings.RoleAPI) && feeds == nil {
 		return nil, nil
 	}
@@ -23,7 +24,8 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
-	nodes := &control.RedisNodes{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix, Node: a.node, Statuses: statuses, Log: a.log}
+	nodes := &control.RedisNodes{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix, Node: a.node, Statuses: statuses,
+		Log: a.log}
 	if feeds != nil {
 		nodes.Feeds = feeds
 	}
@@ -36,7 +38,8 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 		return nil, fmt.Errorf("control: %w", err)
 	}
 	if feeds != nil {
-		a.lifecycle.addRun("control of other nodes", func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
+		a.lifecycle.addRun("control of other nodes",
+			func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
 	}
 	if !a.hasRole(settings.RoleAPI) {
 		return nil, nil
@@ -53,5 +56,6 @@ func (t transferRules) Check(ctx context.Context, accountID, userID, destination
 	if err := origination.ValidateDestination(destination); err != nil {
 		return err
 	}
-	return t.admission.CheckDestination(ctx, origination.Attempt{Origin: origination.OriginREST, AccountID: accountID, UserID: userID}, destination)
+	return t.admission.CheckDestination(ctx,
+		origination.Attempt{Origin: origination.OriginREST, AccountID: accountID, UserID: userID}, destination)
 }

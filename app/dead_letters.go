@@ -11,7 +11,8 @@ import (
 func (a *App) newDeadLetters() *deadletter.AccountLetters {
 	directory := FeedDirectory{a.identity}
 	letters := deadletter.New(deadletter.Deps{
-		Log: a.cluster, Producer: a.newProducer("dead letters' producer", kafka.ProducerConfig{}), Feeds: a.settings.Feeds,
+		Log: a.cluster, Producer: a.newProducer("dead letters' producer", kafka.ProducerConfig{}),
+		Feeds:         a.settings.Feeds,
 		WithDirectory: func(_ context.Context, work func(feed.Directory) error) error { return work(directory) },
 	})
 	return deadletter.NewAccountLetters(letters, a.identity.Tree, directory)

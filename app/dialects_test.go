@@ -12,7 +12,8 @@ import (
 // dialects are words of the platforms' own events, some of every source format.
 // Only format knows them; readers of events know facts.
 var dialects = []string{
-	"CC-Action", "CC-Agent", "CC-Member", "CC-Queue", "CC-Cause", "Event-Name", "Event-Subclass", "Unique-ID", "CHANNEL_CREATE", "CHANNEL_ANSWER",
+	"CC-Action", "CC-Agent", "CC-Member", "CC-Queue", "CC-Cause", "Event-Name", "Event-Subclass", "Unique-ID",
+	"CHANNEL_CREATE", "CHANNEL_ANSWER",
 	"member-queue-start", "bridge-agent-start", "agent-offering", "agent-status-change", // FreeSWITCH
 	"Event-Category", "acdc_", "member_add", "connect_win", "Member-Call-ID", "logged_out", "wrapup", // Kazoo
 	"QueueCallerJoin", "QueueMemberPause", "AgentConnect", "AgentRingNoAnswer", // Asterisk
@@ -60,9 +61,12 @@ func eachSource(t *testing.T, folder string, give func(file, text string)) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{"testdata", "jstest"}, entry.Name()) || strings.HasSuffix(file, "cmd/trunkline/demo")):
+		case entry.IsDir() &&
+			(slices.Contains([]string{"testdata", "jstest"}, entry.Name()) ||
+				strings.HasSuffix(file, "cmd/trunkline/demo")):
 			return filepath.SkipDir
-		case strings.HasSuffix(file, "_test.go") || !slices.Contains([]string{".go", ".js", ".html"}, filepath.Ext(file)):
+		case strings.HasSuffix(file, "_test.go") ||
+			!slices.Contains([]string{".go", ".js", ".html"}, filepath.Ext(file)):
 			return nil
 		}
 		text, err := os.ReadFile(file)

@@ -71,7 +71,8 @@ func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 		if err != nil {
 			return nil, err
 		}
-		states = append(states, stats.FeedState{Account: at.account, Partition: partition, Name: at.name, Connected: is})
+		states = append(states,
+			stats.FeedState{Account: at.account, Partition: partition, Name: at.name, Connected: is})
 	}
 	return states, nil
 }
@@ -122,9 +123,11 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 	case !own:
 		return nil, fault.NotFound("Feed not found")
 	case others:
-		return nil, fault.Forbidden("The feed has events of other accounts too: who runs the service checks it, with trunkline feed check")
+		return nil, fault.Forbidden(
+			"The feed has events of other accounts too: who runs the service checks it, with trunkline feed check")
 	case index < 0:
-		return nil, fault.Unavailable(nil, 0, "The settings of this node do not have the feed: a node with the roles ingest and api can check it")
+		return nil, fault.Unavailable(nil, 0,
+			"The settings of this node do not have the feed: a node with the roles ingest and api can check it")
 	}
 	if err := s.beginCheck(name, time.Now()); err != nil {
 		return nil, err

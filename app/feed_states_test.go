@@ -19,12 +19,15 @@ import (
 // putFeed stores what a node says of a feed, for an hour.
 func putFeed(t *testing.T, db *sqldb.DB, name, node string, state feed.State, accounts ...string) {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"name": name, "kind": feed.KindAsterisk, "node": node, "state": state, "accounts": accounts})
+	text, err := json.Marshal(
+		map[string]any{"name": name, "kind": feed.KindAsterisk, "node": node, "state": state, "accounts": accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.ExecContext(t.Context(), `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+db.ClockExpr()+` + 3600000)
-		ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status`, name, node, string(state), string(text))
+	_, err = db.ExecContext(t.Context(),
+		`INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+db.ClockExpr()+` + 3600000)
+		ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status`, name, node,
+		string(state), string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +76,8 @@ func TestStatesOfFeedsByAccount(t *testing.T) {
 	})
 	want := []stats.FeedState{
 		{Account: "acme", Partition: 4, Name: "pbx", Connected: true}, {Account: "acme", Partition: 4, Name: "shared"},
-		{Account: "acme-north", Partition: 10, Name: "pbx", Connected: true}, {Account: "other", Partition: 5, Name: "shared"},
+		{Account: "acme-north", Partition: 10, Name: "pbx", Connected: true},
+		{Account: "other", Partition: 5, Name: "shared"},
 	}
 	if !slices.Equal(states, want) {
 		t.Errorf("%+v, want %+v", states, want)
@@ -110,8 +114,10 @@ func TestWhoMayCheckAFeed(t *testing.T) {
 	putFeed(t, db, "shared", "node-1", feed.StateConnected)
 	putFeed(t, db, "elsewhere", "node-2", feed.StateConnected, "acme")
 	s.feeds = []feed.Config{ // nothing listens there
-		{Name: "north", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1, TimeZone: "UTC", Account: "acme-north"},
-		{Name: "shared", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1, TimeZone: "UTC"},
+		{Name: "north", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1,
+			TimeZone: "UTC", Account: "acme-north"},
+		{Name: "shared", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1,
+			TimeZone: "UTC"},
 	}
 	check := func(account, name string) fault.Kind {
 		t.Helper()

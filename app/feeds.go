@@ -37,7 +37,8 @@ func FeedPlatform(directory *identity.Service) feed.Constructor {
 }
 
 // CheckFeed connects to a feed's platform as feed.Check does. The error is that of the feed's settings.
-func CheckFeed(ctx context.Context, directory *identity.Service, cfg feed.Config, wait time.Duration, log *slog.Logger) (*feed.CheckResult, error) {
+func CheckFeed(ctx context.Context, directory *identity.Service, cfg feed.Config, wait time.Duration,
+	log *slog.Logger) (*feed.CheckResult, error) {
 	cfg.SyncAccounts = false // a check has no side effects
 	accounts := FeedDirectory{directory}
 	platform, err := FeedPlatform(directory)(cfg, feed.Deps{
@@ -62,7 +63,8 @@ func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
 	}, feed.ServiceDeps{
 		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
-		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry, Logger: a.log,
+		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry,
+		Logger: a.log,
 	})
 	if err != nil {
 		return nil, err

@@ -19,7 +19,8 @@ import (
 func TestFeedsOfEveryKindAreBuilt(t *testing.T) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
 	recoverer := panics.New(registry, log)
-	if _, err := ami.New(ami.Config{Address: "127.0.0.1:1", Username: "u", Secret: "s"}, ami.Deps{Log: log, Metrics: registry, Panics: recoverer}); err != nil {
+	if _, err := ami.New(ami.Config{Address: "127.0.0.1:1", Username: "u", Secret: "s"},
+		ami.Deps{Log: log, Metrics: registry, Panics: recoverer}); err != nil {
 		t.Fatal(err) // the driver's
 	}
 	for _, cfg := range []feed.Config{
@@ -29,7 +30,9 @@ func TestFeedsOfEveryKindAreBuilt(t *testing.T) {
 	} {
 		for _, name := range []string{"one", "two"} {
 			cfg.Name, cfg.Redundancy, cfg.TimeZone = name, 1, "UTC"
-			if _, err := FeedPlatform(nil)(cfg, feed.Deps{Accounts: feed.NewAccounts(cfg, FeedDirectory{}), Metrics: registry, Log: log, Panics: recoverer}); err != nil {
+			if _, err := FeedPlatform(nil)(cfg,
+				feed.Deps{Accounts: feed.NewAccounts(cfg, FeedDirectory{}), Metrics: registry, Log: log,
+					Panics: recoverer}); err != nil {
 				t.Errorf("feed %s of kind %s: %v", name, cfg.Kind, err)
 			}
 		}
@@ -41,20 +44,24 @@ func TestACheckShowsNoEventOfAnotherAccount(t *testing.T) {
 	account := func(id, parent string) identity.Account {
 		return identity.Account{ID: id, Name: id, Domain: id, ParentID: parent}
 	}
-	one := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"), account("other", "root"))
+	one := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"),
+		account("other", "root"))
 	several := identity.NewTree(account("acme", ""), account("other", ""))
 	for _, c := range []struct {
 		tree           *identity.Tree
 		account, owner string
 		shown          bool
 	}{
-		{one, "acme", "acme", true}, {one, "acme", "sub", true}, {one, "acme", "other", false}, {one, "acme", "root", false},
+		{one, "acme", "acme", true}, {one, "acme", "sub", true}, {one, "acme", "other", false},
+		{one, "acme", "root", false},
 		{one, "acme", "", false}, {one, "acme", "nobody", false}, {one, "root", "", true}, {one, "root", "other", true},
 		{several, "acme", "", false}, {several, "acme", "other", false}, {several, "acme", "acme", true},
 	} {
-		r := &feed.CheckResult{Event: &feed.CheckedEvent{Format: "asterisk", Account: c.owner, Names: []string{"q@other.example"}, Value: []byte(`{"caller":"1"}`)}}
+		r := &feed.CheckResult{Event: &feed.CheckedEvent{Format: "asterisk", Account: c.owner,
+			Names: []string{"q@other.example"}, Value: []byte(`{"caller":"1"}`)}}
 		hideForeignEvent(c.tree, c.account, r)
-		if r.Event.Format != "asterisk" || (r.Event.Value != nil) != c.shown || (r.Event.Names != nil) != c.shown || (r.Event.Account == c.owner) != (c.shown || c.owner == "") {
+		if r.Event.Format != "asterisk" || (r.Event.Value != nil) != c.shown || (r.Event.Names != nil) != c.shown ||
+			(r.Event.Account == c.owner) != (c.shown || c.owner == "") {
 			t.Errorf("%s sees of %q: %+v", c.account, c.owner, r.Event)
 		}
 	}

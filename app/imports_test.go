@@ -25,13 +25,17 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"clients", "deploy/balancer", "event"},
 	{"internal/fault"},
-	{"internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/memorylimit", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/memorylimit",
+		"internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
 	{"internal/certificate", "internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
-	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
+	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/logthrottle", "internal/masterkey",
+		"internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck",
+		"internal/testservice"},
 	{"internal/tracing"},
 	{"internal/kafka/kafkatest"},
 	{"telephony/eventconn", "telephony/g711", "telephony/srtp"},
-	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
+	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp",
+		"telephony/sip"},
 	{"telephony/localcall"},
 	{"audit", "cdrindex", "format", "stats"},
 	{"identity/oidc"},
@@ -136,7 +140,8 @@ func TestImportRules(t *testing.T) {
 			}
 			ast.Inspect(syntax, func(node ast.Node) bool {
 				call, ok := node.(*ast.SelectorExpr)
-				if ok && slices.ContainsFunc(metricMakers, func(maker string) bool { return strings.HasPrefix(call.Sel.Name, maker) }) {
+				if ok && slices.ContainsFunc(metricMakers,
+					func(maker string) bool { return strings.HasPrefix(call.Sel.Name, maker) }) {
 					t.Errorf("%s/%s calls %s", p.ImportPath, file, call.Sel.Name)
 				}
 				return true
@@ -189,7 +194,8 @@ type listed struct {
 
 func listPackages(t *testing.T) []listed {
 	t.Helper()
-	list := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", "./...")
+	list := exec.Command("go", "list", "-e",
+		"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", "./...")
 	list.Dir = ".."
 	output, err := list.Output()
 	if err != nil {
@@ -256,7 +262,8 @@ func eachFile(t *testing.T, packages []listed, check func(p listed, file string,
 	t.Helper()
 	for _, p := range packages {
 		for _, file := range p.GoFiles {
-			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil,
+				parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Errorf("reading %s: %v", file, err)
 				continue

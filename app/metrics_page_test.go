@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 const metricsPage = "../docs/metrics.md"
 
 // described takes name, help and labels out of a description, which has no methods for them.
-var described = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: ("(?:[^"\\]|\\.)*"), (?:unit: "\w*", )?constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+var described = regexp.MustCompile(
+	`^Desc\{fqName: "(\w+)", help: ("(?:[^"\\]|\\.)*"), (?:unit: "\w*", )?constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
 // metricGroups are the sections of the page, with the prefixes of their metrics' names behind trunkline_.
 var metricGroups = []struct {
@@ -65,7 +66,8 @@ func TestMetricsPage(t *testing.T) {
 	gotLines := strings.Split(string(got), "\n")
 	for i, line := range strings.Split(want, "\n") {
 		if i >= len(gotLines) || gotLines[i] != line {
-			t.Fatalf("docs/metrics.md, line %d: want %s\n(go test ./app -run MetricsPage -update writes the page)", i+1, line)
+			t.Fatalf("docs/metrics.md, line %d: want %s\n(go test ./app -run MetricsPage -update writes the page)", i+1,
+				line)
 		}
 	}
 	if string(got) != want {
@@ -88,7 +90,8 @@ func metricRows(t *testing.T, driver string) map[string]string {
 	s.Origination.Asterisk.Address = "127.0.0.1:1"
 	s.Origination.Asterisk.Username = "u"
 	s.Origination.Asterisk.Secret = "s"
-	s.Feeds = []feed.Config{{Name: "pbx", Kind: feed.KindFreeSWITCH, Address: "127.0.0.1:1", Password: "p", Redundancy: 1, TimeZone: "UTC"}}
+	s.Feeds = []feed.Config{{Name: "pbx", Kind: feed.KindFreeSWITCH, Address: "127.0.0.1:1", Password: "p",
+		Redundancy: 1, TimeZone: "UTC"}}
 	s.Auth.OIDC.Issuer, s.Auth.OIDC.ClientID = "https://127.0.0.1:1", "trunkline"
 	s.Stats.MaxLabelSets = 1
 	a, err := New(t.Context(), Config{Settings: s, Log: slog.New(slog.DiscardHandler), Version: "test"})
@@ -136,10 +139,11 @@ func metricRow(t *testing.T, name, quoted, labels string) string {
 
 func metricsReference(rows map[string]string) string {
 	var page strings.Builder
-	page.WriteString("# Metrics\n\nGenerated from the registered metrics by `go test ./app -run MetricsPage -update`.\n\n" +
-		"They are at `/metrics` of `metrics_listen` (`http://127.0.0.1:9464/metrics`), with those of Go and of the process. " +
-		"Histograms are native; `trunkline_fanout_delivery_latency_seconds` has classic buckets too. " +
-		"The number of values of a label is bounded. Dashboards and alert rules use them: [runbook.md](runbook.md), [operations.md](operations.md#monitoring).\n")
+	page.WriteString(
+		"# Metrics\n\nGenerated from the registered metrics by `go test ./app -run MetricsPage -update`.\n\n" +
+			"They are at `/metrics` of `metrics_listen` (`http://127.0.0.1:9464/metrics`), with those of Go and of the process. " +
+			"Histograms are native; `trunkline_fanout_delivery_latency_seconds` has classic buckets too. " +
+			"The number of values of a label is bounded. Dashboards and alert rules use them: [runbook.md](runbook.md), [operations.md](operations.md#monitoring).\n")
 	names := slices.Sorted(maps.Keys(rows))
 	for _, group := range metricGroups {
 		var table strings.Builder

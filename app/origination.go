@@ -28,7 +28,8 @@ import (
 var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call with the configured platform; nil: it is off.
-func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, admission *origination.Admission) (api.Calls, error) {
+func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination,
+	admission *origination.Admission) (api.Calls, error) {
 	if !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
@@ -46,7 +47,8 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
 		DB: a.db, Driver: driver, Users: a.identity, Admission: admission,
-		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log,
+		Tracer: a.tracer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("origination: %w", err)
@@ -57,7 +59,8 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 }
 
 // originationDriver returns the driver of the configured platform.
-func (a *App) originationDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission, producer *kafka.Producer) (origination.Driver, error) {
+func (a *App) originationDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission,
+	producer *kafka.Producer) (origination.Driver, error) {
 	s := a.settings.Origination
 	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: a.log, Metrics: a.registry}
 	switch s.Driver {
@@ -74,8 +77,10 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	if s.Driver == origination.DriverAuto && phones != nil {
 		simulatedCalls = "calls of users without a registered phone"
 	}
-	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulatedCalls)
-	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformPublisher{producer, simulator.MediaServer}, a.registry, a.log)
+	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
+		"simulates", simulatedCalls)
+	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls},
+		platformPublisher{producer, simulator.MediaServer}, a.registry, a.log)
 	if err != nil || s.Driver == origination.DriverSimulator || phones == nil {
 		return simulatorDriver, err
 	}
@@ -86,7 +91,8 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 
 // sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
 // trunks.
-func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission, producer *kafka.Producer) (*pbx.Driver, error) {
+func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission,
+	producer *kafka.Producer) (*pbx.Driver, error) {
 	if phones == nil {
 		return nil, errNoSIP
 	}
@@ -95,8 +101,10 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 		name = "trunkline"
 	}
 	driver, err := pbx.New(pbx.Config{
-		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Recorder: a.recorders(),
-	}, phones.server, phones.ports, phones.directory, sessions, admission, platformPublisher{producer, "sip"}, a.registry, a.log)
+		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
+		Recorder: a.recorders(),
+	}, phones.server, phones.ports, phones.directory, sessions, admission, platformPublisher{producer, "sip"},
+		a.registry, a.log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +128,8 @@ func (e callEventPublisher) Publish(ctx context.Context, events ...origination.E
 		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", callEvent.AccountID, callEvent.Data)
 		if e.tracer != nil { // each span belongs to the trace of its call
 			_, spans[i] = startSendSpan(callEvent.Trace.Extract(ctx), e.tracer, &records[i])
-			spans[i].Set(tracing.Account(callEvent.AccountID), tracing.Text("trunkline.call.state", string(callEvent.State)))
+			spans[i].Set(tracing.Account(callEvent.AccountID),
+				tracing.Text("trunkline.call.state", string(callEvent.State)))
 		}
 	}
 	err := e.producer.Produce(ctx, records...)

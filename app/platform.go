@@ -35,8 +35,10 @@ func (p *platformControl) Hangup(ctx context.Context, c aisession.PlatformCall) 
 	return p.request(ctx, c, feed.ActionHangup, "")
 }
 
-// request asks for an action on the caller's leg, which is the other one where the call's own is only that of the audio.
-func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall, action feed.Action, destination string) error {
+// request asks for an action on the caller's leg, which is the other one where the call's own is
+// only that of the audio.
+func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall, action feed.Action,
+	destination string) error {
 	unknown := fault.NotFound("no feed knows the call: give its id as callId or otherLegCallId")
 	if p.control == nil {
 		return unknown
@@ -51,7 +53,8 @@ func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall,
 		if id == "" {
 			continue
 		}
-		_, err := p.control.Act(ctx, control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination})
+		_, err := p.control.Act(ctx,
+			control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination})
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
 		}

@@ -22,7 +22,9 @@ type knownCalls struct {
 
 func (k *knownCalls) Act(ctx context.Context, r control.Request) (string, error) {
 	actor := audit.CallerOf(ctx).Actor
-	k.asked = append(k.asked, fmt.Sprintf("%s %s %s: %s by %s, %s %s", r.Account.ID, r.CallID, r.Action, r.Destination, actor, r.Caller.Role, r.Caller.AccountID))
+	k.asked = append(k.asked,
+		fmt.Sprintf("%s %s %s: %s by %s, %s %s", r.Account.ID, r.CallID, r.Action, r.Destination, actor, r.Caller.Role,
+			r.Caller.AccountID))
 	switch {
 	case !slices.Contains(k.ids, r.CallID):
 		return "", fault.NotFound("Call not found")
@@ -45,10 +47,14 @@ func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 		want        []string
 		kind        fault.Kind
 	}{
-		"the other leg":             {[]string{"caller"}, "acme", both, "7000", []string{"acme caller transfer: 7000" + by}, ""},
-		"its own, of no other":      {[]string{"audio"}, "acme", aiprotocol.Call{CallID: "audio"}, "", []string{"acme audio hangup: " + by}, ""},
-		"its own, the other is not": {[]string{"audio"}, "acme", both, "", []string{"acme caller hangup: " + by, "acme audio hangup: " + by}, ""},
-		"refused":                   {[]string{"caller", "audio"}, "acme", both, "666", []string{"acme caller transfer: 666" + by}, fault.KindRefused},
+		"the other leg": {[]string{"caller"}, "acme", both, "7000",
+			[]string{"acme caller transfer: 7000" + by}, ""},
+		"its own, of no other": {[]string{"audio"}, "acme", aiprotocol.Call{CallID: "audio"}, "",
+			[]string{"acme audio hangup: " + by}, ""},
+		"its own, the other is not": {[]string{"audio"}, "acme", both, "",
+			[]string{"acme caller hangup: " + by, "acme audio hangup: " + by}, ""},
+		"refused": {[]string{"caller", "audio"}, "acme", both, "666",
+			[]string{"acme caller transfer: 666" + by}, fault.KindRefused},
 		"neither": {nil, "acme", both, "7000",
 			[]string{"acme caller transfer: 7000" + by, "acme audio transfer: 7000" + by}, fault.KindNotFound},
 		"a deleted account": {[]string{"caller"}, "gone", both, "7000", nil, fault.KindNotFound},
@@ -62,13 +68,15 @@ func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 				act = func() error { return p.Transfer(t.Context(), of, c.destination) }
 			}
 			err := act()
-			if (err != nil) != (c.kind != "") || err != nil && fault.KindOf(err) != c.kind || !slices.Equal(calls.asked, c.want) {
+			if (err != nil) != (c.kind != "") || err != nil && fault.KindOf(err) != c.kind ||
+				!slices.Equal(calls.asked, c.want) {
 				t.Errorf("asked %q: %v", calls.asked, err)
 			}
 		})
 	}
 	without := &platformControl{tree: func() *identity.Tree { return tree }}
-	if err := without.Hangup(t.Context(), aisession.PlatformCall{AccountID: "acme", Call: both}); fault.KindOf(err) != fault.KindNotFound {
+	if err := without.Hangup(t.Context(),
+		aisession.PlatformCall{AccountID: "acme", Call: both}); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("without feeds: %v", err)
 	}
 }

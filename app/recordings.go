@@ -44,8 +44,11 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	}
 
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
-		DB: a.db, Store: store, TakesDir: filepath.Join(a.settings.DataDir, "recordings-in-progress"), Keys: a.encryption, Policies: policies, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
-		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
+		DB: a.db, Store: store, TakesDir: filepath.Join(a.settings.DataDir, "recordings-in-progress"),
+		Keys: a.encryption, Policies: policies, Calls: index, Audit: a.audit, Metrics: a.registry, Log: a.log,
+		Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
+		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings",
+			a.tracer},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)

@@ -53,8 +53,10 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	}
 	_, err := a.keys.NewestID()
 	if err != nil {
-		return fault.Permanent(fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
-			"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI, settings.RoleFanout, err))
+		return fault.Permanent(
+			fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
+				"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI,
+				settings.RoleFanout, err))
 	}
 	return a.identity.PrepareSigning(ctx)
 }

@@ -48,7 +48,8 @@ func (a *App) buildSIP() (*phones, error) {
 		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
 	if !configured && errors.Is(err, syscall.EADDRINUSE) {
-		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen", "address", s.Listen)
+		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen",
+			"address", s.Listen)
 		return nil, nil
 	}
 	if err != nil {
@@ -60,7 +61,8 @@ func (a *App) buildSIP() (*phones, error) {
 	}
 	port, err := ports.Open()
 	if err != nil {
-		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", a.settings.SIP.Media.Ports, "error", err)
+		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free",
+			"ports", a.settings.SIP.Media.Ports, "error", err)
 	} else {
 		port.Close()
 	}
@@ -107,7 +109,8 @@ func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, MinPort: first, MaxPort: last}, a.registry, a.log)
+	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, MinPort: first, MaxPort: last}, a.registry,
+		a.log)
 }
 
 // sipDirectory adapts the directory for phones.
@@ -127,14 +130,17 @@ func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip
 		}
 	}
 	phone, err := d.identity.FindPhone(ctx, account.Domain, username)
-	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension}, err
+	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension},
+		err
 }
 
 // Authenticate implements sip.Authenticator.
-func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from netip.Addr, proves func(sip.HA1) bool) error {
-	return d.identity.AuthenticatePhone(ctx, user.Domain, user.Extension, from.Unmap().String(), func(ha1 identity.HA1) bool {
-		return proves(sip.HA1(ha1))
-	})
+func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from netip.Addr,
+	proves func(sip.HA1) bool) error {
+	return d.identity.AuthenticatePhone(ctx, user.Domain, user.Extension, from.Unmap().String(),
+		func(ha1 identity.HA1) bool {
+			return proves(sip.HA1(ha1))
+		})
 }
 
 // defaultAccount returns the account of the default domain, or the root account where it has no

@@ -36,8 +36,9 @@ func challengeRealm(t *testing.T, server *sip.Server, method, domain string) str
 		t.Fatal(err)
 	}
 	aor := "<sip:1001@" + domain + ">"
-	_, err = fmt.Fprintf(conn, "%[1]s sip:%[2]s SIP/2.0\r\nVia: SIP/2.0/TCP %[3]s;branch=z9hG4bK%[4]d\r\nFrom: %[5]s;tag=1\r\nTo: %[5]s\r\n"+
-		"Call-ID: %[4]d\r\nCSeq: 1 %[1]s\r\nContact: <sip:1001@%[3]s;transport=tcp>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
+	_, err = fmt.Fprintf(conn,
+		"%[1]s sip:%[2]s SIP/2.0\r\nVia: SIP/2.0/TCP %[3]s;branch=z9hG4bK%[4]d\r\nFrom: %[5]s;tag=1\r\nTo: %[5]s\r\n"+
+			"Call-ID: %[4]d\r\nCSeq: 1 %[1]s\r\nContact: <sip:1001@%[3]s;transport=tcp>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
 		method, domain, conn.LocalAddr(), time.Now().UnixNano(), aor)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +61,10 @@ func newTestDirectory(t *testing.T, db *sqldb.DB) *identity.Service {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	config := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
-	directory, err := identity.New(t.Context(), config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db), prometheus.NewRegistry(), log)
+	config := identity.Config{Settings: identity.DefaultSettings(),
+		Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
+	directory, err := identity.New(t.Context(), config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db),
+		prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +77,8 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 	ctx := t.Context()
 	directory := newTestDirectory(t, testdb.Open(t, testdb.SQLite(t)))
 	for _, name := range []string{"acme", "other"} {
-		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: name, Name: name, Domain: name + ".example"}); err != nil {
+		if _, err := directory.CreateAccount(ctx,
+			identity.NewAccount{ID: name, Name: name, Domain: name + ".example"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +113,8 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 	defer stop()
 
 	for _, method := range []string{"REGISTER", "INVITE"} {
-		for _, named := range []string{"127.0.0.1", "localhost", "nobody.example", "x.acme.example", "acme", "acme.example", "other.example"} {
+		for _, named := range []string{"127.0.0.1", "localhost", "nobody.example", "x.acme.example", "acme",
+			"acme.example", "other.example"} {
 			if got := challengeRealm(t, server, method, named); got != named {
 				t.Errorf("%s to %s: the realm is %q", method, named, got)
 			}

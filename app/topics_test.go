@@ -23,7 +23,8 @@ func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeKafka()
-	compacted := topics.Spec{Name: event.TopicCDR, Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}}
+	compacted := topics.Spec{Name: event.TopicCDR, Partitions: 1,
+		Config: map[string]string{"cleanup.policy": "compact"}}
 	if err := cluster.EnsureTopics(t.Context(), []topics.Spec{compacted}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	}
 	counts := newSpanCounts(a.registry)
 	queue := &queueLimiter{counts: counts}
-	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: a.log, warnLimiter: rate.Sometimes{First: 1, Interval: warnInterval}}
+	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: a.log,
+		warnLimiter: rate.Sometimes{First: 1, Interval: warnInterval}}
 	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(maxQueuedSpans))
 	provider := trace.NewTracerProvider(
 		trace.WithSpanProcessor(queue), trace.WithResource(a.processResource(ctx, version)),
@@ -95,7 +96,8 @@ func (a *App) processResource(ctx context.Context, version string) *resource.Res
 	if err == nil {
 		attributes = append(attributes, semconv.ServiceInstanceID(host))
 	}
-	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...),
+		resource.WithFromEnv())
 	if err != nil {
 		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is invalid and ignored", "error", err)
 	}

@@ -12,7 +12,8 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster), Version: a.version,
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster),
+		Version: a.version,
 	})
 	if err != nil {
 		return fmt.Errorf("webhooks: %w", err)
@@ -24,7 +25,8 @@ func (a *App) openWebhooks(ctx context.Context) (err error) {
 type webhookFilters struct{ app *App }
 
 // CheckFilter implements webhook.Filters.
-func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filter identity.Filter) (identity.Filter, error) {
+func (f webhookFilters) CheckFilter(ctx context.Context, accountID string,
+	filter identity.Filter) (identity.Filter, error) {
 	return f.app.identity.CheckFilter(ctx, accountID, filter)
 }
 

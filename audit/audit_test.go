@@ -28,16 +28,21 @@ func TestAnEntryIsARowAndALine(t *testing.T) {
 		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
 		check(t, err)
 		if len(page.Data) != 1 || page.Data[0].ID != e.ID || !page.Data[0].At.Equal(e.At.Time) ||
-			page.Data[0].Actor != "user:u1" || page.Data[0].Address != "203.0.113.7" || page.Data[0].Outcome != OutcomeOK {
+			page.Data[0].Actor != "user:u1" || page.Data[0].Address != "203.0.113.7" ||
+			page.Data[0].Outcome != OutcomeOK {
 			t.Errorf("listed %+v", page.Data)
 		}
-		want := fmt.Sprintf("msg=audit id=%s at=%s account_id=acme actor=user:u1 address=203.0.113.7 action=login target=api outcome=ok\n", e.ID, e.At)
+		want := fmt.Sprintf(
+			"msg=audit id=%s at=%s account_id=acme actor=user:u1 address=203.0.113.7 action=login target=api outcome=ok\n",
+			e.ID, e.At)
 		if got := n.logged.String(); !strings.HasSuffix(got, want) || strings.Count(got, "msg=audit ") != 1 {
 			t.Errorf("logged %q, want %q", got, want)
 		}
 		text, err := json.Marshal(page)
 		check(t, err)
-		if want := fmt.Sprintf(`{"data":[{"id":"%s","at":%s,"account_id":"acme","actor":"user:u1","address":"203.0.113.7","action":"login","target":"api","outcome":"ok"}],"page_size":50}`, e.ID, e.At); string(text) != want {
+		if want := fmt.Sprintf(
+			`{"data":[{"id":"%s","at":%s,"account_id":"acme","actor":"user:u1","address":"203.0.113.7","action":"login","target":"api","outcome":"ok"}],"page_size":50}`,
+			e.ID, e.At); string(text) != want {
 			t.Errorf("as JSON %s, want %s", text, want)
 		}
 	})
@@ -99,20 +104,31 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 		entries, err := n.entriesAfter(t.Context(), seq-1, 1)
 		check(t, err)
 		entries[0].Outcome = "forged"
-		n.exec(t, `UPDATE audit_entries SET outcome = 'forged', hash = $1 WHERE seq = $2`, entries[0].computeHash(), seq)
+		n.exec(t, `UPDATE audit_entries SET outcome = 'forged', hash = $1 WHERE seq = $2`, entries[0].computeHash(),
+			seq)
 	}
 	for name, c := range map[string]struct {
 		attack func(t *testing.T, n *node)
 		want   BrokenError
 	}{
-		"a field":               {func(t *testing.T, n *node) { n.exec(t, `UPDATE audit_entries SET actor = 'user:other' WHERE seq = 4`) }, BrokenError{Seq: 4}},
-		"a hash":                {func(t *testing.T, n *node) { n.exec(t, `UPDATE audit_entries SET hash = 'x' WHERE seq = 4`) }, BrokenError{Seq: 4}},
+		"a field": {func(t *testing.T,
+			n *node) {
+			n.exec(t, `UPDATE audit_entries SET actor = 'user:other' WHERE seq = 4`)
+		}, BrokenError{Seq: 4}},
+		"a hash": {func(t *testing.T,
+			n *node) {
+			n.exec(t, `UPDATE audit_entries SET hash = 'x' WHERE seq = 4`)
+		}, BrokenError{Seq: 4}},
 		"a field and its hash":  {func(t *testing.T, n *node) { replace(t, n, 4) }, BrokenError{Seq: 4}},
 		"the last and its hash": {func(t *testing.T, n *node) { replace(t, n, 10) }, BrokenError{Seq: 10}},
-		"the first":             {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 1`) }, BrokenError{Seq: 1, Missing: true}},
-		"one between":           {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 6`) }, BrokenError{Seq: 6, Missing: true}},
-		"the last":              {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq > 8`) }, BrokenError{Seq: 9, Missing: true}},
-		"all":                   {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries`) }, BrokenError{Seq: 1, Missing: true}},
+		"the first": {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 1`) },
+			BrokenError{Seq: 1, Missing: true}},
+		"one between": {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 6`) },
+			BrokenError{Seq: 6, Missing: true}},
+		"the last": {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq > 8`) },
+			BrokenError{Seq: 9, Missing: true}},
+		"all": {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries`) },
+			BrokenError{Seq: 1, Missing: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
@@ -126,7 +142,8 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 				c.attack(t, n)
 				_, err := n.verifyLog(t)
 				var broken *BrokenError
-				if !errors.As(err, &broken) || broken.Seq != c.want.Seq || broken.Missing != c.want.Missing || !broken.Missing && broken.ID == "" {
+				if !errors.As(err, &broken) || broken.Seq != c.want.Seq || broken.Missing != c.want.Missing ||
+					!broken.Missing && broken.ID == "" {
 					t.Errorf("verify says %v, want %v", err, &c.want)
 				}
 			})
@@ -148,19 +165,22 @@ func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 		c := &entries[i]
 		c.Address, c.Prev = "192.0.2.1", prev
 		prev = c.computeHash()
-		n.exec(t, `UPDATE audit_entries SET address = $1, prev = $2, hash = $3 WHERE seq = $4`, c.Address, c.Prev, prev, c.Seq)
+		n.exec(t, `UPDATE audit_entries SET address = $1, prev = $2, hash = $3 WHERE seq = $4`, c.Address, c.Prev, prev,
+			c.Seq)
 	}
 	n.exec(t, `UPDATE audit_chain SET hash = $1`, prev)
 	if _, err := n.verifyLog(t); err != nil {
 		t.Fatalf("the rewrite is not whole: %v", err)
 	}
 	var broken *BrokenError
-	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 {
+	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err,
+		&broken) || broken.Seq != 3 {
 		t.Errorf("verified against the head before: %v", err)
 	}
 	n.exec(t, `DELETE FROM audit_entries WHERE seq = 3`)
 	n.exec(t, `UPDATE audit_chain SET seq = 2, hash = (SELECT hash FROM audit_entries WHERE seq = 2)`)
-	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 || !broken.Missing {
+	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err,
+		&broken) || broken.Seq != 3 || !broken.Missing {
 		t.Errorf("cut chain verified against the head before: %v", err)
 	}
 }
@@ -388,7 +408,8 @@ func TestAManagementCommandsLineIsWrittenByTheNodeThatChainsIt(t *testing.T) {
 	ctx := WithCaller(t.Context(), Caller{Actor: "cli:root"})
 	check(t, command.Record(ctx, command.Entry(ctx, UserCreate, "acme", "user:1")))
 	check(t, server.ChainPending(t.Context()))
-	if strings.Contains(command.logged.String(), "msg=audit") || strings.Count(server.logged.String(), "msg=audit id=") != 1 {
+	if strings.Contains(command.logged.String(), "msg=audit") ||
+		strings.Count(server.logged.String(), "msg=audit id=") != 1 {
 		t.Errorf("the command logs %q, the server %q", command.logged, server.logged)
 	}
 }

@@ -68,7 +68,8 @@ const entryColumns = `id, at, account_id, actor, address, action, target, outcom
 func scanEntry(scan sqldb.ScanFunc, extra ...any) (Entry, error) {
 	var e Entry
 	var at int64
-	err := scan(append([]any{&e.ID, &at, &e.AccountID, &e.Actor, &e.Address, &e.Action, &e.Target, &e.Outcome}, extra...)...)
+	err := scan(append([]any{&e.ID, &at, &e.AccountID, &e.Actor, &e.Address, &e.Action, &e.Target, &e.Outcome},
+		extra...)...)
 	e.At = Moment{time.UnixMilli(at)}
 	return e, err
 }
@@ -78,7 +79,8 @@ const (
 	maxBatches = 100  // in one call of ChainPending or publishChain, so that Run does its other work too
 )
 
-var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address", "action", "target", "outcome", "prev", "hash"}
+var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address", "action", "target", "outcome", "prev",
+	"hash"}
 
 // ChainPending moves the pending entries into the chain.
 func (l *Log) ChainPending(ctx context.Context) error {
@@ -115,14 +117,16 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		}
 		rows, err := tx.QueryContext(ctx, `DELETE FROM audit_pending WHERE id IN
 			(SELECT id FROM audit_pending ORDER BY at, id LIMIT $1) RETURNING `+entryColumns, chainBatch)
-		chained, err = sqldb.Collect(rows, err, "taking pending audit entries", func(scan sqldb.ScanFunc) (ChainEntry, error) {
-			e, err := scanEntry(scan)
-			return ChainEntry{Entry: e}, err
-		})
+		chained, err = sqldb.Collect(rows, err, "taking pending audit entries",
+			func(scan sqldb.ScanFunc) (ChainEntry, error) {
+				e, err := scanEntry(scan)
+				return ChainEntry{Entry: e}, err
+			})
 		if err != nil || len(chained) == 0 {
 			return err
 		}
-		slices.SortFunc(chained, func(a, b ChainEntry) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
+		slices.SortFunc(chained,
+			func(a, b ChainEntry) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
 		for i := range chained {
 			c := &chained[i]
 			h.seq++
@@ -132,7 +136,8 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		}
 		err = tx.CopyIn(ctx, "audit_entries", chainColumns, len(chained), func(i int) []any {
 			c := &chained[i]
-			return []any{c.Seq, c.ID, c.At.UnixMilli(), c.AccountID, c.Actor, c.Address, string(c.Action), c.Target, c.Outcome, c.Prev, c.Hash}
+			return []any{c.Seq, c.ID, c.At.UnixMilli(), c.AccountID, c.Actor, c.Address, string(c.Action), c.Target,
+				c.Outcome, c.Prev, c.Hash}
 		})
 		if err != nil {
 			return sqldb.Wrap(err, "extending the audit log's chain")

@@ -25,7 +25,8 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 	for line := range strings.Lines(filter) {
 		line = strings.TrimSpace(line)
 		if line != "" {
-			expressions = append(expressions, regexp.MustCompile(strings.Replace(line, "<HOST>", `([0-9a-fA-F.:]+)`, 1)))
+			expressions = append(expressions,
+				regexp.MustCompile(strings.Replace(line, "<HOST>", `([0-9a-fA-F.:]+)`, 1)))
 		}
 	}
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
@@ -33,16 +34,20 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 		"json": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
 	} {
 		var out bytes.Buffer
-		n := newNode(t, sqldb.Config{Path: t.TempDir() + "/t.db"}, func(_ *Settings, d *Deps) { d.Log = slog.New(handler(&out)) })
+		n := newNode(t, sqldb.Config{Path: t.TempDir() + "/t.db"},
+			func(_ *Settings, d *Deps) { d.Log = slog.New(handler(&out)) })
 		for _, c := range []struct {
 			entry  Entry
 			banned bool
 		}{
-			{Entry{Action: LoginFailed, AccountID: "demo", Actor: "user:1", Address: "203.0.113.7", Outcome: "wrong_password"}, true},
+			{Entry{Action: LoginFailed, AccountID: "demo", Actor: "user:1", Address: "203.0.113.7",
+				Outcome: "wrong_password"}, true},
 			{Entry{Action: LoginFailed, Address: "2001:db8::7", Outcome: "unknown_user"}, true},
 			{Entry{Action: LoginLocked, AccountID: "demo", Address: "203.0.113.7", Outcome: "limited"}, true},
-			{Entry{Action: SIPRegisterFailed, AccountID: "demo", Actor: "sip:1001", Address: "203.0.113.7", Outcome: "wrong_password"}, true},
-			{Entry{Action: Login, AccountID: "demo", Actor: "user:1", Address: "203.0.113.7", Outcome: OutcomeOK}, false},
+			{Entry{Action: SIPRegisterFailed, AccountID: "demo", Actor: "sip:1001", Address: "203.0.113.7",
+				Outcome: "wrong_password"}, true},
+			{Entry{Action: Login, AccountID: "demo", Actor: "user:1", Address: "203.0.113.7", Outcome: OutcomeOK},
+				false},
 		} {
 			out.Reset()
 			e := n.Entry(t.Context(), c.entry.Action, c.entry.AccountID, "api")

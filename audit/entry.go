@@ -83,8 +83,11 @@ var actions = []Action{
 	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, OTPEnrol, UserCreate, UserUpdate, UserDelete,
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
-	RecordingStore, RecordingRead, RecordingDelete, RecordingExpire, RecordingHold, RecordingRelease, CallRecordingUpdate, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, CallCancel, CallRefuse, CallRecord, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
+	RecordingStore, RecordingRead, RecordingDelete, RecordingExpire, RecordingHold, RecordingRelease,
+	CallRecordingUpdate, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, AlertConfigUpdate, WebhookTest, CallCancel,
+	CallRefuse, CallRecord, AgentControl, CallControl, CallMonitor, CDRExport, CDRRead, FiguresExport, AuditRead,
+	RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 

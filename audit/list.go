@@ -36,7 +36,8 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 		size = report.DefaultPage
 	}
 	if size < 1 || size > report.MaxPage {
-		return nil, fault.InvalidField("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", report.MaxPage))
+		return nil, fault.InvalidField("page_size", "out_of_range",
+			fmt.Sprintf("must be a whole number from 1 to %d", report.MaxPage))
 	}
 	at, id, ok := parseStartKey(f.StartKey)
 	if !ok {
@@ -45,7 +46,8 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	if clean(f.AccountID) != f.AccountID || clean(f.Actor) != f.Actor || clean(string(f.Action)) != string(f.Action) {
 		return &Page{Data: []Entry{}, PageSize: size}, nil // no entry has such a text
 	}
-	query := `SELECT ` + entryColumns + ` FROM audit_entries WHERE account_id = $1 AND at BETWEEN $2 AND $3 AND (at, id) <= ($4, $5)`
+	query := `SELECT ` + entryColumns +
+		` FROM audit_entries WHERE account_id = $1 AND at BETWEEN $2 AND $3 AND (at, id) <= ($4, $5)`
 	args := []any{f.AccountID, f.Start * 1000, f.End*1000 + 999, at, id}
 	for _, c := range [...]struct{ column, wanted string }{{"actor", f.Actor}, {"action", string(f.Action)}} {
 		if c.wanted != "" {
@@ -56,7 +58,8 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	args = append(args, size+1)
 	query += fmt.Sprintf(` ORDER BY at DESC, id DESC LIMIT $%d`, len(args))
 	rows, err := l.db.QueryContext(ctx, query, args...)
-	found, err := sqldb.Collect(rows, err, "reading the audit log", func(scan sqldb.ScanFunc) (Entry, error) { return scanEntry(scan) })
+	found, err := sqldb.Collect(rows, err, "reading the audit log",
+		func(scan sqldb.ScanFunc) (Entry, error) { return scanEntry(scan) })
 	if err != nil {
 		return nil, err
 	}

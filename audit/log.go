@@ -63,14 +63,16 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 		return nil, err
 	}
 	return &Log{
-		settings: settings, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		settings: settings, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics),
+		log:  deps.Log,
 		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
 	}, nil
 }
 
 const (
-	pollInterval    = time.Second            // for entries that other processes inserted
-	gatherTime      = 100 * time.Millisecond // delay after the first pending entry, so that several are chained in one transaction
+	pollInterval = time.Second // for entries that other processes inserted
+	// delay after the first pending entry, so that several are chained in one transaction
+	gatherTime      = 100 * time.Millisecond
 	pruneInterval   = time.Hour
 	headLogInterval = time.Minute // minimum time between log lines with the head
 )

@@ -72,7 +72,8 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting old audit entries")
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq, last.hash)
+		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq,
+			last.hash)
 		return sqldb.Wrap(err, "moving the audit log's beginning")
 	})
 
@@ -102,7 +103,8 @@ func (l *Log) findPruning(ctx context.Context, h head) (at, newest time.Time, fo
 
 	var ms int64
 	var target string
-	err = l.db.QueryRowContext(ctx, `SELECT at, target FROM audit_entries`+matches+` UNION ALL SELECT at, target FROM audit_pending`+matches,
+	err = l.db.QueryRowContext(ctx,
+		`SELECT at, target FROM audit_entries`+matches+` UNION ALL SELECT at, target FROM audit_pending`+matches,
 		string(Pruned), pattern).Scan(&ms, &target)
 	if errors.Is(err, sql.ErrNoRows) {
 		return at, newest, false, nil

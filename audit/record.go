@@ -81,7 +81,8 @@ func (l *Log) ReportOnce(ctx context.Context, e Entry) {
 
 // Tx runs fn in a transaction of begin (DB.Tx or DB.Load), which also stores the entry:
 // the action with its entry, or neither. fn may set fields of the entry.
-func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context, func(T) error) error, entry *Entry, fn func(T) error) error {
+func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context, func(T) error) error, entry *Entry,
+	fn func(T) error) error {
 	err := runTx(ctx, func(tx T) error {
 		if err := fn(tx); err != nil {
 			return err
@@ -236,7 +237,8 @@ func insertPending(ctx context.Context, db sqldb.Runner, entries []Entry) error 
 		}
 		n := i * fields
 		query = fmt.Appendf(query, "($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8)
-		args = append(args, e.ID, e.At.UnixMilli(), e.AccountID, e.Actor, e.Address, string(e.Action), e.Target, e.Outcome)
+		args = append(args, e.ID, e.At.UnixMilli(), e.AccountID, e.Actor, e.Address, string(e.Action), e.Target,
+			e.Outcome)
 	}
 	_, err := db.ExecContext(ctx, string(query), args...)
 	return sqldb.Wrap(err, "writing the audit log")

@@ -45,7 +45,8 @@ func (l *Log) publishChain(ctx context.Context) error {
 func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, err error) {
 	now := l.now()
 	var newest int64
-	err = l.db.QueryRowContext(ctx, `SELECT t.seq, c.seq FROM audit_topic t, audit_chain c WHERE t.lease_until <= $1`, now.UnixMilli()).
+	err = l.db.QueryRowContext(ctx, `SELECT t.seq, c.seq FROM audit_topic t, audit_chain c WHERE t.lease_until <= $1`,
+		now.UnixMilli()).
 		Scan(&seq, &newest)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && seq >= newest {
 		return 0, false, nil
@@ -54,7 +55,8 @@ func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, 
 		return 0, false, sqldb.Wrap(err, "reading the audit topic's position")
 	}
 	err = l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
-		return db.QueryRowContext(ctx, `UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
+		return db.QueryRowContext(ctx,
+			`UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
 			now.Add(publishLease).UnixMilli(), now.UnixMilli()).Scan(&seq)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -65,6 +67,7 @@ func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, 
 
 // releaseTopicLease stores the number of the newest published entry, and releases the lease.
 func (l *Log) releaseTopicLease(ctx context.Context, seq int64) error {
-	_, err := l.db.ExecWithoutTx(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
+	_, err := l.db.ExecWithoutTx(ctx,
+		`UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")
 }

@@ -21,9 +21,11 @@ func ptr(n int64) *int64 { return &n }
 func TestARowComesBackAsItWas(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		full := event.CDR{
-			ID: "own id", AccountID: "acme", CallID: "c1", InteractionID: "i", OriginationCallID: "oc", Direction: "outbound",
-			From: `a"b`, To: "%_'\\", CallerIDName: "Zoë 日本", CallerIDNumber: "1", CalleeIDName: "=1+1", CalleeIDNumber: "2",
-			Timestamp: november, AnsweredTime: november + 1, EndedTime: november + 9,
+			ID: "own id", AccountID: "acme", CallID: "c1", InteractionID: "i", OriginationCallID: "oc",
+			Direction: "outbound",
+			From:      `a"b`, To: "%_'\\", CallerIDName: "Zoë 日本", CallerIDNumber: "1", CalleeIDName: "=1+1",
+			CalleeIDNumber: "2",
+			Timestamp:      november, AnsweredTime: november + 1, EndedTime: november + 9,
 			DurationSeconds: ptr(9), BillingSeconds: ptr(8), RingingSeconds: ptr(0), HangupCause: "NORMAL_CLEARING",
 			PresenceID: "p", OtherLegCallID: "c0", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
 			CustomChannelVars: []byte(`{"a":[1]}`), RecordingID: "r", MediaServer: "m",
@@ -49,14 +51,15 @@ func TestTheNewestRecordIsTheRow(t *testing.T) {
 	}
 	old := version{0, 1, 5, "OLD"}
 	for name, batches := range map[string][][]version{
-		"later, in another batch":      {{old}, {{0, 2, 6, "NEW"}}},
-		"later, in the same batch":     {{old, {0, 2, 6, "NEW"}}},
-		"later, but read first":        {{{0, 2, 6, "NEW"}}, {old}},
-		"later, in the same second":    {{old}, {{0, 2, 5, "NEW"}}},
-		"an old one repeated after":    {{old, {0, 2, 6, "NEW"}}, {old}},
-		"moved to the next month":      {{old}, {{0, 2, december - november, "NEW"}}},
-		"moved to an older month":      {{old}, {{0, 2, august, "NEW"}}},
-		"moved twice":                  {{{0, 1, august, "OLD"}}, {{0, 2, 5, "OLD"}}, {{0, 3, december - november, "NEW"}}},
+		"later, in another batch":   {{old}, {{0, 2, 6, "NEW"}}},
+		"later, in the same batch":  {{old, {0, 2, 6, "NEW"}}},
+		"later, but read first":     {{{0, 2, 6, "NEW"}}, {old}},
+		"later, in the same second": {{old}, {{0, 2, 5, "NEW"}}},
+		"an old one repeated after": {{old, {0, 2, 6, "NEW"}}, {old}},
+		"moved to the next month":   {{old}, {{0, 2, december - november, "NEW"}}},
+		"moved to an older month":   {{old}, {{0, 2, august, "NEW"}}},
+		"moved twice": {{{0, 1, august, "OLD"}}, {{0, 2, 5, "OLD"}},
+			{{0, 3, december - november, "NEW"}}},
 		"in another partition by time": {{{3, 100, 5, "OLD"}}, {{1, 200, 6, "NEW"}}, {{3, 100, 5, "OLD"}}},
 		"all of it again":              {{old}, {{0, 2, 6, "NEW"}}, {old}, {{0, 2, 6, "NEW"}}},
 	} {
@@ -189,9 +192,12 @@ func FuzzScanRow(f *testing.F) {
 		f.Error("a row of the normalizer goes the slow way")
 	}
 	for _, value := range []string{
-		string(plain), `{}`, `{"id":"a\n"}`, `{"ID":"a"}`, `{"timestamp":1,"timestamp":2}`, `{"timestamp":01}`, `{"timestamp":1.0}`,
-		`{"timestamp":-1}`, `{"duration_seconds":null}`, `{"custom_sip_headers":{"a":}}`, `{"id":"a"}x`, `{"id":"` + "\xff" + `"}`,
-		`{"timestamp":99999999999999999999}`, `{"id":"a",}`, `{"custom_sip_headers":{"a":1},"id":"b"}`, `{"custom_sip_headers":[]}`,
+		string(plain), `{}`, `{"id":"a\n"}`, `{"ID":"a"}`, `{"timestamp":1,"timestamp":2}`, `{"timestamp":01}`,
+		`{"timestamp":1.0}`,
+		`{"timestamp":-1}`, `{"duration_seconds":null}`, `{"custom_sip_headers":{"a":}}`, `{"id":"a"}x`,
+		`{"id":"` + "\xff" + `"}`,
+		`{"timestamp":99999999999999999999}`, `{"id":"a",}`, `{"custom_sip_headers":{"a":1},"id":"b"}`,
+		`{"custom_sip_headers":[]}`,
 	} {
 		f.Add([]byte(value))
 	}
@@ -209,7 +215,8 @@ func FuzzScanRow(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	r := record(call("acme", "c", november), 0, 1)
 	f.Add(r.Value, "0:1")
-	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`), "x")
+	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`),
+		"x")
 	x := openIndex(f, Settings{}, testdb.SQLite(f))
 	f.Fuzz(func(t *testing.T, value []byte, position string) {
 		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
@@ -245,10 +252,12 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 					t.Errorf("%d calls are known", n)
 				}
 			}
-			if did := applyRecords(t, x, false, record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
+			if did := applyRecords(t, x, false,
+				record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
 				t.Errorf("what is too old: %+v", did)
 			}
-			if did := applyRecords(t, x, false, record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
+			if did := applyRecords(t, x, false,
+				record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
 				t.Errorf("what became too old: %+v", did)
 			}
 			checkIDs(t, listCallIDs(t, x, all), "now")
@@ -323,7 +332,8 @@ func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
 					want := rows[min(i, j)].From
 					page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: november + 60})
 					if err != nil || len(page.Data) != 1 || page.Data[0].From != want {
-						t.Errorf("%q then %q, in one batch %t: got %+v, %v", rows[i].From, rows[j].From, together, page.Data, err)
+						t.Errorf("%q then %q, in one batch %t: got %+v, %v", rows[i].From, rows[j].From, together,
+							page.Data, err)
 					}
 				}
 			}

@@ -68,7 +68,8 @@ func generate(b *testing.B, server, schema string, total int) *benchTable {
 	columns := `"` + strings.Join(rowColumns, `", "`) + `"`
 	for m := genFirst; m < genFirst+genMonths; m++ {
 		length := (m + 1).start() - m.start() - 3600
-		exec(fmt.Sprintf(`CREATE UNLOGGED TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable))
+		exec(fmt.Sprintf(`CREATE UNLOGGED TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(),
+			rowsTable))
 		exec(fmt.Sprintf(`INSERT INTO %s (%s, ended_later, lookup_rank)
 			SELECT '%d-' || c, 'account-' || i %% %d, c, c, CASE WHEN i %% %d = 0 THEN 'oc-%d-' || i ELSE '' END, 'outbound',
 				'1' || (2000000000 + i * 7919 %% 100000)::text, '1' || (3000000000 + i * 104729 %% 1000000)::text,
@@ -77,7 +78,8 @@ func generate(b *testing.B, server, schema string, total int) *benchTable {
 				NULL, CASE WHEN i %% %d = 0 THEN 0 END
 			FROM (SELECT i, md5('%d-' || i)::uuid::text AS c, %d + (i * %d / %d) AS s
 				FROM generate_series(0::bigint, %d) AS i) AS g`,
-			m.partition(), columns, m, genAccounts, genEach, m, genEach, genEach, m, m.start(), length, perMonth, perMonth-1))
+			m.partition(), columns, m, genAccounts, genEach, m, genEach, genEach, m, m.start(), length, perMonth,
+			perMonth-1))
 		exec(fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
 			rowsTable, m.partition(), m.start(), (m + 1).start()))
 		exec(`ANALYZE ` + m.partition())
@@ -90,7 +92,8 @@ func (t *benchTable) click() (account string, started int64, id string) {
 	m := genFirst + month(t.random.IntN(genMonths))
 	i := t.random.IntN(t.perMonth/genEach) * genEach
 	length := (m + 1).start() - m.start() - 3600
-	return fmt.Sprintf("account-%d", i%genAccounts), m.start() + int64(i)*length/int64(t.perMonth), fmt.Sprintf("oc-%d-%d", m, i)
+	return fmt.Sprintf("account-%d", i%genAccounts), m.start() + int64(i)*length/int64(t.perMonth),
+		fmt.Sprintf("oc-%d-%d", m, i)
 }
 
 // percentiles reports the duration of n queries of each kind, run in turn.
@@ -160,7 +163,8 @@ func BenchmarkReports(b *testing.B) {
 	}
 	bench("Lookup/not_found_31_days", 3000, func(t *benchTable) error {
 		account, started, id := t.click()
-		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x", nil); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x",
+			nil); fault.KindOf(err) != fault.KindNotFound {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
@@ -168,11 +172,13 @@ func BenchmarkReports(b *testing.B) {
 	for _, t := range tables {
 		explain(b, t)
 	}
-	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + report.MaxRange, PageSize: report.MaxPage}
+	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + report.MaxRange,
+		PageSize: report.MaxPage}
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
 		bench("Page/1000_rows_"+name, 200, func(t *benchTable) error {
 			f := whole
-			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000), "0"}.startKey()
+			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000),
+				"0"}.startKey()
 			page, err := t.List(ctx, f)
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
@@ -215,7 +221,8 @@ func benchRecords(n int) []kafka.Record {
 		row.Direction, row.HangupCause, row.MediaServer = "outbound", "NORMAL_CLEARING", "fs1.example.net"
 		row.From, row.To = strconv.Itoa(15551230000+i%1000), strconv.Itoa(15550000000+i%30000)
 		row.CallerIDName, row.CallerIDNumber, row.PresenceID = "Ann Example", row.From, "1002@acme.example"
-		row.AnsweredTime, row.DurationSeconds, row.BillingSeconds, row.RingingSeconds = row.Timestamp+3, ptr(10), ptr(7), ptr(3)
+		row.AnsweredTime, row.DurationSeconds, row.BillingSeconds, row.RingingSeconds = row.Timestamp+3, ptr(10), ptr(
+			7), ptr(3)
 		row.OtherLegCallID = id
 		row.CustomChannelVars = []byte(`{"Account-ID":"acme","Bridge-ID":"` + id + `"}`)
 		if i%genEach == 0 {
@@ -257,7 +264,9 @@ func BenchmarkIndexing(b *testing.B) {
 			return err
 		}
 		next := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
-			return updatePosition(ctx, tx, lane, at, indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
+			return updatePosition(ctx, tx, lane, at,
+				indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each),
+					LeaderEpoch: kafka.UnknownEpoch}})
 		}}
 		for i := range records[from:to] {
 			e, err := decodeEntry(&records[from+i], 0)
@@ -338,7 +347,8 @@ func BenchmarkCSV(b *testing.B) {
 			lines += strings.Count(string(p), "\r\n")
 			return len(p), nil
 		})
-		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + report.MaxRange}, counting); err != nil {
+		if _, err := x.WriteCSV(context.Background(),
+			Filter{Account: "acme", Start: november, End: november + report.MaxRange}, counting); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,12 +40,14 @@ type Recordings interface {
 func (x *Index) ShowRecordings(recordings Recordings) { x.recordings = recordings }
 
 // New migrates the tables and creates an Index.
-func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {
+func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Registerer,
+	log *slog.Logger) (*Index, error) {
 	if err := setting.Validate("cdr", settings); err != nil {
 		return nil, err
 	}
 	if err := db.Migrate(ctx, "cdrindex", migrations); err != nil {
 		return nil, err
 	}
-	return &Index{settings: settings, db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil
+	return &Index{settings: settings, db: db, metrics: newMetrics(reg), log: log,
+		knownPartitions: make(map[month]bool)}, nil
 }

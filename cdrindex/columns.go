@@ -33,7 +33,8 @@ func columnOf(field string) string {
 // Columns after rowColumns that only indexes use.
 var (
 	storedColumns = append(rowColumns[:len(rowColumns):len(rowColumns)], "ended_later", "lookup_rank")
-	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset", "recorded", "outcome"}
+	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset",
+		"recorded", "outcome"}
 )
 
 // selectRow begins every query for rows.

@@ -21,9 +21,11 @@ type entry struct {
 // sourcePosition is the position of a row's raw record. It decides which of two rows of a call
 // is newer, and detects repeats.
 type sourcePosition struct {
-	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
-	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the generation of cdr
-	recorded  int64 // Unix milliseconds, the record's time
+	partition int // of cdr.raw; below zero: not known, -1 less the partition of cdr
+	// packed position in cdr.raw (the offset in cdr, where that is not known), and above it the
+	// generation of cdr
+	offset   int64
+	recorded int64 // Unix milliseconds, the record's time
 }
 
 // generationShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,

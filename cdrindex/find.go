@@ -14,7 +14,8 @@ import (
 // Find returns the leg to the destination of the account's call with this origination
 // call id, in a range and visible as in Filter. Before that leg is indexed it returns the loopback
 // leg with the id.
-func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (row event.CDR, err error) {
+func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string,
+	visible *report.Visible) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
 		var q report.Conditions
@@ -48,7 +49,8 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 // FindCall returns the row of the account's leg with the call id, or if that is "", of the leg
 // that Find returns for the origination call id, whenever it was. Of a leg with several records it is
 // the first one of those that talked. ok is false if there is none.
-func (x *Index) FindCall(ctx context.Context, account, callID, originationCallID string) (row event.CDR, ok bool, err error) {
+func (x *Index) FindCall(ctx context.Context,
+	account, callID, originationCallID string) (row event.CDR, ok bool, err error) {
 	var q report.Conditions
 	q.Add("account_id = ?", account)
 	if callID == "" {

@@ -50,7 +50,8 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 		}{
 			{"acme", "o", november, november + 60}, {"acme", "oc%", november, november + 60},
 			{"acme", "o_", november, november + 60}, {"acme", "OC", november, november + 60},
-			{"acme", `' OR "a"='a`, november, november + 60}, {"acme", strings.Repeat("x", 255), november, november + 60},
+			{"acme", `' OR "a"='a`, november, november + 60},
+			{"acme", strings.Repeat("x", 255), november, november + 60},
 			{"zeta", "oc", november, november + 60}, {"acme", "oc", november + 1, november + 60},
 			{"acme", "oc", november - 60, november - 1}, {"acme", "", november, november + 60},
 		} {
@@ -99,14 +100,16 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 	before := call("acme", "before", december-90)
 	before.EndedTime = december - 1
 	onBoth(t, func(t *testing.T, x *Index) {
-		storeRows(t, x, edge, long, within, touching, before, call("acme", "plain", december-20), call("zeta", "edge", december-30))
+		storeRows(t, x, edge, long, within, touching, before, call("acme", "plain", december-20),
+			call("zeta", "edge", december-30))
 		for name, c := range map[string]struct {
 			start, end int64
 			want       []string
 		}{
-			"the later month":     {december, december + 31*24*3600, []string{"within", "edge", "touching", "long"}},
-			"the earlier month":   {november, december - 1, []string{"plain", "edge", "touching", "before"}},
-			"both, each once":     {november, december + 31*24*3600, []string{"within", "plain", "edge", "touching", "before", "long"}},
+			"the later month":   {december, december + 31*24*3600, []string{"within", "edge", "touching", "long"}},
+			"the earlier month": {november, december - 1, []string{"plain", "edge", "touching", "before"}},
+			"both, each once": {november, december + 31*24*3600,
+				[]string{"within", "plain", "edge", "touching", "before", "long"}},
 			"the end's second":    {december + 30, december + 30, []string{"edge"}},
 			"behind its end":      {december + 31, december + 40, nil},
 			"the start's second":  {december - 30, december - 30, []string{"edge"}},
@@ -166,11 +169,16 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 	}
 	onBoth(t, func(t *testing.T, x *Index) {
 		storeRows(t, x,
-			part("1795685659.2-9", november, 8, "NO_ANSWER", ""), part("1795685659.2-10", november+9, 5, "NORMAL_CLEARING", "PJSIP/1003"),
-			part("1795685659.2-12", november+14, 3, "NORMAL_CLEARING", "PJSIP/1009"), part("1795685659.2-x", november+14, 3, "NORMAL_CLEARING", "PJSIP/1"),
-			part("1795685659.20-11", november+5, 5, "NORMAL_CLEARING", "PJSIP/1004"), part("1795685660.1", november+5, 5, "NORMAL_CLEARING", "PJSIP/1005"),
-			part("1795685660.1-77", november+9, 5, "NORMAL_CLEARING", "PJSIP/1006"), named("kept-here"), named("kept-there"))
-		for id, want := range map[string]string{"1795685659.2": "PJSIP/1003", "1795685659.20": "PJSIP/1004", "1795685660.1": "PJSIP/1005", "1795685659.2-12": "PJSIP/1009", "1795685659": ""} {
+			part("1795685659.2-9", november, 8, "NO_ANSWER", ""),
+			part("1795685659.2-10", november+9, 5, "NORMAL_CLEARING", "PJSIP/1003"),
+			part("1795685659.2-12", november+14, 3, "NORMAL_CLEARING", "PJSIP/1009"),
+			part("1795685659.2-x", november+14, 3, "NORMAL_CLEARING", "PJSIP/1"),
+			part("1795685659.20-11", november+5, 5, "NORMAL_CLEARING", "PJSIP/1004"),
+			part("1795685660.1", november+5, 5, "NORMAL_CLEARING", "PJSIP/1005"),
+			part("1795685660.1-77", november+9, 5, "NORMAL_CLEARING", "PJSIP/1006"), named("kept-here"),
+			named("kept-there"))
+		for id, want := range map[string]string{"1795685659.2": "PJSIP/1003", "1795685659.20": "PJSIP/1004",
+			"1795685660.1": "PJSIP/1005", "1795685659.2-12": "PJSIP/1009", "1795685659": ""} {
 			row, ok, err := x.FindCall(t.Context(), "acme", id, "")
 			if err != nil || ok != (want != "") || row.AgentID != want {
 				t.Errorf("%s: found %t %s of %s, %v; want %s", id, ok, row.CallID, row.AgentID, err, want)
@@ -180,9 +188,12 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 			t.Errorf("of another account: %t, %v", ok, err)
 		}
 
-		x.recordings = recordingsByCall{"1795685659.2": "r1", "1795685660.1": "r2", "1795685660.1-77": "r3", "kept-here": "r4"}
+		x.recordings = recordingsByCall{"1795685659.2": "r1", "1795685660.1": "r2", "1795685660.1-77": "r3",
+			"kept-here": "r4"}
 		defer func() { x.recordings = nil }()
-		for id, want := range map[string]string{"1795685659.2-9": "r1", "1795685659.2-12": "r1", "1795685659.2-x": "", "1795685659.20-11": "", "1795685660.1": "r2", "1795685660.1-77": "r3", "kept-here": "r4", "kept-there": "202611-0a1b2c3d"} {
+		for id, want := range map[string]string{"1795685659.2-9": "r1", "1795685659.2-12": "r1", "1795685659.2-x": "",
+			"1795685659.20-11": "", "1795685660.1": "r2", "1795685660.1-77": "r3", "kept-here": "r4",
+			"kept-there": "202611-0a1b2c3d"} {
 			row, ok, err := x.FindCall(t.Context(), "acme", id, "")
 			if err != nil || !ok || row.RecordingID != want {
 				t.Errorf("%s: the recording is %q, %t, %v; want %q", id, row.RecordingID, ok, err, want)

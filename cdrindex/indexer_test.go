@@ -56,13 +56,14 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 		}
 		got := 0
 		for p := range partitions {
-			err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime}, func(r *event.CDR) error {
-				got++
-				if w := want[callKey{r.AccountID, r.CallID}]; r.HangupCause != w {
-					t.Errorf("%s has %s, want %s", r.CallID, r.HangupCause, w)
-				}
-				return nil
-			})
+			err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime},
+				func(r *event.CDR) error {
+					got++
+					if w := want[callKey{r.AccountID, r.CallID}]; r.HangupCause != w {
+						t.Errorf("%s has %s, want %s", r.CallID, r.HangupCause, w)
+					}
+					return nil
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +89,8 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 	if n := count(t, x, rowsTable); n != 99 {
 		t.Errorf("%d rows", n)
 	}
-	waitUntil(t, "it is counted", func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
+	waitUntil(t, "it is counted",
+		func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
 }
 
 func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
@@ -168,7 +170,8 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 				} else {
 					defer startIndexer(t, x, topic)()
 				}
-				waitUntil(t, "the end", func() bool { return indexedOffset(t, x, 0) == 40 && count(t, x, rowsTable) == 50 })
+				waitUntil(t, "the end",
+					func() bool { return indexedOffset(t, x, 0) == 40 && count(t, x, rowsTable) == 50 })
 				waitUntil(t, "it is counted", func() bool {
 					return testutil.ToFloat64(x.metrics.restarts.WithLabelValues(string(kafka.GapTruncated))) == 1
 				})
@@ -182,7 +185,8 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 func TestARecordOfALaterGenerationIsNewer(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		old, newer := record(call("acme", "c", november), 0, 100), record(call("acme", "c", november+1), 0, 50)
-		newer.Headers = []kafka.Header{{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: 50, Generation: 1}.String())}}
+		newer.Headers = []kafka.Header{{Key: event.HeaderPosition,
+			Value: []byte(event.Position{Offset: 50, Generation: 1}.String())}}
 		if did := applyRecords(t, x, false, old); did.rows != 1 {
 			t.Fatalf("%+v", did)
 		}

@@ -63,7 +63,8 @@ func (t allPartitions) Work(ctx context.Context, work func(context.Context, int,
 
 func indexForever(at []string) error {
 	ctx := context.Background()
-	c, err := kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(at[:1]...)}, prometheus.NewRegistry(), discardLog())
+	c, err := kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(at[:1]...)}, prometheus.NewRegistry(),
+		discardLog())
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,8 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			// share returns the indexed part of the topic.
 			share := func() float64 {
 				var done int64
-				if err := x.db.QueryRowContext(t.Context(), `SELECT COALESCE(SUM(next), 0) FROM cdrindex_offsets`).Scan(&done); err != nil {
+				if err := x.db.QueryRowContext(t.Context(),
+					`SELECT COALESCE(SUM(next), 0) FROM cdrindex_offsets`).Scan(&done); err != nil {
 					return 0 // the database is being started
 				}
 				return float64(done) / float64(calls+calls/10)

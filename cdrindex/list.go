@@ -88,7 +88,8 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after cursor, limit int
 	return x.listEndedLater(ctx, f, after, limit, rows)
 }
 
-func (x *Index) listEndedLater(ctx context.Context, f Filter, after cursor, limit int, rows []event.CDR) ([]event.CDR, error) {
+func (x *Index) listEndedLater(ctx context.Context, f Filter, after cursor, limit int,
+	rows []event.CDR) ([]event.CDR, error) {
 	firstStart, ok, err := x.findFirstEndedLater(ctx, f.Account, f.Start, f.End)
 	last := min(f.Start-1, after.started)
 	if err != nil || !ok || firstStart > last {

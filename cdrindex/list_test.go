@@ -77,7 +77,8 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 					t.Fatalf("%s came twice", row.CallID)
 				}
 				seen[row.CallID] = true
-				if last.CallID != "" && (row.Timestamp > last.Timestamp || row.Timestamp == last.Timestamp && row.CallID >= last.CallID) {
+				if last.CallID != "" &&
+					(row.Timestamp > last.Timestamp || row.Timestamp == last.Timestamp && row.CallID >= last.CallID) {
 					t.Fatalf("%d %s after %d %s", row.Timestamp, row.CallID, last.Timestamp, last.CallID)
 				}
 				last = row
@@ -88,7 +89,9 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 			}
 			for range 3 {
 				offset++
-				applyRecords(t, x, false, record(call("acme", name("later-%d", random.IntN(1000)), november+int64(random.IntN(9))), 0, offset))
+				applyRecords(t, x, false,
+					record(call("acme", name("later-%d", random.IntN(1000)), november+int64(random.IntN(9))), 0,
+						offset))
 			}
 		}
 		for id := range want {
@@ -102,7 +105,8 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	good := cursor{november, "c"}.startKey()
-	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.startKey(), cursor{1, "c"}.startKey(),
+	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.startKey(),
+		cursor{1, "c"}.startKey(),
 		cursor{november, "a\x00"}.startKey(), cursor{november, "\xff"}.startKey(), strings.Repeat("A", 10_000)} {
 		_, err := x.List(t.Context(), Filter{Account: "acme", End: december, StartKey: key})
 		wantKind(t, err, fault.KindInvalid, "start_key")
@@ -123,7 +127,8 @@ func FuzzStartKey(f *testing.F) {
 
 func TestCSVIsExact(t *testing.T) {
 	odd := event.CDR{
-		ID: "=1+1", AccountID: "acme", CallID: "a,b", InteractionID: " i ", From: "line\r\nfeed\rand\nmore", To: `"quoted"`,
+		ID: "=1+1", AccountID: "acme", CallID: "a,b", InteractionID: " i ", From: "line\r\nfeed\rand\nmore",
+		To:           `"quoted"`,
 		CallerIDName: "Zoë, 日本", Timestamp: november, EndedTime: november + 1, DurationSeconds: ptr(0),
 		CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
 	}
@@ -134,7 +139,8 @@ func TestCSVIsExact(t *testing.T) {
 		}
 		storeRows(t, x, rows...)
 		var out bytes.Buffer
-		if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", Start: november, End: december}, &out); err != nil || !wrote {
+		if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", Start: november, End: december},
+			&out); err != nil || !wrote {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "\r\n"); n != len(rows)+1+1 {
@@ -151,13 +157,16 @@ func TestCSVIsExact(t *testing.T) {
 		if lines[1][2] != "c4499" {
 			t.Errorf("the newest is %q", lines[1])
 		}
-		want := []string{"'=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "", "",
-			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", "", "", ""}
+		want := []string{"'=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "",
+			"",
+			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", "", "",
+			""}
 		if got := lines[len(lines)-1]; !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 		out.Reset()
-		if _, err := x.WriteCSV(t.Context(), Filter{Account: "nobody", End: december}, &out); err != nil || out.String() != csvHeader {
+		if _, err := x.WriteCSV(t.Context(), Filter{Account: "nobody", End: december}, &out); err != nil ||
+			out.String() != csvHeader {
 			t.Errorf("nothing is %q, %v", out.String(), err)
 		}
 	})
@@ -197,7 +206,8 @@ func TestCSVSaysWhetherAnErrorCanStillBeAnswered(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	_ = x.db.Close()
 	var out bytes.Buffer
-	if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", End: december}, &out); err == nil || wrote || out.Len() > 0 {
+	if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", End: december}, &out); err == nil || wrote ||
+		out.Len() > 0 {
 		t.Errorf("wrote %q, %v", out.String(), err)
 	}
 }
@@ -206,11 +216,15 @@ func TestParseFilter(t *testing.T) {
 	key := cursor{november, "c"}.startKey()
 	for query, want := range map[string]Filter{
 		"startDate=5&endDate=5": {Start: 5, End: 5, PageSize: report.DefaultPage},
-		"startDate=0&endDate=34560000&page_size=1000&start_key=" + key + "&from=%2B1&to=2&call_id=c&interaction_id=i&other=x": {
+		"startDate=0&endDate=34560000&page_size=1000&start_key=" + key +
+			"&from=%2B1&to=2&call_id=c&interaction_id=i&other=x": {
 			End: 34560000, PageSize: 1000, StartKey: key, From: "+1", To: "2", CallID: "c", InteractionID: "i"},
-		"startDate=1&endDate=2&origination_call_id=%25%27":           {Start: 1, End: 2, PageSize: report.DefaultPage, OriginationCallID: "%'"},
-		"startDate=1&endDate=2&format=csv":                           {Start: 1, End: 2, PageSize: report.DefaultPage, CSV: true},
-		"startDate=1&endDate=2&format=json&origination_call_id=text": {Start: 1, End: 2, PageSize: report.DefaultPage, OriginationCallID: "text"},
+		"startDate=1&endDate=2&origination_call_id=%25%27": {Start: 1, End: 2, PageSize: report.DefaultPage,
+			OriginationCallID: "%'"},
+		"startDate=1&endDate=2&format=csv": {Start: 1, End: 2, PageSize: report.DefaultPage,
+			CSV: true},
+		"startDate=1&endDate=2&format=json&origination_call_id=text": {Start: 1, End: 2, PageSize: report.DefaultPage,
+			OriginationCallID: "text"},
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -254,8 +268,10 @@ func TestParseFilter(t *testing.T) {
 
 func TestAcceptChoosesCSV(t *testing.T) {
 	for accept, want := range map[string]bool{
-		"": false, "*/*": false, "application/json": false, "text/*": false, "text/csv": true, "Text/CSV; header=present": true,
-		"application/json, text/csv": false, "application/json;q=0.5, text/csv": true, "text/csv;q=0": false, "text/csv;q=x": false,
+		"": false, "*/*": false, "application/json": false, "text/*": false, "text/csv": true,
+		"Text/CSV; header=present":   true,
+		"application/json, text/csv": false, "application/json;q=0.5, text/csv": true, "text/csv;q=0": false,
+		"text/csv;q=x":                   false,
 		"text/html, text/csv;q=0.1, */*": true, ",;": false,
 	} {
 		f, err := ParseFilter(url.Values{"startDate": {"1"}, "endDate": {"2"}}, accept)

@@ -27,7 +27,8 @@ func scanPosition(scan sqldb.ScanFunc) (position indexPosition, err error) {
 
 // findOrCreatePosition returns the partition's position. If there is none, it creates
 // one at first.
-func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (position indexPosition, err error) {
+func (x *Index) findOrCreatePosition(ctx context.Context, partition int,
+	first int64) (position indexPosition, err error) {
 	err = x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first)

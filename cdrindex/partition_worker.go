@@ -26,7 +26,8 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 	reader := w.topic.Read(w.partition, w.position.next)
 	defer reader.Close()
-	g := &batchReader{reader: reader, generation: w.position.generation, maxEntries: maxBatchRows, log: w.log, tracer: w.tracer}
+	g := &batchReader{reader: reader, generation: w.position.generation, maxEntries: maxBatchRows, log: w.log,
+		tracer: w.tracer}
 	for {
 		if err := w.retry(ctx, actionRead, func() error { return g.readBatch(ctx) }); err != nil {
 			return err
@@ -93,7 +94,8 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	}
 	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
 		"indexed", w.position.next.Offset, "resume", gap.Resume, "error", gap)
-	if err := w.retry(ctx, "skipping", func() error { return w.skipRecords(ctx, w.partition, w.position, target) }); err != nil {
+	if err := w.retry(ctx, "skipping",
+		func() error { return w.skipRecords(ctx, w.partition, w.position, target) }); err != nil {
 		return err
 	}
 	if gap.Restarted() {

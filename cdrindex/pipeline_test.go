@@ -31,7 +31,8 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), discardLog())
+		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}},
+		prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,8 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 // readCapture are the call records that FreeSWITCH wrote (shared/samples).
 func readCapture(t *testing.T, scene string) [][]byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "format", "freeswitch", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
+	text, err := os.ReadFile(
+		filepath.Join("..", "format", "freeswitch", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,24 +97,28 @@ func TestACapturedCallIsFound(t *testing.T) {
 		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))
 		post("zeta", "svc.cdr", []byte(`{"call_id":"z","timestamp":1795169718}`))
 		all := Filter{Account: "acme", Start: placed - 60, End: placed + 60}
-		waitUntil(t, "the last record's row", func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
+		waitUntil(t, "the last record's row",
+			func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
 		waitUntil(t, "all rows", func() bool { return len(listCallIDs(t, x, all)) == 8 })
 
 		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc, nil)
-		if err != nil || row.CallID != destination || row.To != "1002" || row.AnsweredTime == 0 || row.DurationSeconds == nil {
+		if err != nil || row.CallID != destination || row.To != "1002" || row.AnsweredTime == 0 ||
+			row.DurationSeconds == nil {
 			t.Errorf("found %+v, %v", row, err)
 		}
 		_, err = x.Find(t.Context(), "zeta", placed-60, placed+60, oc, nil)
 		wantKind(t, err, fault.KindNotFound)
 		legs := all
 		legs.InteractionID = row.InteractionID
-		checkIDs(t, listCallIDs(t, x, legs), "c91d5c98-2686-43fd-8edd-5e54801af321", "93505f3f-3700-434c-807b-bb6ecead4738",
+		checkIDs(t, listCallIDs(t, x, legs), "c91d5c98-2686-43fd-8edd-5e54801af321",
+			"93505f3f-3700-434c-807b-bb6ecead4738",
 			destination, "0079da6c-35c4-4394-bd1c-205a1dd7efa9")
 		var out bytes.Buffer
 		if _, err := x.WriteCSV(t.Context(), all, &out); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(out.String(), ","+oc+",outbound,") + strings.Count(out.String(), ","+oc+",inbound,"); n != 3 {
+		if n := strings.Count(out.String(), ","+oc+",outbound,") +
+			strings.Count(out.String(), ","+oc+",inbound,"); n != 3 {
 			t.Errorf("the CSV has %d legs with the origination call id:\n%s", n, out.String())
 		}
 
@@ -121,7 +127,8 @@ func TestACapturedCallIsFound(t *testing.T) {
 		for n := 2; n < 10 && fastest > 2*time.Second; n++ { // a slow machine may be late sometimes
 			began := time.Now()
 			post("zeta", "svc.cdr", fmt.Appendf(nil, `{"call_id":"z%d","timestamp":1795169719}`, n))
-			waitUntil(t, "another row", func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == n })
+			waitUntil(t, "another row",
+				func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == n })
 			fastest = min(fastest, time.Since(began))
 		}
 		if fastest > 2*time.Second {
@@ -135,8 +142,10 @@ func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		post := startPipeline(t, x)
 		for _, record := range readCapture(t, "c2c-nobowout") {
-			text := strings.NewReplacer("1795169718", "1793491199", "1795169721", "1793491202", "1795169716", "1793491198",
-				"1795169717", "1793491198", "1795169719", "1793491200", "1795169720", "1793491201").Replace(string(record))
+			text := strings.NewReplacer("1795169718", "1793491199", "1795169721", "1793491202", "1795169716",
+				"1793491198",
+				"1795169717", "1793491198", "1795169719", "1793491200", "1795169720",
+				"1793491201").Replace(string(record))
 			post("acme", "freeswitch.json_cdr", []byte(text))
 		}
 		october := Filter{Account: "acme", Start: november - 31*24*3600, End: november - 1}

@@ -59,7 +59,8 @@ func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
 
 // findFirstEndedLater returns the earliest start of an account's calls that
 // began before the range and ended in it, in a later month.
-func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, end int64) (firstStart int64, ok bool, err error) {
+func (x *Index) findFirstEndedLater(ctx context.Context, account string,
+	start, end int64) (firstStart int64, ok bool, err error) {
 	var first sql.NullInt64
 	err = x.db.QueryRowContext(ctx, `SELECT MIN(started) FROM `+callsTable+`
 		WHERE account_id = $1 AND ended_later BETWEEN $2 AND $3 AND started < $2`, account, start, end).Scan(&first)
@@ -90,9 +91,10 @@ func (x *Index) findParts(ctx context.Context, account, leg string) (calls []str
 	rows, err := x.db.QueryContext(ctx, `SELECT started, call_id FROM `+callsTable+`
 		WHERE account_id = $1 AND call_id BETWEEN $2 AND $3 ORDER BY call_id LIMIT $4`,
 		account, event.PartID(leg, "0"), event.PartID(leg, "a"), maxParts)
-	found, err := sqldb.Collect(rows, err, "looking up the records of a leg", func(scan sqldb.ScanFunc) (p part, err error) {
-		return p, scan(&p.started, &p.call)
-	})
+	found, err := sqldb.Collect(rows, err, "looking up the records of a leg",
+		func(scan sqldb.ScanFunc) (p part, err error) {
+			return p, scan(&p.started, &p.call)
+		})
 	for i, p := range found {
 		if i == 0 {
 			first = p.started

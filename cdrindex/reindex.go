@@ -88,7 +88,8 @@ func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offs
 
 // indexRange indexes the offsets from at to end. After an error, everything
 // before indexed is in the database.
-func (r *reindexing) indexRange(ctx context.Context, partition int, offset, end, generation int64) (indexed int64, err error) {
+func (r *reindexing) indexRange(ctx context.Context, partition int,
+	offset, end, generation int64) (indexed int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
 	g := &batchReader{reader: reader, generation: generation, maxEntries: maxBatchRows, log: r.log}

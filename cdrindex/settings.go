@@ -11,11 +11,14 @@ type Settings struct {
 func (s Settings) Validate(c *setting.Check) {
 	const maxMonths = 1200 // a year that PostgreSQL and SQLite can compute with
 	c.NotNegative("retention_months", s.RetentionMonths)
-	c.Must(s.RetentionMonths <= maxMonths, "retention_months", "must be at most %d, is %d", maxMonths, s.RetentionMonths)
+	c.Must(s.RetentionMonths <= maxMonths, "retention_months", "must be at most %d, is %d", maxMonths,
+		s.RetentionMonths)
 }
 
 const (
-	maxConcurrentBatches = 4        // written to the database at once by one process, of its 16 connections: the rest is the reports'
+	// written to the database at once by one process, of its 16 connections: the rest is the
+	// reports'
+	maxConcurrentBatches = 4
 	maxBatchRows         = 5000     // of one batch, about
 	maxBatchBytes        = 16 << 20 // of one batch, in bytes of Kafka records
 )

@@ -49,8 +49,10 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) 
 	for i, e := range entries {
 		accounts[i], calls[i] = e.row.AccountID, e.row.CallID
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT `+storedCallColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
-		JOIN `+callsTable+` c ON c.account_id = k.account_id AND c.call_id = k.call_id FOR UPDATE OF c`, accounts, calls)
+	rows, err := tx.QueryContext(ctx,
+		`SELECT `+storedCallColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
+		JOIN `+callsTable+` c ON c.account_id = k.account_id AND c.call_id = k.call_id FOR UPDATE OF c`, accounts,
+		calls)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,8 @@ func deleteCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, old []storedCall
 		accounts[i], calls[i], started[i] = p.account, p.call, p.started
 		first, last = min(first, p.started), max(last, p.started)
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` c USING unnest($1::text[], $2::text[]) AS k(account_id, call_id)
+	_, err := tx.ExecContext(ctx,
+		`DELETE FROM `+callsTable+` c USING unnest($1::text[], $2::text[]) AS k(account_id, call_id)
 		WHERE c.account_id = k.account_id AND c.call_id = k.call_id`, accounts, calls)
 	if err != nil {
 		return err
@@ -88,7 +91,8 @@ func deleteCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, old []storedCall
 // SQLite is in the process: a statement for each costs little.
 
 func findCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
-	query, err := tx.PrepareContext(ctx, `SELECT `+storedCallColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
+	query, err := tx.PrepareContext(ctx,
+		`SELECT `+storedCallColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +114,13 @@ func findCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (m
 
 func deleteCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) error {
 	for _, p := range old {
-		_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`, p.account, p.call)
+		_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`, p.account,
+			p.call)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM `+rowsTable+` WHERE account_id = $1 AND call_id = $2 AND started = $3`,
+		_, err = tx.ExecContext(ctx,
+			`DELETE FROM `+rowsTable+` WHERE account_id = $1 AND call_id = $2 AND started = $3`,
 			p.account, p.call, p.started)
 		if err != nil {
 			return err

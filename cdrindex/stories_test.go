@@ -124,13 +124,19 @@ func TestStoriesOfCallRecords(t *testing.T) {
 func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 	long := strings.Repeat("é", 600) // 1,200 bytes
 	records := map[string]struct{ format, value string }{
-		"latin1":    {"freeswitch.json_cdr", `{"variables":{"uuid":"latin1","start_epoch":"1795169700","caller_id_name":"Zo` + "\xe9" + `"}}`},
-		"escaped":   {"freeswitch.json_cdr", `{"variables":{"uuid":"escaped","start_epoch":"1795169700","caller_id_name":"Zo%E9%00"}}`},
-		"nul":       {"kazoo.cdr", `{"Call-ID":"nul","Timestamp":1795169700,"Caller-ID-Name":"a\u0000b"}`},
-		"header":    {"kazoo.cdr", `{"Call-ID":"header","Timestamp":1795169700,"Custom-SIP-Headers":{"a":"b\u0000\\u0000"}}`},
-		"long":      {"kazoo.cdr", `{"Call-ID":"long","Timestamp":1795169700,"Caller-ID-Name":"` + long + `"}`},
-		"ast-latin": {"asterisk.cdr", `{"Event":"Cdr","UniqueID":"ast-latin","StartTime":"2026-11-20 10:15:00","CallerID":"\"Zo` + "\xe9" + `\" <1>","Source":"1"}`},
-		"forged":    {"asterisk.cdr", `{"Event":"Cdr","UniqueID":"forged","StartTime":"2026-11-20 10:15:00","CallerID":"\"Bob <Sales>\" <+12025550111>","Source":"+12025550111"}`},
+		"latin1": {"freeswitch.json_cdr",
+			`{"variables":{"uuid":"latin1","start_epoch":"1795169700","caller_id_name":"Zo` + "\xe9" + `"}}`},
+		"escaped": {"freeswitch.json_cdr",
+			`{"variables":{"uuid":"escaped","start_epoch":"1795169700","caller_id_name":"Zo%E9%00"}}`},
+		"nul": {"kazoo.cdr", `{"Call-ID":"nul","Timestamp":1795169700,"Caller-ID-Name":"a\u0000b"}`},
+		"header": {"kazoo.cdr",
+			`{"Call-ID":"header","Timestamp":1795169700,"Custom-SIP-Headers":{"a":"b\u0000\\u0000"}}`},
+		"long": {"kazoo.cdr", `{"Call-ID":"long","Timestamp":1795169700,"Caller-ID-Name":"` + long + `"}`},
+		"ast-latin": {"asterisk.cdr",
+			`{"Event":"Cdr","UniqueID":"ast-latin","StartTime":"2026-11-20 10:15:00","CallerID":"\"Zo` + "\xe9" +
+				`\" <1>","Source":"1"}`},
+		"forged": {"asterisk.cdr",
+			`{"Event":"Cdr","UniqueID":"forged","StartTime":"2026-11-20 10:15:00","CallerID":"\"Bob <Sales>\" <+12025550111>","Source":"+12025550111"}`},
 	}
 	want := map[string][2]string{ // name and number
 		"latin1": {"Zo\uFFFD"}, "escaped": {"Zo\uFFFD\uFFFD"}, "nul": {"a\uFFFDb"}, "header": {},
@@ -145,8 +151,10 @@ func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 		for _, tail := range []string{"a", "b"} { // two calls whose ids begin alike
 			post("long-ids", "kazoo.cdr", fmt.Appendf(nil, `{"Call-ID":"%s%s","Timestamp":1795169700}`, longID, tail))
 		}
-		waitUntil(t, "all rows", func() bool { return len(listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})) == len(records) })
-		waitUntil(t, "a row for each id", func() bool { return len(listCallIDs(t, x, Filter{Account: "long-ids", End: endOfTime})) == 2 })
+		waitUntil(t, "all rows",
+			func() bool { return len(listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})) == len(records) })
+		waitUntil(t, "a row for each id",
+			func() bool { return len(listCallIDs(t, x, Filter{Account: "long-ids", End: endOfTime})) == 2 })
 
 		for id, want := range want {
 			page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime, CallID: id})

@@ -63,7 +63,8 @@ func record(row event.CDR, partition int, offset int64) kafka.Record {
 	return kafka.Record{
 		Topic: event.TopicCDR, Partition: partition, Offset: offset, Time: time.UnixMilli(1_795_256_000_000 + offset),
 		Key: []byte(row.AccountID), Value: value,
-		Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(event.Position{Partition: partition, Offset: offset}.String())}},
+		Headers: []kafka.Header{{Key: event.HeaderPosition,
+			Value: []byte(event.Position{Partition: partition, Offset: offset}.String())}},
 	}
 }
 
@@ -170,7 +171,8 @@ type memoryTopic struct {
 
 func newMemory(partitions int) *memoryTopic {
 	return &memoryTopic{
-		id: kafka.TopicID{1}, logs: make([][]kafka.Record, partitions), first: make([]int64, partitions), changed: make(chan struct{}), most: 10,
+		id: kafka.TopicID{1}, logs: make([][]kafka.Record, partitions), first: make([]int64, partitions),
+		changed: make(chan struct{}), most: 10,
 	}
 }
 
@@ -216,7 +218,8 @@ func (m *memoryTopic) TopicID(context.Context) (kafka.TopicID, error) {
 func (m *memoryTopic) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return kafkatest.Partition{Topic: event.TopicCDR, TopicID: m.id, Number: p, First: m.first[p], Records: m.logs[p]}.CheckPosition(at)
+	return kafkatest.Partition{Topic: event.TopicCDR, TopicID: m.id, Number: p, First: m.first[p],
+		Records: m.logs[p]}.CheckPosition(at)
 }
 
 func (m *memoryTopic) Read(p int, from kafka.LogPosition) Reader {

@@ -192,7 +192,8 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 // giveUp ends an action for which nothing has happened in confirmTimeout.
 func (s *Service) giveUp(ctx context.Context, a *action) error {
 	if a.State == Asked {
-		_, err := s.change(ctx, a, Refused, "", "The action was not sent: the node that took it has ended", fault.KindUnavailable, Asked)
+		_, err := s.change(ctx, a, Refused, "", "The action was not sent: the node that took it has ended",
+			fault.KindUnavailable, Asked)
 		return err
 	}
 	_, err := s.change(ctx, a, Unconfirmed, "", "No event of the platform within 10 s", "", Accepted, Sent)
@@ -201,7 +202,8 @@ func (s *Service) giveUp(ctx context.Context, a *action) error {
 
 // announceMissed publishes states whose event is missing, because a node was killed.
 func (s *Service) announceMissed(ctx context.Context) error {
-	missed, err := s.listActions(ctx, `announced <> state AND state <> 'sent' AND changed_at < $1`, s.now().Add(-sweepInterval).UnixMilli())
+	missed, err := s.listActions(ctx, `announced <> state AND state <> 'sent' AND changed_at < $1`,
+		s.now().Add(-sweepInterval).UnixMilli())
 	for _, a := range missed {
 		s.announce(ctx, a)
 	}

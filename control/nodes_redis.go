@@ -78,7 +78,8 @@ func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take T
 		return err
 	}
 	i := slices.IndexFunc(statuses, func(s feed.Status) bool {
-		return s.Name == feedName && s.Node != n.Node && (s.State == feed.StateConnected || s.State == feed.StateSpoolFull)
+		return s.Name == feedName && s.Node != n.Node &&
+			(s.State == feed.StateConnected || s.State == feed.StateSpoolFull)
 	})
 	if i < 0 {
 		return notConnected
@@ -89,7 +90,8 @@ func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take T
 // ask sends an action to another node and returns its answer.
 func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 	noAnswer := func(err error) error {
-		return fault.Unavailable(err, 5*time.Second, "The node with the feed does not answer: the platform may have taken the action")
+		return fault.Unavailable(err, 5*time.Second,
+			"The node with the feed does not answer: the platform may have taken the action")
 	}
 	asking, err := redisclient.NewAsking(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {

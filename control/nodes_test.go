@@ -42,7 +42,8 @@ func (n *node) Command(ctx context.Context, _ string, c feed.Command) error {
 }
 
 func (n *node) List(context.Context) ([]feed.Status, error) {
-	return []feed.Status{{Name: "switch", Node: "asked", State: feed.StateStandby}, {Name: "switch", Node: "theirs", State: feed.StateConnected}}, nil
+	return []feed.Status{{Name: "switch", Node: "asked", State: feed.StateStandby},
+		{Name: "switch", Node: "theirs", State: feed.StateConnected}}, nil
 }
 
 // newNodes returns a world whose service is on a node without the feed, the node that has it,
@@ -95,7 +96,9 @@ func TestTheNodeWithTheFeedIsEndedBetweenAcceptAndEvent(t *testing.T) {
 	if err != nil || again != id || len(theirs.sent) != 1 {
 		t.Errorf("a repeat: %q %v, sent %d times", again, err, len(theirs.sent))
 	}
-	if _, err := w.actAs(admin, Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable || len(theirs.sent) != 1 {
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable ||
+		len(theirs.sent) != 1 {
 		t.Errorf("without the node: %v, sent %d times", err, len(theirs.sent))
 	}
 }
@@ -117,7 +120,8 @@ func TestAnotherNodesAnswerIsThePlatforms(t *testing.T) {
 		<-t.Context().Done()
 		return nil
 	}
-	_, err = w.service.Act(ctx, Request{Caller: admin, Account: identity.Account{ID: "demo"}, AgentID: "1003@x", Action: feed.ActionBreak})
+	_, err = w.service.Act(ctx,
+		Request{Caller: admin, Account: identity.Account{ID: "demo"}, AgentID: "1003@x", Action: feed.ActionBreak})
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("%v", err)
 	}

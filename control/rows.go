@@ -60,7 +60,8 @@ const columns = `id, account_id, actor, request, command, state, event_id, messa
 func (a *action) scan(scan sqldb.ScanFunc) error {
 	var command string
 	var created, changed int64
-	if err := scan(&a.ID, &a.AccountID, &a.Actor, &a.Request, &command, &a.State, &a.EventID, &a.Message, &a.Kind, &created, &changed, &a.Announced); err != nil {
+	if err := scan(&a.ID, &a.AccountID, &a.Actor, &a.Request, &command, &a.State, &a.EventID, &a.Message, &a.Kind,
+		&created, &changed, &a.Announced); err != nil {
 		return err
 	}
 	a.CreatedAt, a.ChangedAt = time.UnixMilli(created), time.UnixMilli(changed)
@@ -96,7 +97,8 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
 			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced, target)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7, $9) ON CONFLICT DO NOTHING`,
-			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command), string(Asked), now, a.Command.target())
+			a.ID, a.AccountID, a.Actor, sql.NullString{String: key, Valid: key != ""}, a.Request, string(command),
+			string(Asked), now, a.Command.target())
 		if err != nil {
 			return err
 		}
@@ -110,15 +112,17 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 // findAction returns an action. Returns fault.KindNotFound for an unknown one.
 func (s *Service) findAction(ctx context.Context, condition string, args ...any) (*action, error) {
 	row := s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition, args...)
-	return sqldb.Find(row, fault.NotFound("Action not found"), "reading an action", func(scan sqldb.ScanFunc) (*action, error) {
-		a := &action{}
-		return a, a.scan(scan)
-	})
+	return sqldb.Find(row, fault.NotFound("Action not found"), "reading an action",
+		func(scan sqldb.ScanFunc) (*action, error) {
+			a := &action{}
+			return a, a.scan(scan)
+		})
 }
 
 // listActions returns actions.
 func (s *Service) listActions(ctx context.Context, condition string, args ...any) ([]*action, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM control_actions WHERE `+condition+` ORDER BY created_at LIMIT 500`, args...)
+	rows, err := s.db.QueryContext(ctx,
+		`SELECT `+columns+` FROM control_actions WHERE `+condition+` ORDER BY created_at LIMIT 500`, args...)
 	return sqldb.Collect(rows, err, "reading actions", func(scan sqldb.ScanFunc) (*action, error) {
 		a := &action{}
 		return a, a.scan(scan)
@@ -127,12 +131,15 @@ func (s *Service) listActions(ctx context.Context, condition string, args ...any
 
 // change moves an action from one of the states to another and publishes it. changed is
 // false if it was in none of them.
-func (s *Service) change(ctx context.Context, a *action, to State, eventID, message string, kind fault.Kind, from ...State) (changed bool, err error) {
+func (s *Service) change(ctx context.Context, a *action, to State, eventID, message string, kind fault.Kind,
+	from ...State) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	for _, state := range from {
-		n, err := s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5
-			WHERE id = $6 AND state = $7`, string(to), eventID, message, string(kind), s.now().UnixMilli(), a.ID, string(state))
+		n, err := s.db.ExecWithoutTx(ctx,
+			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5
+			WHERE id = $6 AND state = $7`, string(to), eventID, message, string(kind), s.now().UnixMilli(), a.ID,
+			string(state))
 		if err != nil {
 			return false, sqldb.Wrap(err, "storing the state of an action")
 		}
@@ -162,12 +169,14 @@ func (s *Service) announce(ctx context.Context, a *action) {
 		QueueID   string      `json:"queue_id,omitempty"`
 		EventID   string      `json:"event_id,omitempty"`
 		Message   string      `json:"message,omitempty"`
-	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID, a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
+	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID,
+		a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
 	if err == nil {
 		err = s.publish.Publish(ctx, a.AccountID, data)
 	}
 	if err == nil {
-		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`, string(a.State), a.ID)
+		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`,
+			string(a.State), a.ID)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.log.Warn("publishing an action failed, will retry", "action_id", a.ID, "error", err)

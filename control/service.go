@@ -103,8 +103,9 @@ func New(ctx context.Context, d Deps) (*Service, error) {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	return &Service{db: d.DB, roster: d.Roster, users: d.Users, limiter: d.Limiter, destinations: d.Destinations, publish: d.Publisher,
-		nodes: d.Nodes, audit: d.Audit, log: d.Log, now: d.Now, metrics: newMetrics(d.Metrics)}, nil
+	return &Service{db: d.DB, roster: d.Roster, users: d.Users, limiter: d.Limiter, destinations: d.Destinations,
+		publish: d.Publisher,
+		nodes:   d.Nodes, audit: d.Audit, log: d.Log, now: d.Now, metrics: newMetrics(d.Metrics)}, nil
 }
 
 // Request is what a caller asks for. Exactly one of AgentID and CallID is set.
@@ -181,7 +182,9 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if !mayAct(r.Caller.Role, r.Action) {
 		return nil, false, fault.Forbidden("The role " + string(r.Caller.Role) + " may not do this")
 	}
-	hash := sha256.Sum256([]byte(strings.Join([]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination}, "\x00")))
+	hash := sha256.Sum256(
+		[]byte(strings.Join(
+			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination}, "\x00")))
 	request := hex.EncodeToString(hash[:])
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
@@ -197,7 +200,8 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if err != nil {
 		return nil, false, err
 	}
-	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command, State: Asked}
+	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command,
+		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
 		return a, false, err
@@ -288,10 +292,11 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, err
 	}
 	account, _ := s.users.Tree().Account(e.AccountID)
-	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: before{Queue: e.QueueID, Agent: e.AgentID}, Command: feed.Command{
-		ID: uuid.NewString(), Action: r.Action, AccountID: e.AccountID, Domain: account.Domain,
-		QueueID: r.QueueID, Reason: r.Reason, Destination: r.Destination,
-	}}
+	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: before{Queue: e.QueueID, Agent: e.AgentID},
+		Command: feed.Command{
+			ID: uuid.NewString(), Action: r.Action, AccountID: e.AccountID, Domain: account.Domain,
+			QueueID: r.QueueID, Reason: r.Reason, Destination: r.Destination,
+		}}
 	if c.Feed == "" {
 		return nil, fault.Conflict("No feed connects Trunkline to the platform of this %s", e.Kind)
 	}
@@ -345,7 +350,8 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 				return nil, fault.Forbidden("The queue is not one of yours")
 			}
 			return e, nil
-		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) && e.Live():
+		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
+			e.Live():
 			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
 				if sight.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
 					return e, nil
@@ -361,7 +367,8 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 
 // TakeAndSend sends the command of an action over this node's connection, once. It is called
 // on the node that has the feed.
-func (s *Service) TakeAndSend(ctx context.Context, id string, send func(ctx context.Context, feed string, c feed.Command) error) error {
+func (s *Service) TakeAndSend(ctx context.Context, id string,
+	send func(ctx context.Context, feed string, c feed.Command) error) error {
 	a, err := s.findAction(ctx, `id = $1`, id)
 	if err != nil {
 		return err
@@ -395,7 +402,8 @@ func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 func (s *Service) awaitFirstAnswer(ctx context.Context, a *action) (string, error) {
 	for deadline := s.now().Add(confirmTimeout); a.State == Asked || a.State == Sent; {
 		if s.now().After(deadline) {
-			return "", fault.Unavailable(nil, time.Second, "The first request with this Idempotency-Key has no answer yet")
+			return "", fault.Unavailable(nil, time.Second,
+				"The first request with this Idempotency-Key has no answer yet")
 		}
 		select {
 		case <-ctx.Done():
@@ -435,7 +443,8 @@ func (s *Service) Find(ctx context.Context, caller *identity.Principal, id strin
 	if a.Actor != caller.Actor() && !isAdmin {
 		return nil, fault.NotFound("Action not found")
 	}
-	shown := &Status{ID: a.ID, Action: a.Command.Action, State: a.State, At: float64(a.ChangedAt.UnixMilli()) / 1000, EventID: a.EventID, Message: a.Message}
+	shown := &Status{ID: a.ID, Action: a.Command.Action, State: a.State, At: float64(a.ChangedAt.UnixMilli()) / 1000,
+		EventID: a.EventID, Message: a.Message}
 	if shown.State == Asked || shown.State == Sent {
 		shown.State = Accepted
 	}

@@ -48,11 +48,14 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = db.Close() })
 	w.db = db
 	log := slog.New(slog.NewTextHandler(&testservice.Log{}, nil))
-	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
+	auditLog, err := audit.New(t.Context(), audit.DefaultSettings(),
+		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	must(t, err)
 	w.audit = auditLog
-	w.service, err = New(t.Context(), Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
-		Metrics: prometheus.NewRegistry(), Log: log, Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
+	w.service, err = New(t.Context(),
+		Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
+			Metrics: prometheus.NewRegistry(), Log: log,
+			Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
 	must(t, err)
 	w.agent("1001@x", event.Available, "support@x")
 	w.agent("1003@x", event.Available, "sales@x")
@@ -133,7 +136,8 @@ func (w *world) Send(ctx context.Context, _, id string, take Take) error {
 }
 
 func caller(role identity.Role, id string, limits identity.Limits) *identity.Principal {
-	return identity.Principal{UserID: id, AccountID: "demo", Role: role}.WithSight(identity.NewSight(role, "demo", "1001", limits))
+	return identity.Principal{UserID: id, AccountID: "demo",
+		Role: role}.WithSight(identity.NewSight(role, "demo", "1001", limits))
 }
 
 var (
@@ -190,7 +194,8 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			w := newWorld(t)
 			put := func(id string, s event.State) {
-				w.put(&state.Entry{Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: "support@x", AgentID: "1001@x", InteractionID: "leg"}})
+				w.put(&state.Entry{Kind: state.Call, ID: id,
+					Facts: event.Facts{State: s, QueueID: "support@x", AgentID: "1001@x", InteractionID: "leg"}})
 			}
 			for _, call := range []string{"visit", "agents-leg", "leg"} {
 				put(call, event.Talking)
@@ -224,28 +229,43 @@ func TestRefusals(t *testing.T) {
 		r    Request
 		want fault.Kind
 	}{
-		"a user":                           {plain, Request{AgentID: "1001@x", Action: feed.ActionBreak}, fault.KindForbidden},
-		"an agent of another queue":        {supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak}, fault.KindNotFound},
-		"another's queue":                  {supervisor, Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "sales@x"}, fault.KindForbidden},
-		"an agent on another":              {agent, Request{AgentID: "1003@x", Action: feed.ActionBreak}, fault.KindNotFound},
-		"an agent listens":                 {agent, Request{CallID: "call-1", Action: feed.ActionListen}, fault.KindForbidden},
-		"nobody":                           {admin, Request{AgentID: "9@x", Action: feed.ActionBreak}, fault.KindNotFound},
-		"no such call":                     {admin, Request{CallID: "call-9", Action: feed.ActionHangup}, fault.KindNotFound},
-		"not logged in":                    {admin, Request{AgentID: "1005@x", Action: feed.ActionBreak}, fault.KindConflict},
-		"ready without a break":            {admin, Request{AgentID: "1001@x", Action: feed.ActionReady}, fault.KindConflict},
-		"a member joins":                   {admin, Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "support@x"}, fault.KindConflict},
-		"another action":                   {admin, Request{AgentID: "1001@x", Action: "dance"}, fault.KindInvalid},
-		"no destination":                   {admin, Request{CallID: "call-1", Action: feed.ActionTransfer}, fault.KindInvalid},
-		"a closed destination":             {admin, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "0900"}, fault.KindForbidden},
-		"listening without an extension":   {admin, Request{CallID: "call-1", Action: feed.ActionListen}, fault.KindUnprocessable},
-		"the held is not resumed, talking": {admin, Request{CallID: "call-1", Action: feed.ActionResume}, fault.KindConflict},
+		"a user": {plain, Request{AgentID: "1001@x", Action: feed.ActionBreak},
+			fault.KindForbidden},
+		"an agent of another queue": {supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak},
+			fault.KindNotFound},
+		"another's queue": {supervisor,
+			Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "sales@x"}, fault.KindForbidden},
+		"an agent on another": {agent, Request{AgentID: "1003@x", Action: feed.ActionBreak},
+			fault.KindNotFound},
+		"an agent listens": {agent, Request{CallID: "call-1", Action: feed.ActionListen},
+			fault.KindForbidden},
+		"nobody": {admin, Request{AgentID: "9@x", Action: feed.ActionBreak},
+			fault.KindNotFound},
+		"no such call": {admin, Request{CallID: "call-9", Action: feed.ActionHangup},
+			fault.KindNotFound},
+		"not logged in": {admin, Request{AgentID: "1005@x", Action: feed.ActionBreak},
+			fault.KindConflict},
+		"ready without a break": {admin, Request{AgentID: "1001@x", Action: feed.ActionReady},
+			fault.KindConflict},
+		"a member joins": {admin,
+			Request{AgentID: "1001@x", Action: feed.ActionJoin, QueueID: "support@x"}, fault.KindConflict},
+		"another action": {admin, Request{AgentID: "1001@x", Action: "dance"}, fault.KindInvalid},
+		"no destination": {admin, Request{CallID: "call-1", Action: feed.ActionTransfer},
+			fault.KindInvalid},
+		"a closed destination": {admin,
+			Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "0900"}, fault.KindForbidden},
+		"listening without an extension": {admin, Request{CallID: "call-1", Action: feed.ActionListen},
+			fault.KindUnprocessable},
+		"the held is not resumed, talking": {admin, Request{CallID: "call-1", Action: feed.ActionResume},
+			fault.KindConflict},
 	} {
 		if _, err := w.actAs(c.by, c.r); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 	w.wait = time.Second
-	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("over the rate: %v", err)
 	}
 	if len(w.sent) != 0 {
@@ -274,17 +294,26 @@ func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 		}
 		want = append(want, line)
 	}
-	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak}, "user:boss agent.control agent:1001@x break ok")
-	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}, "user:boss agent.control agent:1001@x logout conflict")
-	ask(supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak}, "user:boss agent.control agent:1003@x break not_found")
-	ask(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"}, "user:anna call.control call:call-1 transfer ok")
-	ask(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}, "user:boss call.monitor call:call-1 listen ok")
-	ask(agent, Request{CallID: "call-1", Action: feed.ActionBarge}, "user:anna call.monitor call:call-1 barge forbidden")
-	ask(admin, Request{CallID: "call-1", Action: feed.ActionListen}, "user:root call.monitor call:call-1 listen unprocessable")
+	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak},
+		"user:boss agent.control agent:1001@x break ok")
+	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout},
+		"user:boss agent.control agent:1001@x logout conflict")
+	ask(supervisor, Request{AgentID: "1003@x", Action: feed.ActionBreak},
+		"user:boss agent.control agent:1003@x break not_found")
+	ask(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"},
+		"user:anna call.control call:call-1 transfer ok")
+	ask(supervisor, Request{CallID: "call-1", Action: feed.ActionListen},
+		"user:boss call.monitor call:call-1 listen ok")
+	ask(agent, Request{CallID: "call-1", Action: feed.ActionBarge},
+		"user:anna call.monitor call:call-1 barge forbidden")
+	ask(admin, Request{CallID: "call-1", Action: feed.ActionListen},
+		"user:root call.monitor call:call-1 listen unprocessable")
 	w.refusal = fault.New(fault.KindRefused, "-ERR")
-	ask(admin, Request{AgentID: "1003@x", Action: feed.ActionLogout}, "user:root agent.control agent:1003@x logout refused")
+	ask(admin, Request{AgentID: "1003@x", Action: feed.ActionLogout},
+		"user:root agent.control agent:1003@x logout refused")
 	w.wait = time.Second
-	ask(admin, Request{CallID: "call-1", Action: feed.ActionHangup}, "user:root call.control call:call-1 hangup limited")
+	ask(admin, Request{CallID: "call-1", Action: feed.ActionHangup},
+		"user:root call.control call:call-1 hangup limited")
 
 	var got []string
 	for deadline := time.Now().Add(3 * time.Minute); len(got) < len(want)+1 && time.Now().Before(deadline); {
@@ -306,7 +335,8 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.refusal = fault.New(fault.KindRefused, "-ERR no such agent")
 	for range 2 {
-		if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}); fault.KindOf(err) != fault.KindRefused {
+		if _, err := w.actAs(admin,
+			Request{AgentID: "1001@x", Action: feed.ActionBreak, Key: "k"}); fault.KindOf(err) != fault.KindRefused {
 			t.Errorf("%v", err)
 		}
 	}
@@ -315,7 +345,8 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 	}
 	refused, err := w.service.listActions(t.Context(), `state = 'refused'`)
 	must(t, err)
-	if len(refused) != 1 || refused[0].Message != "-ERR no such agent" || !strings.Contains(strings.Join(w.events, ""), "-ERR no such agent") {
+	if len(refused) != 1 || refused[0].Message != "-ERR no such agent" ||
+		!strings.Contains(strings.Join(w.events, ""), "-ERR no such agent") {
 		t.Errorf("%+v, events %q", refused, w.events)
 	}
 }
@@ -354,7 +385,8 @@ func TestAnIdempotencyKeyActsOnce(t *testing.T) {
 	if err != nil || again != first || len(w.sent) != 1 {
 		t.Errorf("%s %s %v, sent %d", first, again, err, len(w.sent))
 	}
-	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("another action under the key: %v", err)
 	}
 }
@@ -364,7 +396,9 @@ func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
-	if _, err := w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict || len(w.sent) != 1 {
+	if _, err := w.actAs(supervisor,
+		Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict ||
+		len(w.sent) != 1 {
 		t.Errorf("%v, sent %d", err, len(w.sent))
 	}
 	if _, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
@@ -397,7 +431,8 @@ func TestOfActionsAtTheSameMomentOneIsSent(t *testing.T) {
 func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 	w := newWorld(t)
 	w.lost = fault.Unavailable(errors.New("gone"), time.Second, "no answer")
-	if _, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
 	w.lost = nil
@@ -407,14 +442,16 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 		t.Errorf("not sent: %+v", s)
 	}
 	take := func() error {
-		return w.service.TakeAndSend(t.Context(), all[0].ID, func(context.Context, string, feed.Command) error { t.Error("sent again"); return nil })
+		return w.service.TakeAndSend(t.Context(), all[0].ID,
+			func(context.Context, string, feed.Command) error { t.Error("sent again"); return nil })
 	}
 	if err := take(); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("sent late: %v", err)
 	}
 
 	w.refusal = fault.Unavailable(errors.New("killed"), time.Second, "the switch did not answer")
-	if _, err := w.actAs(admin, Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := w.actAs(admin,
+		Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
 	all, err = w.service.listActions(t.Context(), `state = 'sent'`)
@@ -449,7 +486,8 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	w := newWorld(t)
 	id, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
 	must(t, err)
-	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" || c.AgentID != "1001@x" {
+	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" ||
+		c.AgentID != "1001@x" {
 		t.Errorf("%+v", c)
 	}
 	w.call(id, "", "", event.Talking) // the phone has answered

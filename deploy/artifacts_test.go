@@ -32,7 +32,8 @@ func TestArtifacts(t *testing.T) {
 	if err := json.Unmarshal(readFile(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
 		t.Fatal(err)
 	}
-	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != testVersion {
+	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" ||
+		bom.Metadata.Component.Version != testVersion {
 		t.Errorf("%s of %+v", bom.Format, bom.Metadata.Component)
 	}
 	listed := map[string]string{}
@@ -75,7 +76,8 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("no notice of %s %s", name, version)
 		}
 	}
-	for _, text := range []string{"Permission is hereby granted, free of charge", "Apache License", "Redistributions in binary form must reproduce", "Copyright 2009 The Go Authors"} {
+	for _, text := range []string{"Permission is hereby granted, free of charge", "Apache License",
+		"Redistributions in binary form must reproduce", "Copyright 2009 The Go Authors"} {
 		if !strings.Contains(notices, text) {
 			t.Errorf("the notices do not have %q", text)
 		}
@@ -99,7 +101,8 @@ func TestAnEmptyVulnerabilityDatabaseIsSaid(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(folder, "index"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for file, content := range map[string]string{"db.json": `{"modified":"2026-11-01T00:00:00Z"}`, "modules.json": index} {
+		for file, content := range map[string]string{"db.json": `{"modified":"2026-11-01T00:00:00Z"}`,
+			"modules.json": index} {
 			if err := os.WriteFile(filepath.Join(folder, "index", file), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}

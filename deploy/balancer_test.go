@@ -26,7 +26,8 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(config, []byte(strings.Replace(string(text), " ssl crt /run/secrets/tls", "", 1)), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(strings.Replace(string(text), " ssl crt /run/secrets/tls", "", 1)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, haproxy, "-c", "-f", config)
@@ -128,20 +129,24 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 	login := func(password string) string {
 		return fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password)
 	}
-	forged := http.Header{"X-Forwarded-For": {"203.0.113.66", "203.0.113.67, 127.0.0.1"}, "Forwarded": {"for=203.0.113.68"}}
-	if status, said := request(http.MethodPost, address, "/ucp/v2/login", login("a wrong password"), forged); status != http.StatusUnauthorized {
+	forged := http.Header{"X-Forwarded-For": {"203.0.113.66", "203.0.113.67, 127.0.0.1"},
+		"Forwarded": {"for=203.0.113.68"}}
+	if status, said := request(http.MethodPost, address, "/ucp/v2/login", login("a wrong password"),
+		forged); status != http.StatusUnauthorized {
 		t.Fatalf("a wrong password gets %d %s", status, said)
 	}
 	var granted struct {
 		Token string `json:"access_token"`
 	}
-	if _, said := request(http.MethodPost, node.public, "/ucp/v2/login", login(password), http.Header{}); json.Unmarshal(said, &granted) != nil || granted.Token == "" {
+	if _, said := request(http.MethodPost, node.public, "/ucp/v2/login", login(password),
+		http.Header{}); json.Unmarshal(said, &granted) != nil || granted.Token == "" {
 		t.Fatalf("logging in: %s", said)
 	}
 	now := time.Now().Unix()
 	path := fmt.Sprintf("/api/v2/audit?startDate=%d&endDate=%d&action=login_failed", now-600, now+600)
 	eventually(t, "the audit log", func() error {
-		_, said := request(http.MethodGet, node.public, path, "", http.Header{"Authorization": {"Bearer " + granted.Token}})
+		_, said := request(http.MethodGet, node.public, path, "",
+			http.Header{"Authorization": {"Bearer " + granted.Token}})
 		var page struct {
 			Data []struct {
 				Address string `json:"address"`

@@ -14,12 +14,15 @@ import (
 func TestImage(t *testing.T) {
 	docker := dockerEngine(t)
 	program(t)
-	mustRun(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+testVersion) // -o: the artifacts exist already
-	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion, "version"); !strings.HasPrefix(said, "trunkline "+testVersion+"\ncommit ") {
+	// -o: the artifacts exist already
+	mustRun(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+testVersion)
+	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion,
+		"version"); !strings.HasPrefix(said, "trunkline "+testVersion+"\ncommit ") {
 		t.Errorf("the image's version is %q", said)
 	}
 	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:"+testVersion))
+		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password,
+		"trunkline:"+testVersion))
 	t.Cleanup(func() { docker(t, "rm", "--force", "--volumes", id) })
 	inspect := func(field string) string { return strings.TrimSpace(docker(t, "inspect", "--format", field, id)) }
 	eventually(t, "the container to be healthy", func() error {
@@ -70,7 +73,8 @@ func dockerEngine(t *testing.T) (docker func(t *testing.T, args ...string) strin
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := "unix://" + filepath.Join(dir, "sock")
 	t.Setenv("DOCKER_HOST", socket)
-	daemonRuns := startChild(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"),
+	daemonRuns := startChild(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"),
+		"--exec-root", filepath.Join(dir, "exec"),
 		"--pidfile", filepath.Join(dir, "pid"), "--storage-driver", "vfs", "--bridge", "none", "--iptables=false")
 	eventually(t, "the Docker engine", func() error {
 		select {

@@ -18,7 +18,8 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 		serve(t, "TRUNKLINE_STATS_MAX_LABEL_SETS=10"),
 		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD=x",
 			"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS="+freeport.Address(t),
-			`TRUNKLINE_FEEDS=[{"name": "pbx", "kind": "freeswitch", "address": "`+freeport.Address(t)+`", "password": "x"}]`),
+			`TRUNKLINE_FEEDS=[{"name": "pbx", "kind": "freeswitch", "address": "`+freeport.Address(
+				t)+`", "password": "x"}]`),
 		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=asterisk", "TRUNKLINE_ORIGINATION_ASTERISK_USERNAME=x",
 			"TRUNKLINE_ORIGINATION_ASTERISK_SECRET=x", "TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS="+freeport.Address(t)),
 	}

@@ -53,7 +53,8 @@ func parseNames(expr string) (nameUses, error) {
 }
 
 var (
-	token     = regexp.MustCompile(`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
+	token = regexp.MustCompile(
+		`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
 	name      = regexp.MustCompile(`^[a-zA-Z_:]`)
 	grouping  = wordSet("by without on ignoring group_left group_right")
 	operators = wordSet("and or unless bool offset inf nan atan2")
@@ -126,9 +127,11 @@ func TestUses(t *testing.T) {
 		`up`: {selectors: []selector{{metric: "up"}}},
 		`sum by (a, b) (rate(x_total{c="1",d=~"2|3"}[5m]))`: {
 			[]selector{{"x_total", []matcher{{"c", "=", "1"}, {"d", "=~", "2|3"}}}}, []string{"a", "b"}},
-		`sum(x) without (a) > 5e8`:                            {[]selector{{metric: "x"}}, []string{"a"}},
-		`x{a="}\"{"} and on (j) y or vector(0)`:               {[]selector{{"x", []matcher{{"a", "=", `}"{`}}}, {metric: "y"}}, []string{"j"}},
-		`x * on (a) group_left (b) y # and z`:                 {[]selector{{metric: "x"}, {metric: "y"}}, []string{"a", "b"}},
+		`sum(x) without (a) > 5e8`: {[]selector{{metric: "x"}}, []string{"a"}},
+		`x{a="}\"{"} and on (j) y or vector(0)`: {[]selector{{"x", []matcher{{"a", "=", `}"{`}}},
+			{metric: "y"}}, []string{"j"}},
+		`x * on (a) group_left (b) y # and z`: {[]selector{{metric: "x"}, {metric: "y"}},
+			[]string{"a", "b"}},
 		`histogram_quantile(0.99, sum by (le) (rate(h[1h])))`: {[]selector{{metric: "h"}}, []string{"le"}},
 		`x offset 5m == bool 1`:                               {selectors: []selector{{metric: "x"}}},
 	} {

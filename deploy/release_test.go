@@ -24,7 +24,8 @@ func TestOneVersion(t *testing.T) {
 			t.Errorf("%s has the version %q, VERSION %q", file, found, version)
 		}
 	}
-	if chart := string(readFile(t, "helm/trunkline/Chart.yaml")); !strings.Contains(chart, `appVersion: "`+version+`"`) {
+	if chart := string(readFile(t, "helm/trunkline/Chart.yaml")); !strings.Contains(chart,
+		`appVersion: "`+version+`"`) {
 		t.Errorf("the chart's default image is not trunkline:%s", version)
 	}
 }
@@ -71,7 +72,8 @@ func TestVersionOfACheckout(t *testing.T) {
 	}
 }
 
-// TestDebianPackage makes the release for this machine, and installs, upgrades and purges the deb in a Debian that has nothing else, where the service starts and serves events.
+// TestDebianPackage makes the release for this machine, and installs, upgrades and purges the deb
+// in a Debian that has nothing else, where the service starts and serves events.
 func TestDebianPackage(t *testing.T) {
 	debootstrap := lookTool(t, "debootstrap")
 	if os.Getuid() != 0 || runtime.GOARCH != "amd64" {
@@ -81,12 +83,14 @@ func TestDebianPackage(t *testing.T) {
 	makeRelease(t, release)
 
 	root := filepath.Join(t.TempDir(), "debian")
-	output, err := exec.CommandContext(t.Context(), debootstrap, "--variant=minbase", "--include=ca-certificates", "bookworm", root).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), debootstrap, "--variant=minbase", "--include=ca-certificates",
+		"bookworm", root).CombinedOutput()
 	if err != nil {
 		t.Skipf("NOT TESTED: no Debian can be made here: %v\n%s", err, lastLines(string(output), 5))
 	}
 	mustRun(t, "sh", "-c", "cp "+release+"/*.deb "+root+"/tmp/trunkline.deb && cp package/lifecycle.sh "+root+"/tmp/")
-	t.Log(mustRun(t, "unshare", "--mount", "--pid", "--fork", "--net", "sh", "-c", "ip link set lo up && exec chroot "+root+" sh /tmp/lifecycle.sh"))
+	t.Log(mustRun(t, "unshare", "--mount", "--pid", "--fork", "--net", "sh", "-c",
+		"ip link set lo up && exec chroot "+root+" sh /tmp/lifecycle.sh"))
 }
 
 // makeRelease runs make release for this machine alone, into a folder.

@@ -27,7 +27,8 @@ func TestRunbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Fatalf("docs/runbook.md is not what %s says (go test ./deploy -run Runbook -update writes the page)", rulesFile)
+		t.Fatalf("docs/runbook.md is not what %s says (go test ./deploy -run Runbook -update writes the page)",
+			rulesFile)
 	}
 }
 
@@ -49,7 +50,8 @@ func runbookPage(t *testing.T) string {
 	}
 
 	var page strings.Builder
-	page.WriteString("# Runbook\n\nGenerated from the [alert rules](../" + "deploy/" + rulesFile + ") by `go test ./deploy -run Runbook -update`.\n\n" +
+	page.WriteString("# Runbook\n\nGenerated from the [alert rules](../" + "deploy/" + rulesFile +
+		") by `go test ./deploy -run Runbook -update`.\n\n" +
 		"What each alert means and what to do. `critical` needs somebody at once, `warning` on the same day. " +
 		"`topic`, `kind` and similar words are labels of the alert; \"the log\" is the log of the node that the alert names. " +
 		"Alerts of queues and agents that an account sets for itself are another thing: they are events.\n")

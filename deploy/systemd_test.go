@@ -22,7 +22,9 @@ func TestInstall(t *testing.T) {
 	root := t.TempDir()
 	mustRun(t, lookTool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
 	for _, file := range []string{
-		"usr/bin/trunkline", "usr/lib/systemd/system/trunkline.service", "usr/lib/systemd/system/trunkline-recording-send.service", "etc/trunkline/recording-send.environment", "usr/lib/sysusers.d/trunkline.conf",
+		"usr/bin/trunkline", "usr/lib/systemd/system/trunkline.service",
+		"usr/lib/systemd/system/trunkline-recording-send.service", "etc/trunkline/recording-send.environment",
+		"usr/lib/sysusers.d/trunkline.conf",
 		"usr/lib/tmpfiles.d/trunkline.conf", "etc/trunkline/trunkline.yaml", "etc/trunkline/environment",
 	} {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {

@@ -23,7 +23,8 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 	var made struct {
 		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated || strings.Contains(string(a.body), "s3cret") {
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated ||
+		strings.Contains(string(a.body), "s3cret") {
 		t.Fatalf("configuring a provider: %v", a)
 	}
 	a = n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
@@ -51,7 +52,8 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	})
 	n.start(t)
 	registered := n.registrations(t)
-	states := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
+	states := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
 	id := n.createProvider(t, "g711_ulaw", 8000, "ws://127.0.0.1:9555/")
 	alice := n.newPhone(t, "alice", "1001", 5071, 440)
 	registered(1)

@@ -16,10 +16,13 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
 	n := c.nodes[0]
-	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
+	s := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
 	post := func(step, agent string, at time.Time) {
 		t.Helper()
-		body := fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":"support","call_id":"c1","agent_id":%q}}`, at.Unix(), step, agent)
+		body := fmt.Sprintf(
+			`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":"support","call_id":"c1","agent_id":%q}}`,
+			at.Unix(), step, agent)
 		if a := n.post(t, c.key, "generic", typeJSON, body); a.status != http.StatusAccepted {
 			t.Fatalf("ingest answers %s", a)
 		}
@@ -75,13 +78,15 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 
 	post("answered", "1001", time.Now())
 	eventually(t, "the end of the alert", func() error {
-		if got := listed(fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", due.Unix()-1, due.Unix()+60)); len(got) != 1 {
+		if got := listed(fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", due.Unix()-1, due.Unix()+60)); len(
+			got) != 1 {
 			return fmt.Errorf("%+v", got)
 		}
 		return nil
 	})
 	got := alerts()
-	if len(got) != 2 || got[0].Event != "alert.started" || got[1].Event != "alert.ended" || got[0].ID != got[1].ID || got[0].Started*1000 < float64(due.UnixMilli()) {
+	if len(got) != 2 || got[0].Event != "alert.started" || got[1].Event != "alert.ended" || got[0].ID != got[1].ID ||
+		got[0].Started*1000 < float64(due.UnixMilli()) {
 		t.Errorf("events %+v", got)
 	}
 }
@@ -95,7 +100,8 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 	n := c.nodes[0]
 	post := func(queue, step, agent string, at time.Time) {
 		t.Helper()
-		body := fmt.Sprintf(`[{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":"call-%s","agent_id":%q}}]`,
+		body := fmt.Sprintf(
+			`[{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":"call-%s","agent_id":%q}}]`,
 			at.Unix(), step, queue, queue, agent)
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
@@ -141,11 +147,14 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 		})
 	}
 
-	listed := longest(fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", began.Add(-10*time.Minute).Unix(), time.Now().Unix()))
+	listed := longest(
+		fmt.Sprintf("?state=ended&startDate=%d&endDate=%d", began.Add(-10*time.Minute).Unix(), time.Now().Unix()))
 	if len(listed) != rounds {
 		t.Errorf("the list has %+v", listed)
 	}
-	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT")), since: "earliest"})
+	s := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT")),
+			since: "earliest"})
 	steps := map[string][]string{}
 	eventually(t, "every alert on the channel", func() error {
 		clear(steps)

@@ -156,7 +156,8 @@ func recordArrivals(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []
 
 // postOne posts one event in its own request.
 func postOne(n *node, key string, number int) error {
-	request, err := http.NewRequest(http.MethodPost, n.url+"/api/v2/ingest/svc.cc", strings.NewReader(record("demo", number)))
+	request, err := http.NewRequest(http.MethodPost, n.url+"/api/v2/ingest/svc.cc",
+		strings.NewReader(record("demo", number)))
 	if err != nil {
 		return err
 	}

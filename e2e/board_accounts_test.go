@@ -15,13 +15,15 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	t.Parallel()
 	broker := freeport.Address(t)
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_AUTH_EVENTS_TTL": "45s",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
+		"TRUNKLINE_AUTH_EVENTS_TTL": "45s",
 	})
 	c := newCluster(t, []string{broker}, "", n)
 	accounts := []string{"demo"}
 	for i := range 5 {
 		name := fmt.Sprintf("team%d", i)
-		accounts = append(accounts, n.cli(t, "account", "create", name, "--domain", name+".demo.local", "--parent", "demo", "--id", name))
+		accounts = append(accounts,
+			n.cli(t, "account", "create", name, "--domain", name+".demo.local", "--parent", "demo", "--id", name))
 	}
 	sent := 0
 	send := func() { // a few events for each account
@@ -59,9 +61,11 @@ func TestBoardOverManyAccounts(t *testing.T) {
 		want = append(want, e.ID)
 	}
 	slices.Sort(want)
-	b.awaitTrue(t, "all events", fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
+	b.awaitTrue(t, "all events",
+		fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
 	if got := b.recordedIDs(t); !slices.Equal(got, want) {
-		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), subtract(want, got), subtract(got, want))
+		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), subtract(want, got),
+			subtract(got, want))
 	}
 	b.checkPage(t)
 }

@@ -9,10 +9,12 @@ func TestBoardControl(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
 	pbx.setAgent("Available")
-	n := newNode(t, "embedded", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+	n := newNode(t, "embedded",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
 	n.start(t)
 	n.awaitFeeds(t, 1)
-	n.cliWith(t, password+"\n", "user", "create", "carla", "--account", "demo", "--role", "supervisor", "--queue", "support@127.0.0.20", "--password-stdin")
+	n.cliWith(t, password+"\n", "user", "create", "carla", "--account", "demo", "--role", "supervisor", "--queue",
+		"support@127.0.0.20", "--password-stdin")
 	b := n.newBoard(t)
 	b.login(t, "carla")
 	tile := func(state string) string {
@@ -24,15 +26,18 @@ func TestBoardControl(t *testing.T) {
 	// By keyboard.
 	b.mustEval(t, "document.querySelector('#agents button.tile').focus()", nil)
 	b.press(t, "Enter")
-	b.awaitTrue(t, "its dialog, with the focus in it", "document.querySelector('dialog[open]')?.contains(document.activeElement)")
+	b.awaitTrue(t, "its dialog, with the focus in it",
+		"document.querySelector('dialog[open]')?.contains(document.activeElement)")
 	b.checkAccess(t, "actions on an agent")
 	b.mustEval(t, "document.querySelector('dialog [name=reason]').focus()", nil)
 	b.typeText(t, "Lunch")
 	b.press(t, "Enter")
-	b.awaitTrue(t, "that this switch has no reasons", "document.querySelector('dialog').textContent.includes('has no reasons of breaks')")
+	b.awaitTrue(t, "that this switch has no reasons",
+		"document.querySelector('dialog').textContent.includes('has no reasons of breaks')")
 	b.mustEval(t, set("dialog [name=reason]", "")+"document.querySelector('dialog [name=reason]').focus()", nil)
 	b.press(t, "Enter")
-	b.awaitTrue(t, "what was asked, on the tile that has not changed", asked+" === 'Asked: Break' && "+tile("available"))
+	b.awaitTrue(t, "what was asked, on the tile that has not changed",
+		asked+" === 'Asked: Break' && "+tile("available"))
 	pbx.awaitOrders(t, 1)
 	pbx.send(pbx.agentEvent(t))
 	b.awaitTrue(t, "the break, and nothing asked any more", tile("break")+" && !document.querySelector('.asked')")
@@ -47,7 +52,8 @@ func TestBoardControl(t *testing.T) {
 	pbx.refusal = "-ERR not while the moon is full"
 	pbx.mu.Unlock()
 	b.pressNamed(t, "Log out")
-	b.awaitTrue(t, "the switch's words", "document.querySelector('#agents .asked.bad')?.textContent.includes('moon') && document.querySelector('dialog').textContent.includes('moon')")
+	b.awaitTrue(t, "the switch's words",
+		"document.querySelector('#agents .asked.bad')?.textContent.includes('moon') && document.querySelector('dialog').textContent.includes('moon')")
 	b.press(t, "Escape")
 	b.awaitNoDialog(t)
 	pbx.awaitOrders(t, 3)
@@ -55,6 +61,7 @@ func TestBoardControl(t *testing.T) {
 
 	b.mustEval(t, "document.getElementById('logout').click()", nil)
 	b.login(t, "alice") // a plain user
-	b.awaitTrue(t, "the agent, without buttons", tile("available")+" && !document.querySelector('#agents button, #calls button') && !document.querySelector('nav a[href=\"#admin\"]')")
+	b.awaitTrue(t, "the agent, without buttons",
+		tile("available")+" && !document.querySelector('#agents button, #calls button') && !document.querySelector('nav a[href=\"#admin\"]')")
 	b.checkPage(t)
 }

@@ -11,7 +11,8 @@ import (
 // abandoned without an agent.
 func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.Duration) string {
 	step := func(event, agent string, at time.Time) string {
-		return fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":%q,"agent_id":%q}}`,
+		return fmt.Sprintf(
+			`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":%q,"agent_id":%q}}`,
 			at.Unix(), event, queue, call, agent)
 	}
 	steps := []string{step("entered", "", entered)}
@@ -19,8 +20,9 @@ func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.D
 		steps[0] = strings.Replace(steps[0], `"call_id"`, `"caller":"+4930123456","call_id"`, 1)
 		return strings.Join(append(steps, step("abandoned", "", entered.Add(wait))), ",")
 	}
-	return strings.Join(append(steps, step("offered", agent, entered.Add(wait/2)), step("answered", agent, entered.Add(wait)),
-		step("ended", agent, entered.Add(wait+talk))), ",")
+	return strings.Join(
+		append(steps, step("offered", agent, entered.Add(wait/2)), step("answered", agent, entered.Add(wait)),
+			step("ended", agent, entered.Add(wait+talk))), ",")
 }
 
 // TestBoardHistory opens the figures of yesterday beside those of the week before, follows a
@@ -34,14 +36,17 @@ func TestBoardHistory(t *testing.T) {
 	b.awaitTrue(t, "the login", onField("username"))
 	b.mustEval(t, "location.hash = '#history'", nil)
 	b.login(t, "alice")
-	b.awaitTrue(t, "that there are no figures", "document.getElementById('history')?.innerText.includes('No call entered a queue in this range')")
+	b.awaitTrue(t, "that there are no figures",
+		"document.getElementById('history')?.innerText.includes('No call entered a queue in this range')")
 
 	// Yesterday 12 calls of support, of which 8 are answered in time and 2 late, and 4 of sales, of
 	// which one is abandoned.
 	yesterday := time.Now().UTC().Truncate(24 * time.Hour).Add(-14 * time.Hour)
 	var events []string
 	for _, agent := range []string{"1001", "1002", "1003"} {
-		events = append(events, fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":%q,"agent_name":"Agent %s"}}`, yesterday.Unix(), agent, agent))
+		events = append(events,
+			fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":%q,"agent_name":"Agent %s"}}`,
+				yesterday.Unix(), agent, agent))
 	}
 	for i := range 16 {
 		wait, queue, agent := 5*time.Second, "support", []string{"1001", "1002"}[i%2]
@@ -56,19 +61,24 @@ func TestBoardHistory(t *testing.T) {
 		if i == 15 {
 			wait, agent = 30*time.Second, ""
 		}
-		events = append(events, figuresCall(queue, fmt.Sprint("call-", i), agent, yesterday.Add(time.Duration(i)*time.Minute), wait, 20*time.Second))
+		events = append(events,
+			figuresCall(queue, fmt.Sprint("call-", i), agent, yesterday.Add(time.Duration(i)*time.Minute), wait,
+				20*time.Second))
 	}
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", 3+13*4+3*2)
 
-	b.mustEval(t, "{ const range = document.getElementById('choice-range'); range.value = 'yesterday'; range.dispatchEvent(new Event('change')); }", nil)
+	b.mustEval(t, "{ const range = document.getElementById('choice-range'); range.value = 'yesterday'; range.dispatchEvent(new Event('change')); }",
+		nil)
 	number := func(title string) string {
-		return `[...document.querySelectorAll("#history .figure")].find((one) => one.querySelector("h2").textContent === ` + quote(title) + `)?.querySelector(".number").textContent`
+		return `[...document.querySelectorAll("#history .figure")].find((one) => one.querySelector("h2").textContent === ` +
+			quote(title) + `)?.querySelector(".number").textContent`
 	}
 	eventually(t, "yesterday's figures", func() error {
 		b.view(t, "#history/queues?range=yesterday&again="+fmt.Sprint(time.Now().UnixNano()))
 		b.awaitTrue(t, "an answer", "document.querySelector('#history [aria-busy=\"false\"]')")
 		var got string
-		b.mustEval(t, "["+number("Offered")+", "+number("Answered")+", "+number("Not answered")+", "+number("Service level")+"].join()", &got)
+		b.mustEval(t, "["+number("Offered")+", "+number("Answered")+", "+number("Not answered")+", "+number(
+			"Service level")+"].join()", &got)
 		if got != "16,13,3,69 %" {
 			return fmt.Errorf("the page shows %s", got)
 		}
@@ -77,12 +87,15 @@ func TestBoardHistory(t *testing.T) {
 	b.checkAccess(t, "history of queues")
 	b.screenshot(t, "board-history", 1440, 900, "light")
 	b.call(t, "Emulation.clearDeviceMetricsOverride", nil, nil)
-	b.awaitTrue(t, "the plot's summary", "document.querySelector('#history .plot').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
+	b.awaitTrue(t, "the plot's summary",
+		"document.querySelector('#history .plot').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
 	b.mustEval(t, "document.querySelector('#history .plot').focus()", nil)
 	b.press(t, "Home")
-	b.awaitTrue(t, "the first interval", "/ offered, .* answered, .* service level/.test(document.querySelector('.readout').textContent)")
+	b.awaitTrue(t, "the first interval",
+		"/ offered, .* answered, .* service level/.test(document.querySelector('.readout').textContent)")
 	b.pressNamed(t, "Numbers")
-	b.awaitTrue(t, "the numbers", "[...document.querySelectorAll('details tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
+	b.awaitTrue(t, "the numbers",
+		"[...document.querySelectorAll('details tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
 
 	// One queue; its address shows the same again.
 	b.pressNamed(t, "support")
@@ -99,14 +112,17 @@ func TestBoardHistory(t *testing.T) {
 
 	// Who was not answered: as CSV, and called back.
 	b.view(t, "#history/abandoned?range=yesterday")
-	b.mustEval(t, "URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.csv = text; }); return '#'; }", nil)
+	b.mustEval(t, "URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.csv = text; }); return '#'; }",
+		nil)
 	b.pressNamed(t, "CSV")
 	b.awaitTrue(t, "the CSV", "globalThis.csv?.includes('+4930123456') && csv.trim().split('\\n').length === 4")
 	b.pressNamed(t, "Call +4930123456 back")
-	b.awaitTrue(t, "the call back", "document.querySelector('#phone .card')?.getAttribute('aria-label') === 'Call to +4930123456'")
+	b.awaitTrue(t, "the call back",
+		"document.querySelector('#phone .card')?.getAttribute('aria-label') === 'Call to +4930123456'")
 
 	b.view(t, "#history/call/call-10?at="+fmt.Sprint(yesterday.Unix()))
-	b.awaitTrue(t, "the call's events", "document.querySelectorAll('#call .feed li').length === 2 && document.getElementById('call').innerText.includes('abandoned')")
+	b.awaitTrue(t, "the call's events",
+		"document.querySelectorAll('#call .feed li').length === 2 && document.getElementById('call').innerText.includes('abandoned')")
 	b.checkAccess(t, "a call")
 
 	// The server stops and starts again.

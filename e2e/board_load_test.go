@@ -55,7 +55,8 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 	p.trace, p.ended = nil, make(chan struct{})
 	p.mu.Unlock()
 	p.call(t, "Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{
-		"includedCategories": []string{"toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline", "__metadata"}}}, nil)
+		"includedCategories": []string{"toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline",
+			"__metadata"}}}, nil)
 	p.mustEval(t, expression, result)
 	p.call(t, "Tracing.end", nil, nil)
 	<-p.ended
@@ -77,11 +78,13 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 	}
 	inside := map[string]float64{}
 	for _, e := range p.trace {
-		if e.Ph == "X" && e.Pid == task.Pid && e.Tid == task.Tid && e.Ts >= task.Ts && e.Ts+e.Dur <= task.Ts+task.Dur && e.CPU >= 1000 {
+		if e.Ph == "X" && e.Pid == task.Pid && e.Tid == task.Tid && e.Ts >= task.Ts && e.Ts+e.Dur <= task.Ts+task.Dur &&
+			e.CPU >= 1000 {
 			inside[e.Name] += e.CPU / 1000
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(inside), func(a, b string) int { return cmp.Compare(inside[b], inside[a]) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(inside),
+		func(a, b string) int { return cmp.Compare(inside[b], inside[a]) }) {
 		parts += fmt.Sprintf(" %s %.0f", name, inside[name])
 	}
 	return task.CPU / 1000, parts
@@ -99,8 +102,11 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 		var events []string
 		for i := range 1000 {
 			agent := 10_000 + part*1000 + i
-			events = append(events, fmt.Sprintf(`{"type":"AGENT_LOGIN","data":{"agent_id":"%d","agent_name":"Agent Number %d"}}`, agent, agent),
-				fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","queue_id":"queue-%02d"}}`, agent, i%50))
+			events = append(events,
+				fmt.Sprintf(`{"type":"AGENT_LOGIN","data":{"agent_id":"%d","agent_name":"Agent Number %d"}}`, agent,
+					agent),
+				fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","queue_id":"queue-%02d"}}`, agent,
+					i%50))
 		}
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 	}
@@ -116,7 +122,8 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 			Did                         string
 		}
 		cpu, parts := b.busiest(t, frames, &got)
-		t.Logf("%s: %d frames in 15 s, median %.0f ms, 99 %% within %.0f ms, longest %.0f ms, layout shift %.3f", view, got.Frames, got.Median, got.P99, got.Longest, got.Shift)
+		t.Logf("%s: %d frames in 15 s, median %.0f ms, 99 %% within %.0f ms, longest %.0f ms, layout shift %.3f", view,
+			got.Frames, got.Median, got.P99, got.Longest, got.Shift)
 		t.Logf("%s: in the longest frame: %s", view, got.Did)
 		t.Logf("%s: most CPU in one task: %.0f ms:%s", view, cpu, parts)
 		if got.Longest > 100 {

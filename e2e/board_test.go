@@ -18,15 +18,19 @@ var plainClient = &http.Client{}
 
 // everyType lists the event types that the board subscribes to.
 var everyType = []string{
-	"svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT", "AGENT_STATUS_CHANGE",
-	"AGENT_QUEUE_JOIN", "AGENT_QUEUE_LEAVE", "AGENT_CALL_START", "AGENT_CALL_END", "AGENT_BREAK_START", "AGENT_BREAK_END",
-	"AGENT_TRANSFER", "AGENT_CONFERENCE", "AGENT_DEVICE_REGISTER", "AGENT_DEVICE_UNREGISTER", "AGENT_PERFORMANCE", "AGENT_CUSTOM_EVENT",
+	"svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT",
+	"AGENT_STATUS_CHANGE",
+	"AGENT_QUEUE_JOIN", "AGENT_QUEUE_LEAVE", "AGENT_CALL_START", "AGENT_CALL_END", "AGENT_BREAK_START",
+	"AGENT_BREAK_END",
+	"AGENT_TRANSFER", "AGENT_CONFERENCE", "AGENT_DEVICE_REGISTER", "AGENT_DEVICE_UNREGISTER", "AGENT_PERFORMANCE",
+	"AGENT_CUSTOM_EVENT",
 }
 
 // playDemo sends demonstration traffic until the test ends or stop is called.
 func (n *node) playDemo(t *testing.T, key string, rate int) (stop func()) {
 	t.Helper()
-	f := startForeign(t, withSettings(n.settings, "TRUNKLINE_API_KEY", key), program(t), "demo", "--url", n.url, "--rate", strconv.Itoa(rate))
+	f := startForeign(t, withSettings(n.settings, "TRUNKLINE_API_KEY", key), program(t), "demo", "--url", n.url,
+		"--rate", strconv.Itoa(rate))
 	return func() {
 		if err := f.child.process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
@@ -63,7 +67,8 @@ func set(selector, text string) string {
 func (b *board) pressNamed(t testing.TB, name string) {
 	t.Helper()
 	find := `[...(document.querySelector("dialog[open]:last-of-type") ?? document).querySelectorAll("button, a, summary")].find((one) =>
-		(one.getAttribute("aria-label") ?? one.textContent).trim() === ` + quote(name) + ` && one.getClientRects().length > 0)`
+		(one.getAttribute("aria-label") ?? one.textContent).trim() === ` + quote(name) +
+		` && one.getClientRects().length > 0)`
 	b.awaitTrue(t, "the button "+name, find)
 	b.mustEval(t, find+".click()", nil)
 }
@@ -234,7 +239,8 @@ func TestBoard(t *testing.T) {
 
 func (b *board) setOffline(t *testing.T, yes bool) {
 	t.Helper()
-	b.call(t, "Network.emulateNetworkConditions", map[string]any{"offline": yes, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	b.call(t, "Network.emulateNetworkConditions",
+		map[string]any{"offline": yes, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 }
 
 // lastID returns the id of the last event.
@@ -269,7 +275,8 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	want = slices.Compact(want)
 	got := b.recordedIDs(t)
 	if !slices.Equal(got, want) {
-		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v", len(got), len(want), from, subtract(want, got), subtract(got, want))
+		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v",
+			len(got), len(want), from, subtract(want, got), subtract(got, want))
 	}
 	var count string
 	b.mustEval(t, "document.getElementById('feed-count').textContent", &count)
@@ -281,7 +288,8 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	eventually(t, "the board to show the server's floor", func() error { // it asks for a snapshot a second after events
 		b.mustEval(t, floorShown, &floor)
 		if now := n.floorSnapshot(t, token); !slices.Equal(floor, now) || len(now) == 0 {
-			return fmt.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"), strings.Join(now, "\n"))
+			return fmt.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"),
+				strings.Join(now, "\n"))
 		}
 		return nil
 	})
@@ -323,8 +331,10 @@ func (b *board) testExplain(t *testing.T) {
 	t.Helper()
 	b.mustEval(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
 	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
-	b.awaitTrue(t, "the button", "[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
-	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()", nil)
+	b.awaitTrue(t, "the button",
+		"[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
+	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()",
+		nil)
 	b.awaitTrue(t, "the explanation", `(() => {
 		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
 		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
@@ -344,18 +354,22 @@ func (b *board) testCall(t *testing.T) {
 	b.awaitTrue(t, "the call to be connected and to end", "document.querySelector('.steps [data-state=\"ended\"]')")
 	var states []string
 	b.mustEval(t, `[...document.querySelectorAll(".steps li")].map((li) => li.dataset.state)`, &states)
-	if want := []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged", "ended"}; !slices.Equal(states, want) {
+	if want := []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged",
+		"ended"}; !slices.Equal(states, want) {
 		t.Errorf("the call went %v", states)
 	}
 	b.pressNamed(t, "Its record")
-	b.awaitTrue(t, "its record", `document.getElementById("call")?.innerText.includes("NORMAL_CLEARING") && document.getElementById("call").innerText.includes("1002")`)
+	b.awaitTrue(t, "its record",
+		`document.getElementById("call")?.innerText.includes("NORMAL_CLEARING") && document.getElementById("call").innerText.includes("1002")`)
 
 	b.view(t, "#phone?number=9903") // rings for 3 s
 	b.awaitTrue(t, "the number", "document.querySelector('#dial input')?.value === '9903'")
 	b.pressNamed(t, "Call")
-	b.awaitTrue(t, "the second call to ring", `document.querySelector("#phone li[aria-label='Call to 9903'] [data-state='dialling']")`)
+	b.awaitTrue(t, "the second call to ring",
+		`document.querySelector("#phone li[aria-label='Call to 9903'] [data-state='dialling']")`)
 	b.pressNamed(t, "Hang up")
-	b.awaitTrue(t, "it to be cancelled", `document.querySelector("#phone li[aria-label='Call to 9903'] [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
+	b.awaitTrue(t, "it to be cancelled",
+		`document.querySelector("#phone li[aria-label='Call to 9903'] [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
 }
 
 // TestBoardPages checks every page: names of all controls, reloading, the administrator's part,
@@ -374,7 +388,8 @@ func TestBoardPages(t *testing.T) {
 	check("login")
 	b.testWrongPassword(t)
 	b.login(t, "admin")
-	b.awaitTrue(t, "agents and calls", "document.querySelectorAll('#agents li').length > 2 && document.querySelector('#calls tr')")
+	b.awaitTrue(t, "agents and calls",
+		"document.querySelectorAll('#agents li').length > 2 && document.querySelector('#calls tr')")
 	check("floor")
 	var shift float64
 	b.mustEval(t, `new Promise((done) => {
@@ -397,7 +412,8 @@ func TestBoardPages(t *testing.T) {
 	check("explanation")
 	b.testStrangersText(t, c)
 	b.call(t, "Page.reload", nil, nil)
-	b.awaitTrue(t, "the page to be loaded again", "document.readyState === 'complete' && document.getElementById('phase')")
+	b.awaitTrue(t, "the page to be loaded again",
+		"document.readyState === 'complete' && document.getElementById('phase')")
 	b.awaitLive(t) // without a new login
 
 	b.view(t, "#phone")
@@ -408,7 +424,8 @@ func TestBoardPages(t *testing.T) {
 	b.open(t, b.url+"/")
 	b.awaitLive(t)
 	b.mustEval(t, "document.getElementById('logout').click()", nil)
-	b.awaitTrue(t, "the login, with nothing kept", "sessionStorage.length === 0 && document.getElementById('login')?.open && !document.querySelector('#agents li')")
+	b.awaitTrue(t, "the login, with nothing kept",
+		"sessionStorage.length === 0 && document.getElementById('login')?.open && !document.querySelector('#agents li')")
 	b.checkPage(t)
 }
 
@@ -426,11 +443,13 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	}
 	header := bearer(token.Access)
 	header["X-Account-ID"] = "demo"
-	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/login", header, `{"admin_otp":"required"}`); a.status != http.StatusOK {
+	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/login", header,
+		`{"admin_otp":"required"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a)
 	}
 	b := n.newBoard(t)
-	fill := set("#login [name=username]", "admin") + set("#login [name=password]", password) + set("#login [name=domain]", "demo.local") +
+	fill := set("#login [name=username]", "admin") + set("#login [name=password]", password) +
+		set("#login [name=domain]", "demo.local") +
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())"
 	b.awaitTrue(t, "the login", onField("username"))
 	b.mustEval(t, fill, nil)
@@ -458,18 +477,21 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.press(t, "Enter")
 	b.awaitTrue(t, "the login", "document.querySelector('#login-form [name=otp]')")
 	var left bool
-	b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left)
+	b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(
+		recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left)
 	if left {
 		t.Error("the secret is still in the page")
 	}
-	b.mustEval(t, set("#login-form [name=password]", password)+set("#login-form [name=otp]", recovery)+set("#login-form [name=username]", "admin")+set("#login-form [name=domain]", "demo.local"), nil)
+	b.mustEval(t, set("#login-form [name=password]", password)+set("#login-form [name=otp]",
+		recovery)+set("#login-form [name=username]", "admin")+set("#login-form [name=domain]", "demo.local"), nil)
 	b.mustEval(t, "document.querySelector('#login-form [name=otp]').focus()", nil)
 	b.press(t, "Enter")
 	b.awaitLive(t)
 
 	// The next login requires a code. The app's next code is accepted one step early.
 	b.mustEval(t, "document.getElementById('logout').click()", nil)
-	b.awaitTrue(t, "the login", "sessionStorage.length === 0 && document.querySelector('#login-form') && !document.querySelector('#login-form [name=otp]')")
+	b.awaitTrue(t, "the login",
+		"sessionStorage.length === 0 && document.querySelector('#login-form') && !document.querySelector('#login-form [name=otp]')")
 	b.mustEval(t, fill, nil)
 	b.awaitTrue(t, "the question for a code", onField("otp"))
 	b.typeText(t, totpCode(t, secret, 30*time.Second))
@@ -491,7 +513,8 @@ func totpCode(t *testing.T, secret string, later time.Duration) string {
 func (b *board) testWrongPassword(t *testing.T) {
 	t.Helper()
 	b.awaitTrue(t, "the login", onField("username"))
-	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]", "wrong")+set("#login [name=domain]", "demo.local")+
+	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]",
+		"wrong")+set("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitTrue(t, "the refusal", "document.querySelector('#login .output.bad')")
 	for _, name := range []string{"domain", "password", "username"} {
@@ -503,9 +526,11 @@ func (b *board) testWrongPassword(t *testing.T) {
 func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	t.Helper()
 	const evil = `<img src=x onerror="globalThis.harmed=true"><script>harmed=true</script>`
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":`+quote(evil)+`,"state":`+quote(evil)+`}}`, 1)
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+		`{"type":"AGENT_LOGIN","data":{"agent_id":`+quote(evil)+`,"state":`+quote(evil)+`}}`, 1)
 	b.view(t, "#floor")
-	b.awaitTrue(t, "the agent", `[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+quote(evil)+`)`)
+	b.awaitTrue(t, "the agent",
+		`[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+quote(evil)+`)`)
 	b.view(t, "#events")
 	b.awaitTrue(t, "the events", "document.getElementById('feed-text')")
 	b.mustEval(t, set("#feed-text", "onerror"), nil)
@@ -513,21 +538,25 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
 	b.awaitTrue(t, "its details", "document.querySelector('#feed pre')")
 	var harmed bool
-	b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0", &harmed)
+	b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0",
+		&harmed)
 	if harmed {
 		t.Error("an event's text became HTML")
 	}
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`, 1)
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`,
+		1)
 }
 
 func (b *board) testDescriptions(t *testing.T, check func(string)) {
 	t.Helper()
-	for path, want := range map[string]string{"/docs/http": "/ucp/v2/c2c/{destination}", "/docs/events": "cc_evt_1795169706190966784"} {
+	for path, want := range map[string]string{"/docs/http": "/ucp/v2/c2c/{destination}",
+		"/docs/events": "cc_evt_1795169706190966784"} {
 		b.open(t, b.url+path)
 		b.awaitTrue(t, path+" to be read", "document.querySelectorAll('.operation').length > 5")
 		var text string
 		b.mustEval(t, "document.getElementById('content').textContent", &text)
-		if !strings.Contains(text, want) || strings.Contains(text, "is not here") || strings.Contains(text, "undefined") || strings.Contains(text, "[object") {
+		if !strings.Contains(text, want) || strings.Contains(text, "is not here") ||
+			strings.Contains(text, "undefined") || strings.Contains(text, "[object") {
 			t.Errorf("%s does not show %s, or shows what it should not", path, want)
 		}
 		check(path)
@@ -557,7 +586,8 @@ func TestEventSource(t *testing.T) {
 		}
 		b.awaitTrue(t, "some events", fmt.Sprintf("got.length > %d", i*each))
 		b.cable.setState(resetting)
-		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each), each)
+		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each),
+			each)
 		b.cable.setState(passing)
 		b.awaitTrue(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
 	}
@@ -566,6 +596,7 @@ func TestEventSource(t *testing.T) {
 	var got []string
 	b.mustEval(t, "got", &got)
 	if !slices.Equal(got, want) {
-		t.Errorf("EventSource got %d events, the reference %d\nmissing %v\ntoo many %v", len(got), len(want), subtract(want, got), subtract(got, want))
+		t.Errorf("EventSource got %d events, the reference %d\nmissing %v\ntoo many %v", len(got), len(want),
+			subtract(want, got), subtract(got, want))
 	}
 }

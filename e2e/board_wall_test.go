@@ -31,27 +31,36 @@ func TestBoardWall(t *testing.T) {
 	for i := range 40 {
 		name := fmt.Sprintf("Wilhelmina Oberländer-%02d", i)
 		want[name] = true
-		events = append(events, fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","agent_name":%q,"queue_id":"Kundenbetreuung-%02d"}}`, 2000+i, name, i%14),
+		events = append(events,
+			fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","agent_name":%q,"queue_id":"Kundenbetreuung-%02d"}}`,
+				2000+i, name, i%14),
 			fmt.Sprintf(`{"type":"AGENT_LOGIN","data":{"agent_id":"%d","agent_name":%q}}`, 2000+i, name))
 	}
 	for i := range 14 {
 		want[fmt.Sprintf("Kundenbetreuung-%02d", i)] = true
-		events = append(events, fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","data":{"event":"entered","queue_id":"Kundenbetreuung-%02d","call_id":"c%d"}}`, i, i))
+		events = append(events,
+			fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","data":{"event":"entered","queue_id":"Kundenbetreuung-%02d","call_id":"c%d"}}`,
+				i, i))
 	}
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 
 	b := n.newBoard(t)
 	b.view(t, "#wall?rotate=600")
 	b.awaitTrue(t, "the login", onField("username"))
-	b.mustEval(t, set("#login [name=username]", "alice")+set("#login [name=password]", password)+set("#login [name=domain]", "demo.local")+
+	b.mustEval(t, set("#login [name=username]", "alice")+set("#login [name=password]",
+		password)+set("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitTrue(t, "agents", "document.querySelector('.wall-agent') && document.querySelector('.wall-queue')")
 	screens := []struct{ width, height int }{{1280, 720}, {1920, 1080}, {3840, 2160}, {390, 844}}
 	measure := func(what string) {
 		t.Helper()
 		for _, screen := range screens {
-			b.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": screen.width, "height": screen.height, "deviceScaleFactor": 1, "mobile": false}, nil)
-			b.awaitTrue(t, "the screen", fmt.Sprintf("innerHeight === %d && document.querySelector('.area-body').clientWidth < %d", screen.height, screen.width))
+			b.call(t, "Emulation.setDeviceMetricsOverride",
+				map[string]any{"width": screen.width, "height": screen.height, "deviceScaleFactor": 1, "mobile": false},
+				nil)
+			b.awaitTrue(t, "the screen",
+				fmt.Sprintf("innerHeight === %d && document.querySelector('.area-body').clientWidth < %d",
+					screen.height, screen.width))
 			var faults []string
 			b.awaitTrue(t, "names", "document.querySelector('.wall .name')")
 			eventually(t, fmt.Sprintf("no fault at %d x %d", screen.width, screen.height), func() error {
@@ -88,13 +97,15 @@ func TestBoardWall(t *testing.T) {
 
 	// By its address, and remembered.
 	b.view(t, "#wall?queues=Kundenbetreuung-01&columns=waiting,longest&limit.waiting=1,2&rotate=600&theme=dark")
-	b.awaitTrue(t, "one queue", `document.querySelectorAll(".wall-queue").length === 1 && document.querySelectorAll(".wall-queue dt").length === 2 &&
+	b.awaitTrue(t, "one queue",
+		`document.querySelectorAll(".wall-queue").length === 1 && document.querySelectorAll(".wall-queue dt").length === 2 &&
 		document.querySelector(".wall-queue [data-tone=warn] .shape") && document.documentElement.dataset.theme === "dark"`)
 	measure("small")
 	b.press(t, "Escape")
 	b.awaitTrue(t, "the floor", "document.body.dataset.view === 'floor'")
 	b.view(t, "#wall")
-	b.awaitTrue(t, "the same wall", "document.querySelectorAll('.wall-queue').length === 1 && location.hash.includes('Kundenbetreuung-01')")
+	b.awaitTrue(t, "the same wall",
+		"document.querySelectorAll('.wall-queue').length === 1 && location.hash.includes('Kundenbetreuung-01')")
 	b.pressNamed(t, "Settings")
 	b.awaitTrue(t, "the settings", "document.querySelector('dialog [name=queues]')")
 	b.checkAccess(t, "wall settings")
@@ -103,7 +114,8 @@ func TestBoardWall(t *testing.T) {
 	b.awaitTrue(t, "two queues", "document.querySelectorAll('.wall-queue').length === 2")
 
 	b.cable.setState(resetting)
-	b.awaitTrue(t, "that the data are old", "document.querySelector('.wall .old')?.textContent.includes('These data are of')")
+	b.awaitTrue(t, "that the data are old",
+		"document.querySelector('.wall .old')?.textContent.includes('These data are of')")
 	b.cable.setState(passing)
 	b.awaitTrue(t, "present data", "!document.querySelector('.wall .old')")
 	b.checkPage(t)

@@ -25,9 +25,10 @@ var botPackages = sync.OnceValues(func() (string, error) {
 		return dir, nil
 	}
 	dir := filepath.Join(scratch, "bots")
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check aiofiles aiohttp docstring_parser "+
-		"loguru 'loudness==0.2.0' numpy pillow pydantic sentencex soxr wait_for2 websockets twilio 'openai>=3.57' 'deepgram-sdk>=7.17' pocketsphinx && "+
-		"bin/python -m pip install -q --disable-pip-version-check --no-deps pipecat-ai==1.14.0")
+	return dir, install(dir,
+		"python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check aiofiles aiohttp docstring_parser "+
+			"loguru 'loudness==0.2.0' numpy pillow pydantic sentencex soxr wait_for2 websockets twilio 'openai>=3.57' 'deepgram-sdk>=7.17' pocketsphinx && "+
+			"bin/python -m pip install -q --disable-pip-version-check --no-deps pipecat-ai==1.14.0")
 })
 
 // startBot runs a program of testdata/bots and returns the port that it listens on.
@@ -65,14 +66,16 @@ type mediaCall struct {
 
 func (n *node) mediaCall(t *testing.T, provider string) *mediaCall {
 	t.Helper()
-	key := strings.TrimSpace(n.cli(t, "apikey", "create", "--account", "demo", "--name", "media-"+provider, "--scope", "calls"))
+	key := strings.TrimSpace(
+		n.cli(t, "apikey", "create", "--account", "demo", "--name", "media-"+provider, "--scope", "calls"))
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}}
 	conn, _, err := dialer.Dial("wss"+strings.TrimPrefix(n.url, "https")+"/media/v1/"+provider+"?token="+key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &mediaCall{Conn: conn, ended: make(chan string, 1)}
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","callerIdNumber":"+4930123456"}`)); err != nil {
+	if err := conn.WriteMessage(websocket.TextMessage,
+		[]byte(`{"callId":"c1","callerIdNumber":"+4930123456"}`)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
@@ -143,7 +146,8 @@ func (n *node) configure(t *testing.T, document string) (id string) {
 	}
 	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, document)
 	var made struct{ ID string }
-	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated || strings.Contains(string(a.body), "bot-secret-1") {
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated ||
+		strings.Contains(string(a.body), "bot-secret-1") {
 		t.Fatalf("configuring a bot: %v", a)
 	}
 	return made.ID
@@ -173,8 +177,10 @@ func TestBotsOfTheVendors(t *testing.T) {
 	})
 	vendors, port := startBot(t, "vendors.py", nil)
 	for protocol, c := range map[string]struct{ path, session, says string }{
-		"openai_realtime": {"/v1/realtime", `{"model":"gpt-realtime","greeting":"Hello!"}`, "openai audio/pcmu audio/pcmu /v1/realtime?model=gpt-realtime"},
-		"deepgram_agent":  {"/v1/agent/converse", `{"agent":{"greeting":"Hello!"}}`, "deepgram mulaw none Hello! Token bot-secret-1"},
+		"openai_realtime": {"/v1/realtime", `{"model":"gpt-realtime","greeting":"Hello!"}`,
+			"openai audio/pcmu audio/pcmu /v1/realtime?model=gpt-realtime"},
+		"deepgram_agent": {"/v1/agent/converse", `{"agent":{"greeting":"Hello!"}}`,
+			"deepgram mulaw none Hello! Token bot-secret-1"},
 	} {
 		t.Run(protocol, func(t *testing.T) {
 			call := n.mediaCall(t, n.createBot(t, protocol, "ws://127.0.0.1:"+port+c.path, c.session))

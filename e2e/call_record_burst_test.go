@@ -28,7 +28,8 @@ func TestBurstOfCallRecords(t *testing.T) {
 	if !strings.Contains(leg, uuid) {
 		t.Fatal("the captured leg is another one")
 	}
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	var refused atomic.Int64
@@ -39,7 +40,8 @@ func TestBurstOfCallRecords(t *testing.T) {
 			<-start
 			body := strings.ReplaceAll(leg, uuid, fmt.Sprintf("%08x-0000-4000-8000-000000000000", number))
 			post := func() (*http.Response, error) {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a", strings.NewReader(body))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+					n.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a", strings.NewReader(body))
 				if err != nil {
 					return nil, err
 				}

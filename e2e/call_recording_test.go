@@ -17,15 +17,18 @@ import (
 func (r *recorder) recordCalls(t *testing.T) {
 	t.Helper()
 	r.configure(t, `{"enabled":true}`)
-	r.curl(t, "-H", "Authorization: Bearer "+r.token, "-H", "X-Account-ID: demo", "-X", "PUT", "-H", "Content-Type: application/json",
+	r.curl(t, "-H", "Authorization: Bearer "+r.token, "-H", "X-Account-ID: demo", "-X", "PUT", "-H",
+		"Content-Type: application/json",
 		"-d", `{"mode":"all","announce":true}`, r.url+"/api/v2/config/call_recording")
 }
 
 // controlRecording starts, stops, pauses or resumes the recording of a call.
 func (r *recorder) controlRecording(t *testing.T, id, action string) {
 	t.Helper()
-	args := []string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "-H", "Authorization: Bearer " + r.token,
-		"-H", "X-Account-ID: demo", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"action":%q}`, action), r.url + "/api/v2/calls/" + id + "/recording"}
+	args := []string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "-H",
+		"Authorization: Bearer " + r.token,
+		"-H", "X-Account-ID: demo", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"action":%q}`, action),
+		r.url + "/api/v2/calls/" + id + "/recording"}
 	eventually(t, action+" of the recording, which begins with the audio", func() error {
 		out, err := exec.Command(r.curlPath, args...).CombinedOutput()
 		if err != nil {
@@ -60,7 +63,8 @@ func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *pho
 		return nil
 	})
 	m := found.Data[0]
-	if !m.Encrypted || m.Channels != 2 || m.DurationMS < 3000 || len(m.Pauses) != 1 || m.Pauses[0].End-m.Pauses[0].Start < 900 {
+	if !m.Encrypted || m.Channels != 2 || m.DurationMS < 3000 || len(m.Pauses) != 1 ||
+		m.Pauses[0].End-m.Pauses[0].Start < 900 {
 		t.Fatalf("%+v", m)
 	}
 
@@ -84,7 +88,8 @@ func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *pho
 // soxStat returns a line of sox's statistics of a part of a channel.
 func soxStat(t *testing.T, file string, channel int, from, length, line string) string {
 	t.Helper()
-	out, err := exec.Command("sox", file, "-n", "remix", strconv.Itoa(channel+1), "trim", from, length, "stat").CombinedOutput()
+	out, err := exec.Command("sox", file, "-n", "remix", strconv.Itoa(channel+1), "trim", from, length,
+		"stat").CombinedOutput()
 	if err != nil {
 		t.Fatalf("sox: %v: %s", err, out)
 	}
@@ -156,15 +161,17 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 		if query != "" {
 			query = fmt.Sprintf(query, escaped)
 		}
-		record := fmt.Sprintf(`{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":%q,"Call-Direction":"inbound","Timestamp":%d,`+
-			`"From":"1001@demo.local","To":"1002@demo.local","Caller-ID-Number":"1001","Callee-ID-Number":"1002","Hangup-Cause":"NORMAL_CLEARING",`+
-			`"Billing-Seconds":7,"Duration-Seconds":9,"Custom-Channel-Vars":{"Account-ID":"demo","Call-Interaction-ID":"63961380000-%d","Media-Recording-ID":"202611-0a1b2c3d"}}`,
+		record := fmt.Sprintf(
+			`{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":%q,"Call-Direction":"inbound","Timestamp":%d,`+
+				`"From":"1001@demo.local","To":"1002@demo.local","Caller-ID-Number":"1001","Callee-ID-Number":"1002","Hangup-Cause":"NORMAL_CLEARING",`+
+				`"Billing-Seconds":7,"Duration-Seconds":9,"Custom-Channel-Vars":{"Account-ID":"demo","Call-Interaction-ID":"63961380000-%d","Media-Recording-ID":"202611-0a1b2c3d"}}`,
 			call, time.Now().Unix()+62_167_219_200, i)
 		post := func() { n.postAccepted(t, r.key, "kazoo.cdr", typeJSON, record, 1) }
 		if i == 0 {
 			post()
 		}
-		r.curl(t, "-X", "PUT", "-u", "trunkline:"+r.key, "-H", "Content-Type: audio/mpeg", "-H", "Content_type: audio/mpeg", "-H", "TE:",
+		r.curl(t, "-X", "PUT", "-u", "trunkline:"+r.key, "-H", "Content-Type: audio/mpeg", "-H",
+			"Content_type: audio/mpeg", "-H", "TE:",
 			"--data-binary", "@"+file, r.recordingURL("call_recording_"+escaped+".mp3"+query))
 		if i == 1 {
 			post()
@@ -184,7 +191,8 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 			}
 			return nil
 		})
-		if m.CallID != call || m.InteractionID != fmt.Sprintf("63961380000-%d", i) || m.Direction != "inbound" || !m.Encrypted {
+		if m.CallID != call || m.InteractionID != fmt.Sprintf("63961380000-%d", i) || m.Direction != "inbound" ||
+			!m.Encrypted {
 			t.Errorf("%+v", m)
 		}
 		if !bytes.Equal(r.play(t, id), audio) {

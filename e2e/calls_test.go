@@ -159,7 +159,8 @@ var wholeCall = []string{"accepted", "ringing_user", "user_answered", "dialling"
 // 201, and the call ends before the destination is dialled.
 func TestNoCallIsInvented(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, "unset", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_SIP_LISTEN": freeport.Address(t)})
+	n := newNode(t, "unset",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_SIP_LISTEN": freeport.Address(t)})
 	n.start(t)
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")
@@ -188,7 +189,8 @@ func TestClickToCall(t *testing.T) {
 	t.Parallel()
 	n := embeddedCluster(t).nodes[0]
 	d := n.dialler(t, "alice")
-	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
+	s := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
 	id := d.dial(t, "+4930123456")
 	p := d.await(t, id, "ended")
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
@@ -216,13 +218,15 @@ func TestClickToCall(t *testing.T) {
 		}
 		return nil
 	})
-	for destination, cause := range map[string]string{"9901": "USER_BUSY", "9902": "CALL_REJECTED", "9903": "NO_ANSWER"} {
+	for destination, cause := range map[string]string{"9901": "USER_BUSY", "9902": "CALL_REJECTED",
+		"9903": "NO_ANSWER"} {
 		if p := d.await(t, d.dial(t, destination), "ended"); p.Cause != cause {
 			t.Errorf("%s: %s", destination, p.Cause)
 		}
 	}
 	cancelled := d.dial(t, "1002")
-	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+cancelled, d.header, ""); a.status != http.StatusAccepted {
+	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+cancelled, d.header,
+		""); a.status != http.StatusAccepted {
 		t.Errorf("cancelling: %v", a)
 	}
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
@@ -236,7 +240,8 @@ func TestClickToCall(t *testing.T) {
 		}
 		return nil
 	})
-	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", n.dialler(t, "admin").header, ""); a.status != http.StatusUnprocessableEntity {
+	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", n.dialler(t, "admin").header,
+		""); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("a user without an extension: %v", a)
 	}
 }

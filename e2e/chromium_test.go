@@ -45,7 +45,8 @@ func newPage(t *testing.T) *page {
 	profile := t.TempDir()
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--force-color-profile=srgb", "--ignore-certificate-errors", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+		"--force-color-profile=srgb", "--ignore-certificate-errors", "--remote-debugging-port=0",
+		"--user-data-dir="+profile, "about:blank")
 	browser, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,8 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := p.try("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got); err != nil {
+	if err := p.try("Runtime.evaluate",
+		map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got); err != nil {
 		return err
 	}
 	if e := got.ExceptionDetails; e != nil {
@@ -225,7 +227,8 @@ func (p *page) awaitTrue(t testing.TB, what, expression string) {
 func (p *page) open(t testing.TB, url string) {
 	t.Helper()
 	p.call(t, "Page.navigate", map[string]any{"url": url}, nil)
-	p.awaitTrue(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
+	p.awaitTrue(t, url+" to be loaded",
+		"document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
 }
 
 // typeText types text into the focused element.
@@ -244,7 +247,8 @@ func (p *page) press(t testing.TB, key string) {
 		params["text"] = "\r"
 	}
 	p.call(t, "Input.dispatchKeyEvent", params, nil)
-	p.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}, nil)
+	p.call(t, "Input.dispatchKeyEvent",
+		map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}, nil)
 }
 
 // screenshot takes a screenshot if the variable TRUNKLINE_SCREENSHOTS names a folder for it.
@@ -254,8 +258,10 @@ func (p *page) screenshot(t testing.TB, name string, width, height int, scheme s
 	if folder == "" {
 		return
 	}
-	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
-	p.call(t, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	p.call(t, "Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
+	p.call(t, "Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	p.mustEval(t, "new Promise((done) => setTimeout(done, 700))", nil)
 	var shot struct{ Data string }
 	p.call(t, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
@@ -302,7 +308,8 @@ func (p *page) checkAccess(t testing.TB, what string) {
 	p.mustEval(t, source+"; void 0", nil)
 	var violations []string
 	p.mustEval(t, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(({ violations }) =>
-		violations.map(({ id, help, nodes }) => id + ": " + help + ": " + nodes.map(({ target, failureSummary }) => target + " " + failureSummary).join("; ").slice(0, 600)))`, &violations)
+		violations.map(({ id, help, nodes }) => id + ": " + help + ": " + nodes.map(({ target, failureSummary }) => target + " " + failureSummary).join("; ").slice(0, 600)))`,
+		&violations)
 	for _, one := range violations {
 		t.Errorf("%s: %s", what, one)
 	}
@@ -331,7 +338,8 @@ func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 	for _, n := range tree.Nodes {
 		role, _ := n.Role.Value.(string)
 		switch role {
-		case "button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "navigation", "region", "DateTime", "table", "search":
+		case "button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "navigation", "region",
+			"DateTime", "table", "search":
 		default:
 			continue
 		}

@@ -143,7 +143,8 @@ func (n *node) login(t testing.TB, p paths, w credentials) (token string) {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}
-	if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || got.AccessToken == "" || got.ExpiresIn <= 0 {
+	if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || got.AccessToken == "" ||
+		got.ExpiresIn <= 0 {
 		t.Fatalf("login of %s answers %s", w.Username, a)
 	}
 	return got.AccessToken

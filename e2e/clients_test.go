@@ -20,7 +20,8 @@ import (
 // goClientDriver builds the driver of clients/go, once.
 var goClientDriver = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "driver")
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", file, "trunkline/clients/conformance/drivers/driver").CombinedOutput()
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", file,
+		"trunkline/clients/conformance/drivers/driver").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the driver of clients/go: %w: %s", err, output)
 	}
@@ -42,10 +43,12 @@ func newLibraries(t *testing.T, more ...string) *libraries {
 	c := embeddedCluster(t, more...)
 	n := c.nodes[0]
 	w := c.account(t, "clients", "demo")
-	return &libraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{}, asks: conformance.Settings{
-		URL: n.url, CA: filepath.Join(n.dir, "tls", "cert.pem"), Username: w.Username, Password: w.Password, Domain: w.Domain,
-		Since: "earliest", RetryMin: 20, RetryMax: 200,
-	}}
+	return &libraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{},
+		asks: conformance.Settings{
+			URL: n.url, CA: filepath.Join(n.dir, "tls", "cert.pem"), Username: w.Username, Password: w.Password,
+			Domain: w.Domain,
+			Since:  "earliest", RetryMin: 20, RetryMax: 200,
+		}}
 }
 
 // start starts the driver of a language.
@@ -102,14 +105,17 @@ func (l *libraries) send(t *testing.T, events, size int) {
 	pad := strings.Repeat("x", size)
 	var body strings.Builder
 	for range events {
-		fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d,"pad":%q}`+"\n", l.account, l.sent, pad)
+		fmt.Fprintf(&body,
+			`{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d,"pad":%q}`+"\n",
+			l.account, l.sent, pad)
 		l.sent++
 	}
 	l.ingest.postAccepted(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
 }
 
 // await waits until enough returns true for the lines of each driver.
-func (l *libraries) await(t *testing.T, what string, enough func([]conformance.Line) bool) map[string][]conformance.Line {
+func (l *libraries) await(t *testing.T, what string,
+	enough func([]conformance.Line) bool) map[string][]conformance.Line {
 	t.Helper()
 	all := map[string][]conformance.Line{}
 	for language, d := range l.drivers {
@@ -170,8 +176,10 @@ func (l *libraries) checkComplete(t *testing.T, all map[string][]conformance.Lin
 	want := conformance.IDs(all["go"])
 	for language, lines := range all {
 		got := conformance.IDs(lines)
-		if distinct := slices.Compact(slices.Sorted(slices.Values(got))); len(distinct) != l.sent || len(got) != l.sent || !slices.Equal(got, want) {
-			t.Errorf("%s got %d events, %d of them different, of %d; the Go client %d", language, len(got), len(distinct), l.sent, len(want))
+		if distinct := slices.Compact(slices.Sorted(slices.Values(got))); len(distinct) != l.sent ||
+			len(got) != l.sent || !slices.Equal(got, want) {
+			t.Errorf("%s got %d events, %d of them different, of %d; the Go client %d", language, len(got),
+				len(distinct), l.sent, len(want))
 		}
 	}
 }
@@ -185,7 +193,8 @@ func TestClientsUnderKills(t *testing.T) {
 	l.asks.Since, l.asks.Snapshot = "", true
 	stores := t.TempDir()
 	l.startAll(t, l.asks, stores)
-	l.await(t, "the snapshot", func(lines []conformance.Line) bool { return len(conformance.Of(lines, "snapshot")) == 1 })
+	l.await(t, "the snapshot",
+		func(lines []conformance.Line) bool { return len(conformance.Of(lines, "snapshot")) == 1 })
 	l.send(t, each, 0)
 	for range 2 {
 		l.await(t, "events", delivered(l.sent))
@@ -211,7 +220,8 @@ func TestClientsUnderKills(t *testing.T) {
 	l.node.cli(t, "account", "delete", l.account)
 	for language, lines := range l.await(t, "its end", driverEnded) {
 		// A client that loses the last bytes of its connection is refused at its next attempt.
-		if failure := lines[len(lines)-1].Error; failure == nil || !failure.Permanent || failure.Code != 4003 && failure.Status != 401 {
+		if failure := lines[len(lines)-1].Error; failure == nil || !failure.Permanent ||
+			failure.Code != 4003 && failure.Status != 401 {
 			t.Errorf("%s: without its account it ends with %+v", language, failure)
 		}
 	}
@@ -235,7 +245,8 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	const life = 8 * time.Second
 	asks := l.asks
 	asks.Username, asks.Password, asks.Domain = "", "", ""
-	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires", life.String())
+	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires",
+		life.String())
 	created := time.Now()
 	eventually(t, "the key to be known", func() error {
 		a := l.node.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": asks.APIKey}, `{}`)
@@ -246,7 +257,8 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	})
 	l.startAll(t, asks, "")
 	for language, lines := range l.await(t, "its end", driverEnded) {
-		if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "LoginRefusedError" || failure.Status != 401 {
+		if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "LoginRefusedError" ||
+			failure.Status != 401 {
 			t.Errorf("%s: with a key that has expired it ends with %+v", language, failure)
 		}
 	}
@@ -306,11 +318,13 @@ func TestWallboard(t *testing.T) {
 	shows := func(agents ...int) {
 		t.Helper()
 		for _, agent := range agents {
-			p.awaitTrue(t, fmt.Sprintf("agent %d", agent), fmt.Sprintf(`document.getElementById("agents").innerText.includes("%d: available since")`, agent))
+			p.awaitTrue(t, fmt.Sprintf("agent %d", agent),
+				fmt.Sprintf(`document.getElementById("agents").innerText.includes("%d: available since")`, agent))
 		}
 	}
 	login(2001) // before the snapshot
-	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(password)+`; form.requestSubmit(); }`, nil)
+	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(
+		password)+`; form.requestSubmit(); }`, nil)
 	p.awaitTrue(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)
 	for agent := 2010; agent <= 2020; agent += 10 {

@@ -14,7 +14,8 @@ func regexpOf(text string) *regexp.Regexp { return regexp.MustCompile(regexp.Quo
 func testClocks(t *testing.T, p *messageTable) {
 	redis := miniredis.RunT(t)
 	redis.SetTime(time.Now().Add(time.Hour))
-	n := newNode(t, "an hour behind", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr()})
+	n := newNode(t, "an hour behind",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr()})
 	n.start(t)
 	r := p.row(t, "clocks disagree")
 	n.awaitMessage(t, r)
@@ -25,5 +26,6 @@ func testClocks(t *testing.T, p *messageTable) {
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	defer s.close()
 	redis.SetTime(time.Time{}) // the machine's clock from now on
-	eventually(t, "the clocks to agree", func() error { return n.checkMetric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })
+	eventually(t, "the clocks to agree",
+		func() error { return n.checkMetric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })
 }

@@ -50,7 +50,8 @@ func embeddedCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	broker := freeport.Address(t)
 	n := newNode(t, "embedded", withSettings(map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
+		"TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
 	}, more...))
 	return newCluster(t, []string{broker}, "", n)
 }

@@ -44,7 +44,8 @@ func newCollector(t testing.TB) *collector {
 		if err == nil {
 			err = proto.Unmarshal(body, &request)
 		}
-		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
+			r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf("%s %s, %s: %v", r.Method, r.URL, r.Header.Get("Content-Type"), err)
 		}
 		c.store(r.Header, &request)
@@ -67,9 +68,11 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 					about[a.Key] = text(a.Value)
 				}
 				c.spans = append(c.spans, span{
-					trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId), parent: hex.EncodeToString(s.ParentSpanId),
-					state: s.TraceState, name: s.Name, kind: s.Kind, about: about,
-					failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, length: s.EndTimeUnixNano - s.StartTimeUnixNano,
+					trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId),
+					parent: hex.EncodeToString(s.ParentSpanId),
+					state:  s.TraceState, name: s.Name, kind: s.Kind, about: about,
+					failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR,
+					length: s.EndTimeUnixNano - s.StartTimeUnixNano,
 				})
 			}
 		}

@@ -36,10 +36,12 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 		p.open(t, origin+"/")
 		p.mustEval(t, `(async () => {
 			const { Client } = await import("/index.js");
-			globalThis.client = new Client({ url: `+quote(n.url)+`, username: "alice", password: `+quote(password)+`, domain: "demo.local" });
+			globalThis.client = new Client({ url: `+quote(n.url)+`, username: "alice", password: `+quote(
+			password)+`, domain: "demo.local" });
 			globalThis.base = `+quote(n.url)+`;
 			globalThis.portal = async () => (await (await fetch(base + "/ucp/v2/login", { method: "POST", headers: { "Content-Type": "application/json" },
-				body: JSON.stringify({ username: "alice", password: `+quote(password)+`, domain: "demo.local" }) })).json()).access_token;
+				body: JSON.stringify({ username: "alice", password: `+quote(
+			password)+`, domain: "demo.local" }) })).json()).access_token;
 			globalThis.socket = (token) => new Promise((done) => {
 				const s = new WebSocket(base.replace("https", "wss") + "/ws/v1/cc_events?token=" + token);
 				s.onopen = () => { s.close(); done("open"); };
@@ -49,7 +51,8 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	}
 
 	script(allowed)
-	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"1001"}}`, 1)
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON,
+		`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"1001"}}`, 1)
 	var answers []string
 	p.mustEval(t, `(async () => {
 		const answers = [];
@@ -82,7 +85,8 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	script(third)
 	p.mustEval(t, `(async () => {
 		const refused = (work) => work.then(() => "works", (error) => error.constructor.name);
-		return [await refused(client.login()), await refused(client.snapshot(`+quote(token)+`)), await socket(`+quote(token)+`), await refused(portal()),
+		return [await refused(client.login()), await refused(client.snapshot(`+quote(token)+`)), await socket(`+quote(
+		token)+`), await refused(portal()),
 			await refused(fetch(base + "/ws/v1/cc_events/stream", { headers: { Authorization: "Bearer `+token+`" } })),
 			await refused(fetch(base + "/ws/v1/cc_events/health"))];
 	})()`, &answers)

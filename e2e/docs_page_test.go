@@ -46,7 +46,8 @@ func (b block) checkTestable() error {
 	case b.language == "json" && b.note == "":
 		return b.checkJSON()
 	}
-	return fmt.Errorf("no test runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
+	return fmt.Errorf("no test runs or checks this block of %q: make it sh, console, js, python, go or json, or %s",
+		b.language, noteHelp)
 }
 
 // languages describes how to build and run programs of a language, how a program begins, and the
@@ -55,9 +56,12 @@ var languages = map[string]struct {
 	build, run, suffix string
 	begins, prints     *regexp.Regexp
 }{
-	"js":     {"", "NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", ".mjs", regexp.MustCompile(`^import `), regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`)},
-	"python": {"", "python -u ", ".py", regexp.MustCompile(`^(import|from) `), regexp.MustCompile(`print\(.*\) +# (.+)$`)},
-	"go":     {"go build -o bin/example ", "SSL_CERT_FILE=data/tls/cert.pem bin/example ", ".go", regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
+	"js": {"", "NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", ".mjs", regexp.MustCompile(`^import `),
+		regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`)},
+	"python": {"", "python -u ", ".py", regexp.MustCompile(`^(import|from) `),
+		regexp.MustCompile(`print\(.*\) +# (.+)$`)},
+	"go": {"go build -o bin/example ", "SSL_CERT_FILE=data/tls/cert.pem bin/example ", ".go",
+		regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
 }
 
 func (b block) isProgram() bool {
@@ -149,11 +153,13 @@ func parseCommands(b block) ([]command, error) {
 			continue
 		}
 		text := commands[len(commands)-1].text
-		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput() // bash only warns of a here-document without its end
+		// bash only warns of a here-document without its end
+		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput()
 		whole = !strings.HasSuffix(text, `\`) && err == nil && len(complaint) == 0
 	}
 	if !whole {
-		return nil, fmt.Errorf("the last command of this console does not end, or is none: %s", commands[len(commands)-1].text)
+		return nil, fmt.Errorf("the last command of this console does not end, or is none: %s",
+			commands[len(commands)-1].text)
 	}
 	return commands, nil
 }

@@ -45,7 +45,8 @@ $ true`, "\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []command{{7, "echo \"a\nb\" \\\n    c", []string{"a"}}, {11, "cat <<END\n$ no command\nEND", nil}, {14, "true", nil}}
+	want := []command{{7, "echo \"a\nb\" \\\n    c", []string{"a"}}, {11, "cat <<END\n$ no command\nEND", nil},
+		{14, "true", nil}}
 	if !slices.EqualFunc(got, want, func(a, b command) bool {
 		return a.line == b.line && a.text == b.text && slices.Equal(a.output, b.output)
 	}) {
@@ -65,7 +66,8 @@ func TestDocumentShapes(t *testing.T) {
 		shown, came string
 		same        bool
 	}{
-		{`{"id":"cc_evt_1795193617905000451","accepted":13}`, `{"id":"cc_evt_1795193677766000643","accepted":13}`, true},
+		{`{"id":"cc_evt_1795193617905000451","accepted":13}`, `{"id":"cc_evt_1795193677766000643","accepted":13}`,
+			true},
 		{`{"accepted":13}`, `{"accepted":1}`, false},
 		{`{"state":"ended"}`, `{"state":"bridged"}`, false},
 		{`{"state":"ended"}`, `{"state":"ended","cause":"USER_BUSY"}`, false},

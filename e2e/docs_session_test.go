@@ -111,7 +111,8 @@ func (s *session) runUntilShown(c command) error {
 	if len(c.output) == 0 {
 		return fmt.Errorf("a command that runs until Ctrl-C must have output on the page")
 	}
-	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return compareOutput(c.output, lines, true) })
+	return s.shell.runUntil(s.here.Replace(c.text),
+		func(lines []string) error { return compareOutput(c.output, lines, true) })
 }
 
 // appendToProgram appends a block to the current program of its language.
@@ -124,7 +125,8 @@ func (s *session) appendToProgram(b block) (line int, err error) {
 	}
 	p := s.programs[b.language]
 	if p == nil {
-		return b.line, fmt.Errorf("a program begins with an import, as the first block of %s on this page must", b.language)
+		return b.line, fmt.Errorf("a program begins with an import, as the first block of %s on this page must",
+			b.language)
 	}
 	for len(p.lines) < b.line-1 {
 		p.lines = append(p.lines, "")
@@ -143,7 +145,8 @@ func (s *session) finish(language string) (line int, err error) {
 	}
 	delete(s.programs, language)
 	file := strings.ReplaceAll(strings.TrimSuffix(s.page, ".md"), "/", "-") + languages[language].suffix
-	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")),
+		0o600); err != nil {
 		return p.line, err
 	}
 	if build := languages[language].build; build != "" {

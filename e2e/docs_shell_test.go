@@ -91,7 +91,8 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
 	code, ok := a.awaitNumber(1)
 	if !ok {
-		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->", noteInterrupt)
+		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->",
+			noteInterrupt)
 	}
 	return code, a, nil
 }
@@ -108,7 +109,8 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	}
 	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }() // not in the shell's process group
 	began := time.Now()
-	for err = enough(a.lines()); err != nil && s.running(group) && time.Since(began) < patience; err = enough(a.lines()) {
+	for err = enough(a.lines()); err != nil && s.running(group) &&
+		time.Since(began) < patience; err = enough(a.lines()) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if !s.running(group) {

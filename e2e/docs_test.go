@@ -58,7 +58,8 @@ func settingsOf(t *testing.T, page string) map[string]string {
 			tool(t, name)
 		}
 	case "docs/capacity.md": // sets it
-		return map[string]string{"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER": "0", "TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS": "0", "TRUNKLINE_DEBUG_PPROF": "true"}
+		return map[string]string{"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER": "0",
+			"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS": "0", "TRUNKLINE_DEBUG_PPROF": "true"}
 	case "docs/backup.md": // starts and stops servers itself
 		return map[string]string{testDatabase: testservice.Postgres(t)}
 	}
@@ -66,7 +67,8 @@ func settingsOf(t *testing.T, page string) map[string]string {
 }
 
 func newSession(t *testing.T, page string, blocks []block) *session {
-	for _, name := range []string{"bash", "curl", "node", "npm", "python3", "jq", "sox", "strings", "kcat", "sqlite3", "pg_dump"} {
+	for _, name := range []string{"bash", "curl", "node", "npm", "python3", "jq", "sox", "strings", "kcat", "sqlite3",
+		"pg_dump"} {
 		tool(t, name)
 	}
 	dir := repository(t)
@@ -104,7 +106,8 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	if os.Getuid() != 0 {
 		here = append(here, "unshare -n ", "unshare -rn ")
 	}
-	mine := withSettings(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
+	mine := withSettings(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH",
+		filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 	return &session{
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
@@ -121,7 +124,8 @@ func repository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := map[string]string{"bin/trunkline": program(t), "bin/trunkline-bench": programNamed(t, "trunkline-bench"), "node_modules": filepath.Join(nodeFolder(t), "node_modules")}
+	links := map[string]string{"bin/trunkline": program(t), "bin/trunkline-bench": programNamed(t, "trunkline-bench"),
+		"node_modules": filepath.Join(nodeFolder(t), "node_modules")}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

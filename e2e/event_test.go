@@ -76,7 +76,8 @@ func hasRecord(data []byte, record string) bool {
 		return true
 	}
 	own := strings.TrimRight(strings.TrimSuffix(strings.TrimSpace(record), "}"), " ")
-	return bytes.HasPrefix(data, []byte(own)) && bytes.HasSuffix(data, []byte("}")) && bytes.Contains(data[len(own):], []byte(`,"`))
+	return bytes.HasPrefix(data, []byte(own)) && bytes.HasSuffix(data, []byte("}")) &&
+		bytes.Contains(data[len(own):], []byte(`,"`))
 }
 
 var idForm = regexp.MustCompile(`^cc_evt_[1-9][0-9]{18}$`)
@@ -103,7 +104,8 @@ func (c *cluster) testEventArrives(t *testing.T) {
 	before := time.Now().Unix()
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, records[0], 1)
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, "["+records[1]+","+records[2]+"]", 2)
-	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", record(account, 3)+"\n"+record(account, 4)+"\n", 2)
+	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", record(account, 3)+"\n"+record(account, 4)+"\n",
+		2)
 	records = append(records, record(account, 3), record(account, 4))
 
 	first := all[0].awaitCount(t, len(records))
@@ -111,7 +113,8 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		if !hasRecord(e.Data, records[i]) {
 			t.Errorf("data is\n%s\nwant\n%s", e.Data, records[i])
 		}
-		wantType := [...]string{"svc_cc_queue_on_call_event", "AGENT_LOGIN", "svc_cc_queue_on_agent_state_event"}[min(i, 2)]
+		wantType := [...]string{"svc_cc_queue_on_call_event", "AGENT_LOGIN",
+			"svc_cc_queue_on_agent_state_event"}[min(i, 2)]
 		if i > 2 {
 			wantType = "svc_cc_queue_on_call_event"
 		}

@@ -31,7 +31,8 @@ type certificate struct {
 func newCertificate(t *testing.T, life time.Duration) certificate {
 	t.Helper()
 	dir := t.TempDir()
-	c := certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), time.Now().Add(life).Truncate(time.Second)}
+	c := certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"),
+		time.Now().Add(life).Truncate(time.Second)}
 	c.write(t)
 	return c
 }
@@ -58,7 +59,8 @@ func (c certificate) write(t *testing.T) {
 		name, kind string
 		content    []byte
 	}{{c.keyFile, "PRIVATE KEY", private}, {c.certFile, "CERTIFICATE", public}} {
-		if err := os.WriteFile(f.name, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.content}), 0o600); err != nil {
+		if err := os.WriteFile(f.name, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.content}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +111,8 @@ func testCertificates(t *testing.T, p *messageTable) {
 	c.write(t)
 	n.awaitMessage(t, p.row(t, "the certificate expires soon"))
 	awaitShown(c)
-	for _, part := range []string{"the certificate has expired", "the changed certificate", "the certificate expires soon"} {
+	for _, part := range []string{"the certificate has expired", "the changed certificate",
+		"the certificate expires soon"} {
 		if count := n.countMessages(t, p.row(t, part)); count != 1 {
 			t.Errorf("%q is logged %d times", part, count)
 		}
@@ -150,7 +153,8 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 func testOthersCertificates(t *testing.T, p *messageTable) {
 	plain := func(net.Conn) error { return nil }
 	n := newNode(t, "kafka's expired", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": expiredServer(t, plain), "TRUNKLINE_KAFKA_TLS_ENABLED": "true",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": expiredServer(t, plain),
+		"TRUNKLINE_KAFKA_TLS_ENABLED": "true",
 	})
 	n.startProcess(t)
 	expired := p.row(t, "waiting for kafka: its certificate has expired")
@@ -174,7 +178,8 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	n.mustStopWhileWaiting(t)
 
 	n = newNode(t, "redis' expired", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": expiredServer(t, plain), "TRUNKLINE_REDIS_TLS_ENABLED": "true",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": expiredServer(t, plain),
+		"TRUNKLINE_REDIS_TLS_ENABLED":          "true",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 	})
 	n.start(t)
@@ -184,7 +189,8 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
-	a := n.mustCall(t, "POST", "/api/v2/config/ai_providers", header, `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
+	a := n.mustCall(t, "POST", "/api/v2/config/ai_providers", header,
+		`{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
 		"websocket":{"url":"wss://`+expiredServer(t, plain)+`/"}}`)
 	var made struct{ ID string }
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 {
@@ -195,7 +201,8 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 		OK    bool
 		Error string
 	}
-	if err := json.Unmarshal(a.body, &report); err != nil || report.OK || report.Error != "the provider's certificate has expired or is not valid yet" {
+	if err := json.Unmarshal(a.body, &report); err != nil || report.OK ||
+		report.Error != "the provider's certificate has expired or is not valid yet" {
 		t.Errorf("testing it: %s", a)
 	}
 }

@@ -50,7 +50,8 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 	first, second := c.channel[0], c.channel[1]
 	var portal portalSession
 	eventually(t, "the login", func() error {
-		a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
+		a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
+			`{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
 		if err := json.Unmarshal(a.body, &portal); err != nil || portal.AccessToken == "" {
 			return fmt.Errorf("%s %v", a, err)
 		}
@@ -58,26 +59,31 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 	})
 	token := first.login(t, apiPaths, user("alice"))
 	alice := first.subscribe(t, subscription{paths: apiPaths, token: token, cursor: true})
-	second.subscribe(t, subscription{paths: apiPaths, token: second.login(t, apiPaths, user("bob").types("AGENT_LOGOUT"))})
+	second.subscribe(t,
+		subscription{paths: apiPaths, token: second.login(t, apiPaths, user("bob").types("AGENT_LOGOUT"))})
 	post := func() {
-		c.ingest.postAccepted(t, c.key, "generic", "application/json", `{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
+		c.ingest.postAccepted(t, c.key, "generic", "application/json",
+			`{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
 	}
 	post()
 	id := alice.awaitCount(t, 1)[0].ID
 	for _, n := range c.nodes {
 		e := n.awaitExplanation(t, portal.AccessToken, id, func(e explanation) bool {
-			return e.Complete && len(e.Connections) == 2 && e.outcomes()["alice delivered"] == 1 && e.outcomes()["bob filtered"] == 1
+			return e.Complete && len(e.Connections) == 2 && e.outcomes()["alice delivered"] == 1 &&
+				e.outcomes()["bob filtered"] == 1
 		})
 		if e.Connections[0].Node == e.Connections[1].Node || e.Connections[1].FilteredBy.Field != "event_types" {
 			t.Errorf("%s: %+v", n.name, e)
 		}
 	}
-	if a := c.ingest.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token), ""); a.status != http.StatusForbidden {
+	if a := c.ingest.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token),
+		""); a.status != http.StatusForbidden {
 		t.Errorf("a user's channel token: %s", a)
 	}
 
 	second.kill(t)
-	e := c.ingest.awaitExplanation(t, portal.AccessToken, id, func(e explanation) bool { return !e.Complete && len(e.Connections) == 1 })
+	e := c.ingest.awaitExplanation(t, portal.AccessToken, id,
+		func(e explanation) bool { return !e.Complete && len(e.Connections) == 1 })
 	if len(e.Missing) != 1 || e.outcomes()["alice delivered"] != 1 {
 		t.Errorf("after the kill: %+v", e)
 	}

@@ -155,7 +155,8 @@ func (s *scriptedSwitch) answer(command string) string {
 }
 
 // subscribedTo holds the prefixes of the captured events of the default subscription.
-var subscribedTo = regexp.MustCompile(`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
+var subscribedTo = regexp.MustCompile(
+	`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
 
 var (
 	uuids     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
@@ -208,7 +209,8 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 		{"Core-UUID", s.run}, {"Event-Date-Timestamp", fmt.Sprint(time.Now().UnixMicro())},
 		{"Event-Sequence", fmt.Sprint(s.round * 10_000)}, {"CC-Agent-Status", s.agent},
 	} {
-		line = regexp.MustCompile(`"`+member.name+`":"[^"]*"`).ReplaceAllString(line, `"`+member.name+`":"`+member.value+`"`)
+		line = regexp.MustCompile(`"`+member.name+`":"[^"]*"`).ReplaceAllString(line,
+			`"`+member.name+`":"`+member.value+`"`)
 	}
 	return line
 }

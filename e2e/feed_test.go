@@ -25,7 +25,9 @@ func feedSettings(t testing.TB, feed map[string]any) string {
 }
 
 func (s *scriptedSwitch) feed(t testing.TB, password string, redundancy int) string {
-	return feedSettings(t, map[string]any{"name": "pbx", "kind": "freeswitch", "address": s.address, "password": password, "account": "demo", "redundancy": redundancy})
+	return feedSettings(t,
+		map[string]any{"name": "pbx", "kind": "freeswitch", "address": s.address, "password": password,
+			"account": "demo", "redundancy": redundancy})
 }
 
 // feedStatus is a row of "feed list --json".
@@ -92,7 +94,8 @@ func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 				}
 				return b.String()
 			}
-			t.Fatalf("event %d of %d: got %d, around it %s; want %s", i, len(want), len(got), sequence(got), sequence(want))
+			t.Fatalf("event %d of %d: got %d, around it %s; want %s", i, len(want), len(got), sequence(got),
+				sequence(want))
 		}
 	}
 }
@@ -129,7 +132,8 @@ func (n *node) awaitAgent(t testing.TB, token, state string) {
 func TestAFreeSWITCHFeed(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
-	n := newNode(t, "embedded", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+	n := newNode(t, "embedded",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
 	n.start(t)
 	token := n.login(t, apiPaths, user("admin"))
 	sub := follow(t, subscription{paths: apiPaths, token: token}, n)
@@ -148,7 +152,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		}
 		names = append(names, m.Metadata.Facts.Name)
 	}
-	for _, want := range []string{"agent.state", "queue.call_entered", "queue.call_offered", "queue.call_answered", "queue.call_ended", "agent.break_start", "agent.logout", "call.created", "call.ended"} {
+	for _, want := range []string{"agent.state", "queue.call_entered", "queue.call_offered", "queue.call_answered",
+		"queue.call_ended", "agent.break_start", "agent.logout", "call.created", "call.ended"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no event has the facts %s: %q", want, names)
 		}
@@ -164,7 +169,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &fields); err != nil {
 			return err
 		}
-		for _, field := range []string{"name", "kind", "node", "state", "connected_at", "last_event_at", "events", "spool_bytes", "oldest_unsent_seconds", "holes", "resync_differences", "dropped"} {
+		for _, field := range []string{"name", "kind", "node", "state", "connected_at", "last_event_at", "events",
+			"spool_bytes", "oldest_unsent_seconds", "holes", "resync_differences", "dropped"} {
 			if _, ok := fields[0][field]; !ok {
 				return fmt.Errorf("%s lacks %s", text, field)
 			}
@@ -175,13 +181,15 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		t.Errorf("feed list prints\n%s", table)
 	}
 	check := n.cli(t, "feed", "check", "pbx", "--wait", "3s")
-	for _, want := range []string{"pbx: connected and logged in", "callcenter::info", "state: 0 agents, 0 calls, 0 devices", "no event within 3s"} {
+	for _, want := range []string{"pbx: connected and logged in", "callcenter::info",
+		"state: 0 agents, 0 calls, 0 devices", "no event within 3s"} {
 		if !strings.Contains(check, want) {
 			t.Errorf("feed check prints\n%s\nwithout %q", check, want)
 		}
 	}
 	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feed(t, "wrong", 1)), "", "feed", "check", "pbx")
-	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") || strings.Contains(wrong.err, switchPassword) {
+	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") ||
+		strings.Contains(wrong.err, switchPassword) {
 		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.err)
 	}
 
@@ -219,7 +227,8 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
 	settings, _ := backendSettings(t)
-	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS", pbx.feed(t, switchPassword, 2))
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS",
+		pbx.feed(t, switchPassword, 2))
 	nodes := []*node{newNode(t, "node 1", settings), newNode(t, "node 2", settings)}
 	for _, n := range nodes {
 		n.startProcess(t)
@@ -228,7 +237,8 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 		n.awaitReady(t)
 		n.awaitFeeds(t, 2)
 	}
-	sub := follow(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1], nodes[0])
+	sub := follow(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1],
+		nodes[0])
 	for _, n := range nodes {
 		session := pbx.newSessionEvents(t)
 		half := len(session) / 2
@@ -268,7 +278,8 @@ func TestAKazooFeed(t *testing.T) {
 		}
 	}()
 	n := newNode(t, "embedded", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
-		"TRUNKLINE_FEEDS": feedSettings(t, map[string]any{"name": name, "kind": "kazoo", "url": address, "account": "demo"})})
+		"TRUNKLINE_FEEDS": feedSettings(t,
+			map[string]any{"name": name, "kind": "kazoo", "url": address, "account": "demo"})})
 	n.start(t)
 	sub := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin"))})
 	eventually(t, "the feed to be connected", func() error {
@@ -276,15 +287,18 @@ func TestAKazooFeed(t *testing.T) {
 	})
 	const calls = 20
 	for i := range calls {
-		body := fmt.Sprintf(`{"Event-Category":"acdc_call_stat","Event-Name":"handled","App-Name":"acdc","App-Version":"4.3","Account-ID":"demo",`+
-			`"Queue-ID":"q1","Call-ID":"%s%d","Agent-ID":"a1","Handled-Timestamp":%d}`, name, i, 63962388905+i)
-		if err := channel.PublishWithContext(t.Context(), "kapps", "acdc_stats.call.demo.q1", false, false, amqp.Publishing{ContentType: "application/json", Body: []byte(body)}); err != nil {
+		body := fmt.Sprintf(
+			`{"Event-Category":"acdc_call_stat","Event-Name":"handled","App-Name":"acdc","App-Version":"4.3","Account-ID":"demo",`+
+				`"Queue-ID":"q1","Call-ID":"%s%d","Agent-ID":"a1","Handled-Timestamp":%d}`, name, i, 63962388905+i)
+		if err := channel.PublishWithContext(t.Context(), "kapps", "acdc_stats.call.demo.q1", false, false,
+			amqp.Publishing{ContentType: "application/json", Body: []byte(body)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	own := func() (got []string) { // the RabbitMQ is shared
 		for _, text := range sub.texts() {
-			if bytes.Contains(text, []byte(`"call_id":"`+name)) && bytes.Contains(text, []byte(`"name":"queue.call_answered"`)) {
+			if bytes.Contains(text, []byte(`"call_id":"`+name)) &&
+				bytes.Contains(text, []byte(`"name":"queue.call_answered"`)) {
 				var e event
 				if err := json.Unmarshal(text, &e); err != nil {
 					t.Fatal(err)

@@ -60,7 +60,8 @@ func TestFiguresOfASnapshot(t *testing.T) {
 	if err := json.Unmarshal(n.portalTry(t).body, &portal); err != nil {
 		t.Fatal(err)
 	}
-	path := fmt.Sprintf("/api/v2/reports/queues?startDate=%d&endDate=%d&interval=86400", midnight.Unix(), midnight.Unix()+86399)
+	path := fmt.Sprintf("/api/v2/reports/queues?startDate=%d&endDate=%d&interval=86400", midnight.Unix(),
+		midnight.Unix()+86399)
 	a := n.mustCall(t, http.MethodGet, path, bearer(portal.AccessToken), "")
 	var page struct{ Data []figures }
 	if err := json.Unmarshal(a.body, &page); a.status != http.StatusOK || err != nil {

@@ -59,7 +59,8 @@ func TestFleetIsMeasured(t *testing.T) {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
 	for want, s := range map[int]side{1: report.One, 2: report.Fleet} {
-		if s.Nodes != want || s.Run.Connected != 8 || s.Run.Published == 0 || s.Run.Deliveries == 0 || s.Run.Lost+s.Run.Duplicated+s.Run.Disordered != 0 {
+		if s.Nodes != want || s.Run.Connected != 8 || s.Run.Published == 0 || s.Run.Deliveries == 0 ||
+			s.Run.Lost+s.Run.Duplicated+s.Run.Disordered != 0 {
 			t.Errorf("%d nodes: %+v", want, s)
 		}
 		if s.CPU <= 0 || s.Stored <= 0 || s.Read <= 0 {

@@ -32,7 +32,8 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 	}
 	fleet := balancer.Local{Listen: freeport.Address(t), TLS: true}
 	for _, n := range nodes {
-		fleet.Fanout = append(fleet.Fanout, balancer.Node{Public: n.address, Metrics: strings.TrimPrefix(n.probes, "http://")})
+		fleet.Fanout = append(fleet.Fanout,
+			balancer.Node{Public: n.address, Metrics: strings.TrimPrefix(n.probes, "http://")})
 	}
 	fleet.Core = fleet.Fanout[0]
 	config, err := fleet.HAProxy()
@@ -66,7 +67,8 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 		}
 	})
 	b := &node{name: "balancer", url: "http://" + fleet.Listen, address: fleet.Listen, child: child,
-		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // so that it chooses a node for each request
+		// so that it chooses a node for each request
+		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	eventually(t, "the balancer", func() error {
 		a, err := b.call(t.Context(), http.MethodGet, apiPaths.health, nil, "")
 		if err == nil && a.status != http.StatusOK {
@@ -129,7 +131,8 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	t.Parallel()
 	settings, prefix := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "16")
-	first, second := newNode(t, "first", settings), newNode(t, "second", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
+	first, second := newNode(t, "first", settings), newNode(t, "second",
+		withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	added := newNode(t, "added", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
 	nodes := []*node{first, second, added}
@@ -234,7 +237,8 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	t.Parallel()
 	settings, prefix := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_FANOUT_REBALANCE_TIME", "15s", "TRUNKLINE_KAFKA_PARTITIONS", "16")
-	first, added := newNode(t, "first", settings), newNode(t, "added", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
+	first, added := newNode(t, "first", settings), newNode(t, "added",
+		withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first)
 	b := balance(t, nil, first, added)
 
@@ -244,7 +248,8 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	for i := range accounts {
 		id := fmt.Sprint("fleet-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
-		posters = append(posters, &poster{name: id, account: id, key: c.key, node: c.ingest, every: 200 * time.Millisecond})
+		posters = append(posters,
+			&poster{name: id, account: id, key: c.key, node: c.ingest, every: 200 * time.Millisecond})
 	}
 	for i := range accounts {
 		w := user("alice").accounts(fmt.Sprint("fleet-", i))
@@ -310,7 +315,8 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 	}
 	settings, prefix := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_DRAIN_DELAY", strings.Fields(delay)[0])
-	core, ending := newNode(t, "core", settings), newNode(t, "ending", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
+	core, ending := newNode(t, "core", settings), newNode(t, "ending",
+		withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, core, ending)
 	b := balance(t, nil, core, ending)
 	ask := subscription{paths: apiPaths, token: core.login(t, apiPaths, user("alice"))}

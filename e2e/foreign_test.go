@@ -68,9 +68,11 @@ func (c *cluster) testCurl(t *testing.T, cert string) {
 	n := c.nodes[0]
 	token := n.login(t, wsPaths, user("bob"))
 	for _, version := range []string{"--http2", "--http1.1"} {
-		f := startForeign(t, nil, path, "-sSN", version, "--cacert", cert, "-H", "Authorization: Bearer "+token, n.url+wsPaths.stream+"?since=earliest")
+		f := startForeign(t, nil, path, "-sSN", version, "--cacert", cert, "-H", "Authorization: Bearer "+token,
+			n.url+wsPaths.stream+"?since=earliest")
 		f.await(t, "to print events", func(out, _ []string) bool {
-			return slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "data: {\"id\":\"cc_evt_") }) &&
+			return slices.ContainsFunc(out,
+				func(line string) bool { return strings.HasPrefix(line, "data: {\"id\":\"cc_evt_") }) &&
 				slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "id: cc_evt_") })
 		})
 	}

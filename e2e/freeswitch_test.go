@@ -76,7 +76,8 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 			}
 			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))
 			got := s.awaitCount(t, len(want))
-			if unique := slices.Compact(slices.Sorted(slices.Values(ids(got)))); len(got) != len(want) || len(unique) != len(want) {
+			if unique := slices.Compact(slices.Sorted(slices.Values(ids(got)))); len(got) != len(want) ||
+				len(unique) != len(want) {
 				t.Fatalf("%d events, %d ids, for %d records", len(got), len(unique), len(want))
 			}
 			var told, legs []string
@@ -118,7 +119,8 @@ func compareFields(t *testing.T, want, got string) {
 	if err := errors.Join(json.Unmarshal([]byte(want), &a), json.Unmarshal([]byte(got), &b)); err != nil {
 		t.Fatal(err)
 	}
-	if a["Event-Name"] != b["Event-Name"] || a["Unique-ID"] != b["Unique-ID"] || a["Event-Date-Timestamp"] != b["Event-Date-Timestamp"] ||
+	if a["Event-Name"] != b["Event-Name"] || a["Unique-ID"] != b["Unique-ID"] ||
+		a["Event-Date-Timestamp"] != b["Event-Date-Timestamp"] ||
 		a["Channel-Name"] != b["Channel-Name"] {
 		t.Errorf("the record\n%s\nwant\n%s", got, want)
 	}

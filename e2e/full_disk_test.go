@@ -31,7 +31,8 @@ func inMountNamespace(t *testing.T) bool {
 	if out, err := exec.Command("unshare", try...).CombinedOutput(); err != nil {
 		skipMissingTool(t, "no mount namespace can be made: "+string(out))
 	}
-	again := exec.Command("unshare", append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
+	again := exec.Command("unshare",
+		append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
 	out, err := again.CombinedOutput()
 	if err != nil {
@@ -100,7 +101,8 @@ func TestFullDisk(t *testing.T) {
 	p := readMessageTable(t)
 	disk := smallDisk(t, 64)
 	n := newNode(t, "small disk", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_DATA_DIR": filepath.Join(disk, "data"), "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "5s",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_DATA_DIR": filepath.Join(disk, "data"),
+		"TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "5s",
 	})
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
@@ -120,7 +122,9 @@ func TestFullDisk(t *testing.T) {
 		empty := fillDisk(t, disk, left)
 		for what, try := range map[string]func() answer{
 			"a body": func() answer {
-				return n.post(t, c.key, "svc.cc", typeJSON, `{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1,"pad":"`+strings.Repeat("x", 300<<10)+`"}`)
+				return n.post(t, c.key, "svc.cc", typeJSON,
+					`{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1,"pad":"`+strings.Repeat("x",
+						300<<10)+`"}`)
 			},
 			"a login":     func() answer { return n.portalTry(t) },
 			"a recording": func() answer { return record(fmt.Sprintf("refused-%d", round), sound) },
@@ -145,7 +149,8 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 		}
-		eventually(t, "the metric", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "0") })
+		eventually(t, "the metric",
+			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "0") })
 		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 			t.Errorf("/readyz on a full disk: %d %s %v", status, text, err)
 		}
@@ -156,7 +161,8 @@ func TestFullDisk(t *testing.T) {
 		empty()
 		emptied := time.Now()
 		l.awaitMore(t, 20)
-		t.Logf("round %d: records are taken again %v after there is room", round+1, time.Since(emptied).Round(time.Millisecond))
+		t.Logf("round %d: records are taken again %v after there is room", round+1,
+			time.Since(emptied).Round(time.Millisecond))
 		eventually(t, "logins", func() error {
 			if a := n.portalTry(t); a.status != http.StatusOK {
 				return fmt.Errorf("%s", a)
@@ -168,7 +174,8 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("a recording when there is room again: %s", a)
 		}
 		stored[id] = true
-		eventually(t, "the metric", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "1") })
+		eventually(t, "the metric",
+			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "1") })
 	}
 	l.stop()
 	live, again := dropRepeats(l.awaitAll(t, stays, ""))
@@ -185,7 +192,8 @@ func TestFullDisk(t *testing.T) {
 
 	n.kill(t)
 	n.start(t)
-	replay := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"})
+	replay := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"})
 	if all, again := dropRepeats(l.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
 		t.Errorf("%d events, %d of them again, after a kill; there were %d", len(all), again, len(live))
 	}
@@ -205,5 +213,6 @@ func TestFullDisk(t *testing.T) {
 	p.mustExit(t, "MiB are free on the disk of", n.settings)
 	empty()
 	n.start(t)
-	l.awaitAll(t, n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"}), "")
+	l.awaitAll(t, n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"}), "")
 }

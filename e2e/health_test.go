@@ -17,17 +17,20 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 		first.subscribe(t, subscription{paths: apiPaths, token: token}),
 		second.subscribe(t, subscription{paths: wsPaths, token: token}),
 		second.subscribe(t, subscription{paths: wsPaths, token: token, sse: true}),
-		first.subscribe(t, subscription{paths: apiPaths, token: first.login(t, apiPaths, user("alice").accounts("counted"))}),
+		first.subscribe(t,
+			subscription{paths: apiPaths, token: first.login(t, apiPaths, user("alice").accounts("counted"))}),
 	}
 	for _, n := range c.channel {
 		for _, p := range []paths{apiPaths, wsPaths} {
 			eventually(t, "all connections in health and stats", func() error {
 				h, s := n.health(t, p), n.stats(t, p, token)
-				if h.Status != "ok" || h.Total != len(open) || h.Timestamp < began || s.Total != 3 || len(s.Clients) != 3 {
+				if h.Status != "ok" || h.Total != len(open) || h.Timestamp < began || s.Total != 3 ||
+					len(s.Clients) != 3 {
 					return fmt.Errorf("%+v, %+v", h, s)
 				}
 				for _, client := range s.Clients {
-					if client.AccountID != "counted" || client.ID == "" || client.ConnectedAt < began || client.LastPing < client.ConnectedAt {
+					if client.AccountID != "counted" || client.ID == "" || client.ConnectedAt < began ||
+						client.LastPing < client.ConnectedAt {
 						return fmt.Errorf("%+v", client)
 					}
 				}

@@ -33,7 +33,8 @@ func (c *cluster) testBadBodies(t *testing.T) {
 		name, key, format, contentType, body string
 		status                               int
 	}{
-		{"10 MB of one record", key, "svc.cc", typeJSON, `{"Account-ID":"bodies","pad":"` + strings.Repeat("x", 10<<20) + `"}`, 413},
+		{"10 MB of one record", key, "svc.cc", typeJSON,
+			`{"Account-ID":"bodies","pad":"` + strings.Repeat("x", 10<<20) + `"}`, 413},
 		{"40 MB", key, "svc.cc", "application/x-ndjson", strings.Repeat(good+"\n", 40<<20/len(good)), 413},
 		{"deep nesting", key, "svc.cc", typeJSON, deep, 400},
 		{"deep nesting of arrays", key, "svc.cc", typeJSON, strings.Repeat("[", 100_000), 400},
@@ -58,7 +59,8 @@ func (c *cluster) testBadBodies(t *testing.T) {
 			Success *bool  `json:"success"`
 			Message string `json:"message"`
 		}
-		if err := json.Unmarshal(a.body, &reply); err != nil || reply.Success == nil || *reply.Success || reply.Message == "" {
+		if err := json.Unmarshal(a.body, &reply); err != nil || reply.Success == nil || *reply.Success ||
+			reply.Message == "" {
 			t.Errorf("%s: the answer is %s", b.name, a)
 		}
 		if a.status != b.status || a.header.Get("X-Request-ID") == "" {
@@ -89,7 +91,8 @@ func (c *cluster) gzipped(t *testing.T, key string, number int) {
 	}
 	header := map[string]string{"X-API-Key": key, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
 	for body, want := range map[string]int{
-		strings.Repeat(pack(strings.Repeat(" ", 1<<20)), 64): 413, pack(record("bodies", number))[:20]: 400, pack(record("bodies", number)): 202,
+		strings.Repeat(pack(strings.Repeat(" ", 1<<20)), 64): 413, pack(record("bodies", number))[:20]: 400,
+		pack(record("bodies", number)): 202,
 	} {
 		if a := c.ingest.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", header, body); a.status != want {
 			t.Errorf("%d bytes packed: %s, want %d", len(body), a, want)
@@ -168,21 +171,25 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 		return text
 	}
 	parts := strings.Split(good, ".")
-	admin := base64.RawURLEncoding.EncodeToString([]byte(`{"aud":"events","sub":"x","account_id":"demo","role":"admin","exp":9999999999}`))
+	admin := base64.RawURLEncoding.EncodeToString(
+		[]byte(`{"aud":"events","sub":"x","account_id":"demo","role":"admin","exp":9999999999}`))
 	for name, token := range map[string]string{
-		"none":              "",
-		"no token":          "nonsense",
-		"alg none":          sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil),
-		"HMAC of the key":   sign(jwt.SigningMethodHS256, theirs, nil),
-		"another key":       sign(jwt.SigningMethodEdDSA, private, nil),
-		"a key it brings":   sign(jwt.SigningMethodEdDSA, private, map[string]any{"jwk": map[string]string{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(public)}}),
+		"none":            "",
+		"no token":        "nonsense",
+		"alg none":        sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil),
+		"HMAC of the key": sign(jwt.SigningMethodHS256, theirs, nil),
+		"another key":     sign(jwt.SigningMethodEdDSA, private, nil),
+		"a key it brings": sign(jwt.SigningMethodEdDSA, private,
+			map[string]any{"jwk": map[string]string{"kty": "OKP", "crv": "Ed25519",
+				"x": base64.RawURLEncoding.EncodeToString(public)}}),
 		"an unknown kid":    sign(jwt.SigningMethodEdDSA, private, map[string]any{"kid": "../../etc/passwd"}),
 		"changed claims":    parts[0] + "." + admin + "." + parts[2],
 		"no signature":      parts[0] + "." + parts[1] + ".",
 		"a signature's end": good[:len(good)-4],
 		"very long":         strings.Repeat("a", 30_000),
 	} {
-		for _, ask := range []subscription{{paths: apiPaths}, {paths: wsPaths, query: true}, {paths: apiPaths, sse: true}} {
+		for _, ask := range []subscription{{paths: apiPaths}, {paths: wsPaths, query: true},
+			{paths: apiPaths, sse: true}} {
 			ask.token = token
 			a := n.mustRefuse(t, ask, http.StatusUnauthorized)
 			if a.header != nil && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {

@@ -16,12 +16,14 @@ func (c *cluster) testLogins(t *testing.T) {
 			Keys []map[string]string `json:"keys"`
 		}
 		n.read(t, "/.well-known/jwks.json", nil, &keys)
-		if len(keys.Keys) == 0 || keys.Keys[0]["kty"] != "OKP" || keys.Keys[0]["crv"] != "Ed25519" || keys.Keys[0]["d"] != "" {
+		if len(keys.Keys) == 0 || keys.Keys[0]["kty"] != "OKP" || keys.Keys[0]["crv"] != "Ed25519" ||
+			keys.Keys[0]["d"] != "" {
 			t.Errorf("%s serves the keys %v", n.name, keys)
 		}
 	}
 	portal := c.portalLogin(t, user("alice"))
-	if portal.User["username"] != "alice" || portal.User["presence_id"] != "1001" || portal.User["account_id"] != "demo" {
+	if portal.User["username"] != "alice" || portal.User["presence_id"] != "1001" ||
+		portal.User["account_id"] != "demo" {
 		t.Errorf("user %v", portal.User)
 	}
 	n := c.otherNode()
@@ -51,7 +53,8 @@ func (c *cluster) portalLogin(t testing.TB, w credentials) portalSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON}, string(body))
+	a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
+		string(body))
 	var s portalSession
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK || s.AccessToken == "" {
 		t.Fatalf("portal login answers %s", a)
@@ -74,18 +77,21 @@ func (c *cluster) testFilters(t *testing.T) {
 
 	posted := []struct{ account, kind string }{
 		{"filters", "AGENT_LOGIN"}, {"filters-east", "svc_cc_queue_on_call_event"}, {"stranger", "AGENT_LOGIN"},
-		{"filters-west", "svc_cc_queue_on_call_event"}, {"filters-west", "AGENT_LOGOUT"}, {"filters-east", "AGENT_LOGIN"},
+		{"filters-west", "svc_cc_queue_on_call_event"}, {"filters-west", "AGENT_LOGOUT"},
+		{"filters-east", "AGENT_LOGIN"},
 		{"filters", "svc_cc_queue_on_call_event"}, {"stranger", "svc_cc_queue_on_call_event"},
 	}
 	for i, p := range posted {
-		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
+		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON,
+			fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
 	}
 	// Once the subscriber of all accounts has received everything, one more event in each account
 	// shows that no other event is on its way.
 	whole.awaitCount(t, len(posted))
 	for i, account := range []string{"filters", "filters-east", "filters-west", "stranger"} {
 		for j, kind := range []string{"AGENT_LOGIN", "svc_cc_queue_on_call_event"} {
-			c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
+			c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON,
+				fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
 		}
 	}
 	for _, want := range []struct {
@@ -97,7 +103,8 @@ func (c *cluster) testFilters(t *testing.T) {
 		{"one sub-account", east, []int{1, 5, 110, 111}},
 		{"two types", logins, []int{0, 4, 5, 100, 110, 120}},
 		{"accounts and a type", both, []int{3, 6, 101, 121}},
-		{"an ancestor's user who asks for them all", whole, []int{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 110, 111, 120, 121, 130, 131}},
+		{"an ancestor's user who asks for them all", whole,
+			[]int{0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 110, 111, 120, 121, 130, 131}},
 	} {
 		got := numbers(t, want.s.awaitCount(t, len(want.n)))
 		slices.Sort(got)

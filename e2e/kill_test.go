@@ -40,7 +40,9 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		if len(c.channel) == len(c.nodes) { // all nodes accept records
 			at = c.nodes[i%len(c.nodes)]
 		}
-		posters = append(posters, &poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at, every: 50 * time.Millisecond})
+		posters = append(posters,
+			&poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at,
+				every: 50 * time.Millisecond})
 	}
 	token := c.channel[0].login(t, apiPaths, user("alice"))
 	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
@@ -50,8 +52,10 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	begun := first.awaitCount(t, 1)[0]
 	first.close()
 
-	streams := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"}, c.channel...)
-	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(), c.channel[0])
+	streams := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"},
+		c.channel...)
+	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(),
+		c.channel[0])
 	oneByID := follow(t, subscription{paths: apiPaths, token: one, since: "earliest"}, c.channel...)
 	followers := []*subscriber{streams, cursors, oneByID}
 

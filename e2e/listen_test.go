@@ -36,7 +36,8 @@ func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
 		header[name] = value
 	}
 	eventually(t, "the call to be heard", func() error {
-		a := n.mustCall(t, http.MethodPost, "/api/v2/calls/"+callID+"/listeners", header, fmt.Sprintf(`{"provider_id":%q}`, provider))
+		a := n.mustCall(t, http.MethodPost, "/api/v2/calls/"+callID+"/listeners", header,
+			fmt.Sprintf(`{"provider_id":%q}`, provider))
 		if a.status != http.StatusCreated {
 			return errors.New(a.String())
 		}
@@ -49,7 +50,8 @@ func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
 func said(events []event, session, track, words string) bool {
 	return slices.ContainsFunc(events, func(e event) bool {
 		s := e.transcript()
-		return s.Event == "call.transcript" && s.SessionID == session && s.Track == track && s.Final && strings.Contains(s.Text, words)
+		return s.Event == "call.transcript" && s.SessionID == session && s.Track == track && s.Final &&
+			strings.Contains(s.Text, words)
 	})
 }
 
@@ -66,10 +68,13 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	})
 	n.start(t)
 	registered := n.registrations(t)
-	channel := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin").types("AGENT_CUSTOM_EVENT"))})
-	unseen := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
+	channel := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin").types("AGENT_CUSTOM_EVENT"))})
+	unseen := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
 	sphinx, port := startBot(t, "sphinx.py", nil)
-	listener := n.configure(t, `{"name":"ears","mode":"listen","media":{"audioFormat":"pcm16","sampleRate":24000},"websocket":{"url":"ws://127.0.0.1:`+port+`/"}}`)
+	listener := n.configure(t,
+		`{"name":"ears","mode":"listen","media":{"audioFormat":"pcm16","sampleRate":24000},"websocket":{"url":"ws://127.0.0.1:`+port+`/"}}`)
 	alice := n.newSpeaker(t, "alice", "1001", 5071, "where is my parcel")
 	n.newSpeaker(t, "bob", "1002", 5081, "good morning, how can I help")
 	registered(2)
@@ -79,11 +84,13 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	d.await(t, id, "bridged")
 	session := n.hear(t, id, listener)
 	channel.await(t, "the words of both phones", func(events []event) bool {
-		return said(events, session, "caller", "where is my parcel") && said(events, session, "callee", "how can i help")
+		return said(events, session, "caller", "where is my parcel") &&
+			said(events, session, "callee", "how can i help")
 	})
 	for _, e := range channel.events() {
 		s := e.transcript()
-		if s.Event == "call.transcript" && (s.OriginationCallID != id || s.Track == "caller" && strings.Contains(s.Text, "morning")) {
+		if s.Event == "call.transcript" &&
+			(s.OriginationCallID != id || s.Track == "caller" && strings.Contains(s.Text, "morning")) {
 			t.Errorf("%s", e.Data)
 		}
 	}
@@ -108,7 +115,8 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	})
 	session = n.hear(t, call.CallID, listener)
 	channel.await(t, "the caller's words, and the bot's echo", func(events []event) bool {
-		return said(events, session, "caller", "where is my parcel") && said(events, session, "callee", "where is my parcel")
+		return said(events, session, "caller", "where is my parcel") &&
+			said(events, session, "callee", "where is my parcel")
 	})
 	alice.press(t, "1")
 	bot.said(t, "key 1")
@@ -116,7 +124,8 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	bot.said(t, "key 3")
 	bot.said(t, "stop")
 	channel.await(t, "the transfer", func(events []event) bool {
-		return slices.ContainsFunc(events, func(e event) bool { return strings.Contains(string(e.Data), `"reason":"transferred"`) })
+		return slices.ContainsFunc(events,
+			func(e event) bool { return strings.Contains(string(e.Data), `"reason":"transferred"`) })
 	})
 	for _, e := range unseen.events() {
 		if e.transcript().Event == "call.transcript" {

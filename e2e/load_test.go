@@ -55,7 +55,8 @@ func (p *poster) run(ctx context.Context) {
 		first := p.next
 		var body strings.Builder
 		for n := first; n < first+size; n++ {
-			fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","poster":%q,"n":%d}`+"\n", p.account, p.name, n)
+			fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","poster":%q,"n":%d}`+"\n",
+				p.account, p.name, n)
 		}
 		a, err := p.node.call(context.WithoutCancel(ctx), http.MethodPost, "/api/v2/ingest/svc.cc",
 			map[string]string{"X-API-Key": p.key, "Content-Type": "application/x-ndjson"}, body.String())

@@ -21,10 +21,12 @@ func TestManagedServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t, "managed", map[string]string{
-		"TRUNKLINE_KAFKA_BROKERS": kafka.Token, "TRUNKLINE_KAFKA_TLS_ENABLED": "true", "TRUNKLINE_KAFKA_TLS_CA_FILE": kafka.CA.File,
+		"TRUNKLINE_KAFKA_BROKERS": kafka.Token, "TRUNKLINE_KAFKA_TLS_ENABLED": "true",
+		"TRUNKLINE_KAFKA_TLS_CA_FILE":    kafka.CA.File,
 		"TRUNKLINE_KAFKA_SASL_MECHANISM": "oauthbearer", "TRUNKLINE_KAFKA_SASL_OAUTH_TOKEN_FILE": token,
-		"TRUNKLINE_REDIS_CLUSTER_ADDRESSES": testservice.RedisCluster(t)[0], "TRUNKLINE_REDIS_KEY_PREFIX": testservice.Prefix(t),
-		"TRUNKLINE_DIRECTORY_FILE": directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey,
+		"TRUNKLINE_REDIS_CLUSTER_ADDRESSES": testservice.RedisCluster(t)[0],
+		"TRUNKLINE_REDIS_KEY_PREFIX":        testservice.Prefix(t),
+		"TRUNKLINE_DIRECTORY_FILE":          directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey,
 	})
 	c := newCluster(t, []string{kafka.Token}, "", n)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})

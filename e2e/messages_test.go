@@ -25,7 +25,8 @@ type row struct {
 
 // elsewhere names the tests that produce the messages that this test does not.
 var elsewhere = map[string]string{
-	"this machine's clock was set":       "TestAClockThatIsSet of internal/selfcheck", // tests cannot set the machine's clock
+	// tests cannot set the machine's clock
+	"this machine's clock was set":       "TestAClockThatIsSet of internal/selfcheck",
 	"the disk is full: free space":       "TestFullDisk",
 	"data_dir: the disk of":              "TestFullDisk",
 	"MiB are free on the disk of":        "TestFullDisk",
@@ -60,7 +61,8 @@ func readMessageTable(t *testing.T) *messageTable {
 			quoted[i] = regexp.QuoteMeta(quoted[i])
 		}
 		p.rows = append(p.rows, &row{
-			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")), then: strings.TrimSpace(cells[4]),
+			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")),
+			then: strings.TrimSpace(cells[4]),
 		})
 	}
 	return p
@@ -108,7 +110,8 @@ func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]s
 		}
 	}
 	if done.code != want || len(errLines) != 1 || r.countMatches(errLines[0]) != 1 {
-		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(errLines), strings.Join(errLines, ""), r.then, r.line)
+		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(errLines), strings.Join(errLines, ""),
+			r.then, r.line)
 	}
 }
 

@@ -25,7 +25,8 @@ type provider struct {
 
 func startProvider(t *testing.T, dir, issuer, redirect string) *provider {
 	t.Helper()
-	p := &provider{startForeign(t, nil, tool(t, "node"), filepath.Join(dir, "provider.mjs"), issuer, redirect), issuer, redirect}
+	p := &provider{startForeign(t, nil, tool(t, "node"), filepath.Join(dir, "provider.mjs"), issuer, redirect), issuer,
+		redirect}
 	p.await(t, "the provider to listen", func(out, _ []string) bool { return slices.Contains(out, "listening") })
 	return p
 }
@@ -36,7 +37,8 @@ func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 	t.Helper()
 	program := oauth2.Config{
 		ClientID: "program", RedirectURL: p.redirect, Scopes: []string{"openid", "profile"},
-		Endpoint: oauth2.Endpoint{AuthURL: p.issuer + "/auth", TokenURL: p.issuer + "/token", AuthStyle: oauth2.AuthStyleInParams},
+		Endpoint: oauth2.Endpoint{AuthURL: p.issuer + "/auth", TokenURL: p.issuer + "/token",
+			AuthStyle: oauth2.AuthStyleInParams},
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -56,7 +58,8 @@ func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 		t.Fatal(err)
 	}
 	_ = page.Body.Close()
-	sent, err := browser.PostForm(page.Request.URL.String(), url.Values{"prompt": {"login"}, "login": {user}, "password": {"any"}})
+	sent, err := browser.PostForm(page.Request.URL.String(),
+		url.Values{"prompt": {"login"}, "login": {user}, "password": {"any"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +84,10 @@ func TestOIDCProvider(t *testing.T) {
 	packages := installed(t, oidcProviderPackages)
 	issuer := "http://" + freeport.Address(t)
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": freeport.Address(t), "TRUNKLINE_SIP_LISTEN": "off",
-		"TRUNKLINE_AUTH_OIDC_ISSUER": issuer, "TRUNKLINE_AUTH_OIDC_CLIENT_ID": "trunkline", "TRUNKLINE_AUTH_OIDC_AUDIENCE": "urn:trunkline",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": freeport.Address(t),
+		"TRUNKLINE_SIP_LISTEN":       "off",
+		"TRUNKLINE_AUTH_OIDC_ISSUER": issuer, "TRUNKLINE_AUTH_OIDC_CLIENT_ID": "trunkline",
+		"TRUNKLINE_AUTH_OIDC_AUDIENCE":   "urn:trunkline",
 		"TRUNKLINE_AUTH_OIDC_ROLE_CLAIM": "role", "TRUNKLINE_AUTH_OIDC_PRESENCE_CLAIM": "extension",
 	})
 	redirect := n.url + "/auth/oidc/callback"
@@ -93,7 +98,8 @@ func TestOIDCProvider(t *testing.T) {
 	b.open(t, n.url+"/")
 	b.awaitTrue(t, "the link to the provider", "document.getElementById('login-provider')")
 	b.mustEval(t, "document.querySelector('#login-provider a').click()", nil)
-	b.awaitTrue(t, "what the provider's absence means", "document.getElementById('login-why')?.textContent.includes('auth.oidc.issuer') && location.search === ''")
+	b.awaitTrue(t, "what the provider's absence means",
+		"document.getElementById('login-why')?.textContent.includes('auth.oidc.issuer') && location.search === ''")
 
 	p := startProvider(t, packages, issuer, redirect)
 	idToken, accessToken := p.tokens(t, "root")
@@ -110,12 +116,14 @@ func TestOIDCProvider(t *testing.T) {
 		return a.status, got
 	}
 	eventually(t, "the server to find the provider", func() error { // the server retries with back-off
-		if status, got := login("/ucp/v2/login", accessToken); status != http.StatusOK || got.User.Username != "root" || got.User.Role != "admin" {
+		if status, got := login("/ucp/v2/login", accessToken); status != http.StatusOK || got.User.Username != "root" ||
+			got.User.Role != "admin" {
 			return fmt.Errorf("%d %+v", status, got)
 		}
 		return nil
 	})
-	if status, got := login("/ws/v1/cc_events/login", accessToken); status != http.StatusOK || got.Life < 1 || got.Life > 3600 {
+	if status, got := login("/ws/v1/cc_events/login", accessToken); status != http.StatusOK || got.Life < 1 ||
+		got.Life > 3600 {
 		t.Errorf("the channel login: %d %+v", status, got)
 	}
 	if status, _ := login("/ucp/v2/login", idToken); status != http.StatusUnauthorized {
@@ -130,7 +138,8 @@ func TestOIDCProvider(t *testing.T) {
 	b.press(t, "Tab")
 	b.typeText(t, "any")
 	b.press(t, "Enter")
-	b.awaitTrue(t, "the board again", "location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
+	b.awaitTrue(t, "the board again",
+		"location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
 	b.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.mustEval(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
@@ -151,14 +160,16 @@ func TestOIDCProvider(t *testing.T) {
 func (b *board) testSubject(t *testing.T) {
 	t.Helper()
 	b.awaitTrue(t, "the login", "document.querySelector('#login-form [name=username]')")
-	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]", password)+set("#login [name=domain]", "demo.local")+
+	b.mustEval(t, set("#login [name=username]", "admin")+set("#login [name=password]",
+		password)+set("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitLive(t)
 	b.view(t, "#admin/users")
 	b.pressNamed(t, "New user")
 	b.fill(t, "dialog", map[string]string{"username": "carol.jones", "oidc_subject": "carol"})
 	b.pressNamed(t, "Create user")
-	b.awaitTrue(t, "the user", `document.querySelector("#admin").textContent.includes("carol.jones") && !document.querySelector("dialog .once")`)
+	b.awaitTrue(t, "the user",
+		`document.querySelector("#admin").textContent.includes("carol.jones") && !document.querySelector("dialog .once")`)
 	b.mustEval(t, "document.querySelector('dialog[open]')?.close()", nil)
 	b.mustEval(t, "document.getElementById('logout').click()", nil)
 	b.awaitTrue(t, "the link to the provider", "document.getElementById('login-provider')")

@@ -70,7 +70,8 @@ func TestRedisAway(t *testing.T) {
 	}
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
 	for i, s := range open {
-		got := numbers(t, s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 1 }))
+		got := numbers(t,
+			s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 1 }))
 		if i < 2 && !slices.Equal(got, []int{0, 1}) || i >= 2 && !slices.Equal(got, []int{1}) {
 			t.Errorf("subscriber %d got %v", i, got)
 		}
@@ -123,7 +124,9 @@ func TestKafkaAway(t *testing.T) {
 	brokers.Kill(t, 1)
 	brokers.Kill(t, 2)
 	eventually(t, "an answer that sends the record back", func() error {
-		if a := n.post(t, c.key, "svc.cc", typeJSON, `{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1}`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		if a := n.post(t, c.key, "svc.cc", typeJSON,
+			`{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1}`); a.status != http.StatusServiceUnavailable ||
+			a.header.Get("Retry-After") == "" {
 			return fmt.Errorf("%s", a)
 		}
 		return nil

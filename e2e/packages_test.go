@@ -47,7 +47,8 @@ func installWithClient(dir, packages string) error {
 	if err != nil {
 		return err
 	}
-	return install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline "+packages+` "$(npm pack '`+client+`')"`)
+	return install(dir,
+		"npm install --no-save --no-audit --no-fund --prefer-offline "+packages+` "$(npm pack '`+client+`')"`)
 }
 
 var pythonPackages = sync.OnceValues(func() (string, error) {
@@ -56,7 +57,8 @@ var pythonPackages = sync.OnceValues(func() (string, error) {
 	if err := os.CopyFS(filepath.Join(dir, "client"), os.DirFS("../clients/python")); err != nil {
 		return "", err
 	}
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks ./client")
+	return dir, install(dir,
+		"python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks ./client")
 })
 
 // oidcProviderPackages installs the OpenID Connect provider of testdata/oidc-provider with the
@@ -66,7 +68,8 @@ var oidcProviderPackages = sync.OnceValues(func() (string, error) {
 	if err := os.CopyFS(dir, os.DirFS("testdata/oidc-provider")); err != nil {
 		return "", err
 	}
-	return dir, install(dir, "npm ci --no-audit --no-fund --prefer-offline --ignore-scripts --fetch-retries=5 --fetch-retry-mintimeout=1000")
+	return dir, install(dir,
+		"npm ci --no-audit --no-fund --prefer-offline --ignore-scripts --fetch-retries=5 --fetch-retry-mintimeout=1000")
 })
 
 // schemathesisPackages installs schemathesis in the versions of testdata/schemathesis.txt, so
@@ -77,7 +80,8 @@ var schemathesisPackages = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check -r '"+requirements+"'")
+	return dir, install(dir,
+		"python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check -r '"+requirements+"'")
 })
 
 func install(dir, command string) error {

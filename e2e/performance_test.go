@@ -38,8 +38,9 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	for round := range rounds {
 		var records []string
 		for agent := range agents {
-			records = append(records, fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":"agent-%d-%d"}}`,
-				first.Add(2*time.Minute).Unix(), round, agent))
+			records = append(records,
+				fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":"agent-%d-%d"}}`,
+					first.Add(2*time.Minute).Unix(), round, agent))
 		}
 		before := asked.events()
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
@@ -82,7 +83,8 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	received, _ := dropRepeats(asked.events())
 	for _, e := range received {
 		row := agentRow(t, e)
-		if e.Type != "AGENT_PERFORMANCE" || e.Metadata.OriginalFormat != "trunkline.performance" || row.IntervalStart+row.IntervalSeconds != e.Timestamp {
+		if e.Type != "AGENT_PERFORMANCE" || e.Metadata.OriginalFormat != "trunkline.performance" ||
+			row.IntervalStart+row.IntervalSeconds != e.Timestamp {
 			t.Errorf("%s of format %s at %d: %s", e.Type, e.Metadata.OriginalFormat, e.Timestamp, e.Data)
 		}
 		if before, ok := ids[row]; ok {
@@ -95,7 +97,8 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 			t.Errorf("no message %+v", row)
 		}
 	}
-	for name, s := range map[string]*subscriber{"a login without types": all, "a login with AGENT_CUSTOM_EVENT": custom} {
+	for name, s := range map[string]*subscriber{"a login without types": all,
+		"a login with AGENT_CUSTOM_EVENT": custom} {
 		for _, e := range s.events() {
 			if e.Type == "AGENT_PERFORMANCE" {
 				t.Errorf("%s receives %s", name, e.Data)

@@ -61,7 +61,8 @@ func (n *node) newPhone(t *testing.T, username, extension string, port, hertz in
 	t.Helper()
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
-	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz), "vol", "0.3")
+	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz),
+		"vol", "0.3")
 	n.startPhone(t, p, username, extension, tone)
 	return p
 }
@@ -83,7 +84,8 @@ func (n *node) newSpeaker(t *testing.T, username, extension string, port int, se
 	p := &phone{folder: t.TempDir(), port: port}
 	once, speech := filepath.Join(p.folder, "once.wav"), filepath.Join(p.folder, "speech.wav")
 	printed(t, "espeak-ng", "-v", "en-us+f3", "-s", "130", "-w", once, sentence)
-	printed(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim", "0", "120")
+	printed(t, "sox", once, "-r", "8000", "-c", "1", "-b", "16", speech, "pad", "0.7", "1.5", "repeat", "40", "trim",
+		"0", "120")
 	n.startPhone(t, p, username, extension, speech)
 	return p
 }
@@ -94,12 +96,15 @@ func (n *node) startPhone(t *testing.T, p *phone, username, extension, file stri
 	password := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
 	files := map[string]string{
 		"config": strings.Join([]string{
-			fmt.Sprintf("sip_listen 127.0.0.1:%d", p.port), fmt.Sprintf("rtp_ports %d-%d", p.mediaPort(), p.mediaPort()+8), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
+			fmt.Sprintf("sip_listen 127.0.0.1:%d", p.port),
+			fmt.Sprintf("rtp_ports %d-%d", p.mediaPort(), p.mediaPort()+8), "net_interface 127.0.0.1",
+			"module_path /usr/lib/baresip/modules",
 			"module g711.so", "module aufile.so", "module aubridge.so", "module sndfile.so", "module_tmp account.so",
 			"module_app menu.so", "module_app ctrl_tcp.so", fmt.Sprintf("ctrl_tcp_listen 127.0.0.1:%d", p.port+1000),
 			"audio_source aufile," + file, "audio_player aubridge,x", "snd_path " + p.folder + "/rec", "",
 		}, "\n"),
-		"accounts": fmt.Sprintf("<sip:%[1]s@127.0.0.1>;auth_user=%[1]s;auth_pass=%[2]s;answermode=auto;audio_codecs=pcmu;regint=60\n",
+		"accounts": fmt.Sprintf(
+			"<sip:%[1]s@127.0.0.1>;auth_user=%[1]s;auth_pass=%[2]s;answermode=auto;audio_codecs=pcmu;regint=60\n",
 			extension, password),
 	}
 	for name, text := range files {
@@ -176,7 +181,8 @@ func (p *phone) loudestFrequency(t *testing.T) (hertz int) {
 // registrations subscribes to registrations; the returned function waits for a number of them.
 func (n *node) registrations(t *testing.T) (await func(phones int)) {
 	t.Helper()
-	events := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice").types("AGENT_DEVICE_REGISTER"))})
+	events := n.subscribe(t,
+		subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice").types("AGENT_DEVICE_REGISTER"))})
 	return func(phones int) {
 		t.Helper()
 		events.awaitCount(t, phones)
@@ -219,7 +225,8 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 		by, other *phone
 	}{{alice, bob}, {bob, alice}} {
 		if got := heard.by.loudestFrequency(t); got < heard.other.hertz*9/10 || got > heard.other.hertz*11/10 {
-			t.Errorf("the phone that plays %d Hz received %d Hz, not the other's %d", heard.by.hertz, got, heard.other.hertz)
+			t.Errorf("the phone that plays %d Hz received %d Hz, not the other's %d", heard.by.hertz, got,
+				heard.other.hertz)
 		}
 	}
 }

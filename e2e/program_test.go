@@ -43,7 +43,8 @@ var build = sync.OnceValues(func() (folder string, err error) {
 	if raceDetector {
 		args = append(append(args, "-race"), strings.Fields(os.Getenv("RACEFLAGS"))...) // of the Makefile
 	}
-	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline", "trunkline/cmd/trunkline-bench")...).CombinedOutput()
+	output, err := exec.Command("go",
+		append(args, "trunkline/cmd/trunkline", "trunkline/cmd/trunkline-bench")...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the programs: %w: %s", err, output)
 	}

@@ -32,7 +32,8 @@ func (c *cluster) testRawTopic(t *testing.T) {
 	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	values := []struct{ value, format, kind string }{
-		{`{"Account-ID":"raw","Type":"svc_cc_queue_on_call_event","Queue-ID":"q"}`, "svc.cc", "svc_cc_queue_on_call_event"},
+		{`{"Account-ID":"raw","Type":"svc_cc_queue_on_call_event","Queue-ID":"q"}`, "svc.cc",
+			"svc_cc_queue_on_call_event"},
 		{`{"type":"AGENT_LOGIN","account_id":"raw","data":{"agent":"a"}}`, "generic", "AGENT_LOGIN"},
 		{`{"Event-Name":"CUSTOM","Core-UUID":"c","Event-Subclass":"callcenter::info","CC-Action":"agent-offering"}`,
 			"freeswitch.callcenter", "svc_cc_queue_on_call_event"},
@@ -49,7 +50,8 @@ func (c *cluster) testRawTopic(t *testing.T) {
 	got := s.awaitCount(t, len(values))
 	for i, v := range values {
 		e := got[i]
-		if !hasRecord(e.Data, v.value) || e.AccountID != "raw" || e.Metadata.OriginalFormat != v.format || e.Metadata.Source != "kafka" {
+		if !hasRecord(e.Data, v.value) || e.AccountID != "raw" || e.Metadata.OriginalFormat != v.format ||
+			e.Metadata.Source != "kafka" {
 			t.Errorf("%s\nbecame %s", v.value, s.texts()[i])
 		}
 		if e.Type != v.kind {
@@ -139,9 +141,11 @@ func (c *cluster) awaitLetter(t testing.TB, value string) letter {
 
 func (c *cluster) testDeadLetters(t *testing.T) {
 	const value = `{"Account-ID":"late","Type":"AGENT_LOGIN","n":1}`
-	c.produce(t, kafka.Record{Key: []byte("late"), Value: []byte(value), Headers: []kafka.Header{{Key: "format", Value: []byte("svc.cc")}}})
+	c.produce(t, kafka.Record{Key: []byte("late"), Value: []byte(value),
+		Headers: []kafka.Header{{Key: "format", Value: []byte("svc.cc")}}})
 	l := c.awaitLetter(t, value)
-	if l.Kind != "unknown_account" || l.Topic != "cc.raw" || l.Key != "late" || l.Headers["format"] != "svc.cc" || l.Reason == "" {
+	if l.Kind != "unknown_account" || l.Topic != "cc.raw" || l.Key != "late" || l.Headers["format"] != "svc.cc" ||
+		l.Reason == "" {
 		t.Errorf("dead letter %+v", l)
 	}
 	w := c.account(t, "late", "demo")

@@ -167,7 +167,8 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 			sent[channel] = append(sent[channel], at.Sub(bridged).Seconds())
 		}
 		if len(recorded[channel]) < 3 || len(sent[channel]) < 3 {
-			return fmt.Errorf("channel %d has tones at %.3f, the wire at %.3f", channel, recorded[channel], sent[channel])
+			return fmt.Errorf("channel %d has tones at %.3f, the wire at %.3f", channel, recorded[channel],
+				sent[channel])
 		}
 	}
 
@@ -175,7 +176,8 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 	for channel, tones := range recorded {
 		for _, at := range tones[1 : len(tones)-1] { // the first and the last may be cut
 			if !slices.ContainsFunc(sent[channel], func(s float64) bool { return apart(at, s+clock) <= 0.020 }) {
-				return fmt.Errorf("channel %d: a tone at %.3f s, the wire at %.3f and %.3f", channel, at, sent[channel], clock)
+				return fmt.Errorf("channel %d: a tone at %.3f s, the wire at %.3f and %.3f", channel, at, sent[channel],
+					clock)
 			}
 		}
 	}

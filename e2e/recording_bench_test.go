@@ -76,7 +76,8 @@ type configLoad struct {
 func newConfigLoad(b *testing.B, n *node) *configLoad {
 	b.Helper()
 	c := &cluster{nodes: []*node{n}, ingest: n}
-	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken, clients: make(chan *thinClient, benchConnections)}
+	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken,
+		clients: make(chan *thinClient, benchConnections)}
 	for range benchConnections {
 		client, err := dialThin(n)
 		if err != nil {
@@ -95,7 +96,8 @@ func (l *configLoad) put(i int64) error { return l.request(http.MethodPut, i, `{
 
 // rotate creates the account's next version.
 func (l *configLoad) rotate(i int64) error {
-	return l.request(http.MethodPut, i, fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
+	return l.request(http.MethodPut, i,
+		fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
 }
 
 func (l *configLoad) request(method string, i int64, body string) error {

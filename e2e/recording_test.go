@@ -24,7 +24,8 @@ type recorder struct {
 
 func newRecorder(t *testing.T, n *node) *recorder {
 	t.Helper()
-	r := &recorder{node: n, curlPath: tool(t, "curl"), key: n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")}
+	r := &recorder{node: n, curlPath: tool(t, "curl"),
+		key: n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")}
 	r.login(t)
 	return r
 }
@@ -34,7 +35,8 @@ func (r *recorder) login(t *testing.T) {
 	t.Helper()
 	var session portalSession
 	r.decode(t, r.curl(t, "-H", "Content-Type: application/json",
-		"-d", fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password), r.url+"/ucp/v2/login"), &session)
+		"-d", fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password), r.url+"/ucp/v2/login"),
+		&session)
 	r.token = session.AccessToken
 }
 
@@ -64,7 +66,8 @@ func printed(t *testing.T, name string, args ...string) []byte {
 // curl sends a request, which must succeed.
 func (r *recorder) curl(t *testing.T, args ...string) []byte {
 	t.Helper()
-	return printed(t, r.curlPath, append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
+	return printed(t, r.curlPath,
+		append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
 }
 
 func (r *recorder) decode(t *testing.T, text []byte, into any) {
@@ -164,7 +167,8 @@ func TestRecordings(t *testing.T) {
 	n.start(t)
 	r := newRecorder(t, n)
 	file, audio := makeCall(t)
-	listener := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
+	listener := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
 
 	first := r.configure(t, `{"enabled":true}`)
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: audio/x-wav", r.recordingURL("call-1"))
@@ -178,7 +182,8 @@ func TestRecordings(t *testing.T) {
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("plain"))
 	r.mustPlay(t, "call-1", audio)
 	r.mustPlay(t, "plain", audio)
-	if m := r.metadata(t, "call-1"); m.KeyVersion != 1 || !m.Encrypted || m.Type != "audio/x-wav" || m.Size != int64(len(audio)) || m.StoredSize <= m.Size {
+	if m := r.metadata(t, "call-1"); m.KeyVersion != 1 || !m.Encrypted || m.Type != "audio/x-wav" ||
+		m.Size != int64(len(audio)) || m.StoredSize <= m.Size {
 		t.Errorf("%+v", m)
 	}
 	if m := r.metadata(t, "plain"); m.Encrypted || m.KeyVersion != 0 || m.StoredSize != m.Size {
@@ -201,10 +206,12 @@ func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encr
 		Encrypted   bool   `json:"encrypted"`
 	}
 	r.decode(t, got.Data, &data)
-	if got.Type != "AGENT_CUSTOM_EVENT" || got.AccountID != "demo" || data.Event != "recording.stored" || data.RecordingID != "call-1" || !data.Encrypted {
+	if got.Type != "AGENT_CUSTOM_EVENT" || got.AccountID != "demo" || data.Event != "recording.stored" ||
+		data.RecordingID != "call-1" || !data.Encrypted {
 		t.Errorf("the channel sent %+v with %s", got, got.Data)
 	}
-	if text := string(got.Data); strings.Contains(text, config.Config.Key) || strings.Contains(text, config.Config.Salt) {
+	if text := string(got.Data); strings.Contains(text, config.Config.Key) ||
+		strings.Contains(text, config.Config.Salt) {
 		t.Errorf("the event tells the key: %s", text)
 	}
 }
@@ -216,7 +223,8 @@ func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 		t.Errorf("%s: %d bytes returned, want %d", id, len(whole), len(audio))
 	}
 	for _, part := range []struct{ from, to int }{{0, 43}, {65_500, 65_600}, {300_000, len(audio) - 1}} {
-		if got := r.play(t, id, "-r", fmt.Sprintf("%d-%d", part.from, part.to)); !bytes.Equal(got, audio[part.from:part.to+1]) {
+		if got := r.play(t, id, "-r", fmt.Sprintf("%d-%d", part.from, part.to)); !bytes.Equal(got,
+			audio[part.from:part.to+1]) {
 			t.Errorf("%s, bytes %d to %d: %d other bytes returned", id, part.from, part.to, len(got))
 		}
 	}
@@ -237,7 +245,8 @@ func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key,
 	if got := readFile(t, opened); done.code != 0 || got != string(audio) {
 		t.Errorf("recording open ends with %d %s, %d bytes", done.code, done.err, len(got))
 	}
-	if wrong := run(t, away, "", "recording", "open", file, "--key", "not "+key, "--salt", salt); wrong.code != 1 || wrong.out != "" {
+	if wrong := run(t, away, "", "recording", "open", file, "--key", "not "+key, "--salt", salt); wrong.code != 1 ||
+		wrong.out != "" {
 		t.Errorf("with a wrong key it ends with %d", wrong.code)
 	}
 	python := tool(t, "python3")
@@ -276,7 +285,8 @@ func (r *recorder) mustRotateMasterKey(t *testing.T) {
 	if len(before.Config.OldKeys) != 2 || fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("was %d versions, is %d", before.Config.KeyVersion, after.Config.KeyVersion)
 	}
-	if log := readFile(t, r.log); strings.Contains(log, before.Config.Key) || strings.Contains(log, before.Config.OldKeys["1"]) {
+	if log := readFile(t, r.log); strings.Contains(log, before.Config.Key) ||
+		strings.Contains(log, before.Config.OldKeys["1"]) {
 		t.Error("the log tells a key")
 	}
 }
@@ -294,7 +304,8 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	slow := exec.CommandContext(ctx, r.curlPath, "-sS", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "--limit-rate", "100k",
+	slow := exec.CommandContext(ctx, r.curlPath, "-sS", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"),
+		"--limit-rate", "100k",
 		"-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("half"))
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)
@@ -323,7 +334,8 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	left, _ := unfinished()
 	mustHideAudio(t, left, file)
 	n.start(t)
-	if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key}, ""); a.status != http.StatusNotFound {
+	if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key},
+		""); a.status != http.StatusNotFound {
 		t.Errorf("the half recording: %s", a)
 	}
 	r.mustPlay(t, "whole", audio)
@@ -339,7 +351,8 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	if code, ok := n.exit(patience); !ok || code != 2 {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
 	}
-	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1], "set TRUNKLINE_MASTER_KEY or bring back its key file") {
+	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1],
+		"set TRUNKLINE_MASTER_KEY or bring back its key file") {
 		t.Errorf("stderr %q", lines[len(lines)-1])
 	}
 	if _, err := os.Stat(key); err == nil {

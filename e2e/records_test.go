@@ -24,15 +24,18 @@ func TestCallRecordsByCurl(t *testing.T) {
 		contentType string
 		body        func(record string) string
 	}{
-		"json":           {typeJSON, func(record string) string { return record }},
-		"form":           {"application/x-www-form-urlencoded", func(record string) string { return "cdr=" + url.QueryEscape(record) }},
+		"json": {typeJSON, func(record string) string { return record }},
+		"form": {"application/x-www-form-urlencoded",
+			func(record string) string { return "cdr=" + url.QueryEscape(record) }},
 		"json as a form": {"application/x-www-form-urlencoded", func(record string) string { return record }},
-		"base64":         {"application/x-www-form-base64-encoded", func(record string) string { return "cdr=" + base64.StdEncoding.EncodeToString([]byte(record)) }},
+		"base64": {"application/x-www-form-base64-encoded",
+			func(record string) string { return "cdr=" + base64.StdEncoding.EncodeToString([]byte(record)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls++
 			prefix := fmt.Sprintf("%04x", calls) // of all ids of this call
-			for _, leg := range lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
+			for _, leg := range lines(
+				readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
 				for _, id := range []string{"0079da6c", "04673e0b", "93505f3f", "c91d5c98", "38935054"} {
 					leg = strings.ReplaceAll(leg, id+"-", prefix+id[:4]+"-")
 				}
@@ -42,11 +45,13 @@ func TestCallRecordsByCurl(t *testing.T) {
 				if err := os.WriteFile(file, []byte(encoding.body(leg)), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				r.curl(t, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: "+encoding.contentType, "--data-binary", "@"+file,
+				r.curl(t, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: "+encoding.contentType, "--data-binary",
+					"@"+file,
 					r.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a_"+prefix)
 			}
 			id := "oc-" + prefix + "3893-8f29-47aa-959d-5d073dec3c8e"
-			for month, span := range map[string][2]int64{"October": {edge - 31*86400, edge - 1}, "November": {edge, edge + 30*86400}} {
+			for month, span := range map[string][2]int64{"October": {edge - 31*86400, edge - 1},
+				"November": {edge, edge + 30*86400}} {
 				row := r.findRecord(t, span, id)
 				if row.OriginationCallID != id || row.To != "1002" {
 					t.Errorf("in %s: %+v", month, row)

@@ -41,7 +41,8 @@ func TestMakeRun(t *testing.T) {
 		if f.child.code != 0 || !strings.Contains(out[0], "  demo  ") {
 			t.Errorf("exit %d after %q; output\n%s", f.child.code, out[0], strings.Join(errLines, "\n"))
 		}
-		passwordLines := slices.DeleteFunc(errLines, func(line string) bool { return !strings.HasPrefix(line, "password ") })
+		passwordLines := slices.DeleteFunc(errLines,
+			func(line string) bool { return !strings.HasPrefix(line, "password ") })
 		if len(passwordLines) != 1 {
 			t.Fatalf("the password is printed %d times", len(passwordLines))
 		}

@@ -17,14 +17,22 @@ func downgradeSchema(t *testing.T, db *sqldb.DB) {
 	t.Helper()
 	for _, statement := range []string{
 		`DROP TABLE identity_address_keys`, `DROP TABLE identity_filters`, `DROP TABLE identity_deleted_accounts`,
-		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_subjects`, `DROP TABLE identity_oidc_users`, `ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP INDEX identity_refresh_tokens_family_hash`, `ALTER TABLE identity_refresh_tokens DROP COLUMN family_hash`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN named_by`, `ALTER TABLE identity_accounts DROP COLUMN time_zone`,
+		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_subjects`, `DROP TABLE identity_oidc_users`,
+		`ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP INDEX identity_refresh_tokens_family_hash`,
+		`ALTER TABLE identity_refresh_tokens DROP COLUMN family_hash`, `DROP TABLE identity_recovery_codes`,
+		`ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN named_by`,
+		`ALTER TABLE identity_accounts DROP COLUMN time_zone`,
 		`ALTER TABLE identity_api_keys DROP COLUMN scopes`, `ALTER TABLE identity_api_keys DROP COLUMN expires_at`,
-		`ALTER TABLE identity_users DROP COLUMN limited_role`, `ALTER TABLE identity_users DROP COLUMN queue_ids`, `ALTER TABLE identity_users DROP COLUMN agent_ids`,
-		`ALTER TABLE identity_api_keys DROP COLUMN role`, `ALTER TABLE identity_api_keys DROP COLUMN queue_ids`, `ALTER TABLE identity_api_keys DROP COLUMN agent_ids`,
+		`ALTER TABLE identity_users DROP COLUMN limited_role`, `ALTER TABLE identity_users DROP COLUMN queue_ids`,
+		`ALTER TABLE identity_users DROP COLUMN agent_ids`,
+		`ALTER TABLE identity_api_keys DROP COLUMN role`, `ALTER TABLE identity_api_keys DROP COLUMN queue_ids`,
+		`ALTER TABLE identity_api_keys DROP COLUMN agent_ids`,
 		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
 		`DELETE FROM identity_signing_keys`, // sealed: unknown to the older schema
-		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`, `ALTER TABLE identity_signing_keys DROP COLUMN public_key`,
-		`DROP INDEX identity_users_username`, `DROP INDEX identity_users_revision`, `ALTER TABLE identity_users DROP COLUMN revision`,
+		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`,
+		`ALTER TABLE identity_signing_keys DROP COLUMN public_key`,
+		`DROP INDEX identity_users_username`, `DROP INDEX identity_users_revision`,
+		`ALTER TABLE identity_users DROP COLUMN revision`,
 		`ALTER TABLE identity_users DROP COLUMN generation`, `ALTER TABLE identity_users DROP COLUMN kept_family`,
 		`DELETE FROM identity_schema WHERE version > 1`,
 	} {
@@ -87,7 +95,8 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	})
 	withNewerSchema(t, db, latest+1, func() {
 		p.mustExit(t, newer, n.settings)
-		if done := run(t, n.settings, "", "account", "list"); done.code != 2 || p.row(t, newer).countMatches(done.err) != 1 {
+		if done := run(t, n.settings, "", "account", "list"); done.code != 2 ||
+			p.row(t, newer).countMatches(done.err) != 1 {
 			t.Errorf("a command: exit %d after %s", done.code, done.err)
 		}
 	})
@@ -159,7 +168,8 @@ func awaitBlocked(t *testing.T, db *sqldb.DB, sessions int) {
 	eventually(t, "a migration that waits", func() error {
 		var n int
 		err := db.QueryRowContext(context.Background(),
-			`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+			`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(
+			&n)
 		if err == nil && n < sessions {
 			err = fmt.Errorf("%d wait", n)
 		}

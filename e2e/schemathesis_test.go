@@ -29,14 +29,16 @@ func TestSchemathesis(t *testing.T) {
 	// account above it, and webhooks that they create get no events.
 	n.cli(t, "account", "create", "above", "--id", "above", "--domain", "above.local")
 	n.cli(t, "account", "create", "tested", "--id", "tested", "--domain", "tested.local", "--parent", "above")
-	n.cliWith(t, password+"\n", "user", "create", "lead", "--account", "tested", "--role", "admin", "--presence-id", "7001", "--password-stdin")
+	n.cliWith(t, password+"\n", "user", "create", "lead", "--account", "tested", "--role", "admin", "--presence-id",
+		"7001", "--password-stdin")
 	key := n.cli(t, "apikey", "create", "--account", "above", "--scope", "ingest,subscribe,read,recordings,calls,admin")
 	c.awaitKey(t, key)
 	var session struct {
 		Token string `json:"access_token"`
 	}
 	eventually(t, "the user to be known", func() error {
-		a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"lead","password":"`+password+`","domain":"tested.local"}`)
+		a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
+			`{"username":"lead","password":"`+password+`","domain":"tested.local"}`)
 		if err := json.Unmarshal(a.body, &session); err != nil || a.status != http.StatusOK {
 			return fmt.Errorf("%s", a)
 		}
@@ -49,7 +51,8 @@ func TestSchemathesis(t *testing.T) {
 		headers map[string]string
 		path    string // path of the operation
 	}
-	portal := credential{`portalToken = { bearer = "` + session.Token + `" }`, bearer(session.Token), "/api/v2/accounts"}
+	portal := credential{`portalToken = { bearer = "` + session.Token + `" }`, bearer(session.Token),
+		"/api/v2/accounts"}
 	events := credential{`channelToken = { bearer = "` + channel + `" }`, bearer(channel), apiPaths.stats}
 	ofKey := credential{`apiKey = { api_key = "` + key + `" }`, map[string]string{"X-API-Key": key}, "/api/v2/accounts"}
 	for _, run := range []struct {
@@ -58,7 +61,8 @@ func TestSchemathesis(t *testing.T) {
 		args        []string
 	}{
 		{"all credentials", []credential{portal, events, ofKey},
-			[]string{"--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "3", "--exclude-path-regex", "/logout$"}},
+			[]string{"--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "3", "--exclude-path-regex",
+				"/logout$"}},
 		{"an API key", []credential{ofKey}, []string{"--phases", "fuzzing", "--max-examples", "1"}},
 		{"no credentials", nil, []string{"--phases", "fuzzing", "--max-examples", "1"}},
 	} {
@@ -74,7 +78,8 @@ func TestSchemathesis(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(settings), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			args := append([]string{"run", n.url + "/openapi.json", "--tls-verify", filepath.Join(n.dir, "tls", "cert.pem"), "--no-color"}, run.args...)
+			args := append([]string{"run", n.url + "/openapi.json", "--tls-verify",
+				filepath.Join(n.dir, "tls", "cert.pem"), "--no-color"}, run.args...)
 			cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "bin", "schemathesis"), args...)
 			cmd.Dir, cmd.Env = dir, environment(nil)
 			output, err := cmd.CombinedOutput()

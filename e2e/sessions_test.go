@@ -30,13 +30,15 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	portal := portalOf(t, n.portalTry(t))
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob"))})
 	logout := func(token string) answer {
-		return n.mustCall(t, http.MethodPost, "/ucp/v2/logout", map[string]string{"Authorization": "Bearer " + token}, "")
+		return n.mustCall(t, http.MethodPost, "/ucp/v2/logout", map[string]string{"Authorization": "Bearer " + token},
+			"")
 	}
 
 	id := strings.TrimSpace(n.cli(t, "signingkey", "rotate"))
 	rotated := time.Now()
 	eventually(t, "the new key", func() error {
-		if a := n.mustCall(t, http.MethodGet, "/.well-known/jwks.json", nil, ""); !strings.Contains(string(a.body), id) {
+		if a := n.mustCall(t, http.MethodGet, "/.well-known/jwks.json", nil, ""); !strings.Contains(string(a.body),
+			id) {
 			return fmt.Errorf("published are %s", a)
 		}
 		return nil
@@ -64,8 +66,10 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "wallboard", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	key := strings.TrimSpace(n.cli(t, "apikey", "create", "--account", "demo", "--scope", "subscribe", "--expires", "90d"))
-	a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key}, `{"event_types":["AGENT_LOGIN"]}`)
+	key := strings.TrimSpace(
+		n.cli(t, "apikey", "create", "--account", "demo", "--scope", "subscribe", "--expires", "90d"))
+	a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key},
+		`{"event_types":["AGENT_LOGIN"]}`)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: portalOf(t, a).AccessToken})
 	var keys []struct {
 		ID string `json:"id"`
@@ -79,7 +83,8 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 		t.Errorf("after the deletion of its key the socket is closed with %d", code)
 	}
 	t.Logf("closed %v after the command", time.Since(deleted))
-	if a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key}, `{}`); a.status != http.StatusUnauthorized {
+	if a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key},
+		`{}`); a.status != http.StatusUnauthorized {
 		t.Errorf("a login with the deleted key: %s", a)
 	}
 }

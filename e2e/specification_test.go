@@ -52,7 +52,8 @@ var switches = map[string]switchOf{
 	},
 	"freeswitch": {
 		settings: func(t *testing.T) []string {
-			return []string{"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS", listen(t, serveEventSocket), "TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD", switchPassword}
+			return []string{"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS", listen(t, serveEventSocket),
+				"TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD", switchPassword}
 		},
 		format: "freeswitch.json_cdr",
 		records: func(t *testing.T, id string) string {
@@ -64,7 +65,8 @@ var switches = map[string]switchOf{
 	},
 	"asterisk": {
 		settings: func(t *testing.T) []string {
-			return []string{"TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS", listen(t, serveManager), "TRUNKLINE_ORIGINATION_ASTERISK_USERNAME", "trunkline",
+			return []string{"TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS", listen(t, serveManager),
+				"TRUNKLINE_ORIGINATION_ASTERISK_USERNAME", "trunkline",
 				"TRUNKLINE_ORIGINATION_ASTERISK_SECRET", switchPassword}
 		},
 		format: "asterisk.cdr",
@@ -83,7 +85,8 @@ var switches = map[string]switchOf{
 		settings: func(t *testing.T) []string {
 			crossbar := httptest.NewServer(http.HandlerFunc(serveCrossbar))
 			t.Cleanup(crossbar.Close)
-			return []string{"TRUNKLINE_ORIGINATION_KAZOO_URL", crossbar.URL, "TRUNKLINE_ORIGINATION_KAZOO_API_KEY", "the key", "TRUNKLINE_ORIGINATION_KAZOO_ACCOUNTS", "demo=kz1"}
+			return []string{"TRUNKLINE_ORIGINATION_KAZOO_URL", crossbar.URL, "TRUNKLINE_ORIGINATION_KAZOO_API_KEY",
+				"the key", "TRUNKLINE_ORIGINATION_KAZOO_ACCOUNTS", "demo=kz1"}
 		},
 		format: "kazoo.cdr",
 		records: func(t *testing.T, id string) string {
@@ -134,11 +137,13 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			for _, e := range callEvents {
 				expected += strings.Count(readFile(t, e.file+".want.jsonl"), `"type":"svc_cc_queue_on_call_event"`)
 			}
-			f := startForeign(t, nil, python, "testdata/specification_client.py", n.url, filepath.Join(n.dir, "tls", "cert.pem"),
+			f := startForeign(t, nil, python, "testdata/specification_client.py", n.url,
+				filepath.Join(n.dir, "tls", "cert.pem"),
 				"alice", password, "demo.local", "1002", strconv.Itoa(expected))
 			f.await(t, "to be connected", func(out, _ []string) bool { return slices.Contains(out, "ready") })
 			for _, e := range callEvents {
-				story := strings.ReplaceAll(readFile(t, e.file+".in.jsonl"), `"Account-ID": "acme"`, `"Account-ID": "demo"`)
+				story := strings.ReplaceAll(readFile(t, e.file+".in.jsonl"), `"Account-ID": "acme"`,
+					`"Account-ID": "demo"`)
 				c.ingest.postAccepted(t, c.key, e.format, "application/x-ndjson", story, len(lines(story)))
 			}
 
@@ -215,8 +220,10 @@ for (const data of [...messages.map((one) => one.data), ...told]) {
 		return string(output)
 	}
 	modules := filepath.Join(packages, "node_modules")
-	run(filepath.Join(modules, "json-schema-to-typescript", "dist", "src", "cli.js"), "--maxItems=-1", "CallData.json", "call_data.d.ts")
-	run(filepath.Join(modules, "typescript", "bin", "tsc"), "--strict", "--target", "es2023", "--lib", "es2023,dom", "--module", "nodenext", "client.mts")
+	run(filepath.Join(modules, "json-schema-to-typescript", "dist", "src", "cli.js"), "--maxItems=-1", "CallData.json",
+		"call_data.d.ts")
+	run(filepath.Join(modules, "typescript", "bin", "tsc"), "--strict", "--target", "es2023", "--lib", "es2023,dom",
+		"--module", "nodenext", "client.mts")
 	checkEventsRead(t, lines(run("client.mjs")))
 }
 
@@ -324,7 +331,9 @@ func serveManager(conn net.Conn) {
 		}
 		fmt.Fprintf(conn, "Response: Success\r\nActionID: %s\r\nMessage: OK\r\n\r\n", get("ActionID"))
 		if get("Action") == "CoreShowChannels" {
-			fmt.Fprintf(conn, "Event: CoreShowChannelsComplete\r\nActionID: %s\r\nEventList: Complete\r\nListItems: 0\r\n\r\n", get("ActionID"))
+			fmt.Fprintf(conn,
+				"Event: CoreShowChannelsComplete\r\nActionID: %s\r\nEventList: Complete\r\nListItems: 0\r\n\r\n",
+				get("ActionID"))
 		}
 	})
 }

@@ -20,7 +20,8 @@ func TestShutdownEmbedded(t *testing.T) {
 	t.Parallel()
 	const drainTimeout = 20 * time.Second
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FANOUT_DRAIN_SPREAD": "1s", "TRUNKLINE_DRAIN_TIMEOUT": drainTimeout.String(),
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FANOUT_DRAIN_SPREAD": "1s",
+		"TRUNKLINE_DRAIN_TIMEOUT": drainTimeout.String(),
 	})
 	c := newCluster(t, nil, "", n)
 	token := n.login(t, apiPaths, user("alice"))
@@ -45,7 +46,8 @@ func TestShutdownEmbedded(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("no socket was closed")
 	}
-	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable || text != "draining" {
+	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable ||
+		text != "draining" {
 		t.Errorf("/readyz while sockets are sent away: %d %s %v", status, text, err)
 	}
 	if status, _, err := n.probe("/livez"); err != nil || status != http.StatusOK {
@@ -70,7 +72,8 @@ func TestShutdownEmbedded(t *testing.T) {
 	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
 	// Subscribers that were asked to reconnect miss no event either.
 	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].position()})
-	whole := append(open[0].events(), back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
+	whole := append(open[0].events(),
+		back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
 	checkOrder(t, "a socket that came back", whole)
 }
 
@@ -153,18 +156,29 @@ func TestRefusesToStart(t *testing.T) {
 		code     int
 		says     []string // parts of lines printed by the program
 	}{
-		{"a port that is taken", []string{"TRUNKLINE_LISTEN", taken.Addr().String()}, 1, []string{"listen", taken.Addr().String(), "in use"}},
-		{"a metrics port that is taken", []string{"TRUNKLINE_METRICS_LISTEN", taken.Addr().String()}, 1, []string{"metrics_listen", "in use"}},
-		{"another's data directory", []string{"TRUNKLINE_DATA_DIR", n.dir}, 1, []string{"another trunkline uses this data directory", n.dir}},
+		{"a port that is taken", []string{"TRUNKLINE_LISTEN", taken.Addr().String()}, 1,
+			[]string{"listen", taken.Addr().String(), "in use"}},
+		{"a metrics port that is taken", []string{"TRUNKLINE_METRICS_LISTEN", taken.Addr().String()}, 1,
+			[]string{"metrics_listen", "in use"}},
+		{"another's data directory", []string{"TRUNKLINE_DATA_DIR", n.dir}, 1,
+			[]string{"another trunkline uses this data directory", n.dir}},
 		{"a data directory that is a file", []string{"TRUNKLINE_DATA_DIR", notDir}, 2, []string{"data_dir", notDir}},
-		{"no number", []string{"TRUNKLINE_KAFKA_PARTITIONS", "many"}, 2, []string{"TRUNKLINE_KAFKA_PARTITIONS", "kafka.partitions"}},
+		{"no number", []string{"TRUNKLINE_KAFKA_PARTITIONS", "many"}, 2,
+			[]string{"TRUNKLINE_KAFKA_PARTITIONS", "kafka.partitions"}},
 		{"no role", []string{"TRUNKLINE_ROLES", "cook"}, 2, []string{"roles", "cook"}},
-		{"no certificate", []string{"TRUNKLINE_TLS_CERT_FILE", "none.pem", "TRUNKLINE_TLS_KEY_FILE", "none.pem"}, 2, []string{"tls.cert_file", "none.pem"}},
-		{"no directory file", []string{"TRUNKLINE_DIRECTORY_FILE", "none.yaml"}, 2, []string{"directory_file", "none.yaml"}},
-		{"no master key file", []string{"TRUNKLINE_MASTER_KEY_FILE", "none.key"}, 2, []string{"master_key_file", "none.key"}},
-		{"a SIP port that is taken", []string{"TRUNKLINE_SIP_LISTEN", taken.Addr().String()}, 1, []string{"sip.listen", "in use"}},
-		{"phones without SIP", []string{"TRUNKLINE_ORIGINATION_DRIVER", "sip", "TRUNKLINE_SIP_LISTEN", "off"}, 1, []string{"origination.driver", "sip.listen"}},
-		{"a switch without a password", []string{"TRUNKLINE_ORIGINATION_DRIVER", "freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS", "pbx:8021"}, 2, []string{"origination.freeswitch.password"}},
+		{"no certificate", []string{"TRUNKLINE_TLS_CERT_FILE", "none.pem", "TRUNKLINE_TLS_KEY_FILE", "none.pem"}, 2,
+			[]string{"tls.cert_file", "none.pem"}},
+		{"no directory file", []string{"TRUNKLINE_DIRECTORY_FILE", "none.yaml"}, 2,
+			[]string{"directory_file", "none.yaml"}},
+		{"no master key file", []string{"TRUNKLINE_MASTER_KEY_FILE", "none.key"}, 2,
+			[]string{"master_key_file", "none.key"}},
+		{"a SIP port that is taken", []string{"TRUNKLINE_SIP_LISTEN", taken.Addr().String()}, 1,
+			[]string{"sip.listen", "in use"}},
+		{"phones without SIP", []string{"TRUNKLINE_ORIGINATION_DRIVER", "sip", "TRUNKLINE_SIP_LISTEN", "off"}, 1,
+			[]string{"origination.driver", "sip.listen"}},
+		{"a switch without a password",
+			[]string{"TRUNKLINE_ORIGINATION_DRIVER", "freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS",
+				"pbx:8021"}, 2, []string{"origination.freeswitch.password"}},
 		{"a wrong address", []string{"TRUNKLINE_REDIS_ADDRESS", "nowhere"}, 2, []string{"redis.address"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +186,8 @@ func TestRefusesToStart(t *testing.T) {
 			settings := withSettings(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
 			done := run(t, settings, "", "serve")
 			errLines := lines(done.err)
-			foreign := slices.ContainsFunc(errLines, func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
+			foreign := slices.ContainsFunc(errLines,
+				func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
 			if done.code != c.code || foreign || done.out != "" || len(errLines) != 1 {
 				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
 			}
@@ -209,7 +224,8 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := run(t, withSettings(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
-	if done.code != 2 || !strings.Contains(done.err, "identity: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
+	if done.code != 2 || !strings.Contains(done.err, "identity: ") ||
+		!strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
 		t.Errorf("exit code %d, stderr %s", done.code, done.err)
 	}
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {

@@ -26,7 +26,8 @@ func (n *node) failSyncs(t *testing.T) {
 // TestAFailingSyncIsNoAcknowledgement runs a server on a disk on which every sync fails.
 func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, "failing disk", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s"})
+	n := newNode(t, "failing disk",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s"})
 	c := newCluster(t, nil, "", n)
 	n.postAccepted(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"before"}`, 1)
 	n.failSyncs(t)
@@ -35,7 +36,8 @@ func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 		return n.checkMetric("trunkline_embedded_broker_writable", "0")
 	})
 	for range 10 {
-		if a := n.post(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"after"}`); a.status != http.StatusServiceUnavailable {
+		if a := n.post(t, c.key, "generic", typeJSON,
+			`{"account_id":"demo","name":"after"}`); a.status != http.StatusServiceUnavailable {
 			t.Errorf("a record that could not be synced is answered with %d %s", a.status, a.body)
 		}
 	}

@@ -40,7 +40,8 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 100 * time.Millisecond}
 	}
-	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
+	s := c.ingest.subscribe(t,
+		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
 	l := begin(t, posters...)
 	l.awaitMore(t, 1)
 

@@ -28,8 +28,9 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 	broker := freeport.Address(t)
 	return newCluster(t, []string{broker}, "", newNode(t, "traced", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_LOG_LEVEL": "debug",
-		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
-		"TRUNKLINE_TRACING_ENDPOINT": address, "TRUNKLINE_TRACING_SAMPLE": sample,
+		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto",
+		"TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
+		"TRUNKLINE_TRACING_ENDPOINT":          address, "TRUNKLINE_TRACING_SAMPLE": sample,
 		"TRUNKLINE_TRACING_HEADERS":            "X-Tenant=acme,Authorization=Bearer%20c0llector",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 		"OTEL_BSP_SCHEDULE_DELAY":              "50", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test",
@@ -70,17 +71,22 @@ func TestTracing(t *testing.T) {
 			kind  tracepb.Span_SpanKind
 			about map[string]string
 		}{
-			{request, tracepb.Span_SPAN_KIND_SERVER, map[string]string{"http.request.method": "POST", "http.route": "/api/v2/ingest/:format",
-				"http.response.status_code": "202", "url.scheme": "https", "trunkline.account.id": "demo",
-				"service.name": "trunkline", "deployment.environment.name": "test"}},
-			{send, tracepb.Span_SPAN_KIND_PRODUCER, map[string]string{"messaging.system": "kafka", "messaging.operation.type": "send",
-				"messaging.destination.name": "cc.raw", "messaging.batch.message_count": "1"}},
-			{process, tracepb.Span_SPAN_KIND_CONSUMER, map[string]string{"messaging.operation.type": "process", "trunkline.account.id": "demo",
-				"messaging.destination.name": "cc.raw", "messaging.consumer.group.name": "trunkline-normalizer"}},
-			{deliver, tracepb.Span_SPAN_KIND_CONSUMER, map[string]string{"messaging.destination.name": "cc.evt", "trunkline.event.id": got.ID,
-				"trunkline.subscribers.matched": "2", "trunkline.subscribers.written": "2"}},
+			{request, tracepb.Span_SPAN_KIND_SERVER,
+				map[string]string{"http.request.method": "POST", "http.route": "/api/v2/ingest/:format",
+					"http.response.status_code": "202", "url.scheme": "https", "trunkline.account.id": "demo",
+					"service.name": "trunkline", "deployment.environment.name": "test"}},
+			{send, tracepb.Span_SPAN_KIND_PRODUCER,
+				map[string]string{"messaging.system": "kafka", "messaging.operation.type": "send",
+					"messaging.destination.name": "cc.raw", "messaging.batch.message_count": "1"}},
+			{process, tracepb.Span_SPAN_KIND_CONSUMER,
+				map[string]string{"messaging.operation.type": "process", "trunkline.account.id": "demo",
+					"messaging.destination.name": "cc.raw", "messaging.consumer.group.name": "trunkline-normalizer"}},
+			{deliver, tracepb.Span_SPAN_KIND_CONSUMER,
+				map[string]string{"messaging.destination.name": "cc.evt", "trunkline.event.id": got.ID,
+					"trunkline.subscribers.matched": "2", "trunkline.subscribers.written": "2"}},
 		} {
-			if w.span.kind != w.kind || w.failed || w.state != "vendor=1,other=2" || w.span.about["service.version"] == "" || w.length == 0 {
+			if w.span.kind != w.kind || w.failed || w.state != "vendor=1,other=2" ||
+				w.span.about["service.version"] == "" || w.length == 0 {
 				t.Errorf("%+v", w.span)
 			}
 			for key, want := range w.about {
@@ -103,7 +109,8 @@ func TestTracing(t *testing.T) {
 			return nil
 		})
 		request := out.await(t, deliver.trace, "", "POST /api/v2/ingest/:format")
-		process := out.await(t, deliver.trace, out.await(t, deliver.trace, request.id, "send cc.raw").id, "process cc.raw")
+		process := out.await(t, deliver.trace, out.await(t, deliver.trace, request.id, "send cc.raw").id,
+			"process cc.raw")
 		if deliver.parent != process.id || deliver.state != "" {
 			t.Errorf("%+v below %+v", deliver, process)
 		}
@@ -116,22 +123,25 @@ func TestTracing(t *testing.T) {
 	t.Run("a call record", func(t *testing.T) {
 		const trace = "11111111111111111111111111111111"
 		row := lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
-		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
-			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, row)
+		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr",
+			map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
+				"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, row)
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
 		}
 		request := out.await(t, trace, clientSpan, "POST /api/v2/ingest/:format")
 		process := out.await(t, trace, out.await(t, trace, request.id, "send cdr.raw").id, "process cdr.raw")
 		index := out.await(t, trace, process.id, "process cdr")
-		if index.about["messaging.consumer.group.name"] != "trunkline-cdrindex" || index.about["trunkline.account.id"] != "demo" {
+		if index.about["messaging.consumer.group.name"] != "trunkline-cdrindex" ||
+			index.about["trunkline.account.id"] != "demo" {
 			t.Errorf("%+v", index)
 		}
 	})
 	t.Run("a dead letter", func(t *testing.T) {
 		const trace = "22222222222222222222222222222222"
-		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
-			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, `{"Account-ID":7}`)
+		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc",
+			map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
+				"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, `{"Account-ID":7}`)
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
 		}
@@ -176,11 +186,13 @@ func TestTracing(t *testing.T) {
 	})
 	t.Run("a recording", func(t *testing.T) {
 		const trace = "33333333333333333333333333333333"
-		header := map[string]string{"X-Account-ID": "demo", "Content-Type": "audio/wav", "traceparent": "00-" + trace + "-" + clientSpan + "-01"}
+		header := map[string]string{"X-Account-ID": "demo", "Content-Type": "audio/wav",
+			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}
 		for name, value := range n.dialler(t, "admin").header {
 			header[name] = value
 		}
-		if a := n.mustCall(t, http.MethodPut, "/api/v2/recordings/traced", header, "not really audio"); a.status != http.StatusCreated {
+		if a := n.mustCall(t, http.MethodPut, "/api/v2/recordings/traced", header,
+			"not really audio"); a.status != http.StatusCreated {
 			t.Fatal(a)
 		}
 		if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/traced", header, ""); a.status != http.StatusOK {
@@ -188,7 +200,8 @@ func TestTracing(t *testing.T) {
 		}
 		put := out.await(t, trace, clientSpan, "PUT /api/v2/recordings/:recording_id")
 		get := out.await(t, trace, clientSpan, "GET /api/v2/recordings/:recording_id")
-		for _, s := range []span{out.await(t, trace, put.id, "recording store"), out.await(t, trace, get.id, "recording open")} {
+		for _, s := range []span{out.await(t, trace, put.id, "recording store"),
+			out.await(t, trace, get.id, "recording open")} {
 			if s.about["trunkline.recording.size"] != "16" || s.about["trunkline.recording.encrypted"] != "false" {
 				t.Errorf("%+v", s)
 			}
@@ -202,7 +215,11 @@ func TestTracing(t *testing.T) {
 		var session span
 		eventually(t, "the session", func() error {
 			var ok bool
-			session, ok = out.find(func(s span) bool { return s.name == "ai_session" && s.about["trunkline.ai_session.provider_id"] == id })
+			session, ok = out.find(
+				func(s span) bool {
+					return s.name == "ai_session" &&
+						s.about["trunkline.ai_session.provider_id"] == id
+				})
 			if !ok {
 				return errors.New("none")
 			}
@@ -273,7 +290,8 @@ func TestTracingOff(t *testing.T) {
 	s.awaitCount(t, 2)
 	opened := c.kafka(t)
 	for topic, names := range map[string][]string{
-		"cc.raw": {"format", "source"}, "cc.evt": {"type", "account_id", "original_format", "name", "queue_id", "source_position", "source_log"},
+		"cc.raw": {"format", "source"},
+		"cc.evt": {"type", "account_id", "original_format", "name", "queue_id", "source_position", "source_log"},
 	} {
 		records := readTopic(t, opened, topic)
 		if len(records) != 2 {
@@ -306,7 +324,8 @@ func TestTracingWithoutACollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mute.Close() })
-	for name, address := range map[string]string{"away": "http://" + freeport.Address(t), "mute": "http://" + mute.Addr().String()} {
+	for name, address := range map[string]string{"away": "http://" + freeport.Address(t),
+		"mute": "http://" + mute.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := tracedCluster(t, address, "1")
@@ -330,7 +349,8 @@ func TestTracingWithoutACollector(t *testing.T) {
 				t.Fatal(code, ok)
 			}
 			log := readFile(t, n.log)
-			if count := strings.Count(log, "sending spans failed, spans lost"); count > 1 || name == "away" && count == 0 {
+			if count := strings.Count(log, "sending spans failed, spans lost"); count > 1 ||
+				name == "away" && count == 0 {
 				t.Errorf("%d lines say that spans are lost", count)
 			}
 			if strings.Contains(log, "c0llector") {

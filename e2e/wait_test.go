@@ -21,7 +21,8 @@ func (n *node) awaitUnready(t *testing.T, why string) {
 		if err != nil || live != http.StatusOK {
 			return fmt.Errorf("/livez: %d %v", live, err)
 		}
-		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable || text != why {
+		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable ||
+			text != why {
 			return fmt.Errorf("/readyz: %d %s %v", status, text, err)
 		}
 		return n.checkMetric("trunkline_ready", "0")
@@ -69,7 +70,8 @@ func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 	n.awaitMessage(t, r)
 	n.awaitUnready(t, "waiting for kafka")
 	if err := n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0"); err != nil {
-		eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
+		eventually(t, "the watch",
+			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
 	}
 	n.mustStopWhileWaiting(t)
 	if count := n.countMessages(t, r); count != 1 {
@@ -80,10 +82,12 @@ func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 // testKafkaGoesAway stops the Kafka of a node, the embedded one of another node.
 func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	broker := freeport.Address(t)
-	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
+	has := newNode(t, "has the broker",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
 	has.start(t)
 	n := newNode(t, "uses it", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": broker, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": broker,
+		"TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s",
 	})
 	c := newCluster(t, []string{broker}, "", n)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
@@ -92,7 +96,8 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
 	}
-	if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 1)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+	if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 1)); a.status != http.StatusServiceUnavailable ||
+		a.header.Get("Retry-After") == "" {
 		t.Errorf("a body: %s", a)
 	}
 	has.start(t)
@@ -109,7 +114,8 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	r := p.row(t, "redis does not answer: check")
 	redis := testservice.OwnRedis(t)
 	redis.Kill(t)
-	n := newNode(t, "without redis", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr})
+	n := newNode(t, "without redis",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr})
 	n.start(t)
 	n.awaitMessage(t, r)
 	n.login(t, apiPaths, user("alice"))
@@ -119,7 +125,8 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	}
 	redis.Start(t)
 	n.awaitHealth(t, "ok", 0, patience)
-	eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "1") })
+	eventually(t, "the watch",
+		func() error { return n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "1") })
 	text := readFile(t, n.log)
 	if count := r.countMatches(text); count != 1 {
 		t.Errorf("logged %d times", count)
@@ -136,7 +143,8 @@ func TestDatabaseAway(t *testing.T) {
 	p := readMessageTable(t)
 	waiting, gone := p.row(t, "waiting for the database: ch"), p.row(t, "database does not answer")
 	postgres := testservice.OwnPostgres(t)
-	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey}
+	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
+		"TRUNKLINE_MASTER_KEY": masterKey}
 	postgres.Kill(t)
 
 	given := newNode(t, "told to end", settings)

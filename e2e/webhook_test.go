@@ -78,7 +78,8 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "admin")
 	var created answer
 	eventually(t, "the key to work", func() error {
-		created = n.mustCall(t, http.MethodPost, "/api/v2/webhooks", map[string]string{"X-API-Key": key}, `{"url":"`+url+`"}`)
+		created = n.mustCall(t, http.MethodPost, "/api/v2/webhooks", map[string]string{"X-API-Key": key},
+			`{"url":"`+url+`"}`)
 		if created.status != http.StatusCreated {
 			return fmt.Errorf("%s", created)
 		}
@@ -95,7 +96,8 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	t.Parallel()
 	settings, prefix := backendSettings(t)
-	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6", "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6", "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS",
+		"127.0.0.0/8")
 	killed := newNode(t, "killed", withSettings(settings, "TRUNKLINE_ROLES", "api"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "survivor", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
@@ -109,14 +111,16 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 300 * time.Millisecond}
 	}
 	c.ingest.createHook(t, receiver.URL)
-	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
+	s := c.ingest.subscribe(t,
+		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
 	l := begin(t, posters...)
 	for range 2 {
 		killed.startProcess(t)
 		killed.awaitReady(t)
 		eventually(t, "the node to deliver", func() error {
 			_, text, err := killed.probe("/metrics")
-			if err == nil && !strings.Contains(text, `trunkline_webhook_requests_total{result="ok"} `) || strings.Contains(text, `trunkline_webhook_requests_total{result="ok"} 0`) {
+			if err == nil && !strings.Contains(text, `trunkline_webhook_requests_total{result="ok"} `) ||
+				strings.Contains(text, `trunkline_webhook_requests_total{result="ok"} 0`) {
 				err = fmt.Errorf("no request yet")
 			}
 			return err
@@ -172,7 +176,8 @@ print(len(hook["requests"]))
 func TestWebhooksAreVerifiedByOthers(t *testing.T) {
 	t.Parallel()
 	nodeModules, python := nodeFolder(t), pythonFolder(t)
-	n := newNode(t, "embedded", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"})
+	n := newNode(t, "embedded",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"})
 	c := newCluster(t, nil, "", n)
 	received := &hookReceiver{}
 	receiver := httptest.NewServer(received)

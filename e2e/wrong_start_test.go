@@ -37,28 +37,35 @@ func file(t *testing.T, name, text string) string {
 func testWrongSettings(t *testing.T, p *messageTable) {
 	p.mustExit(t, "listen: want host:port", standalone(t, "TRUNKLINE_LISTEN", "nope"))
 	p.mustExit(t, "unknown key", standalone(t), "--config", file(t, "t.yaml", "lstn: x\n"))
-	p.mustExit(t, "_FILE: redis.password: cannot be read", standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
+	p.mustExit(t, "_FILE: redis.password: cannot be read",
+		standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
 
 	// All errors are reported at once, a line each.
-	done := run(t, standalone(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"), "", "serve")
+	done := run(t, standalone(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"),
+		"", "serve")
 	if done.code != 2 || strings.Count(done.err, "\ntrunkline: ")+1 != 3 {
 		t.Errorf("exit %d after\n%s", done.code, done.err)
 	}
 
-	n := newNode(t, "unknown variable", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_PORT_80_TCP": "tcp://10.0.0.1"})
+	n := newNode(t, "unknown variable",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_PORT_80_TCP": "tcp://10.0.0.1"})
 	n.start(t)
 	n.awaitMessage(t, p.row(t, "unknown TRUNKLINE_ variable"))
 }
 
 func testMissingFiles(t *testing.T, p *messageTable) {
 	p.mustExit(t, "kafka.tls.ca_file: open", standalone(t,
-		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE", "/absent/ca.pem"))
+		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE",
+		"/absent/ca.pem"))
 	one, other := newCertificate(t, day), newCertificate(t, day)
-	p.mustExit(t, "private key does not match", standalone(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
+	p.mustExit(t, "private key does not match",
+		standalone(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
 
 	settings := standalone(t, "TRUNKLINE_REDIS_ADDRESS", "127.0.0.1:1", "TRUNKLINE_REDIS_TLS_ENABLED", "true",
-		"TRUNKLINE_REDIS_TLS_CA_FILE", file(t, "ca.pem", "no certificate"), "TRUNKLINE_DIRECTORY_FILE", "/absent/directory.yaml",
-		"TRUNKLINE_MASTER_KEY_FILE", "/absent/master.key", "TRUNKLINE_TLS_CERT_FILE", "/absent/cert.pem", "TRUNKLINE_TLS_KEY_FILE", "/absent/key.pem")
+		"TRUNKLINE_REDIS_TLS_CA_FILE", file(t, "ca.pem", "no certificate"), "TRUNKLINE_DIRECTORY_FILE",
+		"/absent/directory.yaml",
+		"TRUNKLINE_MASTER_KEY_FILE", "/absent/master.key", "TRUNKLINE_TLS_CERT_FILE", "/absent/cert.pem",
+		"TRUNKLINE_TLS_KEY_FILE", "/absent/key.pem")
 	done := run(t, settings, "", "serve")
 	for _, key := range []string{"redis.tls.ca_file: ", "directory_file: ", "master_key_file: ", "tls.cert_file: "} {
 		if !strings.Contains(done.err, "trunkline: "+key) {
@@ -113,10 +120,12 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	p.mustExit(t, "bind: address already in use", standalone(t, "TRUNKLINE_LISTEN", address))
-	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen", "aisession.audiosocket_listen"} {
+	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen",
+		"aisession.audiosocket_listen"} {
 		name := "TRUNKLINE_" + strings.ToUpper(strings.ReplaceAll(setting, ".", "_"))
 		done := run(t, standalone(t, name, address, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
-		want := "trunkline: " + setting + ": " + address + ": bind: address already in use (is another trunkline running? set " +
+		want := "trunkline: " + setting + ": " + address +
+			": bind: address already in use (is another trunkline running? set " +
 			setting + " to another address)\n"
 		if done.code != 1 || !strings.HasSuffix(done.err, want) {
 			t.Errorf("%s: exit %d after\n%s", setting, done.code, done.err)
@@ -169,7 +178,8 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 }
 
 func testDataDirectory(t *testing.T, p *messageTable) {
-	p.mustExit(t, "name a directory that this user may write to", standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
+	p.mustExit(t, "name a directory that this user may write to",
+		standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
 
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
@@ -177,7 +187,8 @@ func testDataDirectory(t *testing.T, p *messageTable) {
 	n.login(t, apiPaths, user("alice")) // the first node is unaffected
 
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "trunkline.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "trunkline.db"), []byte(strings.Repeat("no database ", 1000)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.mustExit(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))

@@ -22,7 +22,8 @@ import (
 // the JSON schema, OpenAPI and the database are tested against it. To add a field, add
 // it here, a column in a cdrindex migration, and a description in api/.
 type CDR struct {
-	ID                string          `json:"id" max:"1024"` // the source's, or else YYYYMM of timestamp (UTC), "-", call id
+	// the source's, or else YYYYMM of timestamp (UTC), "-", call id
+	ID                string          `json:"id" max:"1024"`
 	AccountID         string          `json:"account_id" max:"255"`
 	CallID            string          `json:"call_id" max:"255"`
 	InteractionID     string          `json:"interaction_id" max:"255"`
@@ -48,7 +49,8 @@ type CDR struct {
 	RecordingID       string          `json:"recording_id,omitempty" max:"255"`
 	MediaServer       string          `json:"media_server,omitempty" max:"1024"`
 	QueueID           string          `json:"queue_id,omitempty" max:"255"` // the queue that the call waited in
-	AgentID           string          `json:"agent_id,omitempty" max:"255"` // the agent who answered, or whose leg this is
+	// the agent who answered, or whose leg this is
+	AgentID string `json:"agent_id,omitempty" max:"255"`
 }
 
 // Maximum lengths of a row's texts, in bytes.
@@ -118,7 +120,8 @@ var fieldTable = func() []CDRField {
 		name, options, _ := strings.Cut(tag.Get("json"), ",")
 		limit, _ := strconv.Atoi(tag.Get("max")) // a test checks that every text has one
 		all = append(all, CDRField{
-			Name: name, Kind: kinds[row.Field(i).Type], Max: limit, Required: options != "omitempty", offset: row.Field(i).Offset,
+			Name: name, Kind: kinds[row.Field(i).Type], Max: limit, Required: options != "omitempty",
+			offset: row.Field(i).Offset,
 		})
 	}
 	return all

@@ -54,19 +54,29 @@ func TestCDRFieldsAreTheRow(t *testing.T) {
 }
 
 func TestCheckNamesTheFieldThatCannotBeStored(t *testing.T) {
-	good := CDR{ID: "202611-c", AccountID: "acme", CallID: "c", InteractionID: "c", CustomSIPHeaders: json.RawMessage(`{"a":"b"}`),
-		BillingSeconds: new(int64(31_622_400))}
+	good := CDR{ID: "202611-c", AccountID: "acme", CallID: "c", InteractionID: "c",
+		CustomSIPHeaders: json.RawMessage(`{"a":"b"}`),
+		BillingSeconds:   new(int64(31_622_400))}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*CDR){
-		"call_id: missing":                                 func(r *CDR) { r.CallID = "" },
-		"presence_id: longer than 255 bytes":               func(r *CDR) { r.PresenceID = strings.Repeat("x", 256) },
-		"from: longer than 1024 bytes":                     func(r *CDR) { r.From = strings.Repeat("x", 1025) },
-		"media_server: holds a NUL character":              func(r *CDR) { r.MediaServer = "a\x00" },
-		"custom_sip_headers: holds a NUL character":        func(r *CDR) { r.CustomSIPHeaders = json.RawMessage(`{"a":"\u0000"}`) },
-		"custom_channel_vars: want an object":              func(r *CDR) { r.CustomChannelVars = json.RawMessage(`[]`) },
-		"billing_seconds: not between 0 s and 31622400 s":  func(r *CDR) { r.BillingSeconds = new(int64(math.MaxInt64)) },
+		"call_id: missing":                    func(r *CDR) { r.CallID = "" },
+		"presence_id: longer than 255 bytes":  func(r *CDR) { r.PresenceID = strings.Repeat("x", 256) },
+		"from: longer than 1024 bytes":        func(r *CDR) { r.From = strings.Repeat("x", 1025) },
+		"media_server: holds a NUL character": func(r *CDR) { r.MediaServer = "a\x00" },
+		"custom_sip_headers: holds a NUL character": func(r *CDR) {
+			r.CustomSIPHeaders = json.RawMessage(
+				`{"a":"\u0000"}`)
+		},
+		"custom_channel_vars: want an object": func(r *CDR) {
+			r.CustomChannelVars = json.RawMessage(
+				`[]`)
+		},
+		"billing_seconds: not between 0 s and 31622400 s": func(r *CDR) {
+			r.BillingSeconds = new(
+				int64(math.MaxInt64))
+		},
 		"duration_seconds: not between 0 s and 31622400 s": func(r *CDR) { r.DurationSeconds = new(int64(31_622_401)) },
 		"ringing_seconds: not between 0 s and 31622400 s":  func(r *CDR) { r.RingingSeconds = new(int64(-1)) },
 	} {

@@ -144,10 +144,11 @@ type Facts struct {
 	TalkMS            Millis `json:"talk_ms,omitzero"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
 
-	AgentState State      `json:"agent_state,omitempty"` // of agent_id after an event about a call, or where State was not said
-	Contact    string     `json:"contact,omitempty"`     // of a device: the registration that the event is about
-	Position   int32      `json:"position,omitempty"`    // of a call that enters a queue: its place there, from 1
-	Agent      *AgentSaid `json:"agent,omitempty"`       // what the platform said of the agent, piece by piece
+	// of agent_id after an event about a call, or where State was not said
+	AgentState State      `json:"agent_state,omitempty"`
+	Contact    string     `json:"contact,omitempty"`  // of a device: the registration that the event is about
+	Position   int32      `json:"position,omitempty"` // of a call that enters a queue: its place there, from 1
+	Agent      *AgentSaid `json:"agent,omitempty"`    // what the platform said of the agent, piece by piece
 }
 
 // Activity is what a platform says an agent does at the moment, apart from whether it is

@@ -11,10 +11,15 @@ import (
 func TestFactsAreWrittenAsTheirJSONTagsSay(t *testing.T) {
 	for _, f := range []Facts{
 		{Name: NameOther},
-		{Name: NameQueueCallAnswered, AgentID: "1002@pbx.example.com", AgentName: "Ünal \"U\"", QueueID: "q", CallID: "c", InteractionID: "i",
-			OriginationCallID: "o", Caller: "+49301", Callee: "1002", State: Talking, Reason: "r", PreviousState: Ringing,
-			PreviousSince: 1, WaitMS: MillisOf(0), TalkMS: MillisOf(7), TimestampMS: 9, AgentState: Available, Contact: "sip:1@x"},
-		{Name: NameAgentState, Agent: &AgentSaid{Presence: Break, Activity: ActivityNone, Reason: "l\"unch", Device: DeviceIdle, InCall: true, Paused: true, PausedSince: 7, WrapUpUntilMS: 8}},
+		{Name: NameQueueCallAnswered, AgentID: "1002@pbx.example.com", AgentName: "Ünal \"U\"", QueueID: "q",
+			CallID: "c", InteractionID: "i",
+			OriginationCallID: "o", Caller: "+49301", Callee: "1002", State: Talking, Reason: "r",
+			PreviousState: Ringing,
+			PreviousSince: 1, WaitMS: MillisOf(0), TalkMS: MillisOf(7), TimestampMS: 9, AgentState: Available,
+			Contact: "sip:1@x"},
+		{Name: NameAgentState,
+			Agent: &AgentSaid{Presence: Break, Activity: ActivityNone, Reason: "l\"unch", Device: DeviceIdle,
+				InCall: true, Paused: true, PausedSince: 7, WrapUpUntilMS: 8}},
 		{Name: NameAgentState, Agent: &AgentSaid{}},
 	} {
 		want, err := json.Marshal(f)
@@ -55,20 +60,24 @@ func must(b []byte, err error) []byte {
 }
 
 func TestFactsOfAnEncodedMessageAreRead(t *testing.T) {
-	facts := Facts{Name: NameQueueCallAnswered, AgentID: `,"facts":{"name":"x"}`, Caller: `,"metadata":{`, State: Talking, WaitMS: MillisOf(3)}
+	facts := Facts{Name: NameQueueCallAnswered, AgentID: `,"facts":{"name":"x"}`, Caller: `,"metadata":{`,
+		State: Talking, WaitMS: MillisOf(3)}
 	m := Message{ID: 1_795_169_700_000_000_000, Type: Custom, AccountID: `a","timestamp":1`, Timestamp: 1_795_169_700,
 		Data:     []byte(`{"x":"y","timestamp":5,"metadata":{"facts":{"name":"agent.login"}}}`),
 		Metadata: Metadata{Source: `,"facts":{}`, OriginalFormat: "generic", QueueID: "q", Facts: facts}}
 	message := m.Append(nil)
 	got, ok, err := MessageFacts(message)
-	if err != nil || !ok || got.Timestamp != m.Timestamp || got.Metadata.Facts != facts || got.Metadata.Source != m.Metadata.Source {
+	if err != nil || !ok || got.Timestamp != m.Timestamp || got.Metadata.Facts != facts ||
+		got.Metadata.Source != m.Metadata.Source {
 		t.Errorf("%s is read as %+v, %v, %v", message, got, ok, err)
 	}
-	before := []byte(`{"id":"cc_evt_1795169700000000000","type":"t","account_id":"a","timestamp":7,"data":{"facts":{"name":"other"}},"metadata":{"source":"s","original_format":"generic","processed_at":1}}`)
+	before := []byte(
+		`{"id":"cc_evt_1795169700000000000","type":"t","account_id":"a","timestamp":7,"data":{"facts":{"name":"other"}},"metadata":{"source":"s","original_format":"generic","processed_at":1}}`)
 	if got, ok, err := MessageFacts(before); ok || err != nil || got.Timestamp != 7 || got.Metadata.Source != "s" {
 		t.Errorf("a message without facts: %+v, %v, %v", got, ok, err)
 	}
-	for _, bad := range []string{"", "of another writer", `{"id":"x","timestamp":x,"data":1}`, string(message[:len(message)-1])} {
+	for _, bad := range []string{"", "of another writer", `{"id":"x","timestamp":x,"data":1}`,
+		string(message[:len(message)-1])} {
 		if _, ok, err := MessageFacts([]byte(bad)); ok || err == nil {
 			t.Errorf("%q is read", bad)
 		}
@@ -82,7 +91,8 @@ func TestDurationsAreBounded(t *testing.T) {
 	} {
 		var read Millis
 		err := json.Unmarshal(strconv.AppendInt(nil, ms, 10), &read)
-		if got := MillisOf(ms); err != nil || got != read || got.Known != known || known && got.Value != ms || !known && got.Value != 0 {
+		if got := MillisOf(ms); err != nil || got != read || got.Known != known || known && got.Value != ms ||
+			!known && got.Value != 0 {
 			t.Errorf("%d ms: %+v, read %+v, %v", ms, got, read, err)
 		}
 	}

@@ -84,7 +84,8 @@ const messageIDEnd = len(messageIDField) + len(idPrefix) + idDigits
 
 // MessageID returns the id of an encoded Message, which is at its beginning.
 func MessageID(message []byte) (ID, error) {
-	if len(message) <= messageIDEnd || string(message[:len(messageIDField)]) != messageIDField || message[messageIDEnd] != '"' {
+	if len(message) <= messageIDEnd || string(message[:len(messageIDField)]) != messageIDField ||
+		message[messageIDEnd] != '"' {
 		return 0, ErrID
 	}
 	return ParseID(string(message[len(messageIDField):messageIDEnd]))

@@ -19,7 +19,8 @@ func TestNamesAreSelectedExactlyOrByClass(t *testing.T) {
 			}
 		}
 	}
-	if call, _ := NamesMatching("call.*"); call&NameBit([]byte(NameQueueCallEntered)) != 0 || call&NameBit([]byte(NameCallEnded)) == 0 {
+	if call, _ := NamesMatching("call.*"); call&NameBit([]byte(NameQueueCallEntered)) != 0 ||
+		call&NameBit([]byte(NameCallEnded)) == 0 {
 		t.Errorf("call.* selects %b", call)
 	}
 	for _, bad := range []string{"", "*", ".*", "call", "call.", "calls.*", "Call.*", "call.answered.*"} {
@@ -27,7 +28,8 @@ func TestNamesAreSelectedExactlyOrByClass(t *testing.T) {
 			t.Errorf("%q selects %b", bad, set)
 		}
 	}
-	if NamesOf(nil) != EveryName || NamesOf([]string{"other"}) != NameBit(nil) || NameBit([]byte("new.name")) != NameBit(nil) {
+	if NamesOf(nil) != EveryName || NamesOf([]string{"other"}) != NameBit(nil) ||
+		NameBit([]byte("new.name")) != NameBit(nil) {
 		t.Error("no filter, no header and an unknown name")
 	}
 }

@@ -24,7 +24,8 @@ func TestPositionsHaveTheirOldFormInGenerationZero(t *testing.T) {
 
 func TestParsePositionRefuses(t *testing.T) {
 	for _, s := range []string{
-		"", ":", "1", "1:", ":1", "1:2@", "1:2@256", "1:2@-1", "-1:2", "1:-2", "1:2@1 ", " 1:2", "1:2:3", "1:2@1@1", "+1:2",
+		"", ":", "1", "1:", ":1", "1:2@", "1:2@256", "1:2@-1", "-1:2", "1:-2", "1:2@1 ", " 1:2", "1:2:3", "1:2@1@1",
+		"+1:2",
 		"1:281474976710656", "2147483648:1", "1:99999999999999999999999", "1:2@\xff",
 	} {
 		if p, err := ParsePosition(s); err == nil {

@@ -95,15 +95,19 @@ func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if !tree.Contains(q.Root, message.AccountID) {
 		return nil, errEventNotFound()
 	}
-	e := &Explanation{Explained: time.Now(), Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
+	e := &Explanation{Explained: time.Now(),
+		Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
 	if err := s.readSource(ctx, record, &message, e); err != nil {
 		return nil, err
 	}
-	e.Webhooks, err = s.Webhooks.Explain(ctx, webhook.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root}, tree)
+	e.Webhooks, err = s.Webhooks.Explain(ctx,
+		webhook.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root}, tree)
 	if err != nil {
 		return nil, err
 	}
-	e.Delivery = s.Connections.Explain(ctx, fanout.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root, Client: q.Client, User: q.User})
+	e.Delivery = s.Connections.Explain(ctx,
+		fanout.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root, Client: q.Client,
+			User: q.User})
 	return e, nil
 }
 
@@ -130,16 +134,17 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 	}
 	pastID := false
 	for offset := from; offset < next && found == nil && !pastID; offset += scanBatchSize {
-		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next), func(r *kafka.Record) {
-			recordID, err := event.MessageID(r.Value)
-			if err != nil { // of another program
-				return
-			}
-			if recordID == id && found == nil {
-				found = r.Clone()
-			}
-			pastID = pastID || recordID > id
-		})
+		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next),
+			func(r *kafka.Record) {
+				recordID, err := event.MessageID(r.Value)
+				if err != nil { // of another program
+					return
+				}
+				if recordID == id && found == nil {
+					found = r.Clone()
+				}
+				pastID = pastID || recordID > id
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +163,10 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 func messageOf(r *kafka.Record) identity.Message {
 	text := func(header string) string { return string(r.Header(header)) }
 	return identity.Message{
-		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)), Format: text(event.HeaderOriginalFormat),
-		Name: event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
+		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)),
+		Format: text(event.HeaderOriginalFormat),
+		Name:   event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue),
+		CallID:   text(event.HeaderCall),
 		MemberOf: text(event.HeaderAgentQueues),
 	}
 }

@@ -64,7 +64,8 @@ func headers(pairs ...string) (all []kafka.Header) {
 
 // addEvent adds a raw record and the message of it, as the normalizer makes it.
 func (l *topics) addEvent(at time.Time, account, format, key, data string, facts event.Facts, raw ...string) event.ID {
-	source := l.add(event.TopicRaw, kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
+	source := l.add(event.TopicRaw,
+		kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
 	id := event.NextID(0, at.UnixMilli(), 1)
 	if all := l.records[event.TopicEvents][1]; len(all) > 0 {
 		last, _ := event.MessageID(all[len(all)-1].Value)
@@ -72,10 +73,11 @@ func (l *topics) addEvent(at time.Time, account, format, key, data string, facts
 	}
 	m := event.Message{ID: id, Type: event.AgentState, AccountID: account, Data: json.RawMessage(data),
 		Metadata: event.Metadata{OriginalFormat: format, Facts: facts}}
-	l.add(event.TopicEvents, kafka.Record{Partition: 1, Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers(
-		event.HeaderType, string(m.Type), event.HeaderAccount, account, event.HeaderOriginalFormat, format,
-		event.HeaderName, string(facts.Name), event.HeaderAgent, facts.AgentID,
-		event.HeaderPosition, event.Position{Partition: 1, Offset: source.Offset}.String())})
+	l.add(event.TopicEvents,
+		kafka.Record{Partition: 1, Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers(
+			event.HeaderType, string(m.Type), event.HeaderAccount, account, event.HeaderOriginalFormat, format,
+			event.HeaderName, string(facts.Name), event.HeaderAgent, facts.AgentID,
+			event.HeaderPosition, event.Position{Partition: 1, Offset: source.Offset}.String())})
 	return id
 }
 
@@ -100,7 +102,8 @@ func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) 
 type fakeAccounts struct{}
 
 func (fakeAccounts) Tree() *identity.Tree {
-	return identity.NewTree(identity.Account{ID: "root"}, identity.Account{ID: "shop", ParentID: "root"}, identity.Account{ID: "other"})
+	return identity.NewTree(identity.Account{ID: "root"}, identity.Account{ID: "shop", ParentID: "root"},
+		identity.Account{ID: "other"})
 }
 
 func newService(log Log) (*Service, *others) {
@@ -114,12 +117,17 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	log := &topics{}
 	s, asked := newService(log)
 	at := time.UnixMilli(1_795_169_706_125)
-	loggedIn := event.Facts{Name: event.NameAgentLogin, AgentID: "7", AgentName: "Ann", State: event.Available, PreviousState: event.Offline, PreviousSince: 5}
-	byHeader := log.addEvent(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic", event.HeaderSource, "apikey:k")
-	byKeys := log.addEvent(at, "shop", "svc.cc", "", `{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
+	loggedIn := event.Facts{Name: event.NameAgentLogin, AgentID: "7", AgentName: "Ann", State: event.Available,
+		PreviousState: event.Offline, PreviousSince: 5}
+	byHeader := log.addEvent(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic",
+		event.HeaderSource, "apikey:k")
+	byKeys := log.addEvent(at, "shop", "svc.cc", "",
+		`{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
 		event.Facts{Name: event.NameAgentLogin, AgentID: "7", State: event.Available})
-	foreign := log.addEvent(at, "shop", "unknown", "", `{"account_id":"shop","x":1}`, event.Facts{Name: event.NameOther})
-	feed := log.addEvent(at, "shop", "svc.cc", "shop", `{"Account-ID":"pbx.example","Type":"svc_cc_queue_on_agent_state_event"}`, event.Facts{Name: event.NameOther},
+	foreign := log.addEvent(at, "shop", "unknown", "", `{"account_id":"shop","x":1}`,
+		event.Facts{Name: event.NameOther})
+	feed := log.addEvent(at, "shop", "svc.cc", "shop",
+		`{"Account-ID":"pbx.example","Type":"svc_cc_queue_on_agent_state_event"}`, event.Facts{Name: event.NameOther},
 		event.HeaderFormat, "svc.cc", event.HeaderSource, "feed:pbx")
 
 	for _, c := range []struct {
@@ -128,9 +136,11 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 		account AccountFrom
 		facts   map[string]FactFrom
 	}{
-		{byHeader, Format{"generic", FormatFromHeader}, AccountFromKey, map[string]FactFrom{"name": "record", "agent_id": "record", "state": "record",
-			"agent_name": "state", "previous_state": "state", "previous_since": "state"}},
-		{byKeys, Format{"svc.cc", FormatFromKeys}, AccountFromRecord, map[string]FactFrom{"name": "state", "agent_id": "record", "state": "record"}},
+		{byHeader, Format{"generic", FormatFromHeader}, AccountFromKey,
+			map[string]FactFrom{"name": "record", "agent_id": "record", "state": "record",
+				"agent_name": "state", "previous_state": "state", "previous_since": "state"}},
+		{byKeys, Format{"svc.cc", FormatFromKeys}, AccountFromRecord,
+			map[string]FactFrom{"name": "state", "agent_id": "record", "state": "record"}},
 		{foreign, Format{"unknown", FormatFromNothing}, AccountFromRecord, map[string]FactFrom{"name": "record"}},
 		{feed, Format{"svc.cc", FormatFromHeader}, AccountFromKey, map[string]FactFrom{"name": "record"}},
 	} {
@@ -142,13 +152,16 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 		for _, f := range e.Facts {
 			facts[f.Name] = f.From
 		}
-		if e.Format != c.format || e.Account != (Account{"shop", c.account}) || !maps.Equal(facts, c.facts) || !e.Raw.Available || !e.Raw.Time.Equal(at) {
+		if e.Format != c.format || e.Account != (Account{"shop", c.account}) || !maps.Equal(facts, c.facts) ||
+			!e.Raw.Available || !e.Raw.Time.Equal(at) {
 			t.Errorf("%s: %+v %+v %v %+v", c.id, e.Format, e.Account, facts, e.Raw)
 		}
-		if q := asked.connections; q.EventID != c.id || q.Root != "root" || q.Client != "c" || q.User != "u" || q.Message.AccountID != "shop" || q.Offset != e.Event.Position.Offset {
+		if q := asked.connections; q.EventID != c.id || q.Root != "root" || q.Client != "c" || q.User != "u" ||
+			q.Message.AccountID != "shop" || q.Offset != e.Event.Position.Offset {
 			t.Errorf("connections were asked %+v", q)
 		}
-		if asked.webhooks.EventID != c.id || asked.webhooks.Message != asked.connections.Message || len(e.Webhooks) != 1 || !e.Delivery.Complete {
+		if asked.webhooks.EventID != c.id || asked.webhooks.Message != asked.connections.Message ||
+			len(e.Webhooks) != 1 || !e.Delivery.Complete {
 			t.Errorf("webhooks were asked %+v", asked.webhooks)
 		}
 	}
@@ -156,7 +169,8 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	raw := log.records[event.TopicRaw]
 	raw[1][0].Value = []byte(`{}`) // the log was truncated and has another record there
 	e, err := s.Explain(t.Context(), Question{ID: byHeader, Root: "shop"})
-	if err != nil || e.Raw.Available || e.Raw.Position != "1:0" || e.Format.From != FormatFromUnknown || e.Account.From != AccountFromUnknown || e.Facts[0].From != FactFromUnknown {
+	if err != nil || e.Raw.Available || e.Raw.Position != "1:0" || e.Format.From != FormatFromUnknown ||
+		e.Account.From != AccountFromUnknown || e.Facts[0].From != FactFromUnknown {
 		t.Errorf("without its raw record: %+v, %v", e, err)
 	}
 }
@@ -169,10 +183,15 @@ func TestWhatIsNotExplained(t *testing.T) {
 	at := time.UnixMilli(1_795_169_706_125)
 	var ids []event.ID
 	for i := range 200 { // more than are read at once; most with the same time
-		ids = append(ids, log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login, event.Facts{Name: event.NameAgentLogin}))
+		ids = append(ids,
+			log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login,
+				event.Facts{Name: event.NameAgentLogin}))
 	}
-	log.add(event.TopicEvents, kafka.Record{Partition: 1, Time: at.Add(time.Hour), Value: []byte(`{"id":"cc_evt_1795173306125000705"}no JSON`), Headers: headers(event.HeaderAccount, "shop")})
-	if e, err := s.Explain(t.Context(), Question{ID: ids[180], Root: "shop"}); err != nil || e.Event.Position.Offset != 180 {
+	log.add(event.TopicEvents,
+		kafka.Record{Partition: 1, Time: at.Add(time.Hour), Value: []byte(`{"id":"cc_evt_1795173306125000705"}no JSON`),
+			Headers: headers(event.HeaderAccount, "shop")})
+	if e, err := s.Explain(t.Context(), Question{ID: ids[180], Root: "shop"}); err != nil ||
+		e.Event.Position.Offset != 180 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	*asked = others{}

@@ -111,7 +111,8 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 }
 
 // readRaw reads the raw record, nil when it is not available.
-func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte, into *Raw) (raw *kafka.Record, err error) {
+func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte,
+	into *Raw) (raw *kafka.Record, err error) {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {
 		return nil, nil // of another program
@@ -121,11 +122,12 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	if err != nil || position.Offset < first || position.Offset >= next {
 		return nil, err
 	}
-	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1, func(r *kafka.Record) {
-		if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
-			raw = r.Clone()
-		}
-	})
+	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
+		func(r *kafka.Record) {
+			if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
+				raw = r.Clone()
+			}
+		})
 	if raw == nil || err != nil {
 		return nil, err
 	}

@@ -154,7 +154,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 
 	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
-		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes) // at most, with every frame compressed
+		// at most, with every frame compressed
+		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes)
 	}
 	return b, bad
 }

@@ -47,7 +47,8 @@ func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 // newTestStream is the stream of a single partition, with writers.
 func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	f, err := New(testConfig(cfg, "test"), Deps{Directory: newDirectory(), Presence: newPresence(),
-		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(),
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,8 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 	f := stream.f
 	for i := range subscribers {
 		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
-		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType, names: event.EveryName})
+		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType,
+			names: event.EveryName})
 		s.interest.follows.add(0)
 		f.index.add(s)
 	}
@@ -129,12 +131,15 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 	for i := range agents + calls {
 		p := i % partitions
 		fold := log.states[p].fold
-		facts := event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i), AgentName: "An Agent", State: event.Available}
+		facts := event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i),
+			AgentName: "An Agent", State: event.Available}
 		if i >= agents {
-			facts = event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
+			facts = event.Facts{Name: event.NameQueueCallEntered,
+				CallID:  fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
 				QueueID: fmt.Sprintf("queue%d@pbx.example.com", i%50), Caller: "+4930123456", State: event.Waiting}
 		}
-		fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root", Timestamp: time.Now().Unix(), Facts: facts})
+		fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
+			Timestamp: time.Now().Unix(), Facts: facts})
 	}
 	for p := range partitions {
 		log.writeState(p)

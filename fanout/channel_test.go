@@ -123,9 +123,11 @@ func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"8"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"8"},
+		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	response, err = http.DefaultClient.Do(request)
-	if err != nil || response.StatusCode != http.StatusUpgradeRequired || response.Header.Get("Sec-WebSocket-Version") != "13" {
+	if err != nil || response.StatusCode != http.StatusUpgradeRequired ||
+		response.Header.Get("Sec-WebSocket-Version") != "13" {
 		t.Errorf("another version: %v %v", response, err)
 	}
 }
@@ -210,14 +212,16 @@ func TestCloseIsAnswered(t *testing.T) {
 	if e := sub.closed(); e.Code != websocket.CloseNormalClosure {
 		t.Errorf("got %v", e)
 	}
-	eventually(t, "the node forgets the connection", func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
+	eventually(t, "the node forgets the connection",
+		func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for timeouts")
 	}
-	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}},
+		newMemoryLog(1), newDirectory(), newPresence(), false)
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0
 	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
@@ -284,7 +288,8 @@ func TestHealthAndStatsCoverTheCluster(t *testing.T) {
 
 func TestDrainSaysComeBack(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{Settings: Settings{DrainSpread: 50 * time.Millisecond}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{DrainSpread: 50 * time.Millisecond}}, log, directory, newPresence(),
+		false)
 	sub := n.dial(t, directory.token("root", nil, nil), "")
 	ids := log.put(0, "root", event.QueueCall, 0)
 	sub.numbers(1)
@@ -305,7 +310,8 @@ func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
 		directory := newDirectory()
 		n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), c.secure)
 		token := directory.token("root", nil, nil)
-		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: c.http2}}
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			ForceAttemptHTTP2: c.http2}}
 		response, err := client.Get(n.url + "/stream?token=" + token)
 		if err != nil || response.StatusCode != 200 || (response.ProtoMajor == 2) != c.http2 {
 			t.Fatalf("%v %v", response, err)

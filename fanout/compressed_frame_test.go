@@ -18,12 +18,14 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 	}{{"both", true, true, true}, {"not configured", false, true, false}, {"not offered", true, false, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory := newMemoryLog(1), newDirectory()
-			n := startNode(t, Config{Settings: Settings{Compression: c.configured, RingBytes: 1}}, log, directory, newPresence(), false)
+			n := startNode(t, Config{Settings: Settings{Compression: c.configured, RingBytes: 1}}, log, directory,
+				newPresence(), false)
 			dialer := *websocket.DefaultDialer
 			dialer.EnableCompression = c.offered
 			token := directory.token("root", nil, nil)
 			log.put(0, "root", event.QueueCall, runNode(0, 700)...)
-			ws, response, err := dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?since=earliest&token="+token, nil)
+			ws, response, err := dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?since=earliest&token="+token,
+				nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,8 +71,10 @@ func TestPlainIDLosesNothingWhenTheConnectionBreaksDuringCatchUp(t *testing.T) {
 			began := time.Now().Add(-time.Hour)
 			presence.spoken(began.Add(-time.Hour))
 			nodes := []*node{
-				startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, presence, false),
-				startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, presence, false),
+				startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory,
+					presence, false),
+				startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory,
+					presence, false),
 			}
 			token := directory.token("root", nil, nil)
 			live := []*testClient{nodes[0].dial(t, token, ""), nodes[1].dial(t, token, "")}
@@ -107,7 +109,8 @@ func TestReplayIsInTheOrderOfIDs(t *testing.T) {
 	for name, ring := range map[string]int64{"from the ring": 64 << 20, "from the log": 1} {
 		t.Run(name, func(t *testing.T) {
 			log, directory := newMemoryLog(16), newDirectory()
-			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, newPresence(), false)
+			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, newPresence(),
+				false)
 			token := directory.token("root", nil, nil)
 			keep := n.dial(t, token, "")
 			want := log.putEverySecond(time.Now().Add(-time.Hour), 0, 200)
@@ -123,7 +126,8 @@ func TestReplayIsInTheOrderOfIDs(t *testing.T) {
 func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 	const backlog = 30_000
 	log, directory := newMemoryLog(2), newDirectory()
-	n := startNode(t, Config{Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(),
+		false)
 	token := directory.token("root", nil, nil)
 	log.put(1, "root", event.QueueCall, runNode(0, backlog)...)
 	sub := n.dial(t, token, "since=earliest")
@@ -409,7 +413,8 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		if got := sub.numbers(1); got[0] != 901 {
 			t.Errorf("got %v", got)
 		}
-		if _, response, err := n.tryDial(directory.token("other", nil, nil), "since="+cursor); err == nil || response.StatusCode != 410 {
+		if _, response, err := n.tryDial(directory.token("other", nil, nil), "since="+cursor); err == nil ||
+			response.StatusCode != 410 {
 			t.Errorf("the busy account itself: %v", response)
 		}
 	})
@@ -419,7 +424,8 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		log.putAt(0, "other", event.QueueCall, now, now, 901)
 		read(n, log)
 		log.trim(0, 902)
-		if _, response, err := n.tryDial(directory.token("shop", nil, nil), "since="+cursor); err == nil || response.StatusCode != 410 {
+		if _, response, err := n.tryDial(directory.token("shop", nil, nil), "since="+cursor); err == nil ||
+			response.StatusCode != 410 {
 			t.Errorf("%v", response)
 		}
 	})
@@ -427,7 +433,8 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		log, directory, _, cursor := setup(t)
 		log.trim(0, 800)
 		fresh := startNode(t, Config{NodeID: "fresh"}, log, directory, newPresence(), false)
-		if _, response, err := fresh.tryDial(directory.token("shop", nil, nil), "since="+cursor); err == nil || response.StatusCode != 410 {
+		if _, response, err := fresh.tryDial(directory.token("shop", nil, nil), "since="+cursor); err == nil ||
+			response.StatusCode != 410 {
 			t.Errorf("%v", response)
 		}
 	})
@@ -438,14 +445,16 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 func TestReplayFollowsTheAccountTree(t *testing.T) {
 	const events = 20_000
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{HistoryBytes: 1 << 20, Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: 1 << 20, Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log,
+		directory, newPresence(), false)
 	log.put(0, "shop", event.QueueCall, runNode(0, events)...)
 	log.put(0, "stall", event.QueueCall, runNode(events, events+10)...)
 	sub := n.dial(t, directory.token("shop", nil, nil), "since=earliest")
 	sub.numbers(1)
 	directory.edit(func() {
 		accounts := directory.tree.Accounts()
-		directory.tree = identity.NewTree(append(accounts, identity.Account{ID: "stall", Name: "stall", Domain: "stall", ParentID: "shop"})...)
+		directory.tree = identity.NewTree(
+			append(accounts, identity.Account{ID: "stall", Name: "stall", Domain: "stall", ParentID: "shop"})...)
 	})
 	if got := sub.numbers(events + 9); got[len(got)-1] != events+9 {
 		t.Errorf("the last is %d", got[len(got)-1])
@@ -479,11 +488,13 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 				t.Fatal(err)
 			}
 			id, _ := event.ParseID(string(m["id"][1 : len(m["id"])-1]))
-			r.Value = (&event.Message{ID: id, Type: event.QueueCall, AccountID: "root", Data: fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, pad),
+			r.Value = (&event.Message{ID: id, Type: event.QueueCall, AccountID: "root",
+				Data:     fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, pad),
 				Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc"}}).Append(nil)
 		}
 	} // 80 MB
-	n := startNode(t, Config{HistoryBytes: limit, Settings: Settings{RingBytes: 1, QueueBytes: 256 << 10}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: limit, Settings: Settings{RingBytes: 1, QueueBytes: 256 << 10}}, log,
+		directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")
 	before := heap()
@@ -511,7 +522,8 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	for p := range partitions {
 		log.putAt(p, "other", event.QueueCall, began, began, int64(p))
 	}
-	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute), runNode(5000, 5000+clients)...)
+	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute),
+		runNode(5000, 5000+clients)...)
 	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")
@@ -522,7 +534,8 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	for _, id := range ids {
 		back.Go(func() {
 			ws, response, err := n.tryDial(token, "since="+id.String())
-			for err != nil && response != nil && response.StatusCode == http.StatusServiceUnavailable { // a slow machine
+			// a slow machine
+			for err != nil && response != nil && response.StatusCode == http.StatusServiceUnavailable {
 				time.Sleep(50 * time.Millisecond)
 				ws, response, err = n.tryDial(token, "since="+id.String())
 			}

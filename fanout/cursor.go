@@ -62,14 +62,16 @@ func (t *cursorTracker) recordDelivered(m *frame) {
 }
 
 func (t *cursorTracker) find(partition int) (i int, found bool) {
-	return slices.BinarySearchFunc(t.positions, partition, func(p trackedPosition, partition int) int { return cmp.Compare(p.partition, partition) })
+	return slices.BinarySearchFunc(t.positions, partition,
+		func(p trackedPosition, partition int) int { return cmp.Compare(p.partition, partition) })
 }
 
 // advance moves a partition's position forward, never back.
 func (t *cursorTracker) advance(partition int, to position) {
 	i, found := t.find(partition)
 	if !found {
-		t.positions = slices.Insert(t.positions, i, trackedPosition{partitionPosition: partitionPosition{partition, to}})
+		t.positions = slices.Insert(t.positions, i,
+			trackedPosition{partitionPosition: partitionPosition{partition, to}})
 		return
 	}
 	p := &t.positions[i].position
@@ -85,7 +87,8 @@ func (t *cursorTracker) join(partition int, at position, now time.Time) position
 	i, found := t.find(partition)
 	switch {
 	case !found:
-		t.positions = slices.Insert(t.positions, i, trackedPosition{partitionPosition: partitionPosition{partition, at}})
+		t.positions = slices.Insert(t.positions, i,
+			trackedPosition{partitionPosition: partitionPosition{partition, at}})
 	case !t.positions[i].leftAt.IsZero() && now.Sub(t.positions[i].leftAt) >= leftRetention:
 		t.positions[i].position = at
 	}
@@ -185,7 +188,8 @@ func (r *resumePoint) resumes() bool { return r.earliest || r.id != 0 || r.posit
 
 // positionIn returns the position in a partition.
 func (r *resumePoint) positionIn(partition int) (at position, found bool) {
-	i, found := slices.BinarySearchFunc(r.positions, partition, func(p partitionPosition, partition int) int { return cmp.Compare(p.partition, partition) })
+	i, found := slices.BinarySearchFunc(r.positions, partition,
+		func(p partitionPosition, partition int) int { return cmp.Compare(p.partition, partition) })
 	if found {
 		at = r.positions[i].position
 	}

@@ -29,7 +29,8 @@ var (
 	DisconnectRestart = conn.Disconnect{Code: 1012, Reason: "service is restarting, reconnect", Reconnect: true}
 	// DisconnectRebalance is issued when the node has more connections than its share; the
 	// client should reconnect at once, with jitter, and resume.
-	DisconnectRebalance = conn.Disconnect{Code: 1012, Reason: "node has more than its share of connections, reconnect", Reconnect: true}
+	DisconnectRebalance = conn.Disconnect{Code: 1012, Reason: "node has more than its share of connections, reconnect",
+		Reconnect: true}
 	// DisconnectTokenExpired is issued when the token expires; the client should log in,
 	// reconnect with the new token, and resume.
 	DisconnectTokenExpired = conn.Disconnect{Code: 4001, Reason: "token expired"}

@@ -22,8 +22,9 @@ type Outcome string
 
 // The outcomes, most important first; docs/explain.md explains each.
 const (
-	OutcomeDropped        Outcome = "dropped"         // it was in the queue when the connection ended
-	OutcomeRefused        Outcome = "resume_refused"  // the client requested a resume from before the event, which the log no longer has
+	OutcomeDropped Outcome = "dropped" // it was in the queue when the connection ended
+	// the client requested a resume from before the event, which the log no longer has
+	OutcomeRefused        Outcome = "resume_refused"
 	OutcomeQueued         Outcome = "queued"          // it is in the connection's queue
 	OutcomeReplaying      Outcome = "replaying"       // it is part of a replay that is running
 	OutcomePending        Outcome = "pending"         // the node has not read it yet
@@ -35,7 +36,8 @@ const (
 	OutcomeNotVisible     Outcome = "not_visible"     // the connection's user has no access to the event's account
 )
 
-var outcomeOrder = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending, OutcomeDelivered,
+var outcomeOrder = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending,
+	OutcomeDelivered,
 	OutcomeDisconnected, OutcomeResumedLater, OutcomeConnectedLater, OutcomeFiltered, OutcomeNotVisible}
 
 // Outcomes returns every outcome, in the order in which connections are listed.
@@ -64,12 +66,14 @@ type Connection struct {
 	ConnectedAt float64                  `json:"connected_at"`
 	ResumedFrom string                   `json:"resumed_from,omitempty"` // an event id, or Earliest
 	Outcome     Outcome                  `json:"outcome"`
-	FilteredBy  *identity.FilterMismatch `json:"filtered_by,omitempty"`   // set with OutcomeFiltered
-	QueuedAt    float64                  `json:"queued_at,omitempty"`     // when the event was put on the queue; only while it is in the ring
-	LastEventID event.ID                 `json:"last_event_id,omitempty"` // the last event that was written to the connection
-	EndedAt     float64                  `json:"ended_at,omitempty"`
-	Code        int                      `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
-	Reason      string                   `json:"reason,omitempty"`
+	FilteredBy  *identity.FilterMismatch `json:"filtered_by,omitempty"` // set with OutcomeFiltered
+	// when the event was put on the queue; only while it is in the ring
+	QueuedAt float64 `json:"queued_at,omitempty"`
+	// the last event that was written to the connection
+	LastEventID event.ID `json:"last_event_id,omitempty"`
+	EndedAt     float64  `json:"ended_at,omitempty"`
+	Code        int      `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
+	Reason      string   `json:"reason,omitempty"`
 }
 
 // NodeAnswer is the answer of one node.
@@ -87,7 +91,8 @@ const MaxListed = 1000
 // explainHere answers a question with the connections of this node.
 func (f *Fanout) explainHere(q *Question) NodeAnswer {
 	past, since := f.pastSessions.list()
-	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{}, Counts: map[Outcome]int{}}
+	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{},
+		Counts: map[Outcome]int{}}
 	tree := f.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
@@ -95,7 +100,8 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 			return
 		}
 		known[id] = true
-		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
+		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username,
+			KeyID: p.KeyID}
 		m := &q.Message
 		mismatch, sight := p.Mismatch(p.AccountID, m, tree), f.directory.SightOf(p)
 		switch {
@@ -103,7 +109,8 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 			c.Outcome = OutcomeNotVisible
 		case mismatch != nil:
 			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
-		case !sight.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf), m.Name == event.NameCallTranscript && !sight.Transcripts():
+		case !sight.Admits(m.AccountID, m.AgentID, m.QueueID, m.MemberOf),
+			m.Name == event.NameCallTranscript && !sight.Transcripts():
 			c.Outcome, c.FilteredBy = OutcomeFiltered, &identity.FilterMismatch{Field: identity.FieldRole}
 		}
 

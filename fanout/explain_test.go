@@ -29,8 +29,10 @@ func (l *memoryLog) questionAbout(t *testing.T, id event.ID) Question {
 		if this, err := event.MessageID(r.Value); err == nil && this == id {
 			text := func(header string) string { return string(r.Header(header)) }
 			return Question{EventID: id, Offset: r.Offset, Root: "root", Message: identity.Message{
-				AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)), Format: text(event.HeaderOriginalFormat),
-				Name: event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
+				AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)),
+				Format: text(event.HeaderOriginalFormat),
+				Name:   event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent),
+				QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
 			}}
 		}
 	}
@@ -92,7 +94,8 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	left.numbers(1)
 	_ = left.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
 	left.closed()
-	eventually(t, "the node forgets the connection", func() bool { return n.members.countDisconnecting() == 0 && n.members.count() == 5 })
+	eventually(t, "the node forgets the connection",
+		func() bool { return n.members.countDisconnecting() == 0 && n.members.count() == 5 })
 	late := put(2)
 	all.numbers(1)
 	resumed := n.dial(t, directory.user("resumed", "shop", identity.Filter{}), "since="+middle.String())
@@ -113,20 +116,26 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	a := n.explainHere(&q)
 	for _, c := range a.Connections {
 		switch {
-		case c.Username == "service" && (c.FilteredBy == nil || c.FilteredBy.Field != "queue_ids" || !slices.Equal(c.FilteredBy.Admits, []string{"service"})):
+		case c.Username == "service" &&
+			(c.FilteredBy == nil || c.FilteredBy.Field != "queue_ids" ||
+				!slices.Equal(c.FilteredBy.Admits, []string{"service"})):
 			t.Errorf("filtered by %+v", c.FilteredBy)
 		case c.Username == "left" && (c.Code != websocket.CloseGoingAway || c.EndedAt == 0 || c.LastEventID != middle):
 			t.Errorf("left: %+v", c)
 		case c.Username == "resumed" && c.ResumedFrom != middle.String():
 			t.Errorf("resumed from %q", c.ResumedFrom)
-		case c.Username == "all" && (c.QueuedAt < c.ConnectedAt || c.LastEventID != late || c.Transport != transportWebSocket):
+		case c.Username == "all" &&
+			(c.QueuedAt < c.ConnectedAt || c.LastEventID != late || c.Transport != transportWebSocket):
 			t.Errorf("all: %+v", c)
 		}
 	}
-	if a.Counts[OutcomeFiltered] != 2 || a.Counts[OutcomeDelivered] != 2 || a.Connections[len(a.Connections)-1].Outcome != OutcomeNotVisible {
+	if a.Counts[OutcomeFiltered] != 2 || a.Counts[OutcomeDelivered] != 2 ||
+		a.Connections[len(a.Connections)-1].Outcome != OutcomeNotVisible {
 		t.Errorf("counts %v, last %+v", a.Counts, a.Connections[len(a.Connections)-1])
 	}
-	for _, narrow := range []Question{{User: "left"}, {User: "id-left"}, {Client: a.Connections[slices.IndexFunc(a.Connections, func(c Connection) bool { return c.Username == "left" })].ID}} {
+	for _, narrow := range []Question{{User: "left"}, {User: "id-left"},
+		{Client: a.Connections[slices.IndexFunc(a.Connections,
+			func(c Connection) bool { return c.Username == "left" })].ID}} {
 		q.User, q.Client = narrow.User, narrow.Client
 		if some := n.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "left" {
 			t.Errorf("%+v: %+v", narrow, some)
@@ -174,9 +183,11 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	brisk.numbers(1)
 	counts := map[Outcome]int{}
 	for i, id := range ids {
-		q := Question{EventID: id, Offset: int64(i), Root: "root", User: "stalled", Message: identity.Message{AccountID: "root", Type: event.QueueCall, Format: "svc.cc"}}
+		q := Question{EventID: id, Offset: int64(i), Root: "root", User: "stalled",
+			Message: identity.Message{AccountID: "root", Type: event.QueueCall, Format: "svc.cc"}}
 		all := n.explainHere(&q).Connections
-		if len(all) != 1 || all[0].Code != DisconnectTooSlow.Code || received[id.String()] != (all[0].Outcome == OutcomeDelivered) {
+		if len(all) != 1 || all[0].Code != DisconnectTooSlow.Code ||
+			received[id.String()] != (all[0].Outcome == OutcomeDelivered) {
 			t.Fatalf("event %d of %d, received: %v; %+v", i, len(ids), received[id.String()], all)
 		}
 		counts[all[0].Outcome]++
@@ -198,7 +209,8 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 	n.become(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
 	n.become(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
 	q := log.questionAbout(t, ids[7])
-	if c := n.explainHere(&q).Connections[0]; c.Code != 410 || c.Reason == "" || c.ResumedFrom != ids[2].String() || c.Transport != transportWebSocket {
+	if c := n.explainHere(&q).Connections[0]; c.Code != 410 || c.Reason == "" || c.ResumedFrom != ids[2].String() ||
+		c.Transport != transportWebSocket {
 		t.Errorf("%+v", c)
 	}
 }
@@ -206,7 +218,8 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 // While a replay is under way, its cursor says what it has given.
 func TestExplainDuringAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(),
+		false)
 	ids := log.put(0, "shop", event.QueueCall, runNode(0, 100_000)...)
 	sub := n.dial(t, directory.user("slow", "shop", identity.Filter{}), "cursor=true&since=earliest")
 	sub.numbers(100)
@@ -252,7 +265,8 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		shared := &RedisPresence{Client: client, Prefix: prefix}
 		peers := RedisPeers{shared}
 		start := func(name string) *node {
-			return startWith(t, Config{NodeID: name}, Deps{Log: log, Directory: directory, Presence: shared, Peers: peers}, false)
+			return startWith(t, Config{NodeID: name},
+				Deps{Log: log, Directory: directory, Presence: shared, Peers: peers}, false)
 		}
 		a, b := start("a"), start("b")
 		here := a.dial(t, directory.user("here", "root", identity.Filter{}), "")
@@ -261,7 +275,8 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		here.numbers(1)
 		_ = there
 		want := map[string]string{"here": "a delivered", "there": "b filtered"}
-		for name, asker := range map[string]Explainer{"a": {a.Fanout, peers, slog.Default()}, "b": {b.Fanout, peers, slog.Default()}, "none": {nil, peers, slog.Default()}} {
+		for name, asker := range map[string]Explainer{"a": {a.Fanout, peers, slog.Default()},
+			"b": {b.Fanout, peers, slog.Default()}, "none": {nil, peers, slog.Default()}} {
 			var r Report
 			got := map[string]string{}
 			eventually(t, "both nodes answer "+name, func() bool {
@@ -312,21 +327,30 @@ func TestRefusalAgreesWithTheIndex(t *testing.T) {
 	directory := newDirectory()
 	tree := directory.Tree()
 	interned := &interner{}
-	for _, f := range []identity.Filter{{}, {AccountIDs: []string{"shop"}}, {AccountIDs: []string{"kiosk", "other"}}, {EventTypes: []string{"AGENT_LOGIN"}},
-		{QueueIDs: []string{"q"}}, {AgentIDs: []string{"a", "b"}}, {CallIDs: []string{"c"}}, {Names: []string{"queue.*"}}, {Names: []string{"other"}, AgentIDs: []string{"a"}}} {
+	for _, f := range []identity.Filter{{}, {AccountIDs: []string{"shop"}}, {AccountIDs: []string{"kiosk", "other"}},
+		{EventTypes: []string{"AGENT_LOGIN"}},
+		{QueueIDs: []string{"q"}}, {AgentIDs: []string{"a", "b"}}, {CallIDs: []string{"c"}},
+		{Names: []string{"queue.*"}}, {Names: []string{"other"}, AgentIDs: []string{"a"}}} {
 		for _, root := range []string{"root", "shop", "other"} {
 			for _, m := range []identity.Message{
-				{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallEntered, QueueID: "q", CallID: "c"},
-				{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc", Name: event.NameAgentLogin, AgentID: "b"},
+				{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallEntered,
+					QueueID: "q", CallID: "c"},
+				{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc", Name: event.NameAgentLogin,
+					AgentID: "b"},
 				{AccountID: "other", Type: event.Custom, Format: event.FormatOwn, Name: event.NameCallProgress},
 				{AccountID: "shop", Type: event.AgentLogin, Format: "svc.cc", AgentID: "a"},
 				{AccountID: "nowhere", Type: event.QueueCall, Format: "svc.cc"},
 			} {
-				message := event.Message{ID: event.FirstID(time.Now(), 0), Type: m.Type, AccountID: m.AccountID, Data: []byte("{}")}
+				message := event.Message{ID: event.FirstID(time.Now(), 0), Type: m.Type, AccountID: m.AccountID,
+					Data: []byte("{}")}
 				b, _ := newBatch([]kafka.Record{{Value: message.Append(nil), Headers: []kafka.Header{
-					{Key: event.HeaderType, Value: []byte(m.Type)}, {Key: event.HeaderAccount, Value: []byte(m.AccountID)},
-					{Key: event.HeaderOriginalFormat, Value: []byte(m.Format)}, {Key: event.HeaderName, Value: []byte(m.Name)},
-					{Key: event.HeaderAgent, Value: []byte(m.AgentID)}, {Key: event.HeaderQueue, Value: []byte(m.QueueID)}, {Key: event.HeaderCall, Value: []byte(m.CallID)},
+					{Key: event.HeaderType, Value: []byte(m.Type)},
+					{Key: event.HeaderAccount, Value: []byte(m.AccountID)},
+					{Key: event.HeaderOriginalFormat, Value: []byte(m.Format)},
+					{Key: event.HeaderName, Value: []byte(m.Name)},
+					{Key: event.HeaderAgent, Value: []byte(m.AgentID)},
+					{Key: event.HeaderQueue, Value: []byte(m.QueueID)},
+					{Key: event.HeaderCall, Value: []byte(m.CallID)},
 				}}}, interned, false)
 				p := &identity.Principal{AccountID: root, Filter: f}
 				flt := newFilter(p, directory)

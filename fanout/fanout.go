@@ -96,7 +96,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		return nil, err
 	}
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits, peers: deps.Peers,
+		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits,
+		peers:   deps.Peers,
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 		pastSessions: pastSessions{since: time.Now()},
@@ -115,8 +116,9 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		placements: f.placements, partitionAccounts: f.partitionAccounts, directory: f.directory, presence: f.presence,
 	}
 	f.states = &states{
-		log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics, logger: f.logger,
-		views: make(map[int]*stateView),
+		log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
+		logger: f.logger,
+		views:  make(map[int]*stateView),
 	}
 	f.today = today{source: deps.Figures, accounts: map[string]accountToday{}}
 	return f, nil
@@ -129,7 +131,8 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.detectGrowth, f.answerPeers} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
+		f.placements.run, f.placements.detectGrowth, f.answerPeers} {
 		running.Go(func() { work(f.tasks.ctx) })
 	}
 	<-ctx.Done()

@@ -85,7 +85,8 @@ func (f *filter) matches(m *frame, tree *identity.Tree) bool {
 // matchesFacts reports whether the message's facts match. Old records have no facts;
 // they match only as NameOther without agent, queue and call.
 func (f *filter) matchesFacts(m *frame) bool {
-	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call()) &&
+	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) &&
+		f.calls.has(m.ids.call()) &&
 		(f.sight == nil || f.sight.Admits(m.account, m.ids.agent(), m.ids.queue(), m.ids.memberOf()))
 }
 

@@ -42,13 +42,19 @@ var factFilters = []struct {
 	{identity.Filter{QueueIDs: []string{"support"}, Names: []string{"queue.call_offered"}}, nil, nil},
 	{identity.Filter{AccountIDs: []string{"shop"}, CallIDs: []string{"c2"}, Names: []string{"call.*"}}, []int{5}, nil},
 	{identity.Filter{AccountIDs: []string{"kiosk"}}, nil, nil},
-	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6}, identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{})},
-	{identity.Filter{}, []int{2, 3}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
-	{identity.Filter{}, nil, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}})},
+	{identity.Filter{}, []int{0, 1, 2, 3, 4, 5, 6},
+		identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{})},
+	{identity.Filter{}, []int{2, 3},
+		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+	{identity.Filter{}, nil,
+		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}})},
 	{identity.Filter{}, []int{1, 2, 3, 4}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{})},
-	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{2}, identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
-	{identity.Filter{}, []int{3}, identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
-	{identity.Filter{QueueIDs: []string{"support"}}, nil, identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
+	{identity.Filter{AgentIDs: []string{"1001@pbx"}}, []int{2},
+		identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}})},
+	{identity.Filter{}, []int{3},
+		identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
+	{identity.Filter{QueueIDs: []string{"support"}}, nil,
+		identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002@pbx"}})},
 }
 
 // TestFiltersNarrowEveryWayToTheEvents holds live delivery, replay with cursors and the
@@ -63,7 +69,8 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 	}
 	put := func(from int64) {
 		for i, facts := range factMessages {
-			log.putFacts(0, "shop", event.QueueCall, facts, time.UnixMilli(1_795_000_000_000), time.Unix(1, 0), from+int64(i))
+			log.putFacts(0, "shop", event.QueueCall, facts, time.UnixMilli(1_795_000_000_000), time.Unix(1, 0),
+				from+int64(i))
 		}
 	}
 	put(0)
@@ -107,7 +114,8 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		if len(f.want) == 0 {
 			continue
 		}
-		r, err := http.NewRequestWithContext(t.Context(), "GET", n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.sight), nil)
+		r, err := http.NewRequestWithContext(t.Context(), "GET",
+			n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.sight), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +178,8 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		}
 		p.TokenID = fmt.Sprint("random", len(directory.sights))
 		limits := identity.Limits{QueueIDs: some("q", 3), AgentIDs: some("a", 4)}
-		directory.sights[p.TokenID] = identity.NewSight(identity.Roles()[random.IntN(len(identity.Roles()))], p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
+		directory.sights[p.TokenID] = identity.NewSight(identity.Roles()[random.IntN(len(identity.Roles()))],
+			p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
 		if f := newFilter(p, directory); f != nil {
 			return f
 		}
@@ -200,8 +209,10 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 			continue
 		}
 		names := event.Names()
-		m := frame{account: accounts[random.IntN(len(accounts))], name: event.NameBit([]byte(names[random.IntN(len(names))]))}
-		m.class = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)], "svc.cc", "")
+		m := frame{account: accounts[random.IntN(len(accounts))],
+			name: event.NameBit([]byte(names[random.IntN(len(names))]))}
+		m.class = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)], "svc.cc",
+			"")
 		var text strings.Builder
 		first := func(ids []string) []byte {
 			if len(ids) == 0 {

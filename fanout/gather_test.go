@@ -67,7 +67,8 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	held := &heldTransport{open: make(chan struct{})}
 	for range subscribers {
 		s := &subscriber{queueLimit: 1 << 20, transport: held, connected: time.Now()}
-		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType, names: event.EveryName})
+		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType,
+			names: event.EveryName})
 		s.interest.follows.add(0)
 		stream.f.index.add(s)
 	}
@@ -89,7 +90,8 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	for i := range records[1:] {
 		produce(&records[1+i])
 		bytes += len(records[1+i].Value)
-		eventually(t, "the event is received", func() bool { return received.Load() >= before+int64(bytes) }) // in a response of its own
+		// in a response of its own
+		eventually(t, "the event is received", func() bool { return received.Load() >= before+int64(bytes) })
 	}
 
 	close(held.open)

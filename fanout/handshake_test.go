@@ -75,7 +75,8 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 	connected := n.dial(t, before, "")
 	held := n.beginHandshake(limits, during)
 	directory.edit(func() { directory.revoked[before], directory.revoked[during] = true, true })
-	if e := connected.closed(); e.Code != DisconnectAccessRevoked.Code { // the change has been applied to the connected subscribers
+	// the change has been applied to the connected subscribers
+	if e := connected.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("connected subscriber: %v", e)
 	}
 	close(limits.open)
@@ -88,7 +89,8 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 	limits := newGatedLimits("u-shop")
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startLimited(t, Config{Settings: Settings{MaxConnectionsPerUser: 10, DrainSpread: time.Millisecond}}, log, directory, newPresence(), limits)
+	n := startLimited(t, Config{Settings: Settings{MaxConnectionsPerUser: 10, DrainSpread: time.Millisecond}}, log,
+		directory, newPresence(), limits)
 	connected := n.dial(t, directory.token("root", nil, nil), "")
 	held := n.beginHandshake(limits, directory.token("shop", nil, nil))
 	drained := make(chan struct{})

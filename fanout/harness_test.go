@@ -120,7 +120,8 @@ func (l *memoryLog) writeState(p int) {
 		LeaderEpoch: kafka.UnknownEpoch, TopicID: l.topicID.String()}
 	highest := int64(-1)
 	for i := range l.partitions[p] {
-		if source, err := event.ParsePosition(string(l.partitions[p][i].Header(event.HeaderPosition))); err == nil && source.Packed() > highest {
+		if source, err := event.ParsePosition(string(l.partitions[p][i].Header(event.HeaderPosition))); err == nil &&
+			source.Packed() > highest {
 			highest, at.SourcePosition = source.Packed(), source.String()
 		}
 	}
@@ -181,8 +182,9 @@ func (l *memoryLog) place(partition int, accounts ...string) {
 	defer l.mu.Unlock()
 	for _, account := range accounts {
 		p := event.Placement{AccountID: account, Partition: partition, Offset: int64(len(l.partitions[partition]))}
-		l.accounts = append(l.accounts, kafka.Record{Topic: event.TopicAccounts, Offset: int64(len(l.accounts)), Time: time.Now(),
-			Key: []byte(p.Key()), Value: p.Value()})
+		l.accounts = append(l.accounts,
+			kafka.Record{Topic: event.TopicAccounts, Offset: int64(len(l.accounts)), Time: time.Now(),
+				Key: []byte(p.Key()), Value: p.Value()})
 	}
 	l.grown.Broadcast()
 }
@@ -322,14 +324,16 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 func (r *memoryReader) gap(have []kafka.Record) error {
 	first, next := r.l.first[r.p], int64(len(have))
 	if r.topicID != r.l.topicID {
-		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapRecreated, Offset: r.next, Resume: first,
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapRecreated, Offset: r.next,
+			Resume:      first,
 			LeaderEpoch: kafka.UnknownEpoch, First: first, Next: next}
 	}
 	if r.next < first || r.next > next && r.epoch == kafka.UnknownEpoch {
 		return kafka.OutOfRange(event.TopicEvents, r.p, r.next, first, next)
 	}
 	if r.next > first && r.epoch != kafka.UnknownEpoch && (r.next > next || have[r.next-1].LeaderEpoch != r.epoch) {
-		gap := &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next, Resume: min(r.next, next),
+		gap := &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next,
+			Resume:      min(r.next, next),
 			LeaderEpoch: kafka.UnknownEpoch, First: first, Next: next}
 		for gap.Resume > first && have[gap.Resume-1].LeaderEpoch > r.epoch {
 			gap.Resume--
@@ -340,7 +344,8 @@ func (r *memoryReader) gap(have []kafka.Record) error {
 		return gap
 	}
 	if d, ok := r.l.damaged[r.p]; ok && r.next >= d[0] && r.next < d[1] {
-		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next, Resume: d[1],
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next,
+			Resume:      d[1],
 			LeaderEpoch: kafka.UnknownEpoch, Reason: "test"}
 	}
 	return nil
@@ -398,12 +403,14 @@ func (l *memoryLog) put(partition int, account string, typ event.Type, sources .
 
 // putAt is put for sources that came in at that time (a millisecond apart) and
 // were normalized at made.
-func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, made time.Time, sources ...int64) []event.ID {
+func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, made time.Time,
+	sources ...int64) []event.ID {
 	return l.putFacts(partition, account, typ, event.Facts{}, came, made, sources...)
 }
 
 // putFacts is putAt for messages with facts; without a name they have none.
-func (l *memoryLog) putFacts(partition int, account string, typ event.Type, facts event.Facts, came, made time.Time, sources ...int64) []event.ID {
+func (l *memoryLog) putFacts(partition int, account string, typ event.Type, facts event.Facts, came, made time.Time,
+	sources ...int64) []event.ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ids []event.ID
@@ -440,7 +447,8 @@ func (l *memoryLog) putFacts(partition int, account string, typ event.Type, fact
 
 // unpacked is the position whose packed form is source.
 func unpacked(partition int, source int64) event.Position {
-	return event.Position{Partition: partition, Offset: source & event.MaxOffset, Generation: int(source / (event.MaxOffset + 1))}
+	return event.Position{Partition: partition, Offset: source & event.MaxOffset,
+		Generation: int(source / (event.MaxOffset + 1))}
 }
 
 func (l *memoryLog) trim(partition int, first int64) {
@@ -485,7 +493,8 @@ func (d *memoryDirectory) filteredToken(account string, f identity.Filter) strin
 	return token
 }
 
-func (d *memoryDirectory) Authenticate(_ context.Context, token string, _ ...identity.Audience) (*identity.Principal, error) {
+func (d *memoryDirectory) Authenticate(_ context.Context, token string,
+	_ ...identity.Audience) (*identity.Principal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, ok := d.tokens[token]
@@ -578,7 +587,8 @@ func (p *sharedPresence) Lag(_ context.Context, from, to time.Time) (lag time.Du
 	return lag, known, nil
 }
 
-func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, whole bool) (int, error) {
+func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string,
+	whole bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.published++
@@ -678,8 +688,10 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 			w.Header().Set("X-Request-ID", "request-1")
 			host, _, _ := net.SplitHostPort(r.RemoteAddr)
 			if err := what(w, Request{HTTP: r, Address: host}); err != nil {
-				status := map[fault.Kind]int{fault.KindInvalid: 400, fault.KindUnauthenticated: 401, fault.KindForbidden: 403,
-					fault.KindGone: 410, fault.KindUpgrade: 426, fault.KindLimited: 429, fault.KindUnavailable: 503}[fault.KindOf(err)]
+				status := map[fault.Kind]int{fault.KindInvalid: 400, fault.KindUnauthenticated: 401,
+					fault.KindForbidden: 403,
+					fault.KindGone:      410, fault.KindUpgrade: 426, fault.KindLimited: 429,
+					fault.KindUnavailable: 503}[fault.KindOf(err)]
 				http.Error(w, err.Error(), max(status, 400))
 			}
 		}

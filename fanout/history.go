@@ -125,7 +125,8 @@ func (h *history) dropAll() {
 // read never waits for records that are not written yet. It returns *kafka.GapError
 // when the log does not continue at offset, or no longer contains end: it may have
 // been truncated, and have grown, since its stream read it.
-func (h *history) read(ctx context.Context, partition int, offset int64, end kafka.LogPosition) (frames []frame, upTo int64, err error) {
+func (h *history) read(ctx context.Context, partition int, offset int64,
+	end kafka.LogPosition) (frames []frame, upTo int64, err error) {
 	for {
 		c, mine := h.claim(partition, offset)
 		if mine {
@@ -140,7 +141,8 @@ func (h *history) read(ctx context.Context, partition int, offset int64, end kaf
 			return nil, 0, c.err
 		}
 		if c.err == nil && c.from <= offset && offset < c.upTo {
-			first, _ := slices.BinarySearchFunc(c.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+			first, _ := slices.BinarySearchFunc(c.frames, offset,
+				func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 			frames, upTo = c.frames[first:], min(c.upTo, end.Offset)
 			return frames, upTo, checkEpochs(partition, frames, end)
 		}
@@ -150,7 +152,8 @@ func (h *history) read(ctx context.Context, partition int, offset int64, end kaf
 // checkEpochs returns *kafka.GapError when a frame before end has a later leader epoch
 // than end: then the records up to end were replaced after a truncation.
 func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
-	n, _ := slices.BinarySearchFunc(frames, end.Offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+	n, _ := slices.BinarySearchFunc(frames, end.Offset,
+		func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 	if n == 0 || end.LeaderEpoch == kafka.UnknownEpoch || frames[n-1].epoch <= end.LeaderEpoch {
 		return nil
 	}
@@ -310,7 +313,8 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 		return
 	}
 	if gap.Kind == kafka.GapExpired || len(p.gaps) == maxKnownGaps ||
-		slices.ContainsFunc(p.gaps, func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {
+		slices.ContainsFunc(p.gaps,
+			func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {
 		return
 	}
 	p.gaps = append(p.gaps, gap)

@@ -274,7 +274,8 @@ func (b *bucket) match(m *frame, deliver func(*subscriber)) {
 		return
 	}
 	agent := m.ids.agent()
-	for _, id := range [...]factID{{agentID, agent}, {extensionID, event.AgentExtension(agent)}, {callID, m.ids.call()}, {queueID, m.ids.queue()}} {
+	for _, id := range [...]factID{{agentID, agent}, {extensionID, event.AgentExtension(agent)}, {callID, m.ids.call()},
+		{queueID, m.ids.queue()}} {
 		if id.id != "" {
 			b.byID[id].match(m, deliver)
 		}

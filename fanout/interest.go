@@ -14,9 +14,10 @@ import (
 // interest holds the partitions of one subscriber. Writers hold index.mu (for writing)
 // and the subscriber's lock; readers hold either.
 type interest struct {
-	follows     partitionSet        // partitions whose events it receives
-	registered  bool                // it is in the index and has references to the partitions that it follows
-	removed     bool                // it was removed from the index, or before it was added; it has no references any more
+	follows    partitionSet // partitions whose events it receives
+	registered bool         // it is in the index and has references to the partitions that it follows
+	// it was removed from the index, or before it was added; it has no references any more
+	removed     bool
 	partitions  int                 // number of partitions of cc.evt when follows was chosen
 	past        partitionSet        // followed until it disconnects: see pastPartitions
 	pending     map[int]pendingJoin // partitions to follow soon
@@ -274,7 +275,9 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		return
 	}
 	extra := in.follows.minus(want)
-	for p := range extra.all() { // partitions followed because their placements were unknown are read up to the offset where placements are complete
+	// partitions followed because their placements were unknown are read up to the offset where
+	// placements are complete
+	for p := range extra.all() {
 		if f.follower.stream(p).live.next < f.placements.completeFrom(p) {
 			in.past.add(p)
 			extra.remove(p)

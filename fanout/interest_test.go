@@ -63,7 +63,8 @@ func TestPartitionSet(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	s.remove(64)
-	if s.has(64) || !s.has(63) || s != set(63).union(set(0, 1023)) || s.minus(s) != set() || s.empty() || !set().empty() {
+	if s.has(64) || !s.has(63) || s != set(63).union(set(0, 1023)) || s.minus(s) != set() || s.empty() ||
+		!set().empty() {
 		t.Errorf("got %v", slices.Collect(s.all()))
 	}
 }
@@ -98,7 +99,8 @@ func TestPartitionsOfAFilter(t *testing.T) {
 	check("below", shop, set(key("shop"), key("kiosk"), 7, 9))
 	check("a leaf", &filter{root: "kiosk"}, set(key("kiosk"), 7, 9))
 	check("the whole tree", &filter{root: "root"}, set(key("root"), key("shop"), key("kiosk"), 7, 9, 11))
-	check("accounts by name", &filter{root: "root", accounts: newIDSet([]string{"root", "shop"})}, set(key("root"), key("shop"), 11))
+	check("accounts by name", &filter{root: "root", accounts: newIDSet([]string{"root", "shop"})},
+		set(key("root"), key("shop"), 11))
 	tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
 		identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	check("another tree", shop, set(key("shop"), key("other"), 13))
@@ -320,7 +322,8 @@ func TestThePastOfAPartitionIsReadByWhoResumesIntoIt(t *testing.T) {
 	before := time.Now().Add(-time.Hour)
 	old := log.putAt(log.of("kiosk"), "kiosk", event.QueueCall, before, before, 1)[0]
 	log.putAt(foreign, "kiosk", event.QueueCall, before, before, 2)
-	cursor := cursorOf(logID{1}, old, []position{{1, 1, 0}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}})
+	cursor := cursorOf(logID{1}, old,
+		[]position{{1, 1, 0}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}})
 	for p := range 4 {
 		log.place(p, "") // not "kiosk": there was no cc.accounts then
 	}
@@ -340,7 +343,8 @@ func TestThePastOfAPartitionIsReadByWhoResumesIntoIt(t *testing.T) {
 // A cursor has the partitions of its subscriber alone, and a bounded size with all
 // that there can be.
 func TestSizeOfACursor(t *testing.T) {
-	tracker := cursorTracker{logID: logID{1, 2, 3, 4, 5, 6, 7, 8}, partitions: event.MaxPartitions, lastID: event.NextID(0, 1_795_000_000_123, 3)}
+	tracker := cursorTracker{logID: logID{1, 2, 3, 4, 5, 6, 7, 8}, partitions: event.MaxPartitions,
+		lastID: event.NextID(0, 1_795_000_000_123, 3)}
 	tracker.advance(700, position{1 << 40, 1 << 39, 5})
 	if got := tracker.cursor(); len(got) > 70 {
 		t.Errorf("one partition: %d bytes", len(got))
@@ -393,7 +397,8 @@ func TestASnapshotReadsThePartitionsOfItsAccounts(t *testing.T) {
 		return err == nil && len(s.Agents) == 1
 	})
 	at, err := parseSince(s.Cursor)
-	if err != nil || at.partitions != 8 || len(at.positions) != 2 || !want.has(at.positions[0].partition) || !want.has(at.positions[1].partition) {
+	if err != nil || at.partitions != 8 || len(at.positions) != 2 || !want.has(at.positions[0].partition) ||
+		!want.has(at.positions[1].partition) {
 		t.Errorf("positions %v: %v", at.positions, err)
 	}
 	n.states.mu.Lock()

@@ -58,7 +58,8 @@ func (c Config) scopes(account, user, address string) []Scope {
 // are set.
 func (f *Fanout) newConnectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
-	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
+	return ConnectionLease{ID: s.id, Since: s.connected,
+		Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
 
 // acquireLease applies the connection limits. It returns fault.KindLimited when a

@@ -42,7 +42,8 @@ func leaseMember(node string, lease ConnectionLease) string {
 }
 
 // Acquire implements Limits.
-func (l *RedisLimits) Acquire(ctx context.Context, node string, lease ConnectionLease, replace bool) (fullScope string, err error) {
+func (l *RedisLimits) Acquire(ctx context.Context, node string, lease ConnectionLease,
+	replace bool) (fullScope string, err error) {
 	now := time.Now()
 	flag := 0
 	if replace {
@@ -114,7 +115,8 @@ func (l *RedisLimits) Release(ctx context.Context, node string, leases []Connect
 	})
 }
 
-func (l *RedisLimits) forEachScope(ctx context.Context, leases []ConnectionLease, do func(redis.Pipeliner, string, ConnectionLease)) error {
+func (l *RedisLimits) forEachScope(ctx context.Context, leases []ConnectionLease,
+	do func(redis.Pipeliner, string, ConnectionLease)) error {
 	for len(leases) > 0 {
 		n := min(len(leases), maxRedisBatch)
 		pipe := l.client.Pipeline()

@@ -52,47 +52,52 @@ func (l *offsetLookup) bounds(ctx context.Context, partition int) (first, next i
 
 // atTime returns the offset of the first record whose timestamp is at or after t.
 func (l *offsetLookup) atTime(ctx context.Context, partition int, t time.Time) (int64, error) {
-	offset, _, err := l.cachedLookup(ctx, "at", partition, t.UnixMilli(), timeTTL, func(ctx context.Context) (int64, int64, error) {
-		offset, err := l.log.OffsetAt(ctx, event.TopicEvents, partition, t)
-		return offset, 0, err
-	})
+	offset, _, err := l.cachedLookup(ctx, "at", partition, t.UnixMilli(), timeTTL,
+		func(ctx context.Context) (int64, int64, error) {
+			offset, err := l.log.OffsetAt(ctx, event.TopicEvents, partition, t)
+			return offset, 0, err
+		})
 	return offset, err
 }
 
 // lookUpEpochEnd returns the offset after the last record of a leader epoch; -1 when
 // the log has no record of it.
 func (l *offsetLookup) lookUpEpochEnd(ctx context.Context, partition int, epoch int32) (int64, error) {
-	end, _, err := l.cachedLookup(ctx, "epoch", partition, int64(epoch), epochTTL, func(ctx context.Context) (int64, int64, error) {
-		end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
-		if err == nil && end.LeaderEpoch != epoch {
-			end.Offset = -1
-		}
-		return end.Offset, 0, err
-	})
+	end, _, err := l.cachedLookup(ctx, "epoch", partition, int64(epoch), epochTTL,
+		func(ctx context.Context) (int64, int64, error) {
+			end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
+			if err == nil && end.LeaderEpoch != epoch {
+				end.Offset = -1
+			}
+			return end.Offset, 0, err
+		})
 	return end, err
 }
 
-// normalizedBefore returns when the record before offset was normalized. ok is false when there is no such record or it has no processed_at.
-func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offset int64) (at time.Time, ok bool, err error) {
-	seconds, known, err := l.cachedLookup(ctx, "before", partition, offset, timeTTL, func(ctx context.Context) (int64, int64, error) {
-		if offset == 0 {
-			return 0, 0, nil
-		}
-		r := l.log.Reader(event.TopicEvents, partition, atOffset(offset-1))
-		defer r.Close()
-		records, err := r.Read(ctx)
-		if _, ok := errors.AsType[*kafka.GapError](err); ok {
-			return 0, 0, nil
-		}
-		if err != nil || records[0].Offset >= offset {
-			return 0, 0, err
-		}
-		at, ok := processedAt(records[0].Value)
-		if !ok {
-			return 0, 0, nil
-		}
-		return at.Unix(), 1, nil
-	})
+// normalizedBefore returns when the record before offset was normalized. ok is false when there is
+// no such record or it has no processed_at.
+func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int,
+	offset int64) (at time.Time, ok bool, err error) {
+	seconds, known, err := l.cachedLookup(ctx, "before", partition, offset, timeTTL,
+		func(ctx context.Context) (int64, int64, error) {
+			if offset == 0 {
+				return 0, 0, nil
+			}
+			r := l.log.Reader(event.TopicEvents, partition, atOffset(offset-1))
+			defer r.Close()
+			records, err := r.Read(ctx)
+			if _, ok := errors.AsType[*kafka.GapError](err); ok {
+				return 0, 0, nil
+			}
+			if err != nil || records[0].Offset >= offset {
+				return 0, 0, err
+			}
+			at, ok := processedAt(records[0].Value)
+			if !ok {
+				return 0, 0, nil
+			}
+			return at.Unix(), 1, nil
+		})
 	return time.Unix(seconds, 0), known == 1, err
 }
 

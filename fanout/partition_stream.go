@@ -256,7 +256,8 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
-		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad, "before_offset", b.end)
+		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad,
+			"before_offset", b.end)
 	}
 	s.f.ensureAccountsLoaded(ctx, b)
 	s.f.partitionAccounts.record(s.partition, s.live.next, records)

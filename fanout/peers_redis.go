@@ -23,7 +23,8 @@ type peerQuestion struct {
 func (p RedisPeers) questions() string { return p.Prefix + "fanout:questions" }
 
 // Ask implements Peers.
-func (p RedisPeers) Ask(ctx context.Context, node string, q Question) (answers []NodeAnswer, missing []string, err error) {
+func (p RedisPeers) Ask(ctx context.Context, node string,
+	q Question) (answers []NodeAnswer, missing []string, err error) {
 	missing, err = p.allNodes(ctx)
 	missing = slices.DeleteFunc(missing, func(one string) bool { return one == node })
 	if err != nil || len(missing) == 0 {

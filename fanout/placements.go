@@ -57,7 +57,8 @@ type placementListener interface {
 }
 
 func newPlacements(log Log, listener placementListener, m *metrics, logger *slog.Logger) *placements {
-	a := &placements{log: log, listener: listener, metrics: m, logger: logger, lag: deliveryLag{caughtUpAt: time.Now()}, countLag: deliveryLag{caughtUpAt: time.Now()}}
+	a := &placements{log: log, listener: listener, metrics: m, logger: logger, lag: deliveryLag{caughtUpAt: time.Now()},
+		countLag: deliveryLag{caughtUpAt: time.Now()}}
 	a.reset()
 	return a
 }
@@ -225,7 +226,8 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 	}
 	count = a.count
 	a.mu.Unlock()
-	defer a.countLag.recordDelivered(time.Time{}, false, asked, true) // after subscribers were assigned the added partitions
+	// after subscribers were assigned the added partitions
+	defer a.countLag.recordDelivered(time.Time{}, false, asked, true)
 	if before > 0 && count > before {
 		a.logger.Info("partitions added", "from", before, "to", count)
 		a.listener.reconcileAll()
@@ -312,7 +314,8 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 	for i := range records {
 		p, err := event.ParsePlacement(records[i].Key, records[i].Value)
 		if err != nil {
-			a.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset, "error", err)
+			a.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset,
+				"error", err)
 			continue
 		}
 		switch changed := a.add(p, records[i].Time); {

@@ -21,7 +21,8 @@ type Presence interface {
 	// Publish updates a node's connections and extends their expiry; with
 	// replaceAll, changed replaces all of them. It returns the number stored for the
 	// node.
-	Publish(ctx context.Context, node string, changed []Client, removed []string, replaceAll bool) (total int, err error)
+	Publish(ctx context.Context, node string, changed []Client, removed []string,
+		replaceAll bool) (total int, err error)
 	// Others returns the number of other nodes and of their connections. Both may be
 	// up to summaryTTL old.
 	Others(ctx context.Context, node string) (nodes, connections int, err error)
@@ -129,7 +130,8 @@ func (f *Fanout) recordPresenceResult(err error) {
 }
 
 func (s *subscriber) presenceClient() Client {
-	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connected.Unix(), LastPing: s.lastPong.Load()}
+	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connected.Unix(),
+		LastPing: s.lastPong.Load()}
 }
 
 // Status is the state of the channel on this node.

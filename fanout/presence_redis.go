@@ -31,7 +31,8 @@ func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:co
 const maxRedisBatch = 500
 
 // Publish implements Presence.
-func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, removed []string, replaceAll bool) (total int, err error) {
+func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, removed []string,
+	replaceAll bool) (total int, err error) {
 	key := p.conns(node)
 	pipe := p.Client.Pipeline()
 	if replaceAll {

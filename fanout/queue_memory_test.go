@@ -17,10 +17,12 @@ func (*blockedTransport) sendQueued(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
-	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked, connected: time.Now(),
+	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked,
+		connected: time.Now(),
 		principal: &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
 	s.lastSeen.Store(time.Now().Unix())
-	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType, names: event.EveryName})
+	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType,
+		names: event.EveryName})
 	f.members.add(s)
 	s.interest.follows.add(0)
 	f.index.add(s)
@@ -60,9 +62,11 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 		name        string
 		distance    int // of this many events, the subscriber gets one
 		compression bool
-	}{{"one event of 1000", 1000, false}, {"one event of 30", 30, false}, {"every event", 1, false}, {"compressed", 300, true}} {
+	}{{"one event of 1000", 1000, false}, {"one event of 30", 30, false}, {"every event", 1, false},
+		{"compressed", 300, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newTestStream(t, Config{Settings: Settings{RingBytes: 4 * mib, QueueBytes: mib, Compression: c.compression}})
+			s := newTestStream(t,
+				Config{Settings: Settings{RingBytes: 4 * mib, QueueBytes: mib, Compression: c.compression}})
 			before := heapInUse()
 			sub := blockedSubscriber(s.f, "shop")
 			if c.compression {
@@ -96,7 +100,9 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 		t.Skip("fills queues")
 	}
 	const mib = 1 << 20
-	s := newTestStream(t, Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib, IdleTimeout: time.Hour}}) // however slow the machine
+	// however slow the machine
+	s := newTestStream(t,
+		Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib, IdleTimeout: time.Hour}})
 	before := heapInUse()
 	for i := range 200 {
 		blockedSubscriber(s.f, fmt.Sprint("account", i))

@@ -32,7 +32,8 @@ func (f *Fanout) rebalance(ctx context.Context) {
 		if f.draining.Load() || f.presenceUnavailable.Load() {
 			continue
 		}
-		c := clusterSize{nodes: 1 + int(f.otherNodes.Load()), here: f.members.count(), others: int(f.otherConnections.Load())}
+		c := clusterSize{nodes: 1 + int(f.otherNodes.Load()), here: f.members.count(),
+			others: int(f.otherConnections.Load())}
 		began := !r.active()
 		moving := r.nextToDisconnect(time.Now(), c, f.members.all)
 		if began && r.active() {

@@ -36,7 +36,8 @@ func (n *fleetNode) list() []*subscriber {
 // run lets time pass in steps of presenceInterval; others is the number of connections
 // on the other nodes, and goes says whether a disconnected subscriber goes to them. It
 // returns the most that were disconnected in a second, and all.
-func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others *int, goes func(*subscriber) bool) (fastest, all int) {
+func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others *int,
+	goes func(*subscriber) bool) (fastest, all int) {
 	second, inSecond := from, 0
 	for at := from; at.Before(from.Add(during)); at = at.Add(presenceInterval) {
 		if at.Sub(second) >= time.Second {
@@ -84,7 +85,8 @@ func TestAnAddedNodeGetsItsShareInTime(t *testing.T) {
 			}
 			fastest, all := n.run(began.Add(time.Minute), period+time.Minute, 5, &others, test.goes)
 			share := float64(len(n.here)+others) / 5
-			t.Logf("%d of %d connections disconnected, at most %d in a second; %d stay, the share is %.0f", all, accounts*sockets, fastest, len(n.here), share)
+			t.Logf("%d of %d connections disconnected, at most %d in a second; %d stay, the share is %.0f", all,
+				accounts*sockets, fastest, len(n.here), share)
 			if float64(len(n.here)) > share*(1+rebalanceUntil)+1 || len(n.here) < test.tail {
 				t.Errorf("%d connections stay, the share is %.0f", len(n.here), share)
 			}

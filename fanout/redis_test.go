@@ -44,7 +44,8 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 			whole   bool
 			total   int
 		}{{stale, false, 1}, {many, true, len(many)}, {many[:3], false, len(many)}} {
-			if total, err := p.Publish(t.Context(), "one", step.clients, nil, step.whole); err != nil || total != step.total {
+			if total, err := p.Publish(t.Context(), "one", step.clients, nil, step.whole); err != nil ||
+				total != step.total {
 				t.Fatalf("%d connections, want %d: %v", total, step.total, err)
 			}
 		}
@@ -52,7 +53,8 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 			of                 string
 			nodes, connections int
 		}{{"two", 1, len(many)}, {"two", 1, len(many)}, {"one", 0, 0}} { // counted; from the summary
-			if nodes, n, err := p.Others(t.Context(), others.of); nodes != others.nodes || n != others.connections || err != nil {
+			if nodes, n, err := p.Others(t.Context(), others.of); nodes != others.nodes || n != others.connections ||
+				err != nil {
 				t.Errorf("others of %s: %d nodes, %d connections, %v", others.of, nodes, n, err)
 			}
 		}
@@ -184,8 +186,11 @@ func TestConnectionLimitsOnTwoNodes(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
 		presence := &RedisPresence{Client: client, Prefix: prefix}
 		limits := NewRedisLimits(client, prefix)
-		refuse := startLimited(t, Config{NodeID: "refuse", Settings: Settings{MaxConnectionsPerUser: 2}}, log, directory, presence, limits)
-		replace := startLimited(t, Config{NodeID: "replace", Settings: Settings{MaxConnectionsPerUser: 2, OnLimit: replaceOldest}}, log, directory, presence, limits)
+		refuse := startLimited(t, Config{NodeID: "refuse", Settings: Settings{MaxConnectionsPerUser: 2}}, log,
+			directory, presence, limits)
+		replace := startLimited(t,
+			Config{NodeID: "replace", Settings: Settings{MaxConnectionsPerUser: 2, OnLimit: replaceOldest}}, log,
+			directory, presence, limits)
 		token := directory.token("root", nil, nil)
 		oldest := refuse.dial(t, token, "")
 		newer := replace.dial(t, token, "")

@@ -272,7 +272,8 @@ func (r *replay) siftDown(i int) {
 
 // seekNext moves the source to the subscriber's next message. found is false if there is
 // none below the bound.
-func (r *replay) seekNext(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
+func (r *replay) seekNext(ctx context.Context, s *replaySource,
+	load func(context.Context, *replaySource) error) (found bool, err error) {
 	for s.at.next < s.bound.Offset {
 		if s.at.next >= s.upTo {
 			if err := load(ctx, s); err != nil {

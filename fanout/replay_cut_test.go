@@ -72,9 +72,11 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 		for _, query := range []string{"cursor=true&since=earliest", "since=earliest"} {
 			t.Run(name+" "+query, func(t *testing.T) {
 				directory := newDirectory()
-				log := &changedLog{memoryLog: newMemoryLog(1), changed: make(chan struct{}), notice: make(chan struct{})}
+				log := &changedLog{memoryLog: newMemoryLog(1), changed: make(chan struct{}),
+					notice: make(chan struct{})}
 				log.put(0, "root", event.QueueCall, runNode(0, 1000)...)
-				n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
+				n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory,
+					newPresence(), false)
 				token := directory.token("root", nil, nil)
 				n.dial(t, token, "") // its stream reads
 				log.replaying.Store(true)
@@ -108,7 +110,8 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 				}
 				log.mu.Lock()
 				for i := range log.partitions[0] {
-					if id, err := event.MessageID(log.partitions[0][i].Value); err != nil || i >= 10 && slices.Contains(got, id) {
+					if id, err := event.MessageID(log.partitions[0][i].Value); err != nil ||
+						i >= 10 && slices.Contains(got, id) {
 						t.Fatalf("the record at offset %d has been sent, and those from 10 on have not (%v)", i, err)
 					}
 				}

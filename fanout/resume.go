@@ -198,7 +198,8 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) e
 // checkPosition validates a cursor's position against the log and returns the start.
 // Deleted records are skipped if none was of the filter's accounts; otherwise it
 // returns fault.KindGone.
-func (r *resumer) checkPosition(ctx context.Context, partition int, at position, flt *filter, oldPartitionCount int) (position, error) {
+func (r *resumer) checkPosition(ctx context.Context, partition int, at position, flt *filter,
+	oldPartitionCount int) (position, error) {
 	first, next, err := r.lookups.bounds(ctx, partition)
 	if err == nil && at.next > next { // the position is of a node that has read more than the answer includes
 		first, next, err = r.log.Offsets(ctx, event.TopicEvents, partition)

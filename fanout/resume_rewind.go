@@ -74,7 +74,8 @@ func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewi
 }
 
 // rewindPastLate moves an offset back over messages that were normalized late.
-func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
+func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to rewind,
+	offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
 		from := max(first, offset-step)

@@ -73,35 +73,38 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 // A node that does not know of added partitions has not delivered their events, and
 // says so: a client with an id of it starts before them on a node that knows them.
 func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		close(gate)
-		synctest.Wait()
-		if err := f.presence.ReportLag(t.Context(), "x", time.Now().Truncate(time.Hour), time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.follower.follow(t.Context(), set(0)); err != nil {
-			t.Fatal(err)
-		}
-		log.mu.Lock()
-		log.uncounted = true
-		log.mu.Unlock()
-		log.addPartition()
-		log.putAt(1, "root", event.QueueCall, time.Now(), time.Now(), 1, 2)
-		time.Sleep(20*time.Second + presenceInterval/2) // between two reports
-		id := log.putAt(0, "root", event.QueueCall, time.Now(), time.Now(), 3)[0]
-		time.Sleep(presenceInterval)
-		log.mu.Lock()
-		log.uncounted = false
-		log.mu.Unlock()
-		time.Sleep(2 * growthInterval)
-		if err := f.follower.follow(t.Context(), set(1)); err != nil {
-			t.Fatal(err)
-		}
-		starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1), newFilter(directory.principal(t, "root"), f.directory))
-		if err != nil || len(starts) != 2 || starts[1].next != 0 {
-			t.Errorf("starts %v: %v", starts, err)
-		}
-	})
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			close(gate)
+			synctest.Wait()
+			if err := f.presence.ReportLag(t.Context(), "x", time.Now().Truncate(time.Hour),
+				time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.follower.follow(t.Context(), set(0)); err != nil {
+				t.Fatal(err)
+			}
+			log.mu.Lock()
+			log.uncounted = true
+			log.mu.Unlock()
+			log.addPartition()
+			log.putAt(1, "root", event.QueueCall, time.Now(), time.Now(), 1, 2)
+			time.Sleep(20*time.Second + presenceInterval/2) // between two reports
+			id := log.putAt(0, "root", event.QueueCall, time.Now(), time.Now(), 3)[0]
+			time.Sleep(presenceInterval)
+			log.mu.Lock()
+			log.uncounted = false
+			log.mu.Unlock()
+			time.Sleep(2 * growthInterval)
+			if err := f.follower.follow(t.Context(), set(1)); err != nil {
+				t.Fatal(err)
+			}
+			starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1),
+				newFilter(directory.principal(t, "root"), f.directory))
+			if err != nil || len(starts) != 2 || starts[1].next != 0 {
+				t.Errorf("starts %v: %v", starts, err)
+			}
+		})
 }
 
 // What a node cannot have measured does not make a client start in the future.
@@ -114,7 +117,8 @@ func TestAnImpossibleLagIsTheWholeLog(t *testing.T) {
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), 1, 2)
 	id := log.putAt(0, "root", event.QueueCall, now, now, 3)[0]
 	n := startNode(t, Config{}, log, directory, presence, false)
-	if got := n.dial(t, directory.token("root", nil, nil), "since="+id.String()).numbers(2); !slices.Equal(got, []int{1, 2}) {
+	if got := n.dial(t, directory.token("root", nil, nil), "since="+id.String()).numbers(2); !slices.Equal(got,
+		[]int{1, 2}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -153,8 +157,9 @@ func TestUnknownLatenessIsAMinute(t *testing.T) {
 
 func TestProcessedAtIsTheMetadatas(t *testing.T) {
 	m := event.Message{ID: event.NextID(0, 0, 0), Type: event.Custom, AccountID: "a",
-		Data:     []byte(`{"processed_at":5}`),
-		Metadata: event.Metadata{Source: `"processed_at":6`, OriginalFormat: "x", ProcessedAt: 1_795_000_000, QueueID: `"processed_at":7`}}
+		Data: []byte(`{"processed_at":5}`),
+		Metadata: event.Metadata{Source: `"processed_at":6`, OriginalFormat: "x", ProcessedAt: 1_795_000_000,
+			QueueID: `"processed_at":7`}}
 	if at, ok := processedAt(m.Append(nil)); !ok || at.Unix() != 1_795_000_000 {
 		t.Errorf("%v %v", at, ok)
 	}

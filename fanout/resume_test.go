@@ -21,7 +21,8 @@ func TestResumeIsExactInOnePartition(t *testing.T) {
 	}{{"from the ring", 64 << 20}, {"from the log", 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory := newMemoryLog(1), newDirectory()
-			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(c.ring)}}, log, directory, newPresence(), false)
+			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(c.ring)}}, log, directory,
+				newPresence(), false)
 			token := directory.token("root", nil, nil)
 			keep := n.dial(t, token, "") // the streams run
 			ids := log.put(0, "root", event.QueueCall, runNode(0, 2000)...)
@@ -108,7 +109,8 @@ func TestManyThatComeBackShareTheReads(t *testing.T) {
 
 func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{HistoryBytes: 1, Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: 1, Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory,
+		newPresence(), false)
 	token := directory.token("root", nil, nil)
 	log.put(0, "root", event.QueueCall, runNode(0, 60_000)...)
 	sub := n.dial(t, token, "since=earliest")
@@ -323,14 +325,16 @@ func FuzzParseSince(f *testing.F) {
 	f.Add("cc_evt_1795193647068011523.AgECAwQFBgcIDQEOAgMA")     // version 2
 	f.Add(cursorText(resumePoint{id: event.NextID(0, 1_795_000_000_123, 3), partitions: 1024,
 		positions: []partitionPosition{{7, position{5, 4, 0}}, {1023, position{1 << 40, 7, 12}}}}))
-	f.Add(cursorOf(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3), []position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
+	f.Add(cursorOf(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3),
+		[]position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
 	f.Fuzz(func(t *testing.T, s string) {
 		at, err := parseSince(s)
 		if err != nil || at.positions == nil {
 			return
 		}
 		again, err := parseSince(cursorText(at))
-		if err != nil || again.id != at.id || again.log != at.log || again.partitions != at.partitions || !slices.Equal(at.positions, again.positions) {
+		if err != nil || again.id != at.id || again.log != at.log || again.partitions != at.partitions ||
+			!slices.Equal(at.positions, again.positions) {
 			t.Fatalf("%q: %v became %v: %v", s, at, again, err)
 		}
 	})

@@ -63,7 +63,8 @@ func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 		return nil, r.next, true
 	}
 	b := r.batches[i]
-	j, _ := slices.BinarySearchFunc(b.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+	j, _ := slices.BinarySearchFunc(b.frames, offset,
+		func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 	return b.frames[j:], b.end, true
 }
 
@@ -87,7 +88,8 @@ func (r *ring) epochBefore(offset int64) (epoch int32, ok bool) {
 		if b.frames[0].offset >= offset {
 			continue
 		}
-		j, _ := slices.BinarySearchFunc(b.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+		j, _ := slices.BinarySearchFunc(b.frames, offset,
+			func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 		return b.frames[j-1].epoch, true
 	}
 	return unknownEpoch, false

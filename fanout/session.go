@@ -94,9 +94,10 @@ func (s *session) outcomeBeforeFirst() Outcome {
 
 // sessionEnd is the end of a connection.
 type sessionEnd struct {
-	at      time.Time
-	reached []partitionOffset // everything before was offered to it; nil: unknown, it ended in a replay without a cursor
-	unsent  []event.ID        // the first unsent message of each partition
+	at time.Time
+	// everything before was offered to it; nil: unknown, it ended in a replay without a cursor
+	reached []partitionOffset
+	unsent  []event.ID // the first unsent message of each partition
 }
 
 // ensureEnd returns the end of the session and creates it if necessary.
@@ -126,7 +127,8 @@ func (e *sessionEnd) recordUnsent(id event.ID) {
 }
 
 func (e *sessionEnd) wasDropped(id event.ID) bool {
-	return slices.ContainsFunc(e.unsent, func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
+	return slices.ContainsFunc(e.unsent,
+		func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
 }
 
 // recordReached records the offsets up to which a subscriber was offered events, when it
@@ -167,8 +169,9 @@ func (s *subscriber) endedSession(d conn.Disconnect) *pastSession {
 	end.unsent = slices.Clone(end.unsent)
 	session := s.session
 	session.end = &end
-	return &pastSession{session: session, id: s.id, principal: s.principal, transport: s.transportName(), connected: s.connected,
-		lastID: s.lastID, disconnect: d}
+	return &pastSession{session: session, id: s.id, principal: s.principal, transport: s.transportName(),
+		connected: s.connected,
+		lastID:    s.lastID, disconnect: d}
 }
 
 // recordRefusal records a resume that was refused because the log no longer has its
@@ -182,15 +185,17 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 		transport = transportWebSocket
 	}
 	s.session.ensureEnd()
-	f.pastSessions.add(&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
-		disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
+	f.pastSessions.add(
+		&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
+			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
 }
 
 // bytes estimates the memory of a session.
 func (p *pastSession) bytes() int {
 	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reached)) + 8*len(p.end.unsent)
 	filter := &p.principal.Filter
-	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs, filter.CallIDs, filter.Names} {
+	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs,
+		filter.CallIDs, filter.Names} {
 		for _, entry := range list {
 			size += 16 + len(entry)
 		}

@@ -63,6 +63,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.NotNegative("max_connections_per_user", s.MaxConnectionsPerUser)
 	c.NotNegative("max_connections_per_address", s.MaxConnectionsPerAddress)
 	c.OneOf("on_limit", s.OnLimit, refuseNewest, replaceOldest)
-	c.Must(s.RebalanceTime == 0 || s.RebalanceTime >= time.Second, "rebalance_time", "must be 0 or at least 1s, is %s", s.RebalanceTime)
+	c.Must(s.RebalanceTime == 0 || s.RebalanceTime >= time.Second, "rebalance_time", "must be 0 or at least 1s, is %s",
+		s.RebalanceTime)
 	c.Must(s.DrainSpread >= 0, "drain_spread", "must not be negative, is %s", s.DrainSpread)
 }

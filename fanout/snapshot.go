@@ -19,10 +19,11 @@ import (
 
 // Snapshot is the state after all events up to Cursor; see docs/channel.md.
 type Snapshot struct {
-	EventID    string          `json:"event_id"` // of the newest event in it; "" when none is known
-	Cursor     string          `json:"cursor"`   // value of since that continues exactly after the snapshot
-	Timestamp  int64           `json:"timestamp"`
-	StateSince int64           `json:"state_since,omitempty"` // Unix seconds: earlier events are not included; absent: all are included
+	EventID   string `json:"event_id"` // of the newest event in it; "" when none is known
+	Cursor    string `json:"cursor"`   // value of since that continues exactly after the snapshot
+	Timestamp int64  `json:"timestamp"`
+	// Unix seconds: earlier events are not included; absent: all are included
+	StateSince int64           `json:"state_since,omitempty"`
 	Agents     []SnapshotAgent `json:"agents"`
 	Calls      []SnapshotCall  `json:"calls"`
 	Queues     []SnapshotQueue `json:"queues"`
@@ -69,12 +70,14 @@ type SnapshotCall struct {
 
 // SnapshotQueue is a queue that has calls, members or figures of today.
 type SnapshotQueue struct {
-	AccountID        string              `json:"account_id"`
-	QueueID          string              `json:"queue_id"`
-	Waiting          int                 `json:"waiting"`                      // calls not answered by an agent
-	LongestWaitSince int64               `json:"longest_wait_since,omitempty"` // Unix seconds at which the first of them entered
-	Talking          int                 `json:"talking"`                      // calls with an agent, including held ones
-	Agents           map[event.State]int `json:"agents"`                       // its logged-in members, by state
+	AccountID string `json:"account_id"`
+	QueueID   string `json:"queue_id"`
+	Waiting   int    `json:"waiting"` // calls not answered by an agent
+	// Unix seconds at which the first of them entered
+	LongestWaitSince int64 `json:"longest_wait_since,omitempty"`
+	// calls with an agent, including held ones
+	Talking int                 `json:"talking"`
+	Agents  map[event.State]int `json:"agents"` // its logged-in members, by state
 
 	// Figures of today in the account's time zone (docs/figures.md).
 	Offered            int64    `json:"offered,omitempty"`
@@ -163,14 +166,16 @@ func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
-			return nil, fault.Unavailable(behind(views, time.Now()), time.Second, "the snapshot is not complete yet, retry")
+			return nil, fault.Unavailable(behind(views, time.Now()), time.Second,
+				"the snapshot is not complete yet, retry")
 		}
 	}
 }
 
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
-func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time, merged *merged) *Snapshot {
+func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time,
+	merged *merged) *Snapshot {
 	log := f.logIdentity.id()
 	for _, v := range views { // the views are large: nothing is copied while one of them is behind
 		if !v.isCurrent(now) {
@@ -342,7 +347,8 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			if e.Visits() { // and no leg of it
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
-			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) && filter.seesCall(e, merged) {
+			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) &&
+				filter.seesCall(e, merged) {
 				s.Calls = append(s.Calls, newSnapshotCall(e, place))
 			}
 		}
@@ -409,8 +415,9 @@ func (f *filter) matchesAgent(e *state.Entry) bool {
 }
 
 func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
-	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State, Status: string(event.Available),
-		Since: e.Since, Queues: e.Queues, CallID: e.CallID, AfterCall: e.AfterCall, Reason: e.Reason}
+	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State,
+		Status: string(event.Available),
+		Since:  e.Since, Queues: e.Queues, CallID: e.CallID, AfterCall: e.AfterCall, Reason: e.Reason}
 	if e.State == event.Break {
 		a.Status = string(event.Break)
 	}
@@ -420,7 +427,8 @@ func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
 		if m == nil || !m.Paused && m.WrapUpUntilMS <= now*1000 {
 			continue
 		}
-		shown := SnapshotMembership{QueueID: id, State: e.InQueue(id), Reason: m.Reason, WrapUpUntil: m.WrapUpUntilMS / 1000}
+		shown := SnapshotMembership{QueueID: id, State: e.InQueue(id), Reason: m.Reason,
+			WrapUpUntil: m.WrapUpUntilMS / 1000}
 		if m.Paused {
 			shown.PausedSince = m.PausedSince
 		}
@@ -430,6 +438,7 @@ func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
 }
 
 func newSnapshotCall(e *state.Entry, place int) SnapshotCall {
-	return SnapshotCall{AccountID: e.AccountID, CallID: e.ID, InteractionID: e.InteractionID, QueueID: e.QueueID, AgentID: e.AgentID,
-		State: e.State, Since: e.Since, Caller: e.Caller, Position: place}
+	return SnapshotCall{AccountID: e.AccountID, CallID: e.ID, InteractionID: e.InteractionID, QueueID: e.QueueID,
+		AgentID: e.AgentID,
+		State:   e.State, Since: e.Since, Caller: e.Caller, Position: place}
 }

@@ -35,7 +35,8 @@ func (s *script) next() happening {
 		e.typ = event.AgentState
 		e.facts = []event.Facts{
 			{Name: event.NameAgentLogin, State: event.Available}, {Name: event.NameAgentLogout, State: event.Offline},
-			{Name: event.NameAgentBreakStart, State: event.Break}, {Name: event.NameAgentBreakEnd, State: event.Available},
+			{Name: event.NameAgentBreakStart, State: event.Break},
+			{Name: event.NameAgentBreakEnd, State: event.Available},
 			{Name: event.NameAgentState, State: event.WrapUp}, {Name: event.NameAgentQueueJoin, QueueID: "q"},
 		}[s.random.IntN(6)]
 		e.facts.AgentID = agent
@@ -43,11 +44,13 @@ func (s *script) next() happening {
 		key := account + " " + call
 		names := []event.Name{event.NameQueueCallEntered}
 		if s.calls[key] {
-			names = []event.Name{event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded, event.NameQueueCallAbandoned}
+			names = []event.Name{event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded,
+				event.NameQueueCallAbandoned}
 		}
 		e.typ = event.QueueCall
 		e.facts = event.Facts{Name: names[s.random.IntN(len(names))], QueueID: "q", CallID: call}
-		e.facts.State = map[event.Name]event.State{event.NameQueueCallEntered: event.Waiting, event.NameQueueCallOffered: event.Ringing,
+		e.facts.State = map[event.Name]event.State{event.NameQueueCallEntered: event.Waiting,
+			event.NameQueueCallOffered:  event.Ringing,
 			event.NameQueueCallAnswered: event.Talking}[e.facts.Name]
 		s.calls[key] = e.facts.State != ""
 		if e.facts.State == "" {
@@ -65,7 +68,8 @@ func (s *script) next() happening {
 
 // divide returns the snapshot that the events before the positions make, folded
 // from the beginning, and the ids of the events after them.
-func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter, tree *identity.Tree) (s *Snapshot, after map[string]bool) {
+func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
+	tree *identity.Tree) (s *Snapshot, after map[string]bool) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +168,8 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		want, after := log.divide(t, at, flt, directory.Tree())
 		want.EventID, want.Cursor, want.Timestamp = c.EventID, c.Cursor, c.Timestamp
 		if text(t, c.Snapshot) != text(t, want) {
-			t.Fatalf("the snapshot at %v is\n%s\nbut the events before it make\n%s", at.positions, text(t, c.Snapshot), text(t, want))
+			t.Fatalf("the snapshot at %v is\n%s\nbut the events before it make\n%s", at.positions, text(t, c.Snapshot),
+				text(t, want))
 		}
 		client := nodes[1-c.node].dial(t, directory.token(c.account, nil, nil), "since="+c.Cursor)
 		got := make(map[string]bool)

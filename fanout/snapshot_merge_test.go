@@ -46,12 +46,17 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 		entries []*state.Entry
 		want    event.State // "": it has ended
 	}{
-		"it has ended elsewhere":               {[]*state.Entry{entry(1, event.Talking), entry(2, event.Ended)}, ""},
-		"it ended before":                      {[]*state.Entry{entry(1, event.Ended), entry(2, event.Talking)}, event.Talking},
-		"the older of two that live, first":    {[]*state.Entry{entry(1, event.Waiting), entry(2, event.Talking)}, event.Talking},
-		"the older of two that live, second":   {[]*state.Entry{entry(2, event.Talking), entry(1, event.Waiting)}, event.Talking},
-		"what ended before comes second":       {[]*state.Entry{entry(2, event.Talking), entry(1, event.Ended)}, event.Talking},
-		"it ended before, and then elsewhere":  {[]*state.Entry{entry(1, event.Ended), entry(2, event.Talking), entry(3, event.Ended)}, ""},
+		"it has ended elsewhere": {[]*state.Entry{entry(1, event.Talking), entry(2, event.Ended)}, ""},
+		"it ended before": {[]*state.Entry{entry(1, event.Ended), entry(2, event.Talking)},
+			event.Talking},
+		"the older of two that live, first": {[]*state.Entry{entry(1, event.Waiting), entry(2, event.Talking)},
+			event.Talking},
+		"the older of two that live, second": {[]*state.Entry{entry(2, event.Talking), entry(1, event.Waiting)},
+			event.Talking},
+		"what ended before comes second": {[]*state.Entry{entry(2, event.Talking), entry(1, event.Ended)},
+			event.Talking},
+		"it ended before, and then elsewhere": {[]*state.Entry{entry(1, event.Ended), entry(2, event.Talking),
+			entry(3, event.Ended)}, ""},
 		"what has ended elsewhere comes first": {[]*state.Entry{entry(2, event.Ended), entry(1, event.Talking)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +97,8 @@ func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 	}
 	member(1, event.NameAgentQueueJoin, "support", event.AgentSaid{})
 	member(2, event.NameAgentQueueJoin, "sales", event.AgentSaid{})
-	member(3, event.NameAgentBreakStart, "support", event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
+	member(3, event.NameAgentBreakStart, "support",
+		event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
 
 	all := newMerged()
 	for _, e := range p.All() {
@@ -201,8 +207,10 @@ func contradiction(s *Snapshot, live map[state.Key]*state.Entry) string {
 				return fmt.Sprintf("queue %s has the places %v", q.QueueID, places[q.QueueID])
 			}
 		}
-		if q.Waiting != len(places[q.QueueID]) || q.Talking != talking[q.QueueID] || (q.LongestWaitSince != 0) != (q.Waiting > 0) {
-			return fmt.Sprintf("queue %s has waiting %d, talking %d, longest wait since %d", q.QueueID, q.Waiting, q.Talking, q.LongestWaitSince)
+		if q.Waiting != len(places[q.QueueID]) || q.Talking != talking[q.QueueID] ||
+			(q.LongestWaitSince != 0) != (q.Waiting > 0) {
+			return fmt.Sprintf("queue %s has waiting %d, talking %d, longest wait since %d", q.QueueID, q.Waiting,
+				q.Talking, q.LongestWaitSince)
 		}
 		if !maps.Equal(q.Agents, counted[q.QueueID]) && len(q.Agents)+len(counted[q.QueueID]) > 0 {
 			return fmt.Sprintf("queue %s has the agents %v, not %v", q.QueueID, q.Agents, counted[q.QueueID])

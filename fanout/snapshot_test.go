@@ -52,8 +52,10 @@ func (l *memoryLog) happen(all ...happening) {
 			id := event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
 			told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
 			s.fold.Apply(&told)
-			m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(), Data: json.RawMessage("{}"),
-				Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(), Facts: told.Facts}}
+			m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
+				Data: json.RawMessage("{}"),
+				Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),
+					Facts: told.Facts}}
 			r.Time, r.Value, r.Headers = time.UnixMilli(id.Milli()), m.Append(nil), []kafka.Header{
 				{Key: event.HeaderType, Value: []byte(e.typ)},
 				{Key: event.HeaderAccount, Value: []byte(e.account)},
@@ -160,7 +162,8 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := n.Snapshot(t.Context(), directory.principal(t, "shop", "other")); fault.KindOf(err) != fault.KindForbidden {
+	if _, err := n.Snapshot(t.Context(),
+		directory.principal(t, "shop", "other")); fault.KindOf(err) != fault.KindForbidden {
 		t.Errorf("a token whose accounts are all out of sight: %v", err)
 	}
 }
@@ -176,7 +179,8 @@ func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
 		source++
 	}
 	for agent, queue := range map[string]string{"1001": "sales", "1002": "support"} {
-		happen(event.AgentLogin, event.Facts{Name: event.NameAgentQueueJoin, AgentID: agent, QueueID: queue, State: event.Available})
+		happen(event.AgentLogin,
+			event.Facts{Name: event.NameAgentQueueJoin, AgentID: agent, QueueID: queue, State: event.Available})
 	}
 	for _, c := range []event.Facts{
 		{CallID: "c1", QueueID: "sales", AgentID: "1001"}, {CallID: "c2", QueueID: "support", AgentID: "1002"},
@@ -193,12 +197,18 @@ func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
 		sight *identity.Sight
 		want  string
 	}{
-		"administrator": {identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{}), "1001 1002 c1 c2 c3 c4 c5"},
-		"head":          {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{}), "1001 1002 c1 c2 c3 c4"},
-		"sales":         {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"sales"}}), "1001 c1 c4"},
-		"support":       {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"support"}}), "1002 c2 c3"},
-		"elsewhere":     {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{QueueIDs: []string{"elsewhere"}}), ""},
-		"agent":         {identity.NewSight(identity.RoleAgent, "root", "", identity.Limits{AgentIDs: []string{"1002"}}), "1002 c2"},
+		"administrator": {identity.NewSight(identity.RoleAdmin, "root", "", identity.Limits{}),
+			"1001 1002 c1 c2 c3 c4 c5"},
+		"head": {identity.NewSight(identity.RoleSupervisor, "root", "", identity.Limits{}),
+			"1001 1002 c1 c2 c3 c4"},
+		"sales": {identity.NewSight(identity.RoleSupervisor, "root", "",
+			identity.Limits{QueueIDs: []string{"sales"}}), "1001 c1 c4"},
+		"support": {identity.NewSight(identity.RoleSupervisor, "root", "",
+			identity.Limits{QueueIDs: []string{"support"}}), "1002 c2 c3"},
+		"elsewhere": {identity.NewSight(identity.RoleSupervisor, "root", "",
+			identity.Limits{QueueIDs: []string{"elsewhere"}}), ""},
+		"agent": {identity.NewSight(identity.RoleAgent, "root", "",
+			identity.Limits{AgentIDs: []string{"1002"}}), "1002 c2"},
 	} {
 		p := directory.principal(t, "root")
 		directory.edit(func() { directory.sights[p.TokenID] = c.sight })
@@ -222,7 +232,8 @@ func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	log.normalizes()
 	s := n.complete(t, directory.principal(t, "root"), log)
-	if got := text(t, s.Agents) + text(t, s.Calls) + text(t, s.Queues); s.EventID != "" || s.Cursor[0] != '.' || got != "[][][]" {
+	if got := text(t, s.Agents) + text(t, s.Calls) + text(t, s.Queues); s.EventID != "" || s.Cursor[0] != '.' ||
+		got != "[][][]" {
 		t.Errorf("got %+v", s)
 	}
 	log.put(1, "root", event.QueueCall, 5)
@@ -259,13 +270,15 @@ func (r *gatedReader) Read(ctx context.Context) ([]kafka.Record, error) {
 }
 
 // inBubble runs a node without a server, where time is free.
-func inBubble(t *testing.T, cfg Config, test func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory)) {
+func inBubble(t *testing.T, cfg Config,
+	test func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10_000 * 24 * time.Hour) // ids begin in 2001
 		log, directory := newMemoryLog(1), newDirectory()
 		gate := make(chan struct{})
-		f, err := New(testConfig(cfg, "node"), Deps{Log: &gatedLog{log, gate}, Directory: directory, Presence: newPresence(),
-			Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		f, err := New(testConfig(cfg, "node"),
+			Deps{Log: &gatedLog{log, gate}, Directory: directory, Presence: newPresence(),
+				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,71 +309,73 @@ func agents(t *testing.T, f *Fanout, p *identity.Principal) []string {
 }
 
 func TestSnapshotWaitsForTheWholeState(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		wantNone := func(when string) {
-			t.Helper()
-			_, err := f.Snapshot(t.Context(), root)
-			if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter != time.Second {
-				t.Errorf("%s: %v", when, err)
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			root := directory.principal(t, "root")
+			wantNone := func(when string) {
+				t.Helper()
+				_, err := f.Snapshot(t.Context(), root)
+				if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter != time.Second {
+					t.Errorf("%s: %v", when, err)
+				}
 			}
-		}
-		wantNone("before a normalizer wrote a state")
-		for i := range int64(200) { // two records each, more than a read gives
-			log.happen(loggedIn("root", fmt.Sprint(i), i))
-		}
-		wantNone("before anything was read")
-		gate <- struct{}{}
-		wantNone("before everything was read")
-		gate <- struct{}{}
-		if got := agents(t, f, root); len(got) != 200 {
-			t.Errorf("got %v", got)
-		}
-		log.happen(loggedIn("root", "last", 200))
-		time.Sleep(maxSnapshotAge + time.Second)
-		wantNone("far behind")
-		_, err := f.Snapshot(t.Context(), root)
-		if !strings.Contains(fmt.Sprint(err), "cc.state/0 was read completely 1") {
-			t.Errorf("the refusal does not tell which partition is behind: %v", err)
-		}
-		close(gate)
-		if got := agents(t, f, root); len(got) != 201 {
-			t.Errorf("got %v", got)
-		}
-		time.Sleep(stateLinger + time.Second)
-		f.states.mu.Lock()
-		following := len(f.states.views) > 0
-		f.states.mu.Unlock()
-		if following {
-			t.Error("the state is followed though nobody asks")
-		}
-		if got := agents(t, f, root); len(got) != 201 {
-			t.Errorf("asked for again: %v", got)
-		}
-	})
+			wantNone("before a normalizer wrote a state")
+			for i := range int64(200) { // two records each, more than a read gives
+				log.happen(loggedIn("root", fmt.Sprint(i), i))
+			}
+			wantNone("before anything was read")
+			gate <- struct{}{}
+			wantNone("before everything was read")
+			gate <- struct{}{}
+			if got := agents(t, f, root); len(got) != 200 {
+				t.Errorf("got %v", got)
+			}
+			log.happen(loggedIn("root", "last", 200))
+			time.Sleep(maxSnapshotAge + time.Second)
+			wantNone("far behind")
+			_, err := f.Snapshot(t.Context(), root)
+			if !strings.Contains(fmt.Sprint(err), "cc.state/0 was read completely 1") {
+				t.Errorf("the refusal does not tell which partition is behind: %v", err)
+			}
+			close(gate)
+			if got := agents(t, f, root); len(got) != 201 {
+				t.Errorf("got %v", got)
+			}
+			time.Sleep(stateLinger + time.Second)
+			f.states.mu.Lock()
+			following := len(f.states.views) > 0
+			f.states.mu.Unlock()
+			if following {
+				t.Error("the state is followed though nobody asks")
+			}
+			if got := agents(t, f, root); len(got) != 201 {
+				t.Errorf("asked for again: %v", got)
+			}
+		})
 }
 
 func TestSnapshotsAreRefusedWhereTheStateIsTooLarge(t *testing.T) {
-	inBubble(t, Config{Settings: Settings{SnapshotBytes: 1 << 20}}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		close(gate)
-		for i := range int64(1<<20/entryBytes + 1) {
-			log.happen(loggedIn("root", fmt.Sprint(i), i))
-		}
-		_, _ = f.Snapshot(t.Context(), root) // the first may come before it is seen
-		time.Sleep(time.Second)
-		if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
-			t.Errorf("got %v", err)
-		}
-		log.mu.Lock()
-		log.states[0] = stateTopic{}
-		log.mu.Unlock()
-		log.normalizes()
-		time.Sleep(stateLinger)
-		if _, err := f.Snapshot(t.Context(), root); err != nil {
-			t.Errorf("when the state has become smaller: %v", err)
-		}
-	})
+	inBubble(t, Config{Settings: Settings{SnapshotBytes: 1 << 20}},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			root := directory.principal(t, "root")
+			close(gate)
+			for i := range int64(1<<20/entryBytes + 1) {
+				log.happen(loggedIn("root", fmt.Sprint(i), i))
+			}
+			_, _ = f.Snapshot(t.Context(), root) // the first may come before it is seen
+			time.Sleep(time.Second)
+			if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
+				t.Errorf("got %v", err)
+			}
+			log.mu.Lock()
+			log.states[0] = stateTopic{}
+			log.mu.Unlock()
+			log.normalizes()
+			time.Sleep(stateLinger)
+			if _, err := f.Snapshot(t.Context(), root); err != nil {
+				t.Errorf("when the state has become smaller: %v", err)
+			}
+		})
 }
 
 func TestSnapshotDropsRepeats(t *testing.T) {
@@ -381,72 +396,77 @@ func TestSnapshotDropsRepeats(t *testing.T) {
 }
 
 func TestSnapshotIsNotGivenWhileTheLogIsAway(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		log.mu.Lock()
-		log.down = true
-		log.mu.Unlock()
-		close(gate)
-		synctest.Wait()
-		if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
-			t.Errorf("got %v", err)
-		}
-		log.mu.Lock()
-		log.down = false
-		log.mu.Unlock()
-		log.happen(loggedIn("root", "7", 0))
-		time.Sleep(2 * time.Second)
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
-			t.Errorf("got %v", got)
-		}
-	})
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			root := directory.principal(t, "root")
+			log.mu.Lock()
+			log.down = true
+			log.mu.Unlock()
+			close(gate)
+			synctest.Wait()
+			if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
+				t.Errorf("got %v", err)
+			}
+			log.mu.Lock()
+			log.down = false
+			log.mu.Unlock()
+			log.happen(loggedIn("root", "7", 0))
+			time.Sleep(2 * time.Second)
+			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+				t.Errorf("got %v", got)
+			}
+		})
 }
 
 // TestASnapshotAsksNoBroker takes snapshots of a state that is read while the broker answers
 // reads, but no questions: on a busy machine each question took seconds.
 func TestASnapshotAsksNoBroker(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		close(gate)
-		log.happen(loggedIn("root", "7", 0))
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
-			t.Fatalf("got %v", got)
-		}
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			root := directory.principal(t, "root")
+			close(gate)
+			log.happen(loggedIn("root", "7", 0))
+			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+				t.Fatalf("got %v", got)
+			}
 
-		log.mu.Lock()
-		log.uncounted = true
-		log.mu.Unlock()
-		log.happen(loggedIn("root", "8", 1))
-		time.Sleep(time.Second)
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7", "8"}) {
-			t.Errorf("got %v", got)
-		}
-	})
+			log.mu.Lock()
+			log.uncounted = true
+			log.mu.Unlock()
+			log.happen(loggedIn("root", "8", 1))
+			time.Sleep(time.Second)
+			if got := agents(t, f, root); !slices.Equal(got, []string{"7", "8"}) {
+				t.Errorf("got %v", got)
+			}
+		})
 }
 
 func TestSnapshotFollowsNewPartitionsAndAccounts(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		close(gate)
-		synctest.Wait()
-		log.normalizes()
-		log.addPartition()
-		directory.edit(func() {
-			directory.tree = identity.NewTree(identity.Account{ID: "root", Name: "root", Domain: "root"},
-				identity.Account{ID: "new", Name: "new", Domain: "new", ParentID: "root"})
+	inBubble(t, Config{},
+		func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+			root := directory.principal(t, "root")
+			close(gate)
+			synctest.Wait()
+			log.normalizes()
+			log.addPartition()
+			directory.edit(func() {
+				directory.tree = identity.NewTree(identity.Account{ID: "root", Name: "root", Domain: "root"},
+					identity.Account{ID: "new", Name: "new", Domain: "new", ParentID: "root"})
+			})
+			e := loggedIn("new", "7", 0)
+			e.partition = 1
+			log.happen(e)
+			time.Sleep(growthInterval + time.Second)
+			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+				t.Errorf("got %v", got)
+			}
+			at, err := parseSince(mustSnapshot(t, f, root).Cursor)
+			if err != nil ||
+				!slices.Equal(at.positions,
+					[]partitionPosition{{0, position{0, -1, unknownEpoch}}, {1, position{1, 0, unknownEpoch}}}) {
+				t.Errorf("positions %v: %v", at.positions, err)
+			}
 		})
-		e := loggedIn("new", "7", 0)
-		e.partition = 1
-		log.happen(e)
-		time.Sleep(growthInterval + time.Second)
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
-			t.Errorf("got %v", got)
-		}
-		at, err := parseSince(mustSnapshot(t, f, root).Cursor)
-		if err != nil || !slices.Equal(at.positions, []partitionPosition{{0, position{0, -1, unknownEpoch}}, {1, position{1, 0, unknownEpoch}}}) {
-			t.Errorf("positions %v: %v", at.positions, err)
-		}
-	})
 }
 
 func mustSnapshot(t *testing.T, f *Fanout, p *identity.Principal) *Snapshot {

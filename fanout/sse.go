@@ -50,7 +50,8 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	if err != nil {
 		return nil, err
 	}
-	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{}), untilLive: untilLive}
+	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{}),
+		untilLive: untilLive}
 	s.transport = t
 	if untilLive {
 		s.onLive = func() { t.sendQueued(nil, nil) }

@@ -41,7 +41,8 @@ const (
 // viewsOf returns, in order, the views of those of the partitions that cc.state has, in
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
-func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
+func (w *states) viewsOf(ctx context.Context, set partitionSet,
+	now time.Time) (views []*stateView, partitions int, err error) {
 	partitions, err = w.log.KnownPartitions(ctx, event.TopicState)
 	if err != nil {
 		return nil, 0, err

@@ -35,7 +35,8 @@ func TestStressInterest(t *testing.T) {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
 	t.Logf("seed %d", seed)
-	s := &interestStress{stress: newStress(t, seed, 200*time.Millisecond), target: interestTarget, limited: true, count: stressPartitions,
+	s := &interestStress{stress: newStress(t, seed, 200*time.Millisecond), target: interestTarget, limited: true,
+		count:  stressPartitions,
 		counts: make(map[sequence]int), group: make(map[string]string), moved: make(map[string]map[sequence]int)}
 	if n, err := strconv.ParseInt(os.Getenv("TRUNKLINE_STRESS_DELIVERIES"), 10, 64); err == nil {
 		s.target, s.limited = n, false
@@ -64,7 +65,8 @@ func TestStressInterest(t *testing.T) {
 	}
 	s.close()
 	t.Logf("%d deliveries of %d events (%d with another partitioner), %d connections, %d accounts, %d moves, %d partitions, closed with %v; %d partitions followed at the end",
-		s.deliveries.Load(), s.produced, s.foreign, s.dials.Load(), len(s.group), s.moves, s.count, s.codeCounts(), followed)
+		s.deliveries.Load(), s.produced, s.foreign, s.dials.Load(), len(s.group), s.moves, s.count, s.codeCounts(),
+		followed)
 	for code := range s.codeCounts() {
 		if !slices.Contains([]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code}, code) {
 			t.Errorf("clients were closed with %d", code)
@@ -164,7 +166,8 @@ func (s *interestStress) produceEvents() {
 			s.counts[of]++
 			s.state.Unlock()
 			if !placed {
-				placements = append(placements, placementRecord(event.Placement{AccountID: of.account, Partition: p, Offset: ends[p]}))
+				placements = append(placements,
+					placementRecord(event.Placement{AccountID: of.account, Partition: p, Offset: ends[p]}))
 			}
 			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)
 			events = append(events, stressRecord(last[p], p, sources[p], of.account, n))
@@ -310,7 +313,8 @@ func (s *interestStress) hasAll(c *interestClient) bool {
 // everything.
 func (s *interestStress) follow(i int, ready chan<- struct{}) {
 	c := &interestClient{stressClient: stressClient{stress: s.stress, since: Earliest, breaks: 30,
-		random: rand.New(rand.NewPCG(s.seed, uint64(100+i))), cursors: i%4 != 0}, got: make(map[sequence]int), most: make(map[sequence]int)}
+		random: rand.New(rand.NewPCG(s.seed, uint64(100+i))), cursors: i%4 != 0}, got: make(map[sequence]int),
+		most: make(map[sequence]int)}
 	if c.cursors { // the others get some seconds again each time
 		c.breaks = max(c.breaks, int(s.target/1000))
 	}
@@ -428,7 +432,8 @@ func (s *interestStress) visit(i int) {
 		if random.IntN(4) == 0 {
 			view = fmt.Sprint("group", random.IntN(interestGroups))
 		}
-		c := &interestClient{stressClient: stressClient{stress: s.stress, random: random}, view: view, any: true, got: make(map[sequence]int), most: make(map[sequence]int)}
+		c := &interestClient{stressClient: stressClient{stress: s.stress, random: random}, view: view, any: true,
+			got: make(map[sequence]int), most: make(map[sequence]int)}
 		ws := c.dial(s.directory.token(view, nil, nil), "")
 		if ws == nil {
 			return

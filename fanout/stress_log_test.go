@@ -121,11 +121,12 @@ func (s *logStress) ids() []event.ID {
 // runClient reads until it has all that the log holds in the end.
 func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 	var (
-		since    = Earliest
-		kept     = make(map[event.ID]bool) // up to since
-		pending  []event.ID                // after the last cursor
-		breaks   = 10                      // without an end to them a client comes no further than what it is sent again
-		messages <-chan []byte             // nil: not connected
+		since   = Earliest
+		kept    = make(map[event.ID]bool) // up to since
+		pending []event.ID                // after the last cursor
+		// without an end to them a client comes no further than what it is sent again
+		breaks   = 10
+		messages <-chan []byte // nil: not connected
 		drop     = func() {}
 		trail    []string // of connections and disconnections
 	)
@@ -230,7 +231,8 @@ func describeSince(since string) string {
 	case err != nil || at.earliest || at.id == 0:
 		return since
 	case at.positions == nil:
-		return fmt.Sprintf("%s (%s, partition %d)", since, time.UnixMilli(at.id.Milli()).Format("15:04:05.000"), at.id.Partition())
+		return fmt.Sprintf("%s (%s, partition %d)", since, time.UnixMilli(at.id.Milli()).Format("15:04:05.000"),
+			at.id.Partition())
 	}
 	return fmt.Sprintf("%s %v", at.id, at.positions)
 }
@@ -238,7 +240,8 @@ func describeSince(since string) string {
 // dial returns the messages of a new connection, and what ends it; nil messages and
 // the status when it was refused.
 func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (<-chan []byte, func(), int) {
-	ws, response, err := s.nodes[random.IntN(len(s.nodes))].tryDial(token, "cursor="+strconv.FormatBool(cursors)+"&since="+since)
+	ws, response, err := s.nodes[random.IntN(len(s.nodes))].tryDial(token,
+		"cursor="+strconv.FormatBool(cursors)+"&since="+since)
 	if err == nil {
 		messages, done := make(chan []byte, 64), make(chan struct{})
 		go func() {

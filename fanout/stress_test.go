@@ -86,7 +86,9 @@ func TestStress(t *testing.T) {
 		t.Errorf("only %d deliveries", got)
 	}
 	for code := range s.codeCounts() {
-		if !slices.Contains([]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code, DisconnectAccessRevoked.Code}, code) {
+		if !slices.Contains(
+			[]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code, DisconnectAccessRevoked.Code},
+			code) {
 			t.Errorf("clients were closed with %d", code)
 		}
 	}
@@ -120,8 +122,10 @@ func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 	settings.TopicPrefix = prefix
 	cluster := kafkatest.Open(t, kafka.Config{Settings: settings}, stressPartitions)
 	s := &stress{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), cluster: cluster,
-		producer: cluster.NewProducer(kafka.ProducerConfig{}), redis: redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
-		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int), linger: linger}
+		producer: cluster.NewProducer(kafka.ProducerConfig{}),
+		redis:    redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
+		prefix:   prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int),
+		linger: linger}
 	accounts := []identity.Account{{ID: "all", Name: "all", Domain: "all"}}
 	for i := range stressAccounts + stressGrowth {
 		name := fmt.Sprint("account", i)
@@ -136,8 +140,11 @@ func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 
 func (s *stress) newNode() *node {
 	s.made++
-	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), StreamLinger: s.linger, Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
-		Deps{Log: KafkaLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
+	return startWith(s.t,
+		Config{NodeID: fmt.Sprint("node", s.made), StreamLinger: s.linger,
+			Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
+		Deps{Log: KafkaLog{s.cluster}, Directory: s.directory,
+			Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
 }
 
 func (s *stress) close() {
@@ -206,7 +213,8 @@ func stressRecord(id event.ID, partition int, source int64, account string, n in
 	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1,
 		Data:     json.RawMessage(fmt.Sprintf(`{"n":%d,"pad":"%0700d"}`, n, 0)),
 		Metadata: event.Metadata{Source: "stress", OriginalFormat: "svc.cc", ProcessedAt: time.Now().Unix()}}
-	return kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()), Key: []byte(account),
+	return kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()),
+		Key:   []byte(account),
 		Value: m.Append(nil), Headers: []kafka.Header{
 			{Key: event.HeaderType, Value: []byte(m.Type)},
 			{Key: event.HeaderAccount, Value: []byte(account)},
@@ -418,7 +426,8 @@ func (c *stressClient) take(data []byte) bool {
 	}
 	again := c.repeats && n <= before
 	if n != before+1 && !again {
-		c.t.Errorf("%s: %d after %d (cursor %v, many partitions %v, since %q)", account, n, before, c.cursors, c.repeats, c.since)
+		c.t.Errorf("%s: %d after %d (cursor %v, many partitions %v, since %q)", account, n, before, c.cursors,
+			c.repeats, c.since)
 		return false
 	}
 	if c.cursors {

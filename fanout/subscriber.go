@@ -131,7 +131,8 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 		s.session.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
-	full := s.queue.Waiting() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit() // replays use spaceAvailable instead
+	// replays use spaceAvailable instead
+	full := s.queue.Waiting() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit()
 	if full && s.transport.stuck(s) {
 		return pushRefused
 	}
@@ -265,7 +266,8 @@ func (s *subscriber) signalSpace() {
 func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.Waiting() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil || s.state == closed || orFullSocket && s.transport.stuck(s) {
+	if s.queue.Waiting() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil ||
+		s.state == closed || orFullSocket && s.transport.stuck(s) {
 		return nil
 	}
 	if s.spaceFreed == nil {

@@ -158,7 +158,8 @@ func (s *Snapshot) addFigures(figures []QueueToday, filter *filter) {
 		i, ok := at[k]
 		if !ok {
 			i, at[k] = len(s.Queues), len(s.Queues)
-			s.Queues = append(s.Queues, SnapshotQueue{AccountID: k.account, QueueID: k.queue, Agents: map[event.State]int{}})
+			s.Queues = append(s.Queues,
+				SnapshotQueue{AccountID: k.account, QueueID: k.queue, Agents: map[event.State]int{}})
 		}
 		q := &s.Queues[i]
 		q.Offered, q.Answered, q.Abandoned = today.Offered, today.Answered, today.Abandoned

@@ -163,6 +163,7 @@ func (e *tracedEvent) finishFor(s *subscriber) bool {
 }
 
 func (e *tracedEvent) end() {
-	e.span.Set(tracing.Number("trunkline.subscribers.matched", e.matched), tracing.Number("trunkline.subscribers.written", e.written))
+	e.span.Set(tracing.Number("trunkline.subscribers.matched", e.matched),
+		tracing.Number("trunkline.subscribers.written", e.written))
 	e.span.End(nil)
 }

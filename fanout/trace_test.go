@@ -75,7 +75,8 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	slow.transport.sendQueued(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
-	if len(ended) != 1 || spanCounts(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 || len(traces.waiting) != 0 {
+	if len(ended) != 1 || spanCounts(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 ||
+		len(traces.waiting) != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
@@ -95,7 +96,8 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	stuck.transport.sendQueued(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
-	if len(ended) != 2 || spanCounts(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.waitingCount.Load() != 0 {
+	if len(ended) != 2 || spanCounts(ended[0]) != "0 of 1" || len(traces.waiting) != 0 ||
+		traces.waitingCount.Load() != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }

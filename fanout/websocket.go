@@ -28,8 +28,10 @@ type webSocket struct {
 	handshake  sync.Mutex // guards conn and isClosed until the handshake is complete
 	conn       *conn.WebSocket
 	isClosed   bool
-	peerClosed bool        // the peer has sent a close frame; guarded by the subscriber's mu
-	compress   atomic.Bool // the peer accepts compressed messages; frames queued before this is known are sent uncompressed
+	peerClosed bool // the peer has sent a close frame; guarded by the subscriber's mu
+	// the peer accepts compressed messages; frames queued before this is known are sent
+	// uncompressed
+	compress atomic.Bool
 }
 
 func (t *webSocket) message(m *frame, _ *cursorTracker) *conn.Frame {

@@ -10,7 +10,8 @@ import (
 // chooses its spelling, Dash-Case or snake_case, and its words for states.
 func ContactCenterKeys(first int) jsonscan.Keys {
 	keys := BothSpellings(
-		"Agent-ID", "Agent-Name", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Interaction-ID", "Origination-Call-ID",
+		"Agent-ID", "Agent-Name", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Interaction-ID",
+		"Origination-Call-ID",
 		"Event", "Reason", "Device-ID", "Caller-ID-Number", "Callee-ID-Number", "CDR", "Customer-Info", "History",
 	)
 	keys["state"], keys["State"] = ccState, ccState
@@ -43,7 +44,8 @@ const (
 )
 
 var (
-	cdrKeys      = BothSpellings("Call-ID", "Event", "Interaction-ID", "Caller-ID-Number", "Callee-ID-Number", "Conference-ID", "channel")
+	cdrKeys = BothSpellings("Call-ID", "Event", "Interaction-ID", "Caller-ID-Number", "Callee-ID-Number",
+		"Conference-ID", "channel")
 	channelKeys  = jsonscan.KeysOf("Conference-Channel-Vars")
 	customerKeys = jsonscan.KeysOf("customer_uuid", "customer_callerid_number", "customer_callerid_name")
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event", "first_name", "last_name")
@@ -99,7 +101,8 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 	case event.DeviceGone:
 		setNameAndState(event.NameDeviceUnregistered, event.Unregistered, "")
 	case event.AgentConference:
-		if step, ok := ParseCallStep(textBytes(f[ccEvent])); ok && (step.Name == event.NameConferenceJoined || step.Name == event.NameConferenceLeft) {
+		if step, ok := ParseCallStep(textBytes(f[ccEvent])); ok &&
+			(step.Name == event.NameConferenceJoined || step.Name == event.NameConferenceLeft) {
 			facts.Name = step.Name
 		}
 	}

@@ -13,7 +13,8 @@ func FuzzResync(f *testing.F) {
 	for _, seed := range []string{
 		`{"facts":{"name":"agent.state","agent_id":"1002","state":"break"},"timestamp":1795169706.25}`,
 		`{"facts":{"name":"queue.call_ended","call_id":"c","wait_ms":0,"talk_ms":9007199254740993}}`,
-		`{"facts":{"name":"other","caller":"\u0000","caller":"\ud800"}}`, `{"facts":{"name":"agent.nap"}}`, `{"facts":[]}`,
+		`{"facts":{"name":"other","caller":"\u0000","caller":"\ud800"}}`, `{"facts":{"name":"agent.nap"}}`,
+		`{"facts":[]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -29,7 +30,8 @@ func FuzzResync(f *testing.F) {
 		again := append([]byte(`{"facts":`), stated.Append(nil)...)
 		second, err := resync.ReadEvent(append(again, '}'), &fields)
 		second.Facts.TimestampMS = e.Facts.TimestampMS
-		if err != nil || !reflect.DeepEqual(second.Facts, e.Facts) || second.Type != e.Type || e.Facts.Reason != "resync" && e.Facts.Reason != "parked" {
+		if err != nil || !reflect.DeepEqual(second.Facts, e.Facts) || second.Type != e.Type ||
+			e.Facts.Reason != "resync" && e.Facts.Reason != "parked" {
 			t.Errorf("%s is read as %+v, again as %+v, %v", record, e, second, err)
 		}
 	})

@@ -19,7 +19,8 @@ import (
 // resync is the platform, which identifies a record without a format header.
 // account_id and timestamp are optional, as in generic. facts has the fields of
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
-// Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds previous_state, previous_since and
+// Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in
+// facts.agent. The normalizer adds previous_state, previous_since and
 // other facts from the state, as for any other event.
 //
 // extension is Format.Extension of the platform.
@@ -152,7 +153,8 @@ func checkSaid(said *event.AgentSaid) error {
 	}{
 		{"presence", string(said.Presence), []string{"available", "break", "offline", "other"}},
 		{"activity", string(said.Activity), []string{"none", "not_ready", "ringing", "talking", "wrap_up"}},
-		{"device", string(said.Device), []string{"idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"}},
+		{"device", string(said.Device),
+			[]string{"idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"}},
 	} {
 		if word.value != "" && !slices.Contains(word.known, word.value) {
 			return Rejectf(WrongType, "facts.agent.%s: not one of %s", word.field, strings.Join(word.known, ", "))

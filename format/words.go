@@ -53,11 +53,13 @@ func ParseAgentState(word []byte) event.State {
 		return ""
 	case "logged_out", "loggedout", "logout", "offline":
 		return event.Offline
-	case "available", "available_(on_demand)", "ready", "idle", "waiting", "logged_in", "loggedin", "login", "online", "resume", "resumed":
+	case "available", "available_(on_demand)", "ready", "idle", "waiting", "logged_in", "loggedin", "login", "online",
+		"resume", "resumed":
 		return event.Available
 	case "ringing", "receiving", "offering", "offered", "connecting", "alerting":
 		return event.Ringing
-	case "talking", "on_call", "oncall", "in_call", "in_a_call", "in_a_queue_call", "on_a_call", "connected", "answered", "busy", "outbound":
+	case "talking", "on_call", "oncall", "in_call", "in_a_call", "in_a_queue_call", "on_a_call", "connected",
+		"answered", "busy", "outbound":
 		return event.Talking
 	case "wrapup", "wrap_up", "after_call", "after_call_work", "acw":
 		return event.WrapUp

@@ -59,7 +59,8 @@ func (t *Tree) checkPlace(parent, moved *node, perTenant int) error {
 			limit *= rootFactor
 		}
 		if n.below+added > limit {
-			return fault.Conflict("The account %s would have more than %d accounts below it (auth.accounts_per_tenant)", quote(n.account.ID), limit)
+			return fault.Conflict("The account %s would have more than %d accounts below it (auth.accounts_per_tenant)",
+				quote(n.account.ID), limit)
 		}
 	}
 	return nil

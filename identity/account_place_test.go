@@ -19,7 +19,8 @@ func (s *testService) insertAccounts(t testing.TB, accounts []Account) {
 	t.Helper()
 	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
 		for _, a := range accounts {
-			_, err := tx.ExecContext(t.Context(), `INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $1, $1, $2, '', 1)`,
+			_, err := tx.ExecContext(t.Context(),
+				`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $1, $1, $2, '', 1)`,
 				a.ID, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""})
 			if err != nil {
 				return err
@@ -81,12 +82,14 @@ func TestAccountsAreNestedToALimit(t *testing.T) {
 }
 
 func TestATenantHasAQuotaOfAccounts(t *testing.T) {
-	s := startService(t, testdb.SQLite(t), Config{Settings: func() Settings { d := DefaultSettings(); d.AccountsPerTenant = 3; return d }()})
+	s := startService(t, testdb.SQLite(t),
+		Config{Settings: func() Settings { d := DefaultSettings(); d.AccountsPerTenant = 3; return d }()})
 	create := func(id, parent string) error {
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: id, Domain: id, Parent: parent})
 		return err
 	}
-	for _, pair := range [][2]string{{"root", ""}, {"tenant", "root"}, {"a", "tenant"}, {"b", "a"}, {"c", "b"}, {"other", "root"}} {
+	for _, pair := range [][2]string{{"root", ""}, {"tenant", "root"}, {"a", "tenant"}, {"b", "a"}, {"c", "b"},
+		{"other", "root"}} {
 		if err := create(pair[0], pair[1]); err != nil {
 			t.Fatal(pair, err)
 		}
@@ -96,7 +99,8 @@ func TestATenantHasAQuotaOfAccounts(t *testing.T) {
 	}
 	_, err := s.UpdateAccount(t.Context(), "other", AccountUpdate{Name: "other", Domain: "other", Parent: "c"})
 	wantKind(t, "a move", err, fault.KindConflict)
-	if _, err := s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "c", Domain: "c", Parent: "tenant"}); err != nil {
+	if _, err := s.UpdateAccount(t.Context(), "c",
+		AccountUpdate{Name: "c", Domain: "c", Parent: "tenant"}); err != nil {
 		t.Error("a move within the tenant:", err)
 	}
 	if err := create("x", "other"); err != nil {
@@ -124,7 +128,8 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 	runtime.ReadMemStats(&after)
 
 	first, last := accounts[0].ID, accounts[depth-1].ID
-	if path := s.Tree().Path(last); len(path) != depth || path[depth-1] != first || !s.Tree().Contains(first, last) || s.Tree().Contains(last, first) {
+	if path := s.Tree().Path(last); len(path) != depth || path[depth-1] != first || !s.Tree().Contains(first, last) ||
+		s.Tree().Contains(last, first) {
 		t.Errorf("path of %d accounts", len(path))
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
@@ -132,16 +137,20 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 	}
 	_, err := s.CreateAccount(t.Context(), NewAccount{ID: "more", Name: "more", Domain: "more", Parent: last})
 	wantKind(t, "deeper", err, fault.KindInvalid)
-	if _, err := s.UpdateAccount(t.Context(), last, AccountUpdate{Name: "renamed", Domain: "renamed", Parent: accounts[depth-2].ID}); err != nil {
+	if _, err := s.UpdateAccount(t.Context(), last,
+		AccountUpdate{Name: "renamed", Domain: "renamed", Parent: accounts[depth-2].ID}); err != nil {
 		t.Error("a new name:", err)
 	}
-	if _, err := s.UpdateAccount(t.Context(), last, AccountUpdate{Name: "renamed", Domain: "renamed", Parent: first}); err != nil {
+	if _, err := s.UpdateAccount(t.Context(), last,
+		AccountUpdate{Name: "renamed", Domain: "renamed", Parent: first}); err != nil {
 		t.Error("a move up:", err)
 	}
 }
 
 func TestAnImpossibleTreeIsLeftOut(t *testing.T) {
-	tree, orphans := buildTree([]Account{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "a"}, {ID: "d", ParentID: "c"}, {ID: "e", ParentID: "gone"}, {ID: "ok"}, {ID: "below", ParentID: "ok"}})
+	tree, orphans := buildTree(
+		[]Account{{ID: "a", ParentID: "b"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "a"},
+			{ID: "d", ParentID: "c"}, {ID: "e", ParentID: "gone"}, {ID: "ok"}, {ID: "below", ParentID: "ok"}})
 	if fmt.Sprint(orphans) != "[a b c d e]" || len(tree.Accounts()) != 2 || tree.nodesByID["ok"].below != 1 {
 		t.Errorf("orphans %v of %v", orphans, tree.Accounts())
 	}
@@ -150,7 +159,8 @@ func TestAnImpossibleTreeIsLeftOut(t *testing.T) {
 // BenchmarkReadDirectory reads and builds a hundred thousand accounts, wide or in deep chains.
 // Goal: at most a second each.
 func BenchmarkReadDirectory(b *testing.B) {
-	for name, accounts := range map[string][]Account{"wide": manyAccounts(100_000, 16), "deep": manyAccounts(100_000, 5000)} {
+	for name, accounts := range map[string][]Account{"wide": manyAccounts(100_000, 16),
+		"deep": manyAccounts(100_000, 5000)} {
 		b.Run(name, func(b *testing.B) {
 			s := startService(b, testdb.SQLite(b), Config{})
 			s.insertAccounts(b, accounts)
@@ -187,7 +197,8 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 
 	err = s.db.Tx(t.Context(), func(tx *sql.Tx) error {
 		for _, statement := range []string{
-			`INSERT INTO identity_revocations (id, expires_at, revision) SELECT '` + alice.UserID + `', 99999999999999, revocations + 1 FROM identity_revision`,
+			`INSERT INTO identity_revocations (id, expires_at, revision) SELECT '` + alice.UserID +
+				`', 99999999999999, revocations + 1 FROM identity_revision`,
 			`DELETE FROM identity_api_keys WHERE id = '` + stored.ID + `'`,
 			`UPDATE identity_revision SET directory = directory + 1, revocations = revocations + 1`,
 			`ALTER TABLE identity_accounts RENAME TO unreadable`,

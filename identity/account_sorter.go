@@ -56,7 +56,8 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 	for _, a := range p.accounts {
 		n := tree.nodesByID[a.ID]
 		if n != nil && n.depth == MaxDepth+1 {
-			bad.add("accounts", "too_deep", fmt.Sprintf("account %s is nested more than %d deep", quote(a.ID), MaxDepth))
+			bad.add("accounts", "too_deep",
+				fmt.Sprintf("account %s is nested more than %d deep", quote(a.ID), MaxDepth))
 		}
 	}
 	ordered := make([]Account, 0, len(p.accounts))

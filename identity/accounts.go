@@ -82,7 +82,8 @@ func (s *Service) buildAccount(n NewAccount) Account {
 func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
 // conflictIfExists returns conflict if the query returns a row.
-func conflictIfExists(ctx context.Context, tx *sql.Tx, conflict *fault.Error, operation, query string, args ...any) error {
+func conflictIfExists(ctx context.Context, tx *sql.Tx, conflict *fault.Error, operation, query string,
+	args ...any) error {
 	var found bool
 	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (`+query+`)`, args...).Scan(&found); err != nil {
 		return sqldb.Wrap(err, operation)
@@ -96,7 +97,8 @@ func conflictIfExists(ctx context.Context, tx *sql.Tx, conflict *fault.Error, op
 // checkAccountUnique returns fault.KindConflict if another account uses the id, name or
 // domain of a as its id, name or domain.
 func checkAccountUnique(ctx context.Context, tx *sql.Tx, a Account) error {
-	return conflictIfExists(ctx, tx, fault.Conflict("The id, name or domain is taken by another account"), "reading accounts",
+	return conflictIfExists(ctx, tx, fault.Conflict("The id, name or domain is taken by another account"),
+		"reading accounts",
 		`SELECT 1 FROM identity_accounts WHERE id <> $1 AND (id IN ($2, $3) OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3))`,
 		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))
 }
@@ -147,7 +149,8 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return fault.InvalidField("parent_id", codeInvalid, "an account cannot be below itself")
 		}
 		if u.Parent != account.ParentID {
-			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id], s.cfg.AccountsPerTenant); err != nil {
+			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id],
+				s.cfg.AccountsPerTenant); err != nil {
 				return err
 			}
 		}
@@ -162,8 +165,10 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return err
 		}
 
-		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
-			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""}, account.TimeZone)
+		_, err = tx.ExecContext(ctx,
+			`UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
+			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""},
+			account.TimeZone)
 		entry.AccountID = account.auditAccountID()
 		return sqldb.Wrap(err, "storing an account")
 	})
@@ -198,14 +203,16 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by namer) error {
 	if err != nil {
 		return err
 	}
-	err = conflictIfExists(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"), "reading deleted accounts",
+	err = conflictIfExists(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"),
+		"reading deleted accounts",
 		`SELECT 1 FROM identity_deleted_accounts WHERE id = $1`, a.ID)
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at, named_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone, a.CreatedAt.UnixMilli(), string(by))
+		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone,
+		a.CreatedAt.UnixMilli(), string(by))
 	return sqldb.Wrap(err, "storing an account")
 }
 
@@ -264,8 +271,10 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		if err != nil {
 			return sqldb.Wrap(err, "deleting an account")
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
-			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow, account.Name, account.Domain)
+		_, err = tx.ExecContext(ctx,
+			`INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
+			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow,
+			account.Name, account.Domain)
 		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID
 		return sqldb.Wrap(err, "storing a deleted account's id")
 	})
@@ -307,14 +316,16 @@ func selectAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 func resolveClaimedAccount(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts
 		WHERE id = $1 OR domain = $2 OR name = $1 AND named_by NOT LIKE $3
-		ORDER BY CASE WHEN id = $1 THEN 0 WHEN domain = $2 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref), namerTenantPrefix+"%")
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN domain = $2 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref),
+		namerTenantPrefix+"%")
 	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)
 }
 
 // resolveAccount finds an account by id, name or domain in the database, because the tree
 // in memory may lack the latest changes of other processes.
 func resolveAccount(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
-	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
+	row := db.QueryRowContext(ctx,
+		`SELECT `+accountColumns+` FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref))
 	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)
 }

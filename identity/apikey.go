@@ -83,12 +83,15 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 			return err
 		}
 		k.AccountID = account.ID
-		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys, "account.api_keys"); err != nil {
+		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys,
+			"account.api_keys"); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at, role, queue_ids, agent_ids)
+		_, err = tx.ExecContext(ctx,
+			`INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at, role, queue_ids, agent_ids)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt),
+			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","),
+			nullTime(k.ExpiresAt),
 			string(k.Role), idList(k.QueueIDs), idList(k.AgentIDs))
 		entry.AccountID = k.AccountID
 		return sqldb.Wrap(err, "storing an API key")
@@ -117,7 +120,8 @@ func (s *Service) buildAPIKey(n NewAPIKey) (APIKey, error) {
 		return APIKey{}, err
 	}
 	scopes, err := normalizeScopes(n.Scopes)
-	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, Role: n.Role, Limits: n.Limits, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
+	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, Role: n.Role, Limits: n.Limits,
+		ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
 }
 
 const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at, role, queue_ids, agent_ids`
@@ -128,7 +132,8 @@ func scanAPIKey(scan sqldb.ScanFunc, leading ...any) (APIKey, error) {
 	var created int64
 	var scopeList string
 	var expires sql.NullInt64
-	err := scan(append(leading, &key.ID, &key.AccountID, &key.Name, &created, &scopeList, &expires, &key.Role, (*idList)(&key.QueueIDs), (*idList)(&key.AgentIDs))...)
+	err := scan(append(leading, &key.ID, &key.AccountID, &key.Name, &created, &scopeList, &expires, &key.Role,
+		(*idList)(&key.QueueIDs), (*idList)(&key.AgentIDs))...)
 	key.CreatedAt, key.Scopes, key.ExpiresAt = time.UnixMilli(created), splitScopes(scopeList), timeFromNull(expires)
 	return key, err
 }
@@ -141,7 +146,8 @@ func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey,
 	}
 	rows, err := s.db.QueryContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys
 		WHERE account_id = $1 ORDER BY created_at, id`, account.ID)
-	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
+	return sqldb.Collect(rows, err, "reading API keys",
+		func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
 // FindAPIKey returns the key with the id. Returns fault.KindNotFound if there is none.
@@ -151,7 +157,8 @@ func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
 
 func selectAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id)
-	return sqldb.Find(row, fault.NotFound("There is no API key %s", quote(id)), "reading an API key", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
+	return sqldb.Find(row, fault.NotFound("There is no API key %s", quote(id)), "reading an API key",
+		func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
 // APIKeyUpdate has the new values of an API key's fields.
@@ -197,8 +204,10 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if err := s.checkGrantedKey(u.By, key, old); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4, role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
-			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt), string(key.Role), idList(key.QueueIDs), idList(key.AgentIDs))
+		_, err = tx.ExecContext(ctx,
+			`UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4, role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
+			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt), string(key.Role), idList(key.QueueIDs),
+			idList(key.AgentIDs))
 		entry.AccountID = key.AccountID
 		return sqldb.Wrap(err, "storing an API key")
 	})

@@ -31,7 +31,8 @@ type attempt struct {
 
 func newAttempt(domain, username, address string) attempt {
 	from := addressprefix.Of(address)
-	return attempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host, site: from.Site}
+	return attempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host,
+		site: from.Site}
 }
 
 func (c Credentials) attempt() attempt { return newAttempt(c.Domain, c.Username, c.Address) }
@@ -46,7 +47,8 @@ func (a attempt) addressAndPairLimits() []Limit {
 	if a.network == "" {
 		return nil
 	}
-	return append([]Limit{{subjectHash("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow}}, a.addressLimits()...)
+	return append([]Limit{{subjectHash("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow}},
+		a.addressLimits()...)
 }
 
 // addressLimits returns the limits of the address, for all users together.
@@ -56,7 +58,8 @@ func (a attempt) addressLimits() []Limit {
 	}
 	limits := []Limit{{subjectHash("address", a.network), failuresPerAddress, failureWindow}}
 	if a.site != "" {
-		limits = append(limits, Limit{subjectHash("address", a.site), addressprefix.SiteFactor * failuresPerAddress, failureWindow})
+		limits = append(limits,
+			Limit{subjectHash("address", a.site), addressprefix.SiteFactor * failuresPerAddress, failureWindow})
 	}
 	return limits
 }
@@ -100,7 +103,8 @@ func (s *Service) countFailure(ctx context.Context, a attempt) error {
 // other addresses then do not lock the user out. The limits of the address itself still
 // apply.
 func (s *Service) isUserLimitWaived(ctx context.Context, a attempt) bool {
-	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 && (a.proven || s.addresses.has(ctx, a))
+	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 &&
+		(a.proven || s.addresses.has(ctx, a))
 }
 
 func limitedError(wait time.Duration) error {

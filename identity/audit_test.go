@@ -20,7 +20,8 @@ import (
 func (s *testService) entries(t testing.TB, account string) (lines []string) {
 	t.Helper()
 	must(0, s.audited.ChainPending(t.Context()))(t)
-	page := must(s.audited.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage}))(t)
+	page := must(s.audited.List(t.Context(),
+		audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage}))(t)
 	for _, e := range slices.Backward(page.Data) {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Action, e.Actor, e.Target, e.Outcome))
 	}
@@ -116,7 +117,8 @@ func TestEveryLoginIsAudited(t *testing.T) {
 		want := []string{
 			"login user:" + alice + " api ok", "login user:" + alice + " events ok",
 			"login_failed  api unknown_user", "login_failed  events unknown_user",
-			"login_failed user:" + alice + " api wrong_password", "login_failed user:" + alice + " events wrong_password",
+			"login_failed user:" + alice + " api wrong_password",
+			"login_failed user:" + alice + " events wrong_password",
 			"logout user:" + alice + " api ok", "login_failed  api unknown_user",
 		}
 		if !slices.Equal(got, want) {
@@ -152,7 +154,8 @@ func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {
 		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{}); err == nil {
 			t.Error("logged in to the channel")
 		}
-		if _, err := s.CreateUser(context.Background(), NewUser{Account: "demo", Username: "new", Password: password}); err == nil {
+		if _, err := s.CreateUser(context.Background(),
+			NewUser{Account: "demo", Username: "new", Password: password}); err == nil {
 			t.Error("made a user")
 		}
 		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 3 {

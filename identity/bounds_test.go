@@ -147,7 +147,8 @@ func TestSessionsOfAnEarlierVersionContinue(t *testing.T) {
 		for _, statement := range []string{
 			`UPDATE identity_refresh_tokens SET family_hash = '', hash = '` + hashSecret(old) + `'`,
 			`INSERT INTO identity_refresh_tokens (hash, family_id, user_id, expires_at, access_expires_at, used_at)
-				SELECT '` + hashSecret(used) + `', family_id, user_id, expires_at, access_expires_at, 1 FROM identity_refresh_tokens`,
+				SELECT '` + hashSecret(used) +
+				`', family_id, user_id, expires_at, access_expires_at, 1 FROM identity_refresh_tokens`,
 		} {
 			must(s.db.ExecContext(t.Context(), statement))(t)
 		}
@@ -195,7 +196,8 @@ func TestStoredFiltersAreBounded(t *testing.T) {
 				refusal = err
 			}
 		}
-		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "auth.stored_filters") || f.RetryAfter < time.Hour {
+		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "auth.stored_filters") ||
+			f.RetryAfter < time.Hour {
 			t.Errorf("refusal: %v", refusal)
 		}
 		if n := s.count(t, "identity_filters"); n != 10 {
@@ -242,7 +244,8 @@ func TestUsersAndKeysOfAnAccountAreBounded(t *testing.T) {
 		})
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
 		user := func(account string, i int) error {
-			_, err := s.CreateUser(t.Context(), NewUser{Account: account, Username: fmt.Sprint("user-", i), Password: "blue-horse 7 staple"})
+			_, err := s.CreateUser(t.Context(),
+				NewUser{Account: account, Username: fmt.Sprint("user-", i), Password: "blue-horse 7 staple"})
 			return err
 		}
 		key := func(account string) error {

@@ -54,7 +54,8 @@ func (s *Service) change(ctx context.Context, increment revisionIncrement, fn fu
 }
 
 // auditedChange is change with an entry of the audit log, whose fields fn may set.
-func (s *Service) auditedChange(ctx context.Context, increment revisionIncrement, entry *audit.Entry, fn func(tx *sql.Tx, rev int64) error) error {
+func (s *Service) auditedChange(ctx context.Context, increment revisionIncrement, entry *audit.Entry,
+	fn func(tx *sql.Tx, rev int64) error) error {
 	var rev int64
 	runTx := func(ctx context.Context, inTx func(*sql.Tx) error) error {
 		return s.change(ctx, increment, func(tx *sql.Tx, now int64) error {

@@ -48,7 +48,8 @@ func (c Config) withDefaults() Config {
 	c.HashSlots = cmp.Or(c.HashSlots, runtime.GOMAXPROCS(0))
 	quotas := DefaultAccountSettings()
 	c.Accounts.FilterBytes = cmp.Or(c.Accounts.FilterBytes, quotas.FilterBytes)
-	c.Accounts.APIKeys, c.Accounts.Users = cmp.Or(c.Accounts.APIKeys, quotas.APIKeys), cmp.Or(c.Accounts.Users, quotas.Users)
+	c.Accounts.APIKeys, c.Accounts.Users = cmp.Or(c.Accounts.APIKeys, quotas.APIKeys), cmp.Or(c.Accounts.Users,
+		quotas.Users)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

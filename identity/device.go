@@ -24,7 +24,8 @@ const maxDevices = 10 // per user
 
 // CreateDevice creates a password for a phone of a user and returns it. Only a hash of it
 // is stored. It is valid until it is deleted or the user's extension changes.
-func (s *Service) CreateDevice(ctx context.Context, accountRef, username, name string) (password string, d Device, err error) {
+func (s *Service) CreateDevice(ctx context.Context,
+	accountRef, username, name string) (password string, d Device, err error) {
 	if name != "" {
 		var bad problems
 		bad.checkText("name", name, maxName, printable)
@@ -51,10 +52,12 @@ func (s *Service) CreateDevice(ctx context.Context, accountRef, username, name s
 
 func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extension, domain, password string) error {
 	if extension == "" {
-		return fault.New(fault.KindUnprocessable, "The user has no extension that a phone could register as: presence_id is not set")
+		return fault.New(fault.KindUnprocessable,
+			"The user has no extension that a phone could register as: presence_id is not set")
 	}
 	var devices int
-	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_device_passwords WHERE user_id = $1`, d.UserID).Scan(&devices); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_device_passwords WHERE user_id = $1`,
+		d.UserID).Scan(&devices); err != nil {
 		return sqldb.Wrap(err, "counting the devices of a user")
 	}
 	if devices >= maxDevices {
@@ -65,8 +68,10 @@ func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extens
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identity_device_passwords (id, user_id, name, secret, master_key_id, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`, d.ID, d.UserID, d.Name, sealed, masterkey.KeyID(sealed), d.CreatedAt.UnixMilli())
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO identity_device_passwords (id, user_id, name, secret, master_key_id, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`, d.ID, d.UserID, d.Name, sealed, masterkey.KeyID(sealed),
+		d.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing a device")
 }
 
@@ -76,7 +81,9 @@ func (s *Service) ListDevices(ctx context.Context, accountRef, username string) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, name, created_at FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`, user.ID)
+	rows, err := s.db.QueryContext(ctx,
+		`SELECT id, name, created_at FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`,
+		user.ID)
 	return sqldb.Collect(rows, err, "reading devices", func(scan sqldb.ScanFunc) (Device, error) {
 		d := Device{UserID: user.ID}
 		var created int64
@@ -92,6 +99,7 @@ func (s *Service) DeleteDevice(ctx context.Context, id string) error {
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		row := tx.QueryRowContext(ctx, `DELETE FROM identity_device_passwords WHERE id = $1
 			RETURNING (SELECT account_id FROM identity_users u WHERE u.id = user_id)`, id)
-		return sqldb.FindInto(row, fault.NotFound("There is no device %s", quote(id)), "deleting a device", &entry.AccountID)
+		return sqldb.FindInto(row, fault.NotFound("There is no device %s", quote(id)), "deleting a device",
+			&entry.AccountID)
 	})
 }

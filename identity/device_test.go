@@ -53,7 +53,8 @@ func (s *testService) loginPhone(t *testing.T, password, address string) error {
 
 func (s *testService) portal(t *testing.T, password, address string) error {
 	t.Helper()
-	_, err := s.Login(t.Context(), Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: address})
+	_, err := s.Login(t.Context(),
+		Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: address})
 	return err
 }
 
@@ -91,12 +92,15 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			t.Errorf("with SHA-256: %v", err)
 		}
 		wantKind(t, "the portal password", s.loginPhone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
-		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") || !strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
+		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") ||
+			!strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
 			!strings.Contains(logged, "action=device.create") {
 			t.Errorf("the audit log has %s", logged)
 		}
 		wantKind(t, "a device password at the portal", s.portal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
-		wantKind(t, "no such extension", s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }), fault.KindUnauthenticated)
+		wantKind(t, "no such extension",
+			s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }),
+			fault.KindUnauthenticated)
 
 		devices, err := s.ListDevices(t.Context(), "demo", "alice")
 		if err != nil || len(devices) != 2 || !slices.Contains(devices, d) || d.Name != "desk phone" {
@@ -123,10 +127,13 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		wantKind(t, "no user", err, fault.KindNotFound)
 
 		var stored string
-		if err := s.db.QueryRowContext(t.Context(), `SELECT secret FROM identity_device_passwords WHERE id <> $1 ORDER BY created_at LIMIT 1`, d.ID).Scan(&stored); err != nil {
+		if err := s.db.QueryRowContext(t.Context(),
+			`SELECT secret FROM identity_device_passwords WHERE id <> $1 ORDER BY created_at LIMIT 1`,
+			d.ID).Scan(&stored); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(stored, md5Hex("1001:demo.local:"+first)) || strings.Contains(stored, first) || strings.Contains(s.logged.String(), first) {
+		if strings.Contains(stored, md5Hex("1001:demo.local:"+first)) || strings.Contains(stored, first) ||
+			strings.Contains(s.logged.String(), first) {
 			t.Error("a device's secret is in the database or the log in plain")
 		}
 		if err := s.DeleteUser(t.Context(), "demo", "alice"); err != nil {
@@ -147,8 +154,10 @@ func TestPhone(t *testing.T) {
 	if err != nil || alice.Username != "alice" {
 		t.Errorf("the phone is %v's: %v", alice, err)
 	}
-	for _, unknown := range [][2]string{{"demo.local", "1009"}, {"other.local", "1001"}, {"demo.local", ""}, {"demo.local", "10\x0001"}} {
-		if p, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); p != (Phone{}) || fault.KindOf(err) != fault.KindNotFound {
+	for _, unknown := range [][2]string{{"demo.local", "1009"}, {"other.local", "1001"}, {"demo.local", ""},
+		{"demo.local", "10\x0001"}} {
+		if p, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); p != (Phone{}) ||
+			fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%q: %+v, %v", unknown, p, err)
 		}
 	}
@@ -161,7 +170,8 @@ func configWithPortalPasswords(rule string) Config {
 }
 
 func TestPortalPasswordsOfPhones(t *testing.T) {
-	for rule, accepted := range map[string]bool{RefusePortalPassword: false, WarnPortalPassword: true, AllowPortalPassword: true} {
+	for rule, accepted := range map[string]bool{RefusePortalPassword: false, WarnPortalPassword: true,
+		AllowPortalPassword: true} {
 		t.Run(string(rule), func(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 				s := startService(t, db, configWithPortalPasswords(rule))
@@ -169,7 +179,8 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 				if err := s.loginPhone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
 					t.Errorf("got %v", err)
 				}
-				if warned := strings.Contains(s.logged.String(), "device password"); warned != (rule == WarnPortalPassword) {
+				if warned := strings.Contains(s.logged.String(),
+					"device password"); warned != (rule == WarnPortalPassword) {
 					t.Errorf("warned: %v", warned)
 				}
 			})
@@ -249,7 +260,8 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 		bob := func() {
 			t.Helper()
 			want := md5Hex("1002:demo.local:" + bobs)
-			if err := s.AuthenticatePhone(t.Context(), "demo.local", "1002", "192.0.2.66", func(h HA1) bool { return h.MD5 == want }); err != nil {
+			if err := s.AuthenticatePhone(t.Context(), "demo.local", "1002", "192.0.2.66",
+				func(h HA1) bool { return h.MD5 == want }); err != nil {
 				t.Errorf("bob at the attacker's address: %v", err)
 			}
 		}
@@ -262,7 +274,8 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 			case 1:
 				err = s.portal(t, "wrong", address)
 			case 2:
-				_, _, err = s.EventsLogin(t.Context(), Credentials{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address}, Filter{})
+				_, _, err = s.EventsLogin(t.Context(),
+					Credentials{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address}, Filter{})
 			}
 			wantKind(t, fmt.Sprint("failure ", i), err, fault.KindUnauthenticated)
 			bob()
@@ -283,7 +296,8 @@ func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 	for range cap(guesses) {
 		go func() {
 			compared := false
-			_ = s.AuthenticatePhone(t.Context(), "demo.local", "1001", "192.0.2.1", func(HA1) bool { compared = true; return false })
+			_ = s.AuthenticatePhone(t.Context(), "demo.local", "1001", "192.0.2.1",
+				func(HA1) bool { compared = true; return false })
 			guesses <- compared
 		}()
 	}
@@ -332,7 +346,8 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		wantKind(t, "from a new address", s.portal(t, demoPassword, home), fault.KindLimited)
 		wantKind(t, "from an unknown address", s.portal(t, demoPassword, ""), fault.KindLimited)
 		for i := range failuresPerUser {
-			if err := s.portal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated && i < failuresPerUser-1 {
+			if err := s.portal(t, "wrong", office); fault.KindOf(err) != fault.KindUnauthenticated &&
+				i < failuresPerUser-1 {
 				t.Errorf("failure %d at the known address: %v", i, err)
 			}
 		}
@@ -344,7 +359,8 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		}
 		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
 		var rows int
-		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {
+		if err := s.db.QueryRowContext(t.Context(),
+			`SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {
 			t.Errorf("%d addresses are stored: %v", rows, err)
 		}
 	})
@@ -366,7 +382,8 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		if err != nil || len(hashes) != maxAddressesPerUser || strings.Contains(strings.Join(hashes, " "), "192.0") {
 			t.Errorf("%d addresses: %v, %v", len(hashes), hashes, err)
 		}
-		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true, "192.0.2.24": true} {
+		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true,
+			"192.0.2.24": true} {
 			if got := s.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
@@ -389,7 +406,8 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 		s.mustLogin(t, "alice")
 		a := demoLogin("alice").attempt()
 		var hash, secret string
-		err := s.db.QueryRowContext(t.Context(), `SELECT a.hash, k.secret FROM identity_known_addresses a, identity_address_keys k`).Scan(&hash, &secret)
+		err := s.db.QueryRowContext(t.Context(),
+			`SELECT a.hash, k.secret FROM identity_known_addresses a, identity_address_keys k`).Scan(&hash, &secret)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +423,8 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 		elsewhere := startService(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "other.db")}, Config{}).demo(t)
 		elsewhere.mustLogin(t, "alice")
 		var other string
-		if err := elsewhere.db.QueryRowContext(t.Context(), `SELECT hash FROM identity_known_addresses`).Scan(&other); err != nil || other == hash {
+		if err := elsewhere.db.QueryRowContext(t.Context(),
+			`SELECT hash FROM identity_known_addresses`).Scan(&other); err != nil || other == hash {
 			t.Errorf("two installations have the same hash: %v", err)
 		}
 	})

@@ -69,7 +69,8 @@ func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID
 		}
 	}
 	// A name is looked up before a domain.
-	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) && !strings.EqualFold(account.Name, account.Domain) {
+	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) &&
+		!strings.EqualFold(account.Name, account.Domain) {
 		var badName problems
 		s.checkDomain(n, own, strings.ToLower(account.Name), &badName)
 		for _, f := range badName {
@@ -89,9 +90,11 @@ func (s *Service) checkDomain(n namer, own Account, domain string, bad *problems
 		bad.add("domain", codeReserved, "a domain is not an IP address")
 	case n == "" || slices.Contains(s.cfg.Accounts.Domains, host):
 	case isReserved(s.cfg.ReservedDomains, host):
-		bad.add("domain", codeReserved, "the domain is a name of this server, of a platform that it reads, or of its OpenID Connect provider")
+		bad.add("domain", codeReserved,
+			"the domain is a name of this server, of a platform that it reads, or of its OpenID Connect provider")
 	case isTenant && !belowDomain(own.Domain, host) && !s.listedAbove(host):
-		bad.add("domain", codeReserved, "a domain ends in "+quote("."+own.Domain)+", or is in the operator's list (account.domains)")
+		bad.add("domain", codeReserved,
+			"a domain ends in "+quote("."+own.Domain)+", or is in the operator's list (account.domains)")
 	}
 }
 
@@ -183,7 +186,8 @@ func looksLikeDomain(name string) bool {
 // a: its phones, platforms and logins may still use them.
 func (s *Service) checkNotDeleted(ctx context.Context, tx *sql.Tx, a Account) error {
 	since := s.cfg.Now().Add(-s.cfg.Accounts.PurgeAfter).UnixMilli()
-	return conflictIfExists(ctx, tx, fault.Conflict("The name or domain is that of a deleted account, and is taken until account.purge_after has passed"),
+	return conflictIfExists(ctx, tx,
+		fault.Conflict("The name or domain is that of a deleted account, and is taken until account.purge_after has passed"),
 		"reading deleted accounts",
 		`SELECT 1 FROM identity_deleted_accounts WHERE deleted_at > $1 AND (id = $3 OR name IN ($2, $3, $4) OR domain IN ($4, $5, $6))`,
 		since, a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))

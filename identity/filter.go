@@ -37,7 +37,8 @@ const (
 
 // unique returns the filter without repeated entries.
 func (f Filter) unique() Filter {
-	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs), unique(f.Names)}
+	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs),
+		unique(f.Names)}
 }
 
 // CheckFilter checks the filter of an account's channel login or webhook and returns it
@@ -95,14 +96,16 @@ func (p *problems) checkIDs(field string, ids []string) {
 // checkLengths returns fault.KindInvalid if a list has too many different entries.
 func (f Filter) checkLengths() error {
 	if len(f.AccountIDs) > maxFilterAccounts {
-		return fault.InvalidField("account_ids", codeTooMany, fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
+		return fault.InvalidField("account_ids", codeTooMany,
+			fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
 	}
 	for _, list := range []struct {
 		field string
 		ids   []string
 	}{{"queue_ids", f.QueueIDs}, {"agent_ids", f.AgentIDs}, {"call_ids", f.CallIDs}, {"names", f.Names}} {
 		if len(list.ids) > maxFilterIDs {
-			return fault.InvalidField(list.field, codeTooMany, fmt.Sprintf("at most %d entries can be named", maxFilterIDs))
+			return fault.InvalidField(list.field, codeTooMany,
+				fmt.Sprintf("at most %d entries can be named", maxFilterIDs))
 		}
 	}
 	return nil
@@ -141,7 +144,8 @@ func (s *Service) storeFilter(ctx context.Context, subject User, text string) (c
 		if err := s.checkFilterQuota(ctx, tx, subject, id, int64(len(text)), now); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO identity_filters (id, filter, expires_at, owner, account_id) VALUES ($1, $2, $3, $4, $5)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO identity_filters (id, filter, expires_at, owner, account_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,
 			id, text, now.Add(s.cfg.EventsTTL+time.Minute).UnixMilli(), subject.ID, subject.AccountID)
 		return sqldb.Wrap(err, "storing a filter")
@@ -151,7 +155,8 @@ func (s *Service) storeFilter(ctx context.Context, subject User, text string) (c
 
 // checkFilterQuota checks that the subject may store the filter with the id beside those
 // that it and its account have.
-func (s *Service) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User, id string, bytes int64, now time.Time) error {
+func (s *Service) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User, id string, bytes int64,
+	now time.Time) error {
 	for _, quota := range []struct {
 		setting      string
 		sum          string // in SQL
@@ -159,7 +164,8 @@ func (s *Service) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User
 		added, limit int64
 	}{
 		{"auth.stored_filters", "COUNT(*)", "owner", subject.ID, 1, int64(s.cfg.StoredFilters)},
-		{"account.filter_bytes", "SUM(LENGTH(filter))", "account_id", subject.AccountID, bytes, int64(s.cfg.Accounts.FilterBytes)},
+		{"account.filter_bytes", "SUM(LENGTH(filter))", "account_id", subject.AccountID, bytes,
+			int64(s.cfg.Accounts.FilterBytes)},
 	} {
 		var has, firstExpiry sql.NullInt64
 		row := tx.QueryRowContext(ctx, `SELECT `+quota.sum+`, MIN(expires_at) FROM identity_filters
@@ -169,7 +175,9 @@ func (s *Service) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User
 		}
 		if has.Int64+quota.added > quota.limit {
 			wait := wholeSeconds(time.UnixMilli(firstExpiry.Int64).Sub(now))
-			return fault.Limited(max(wait, time.Second), fmt.Sprintf("Too many filters over %d KiB (%s): use a token until it expires", maxFilterClaimBytes>>10, quota.setting))
+			return fault.Limited(max(wait, time.Second),
+				fmt.Sprintf("Too many filters over %d KiB (%s): use a token until it expires", maxFilterClaimBytes>>10,
+					quota.setting))
 		}
 	}
 	return nil
@@ -185,7 +193,8 @@ func (s *Service) loadFilter(ctx context.Context, c *claims) (Filter, error) {
 	}
 	var text string
 	row := s.db.QueryRowContext(ctx, `SELECT filter FROM identity_filters WHERE id = $1`, c.FilterID)
-	if err := sqldb.FindInto(row, fault.Unauthenticated("The token's filter has expired"), "reading a token's filter", &text); err != nil {
+	if err := sqldb.FindInto(row, fault.Unauthenticated("The token's filter has expired"), "reading a token's filter",
+		&text); err != nil {
 		return Filter{}, err
 	}
 	var f Filter

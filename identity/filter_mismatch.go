@@ -57,7 +57,8 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 		{"call_ids", f.CallIDs, allows(f.CallIDs, m.CallID)},
 	} {
 		if !field.admits {
-			return &FilterMismatch{field.name, field.entries[:min(len(field.entries), maxShownEntries)], len(field.entries)}
+			return &FilterMismatch{field.name, field.entries[:min(len(field.entries), maxShownEntries)],
+				len(field.entries)}
 		}
 	}
 	return nil

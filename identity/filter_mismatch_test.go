@@ -10,8 +10,10 @@ import (
 // A mismatch names the deciding field, and there is none exactly if a selection of the
 // same filter selects the message.
 func TestMismatchAgreesWithTheSelection(t *testing.T) {
-	tree := NewTree(Account{ID: "root"}, Account{ID: "shop", ParentID: "root"}, Account{ID: "kiosk", ParentID: "shop"}, Account{ID: "other"})
-	message := Message{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallOffered, AgentID: "7", QueueID: "sales", CallID: "c"}
+	tree := NewTree(Account{ID: "root"}, Account{ID: "shop", ParentID: "root"}, Account{ID: "kiosk", ParentID: "shop"},
+		Account{ID: "other"})
+	message := Message{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallOffered,
+		AgentID: "7", QueueID: "sales", CallID: "c"}
 	own := message
 	own.Type, own.Format = event.Custom, event.FormatOwn
 	older := Message{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc"} // of a version without facts
@@ -39,7 +41,8 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 		{"root", Filter{Names: []string{"queue.*"}}, message, ""},
 		{"root", Filter{Names: []string{"agent.*"}}, message, "names"},
 		{"root", Filter{Names: []string{"other"}}, older, ""},
-		{"root", Filter{AgentIDs: []string{"7", "8"}, QueueIDs: []string{"sales"}, CallIDs: []string{"c"}}, message, ""},
+		{"root", Filter{AgentIDs: []string{"7", "8"}, QueueIDs: []string{"sales"}, CallIDs: []string{"c"}}, message,
+			""},
 		{"root", Filter{AgentIDs: many[8:], QueueIDs: []string{"service"}}, message, "agent_ids"},
 		{"root", Filter{QueueIDs: []string{"service"}}, message, "queue_ids"},
 		{"root", Filter{CallIDs: []string{"d"}}, message, "call_ids"},
@@ -62,7 +65,9 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 			for _, id := range ids {
 				selected = selected || id == c.m.AccountID || below && tree.Contains(id, c.m.AccountID)
 			}
-			selected = selected && s.Admits(event.ClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)), c.m.AgentID, c.m.QueueID, c.m.CallID)
+			selected = selected &&
+				s.Admits(event.ClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)),
+					c.m.AgentID, c.m.QueueID, c.m.CallID)
 		}
 		if selected != (mismatch == nil) {
 			t.Errorf("%s, %+v, %+v: selected %v, mismatch %+v", c.root, c.filter, c.m, selected, mismatch)

@@ -63,4 +63,5 @@ func (s *Service) requireFresh(ctx context.Context) error {
 	return errStale
 }
 
-var errStale = fault.Unavailable(nil, time.Second, "Access cannot be checked: changes could not be read from the database for "+maxStaleness.String())
+var errStale = fault.Unavailable(nil, time.Second,
+	"Access cannot be checked: changes could not be read from the database for "+maxStaleness.String())

@@ -23,7 +23,8 @@ func (s *Service) CheckCredentialGrant(by *Principal, role Role) error {
 	case !key.ExpiresAt.IsZero():
 		return fault.Forbidden("An API key that expires gives no credentials to users: they would outlive it")
 	case role == RoleAdmin && len(key.Scopes) < len(knownScopes):
-		return fault.Forbidden("Only an API key with every scope gives credentials to administrators: they may do more than this key")
+		return fault.Forbidden(
+			"Only an API key with every scope gives credentials to administrators: they may do more than this key")
 	}
 	return nil
 }
@@ -38,14 +39,17 @@ func (s *Service) checkGrantedKey(by *Principal, key, old APIKey) error {
 	own := s.directory.Load().keysByID[by.KeyID]
 	for _, scope := range key.Scopes {
 		if !slices.Contains(own.Scopes, scope) && !slices.Contains(old.Scopes, scope) {
-			return fault.NewField(fault.KindForbidden, "scopes", codeNotGranted, "The API key does not have the scope "+string(scope)+", and cannot give it")
+			return fault.NewField(fault.KindForbidden, "scopes", codeNotGranted,
+				"The API key does not have the scope "+string(scope)+", and cannot give it")
 		}
 	}
 	if own.Role != key.Role && key.Role == RoleAdmin && old.Role != RoleAdmin {
-		return fault.NewField(fault.KindForbidden, "role", codeNotGranted, "The API key does not have the role "+string(key.Role)+", and cannot give it")
+		return fault.NewField(fault.KindForbidden, "role", codeNotGranted,
+			"The API key does not have the role "+string(key.Role)+", and cannot give it")
 	}
 	if outlives(key.ExpiresAt, own.ExpiresAt) && (old.ID == "" || outlives(key.ExpiresAt, old.ExpiresAt)) {
-		return fault.NewField(fault.KindForbidden, "expires_at", codeNotGranted, "The API key expires earlier, and cannot give more time than it has")
+		return fault.NewField(fault.KindForbidden, "expires_at", codeNotGranted,
+			"The API key expires earlier, and cannot give more time than it has")
 	}
 	return nil
 }

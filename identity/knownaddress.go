@@ -38,9 +38,11 @@ type knownAddresses struct {
 	hashKey []byte // nil before it is read
 }
 
-func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time, log *slog.Logger) *knownAddresses {
-	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, lastWritten: newCache[string, time.Time](maxCachedAddresses),
-		networks: newCache[string, struct{}](maxCachedAddresses)}
+func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time,
+	log *slog.Logger) *knownAddresses {
+	return &knownAddresses{db: db, keyring: keyring, now: now, log: log,
+		lastWritten: newCache[string, time.Time](maxCachedAddresses),
+		networks:    newCache[string, struct{}](maxCachedAddresses)}
 }
 
 // hashNetwork returns the hash of the attempt's user and network.
@@ -76,8 +78,10 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	}
 	err = k.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		// DO NOTHING would return no row; this update without effect returns the stored one.
-		return to.QueryRowContext(ctx, `INSERT INTO identity_address_keys (id, secret, master_key_id) VALUES ($1, $2, $3)
-			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING secret`, addressKeyID, sealed, masterkey.KeyID(sealed)).Scan(&sealed)
+		return to.QueryRowContext(ctx,
+			`INSERT INTO identity_address_keys (id, secret, master_key_id) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING secret`, addressKeyID, sealed,
+			masterkey.KeyID(sealed)).Scan(&sealed)
 	})
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading the key of known addresses")
@@ -91,7 +95,8 @@ func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
 	var found bool
 	hash, err := k.hashNetwork(ctx, a)
 	if err == nil {
-		err = k.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_known_addresses WHERE hash = $1 AND seen_at > $2)`,
+		err = k.db.QueryRowContext(ctx,
+			`SELECT EXISTS (SELECT 1 FROM identity_known_addresses WHERE hash = $1 AND seen_at > $2)`,
 			hash, k.now().Add(-knownAddressTTL).UnixMilli()).Scan(&found)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -135,10 +140,12 @@ func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 // store stores a hash and deletes the user's oldest above maxAddressesPerUser.
 func (k *knownAddresses) store(ctx context.Context, hash, userID string, now time.Time) error {
 	_, err := k.db.ExecContext(ctx, `INSERT INTO identity_known_addresses (hash, user_id, seen_at) VALUES ($1, $2, $3)
-		ON CONFLICT (hash) DO UPDATE SET seen_at = excluded.seen_at, user_id = excluded.user_id`, hash, userID, now.UnixMilli())
+		ON CONFLICT (hash) DO UPDATE SET seen_at = excluded.seen_at, user_id = excluded.user_id`, hash, userID,
+		now.UnixMilli())
 	if err == nil {
 		_, err = k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE user_id = $1 AND hash NOT IN
-			(SELECT hash FROM identity_known_addresses WHERE user_id = $1 ORDER BY seen_at DESC, hash LIMIT $2)`, userID, maxAddressesPerUser)
+			(SELECT hash FROM identity_known_addresses WHERE user_id = $1 ORDER BY seen_at DESC, hash LIMIT $2)`,
+			userID, maxAddressesPerUser)
 	}
 	return err
 }
@@ -154,6 +161,7 @@ func (k *knownAddresses) claimWrite(hash string, now time.Time) bool {
 
 // deleteExpired deletes addresses that have not been used for knownAddressTTL.
 func (k *knownAddresses) deleteExpired(ctx context.Context) error {
-	_, err := k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE seen_at <= $1`, k.now().Add(-knownAddressTTL).UnixMilli())
+	_, err := k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE seen_at <= $1`,
+		k.now().Add(-knownAddressTTL).UnixMilli())
 	return sqldb.Wrap(err, "deleting old addresses of users")
 }

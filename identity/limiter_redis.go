@@ -40,7 +40,8 @@ type RedisLimiter struct {
 // NewRedisLimiter returns a limiter whose keys begin with prefix. It does not close
 // client. The client should have ContextTimeoutEnabled, else its own time-outs apply
 // instead of limiterTimeout.
-func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus.Registerer, log *slog.Logger) (*RedisLimiter, error) {
+func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus.Registerer,
+	log *slog.Logger) (*RedisLimiter, error) {
 	if client == nil {
 		return nil, errors.New("identity: the limiter has no Redis client")
 	}

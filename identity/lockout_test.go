@@ -33,7 +33,8 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		login := func(username, password, otp, address string) error {
-			_, err := s.Login(t.Context(), Credentials{Username: username, Password: password, Domain: "demo.local", OTP: otp, Address: address})
+			_, err := s.Login(t.Context(),
+				Credentials{Username: username, Password: password, Domain: "demo.local", OTP: otp, Address: address})
 			return err
 		}
 		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }
@@ -44,15 +45,19 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		}
 
 		for _, otp := range []string{"", "000000", "1", codes[0]} {
-			known, unknown := fault.As(login("alice", demoPassword, otp, "198.51.100.1")), fault.As(login("nobody", demoPassword, otp, "198.51.100.2"))
-			if known.Kind != fault.KindLimited || known.RetryAfter != failureWindow || !strings.Contains(known.Message, "300 seconds") {
+			known, unknown := fault.As(login("alice", demoPassword, otp, "198.51.100.1")), fault.As(
+				login("nobody", demoPassword, otp, "198.51.100.2"))
+			if known.Kind != fault.KindLimited || known.RetryAfter != failureWindow ||
+				!strings.Contains(known.Message, "300 seconds") {
 				t.Errorf("code %q: %v after %v", otp, known, known.RetryAfter)
 			}
-			if known.Message != unknown.Message || known.RetryAfter != unknown.RetryAfter || known.Kind != unknown.Kind {
+			if known.Message != unknown.Message || known.RetryAfter != unknown.RetryAfter ||
+				known.Kind != unknown.Kind {
 				t.Errorf("code %q: a user who does not exist gets %v", otp, unknown)
 			}
 		}
-		wantKind(t, "the code with a wrong password", login("alice", "a guess", code(), "198.51.100.3"), fault.KindUnauthenticated)
+		wantKind(t, "the code with a wrong password", login("alice", "a guess", code(), "198.51.100.3"),
+			fault.KindUnauthenticated)
 		if err := login("alice", demoPassword, code(), "198.51.100.3"); err != nil {
 			t.Error("with the one-time password:", err)
 		}
@@ -65,7 +70,8 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		if err := s.loginPhone(t, device, "198.51.100.5"); err != nil {
 			t.Error("a phone with a device password:", err)
 		}
-		wantKind(t, "a phone with the portal password", s.loginPhone(t, demoPassword, "198.51.100.6"), fault.KindLimited)
+		wantKind(t, "a phone with the portal password", s.loginPhone(t, demoPassword, "198.51.100.6"),
+			fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "a guess", "198.51.100.6"), fault.KindLimited)
 		c.add(failureWindow + time.Second)
 		if err := login("alice", demoPassword, code(), "198.51.100.7"); err != nil {

@@ -41,7 +41,8 @@ func (s *Service) beginSession(ctx context.Context, user User, address string, l
 	return session, nil
 }
 
-func (s *Service) loginEntry(ctx context.Context, action audit.Action, audience Audience, address string, user User) audit.Entry {
+func (s *Service) loginEntry(ctx context.Context, action audit.Action, audience Audience, address string,
+	user User) audit.Entry {
 	e := s.audit.Entry(ctx, action, user.AccountID, string(audience))
 	e.Actor, e.Address = "", address
 	if user.ID != "" {
@@ -71,7 +72,8 @@ func (s *Service) auditRefusedLogin(ctx context.Context, audience Audience, c Cr
 
 // auditFailedLogin writes a login that failed with err to the audit log, with the outcome, or
 // as limited if err is fault.KindLimited.
-func (s *Service) auditFailedLogin(ctx context.Context, audience Audience, address string, user User, err error, outcome string) {
+func (s *Service) auditFailedLogin(ctx context.Context, audience Audience, address string, user User, err error,
+	outcome string) {
 	switch fault.KindOf(err) {
 	case fault.KindUnauthenticated, fault.KindForbidden:
 		e := s.loginEntry(ctx, audit.LoginFailed, audience, address, user)
@@ -137,7 +139,8 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 	if locked && c.OTP == "" {
 		return User{}, s.lockedError(ctx, a)
 	}
-	if err := s.limitTokens(ctx, loginAttempts, a.user+"\x00"+a.network, attemptsFactor*s.cfg.UserTokensPerMinute); err != nil {
+	if err := s.limitTokens(ctx, loginAttempts, a.user+"\x00"+a.network,
+		attemptsFactor*s.cfg.UserTokensPerMinute); err != nil {
 		return User{}, err // a correct password costs a hash too
 	}
 	user, storedHash, err := s.findUserByLogin(ctx, c)
@@ -204,7 +207,8 @@ func (s *Service) findUserByLogin(ctx context.Context, c Credentials) (user User
 	row := s.db.QueryRowContext(ctx, `SELECT u.password, `+userColumns+` FROM identity_users u
 		JOIN identity_accounts a ON a.id = u.account_id
 		WHERE a.domain = $1 AND u.username_key = $2`, domain, username)
-	user, err = sqldb.Find(row, sql.ErrNoRows, "reading a user", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan, &storedHash) })
+	user, err = sqldb.Find(row, sql.ErrNoRows, "reading a user",
+		func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan, &storedHash) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, s.passwords.decoy, nil
 	}
@@ -214,7 +218,8 @@ func (s *Service) findUserByLogin(ctx context.Context, c Credentials) (user User
 // EventsLogin checks the credentials and returns a channel token, which is for the events
 // audience and has the filter f; an empty f does not restrict. An account of f that the
 // user cannot access and one that does not exist cause the same error.
-func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (token string, expiresIn time.Duration, err error) {
+func (s *Service) EventsLogin(ctx context.Context, c Credentials,
+	f Filter) (token string, expiresIn time.Duration, err error) {
 	defer func() { s.countLogin(AudienceEvents, err) }()
 	user, err := s.authenticateUser(ctx, AudienceEvents, c)
 	if err != nil {
@@ -224,13 +229,15 @@ func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (tok
 	if err != nil {
 		return "", 0, err
 	}
-	return s.issueChannelToken(ctx, user, filter, time.Time{}, s.loginEntry(ctx, audit.Login, AudienceEvents, c.Address, user))
+	return s.issueChannelToken(ctx, user, filter, time.Time{},
+		s.loginEntry(ctx, audit.Login, AudienceEvents, c.Address, user))
 }
 
 // EventsExchange issues a channel token for the principal of a portal token, or of an API
 // key with ScopeSubscribe, at the address. The channel token ends when the portal token's
 // session ends, or when the key expires or is deleted.
-func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string, f Filter) (token string, expiresIn time.Duration, err error) {
+func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string,
+	f Filter) (token string, expiresIn time.Duration, err error) {
 	defer func() { s.countLogin(AudienceEvents, err) }()
 	if p.IsKey() {
 		return s.exchangeAPIKey(ctx, p, f)
@@ -238,7 +245,8 @@ func (s *Service) EventsExchange(ctx context.Context, p *Principal, address stri
 	return s.exchangePortalToken(ctx, p, address, f)
 }
 
-func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (token string, lifetime time.Duration, err error) {
+func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal,
+	f Filter) (token string, lifetime time.Duration, err error) {
 	if err := p.RequireScope(ScopeSubscribe); err != nil {
 		return "", 0, err
 	}
@@ -258,14 +266,16 @@ func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (t
 	}
 	filter.Key = p.KeyID
 	token, lifetime, err = s.issueChannelToken(ctx, subject, filter,
-		s.directory.Load().keysByID[p.KeyID].ExpiresAt, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
+		s.directory.Load().keysByID[p.KeyID].ExpiresAt,
+		s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
 	if errors.Is(err, errSessionEnded) {
 		err = fault.Unauthenticated("The API key has expired")
 	}
 	return token, lifetime, err
 }
 
-func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address string, f Filter) (token string, lifetime time.Duration, err error) {
+func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address string,
+	f Filter) (token string, lifetime time.Duration, err error) {
 	if p.Audience != AudienceAPI || p.FamilyID == "" {
 		return "", 0, fault.Forbidden("A channel token is issued for a portal token")
 	}
@@ -285,12 +295,14 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 	if err != nil {
 		return "", 0, err
 	}
-	return s.issueChannelToken(ctx, user, filter, sessionEnd, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
+	return s.issueChannelToken(ctx, user, filter, sessionEnd,
+		s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
 }
 
 // issueChannelToken writes entry to the audit log and returns a channel token that
 // expires at latestEnd (zero: no bound) at the latest.
-func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time, entry audit.Entry) (token string, lifetime time.Duration, err error) {
+func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time,
+	entry audit.Entry) (token string, lifetime time.Duration, err error) {
 	lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL)
 	if err != nil {
 		return "", 0, err

@@ -66,7 +66,8 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 			if err != error(errWrongLogin) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if _, _, err := s.EventsLogin(t.Context(), c, Filter{AccountIDs: []string{"nowhere"}}); err != error(errWrongLogin) {
+			if _, _, err := s.EventsLogin(t.Context(), c,
+				Filter{AccountIDs: []string{"nowhere"}}); err != error(errWrongLogin) {
 				t.Errorf("channel, %s: %v", name, err)
 			}
 		}
@@ -88,7 +89,8 @@ func TestALoginWithoutADomain(t *testing.T) {
 		}
 
 		s.insertAccounts(t, []Account{{ID: "other", Name: "other", Domain: "other.local"}})
-		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
+		must(s.CreateUser(t.Context(),
+			NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
 		for name, wrong := range map[string]Credentials{
 			"two users have the name": c,
 			"no user has it":          {Username: "mallory", Password: c.Password},
@@ -114,7 +116,8 @@ func TestLoginNamesMissingFields(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
 	f := fault.As(err)
-	if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != "password" || f.Fields[0].Code != "required" {
+	if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != "password" ||
+		f.Fields[0].Code != "required" {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -134,7 +137,8 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 	wantKind(t, "one too many", err, fault.KindLimited)
 	_, err = s.Login(t.Context(), demoLogin("ALICE"))
 	f := fault.As(err)
-	if f.Kind != fault.KindLimited || f.RetryAfter%time.Second != 0 || f.RetryAfter <= 4*time.Minute || f.RetryAfter > 5*time.Minute {
+	if f.Kind != fault.KindLimited || f.RetryAfter%time.Second != 0 || f.RetryAfter <= 4*time.Minute ||
+		f.RetryAfter > 5*time.Minute {
 		t.Errorf("the right password afterwards: %v, retry after %s", err, f.RetryAfter)
 	}
 	_, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
@@ -159,7 +163,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 		t.Errorf("another /64: %v", err)
 	}
 	for i := range failuresPerAddress { // each from a /64 of its own
-		guess := Credentials{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x", Address: fmt.Sprintf("2001:db8:0:%x::1", i%0x80+2)}
+		guess := Credentials{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x",
+			Address: fmt.Sprintf("2001:db8:0:%x::1", i%0x80+2)}
 		if _, err := s.Login(t.Context(), guess); err == nil {
 			t.Fatal("a guess succeeded")
 		}
@@ -284,7 +289,8 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
 			AccountIDs: []string{"sub", "demo", "sub"}, EventTypes: []string{"AGENT_LOGIN", "AGENT_LOGIN"},
-			QueueIDs: []string{"q", "q"}, AgentIDs: []string{"1002@pbx"}, CallIDs: []string{"c"}, Names: []string{"call.*", "agent.login"}})
+			QueueIDs: []string{"q", "q"}, AgentIDs: []string{"1002@pbx"}, CallIDs: []string{"c"},
+			Names: []string{"call.*", "agent.login"}})
 		if err != nil || expires != 24*time.Hour {
 			t.Fatalf("expires in %s: %v", expires, err)
 		}
@@ -389,7 +395,8 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Credentials{Username: "u", Password: password, Domain: "root.local"}
-	token, _, err := big.EventsLogin(t.Context(), c, Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
+	token, _, err := big.EventsLogin(t.Context(), c,
+		Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,10 @@ func TestAccountsFormATree(t *testing.T) {
 		if len(root.ID) != 32 || root.Domain != "root.local" {
 			t.Errorf("root %+v", root)
 		}
-		mid := must(s.CreateAccount(t.Context(), NewAccount{ID: "mid", Name: "Mid", Domain: "mid.local", Parent: "ROOT.local"}))(t)
-		leaf := must(s.CreateAccount(t.Context(), NewAccount{ID: "leaf", Name: "Leaf", Domain: "leaf.local", Parent: "Mid"}))(t)
+		mid := must(s.CreateAccount(t.Context(),
+			NewAccount{ID: "mid", Name: "Mid", Domain: "mid.local", Parent: "ROOT.local"}))(t)
+		leaf := must(s.CreateAccount(t.Context(),
+			NewAccount{ID: "leaf", Name: "Leaf", Domain: "leaf.local", Parent: "Mid"}))(t)
 		other := must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "Other", Domain: "other.local"}))(t)
 		tree := s.Tree()
 		if got := tree.Path("leaf"); !slices.Equal(got, []string{"leaf", "mid", root.ID}) {
@@ -47,7 +49,8 @@ func TestAccountsFormATree(t *testing.T) {
 			}
 		}
 		all := must(s.ListAccounts(t.Context()))(t)
-		if len(all) != 4 || !slices.Contains(all, mid) || !slices.Contains(all, other) || !slices.Equal(all, tree.Accounts()) {
+		if len(all) != 4 || !slices.Contains(all, mid) || !slices.Contains(all, other) ||
+			!slices.Equal(all, tree.Accounts()) {
 			t.Errorf("accounts %+v", all)
 		}
 		wantKind(t, "an account with children", s.remove(t.Context(), "Mid"), fault.KindConflict)
@@ -110,7 +113,8 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 		return err
 	}
 	user := func(username, password, presence string, role Role) error {
-		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: username, Password: password, PresenceID: presence, Role: role})
+		_, err := s.CreateUser(t.Context(),
+			NewUser{Account: "demo", Username: username, Password: password, PresenceID: presence, Role: role})
 		return err
 	}
 	for want, err := range map[string]error{
@@ -136,7 +140,8 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 		"role invalid":            user("u", password, "", "root"),
 	} {
 		f := fault.As(err)
-		if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field+" "+f.Fields[0].Code != strings.TrimSpace(want) {
+		if f.Kind != fault.KindInvalid || len(f.Fields) != 1 ||
+			f.Fields[0].Field+" "+f.Fields[0].Code != strings.TrimSpace(want) {
 			t.Errorf("want %q, got %v %+v", want, err, f.Fields)
 		}
 	}
@@ -148,18 +153,21 @@ func TestUsersOfAnAccount(t *testing.T) {
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "ALICE", Password: password})
 		wantKind(t, "the name in another case", err, fault.KindConflict)
-		_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password, PresenceID: "1001"})
+		_, err = s.CreateUser(t.Context(),
+			NewUser{Account: "demo", Username: "carol", Password: password, PresenceID: "1001"})
 		wantKind(t, "the extension", err, fault.KindConflict)
 		_, err = s.CreateUser(t.Context(), NewUser{Account: "nowhere", Username: "carol", Password: password})
 		wantKind(t, "no account", err, fault.KindNotFound)
 		_, err = s.CreateUser(t.Context(), NewUser{Account: "\x00", Username: "carol", Password: password})
 		wantKind(t, "a zero byte", err, fault.KindNotFound)
-		twin := must(s.CreateUser(t.Context(), NewUser{Account: "other.local", Username: "Alice", Password: password, PresenceID: "1001"}))(t)
+		twin := must(s.CreateUser(t.Context(),
+			NewUser{Account: "other.local", Username: "Alice", Password: password, PresenceID: "1001"}))(t)
 		if twin.AccountID != "other" || twin.Role != RoleUser {
 			t.Errorf("twin %+v", twin)
 		}
 		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "b", Password: password}))(t)
-		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "c", Password: password, Role: RoleAdmin}))(t)
+		must(s.CreateUser(t.Context(),
+			NewUser{Account: "other", Username: "c", Password: password, Role: RoleAdmin}))(t)
 		var names []string
 		for _, u := range must(s.ListUsers(t.Context(), "other"))(t) {
 			names = append(names, u.Username)
@@ -264,7 +272,8 @@ func TestAPIKeys(t *testing.T) {
 			t.Errorf("key %q: %v", key, err)
 		}
 		p := must(s.AuthenticateKey(t.Context(), key))(t)
-		if !p.IsKey() || p.KeyID != made.ID || p.AccountID != "demo" || p.Role != RoleAdmin || p.UserID != "" || !p.ExpiresAt.IsZero() {
+		if !p.IsKey() || p.KeyID != made.ID || p.AccountID != "demo" || p.Role != RoleAdmin || p.UserID != "" ||
+			!p.ExpiresAt.IsZero() {
 			t.Errorf("principal %+v", p)
 		}
 		if err := s.CheckPrincipal(p); err != nil {
@@ -272,7 +281,8 @@ func TestAPIKeys(t *testing.T) {
 		}
 		for name, wrong := range map[string]string{
 			"nothing": "", "its id": made.ID, "another case": strings.ToUpper(key), "one more": key + "A",
-			"another end": key[:45] + string('A'+(key[45]-'A'+1)%2), "random": keyPrefix + newSecret(), "SQL": "tk_' OR '1'='1",
+			"another end": key[:45] + string('A'+(key[45]-'A'+1)%2), "random": keyPrefix + newSecret(),
+			"SQL": "tk_' OR '1'='1",
 		} {
 			_, err := s.AuthenticateKey(t.Context(), wrong)
 			wantKind(t, name, err, fault.KindUnauthenticated)
@@ -310,18 +320,25 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
 		for _, text := range []string{
-			`'; DROP TABLE identity_users; --`, `" OR 1=1 --`, `$1`, `%`, `\'`, `a'||'b`, `x) UNION SELECT seed FROM identity_signing_keys --`,
+			`'; DROP TABLE identity_users; --`, `" OR 1=1 --`, `$1`, `%`, `\'`, `a'||'b`,
+			`x) UNION SELECT seed FROM identity_signing_keys --`,
 		} {
 			domain := strings.ReplaceAll(text, " ", "_")
 			account := must(s.CreateAccount(t.Context(), NewAccount{Name: text, Domain: domain, Parent: "demo"}))(t)
-			user := must(s.CreateUser(t.Context(), NewUser{Account: text, Username: text, Password: text + " as a password, river", PresenceID: domain}))(t)
+			user := must(s.CreateUser(t.Context(),
+				NewUser{Account: text, Username: text, Password: text + " as a password, river",
+					PresenceID: domain}))(t)
 			if err := s.SetClickToCallID(t.Context(), user.ID, text); err != nil {
 				t.Error(err)
 			}
-			if got := must(s.FindUser(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text || got.PresenceID != domain {
+			if got := must(s.FindUser(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text ||
+				got.PresenceID != domain {
 				t.Errorf("got %+v", got)
 			}
-			p := s.mustAuthenticate(t, must(s.Login(t.Context(), Credentials{Username: text, Password: text + " as a password, river", Domain: domain}))(t).AccessToken)
+			p := s.mustAuthenticate(t,
+				must(s.Login(t.Context(),
+					Credentials{Username: text, Password: text + " as a password, river",
+						Domain: domain}))(t).AccessToken)
 			if p.AccountID != account.ID || p.Username != text {
 				t.Errorf("principal %+v", p)
 			}
@@ -371,9 +388,11 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "b", Name: "B", Domain: "b.local"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "c", Name: "C", Domain: "c.local", Parent: "a"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "d", Name: "D", Domain: "d.local", Parent: "c"}))(t)
-		moved := must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "See.Local", Parent: "b", TimeZone: "Asia/Tokyo"}))(t)
+		moved := must(s.UpdateAccount(t.Context(), "c",
+			AccountUpdate{Name: "See", Domain: "See.Local", Parent: "b", TimeZone: "Asia/Tokyo"}))(t)
 		tree := s.Tree()
-		if got, ok := tree.Account("c"); !ok || got != moved || got.Domain != "see.local" || !slices.Equal(tree.Path("d"), []string{"d", "c", "b"}) {
+		if got, ok := tree.Account("c"); !ok || got != moved || got.Domain != "see.local" ||
+			!slices.Equal(tree.Path("d"), []string{"d", "c", "b"}) {
 			t.Errorf("moved %+v, stored %+v, path %v", moved, got, tree.Path("d"))
 		}
 		must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "see.local"}))(t)
@@ -394,7 +413,8 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 			"no name":        {"c", AccountUpdate{Domain: "see.local"}, fault.KindInvalid},
 			"unknown parent": {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "x"}, fault.KindInvalid},
 			"below itself":   {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "d"}, fault.KindInvalid},
-			"no time zone":   {"c", AccountUpdate{Name: "See", Domain: "see.local", TimeZone: "Mars/Olympus"}, fault.KindInvalid},
+			"no time zone": {"c", AccountUpdate{Name: "See", Domain: "see.local", TimeZone: "Mars/Olympus"},
+				fault.KindInvalid},
 			"its own parent": {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "c"}, fault.KindInvalid},
 		} {
 			_, err := s.UpdateAccount(t.Context(), c.id, c.u)
@@ -431,8 +451,10 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		}
 
 		open, made := subscribe(NewAPIKey{})
-		if open.IsKey() || open.KeyID != made.ID || open.UserID != "" || open.AccountID != "demo" || open.Role != RoleUser ||
-			open.Actor() != "apikey:"+made.ID || len(open.EventTypes) != 1 || !open.ExpiresAt.Equal(at.now().Add(24*time.Hour)) {
+		if open.IsKey() || open.KeyID != made.ID || open.UserID != "" || open.AccountID != "demo" ||
+			open.Role != RoleUser ||
+			open.Actor() != "apikey:"+made.ID || len(open.EventTypes) != 1 ||
+			!open.ExpiresAt.Equal(at.now().Add(24*time.Hour)) {
 			t.Errorf("principal %+v", open)
 		}
 		_, _, err := s.EventsExchange(t.Context(), open, "", Filter{})
@@ -440,11 +462,13 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		waitFor(t, "the token of a deleted key ends",
+			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, made = subscribe(NewAPIKey{})
 		execInChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
-		waitFor(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		waitFor(t, "the token of a key without the scope ends",
+			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, _ = subscribe(NewAPIKey{ExpiresAt: at.now().Add(time.Hour)})
 		if !open.ExpiresAt.Equal(at.now().Add(time.Hour)) {
@@ -453,7 +477,8 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 
 		// A key with a changed expiry: Changed fires at the new expiry.
 		open, made = subscribe(NewAPIKey{})
-		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
+		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID,
+			at.now().Add(time.Minute).UnixMilli())
 		waitFor(t, "the new end is followed", func() bool { return len(other.directory.Load().keyExpiries) == 2 })
 		if err := other.CheckPrincipal(open); err != nil {
 			t.Error(err)
@@ -473,7 +498,8 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		}
 		_, _, err = s.EventsExchange(t.Context(), must(s.AuthenticateKey(t.Context(), plain))(t), "", Filter{})
 		wantKind(t, "a key without the scope", err, fault.KindForbidden)
-		_, _, err = s.EventsExchange(t.Context(), &Principal{KeyID: made.ID, AccountID: "demo", Scopes: []Scope{ScopeSubscribe}}, "", Filter{})
+		_, _, err = s.EventsExchange(t.Context(),
+			&Principal{KeyID: made.ID, AccountID: "demo", Scopes: []Scope{ScopeSubscribe}}, "", Filter{})
 		wantKind(t, "an expired key", err, fault.KindUnauthenticated)
 	})
 }
@@ -532,7 +558,8 @@ func TestUpdatingAUser(t *testing.T) {
 		_, err := s.UpdateUser(t.Context(), "nobody", UserUpdate{Role: RoleUser})
 		wantKind(t, "no user", err, fault.KindNotFound)
 
-		stored := must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleUser, PresenceID: "1001", IfMatch: user.ETag()}))(t)
+		stored := must(s.UpdateUser(t.Context(), user.ID,
+			UserUpdate{Role: RoleUser, PresenceID: "1001", IfMatch: user.ETag()}))(t)
 		if !reflect.DeepEqual(stored, user) || devices() != 1 {
 			t.Errorf("an update to the same: %+v", stored)
 		}
@@ -540,7 +567,8 @@ func TestUpdatingAUser(t *testing.T) {
 			t.Error(err)
 		}
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, PresenceID: "2001"}))(t)
-		if got := must(s.FindUser(t.Context(), user.ID))(t); !reflect.DeepEqual(got, stored) || got.Role != RoleAdmin || got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
+		if got := must(s.FindUser(t.Context(), user.ID))(t); !reflect.DeepEqual(got, stored) || got.Role != RoleAdmin ||
+			got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
 			t.Errorf("%+v, %d devices", got, devices())
 		}
 		wantKind(t, "a token with the earlier role", s.CheckPrincipal(alice), fault.KindForbidden)
@@ -562,25 +590,31 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
 		s := startService(t, cfg, Config{Now: at.now}).demo(t)
-		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a", ExpiresAt: at.now().Add(time.Hour)})
+		key, made, err := s.CreateAPIKey(t.Context(),
+			NewAPIKey{Account: "demo", Name: "a", ExpiresAt: at.now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored := must(s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Name: "b", Scopes: []Scope{ScopeAdmin}, IfMatch: made.ETag()}))(t)
-		if got := must(s.FindAPIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" || !got.ExpiresAt.Equal(made.ExpiresAt) {
+		stored := must(s.UpdateAPIKey(t.Context(), made.ID,
+			APIKeyUpdate{Name: "b", Scopes: []Scope{ScopeAdmin}, IfMatch: made.ETag()}))(t)
+		if got := must(s.FindAPIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" ||
+			!got.ExpiresAt.Equal(made.ExpiresAt) {
 			t.Errorf("%+v, stored %+v", got, stored)
 		}
-		if p := must(s.AuthenticateKey(t.Context(), key))(t); p.RequireScope(ScopeAdmin) != nil || p.RequireScope(ScopeRead) == nil {
+		if p := must(s.AuthenticateKey(t.Context(), key))(t); p.RequireScope(ScopeAdmin) != nil ||
+			p.RequireScope(ScopeRead) == nil {
 			t.Errorf("scopes %v", p.Scopes)
 		}
-		_, err = s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Name: "c", Scopes: []Scope{ScopeRead}, IfMatch: made.ETag()})
+		_, err = s.UpdateAPIKey(t.Context(), made.ID,
+			APIKeyUpdate{Name: "c", Scopes: []Scope{ScopeRead}, IfMatch: made.ETag()})
 		wantKind(t, "an earlier tag", err, fault.KindPrecondition)
 		past := at.now()
 		_, err = s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &past})
 		wantKind(t, "an end in the past", err, fault.KindInvalid)
 		_, err = s.UpdateAPIKey(t.Context(), "x\x00", APIKeyUpdate{})
 		wantKind(t, "no key", err, fault.KindNotFound)
-		stored = must(s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &time.Time{}}))(t)
+		stored = must(s.UpdateAPIKey(t.Context(), made.ID,
+			APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &time.Time{}}))(t)
 		at.add(2 * time.Hour)
 		must(s.AuthenticateKey(t.Context(), key))(t)
 		if !stored.ExpiresAt.IsZero() {
@@ -598,10 +632,11 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		must(s.DeleteAndPurgeAccount(t.Context(), "soon", ""))(t)
 		must(s.DeleteAccount(t.Context(), "later", ""))(t)
 		var purged []string
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"all", func(_ context.Context, id string) (int, error) {
-			purged = append(purged, id)
-			return 0, nil
-		}}}, s.log)
+		purge := NewPurge(s.Service, DefaultAccountSettings(),
+			[]Eraser{{"all", func(_ context.Context, id string) (int, error) {
+				purged = append(purged, id)
+				return 0, nil
+			}}}, s.log)
 		if err := purge.RunDue(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
 			t.Errorf("purged %v: %v", purged, err)
 		}

@@ -33,12 +33,16 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, directoryAge func() time.Duration) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		logins:       f.CounterVec("trunkline_identity_logins_total", "Logins, by audience and result.", "audience", "result"),
-		phones:       f.CounterVec("trunkline_identity_phone_authentications_total", "Digest authentications of phones, by result; portal: with the user's portal password.", "result"),
-		tokenChecks:  f.CounterVec("trunkline_identity_token_checks_total", "Tokens checked, by result.", "result"),
-		keyChecks:    f.CounterVec("trunkline_identity_key_checks_total", "API keys checked, by result.", "result"),
-		reuses:       f.Counter("trunkline_identity_refresh_reuses_total", "Reuses of a refresh token; each revoked all tokens of its session."),
-		reloadErrors: f.Counter("trunkline_identity_reload_errors_total", "Failed attempts to follow changes in the database."),
+		logins: f.CounterVec("trunkline_identity_logins_total", "Logins, by audience and result.", "audience",
+			"result"),
+		phones: f.CounterVec("trunkline_identity_phone_authentications_total",
+			"Digest authentications of phones, by result; portal: with the user's portal password.", "result"),
+		tokenChecks: f.CounterVec("trunkline_identity_token_checks_total", "Tokens checked, by result.", "result"),
+		keyChecks:   f.CounterVec("trunkline_identity_key_checks_total", "API keys checked, by result.", "result"),
+		reuses: f.Counter("trunkline_identity_refresh_reuses_total",
+			"Reuses of a refresh token; each revoked all tokens of its session."),
+		reloadErrors: f.Counter("trunkline_identity_reload_errors_total",
+			"Failed attempts to follow changes in the database."),
 	}
 	for _, audience := range []Audience{AudienceAPI, AudienceEvents} {
 		for _, result := range []string{resultOK, resultWrong, resultLimited, resultInvalid, resultError} {
@@ -48,7 +52,8 @@ func newMetrics(reg prometheus.Registerer, directoryAge func() time.Duration) *m
 	metric.Init(m.phones, resultOK, resultPortal, resultWrong, resultLimited, resultError)
 	metric.Init(m.tokenChecks, resultOK, resultWrong, resultExpired, resultRevoked, resultAudience, resultError)
 	metric.Init(m.keyChecks, resultOK, resultWrong, resultError)
-	f.GaugeFunc("trunkline_identity_directory_age_seconds", "Seconds since accounts, keys and revocations in memory were known to be current; above 10, tokens and keys are refused.",
+	f.GaugeFunc("trunkline_identity_directory_age_seconds",
+		"Seconds since accounts, keys and revocations in memory were known to be current; above 10, tokens and keys are refused.",
 		func() float64 { return directoryAge().Seconds() })
 	return m
 }

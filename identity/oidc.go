@@ -61,7 +61,8 @@ func (s *Service) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address 
 	})
 }
 
-func (s *Service) loginByProvider(ctx context.Context, address string, verify func() (oidc.Identity, error)) (session *Session, err error) {
+func (s *Service) loginByProvider(ctx context.Context, address string,
+	verify func() (oidc.Identity, error)) (session *Session, err error) {
 	defer func() { s.countLogin(AudienceAPI, err) }()
 	user, id, err := s.authenticateByProvider(ctx, AudienceAPI, address, verify)
 	if err != nil {
@@ -72,9 +73,11 @@ func (s *Service) loginByProvider(ctx context.Context, address string, verify fu
 
 // EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
 // provider. The channel token expires with that token at the latest.
-func (s *Service) EventsLoginByToken(ctx context.Context, token, address string, f Filter) (channel string, expiresIn time.Duration, err error) {
+func (s *Service) EventsLoginByToken(ctx context.Context, token, address string,
+	f Filter) (channel string, expiresIn time.Duration, err error) {
 	defer func() { s.countLogin(AudienceEvents, err) }()
-	user, id, err := s.authenticateByProvider(ctx, AudienceEvents, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
+	user, id, err := s.authenticateByProvider(ctx, AudienceEvents, address,
+		func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
 	if err != nil {
 		return "", 0, err
 	}
@@ -82,7 +85,8 @@ func (s *Service) EventsLoginByToken(ctx context.Context, token, address string,
 	if err != nil {
 		return "", 0, err
 	}
-	return s.issueChannelToken(ctx, user, filter, id.Expires, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
+	return s.issueChannelToken(ctx, user, filter, id.Expires,
+		s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
 }
 
 // authenticateByProvider calls verify and returns the user of the identity. It writes a
@@ -132,7 +136,8 @@ func (s *Service) findOrCreateProviderUser(ctx context.Context, id oidc.Identity
 	account, err := resolveClaimedAccount(ctx, s.db, id.Account)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return User{}, forbiddenClaim(s.cfg.OIDC.AccountClaim, "unknown_account",
-			"The claim \""+s.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(id.Account)+", which does not exist")
+			"The claim \""+s.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(
+				id.Account)+", which does not exist")
 	}
 	if err != nil {
 		return User{}, err
@@ -160,7 +165,8 @@ func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Iden
 	if err != nil || !required {
 		return err
 	}
-	return forbiddenClaim("amr", "second_factor", "The account requires a second factor of administrators, and the claim \"amr\" of the token has none of mfa, otp and hwk")
+	return forbiddenClaim("amr", "second_factor",
+		"The account requires a second factor of administrators, and the claim \"amr\" of the token has none of mfa, otp and hwk")
 }
 
 // errUnknownSubject is returned for a subject for which no user was ever created.
@@ -170,19 +176,23 @@ var errUnknownSubject = errors.New("no user of the provider's subject")
 // other accounts have under the same subject does not count: their administrators could
 // let a deleted user in again, or shut a future one out. Returns fault.KindForbidden for a
 // deleted user.
-func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity, accountID string) (User, error) {
+func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
+	accountID string) (User, error) {
 	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, forbiddenClaim("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
 	}
 	var userID string
 	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_subjects
-		WHERE issuer = $1 AND subject = $2 AND account_id IN ($3, '') ORDER BY account_id DESC LIMIT 1`, id.Issuer, id.Subject, accountID)
+		WHERE issuer = $1 AND subject = $2 AND account_id IN ($3, '') ORDER BY account_id DESC LIMIT 1`, id.Issuer,
+		id.Subject, accountID)
 	if err := sqldb.FindInto(row, errUnknownSubject, "reading a provider's user", &userID); err != nil {
 		return User{}, err
 	}
 	user, err := findUserByID(ctx, db, userID)
 	if fault.KindOf(err) == fault.KindNotFound {
-		return User{ID: userID}, forbiddenClaim("sub", "deleted_user", "The user was deleted: an administrator has to create it again, with the token's \"sub\" as oidc_subject")
+		return User{ID: userID},
+			forbiddenClaim("sub", "deleted_user",
+				"The user was deleted: an administrator has to create it again, with the token's \"sub\" as oidc_subject")
 	}
 	return user, err
 }
@@ -198,10 +208,12 @@ func (s *Service) roleFromClaims(id oidc.Identity, current Role) (Role, error) {
 			return role, nil
 		}
 	}
-	return "", forbiddenClaim(s.cfg.OIDC.RoleClaim, "unknown_role", "The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
+	return "", forbiddenClaim(s.cfg.OIDC.RoleClaim, "unknown_role",
+		"The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
 }
 
-func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, account Account, address string) (User, error) {
+func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, account Account,
+	address string) (User, error) {
 	n := NewUser{Username: id.Username, OIDCSubject: id.Subject}
 	if id.PresenceID != nil {
 		n.PresenceID = *id.PresenceID
@@ -215,7 +227,8 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	bad.checkText("preferred_username", n.Username, maxName, printable)
 	bad.checkUserFields("", n.PresenceID, n.Role, n.Limits)
 	if len(bad) > 0 {
-		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim", "The token's claims are not valid for a user: "+bad[0].Message)
+		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim",
+			"The token's claims are not valid for a user: "+bad[0].Message)
 	}
 	user := s.buildUser(n)
 	hash, err := s.randomPasswordHash(ctx)
@@ -242,7 +255,8 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 		return s.audit.Insert(ctx, tx, entry)
 	})
 	if fault.KindOf(err) == fault.KindConflict {
-		return User{}, forbiddenClaim("preferred_username", codeTaken, fault.As(err).Message+": an administrator has to change or delete that user")
+		return User{}, forbiddenClaim("preferred_username", codeTaken,
+			fault.As(err).Message+": an administrator has to change or delete that user")
 	}
 	if err != nil {
 		return User{}, err
@@ -262,14 +276,17 @@ func (s *Service) randomPasswordHash(ctx context.Context) (hash string, err erro
 // bindSubject stores user as the user of its OIDCSubject in its account. Returns
 // fault.KindConflict if the subject has another user there.
 func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) error {
-	err := conflictIfExists(ctx, tx, fault.Conflict("The provider's subject has another user"), "reading a provider's user",
+	err := conflictIfExists(ctx, tx, fault.Conflict("The provider's subject has another user"),
+		"reading a provider's user",
 		`SELECT 1 FROM identity_oidc_subjects o JOIN identity_users u ON u.id = o.user_id
 		WHERE o.issuer = $1 AND o.subject = $2 AND o.account_id = $3`, issuer, user.OIDCSubject, user.AccountID)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identity_oidc_subjects (issuer, subject, account_id, user_id) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (issuer, subject, account_id) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject, user.AccountID, user.ID)
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO identity_oidc_subjects (issuer, subject, account_id, user_id) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (issuer, subject, account_id) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject,
+		user.AccountID, user.ID)
 	return sqldb.Wrap(err, "storing a provider's user")
 }
 
@@ -289,10 +306,12 @@ func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Ide
 	if update.Role == user.Role {
 		update.Limits = user.Limits
 	}
-	updated, err := s.UpdateUser(audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}), user.ID, update)
+	updated, err := s.UpdateUser(audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}),
+		user.ID, update)
 	switch fault.KindOf(err) {
 	case fault.KindConflict, fault.KindInvalid:
-		return user, forbiddenClaim(s.cfg.OIDC.PresenceClaim, "wrong_claim", "The token's claims do not fit the user: "+firstFieldMessage(err))
+		return user, forbiddenClaim(s.cfg.OIDC.PresenceClaim, "wrong_claim",
+			"The token's claims do not fit the user: "+firstFieldMessage(err))
 	}
 	return updated, err
 }

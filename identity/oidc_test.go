@@ -43,12 +43,14 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		token := p.Token(claimsWith("", nil))
-		if !s.IsProviderToken(token) || s.IsProviderToken(s.mustLogin(t, "alice").AccessToken) || s.IsProviderToken("word") {
+		if !s.IsProviderToken(token) || s.IsProviderToken(s.mustLogin(t, "alice").AccessToken) ||
+			s.IsProviderToken("word") {
 			t.Error("a token's issuer is wrong")
 		}
 		session := must(s.LoginByToken(t.Context(), token, from))(t)
 		u := session.User
-		if u.Username != "carol" || u.AccountID != "demo" || u.Role != RoleUser || u.PresenceID != "1007" || u.OIDCSubject != "u-1" {
+		if u.Username != "carol" || u.AccountID != "demo" || u.Role != RoleUser || u.PresenceID != "1007" ||
+			u.OIDCSubject != "u-1" {
 			t.Errorf("user %+v", u)
 		}
 		if p := s.mustAuthenticate(t, session.AccessToken); p.UserID != u.ID || p.Audience != AudienceAPI {
@@ -60,7 +62,8 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		}
 		changed := claimsWith("role", []string{"admin", "other"})
 		changed["extension"] = "1008"
-		if got := must(s.LoginByToken(t.Context(), p.Token(changed), from))(t).User; got.ID != u.ID || got.Role != RoleAdmin || got.PresenceID != "1008" {
+		if got := must(s.LoginByToken(t.Context(), p.Token(changed), from))(t).User; got.ID != u.ID ||
+			got.Role != RoleAdmin || got.PresenceID != "1008" {
 			t.Errorf("changed to %+v", got)
 		}
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
@@ -73,7 +76,8 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		}
 		actor := "user:" + u.ID
 		lines := strings.Join(s.entries(t, "demo"), "\n")
-		for _, want := range []string{"user.create " + actor + " " + actor + " ok", "user.update " + actor + " " + actor + " ok", "login " + actor + " api ok"} {
+		for _, want := range []string{"user.create " + actor + " " + actor + " ok",
+			"user.update " + actor + " " + actor + " ok", "login " + actor + " api ok"} {
 			if !strings.Contains(lines, want) {
 				t.Errorf("no %q in\n%s", want, lines)
 			}
@@ -84,7 +88,8 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		if err != error(errWrongLogin) {
 			t.Errorf("a password: %v", err)
 		}
-		wantKind(t, "a new password", s.SetPassword(t.Context(), "demo", "carol", "long enough a password"), fault.KindConflict)
+		wantKind(t, "a new password", s.SetPassword(t.Context(), "demo", "carol", "long enough a password"),
+			fault.KindConflict)
 	})
 }
 
@@ -107,12 +112,14 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 		if session.ExpiresIn != 6*time.Minute {
 			t.Errorf("refreshed it lives %s", session.ExpiresIn)
 		}
-		exchanged, life, err := s.EventsExchange(t.Context(), s.mustAuthenticate(t, session.AccessToken), from, Filter{})
+		exchanged, life, err := s.EventsExchange(t.Context(), s.mustAuthenticate(t, session.AccessToken), from,
+			Filter{})
 		if err != nil || life != 6*time.Minute {
 			t.Errorf("the exchanged token lives %s: %v", life, err)
 		}
 		at.add(6 * time.Minute)
-		for what, ended := range map[string]string{"channel": channel, "portal": session.AccessToken, "exchanged": exchanged} {
+		for what, ended := range map[string]string{"channel": channel, "portal": session.AccessToken,
+			"exchanged": exchanged} {
 			_, err := s.Authenticate(t.Context(), ended)
 			wantKind(t, what, err, fault.KindUnauthenticated)
 		}
@@ -190,7 +197,8 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			t.Errorf("a deleted user: %v", err)
 		}
 		s.reported(t, "", audit.LoginFailed, 2)
-		if failed := s.reported(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed, "login_failed user:"+carol.ID+" events deleted_user") {
+		if failed := s.reported(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed,
+			"login_failed user:"+carol.ID+" events deleted_user") {
 			t.Errorf("the audit log has %q", failed)
 		}
 		made := must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "carol", OIDCSubject: "u-1"}))(t)
@@ -200,7 +208,8 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		}
 		_, err = s.CreateUser(t.Context(), NewUser{Account: "other", Username: "erin", OIDCSubject: "u-1"})
 		wantKind(t, "a subject that has a user", err, fault.KindConflict)
-		_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
+		_, err = s.CreateUser(t.Context(),
+			NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
 		wantKind(t, "a password too", err, fault.KindInvalid)
 		if err := s.remove(t.Context(), "other"); err != nil {
 			t.Fatal(err)
@@ -238,7 +247,8 @@ func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	}
 	_, err := s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
 	wantKind(t, "one too many", err, fault.KindLimited)
-	_, err = s.Login(t.Context(), Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: from})
+	_, err = s.Login(t.Context(),
+		Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: from})
 	wantKind(t, "a password from there", err, fault.KindLimited)
 	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), "192.0.2.8"))(t)
 }
@@ -292,7 +302,9 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		ctx := t.Context()
 		must(s.CreateAccount(ctx, NewAccount{ID: "evil", Name: "evil", Domain: "evil.example"}))(t)
-		must(s.CreateAccount(ctx, NewAccount{ID: "evil-below", Name: "bigcorp", Domain: "x.evil.example", Parent: "evil", By: tenant("evil")}))(t)
+		must(s.CreateAccount(ctx,
+			NewAccount{ID: "evil-below", Name: "bigcorp", Domain: "x.evil.example", Parent: "evil",
+				By: tenant("evil")}))(t)
 
 		carol := must(s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from))(t).User
 		if err := s.DeleteUserByID(ctx, carol.ID, ""); err != nil {
@@ -308,8 +320,10 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 			t.Errorf("the deleted user is let in again: %v", err)
 		}
 
-		must(s.CreateAccount(ctx, NewAccount{ID: "below2", Name: "bigcorp", Domain: "y.evil.example", Parent: "evil"}))(t)
-		must(s.UpdateAccount(ctx, "below2", AccountUpdate{Name: "BigCorp", Domain: "y.evil.example", Parent: "evil", By: tenant("evil")}))(t)
+		must(s.CreateAccount(ctx,
+			NewAccount{ID: "below2", Name: "bigcorp", Domain: "y.evil.example", Parent: "evil"}))(t)
+		must(s.UpdateAccount(ctx, "below2",
+			AccountUpdate{Name: "BigCorp", Domain: "y.evil.example", Parent: "evil", By: tenant("evil")}))(t)
 		must(s.CreateUser(ctx, NewUser{Account: "below2", Username: "dave", OIDCSubject: "u-2"}))(t)
 		dave := map[string]any{"sub": "u-2", "preferred_username": "dave", "role": "user", "extension": "1044"}
 		got := must(s.LoginByToken(ctx, p.Token(dave), from))(t).User
@@ -327,7 +341,8 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 func TestATokenOfAnotherPurposeIsRefused(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
 	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
-	logout := claimsWith("events", map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}})
+	logout := claimsWith("events",
+		map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}})
 	for code, claims := range map[string]map[string]any{
 		"wrong_client": claimsWith("azp", "another"),
 		"wrong_type":   logout,

@@ -31,7 +31,8 @@ const (
 var (
 	errOTPRequired = fault.NewField(fault.KindUnauthenticated, "otp", codeRequired, "A one-time password is required")
 	errOTPWrong    = fault.NewField(fault.KindUnauthenticated, "otp", "wrong", "Wrong one-time password")
-	errOTPEnrol    = fault.NewField(fault.KindForbidden, "otp", "enrolment_required", "The account requires administrators to set up one-time passwords")
+	errOTPEnrol    = fault.NewField(fault.KindForbidden, "otp", "enrolment_required",
+		"The account requires administrators to set up one-time passwords")
 )
 
 // otpSecret is a row of identity_otp.
@@ -90,10 +91,12 @@ func normalizeCode(code string) string {
 
 // consumeCode reports whether code is a valid one-time password of the secret or recovery
 // code of the user, and invalidates it.
-func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
+func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret,
+	code string) (used bool, err error) {
 	code = normalizeCode(code)
 	if len(code) != otp.DigitsSix.Length() {
-		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
+		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`,
+			hashSecret(code), userID)
 	}
 	step, err := s.matchStep(secret, code)
 	if err != nil || step == 0 {
@@ -118,8 +121,10 @@ func (s *Service) matchStep(secret otpSecret, code string) (step int64, err erro
 	now := s.cfg.Now()
 	for i := -otpSkew; i <= otpSkew; i++ {
 		stepTime := now.Add(time.Duration(i) * otpPeriod)
-		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), stepTime,
-			totp.ValidateOpts{Period: uint(otpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw),
+			stepTime,
+			totp.ValidateOpts{Period: uint(otpPeriod / time.Second), Digits: otp.DigitsSix,
+				Algorithm: otp.AlgorithmSHA1})
 		if err != nil {
 			return 0, fault.Internal(err, "The one-time password could not be checked")
 		}
@@ -183,10 +188,12 @@ func (s *Service) auditRefusedEnrolment(ctx context.Context, c Credentials, user
 
 // insertOTP replaces the user's confirmed (1) or unconfirmed (0) secret. Either ends all
 // enrolments that were begun before, with which somebody else could replace the secret.
-func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string, confirmed int) (OTPEnrolment, error) {
+func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string,
+	confirmed int) (OTPEnrolment, error) {
 	raw := make([]byte, otpSecretBytes)
 	rand.Read(raw) // never fails
-	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Trunkline", AccountName: user.Username + "@" + domain, Secret: raw})
+	key, err := totp.Generate(
+		totp.GenerateOpts{Issuer: "Trunkline", AccountName: user.Username + "@" + domain, Secret: raw})
 	if err != nil {
 		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
 	}
@@ -199,8 +206,10 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	if err != nil {
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
-		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed, s.now().UnixMilli())
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
+		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
+		s.now().UnixMilli())
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
@@ -220,7 +229,8 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 
 	return s.storeOTP(ctx, s.enrolmentEntry(ctx, c, user, "confirmed"), user, func(tx *sql.Tx) error {
 		var current string
-		row := tx.QueryRowContext(ctx, `SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTP,
+		row := tx.QueryRowContext(ctx,
+			`SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTP,
 			user.ID, secret.id)
 		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
 			return err
@@ -229,7 +239,8 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
+		_, err = tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step,
+			secret.id)
 		return sqldb.Wrap(err, "confirming a one-time password's secret")
 	})
 }
@@ -242,7 +253,8 @@ var errNoEnrolment = fault.Conflict("There is no enrolment to confirm")
 
 // matchEnrolment returns the user's unconfirmed secret and the time step of the code of it
 // in c. A wrong code counts as a failed login.
-func (s *Service) matchEnrolment(ctx context.Context, c Credentials, user User) (secret otpSecret, step int64, err error) {
+func (s *Service) matchEnrolment(ctx context.Context, c Credentials,
+	user User) (secret otpSecret, step int64, err error) {
 	if c.OTP == "" {
 		return secret, 0, errOTPRequired
 	}
@@ -266,7 +278,8 @@ func (s *Service) matchEnrolment(ctx context.Context, c Credentials, user User) 
 }
 
 // EnrolOTP creates a secret for a user that needs no confirmation.
-func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
+func (s *Service) EnrolOTP(ctx context.Context,
+	accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
 	account, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return OTPEnrolment{}, nil, err
@@ -282,7 +295,8 @@ func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (en
 
 // storeOTP calls store for a confirmed secret and stores new recovery codes, in one
 // transaction with the audit entry.
-func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
+func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User,
+	store func(tx *sql.Tx) error) (codes []string, err error) {
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		if err := store(tx); err != nil {
 			return err
@@ -302,7 +316,8 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 		raw := make([]byte, recoveryBytes)
 		rand.Read(raw) // never fails
 		code := base32.StdEncoding.EncodeToString(raw)
-		_, err := tx.ExecContext(ctx, `INSERT INTO identity_recovery_codes (hash, user_id) VALUES ($1, $2)`, hashSecret(code), userID)
+		_, err := tx.ExecContext(ctx, `INSERT INTO identity_recovery_codes (hash, user_id) VALUES ($1, $2)`,
+			hashSecret(code), userID)
 		if err != nil {
 			return nil, sqldb.Wrap(err, "storing recovery codes")
 		}
@@ -352,6 +367,7 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 func (s *Service) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
 	var value int
 	row := s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID)
-	err = sqldb.FindInto(row, fault.NotFound("There is no account %s", quote(accountID)), "reading an account's login rule", &value)
+	err = sqldb.FindInto(row, fault.NotFound("There is no account %s", quote(accountID)),
+		"reading an account's login rule", &value)
 	return value == 1, err
 }

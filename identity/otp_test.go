@@ -87,7 +87,8 @@ func TestOneTimePasswords(t *testing.T) {
 		}
 
 		var stored string
-		if err := s.db.QueryRowContext(t.Context(), `SELECT secret FROM identity_otp`).Scan(&stored); err != nil || masterkey.KeyID(stored) == "" {
+		if err := s.db.QueryRowContext(t.Context(), `SELECT secret FROM identity_otp`).Scan(&stored); err != nil ||
+			masterkey.KeyID(stored) == "" {
 			t.Errorf("the secret is not sealed: %v", err)
 		}
 		if _, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {}); err != nil {

@@ -81,7 +81,9 @@ func (s *Service) storePassword(ctx context.Context, password, keptFamily string
 
 // updatePassword stores a password hash and ends the user's sessions except keptFamily.
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, keptFamily string) error {
-	err := conflictIfExists(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
+	err := conflictIfExists(ctx, tx,
+		fault.Conflict("The user logs in at the OpenID Connect provider and has no password"),
+		"reading a provider's user",
 		`SELECT 1 FROM identity_oidc_subjects WHERE user_id = $1`, userID)
 	if err != nil {
 		return err
@@ -94,6 +96,7 @@ func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, ke
 	if stored == 0 {
 		return fault.NotFound("The user was deleted")
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID, keptFamily)
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID,
+		keptFamily)
 	return sqldb.Wrap(err, "ending a user's other sessions")
 }

@@ -80,13 +80,15 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		if err := s.ChangePassword(t.Context(), p, password, nextPassword, ""); err != nil {
 			t.Fatal(err)
 		}
-		for name, token := range map[string]string{"another session's": theirs.AccessToken, "a channel login's": channel} {
+		for name, token := range map[string]string{"another session's": theirs.AccessToken,
+			"a channel login's": channel} {
 			_, err := s.Authenticate(t.Context(), token)
 			wantKind(t, name+" token", err, fault.KindUnauthenticated)
 		}
 		_, err = s.Refresh(t.Context(), theirs.RefreshToken)
 		wantKind(t, "another session's refresh token", err, fault.KindUnauthenticated)
-		waitFor(t, "an open session of another node ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		waitFor(t, "an open session of another node ends",
+			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		for _, token := range []string{mine.AccessToken, exchanged, bobs.AccessToken} {
 			other.mustAuthenticate(t, token)
@@ -104,7 +106,8 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		}
 
 		// A second change ends the session that made the first.
-		if err := s.ChangePassword(t.Context(), s.mustAuthenticate(t, fresh.AccessToken), nextPassword, password, ""); err != nil {
+		if err := s.ChangePassword(t.Context(), s.mustAuthenticate(t, fresh.AccessToken), nextPassword, password,
+			""); err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.Authenticate(t.Context(), again.AccessToken)
@@ -131,7 +134,8 @@ func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
 	c.Address = "192.0.2.7"
 	_, err := s.Login(t.Context(), c)
 	wantKind(t, "a login from there", err, fault.KindLimited)
-	wantKind(t, "an API key", s.ChangePassword(t.Context(), &Principal{KeyID: "k"}, password, nextPassword, ""), fault.KindForbidden)
+	wantKind(t, "an API key", s.ChangePassword(t.Context(), &Principal{KeyID: "k"}, password, nextPassword, ""),
+		fault.KindForbidden)
 }
 
 func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {

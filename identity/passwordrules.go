@@ -62,9 +62,10 @@ func notAlphanumeric(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDi
 
 // Substitutions of letters in passwords, as attackers undo them.
 var (
-	symbolLetters = strings.NewReplacer("@", "a", "$", "s", "!", "i", "0", "o", "3", "e", "|", "l", "+", "t", "(", "c", "{", "c", "[", "c", "<", "c", "%", "x")
-	allLetters    = strings.NewReplacer("4", "a", "8", "b", "6", "g", "9", "g", "1", "i", "5", "s", "7", "t", "2", "z")
-	oneIsL        = strings.NewReplacer("1", "l", "4", "a", "5", "s", "7", "t")
+	symbolLetters = strings.NewReplacer("@", "a", "$", "s", "!", "i", "0", "o", "3", "e", "|", "l", "+", "t", "(", "c",
+		"{", "c", "[", "c", "<", "c", "%", "x")
+	allLetters = strings.NewReplacer("4", "a", "8", "b", "6", "g", "9", "g", "1", "i", "5", "s", "7", "t", "2", "z")
+	oneIsL     = strings.NewReplacer("1", "l", "4", "a", "5", "s", "7", "t")
 )
 
 // passwordBits estimates the entropy of a password for somebody who knows the words: the
@@ -93,8 +94,9 @@ func (p *problems) checkStrength(field, password string, words []string) {
 	case utf8.RuneCountInString(password) < minPasswordLength:
 		p.add(field, codeTooShort, fmt.Sprintf("%s has fewer than %d characters", field, minPasswordLength))
 	case !utf8.ValidString(password) || passwordBits(password, words) < minPasswordBits:
-		p.add(field, codeTooCommon, field+" is too easy to guess: choose a longer one, of several words that do not belong together, "+
-			"without names of the user and the account, dates and rows of keys")
+		p.add(field, codeTooCommon,
+			field+" is too easy to guess: choose a longer one, of several words that do not belong together, "+
+				"without names of the user and the account, dates and rows of keys")
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 func TestEasyPasswordsAreRefused(t *testing.T) {
 	words := ownWords("anna.schmidt", Account{ID: "acme", Name: "Acme Berlin", Domain: "berlin.acme.example"})
 	for _, password := range []string{
-		"passwordpassword", "123456789012", "trunkline", "trunkline-trunkline", "Trunkl1ne2026!", "qwertz123", "qwertzuiop12", "P@ssw0rd1", "P@ssw0rd2026!",
+		"passwordpassword", "123456789012", "trunkline", "trunkline-trunkline", "Trunkl1ne2026!", "qwertz123",
+		"qwertzuiop12", "P@ssw0rd1", "P@ssw0rd2026!",
 		"annaschmidt2026", "Schm1dt!Anna", "acmeberlin1", "berlin.acme.example", "anna-acme-berlin",
-		"aaaaaaaaaaaaaaaa", "abcabcabcabcabc", "abcdefghijklmnop", "1q2w3e4r5t6z", "20.04.1987", "Passwort123!", "correct-horse", "ｐａｓｓｗｏｒｄ１２３",
+		"aaaaaaaaaaaaaaaa", "abcabcabcabcabc", "abcdefghijklmnop", "1q2w3e4r5t6z", "20.04.1987", "Passwort123!",
+		"correct-horse", "ｐａｓｓｗｏｒｄ１２３",
 		strings.Repeat("a", 1000), "password" + strings.Repeat("!", 300),
 	} {
 		var bad problems
@@ -25,7 +27,8 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 			t.Errorf("%q: %v (%.0f bits)", password, bad, passwordBits(password, words))
 		}
 	}
-	for _, password := range []string{"kX7qv2Lp", "correct horse battery", "ohne-worte-im-wald", "a3f9c07be1d2", "Füße über Öl 9", strings.Repeat("0f1e2d3c", 8)[:16] + "kX7q"} {
+	for _, password := range []string{"kX7qv2Lp", "correct horse battery", "ohne-worte-im-wald", "a3f9c07be1d2",
+		"Füße über Öl 9", strings.Repeat("0f1e2d3c", 8)[:16] + "kX7q"} {
 		if err := checkNewPassword("password", password, words); err != nil {
 			t.Errorf("%q: %v (%.0f bits)", password, err, passwordBits(password, words))
 		}
@@ -55,7 +58,10 @@ func TestEveryDoorRefusesEasyPasswords(t *testing.T) {
 	empty := startService(t, testdb.SQLite(t), Config{})
 	_, err := empty.SeedDemo(ctx, easy)
 	wantKind(t, "demo", err, fault.KindInvalid)
-	wantKind(t, "directory file", empty.Seed(ctx, []byte(`{accounts: [{id: a, name: a, domain: a.example}], users: [{account: a, username: root, password: `+easy+`}]}`)), fault.KindInvalid)
+	wantKind(t, "directory file",
+		empty.Seed(ctx, []byte(
+			`{accounts: [{id: a, name: a, domain: a.example}], users: [{account: a, username: root, password: `+easy+`}]}`)),
+		fault.KindInvalid)
 
 	hash := must(s.passwords.Hash(ctx, easy))(t)
 	must(s.db.ExecContext(ctx, `UPDATE identity_users SET password = $1 WHERE id = $2`, hash, alice.UserID))(t)
@@ -69,7 +75,8 @@ func TestTheEstimateCostsBoundedTime(t *testing.T) {
 	words := ownWords(strings.Repeat("u", maxName), Account{Domain: strings.Repeat("d.", maxDomain/2)})
 	for _, password := range []string{
 		strings.Repeat("4@8({[<369&#!1/|0$5+7%2", 40), strings.Repeat("1/1/1999", 120), strings.Repeat("qwerty", 150),
-		strings.Repeat("pass", 250), strings.Repeat("11111111", 128), strings.Repeat("\u1f82", 300), strings.Repeat("\ufdfa", 300),
+		strings.Repeat("pass", 250), strings.Repeat("11111111", 128), strings.Repeat("\u1f82", 300),
+		strings.Repeat("\ufdfa", 300),
 	} {
 		begin := time.Now()
 		passwordBits(password[:min(len(password), maxPassword)], words)

@@ -38,7 +38,8 @@ func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phon
 		return Phone{}, unknown
 	}
 	p := Phone{AccountID: account.ID, Domain: account.Domain, Extension: extension}
-	row := s.db.QueryRowContext(ctx, `SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
+	row := s.db.QueryRowContext(ctx,
+		`SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
 	if err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username); err != nil {
 		return Phone{}, err
 	}
@@ -51,7 +52,8 @@ func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phon
 // failed logins of the user. Returns fault.KindLimited above the limits of the address,
 // without a call of verifyResponse, and above the user's own if no device password matched,
 // and fault.KindUnauthenticated if no password matched.
-func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, address string, verifyResponse func(HA1) bool) error {
+func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, address string,
+	verifyResponse func(HA1) bool) error {
 	phone, err := s.FindPhone(ctx, domain, extension)
 	result := resultError
 	if err == nil || fault.KindOf(err) == fault.KindNotFound {
@@ -86,7 +88,8 @@ func (s *Service) auditRefusedPhone(ctx context.Context, phone Phone, domain, ad
 
 // verifyPhone is AuthenticatePhone for a phone that was found. If the extension does not
 // exist, phone is empty and a failure counts against domain and extension.
-func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extension, address string, verifyResponse func(HA1) bool) (result string, err error) {
+func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extension, address string,
+	verifyResponse func(HA1) bool) (result string, err error) {
 	a := newAttempt(phone.Domain, phone.username, address)
 	if phone.UserID == "" {
 		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
@@ -115,7 +118,8 @@ func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extensio
 			return resultOK, nil
 		}
 		if s.cfg.SIPPortalPassword == WarnPortalPassword {
-			s.log.WarnContext(ctx, "phone registered with a portal password: create a device password for it", "user_id", phone.UserID)
+			s.log.WarnContext(ctx, "phone registered with a portal password: create a device password for it",
+				"user_id", phone.UserID)
 		}
 		return resultPortal, nil
 	}
@@ -138,11 +142,13 @@ func (s *Service) phoneSecrets(ctx context.Context, phone Phone) ([]phoneSecret,
 		return []phoneSecret{{HA1: newHA1("", "", rand.Text())}}, nil
 	}
 	type sealed struct{ id, secret string }
-	rows, err := s.db.QueryContext(ctx, `SELECT id, secret FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`, phone.UserID)
-	found, err := sqldb.Collect(rows, err, "reading the passwords of a phone", func(scan sqldb.ScanFunc) (row sealed, err error) {
-		err = scan(&row.id, &row.secret)
-		return row, err
-	})
+	rows, err := s.db.QueryContext(ctx,
+		`SELECT id, secret FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`, phone.UserID)
+	found, err := sqldb.Collect(rows, err, "reading the passwords of a phone",
+		func(scan sqldb.ScanFunc) (row sealed, err error) {
+			err = scan(&row.id, &row.secret)
+			return row, err
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,8 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 		c := Credentials{Username: "u", Password: password, Domain: "new.local"}
 		must(b.Authenticate(t.Context(), must(b.Login(t.Context(), c))(t).AccessToken))(t)
 
-		must(a.CreateAccount(t.Context(), NewAccount{ID: "below", Name: "below", Domain: "below.local", Parent: "new"}))(t)
+		must(a.CreateAccount(t.Context(),
+			NewAccount{ID: "below", Name: "below", Domain: "below.local", Parent: "new"}))(t)
 		if _, _, err := b.EventsLogin(t.Context(), c, Filter{AccountIDs: []string{"below"}}); err != nil {
 			t.Error(err)
 		}
@@ -175,8 +176,10 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 	wantKind(t, "an unknown key", err, fault.KindUnauthenticated)
 
 	server.Start(t)
-	must(startService(t, cfg, Config{}).CreateAccount(t.Context(), NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
-	for end := time.Now().Add(2*maxPollInterval + patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
+	must(startService(t, cfg, Config{}).CreateAccount(t.Context(),
+		NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
+	for end := time.Now().Add(2*maxPollInterval +
+		patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the change was never seen")
 		}
@@ -268,7 +271,8 @@ func TestSigningKeysRotate(t *testing.T) {
 func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		nodes := []*testService{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now})}
+		nodes := []*testService{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}),
+			startService(t, cfg, Config{Now: c.now})}
 		c.add(29 * 24 * time.Hour)
 		var group sync.WaitGroup
 		for _, n := range nodes {
@@ -293,7 +297,8 @@ func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := s.directory.Load().signingKeys
-	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id || !keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
+	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id ||
+		!keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
 		t.Errorf("keys %v", keys)
 	}
 	c.add(-366 * 24 * time.Hour) // a node whose clock is behind

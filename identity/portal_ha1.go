@@ -20,7 +20,8 @@ func (s *Service) storePortalHA1(ctx context.Context, db sqldb.Runner, u User, d
 	}
 	sealed, err := s.keyring.Seal([]byte(newHA1(u.PresenceID, domain, password).MD5), portalTable, u.ID)
 	if fault.KindOf(err) == fault.KindUnavailable {
-		s.log.InfoContext(ctx, "no master key: the user's phone cannot register with the portal password until a login after a key is set",
+		s.log.InfoContext(ctx,
+			"no master key: the user's phone cannot register with the portal password until a login after a key is set",
 			"user_id", u.ID)
 		return nil
 	}
@@ -56,6 +57,7 @@ func (s *Service) ensurePortalHA1(ctx context.Context, u User, password string) 
 		err = s.storePortalHA1(ctx, s.db, u, account.Domain, password)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "storing a user's SIP device failed", slog.String("user_id", u.ID), slog.Any("error", err))
+		s.log.WarnContext(ctx, "storing a user's SIP device failed", slog.String("user_id", u.ID),
+			slog.Any("error", err))
 	}
 }

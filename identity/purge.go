@@ -34,7 +34,8 @@ func DefaultAccountSettings() AccountSettings {
 // checkQuota checks that an account may have one more row in a table. what are the rows.
 func checkQuota(ctx context.Context, tx *sql.Tx, table, accountID, what string, limit int, settingName string) error {
 	var n int
-	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`, accountID).Scan(&n); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`,
+		accountID).Scan(&n); err != nil {
 		return sqldb.Wrap(err, "counting an account's "+what)
 	}
 	if n >= limit {
@@ -130,7 +131,8 @@ func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 // any time; a running server continues it. Returns fault.KindNotFound for an account
 // that is not deleted.
 func (p *Purge) RunNow(ctx context.Context, id string) error {
-	marked, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
+	marked, err := sqldb.Exec(ctx, p.service.db,
+		`UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
 		return sqldb.Wrap(err, "marking an account for its purge")
 	}
@@ -163,7 +165,8 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 			total += n
 			if time.Since(reported) >= purgeLogInterval {
 				reported = time.Now()
-				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", eraser.Kind, "deleted", total)
+				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", eraser.Kind,
+					"deleted", total)
 			}
 			if err := p.renewLease(ctx, id); err != nil {
 				return err
@@ -176,7 +179,8 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 // acquireLease acquires the account's lease. It returns false if another process has it.
 func (p *Purge) acquireLease(ctx context.Context, id string) (acquired bool, err error) {
 	now := p.service.cfg.Now()
-	rows, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
+	rows, err := sqldb.Exec(ctx, p.service.db,
+		`UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
 		now.Add(purgeLeaseTime).UnixMilli(), id, now.UnixMilli())
 	return rows == 1, sqldb.Wrap(err, "claiming a purge")
 }
@@ -202,7 +206,8 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 			return sqldb.Wrap(err, "reading a deleted account")
 		}
 
-		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
+		_, err = tx.ExecContext(ctx,
+			`UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
 			s.now().UnixMilli(), id)
 		again = previous.Valid
 		if err != nil || again {

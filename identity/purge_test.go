@@ -37,7 +37,8 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		s := startService(t, db, Config{Now: clock.now}).demo(t)
 		session := s.mustLogin(t, "alice")
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
-		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3, "other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
+		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3,
+			"other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
 		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Eraser{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
 		due := func() {
@@ -104,7 +105,8 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{}).demo(t)
 		recordings := &fakeAccountData{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}}, slog.New(slog.DiscardHandler))
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}},
+			slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,8 @@ const (
 
 // Secrets returns the tables of this package with secrets sealed under the master key.
 func (s *Service) Secrets() []masterkey.SecretStore {
-	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
+	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(),
+		s.addressSecrets()}
 }
 
 // portalSecrets returns the table of the portal passwords' hashes for phones.

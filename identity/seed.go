@@ -55,7 +55,8 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 	}
 	var bad problems
 	for i, user := range contents.users {
-		account := contents.accounts[slices.IndexFunc(contents.accounts, func(a Account) bool { return a.ID == user.Account })]
+		account := contents.accounts[slices.IndexFunc(contents.accounts,
+			func(a Account) bool { return a.ID == user.Account })]
 		bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password, ownWords(user.Username, account))
 	}
 	if err := bad.asError(badDirectory); err != nil {
@@ -92,17 +93,21 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 // isEmpty reports whether no account was ever created.
 func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 	var accounts int
-	err := db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM identity_accounts) + (SELECT COUNT(*) FROM identity_deleted_accounts)`).Scan(&accounts)
+	err := db.QueryRowContext(ctx,
+		`SELECT (SELECT COUNT(*) FROM identity_accounts) + (SELECT COUNT(*) FROM identity_deleted_accounts)`).Scan(
+		&accounts)
 	return accounts == 0, sqldb.Wrap(err, "reading accounts")
 }
 
 // insertSeed stores a seed and returns its audit entries.
-func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seedRows, hashes []string) (entries []audit.Entry, err error) {
+func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seedRows,
+	hashes []string) (entries []audit.Entry, err error) {
 	for _, account := range contents.accounts {
 		if err := insertAccount(ctx, tx, account, ""); err != nil {
 			return nil, err
 		}
-		entries = append(entries, s.audit.Entry(ctx, audit.AccountCreate, account.auditAccountID(), "account:"+account.ID))
+		entries = append(entries,
+			s.audit.Entry(ctx, audit.AccountCreate, account.auditAccountID(), "account:"+account.ID))
 	}
 	domains := make(map[string]string, len(contents.accounts))
 	for _, account := range contents.accounts {

@@ -31,14 +31,18 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 		if path := s.Tree().Path("leaf"); !ok || len(path) != 3 || path[2] != root.ID {
 			t.Errorf("path %v", path)
 		}
-		if leaf, _ := s.Tree().Account("leaf"); leaf.Location().String() != "Asia/Tokyo" || root.Location().String() != "UTC" {
+		if leaf, _ := s.Tree().Account("leaf"); leaf.Location().String() != "Asia/Tokyo" ||
+			root.Location().String() != "UTC" {
 			t.Errorf("time zones %s, %s", leaf.Location(), root.Location())
 		}
-		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
+		session := must(
+			s.Login(t.Context(),
+				Credentials{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
 			t.Errorf("user %+v", session.User)
 		}
-		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
+		session = must(s.Login(t.Context(),
+			Credentials{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
 		}
@@ -52,31 +56,45 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	const good = "accounts: [{id: a, name: a, domain: a.local}]\n"
 	for name, c := range map[string]struct{ yaml, want string }{
-		"empty":             {"", "it is empty"},
-		"not YAML":          {"accounts: [", "line 1"},
-		"another shape":     {"- a\n- b\n", "line 1"},
-		"a tab":             {"accounts:\n\t- a", "line"},
-		"unknown key":       {good + "users:\n- {account: a, username: u, password: p, colour: red}", "line 3: field colour not found"},
-		"unknown section":   {good + "groups: []", "line 2: field groups not found"},
-		"two documents":     {good + "---\n" + good, "more than one document"},
-		"a key twice":       {good + good, "line 2"},
-		"bad id":            {"accounts: [{id: a b, name: a, domain: a.local}]", "accounts[0].id invalid"},
-		"no name":           {"accounts: [{id: a, domain: a.local}]", "accounts[0].name required"},
-		"no domain":         {"accounts: [{id: a, name: a}]", "accounts[0].domain required"},
-		"id twice":          {"accounts: [{id: a, name: a, domain: a.local}, {id: a, name: b, domain: b.local}]", "accounts[1].id taken"},
-		"domain twice":      {"accounts: [{id: a, name: a, domain: a.local}, {id: b, name: b, domain: A.local}]", "accounts[1].domain taken"},
-		"unknown parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: b}]", "accounts[0].parent unknown_account"},
-		"its own parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: a}]", "accounts invalid"},
-		"no time zone":      {"accounts: [{id: a, name: a, domain: a.local, time_zone: Mars/Olympus}]", "accounts[0].time_zone invalid"},
-		"the machine's":     {"accounts: [{id: a, name: a, domain: a.local, time_zone: Local}]", "accounts[0].time_zone invalid"},
-		"a ring":            {"accounts: [{id: a, name: a, domain: a.local, parent: b}, {id: b, name: b, domain: b.local, parent: a}]", "accounts invalid"},
-		"no account":        {good + "users: [{username: u, password: p}]", "users[0].account unknown_account"},
-		"unknown account":   {good + "users: [{account: b, username: u, password: p}]", "users[0].account unknown_account"},
-		"no password":       {good + "users: [{account: a, username: u}]", "users[0].password required"},
-		"bad role":          {good + "users: [{account: a, username: u, password: p, role: root}]", "users[0].role invalid"},
-		"bad extension":     {good + "users: [{account: a, username: u, password: p, presence_id: 1 2}]", "users[0].presence_id invalid"},
-		"username twice":    {good + "users: [{account: a, username: u, password: p}, {account: a.local, username: U, password: p}]", "users[1].username taken"},
-		"extension twice":   {good + "users: [{account: a, username: u, password: p, presence_id: 1}, {account: a, username: v, password: p, presence_id: 1}]", "users[1].presence_id taken"},
+		"empty":         {"", "it is empty"},
+		"not YAML":      {"accounts: [", "line 1"},
+		"another shape": {"- a\n- b\n", "line 1"},
+		"a tab":         {"accounts:\n\t- a", "line"},
+		"unknown key": {good + "users:\n- {account: a, username: u, password: p, colour: red}",
+			"line 3: field colour not found"},
+		"unknown section": {good + "groups: []", "line 2: field groups not found"},
+		"two documents":   {good + "---\n" + good, "more than one document"},
+		"a key twice":     {good + good, "line 2"},
+		"bad id":          {"accounts: [{id: a b, name: a, domain: a.local}]", "accounts[0].id invalid"},
+		"no name":         {"accounts: [{id: a, domain: a.local}]", "accounts[0].name required"},
+		"no domain":       {"accounts: [{id: a, name: a}]", "accounts[0].domain required"},
+		"id twice": {"accounts: [{id: a, name: a, domain: a.local}, {id: a, name: b, domain: b.local}]",
+			"accounts[1].id taken"},
+		"domain twice": {"accounts: [{id: a, name: a, domain: a.local}, {id: b, name: b, domain: A.local}]",
+			"accounts[1].domain taken"},
+		"unknown parent": {"accounts: [{id: a, name: a, domain: a.local, parent: b}]",
+			"accounts[0].parent unknown_account"},
+		"its own parent": {"accounts: [{id: a, name: a, domain: a.local, parent: a}]", "accounts invalid"},
+		"no time zone": {"accounts: [{id: a, name: a, domain: a.local, time_zone: Mars/Olympus}]",
+			"accounts[0].time_zone invalid"},
+		"the machine's": {"accounts: [{id: a, name: a, domain: a.local, time_zone: Local}]",
+			"accounts[0].time_zone invalid"},
+		"a ring": {"accounts: [{id: a, name: a, domain: a.local, parent: b}, {id: b, name: b, domain: b.local, parent: a}]",
+			"accounts invalid"},
+		"no account": {good + "users: [{username: u, password: p}]", "users[0].account unknown_account"},
+		"unknown account": {good + "users: [{account: b, username: u, password: p}]",
+			"users[0].account unknown_account"},
+		"no password": {good + "users: [{account: a, username: u}]", "users[0].password required"},
+		"bad role": {good + "users: [{account: a, username: u, password: p, role: root}]",
+			"users[0].role invalid"},
+		"bad extension": {good + "users: [{account: a, username: u, password: p, presence_id: 1 2}]",
+			"users[0].presence_id invalid"},
+		"username twice": {good +
+			"users: [{account: a, username: u, password: p}, {account: a.local, username: U, password: p}]",
+			"users[1].username taken"},
+		"extension twice": {good +
+			"users: [{account: a, username: u, password: p, presence_id: 1}, {account: a, username: v, password: p, presence_id: 1}]",
+			"users[1].presence_id taken"},
 		"misplaced secret":  {good + "users: hunter2-hunter2", "line 2"},
 		"misplaced secret ": {good + "users: [hunter2]", "line 2"},
 	} {

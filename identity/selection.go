@@ -28,7 +28,8 @@ func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
 	if !ok || !known {
 		return nil
 	}
-	s := &Selection{root: accountID, types: types, names: event.NamesOf(f.Names), agents: idSet(f.AgentIDs), queues: idSet(f.QueueIDs), calls: idSet(f.CallIDs)}
+	s := &Selection{root: accountID, types: types, names: event.NamesOf(f.Names), agents: idSet(f.AgentIDs),
+		queues: idSet(f.QueueIDs), calls: idSet(f.CallIDs)}
 	for _, id := range f.AccountIDs {
 		if tree.Contains(accountID, id) {
 			s.namedAccounts = append(s.namedAccounts, id)
@@ -63,12 +64,14 @@ func (s *Selection) Accounts() (ids []string, below bool) {
 // Admits reports whether a message of one of the selection's accounts is selected. A
 // message without facts has the name NameOther and no ids.
 func (s *Selection) Admits(class event.TypeSet, name event.NameSet, agent, queue, call string) bool {
-	return s.types&class != 0 && s.names&name != 0 && setAdmits(s.agents, agent) && setAdmits(s.queues, queue) && setAdmits(s.calls, call)
+	return s.types&class != 0 && s.names&name != 0 && setAdmits(s.agents, agent) && setAdmits(s.queues, queue) &&
+		setAdmits(s.calls, call)
 }
 
 // Equal reports whether s selects the same messages as other.
 func (s *Selection) Equal(other *Selection) bool {
-	return s.root == other.root && slices.Equal(s.namedAccounts, other.namedAccounts) && s.types == other.types && s.names == other.names &&
+	return s.root == other.root && slices.Equal(s.namedAccounts, other.namedAccounts) && s.types == other.types &&
+		s.names == other.names &&
 		equalSets(s.agents, other.agents) && equalSets(s.queues, other.queues) && equalSets(s.calls, other.calls)
 }
 

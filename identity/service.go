@@ -58,7 +58,8 @@ type Service struct {
 
 // New migrates the tables and loads the directory into memory. If there is a master key
 // it also calls PrepareSigning.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter, auditLog *audit.Log,
+func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter,
+	auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
 	if secrets == nil || limiter == nil || auditLog == nil {
 		return nil, errors.New("identity: no secrets, limiter or audit log")

@@ -37,7 +37,8 @@ type storedTokens struct {
 
 // newTokens issues an access token and a refresh token of a session, and calls store, which
 // returns the number of rows in which it stored them.
-func (s *Service) newTokens(user User, fields sessionFields, store func(storedTokens) (stored int, err error)) (*Session, error) {
+func (s *Service) newTokens(user User, fields sessionFields,
+	store func(storedTokens) (stored int, err error)) (*Session, error) {
 	accessLifetime, err := s.cappedLifetime(fields.latestEnd, s.cfg.AccessTTL)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,8 @@ func (s *Service) newSession(ctx context.Context, user User, latestEnd time.Time
 		return sqldb.Exec(ctx, s.db, `INSERT INTO identity_refresh_tokens
 				(hash, family_hash, family_id, user_id, expires_at, access_expires_at, ends_at)
 			SELECT $1, $8, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
-			t.hash, fields.family, t.expiresAt, t.accessExpiresAt, user.ID, user.passwordGeneration, nullTime(latestEnd), t.secretHash)
+			t.hash, fields.family, t.expiresAt, t.accessExpiresAt, user.ID, user.passwordGeneration,
+			nullTime(latestEnd), t.secretHash)
 	})
 	if err != nil {
 		return nil, err
@@ -88,11 +90,13 @@ const maxEndedSessions = 100
 // not refreshed for longest.
 func (s *Service) endOldSessions(ctx context.Context, userID string) error {
 	rows, err := s.db.QueryContext(ctx, `SELECT family_id FROM identity_refresh_tokens WHERE user_id = $1
-		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id LIMIT $2 OFFSET $3`, userID, maxEndedSessions, s.cfg.SessionsPerUser)
-	old, err := sqldb.Collect(rows, err, "reading a user's sessions", func(scan sqldb.ScanFunc) (family string, err error) {
-		err = scan(&family)
-		return family, err
-	})
+		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id LIMIT $2 OFFSET $3`, userID, maxEndedSessions,
+		s.cfg.SessionsPerUser)
+	old, err := sqldb.Collect(rows, err, "reading a user's sessions",
+		func(scan sqldb.ScanFunc) (family string, err error) {
+			err = scan(&family)
+			return family, err
+		})
 	if err != nil || len(old) == 0 {
 		return err
 	}
@@ -199,16 +203,19 @@ type refreshRow struct {
 // errInvalidRefreshToken if there is none.
 func findRefreshToken(ctx context.Context, db sqldb.Runner, token string) (*refreshRow, error) {
 	secret := splitRefreshToken(token)
-	found := db.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL OR r.hash <> $1, r.ends_at, `+userColumns+`
+	found := db.QueryRowContext(ctx,
+		`SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL OR r.hash <> $1, r.ends_at, `+userColumns+`
 		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id
-		WHERE r.hash = $1 OR r.family_hash = $2 ORDER BY r.hash = $1 DESC LIMIT 1`, hashSecret(token), hashSecret(secret))
-	return sqldb.Find(found, errInvalidRefreshToken, "reading a refresh token", func(scan sqldb.ScanFunc) (row *refreshRow, err error) {
-		row = &refreshRow{sessionFields: sessionFields{secret: secret}}
-		var ends sql.NullInt64
-		row.user, err = scanUser(scan, &row.family, &row.expires, &row.used, &ends)
-		row.latestEnd = timeFromNull(ends)
-		return row, err
-	})
+		WHERE r.hash = $1 OR r.family_hash = $2 ORDER BY r.hash = $1 DESC LIMIT 1`, hashSecret(token),
+		hashSecret(secret))
+	return sqldb.Find(found, errInvalidRefreshToken, "reading a refresh token",
+		func(scan sqldb.ScanFunc) (row *refreshRow, err error) {
+			row = &refreshRow{sessionFields: sessionFields{secret: secret}}
+			var ends sql.NullInt64
+			row.user, err = scanUser(scan, &row.family, &row.expires, &row.used, &ends)
+			row.latestEnd = timeFromNull(ends)
+			return row, err
+		})
 }
 
 // revokeReused revokes the family of a refresh token that was used twice, because one of

@@ -17,7 +17,8 @@ func TestRefreshGivesANewPairOnce(t *testing.T) {
 		s := startService(t, cfg, Config{}).demo(t)
 		first := s.mustLogin(t, "alice")
 		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
-		if !reflect.DeepEqual(second.User, first.User) || second.RefreshToken == first.RefreshToken || second.ExpiresIn != time.Hour {
+		if !reflect.DeepEqual(second.User, first.User) || second.RefreshToken == first.RefreshToken ||
+			second.ExpiresIn != time.Hour {
 			t.Errorf("second session %+v", second)
 		}
 		a, b := s.mustAuthenticate(t, first.AccessToken), s.mustAuthenticate(t, second.AccessToken)
@@ -44,7 +45,8 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 		}
 		s.mustAuthenticate(t, other.AccessToken)
 		must(s.Refresh(t.Context(), other.RefreshToken))(t)
-		if !strings.Contains(s.logged.String(), "refresh token reused") || strings.Contains(s.logged.String(), first.RefreshToken) {
+		if !strings.Contains(s.logged.String(), "refresh token reused") ||
+			strings.Contains(s.logged.String(), first.RefreshToken) {
 			t.Errorf("logged %s", s.logged)
 		}
 	})

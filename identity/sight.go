@@ -126,7 +126,9 @@ func (s *Sight) Role() Role { return s.callerRole }
 
 // Equal reports whether both show the same.
 func (s *Sight) Equal(other *Sight) bool {
-	return s == other || s.callerRole == other.callerRole && s.account == other.account && s.ownExtension == other.ownExtension && s.limitedTo.hasSameIDs(other.limitedTo)
+	return s == other ||
+		s.callerRole == other.callerRole && s.account == other.account && s.ownExtension == other.ownExtension &&
+			s.limitedTo.hasSameIDs(other.limitedTo)
 }
 
 // SightOf returns what a principal sees now. It needs no I/O. Of a user or key that memory

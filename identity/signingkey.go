@@ -124,10 +124,11 @@ func (s *Service) sealSigningKeys(ctx context.Context) error {
 	sealed := 0
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `SELECT id, seed FROM identity_signing_keys WHERE master_key_id = ''`)
-		plain, err := sqldb.Collect(rows, err, "reading plain signing keys", func(scan sqldb.ScanFunc) (row [2]string, err error) {
-			err = scan(&row[0], &row[1])
-			return row, err
-		})
+		plain, err := sqldb.Collect(rows, err, "reading plain signing keys",
+			func(scan sqldb.ScanFunc) (row [2]string, err error) {
+				err = scan(&row[0], &row[1])
+				return row, err
+			})
 		if err != nil {
 			return err
 		}
@@ -140,8 +141,10 @@ func (s *Service) sealSigningKeys(ctx context.Context) error {
 		return nil
 	})
 	if err == nil && sealed > 0 {
-		s.log.WarnContext(ctx, "signing keys sealed under the master key: copies of the database made before this still "+
-			"contain them in plain text, run \"trunkline signingkey rotate --now\" to make those worthless", "keys", sealed)
+		s.log.WarnContext(ctx,
+			"signing keys sealed under the master key: copies of the database made before this still "+
+				"contain them in plain text, run \"trunkline signingkey rotate --now\" to make those worthless",
+			"keys", sealed)
 	}
 	return err
 }
@@ -261,7 +264,8 @@ func encodePublicKey(seed []byte) string {
 func decodeSeed(id, encoded string) ([]byte, error) {
 	seed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fault.Internal(fmt.Errorf("signing key %s is not an Ed25519 seed", id), "reading the signing keys failed")
+		return nil, fault.Internal(fmt.Errorf("signing key %s is not an Ed25519 seed", id),
+			"reading the signing keys failed")
 	}
 	return seed, nil
 }
@@ -293,7 +297,8 @@ func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signing
 		key.unsealErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
 		decoded, err := base64.StdEncoding.DecodeString(public)
 		if err != nil || len(decoded) != ed25519.PublicKeySize {
-			return key, fault.Internal(fmt.Errorf("signing key %s has no Ed25519 public key", key.id), "reading the signing keys failed")
+			return key, fault.Internal(fmt.Errorf("signing key %s has no Ed25519 public key", key.id),
+				"reading the signing keys failed")
 		}
 		key.public = decoded
 		return key, nil

@@ -70,11 +70,14 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		if key := must(again.directory.Load().signingKeys.signer(time.UnixMilli(2)))(t); key.id != id {
 			t.Errorf("%s signs, not the sealed key", key.id)
 		}
-		if !strings.Contains(again.logged.String(), "signing keys sealed") || strings.Contains(again.logged.String(), base64.StdEncoding.EncodeToString(seed)) {
+		if !strings.Contains(again.logged.String(), "signing keys sealed") ||
+			strings.Contains(again.logged.String(), base64.StdEncoding.EncodeToString(seed)) {
 			t.Errorf("logged %s", again.logged)
 		}
 		var plain int
-		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_signing_keys WHERE master_key_id = ''`).Scan(&plain); err != nil || plain > 0 {
+		if err := s.db.QueryRowContext(t.Context(),
+			`SELECT COUNT(*) FROM identity_signing_keys WHERE master_key_id = ''`).Scan(&plain); err != nil ||
+			plain > 0 {
 			t.Errorf("%d plain keys: %v", plain, err)
 		}
 	})
@@ -98,7 +101,8 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 			t.Error(err)
 		}
 		another := testKeys(t)
-		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), another); !fault.IsPermanent(err) {
+		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(),
+			another); !fault.IsPermanent(err) {
 			t.Errorf("another master key: %v", err)
 		}
 	})
@@ -145,7 +149,8 @@ func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
 		if kid := keyIDOf(t, a.mustLogin(t, "alice").AccessToken); kid != id {
 			t.Errorf("%s signs, want %s", kid, id)
 		}
-		waitFor(t, "the other node signs with it", func() bool { return keyIDOf(t, b.mustLogin(t, "alice").AccessToken) == id })
+		waitFor(t, "the other node signs with it",
+			func() bool { return keyIDOf(t, b.mustLogin(t, "alice").AccessToken) == id })
 		b.mustAuthenticate(t, old.AccessToken)
 		must(b.Refresh(t.Context(), old.RefreshToken))(t)
 	})
@@ -218,7 +223,9 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
 	var tokens []string
 	for range 50 * userLookupsPerSecond {
-		tokens = append(tokens, must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
+		tokens = append(tokens,
+			must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour,
+				claims{}))(t))
 	}
 	if err := s.db.Close(); err != nil { // a look-up would count an error
 		t.Fatal(err)

@@ -68,15 +68,18 @@ func startServiceOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *te
 	return startServiceWithKeys(t, db, cfg, limiter, sharedKeys(t))
 }
 
-func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *testService {
+func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
+	keys *masterkey.Keyring) *testService {
 	t.Helper()
 	return must(newService(t, db, cfg, limiter, keys))(t)
 }
 
-func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) (*testService, error) {
+func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
+	keys *masterkey.Keyring) (*testService, error) {
 	log := &testservice.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	audited, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
+	audited, err := audit.New(t.Context(), audit.DefaultSettings(),
+		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ const (
 	attemptsFactor = 3
 )
 
-// limitTokens counts a token that the user, key or other holder with the id asks for. Returns fault.KindLimited if it had
+// limitTokens counts a token that the user, key or other holder with the id asks for. Returns
+// fault.KindLimited if it had
 // perMinute in the last minute: each writes rows.
 func (s *Service) limitTokens(ctx context.Context, kind tokenKind, id string, perMinute int) error {
 	wait := s.limiter.Fail(ctx, Limit{subjectHash(string(kind), id), perMinute, tokenWindow})

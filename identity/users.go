@@ -37,7 +37,8 @@ const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, '')
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
 	var u User
 	var created int64
-	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, (*idList)(&u.QueueIDs), (*idList)(&u.AgentIDs), &u.ClickToCallID, &created, &u.passwordGeneration, &u.OIDCSubject)...)
+	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, (*idList)(&u.QueueIDs),
+		(*idList)(&u.AgentIDs), &u.ClickToCallID, &created, &u.passwordGeneration, &u.OIDCSubject)...)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
 }
@@ -67,7 +68,8 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		user.AccountID = account.ID
-		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", s.cfg.Accounts.Users, "account.users"); err != nil {
+		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", s.cfg.Accounts.Users,
+			"account.users"); err != nil {
 			return err
 		}
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
@@ -115,7 +117,8 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 
 // buildUser returns the user to create for a validated n, without the account.
 func (s *Service) buildUser(n NewUser) User {
-	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, Limits: n.Limits, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
+	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, Limits: n.Limits,
+		OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
 }
 
 // insertUser stores a user of an existing account in a change with the revision rev.
@@ -166,7 +169,8 @@ func (s *Service) FindUser(ctx context.Context, id string) (User, error) {
 }
 
 func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error) {
-	return findUserRow(db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id), unknownUser(id))
+	return findUserRow(db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id),
+		unknownUser(id))
 }
 
 func unknownUser(id string) error { return fault.NotFound("There is no user %s", quote(id)) }
@@ -227,7 +231,8 @@ func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username stri
 func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error {
 	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		row := tx.QueryRowContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID)
+		row := tx.QueryRowContext(ctx,
+			`UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID)
 		return sqldb.FindInto(row, unknownUser(userID), "storing a click-to-call id", &entry.AccountID)
 	})
 }

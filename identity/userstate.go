@@ -74,5 +74,6 @@ const roleColumns = `CASE limited_role WHEN '' THEN role ELSE limited_role END, 
 
 // columns returns the destinations of userStateColumns.
 func (u *userState) columns() []any {
-	return []any{&u.accountID, &u.role, (*idList)(&u.limits.QueueIDs), (*idList)(&u.limits.AgentIDs), &u.extension, &u.generation, &u.keptFamily}
+	return []any{&u.accountID, &u.role, (*idList)(&u.limits.QueueIDs), (*idList)(&u.limits.AgentIDs), &u.extension,
+		&u.generation, &u.keptFamily}
 }

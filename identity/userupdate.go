@@ -110,7 +110,8 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 	}
 	user.Role, user.Limits, user.PresenceID = u.Role, u.Limits, u.PresenceID
 	var taken bool
-	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_users WHERE account_id = $1 AND presence_id = $2 AND id <> $3)`,
+	err := tx.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM identity_users WHERE account_id = $1 AND presence_id = $2 AND id <> $3)`,
 		user.AccountID, u.PresenceID, user.ID).Scan(&taken)
 	if err != nil {
 		return sqldb.Wrap(err, "reading users")
@@ -127,7 +128,8 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 
 // updatePasswordAndHA1 stores a password's hash and the portal HA1 of the user's phone,
 // and increments the user's passwordGeneration.
-func (s *Service) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int64, user *User, hash, password string) error {
+func (s *Service) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int64, user *User,
+	hash, password string) error {
 	account, err := resolveAccount(ctx, tx, user.AccountID)
 	if err != nil {
 		return err

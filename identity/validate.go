@@ -74,7 +74,8 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 	bad.checkText(prefix+"domain", a.Domain, maxDomain, printableNoSpace)
 	_, err := time.LoadLocation(a.TimeZone)
 	if err != nil || a.TimeZone == "Local" {
-		bad.add(prefix+"time_zone", codeInvalid, prefix+"time_zone is a name of the IANA time zone database, as Europe/Berlin")
+		bad.add(prefix+"time_zone", codeInvalid,
+			prefix+"time_zone is a name of the IANA time zone database, as Europe/Berlin")
 	}
 }
 

@@ -90,7 +90,8 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 	case <-w.admitted:
 	case <-timer.C:
 		if a.removeWaiter(name, c, element) {
-			return nil, fault.Limited(retryAfter, "The bodies before this one were not stored in time; send this one again")
+			return nil, fault.Limited(retryAfter,
+				"The bodies before this one were not stored in time; send this one again")
 		}
 	case <-ctx.Done():
 		if a.removeWaiter(name, c, element) {
@@ -179,7 +180,8 @@ type reservation struct {
 // covers reports whether n more bytes are within the reservation.
 func (r *reservation) covers(n int) bool { return r.used+int64(n) <= r.reserved }
 
-// grow adds n bytes to the used ones and reserves memory for them if necessary. It returns fault.KindTooLarge for a body that can never fit and
+// grow adds n bytes to the used ones and reserves memory for them if necessary. It returns
+// fault.KindTooLarge for a body that can never fit and
 // fault.KindUnavailable if the memory is not free now.
 func (r *reservation) grow(n int) error {
 	r.used += int64(n)

@@ -77,7 +77,8 @@ func otherKey(id string) *identity.Principal {
 // key, and does not try again.
 func TestBurstOfOneKeyIsStored(t *testing.T) {
 	const legs, size = 2000, 30 << 10
-	for name, limit := range map[string]setting.Bytes{"defaults": DefaultSettings().MaxInFlightBytes, "least memory": 2 * MaxBody} {
+	for name, limit := range map[string]setting.Bytes{"defaults": DefaultSettings().MaxInFlightBytes,
+		"least memory": 2 * MaxBody} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config := DefaultSettings()
@@ -165,10 +166,12 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		_, err := i.testAccept(t.Context(), post("svc.cc", "", `{}`))
-		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 || time.Since(began) != config.ProduceTimeout {
+		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 ||
+			time.Since(began) != config.ProduceTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if line := log.String(); !strings.Contains(line, "level=WARN") || !strings.Contains(line, "kind=limited") || !strings.Contains(line, "source=apikey:k1") {
+		if line := log.String(); !strings.Contains(line, "level=WARN") || !strings.Contains(line, "kind=limited") ||
+			!strings.Contains(line, "source=apikey:k1") {
 			t.Errorf("log %q", line)
 		}
 		// A client that leaves does not keep its place in the queue.

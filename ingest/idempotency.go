@@ -89,7 +89,8 @@ func checkKey(key string) error {
 		ok = ok && key[i] > ' ' && key[i] <= '~'
 	}
 	if !ok {
-		return fault.InvalidField("Idempotency-Key", "invalid", "The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
+		return fault.InvalidField("Idempotency-Key", "invalid",
+			"The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
 	}
 	return nil
 }
@@ -107,7 +108,9 @@ func digest(format string, body []byte) string {
 // fault.KindConflict when the key was used for another body.
 func (s *keyStore) claim(ctx context.Context, account, source, key, body string) (*claim, error) {
 	if (*s.overLimit.Load())[source] {
-		return nil, fault.Limited(purgeInterval, fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one", maxKeysPerSource))
+		return nil, fault.Limited(purgeInterval,
+			fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one",
+				maxKeysPerSource))
 	}
 	c := &claim{account: account, source: source, key: key, body: body, holder: rand.Text()}
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
@@ -125,7 +128,8 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 			return c, err
 		}
 		if !retry.Sleep(ctx, wait) {
-			return nil, fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is being stored; send this one again")
+			return nil, fault.Unavailable(ctx.Err(), time.Second,
+				"Another request with this Idempotency-Key is being stored; send this one again")
 		}
 	}
 }
@@ -133,7 +137,8 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 // claimNew writes the claim to the table if the key is new or has expired.
 func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err error) {
 	now := s.db.ClockExpr()
-	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
+	rows, err := s.db.ExecWithoutTx(ctx,
+		`INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
 		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
 		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
 			lease_until = excluded.lease_until, expires_at = excluded.expires_at, attempted_until = 0
@@ -146,7 +151,8 @@ func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err er
 // time of the attempts.
 func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, err error) {
 	now := s.db.ClockExpr()
-	rows, err := s.db.ExecWithoutTx(ctx, `UPDATE ingest_keys SET attempted_until = lease_until, holder = $3, lease_until = `+now+` + $4
+	rows, err := s.db.ExecWithoutTx(ctx,
+		`UPDATE ingest_keys SET attempted_until = lease_until, holder = $3, lease_until = `+now+` + $4
 		WHERE source = $1 AND key = $2 AND body = $5 AND NOT stored AND lease_until <= `+now,
 		c.source, c.key, c.holder, lease.Milliseconds(), c.body)
 	if rows != 1 || err != nil {
@@ -154,7 +160,8 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, 
 	}
 
 	var until, expires int64
-	err = s.db.QueryRowContext(ctx, `SELECT attempted_until, expires_at FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3`,
+	err = s.db.QueryRowContext(ctx,
+		`SELECT attempted_until, expires_at FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3`,
 		c.source, c.key, c.holder).Scan(&until, &expires)
 	c.attemptedFrom = time.UnixMilli(expires).Add(-keyTTL - clockMargin)
 	c.attemptedUntil = time.UnixMilli(until).Add(clockMargin)
@@ -164,7 +171,8 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, 
 // readClaim reads a row that another request wrote.
 func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, err error) {
 	var body string
-	err = s.db.QueryRowContext(ctx, `SELECT body, stored, records, refusal FROM ingest_keys WHERE source = $1 AND key = $2`,
+	err = s.db.QueryRowContext(ctx,
+		`SELECT body, stored, records, refusal FROM ingest_keys WHERE source = $1 AND key = $2`,
 		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal)
 	if errors.Is(err, sql.ErrNoRows) { // released meanwhile
 		return false, nil
@@ -186,7 +194,8 @@ func (s *keyStore) complete(ctx context.Context, c *claim) error {
 // be sent again.
 func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 	return s.update(ctx, "abandoning an Idempotency-Key",
-		`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
+		`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`,
+		c)
 }
 
 // renewUntil renews the lease until ctx ends. An error is one of the database: the lease may end.

@@ -25,7 +25,8 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		db := testdb.Open(t, at)
 		test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-			i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, Log: k, DB: db},
+			i, err := New(t.Context(), DefaultSettings(),
+				Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, Log: k, DB: db},
 				prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +173,8 @@ func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 		}
 		close(answer)
 		i.settings.ProduceTimeout = time.Minute
-		if result, err := i.Accept(t.Context(), keyed("k", `{}`)); err != nil || result != (Result{Accepted: 1, Replayed: true}) {
+		if result, err := i.Accept(t.Context(), keyed("k", `{}`)); err != nil ||
+			result != (Result{Accepted: 1, Replayed: true}) {
 			t.Errorf("%+v %v", result, err)
 		}
 		for deadline := time.Now().Add(time.Minute); heldBy(i) != 0; time.Sleep(time.Millisecond) {
@@ -238,12 +240,14 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			i := open(k)
 			const body = `{"a":1}`
 			r := keyed(key, body)
-			c, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), key, digest(r.Format, []byte(body)))
+			c, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), key,
+				digest(r.Format, []byte(body)))
 			if err != nil {
 				t.Fatal(err) // and never completed
 			}
 			var account string // by which the key is purged
-			err = i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys WHERE key = $1`, key).Scan(&account)
+			err = i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys WHERE key = $1`,
+				key).Scan(&account)
 			if err != nil || account == "" || account != r.Caller.AccountID {
 				t.Errorf("the key is of account %q: %v", account, err)
 			}
@@ -256,7 +260,8 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			}
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := i.Accept(short, keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable || len(k.records) > 1 {
+			if _, err := i.Accept(short, keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable ||
+				len(k.records) > 1 {
 				t.Errorf("within the lease: %v, %d records", err, len(k.records))
 			}
 
@@ -280,14 +285,16 @@ func TestIdempotencyKeysAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := i.keys.db.ExecContext(t.Context(), `UPDATE ingest_keys SET expires_at = 0 WHERE key < '3'`); err != nil {
+		if _, err := i.keys.db.ExecContext(t.Context(),
+			`UPDATE ingest_keys SET expires_at = 0 WHERE key < '3'`); err != nil {
 			t.Fatal(err)
 		}
 		if err := i.keys.purge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var left int
-		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM ingest_keys`).Scan(&left); err != nil || left != 2 {
+		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM ingest_keys`).Scan(&left); err != nil ||
+			left != 2 {
 			t.Errorf("%d keys left, %v", left, err)
 		}
 		full, err := i.keys.sourcesWithKeys(t.Context(), 2)

@@ -83,7 +83,8 @@ type Ingest struct {
 }
 
 // New returns an Ingest and migrates its tables. The caller must call Run.
-func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Registerer,
+	log *slog.Logger) (*Ingest, error) {
 	i, err := newIngest(settings, deps, reg, log)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,8 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		tracer:       deps.Tracer,
 		log:          log,
 		admission: &admission{
-			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller, maxWait: settings.ProduceTimeout,
+			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller,
+			maxWait: settings.ProduceTimeout,
 			callers: make(map[string]*caller),
 		},
 	}
@@ -171,7 +173,8 @@ func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
 	f := fault.As(err)
 	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
 		held, waiting := i.admission.stats()
-		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceName(r.Caller), "account", r.Caller.AccountID,
+		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceName(r.Caller),
+			"account", r.Caller.AccountID,
 			"format", r.Format, "held_bytes", held, "waiting_bodies", waiting, "reason", f.Message)
 	}
 }
@@ -229,10 +232,12 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 
 // storeOnce stores the body unless it was stored under its Idempotency-Key. After ProduceTimeout it returns
 // fault.KindUnavailable, and goes on until the result is known. It releases memory when it has ended.
-func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record, memory *reservation) (Result, error) {
+func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record,
+	memory *reservation) (Result, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
-	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey,
+		digest(r.Format, body))
 	if err != nil {
 		memory.release()
 		return Result{}, err
@@ -262,7 +267,8 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 }
 
 // storeClaimed stores what Kafka does not have of a claimed body, and records the result.
-func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, records []kafka.Record, claim *claim) (Result, error) {
+func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, records []kafka.Record,
+	claim *claim) (Result, error) {
 	produceCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	renewCtx, stop := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
@@ -283,7 +289,8 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 	}
 	updateErr := update(ctx, claim)
 	if updateErr != nil {
-		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat looks the body up in Kafka", "stored", err == nil, "error", updateErr)
+		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat looks the body up in Kafka", "stored", err == nil,
+			"error", updateErr)
 	}
 	if err != nil {
 		return Result{}, err
@@ -293,7 +300,8 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 
 // produceMissing produces the records of a body that Kafka does not have from earlier attempts. It reports
 // whether it has all of them.
-func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record, claim *claim) (hadAll bool, err error) {
+func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record,
+	claim *claim) (hadAll bool, err error) {
 	numberRecords(records, claim.bodyID())
 	if !claim.isRepeat() {
 		return false, i.produceRecords(ctx, r, topic, records)
@@ -304,7 +312,8 @@ func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, re
 		return false, fault.Unavailable(fmt.Errorf("looking up a body in %s: %w", topic, err), retryAfter,
 			"Kafka does not tell whether it has the body; send it again")
 	}
-	missing := slices.DeleteFunc(slices.Clone(records), func(r kafka.Record) bool { return stored[string(r.Header(event.HeaderBody))] })
+	missing := slices.DeleteFunc(slices.Clone(records),
+		func(r kafka.Record) bool { return stored[string(r.Header(event.HeaderBody))] })
 	return len(missing) == 0 && len(records) > 0, i.produceRecords(ctx, r, topic, missing)
 }
 
@@ -317,7 +326,8 @@ func numberRecords(records []kafka.Record, id string) {
 
 // findRecords returns the headers HeaderBody of the records of a body that Kafka has from earlier attempts. It
 // reads what the partitions of the records' keys got at the time of the attempts.
-func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.Record, claim *claim) (map[string]bool, error) {
+func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.Record,
+	claim *claim) (map[string]bool, error) {
 	stored, prefix, seen := map[string]bool{}, claim.bodyID()+"/", map[int]bool{}
 	for n := range records {
 		partition, err := i.kafka.KeyPartition(ctx, topic, records[n].Key)
@@ -424,6 +434,7 @@ func topicLimitError(topic string, records []kafka.Record) error {
 			largest = n
 		}
 	}
-	return fault.New(fault.KindTooLarge, "Record %d of the body has %d bytes, more than the topic %s takes; the records that it takes are stored",
+	return fault.New(fault.KindTooLarge,
+		"Record %d of the body has %d bytes, more than the topic %s takes; the records that it takes are stored",
 		largest+1, len(records[largest].Value), topic)
 }

@@ -107,7 +107,8 @@ var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.
 
 func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
-	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k, Log: k},
+	i, err := newIngest(config,
+		Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k, Log: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -238,26 +239,41 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 	}{
 		{"unknown format", "nope", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
 		{"our own format", "trunkline.event", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
-		{"unknown type", "svc.cc", "text/plain", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
-		{"broken type", "svc.cc", "application/json; charset", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
-		{"another charset", "svc.cc", "application/json; charset=latin1", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
-		{"plain for another format", "svc.cc", "text/event-plain", "", "A: b\n", fault.KindUnsupported, "This format does not accept this Content-Type"},
-		{"form for another format", "freeswitch.event", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", fault.KindUnsupported, "This format does not accept this Content-Type"},
-		{"another encoding", "svc.cc", "", "br", `{}`, fault.KindUnsupported, "The Content-Encoding must be gzip or absent"},
-		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
-		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
-		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
+		{"unknown type", "svc.cc", "text/plain", "", `{}`, fault.KindUnsupported,
+			"This format does not accept this Content-Type"},
+		{"broken type", "svc.cc", "application/json; charset", "", `{}`, fault.KindUnsupported,
+			"This format does not accept this Content-Type"},
+		{"another charset", "svc.cc", "application/json; charset=latin1", "", `{}`, fault.KindUnsupported,
+			"This format does not accept this Content-Type"},
+		{"plain for another format", "svc.cc", "text/event-plain", "", "A: b\n", fault.KindUnsupported,
+			"This format does not accept this Content-Type"},
+		{"form for another format", "freeswitch.event", "application/x-www-form-urlencoded", "", "cdr=%7B%7D",
+			fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"another encoding", "svc.cc", "", "br", `{}`, fault.KindUnsupported,
+			"The Content-Encoding must be gzip or absent"},
+		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid,
+			"The body is truncated or does not match its Content-Encoding"},
+		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid,
+			"The body is truncated or does not match its Content-Encoding"},
+		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid,
+			"The body is truncated or does not match its Content-Encoding"},
 		{"empty", "svc.cc", "application/json", "", ``, fault.KindInvalid, "Line 1: the body is empty"},
-		{"broken after good records", "svc.cc", "application/x-ndjson", "", "{}\n{}\n{\n{}", fault.KindInvalid, "Line 3: the JSON ends early"},
-		{"foreign account after good records", "svc.cc", "application/x-ndjson", "", "{}\n{\"account_id\":\"other\"}", fault.KindForbidden,
+		{"broken after good records", "svc.cc", "application/x-ndjson", "", "{}\n{}\n{\n{}", fault.KindInvalid,
+			"Line 3: the JSON ends early"},
+		{"foreign account after good records", "svc.cc", "application/x-ndjson", "", "{}\n{\"account_id\":\"other\"}",
+			fault.KindForbidden,
 			"Line 2: a record names an account that this caller may not write to"},
-		{"record too large", "svc.cc", "application/x-ndjson", "", "{}\n" + big, fault.KindTooLarge, "Line 2: a record is over 1 MiB"},
+		{"record too large", "svc.cc", "application/x-ndjson", "", "{}\n" + big, fault.KindTooLarge,
+			"Line 2: a record is over 1 MiB"},
 		{"body too large", "svc.cc", "application/x-ndjson", "", huge, fault.KindTooLarge, "The body is over 32 MiB"},
-		{"gzip bomb", "svc.cc", "application/x-ndjson", "gzip", zip(t, huge), fault.KindTooLarge, "The body is over 32 MiB"},
-		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18), fault.KindTooLarge,
+		{"gzip bomb", "svc.cc", "application/x-ndjson", "gzip", zip(t, huge), fault.KindTooLarge,
+			"The body is over 32 MiB"},
+		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18),
+			fault.KindTooLarge,
 			"The body needs more memory than this server allows for one body"},
 		{"call record too large in its form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "",
-			"cdr=" + strings.Repeat("%20", split.MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
+			"cdr=" + strings.Repeat("%20", split.MaxRecord) + "%7B%7D", fault.KindTooLarge,
+			"Line 1: a record is over 1 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &fakeKafka{}
@@ -390,7 +406,8 @@ func TestSettingsValidate(t *testing.T) {
 // A caller's name in Latin-1 makes no body of a platform unacceptable; our own formats are UTF-8.
 func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
 	const body, valid = "{\"name\":\"Zo\xe9\"}", "{\"name\":\"Zo\uFFFD\"}"
-	for _, name := range []string{"freeswitch.json_cdr", "freeswitch.event", "asterisk.cdr", "asterisk.ami", "kazoo.cdr", "kazoo.acdc"} {
+	for _, name := range []string{"freeswitch.json_cdr", "freeswitch.event", "asterisk.cdr", "asterisk.ami",
+		"kazoo.cdr", "kazoo.acdc"} {
 		for _, contentType := range []string{"application/json", "application/x-ndjson"} {
 			k := &fakeKafka{}
 			i := ingestOn(t, DefaultSettings(), k)

@@ -25,15 +25,24 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, topics []string, admission func() (held int64, waiting int)) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		bodies:   f.CounterVec("trunkline_ingest_bodies_total", "Bodies posted, by result: accepted, replayed (stored before under the same Idempotency-Key), or the kind of error.", "result"),
-		records:  f.CounterVec("trunkline_ingest_records_total", "Records accepted, by raw topic.", "topic"),
-		bytes:    f.CounterVec("trunkline_ingest_record_bytes_total", "Bytes of the records accepted, by raw topic.", "topic"),
-		repaired: f.Counter("trunkline_ingest_repaired_bodies_total", "Bodies of platforms in which bytes that are not UTF-8 were replaced by U+FFFD."),
-		wait:     f.NewHistogram(metric.Native("trunkline_ingest_wait_seconds", "Time that bodies waited before they were read.", 100)),
-		produce:  f.NewHistogram(metric.Native("trunkline_ingest_produce_seconds", "Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.", 100)),
+		bodies: f.CounterVec("trunkline_ingest_bodies_total",
+			"Bodies posted, by result: accepted, replayed (stored before under the same Idempotency-Key), or the kind of error.",
+			"result"),
+		records: f.CounterVec("trunkline_ingest_records_total", "Records accepted, by raw topic.", "topic"),
+		bytes: f.CounterVec("trunkline_ingest_record_bytes_total", "Bytes of the records accepted, by raw topic.",
+			"topic"),
+		repaired: f.Counter("trunkline_ingest_repaired_bodies_total",
+			"Bodies of platforms in which bytes that are not UTF-8 were replaced by U+FFFD."),
+		wait: f.NewHistogram(
+			metric.Native("trunkline_ingest_wait_seconds", "Time that bodies waited before they were read.", 100)),
+		produce: f.NewHistogram(
+			metric.Native("trunkline_ingest_produce_seconds",
+				"Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.",
+				100)),
 	}
 	metric.Init(m.bodies, accepted, replayed)
-	metric.Init(m.bodies, fault.KindConflict, fault.KindInvalid, fault.KindForbidden, fault.KindNotFound, fault.KindTooLarge,
+	metric.Init(m.bodies, fault.KindConflict, fault.KindInvalid, fault.KindForbidden, fault.KindNotFound,
+		fault.KindTooLarge,
 		fault.KindUnsupported, fault.KindLimited, fault.KindUnavailable, fault.KindInternal)
 	metric.Init(m.records, topics...)
 	metric.Init(m.bytes, topics...)

@@ -16,7 +16,8 @@ import (
 const recordCost = 320
 
 // buildRecords splits a body into Kafka records. A value is the record's unchanged bytes.
-func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *reservation) ([]kafka.Record, error) {
+func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding,
+	memory *reservation) ([]kafka.Record, error) {
 	accountKeys := accountKeys{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
 	err := encoding.Split(body, func(value []byte, at int) error {

@@ -36,7 +36,8 @@ func (f *AgentFold) Include(value []byte) error {
 	}
 	f.newest = m.ID
 	facts := m.Metadata.Facts
-	after, ok := map[string]string{"agent.login": "available", "agent.logout": "offline", "agent.break_start": "break"}[facts.Name]
+	after, ok := map[string]string{"agent.login": "available", "agent.logout": "offline",
+		"agent.break_start": "break"}[facts.Name]
 	if !ok {
 		return fmt.Errorf("%q is no event of this test", facts.Name)
 	}
@@ -44,7 +45,9 @@ func (f *AgentFold) Include(value []byte) error {
 		f.states = map[string]string{}
 	}
 	if facts.PreviousState != f.states[facts.AgentID] {
-		f.wrong = append(f.wrong, fmt.Sprintf("%s: previous_state %q of agent %s, want %q", m.ID, facts.PreviousState, facts.AgentID, f.states[facts.AgentID]))
+		f.wrong = append(f.wrong,
+			fmt.Sprintf("%s: previous_state %q of agent %s, want %q", m.ID, facts.PreviousState, facts.AgentID,
+				f.states[facts.AgentID]))
 	}
 	f.states[facts.AgentID] = after
 	return nil

@@ -209,13 +209,15 @@ func (b *batch) resolveAccount(ctx context.Context, account string, raw *kafka.R
 		account = string(raw.Key)
 	}
 	if account == "" && fromFeed {
-		return "", format.Rejectf(UnknownAccount, "no rule of the feed and no domain of an account matches the names in the header "+event.HeaderAccountNames)
+		return "", format.Rejectf(UnknownAccount,
+			"no rule of the feed and no domain of an account matches the names in the header "+event.HeaderAccountNames)
 	}
 	if account == "" {
 		return "", format.Rejectf(NoAccount, "neither the record nor its key names an account")
 	}
 	if !event.ValidAccountID(account) {
-		return "", format.Rejectf(UnknownAccount, "it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
+		return "", format.Rejectf(UnknownAccount,
+			"it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
 	}
 	exists, err := b.accounts.Exists(ctx, account)
 	if err != nil {
@@ -287,7 +289,8 @@ func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
 	firstHeader := len(b.headers)
 	for _, h := range raw.Headers {
 		switch h.Key {
-		case event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset:
+		case event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition,
+			event.HeaderOrigOffset:
 		case event.HeaderSettledOutcome, event.HeaderSettledOffsets: // else a raw record could settle others' letters
 		default:
 			b.headers = append(b.headers, h)

@@ -22,7 +22,9 @@ func oneKB() []byte {
 		`"Custom-Channel-Vars":{"Account-ID":"acme","Bridge-ID":"8f2b1d9c-2f1e-4c7b-9a56-1f6a0e9f1c11"}},` +
 		`"Call-ID":"5c5a2f60-1c37-4f0e-8a43-0e7f1f5a7b1c","Conference-ID":"support-42","Event":"add-member"},` +
 		`"customer_info":{"customer_callerid_name":"Ann Example","customer_callerid_number":"+15551230001","customer_uuid":"0c8a4c0e-90f5-4a3b-8c54-3b7d25f2d6f7"},` +
-		`"history":[` + strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann","last_name":"Example"},`, 3) +
+		`"history":[` + strings.Repeat(
+		`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann","last_name":"Example"},`,
+		3) +
 		`{"type":"agent","ext":"1002","event":"answer","email":"bo@example.com","first_name":"Bo","last_name":"Example"}]}`)
 }
 
@@ -76,7 +78,8 @@ func BenchmarkNormalize(b *testing.B) {
 	}
 	b.Run("states", benchmarkStates)
 	b.Run("recognised/svc.cc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, oneKB()) })
-	b.Run("recognised/kazoo.acdc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, "kazoo.acdc")) })
+	b.Run("recognised/kazoo.acdc",
+		func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, "kazoo.acdc")) })
 }
 
 // benchEvents returns the events of calls that enter a queue, are offered to an agent,
@@ -85,8 +88,11 @@ func benchEvents(n int) [][]byte {
 	values := make([][]byte, n)
 	for i := range values {
 		event := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
-		values[i] = fmt.Appendf(nil, `{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
-			`"history":[`+strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`, i%50+i/200*50, event, i%50+i/200%10*50)
+		values[i] = fmt.Appendf(nil,
+			`{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
+				`"history":[`+strings.Repeat(
+				`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`,
+			i%50+i/200*50, event, i%50+i/200%10*50)
 	}
 	return values
 }
@@ -102,7 +108,8 @@ func benchmarkStates(b *testing.B) {
 		if left == 0 {
 			w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
 			for i := range records {
-				records[i] = kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i), Time: testRecorded, Key: []byte("acme"), Value: values[at%len(values)],
+				records[i] = kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i), Time: testRecorded,
+					Key: []byte("acme"), Value: values[at%len(values)],
 					Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}}}
 				at++
 			}
@@ -124,7 +131,8 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 	}
 	records := make([]kafka.Record, size)
 	for i := range records {
-		records[i] = kafka.Record{Topic: topic, Partition: 3, Offset: int64(i), Time: recordedAt(topic), Key: []byte("acme"), Value: value, Headers: headers}
+		records[i] = kafka.Record{Topic: topic, Partition: 3, Offset: int64(i), Time: recordedAt(topic),
+			Key: []byte("acme"), Value: value, Headers: headers}
 	}
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()

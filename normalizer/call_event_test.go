@@ -84,8 +84,9 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
 	for i, record := range records {
-		raw := kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i), Time: testRecorded.Add(time.Duration(i) * time.Second),
-			Key: []byte("acme"), Value: record}
+		raw := kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i),
+			Time: testRecorded.Add(time.Duration(i) * time.Second),
+			Key:  []byte("acme"), Value: record}
 		b.state.Commit(func(state.Change) {})
 		b.reset(b.lastID)
 		b.now = time.Unix(1_795_256_001, 0)
@@ -122,7 +123,8 @@ func TestEveryPlatformTellsTheSpecifiedCallEvent(t *testing.T) {
 					continue
 				}
 				d := &message.Data
-				if n := len(d.History); n == 0 || n > state.MaxSteps || d.History[n-1].Event != string(message.Metadata.Facts.Name) {
+				if n := len(d.History); n == 0 || n > state.MaxSteps ||
+					d.History[n-1].Event != string(message.Metadata.Facts.Name) {
 					t.Errorf("record %d: the history does not end with the event: %+v", i, d.History)
 				}
 				line, err := json.Marshal(d)

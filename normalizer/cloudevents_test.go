@@ -31,7 +31,8 @@ func TestCloudEventsAreHeaders(t *testing.T) {
 	if err != nil || string(with.Value) != string(plain.Value) || string(with.Key) != string(plain.Key) {
 		t.Fatalf("%s became %s, %v", plain.Value, with.Value, err)
 	}
-	maps.Copy(want, map[string]string{"ce_specversion": "1.0", "ce_id": id.String(), "ce_source": "/accounts/demo", "ce_type": "trunkline.agent.login",
+	maps.Copy(want, map[string]string{"ce_specversion": "1.0", "ce_id": id.String(), "ce_source": "/accounts/demo",
+		"ce_type": "trunkline.agent.login",
 		"ce_time": "2026-11-21T10:13:20Z", "content-type": "application/json"})
 	if !maps.Equal(got, want) {
 		t.Errorf("headers are %v\nwant %v", got, want)

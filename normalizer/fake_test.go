@@ -41,10 +41,12 @@ type fakeKafka struct {
 func newFakeKafka(partitions int) *fakeKafka {
 	k := &fakeKafka{
 		logs: make(map[string][][]kafka.Record), first: make(map[string][]int64),
-		committed: make(map[string]int64), epochs: make(map[string]int32), ids: make(map[string]kafka.TopicID), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
+		committed: make(map[string]int64), epochs: make(map[string]int32), ids: make(map[string]kafka.TopicID),
+		partitions: partitions, changed: make(chan struct{}), readMost: 1000,
 		keep: func(_, next int64) int64 { return next },
 	}
-	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead, event.TopicState, event.TopicAccounts} {
+	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR,
+		event.TopicDead, event.TopicState, event.TopicAccounts} {
 		k.ids[topic] = kafka.TopicID{byte(i + 1)}
 		k.logs[topic] = make([][]kafka.Record, partitions)
 		k.first[topic] = make([]int64, partitions)
@@ -128,7 +130,8 @@ func (k *fakeKafka) ProduceWithOffsets(ctx context.Context, records ...kafka.Rec
 	return at, err
 }
 
-func (k *fakeKafka) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (int64, error) {
+func (k *fakeKafka) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+	each func(*kafka.Record)) (int64, error) {
 	reset()
 	_, end, err := k.Offsets(ctx, topic, partition)
 	if err != nil {
@@ -137,14 +140,16 @@ func (k *fakeKafka) ScanCompacted(ctx context.Context, topic string, partition i
 	return end, k.Scan(ctx, topic, partition, from, end, each)
 }
 
-func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string, work func(context.Context, Assignment) error) error {
+func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string,
+	work func(context.Context, Assignment) error) error {
 	var group sync.WaitGroup
 	for _, topic := range topics {
 		for p := range k.partitions {
 			group.Go(func() {
 				for ctx.Err() == nil {
 					progress := &fakeProgress{k: k, key: fmt.Sprint(topic, p)}
-					if err := work(ctx, Assignment{Topic: topic, Partition: p, Progress: progress}); ctx.Err() == nil && err != nil {
+					if err := work(ctx, Assignment{Topic: topic, Partition: p, Progress: progress}); ctx.Err() == nil &&
+						err != nil {
 						time.Sleep(time.Second)
 					}
 				}
@@ -188,7 +193,8 @@ func (k *fakeKafka) TopicID(_ context.Context, topic string) (kafka.TopicID, err
 func (k *fakeKafka) CheckPosition(_ context.Context, topic string, partition int, at kafka.LogPosition) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p := kafkatest.Partition{Topic: topic, TopicID: k.ids[topic], Number: partition, First: k.first[topic][partition], Records: k.logs[topic][partition]}
+	p := kafkatest.Partition{Topic: topic, TopicID: k.ids[topic], Number: partition, First: k.first[topic][partition],
+		Records: k.logs[topic][partition]}
 	return p.CheckPosition(at)
 }
 
@@ -199,7 +205,8 @@ func (k *fakeKafka) Offsets(_ context.Context, topic string, partition int) (fir
 	return first, first + int64(len(k.logs[topic][partition])), nil
 }
 
-func (k *fakeKafka) Scan(_ context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error {
+func (k *fakeKafka) Scan(_ context.Context, topic string, partition int, from, to int64,
+	each func(*kafka.Record)) error {
 	for _, r := range k.all(topic, partition) {
 		if r.Offset >= from && r.Offset < to {
 			each(&r)

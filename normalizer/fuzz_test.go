@@ -38,7 +38,8 @@ func FuzzNormalize(f *testing.F) {
 				header = []kafka.Header{{Key: event.HeaderFormat, Value: []byte(format)}}
 			}
 			b := testBatch(topic, 3)
-			raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recordedAt(topic), Key: []byte("k"), Value: value, Headers: header}
+			raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recordedAt(topic), Key: []byte("k"),
+				Value: value, Headers: header}
 			if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,8 @@ func checkFuzzed(t *testing.T, topic string, out *kafka.Record, value []byte) {
 		return
 	}
 	var row event.CDR
-	if err := json.Unmarshal(out.Value, &row); err != nil || row.CallID == "" || row.InteractionID == "" || row.ID == "" || row.Timestamp < 946_684_800 {
+	if err := json.Unmarshal(out.Value, &row); err != nil || row.CallID == "" || row.InteractionID == "" ||
+		row.ID == "" || row.Timestamp < 946_684_800 {
 		t.Fatalf("%q became no row: %s (%v)", value, out.Value, err)
 	}
 }

@@ -174,7 +174,8 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, began := newFakeKafka(1), time.Now()
 		send := func(account string, number uint64) {
-			k.append(withIdentity(rawEvent(0, testRecorded.Add(time.Since(began)), account), event.Identity{Run: "r", Number: number}))
+			k.append(withIdentity(rawEvent(0, testRecorded.Add(time.Since(began)), account),
+				event.Identity{Run: "r", Number: number}))
 			time.Sleep(2 * time.Second)
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
@@ -183,7 +184,8 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 			t.Helper()
 			got, numbers := k.all(event.TopicEvents, 0), testutil.ToFloat64(n.metrics.repeats)
 			if len(got) != messages || len(k.all(event.TopicDead, 0)) != dead || numbers != float64(repeats) {
-				t.Errorf("%s: %d messages, %d dead letters, %v repeats", step, len(got), len(k.all(event.TopicDead, 0)), numbers)
+				t.Errorf("%s: %d messages, %d dead letters, %v repeats", step, len(got), len(k.all(event.TopicDead, 0)),
+					numbers)
 			}
 			raw := len(k.all(event.TopicRaw, 0))
 			if at := viewOf(t, k).Position(); at == nil || at.SourcePosition != fmt.Sprintf("0:%d", raw-1) {

@@ -17,12 +17,18 @@ import (
 func BenchmarkPipeline(b *testing.B) {
 	const partitions, total = 4, 60_000
 	value := []byte(`{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","history":[` +
-		strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 10) + `{}]}`)
+		strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`,
+			10) + `{}]}`)
 	var calls [][]byte // every event changes the state of a call, three of four that of an agent
 	for i := range total {
 		step := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
-		calls = append(calls, fmt.Appendf(nil, `{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
-			`"history":[`+strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`, i%50+i/200*50, step, i%50+i/200%10*50))
+		calls = append(calls,
+			fmt.Appendf(nil,
+				`{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
+					`"history":[`+strings.Repeat(
+					`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`,
+					8)+`{}]}`,
+				i%50+i/200*50, step, i%50+i/200%10*50))
 	}
 	for _, c := range []struct {
 		name   string
@@ -71,7 +77,8 @@ func startCopy(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (stop f
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := c.RunGroup(ctx, kafka.GroupConfig{Group: "copy", Topics: []string{event.TopicRaw}}, copyLane); err != nil {
+		if err := c.RunGroup(ctx, kafka.GroupConfig{Group: "copy", Topics: []string{event.TopicRaw}},
+			copyLane); err != nil {
 			t.Error(err)
 		}
 	})

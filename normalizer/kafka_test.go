@@ -51,7 +51,8 @@ func produceRawRecords(t testing.TB, c *kafka.Cluster, partitions, total int, va
 	records := make([]kafka.Record, 0, 1000)
 	for i := range total {
 		records = append(records, kafka.Record{
-			Topic: event.TopicRaw, Partition: i % partitions, Key: []byte("acme"), Value: values[i/partitions%len(values)],
+			Topic: event.TopicRaw, Partition: i % partitions, Key: []byte("acme"),
+			Value:   values[i/partitions%len(values)],
 			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}},
 		})
 		if len(records) == cap(records) || i == total-1 {
@@ -158,8 +159,10 @@ func checkStates(t *testing.T, c *kafka.Cluster) {
 	const partitions, each = 2, 400
 	var values [][]byte
 	for i := range each {
-		kind := []event.Type{event.AgentLogin, event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentLogout}[i%5]
-		values = append(values, fmt.Appendf(nil, `{"Account-ID":"acme","Type":"%s","Agent-ID":"%d","Call-ID":"c%d"}`, kind, i%7, i%11))
+		kind := []event.Type{event.AgentLogin, event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart,
+			event.AgentLogout}[i%5]
+		values = append(values,
+			fmt.Appendf(nil, `{"Account-ID":"acme","Type":"%s","Agent-ID":"%d","Call-ID":"c%d"}`, kind, i%7, i%11))
 	}
 	producer := produceRawRecords(t, c, partitions, partitions*each, values...)
 	for round := 1; round <= 3; round++ {
@@ -197,13 +200,14 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		view := state.NewView()
-		_, err := c.ScanCompacted(t.Context(), event.TopicState, partition, 0, func() { view = state.NewView() }, func(r *kafka.Record) {
-			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
-			if err != nil {
-				t.Fatal(err)
-			}
-			view.Apply(record)
-		})
+		_, err := c.ScanCompacted(t.Context(), event.TopicState, partition, 0, func() { view = state.NewView() },
+			func(r *kafka.Record) {
+				record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+				if err != nil {
+					t.Fatal(err)
+				}
+				view.Apply(record)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,18 +30,36 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		records:      f.CounterVec("trunkline_normalizer_records_total", "Records normalized and durable, by source format and result.", "format", "result"),
-		dead:         f.CounterVec("trunkline_dead_letters_total", "Records that could not be normalized, by raw topic and kind.", "topic", "kind"),
-		batch:        f.NewHistogram(metric.Native("trunkline_normalizer_batch_records", "Raw records in one batch.", 100)),
-		delay:        f.NewHistogram(metric.Native("trunkline_normalizer_delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable.", 100)),
-		retries:      f.Counter("trunkline_normalizer_retries_total", "Waits of a partition because Kafka or the account store was unavailable."),
-		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
-		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Partitions of the raw topics, cc.evt and cc.state found truncated or created again. Acknowledged records may be lost.", "topic", "kind"),
-		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: with two feeds of one switch as many as messages, and none for a while means that one of them sends nothing."),
-		repaired:     f.CounterVec("trunkline_normalizer_repaired_total", "Texts and clocks of platforms' records that were repaired so that nothing was rejected, by what: text (bytes that are not UTF-8, or NUL, replaced), cut (longer than their field), clock (an impossible time or duration left out).", "what"),
-		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
-		rebuild:      f.NewHistogram(metric.Native("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.", 100)),
-		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them: a few at a rebalance are normal."),
+		records: f.CounterVec("trunkline_normalizer_records_total",
+			"Records normalized and durable, by source format and result.", "format", "result"),
+		dead: f.CounterVec("trunkline_dead_letters_total",
+			"Records that could not be normalized, by raw topic and kind.", "topic", "kind"),
+		batch: f.NewHistogram(
+			metric.Native("trunkline_normalizer_batch_records", "Raw records in one batch.", 100)),
+		delay: f.NewHistogram(
+			metric.Native("trunkline_normalizer_delay_seconds",
+				"Time from the Kafka timestamp of a batch's first record until the batch is durable.", 100)),
+		retries: f.Counter("trunkline_normalizer_retries_total",
+			"Waits of a partition because Kafka or the account store was unavailable."),
+		lost: f.CounterVec("trunkline_normalizer_lost_records_total",
+			"Raw records that were deleted or damaged before they were normalized.", "topic"),
+		restarts: f.CounterVec("trunkline_normalizer_log_restarts_total",
+			"Partitions of the raw topics, cc.evt and cc.state found truncated or created again. Acknowledged records may be lost.",
+			"topic", "kind"),
+		repeats: f.Counter("trunkline_normalizer_repeats_dropped_total",
+			"Raw records dropped because an event with their identity was normalized before: with two feeds of one switch as many as messages, and none for a while means that one of them sends nothing."),
+		repaired: f.CounterVec("trunkline_normalizer_repaired_total",
+			"Texts and clocks of platforms' records that were repaired so that nothing was rejected, by what: text (bytes that are not UTF-8, or NUL, replaced), cut (longer than their field), clock (an impossible time or duration left out).",
+			"what"),
+		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries",
+			"Agents, calls and devices in the state of this process's partitions, including those that ended recently.",
+			"kind"),
+		rebuild: f.NewHistogram(
+			metric.Native("trunkline_normalizer_state_rebuild_seconds",
+				"Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.",
+				100)),
+		repairs: f.Counter("trunkline_normalizer_state_repairs_total",
+			"Records of cc.state written again because another normalizer of the same partition had overwritten them: a few at a rebalance are normal."),
 	}
 	metric.Init(m.repaired, repairedText, repairedCut, repairedClock)
 	for _, kind := range stateKinds {
@@ -93,7 +111,8 @@ type counts struct {
 type formatCount struct{ normalized, dead int }
 
 func newCounts() counts {
-	return counts{formats: make(map[string]*formatCount, len(registry.Formats())+1), kinds: make(map[format.Kind]int, len(deadLetterKinds))}
+	return counts{formats: make(map[string]*formatCount, len(registry.Formats())+1),
+		kinds: make(map[format.Kind]int, len(deadLetterKinds))}
 }
 
 func (t *counts) format(name string) *formatCount {

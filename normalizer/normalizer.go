@@ -18,9 +18,11 @@ import (
 // Config holds the settings of the normalizer, and values that only tests change.
 type Config struct {
 	Settings
-	Topics         []string // raw topics to normalize; default all
-	Group          string   // consumer group; default "trunkline-normalizer"
-	MaxRecordBytes int      // largest record that the normalized topics accept, including key and headers; default topics.MaxRecordBytes
+	Topics []string // raw topics to normalize; default all
+	Group  string   // consumer group; default "trunkline-normalizer"
+	// largest record that the normalized topics accept, including key and headers; default
+	// topics.MaxRecordBytes
+	MaxRecordBytes int
 }
 
 // Validate sets defaults and returns an error for an invalid topic or size.

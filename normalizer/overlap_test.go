@@ -33,7 +33,8 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 				for i := range partitions * each {
 					k.append(overlapRecord(i, partitions))
 				}
-				stops := []func(){start(newTestNormalizer(t, k, accounts, event.TopicRaw)), start(newTestNormalizer(t, k, accounts, event.TopicRaw))}
+				stops := []func(){start(newTestNormalizer(t, k, accounts, event.TopicRaw)),
+					start(newTestNormalizer(t, k, accounts, event.TopicRaw))}
 				for round := range 40 {
 					time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
 					if round == 15 {

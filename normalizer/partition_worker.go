@@ -45,7 +45,8 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 	}}
 	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 		w.metrics.retries.Inc()
-		w.log.Warn("partition processing paused", "doing", action, "topic", w.rawTopic, "partition", w.Partition, "wait", wait, "error", err)
+		w.log.Warn("partition processing paused", "doing", action, "topic", w.rawTopic, "partition", w.Partition,
+			"wait", wait, "error", err)
 	})
 	if r.hasEventIDs { // first, so that takeOver finds no event before the state's last
 		var stopState func()
@@ -257,7 +258,8 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 
 // produceEvents writes the events of a batch durably and returns their offsets in the
 // normalized topic.
-func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Record) (written kafka.Appended, err error) {
+func (w *partitionWorker) produceEvents(ctx context.Context,
+	events []kafka.Record) (written kafka.Appended, err error) {
 	if len(events) == 0 {
 		return written, nil
 	}

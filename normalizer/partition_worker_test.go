@@ -64,7 +64,8 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		k.readMost = 1
-		k.damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4, Reason: "checksum"}
+		k.damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4,
+			Reason: "checksum"}
 		for range 6 {
 			k.append(rawEvent(0, time.Now(), "acme"))
 		}
@@ -97,7 +98,8 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 		for i := range 20 {
 			r := rawEvent(0, time.Now(), "acme")
 			if i == 7 {
-				r.Value = bytes.Replace(r.Value, []byte(`"acme"`), []byte(`"acme","x":"`+strings.Repeat("y", 2000)+`"`), 1)
+				r.Value = bytes.Replace(r.Value, []byte(`"acme"`), []byte(`"acme","x":"`+strings.Repeat("y", 2000)+`"`),
+					1)
 			}
 			k.append(r)
 		}
@@ -170,7 +172,8 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 		return normalize(ctx, b, raw, id)
 	}
 	b.route = &r
-	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme")}
+	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"),
+		rawEvent(3, testRecorded, "acme")}
 	records[1].Offset, records[2].Offset = 1, 2
 	if err := b.fill(t.Context(), records, 3); err != nil {
 		t.Fatal(err)
@@ -193,8 +196,10 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 	r := rawEvent(3, testRecorded, "nobody")
 	r.Offset = 9
 	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed")},
-		kafka.Header{Key: event.HeaderSettledOffsets, Value: []byte("0 1 2")}, kafka.Header{Key: event.HeaderSettledOutcome, Value: []byte("discarded")},
-		kafka.Header{Key: event.HeaderErrorKind, Value: []byte("old")}, kafka.Header{Key: event.HeaderOrigOffset, Value: []byte("1")})
+		kafka.Header{Key: event.HeaderSettledOffsets, Value: []byte("0 1 2")},
+		kafka.Header{Key: event.HeaderSettledOutcome, Value: []byte("discarded")},
+		kafka.Header{Key: event.HeaderErrorKind, Value: []byte("old")},
+		kafka.Header{Key: event.HeaderOrigOffset, Value: []byte("1")})
 	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -266,10 +271,12 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
 			t.Errorf("positions %v", at)
 		}
-		if dead := k.all(event.TopicDead, 0); len(dead) != 2 || string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
+		if dead := k.all(event.TopicDead, 0); len(dead) != 2 ||
+			string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
 			t.Errorf("dead letters %v", dead)
 		}
-		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"), Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
+		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
+			Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
 		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
 			t.Errorf("after a restart: positions %v", at)
@@ -286,7 +293,8 @@ func TestTraceAndSourceTravelOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := b.events[0]
-	if string(out.Header(event.HeaderTrace)) != "00-abc" || !bytes.Contains(out.Value, []byte(`"source":"feed \"1\"\n"`)) {
+	if string(out.Header(event.HeaderTrace)) != "00-abc" ||
+		!bytes.Contains(out.Value, []byte(`"source":"feed \"1\"\n"`)) {
 		t.Errorf("%s %v", out.Value, out.Headers)
 	}
 }

@@ -111,7 +111,8 @@ func (p *placements) writeMissing(ctx context.Context, accounts []string) error 
 		}
 		p.knownAccounts[account] = struct{}{}
 		placement := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.position.Offset}
-		records = append(records, kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
+		records = append(records,
+			kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
 	}
 	return p.w.produceWithRetry(ctx, records) // an error ends the worker, and drops known
 }

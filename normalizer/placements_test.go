@@ -52,7 +52,8 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 		return len(records), nil
 	}
 	known := accountsFunc(func(string) (bool, error) { return true, nil })
-	stops := []func(){start(newTestNormalizer(t, k, known, event.TopicRaw)), start(newTestNormalizer(t, k, known, event.TopicRaw))}
+	stops := []func(){start(newTestNormalizer(t, k, known, event.TopicRaw)),
+		start(newTestNormalizer(t, k, known, event.TopicRaw))}
 	want := map[string][]int{"": numbersTo(partitions)}
 	for i := range events {
 		account, p := fmt.Sprint("account", random.IntN(accounts)), random.IntN(partitions)
@@ -67,7 +68,8 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 			stops[n] = start(newTestNormalizer(t, k, known, event.TopicRaw))
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(k.placements(t), want, slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(k.placements(t), want,
+		slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("placed %v, want %v", k.placements(t), want)
 		}

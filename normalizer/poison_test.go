@@ -103,7 +103,8 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 		})
 		k.append(rawEvent(0, time.Now(), "acme"))
 		runUntilIdle(newTestNormalizer(t, k, accounts, event.TopicRaw))
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0]" || len(k.all(event.TopicDead, 0)) != 0 {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0]" ||
+			len(k.all(event.TopicDead, 0)) != 0 {
 			t.Errorf("positions %v, %d dead letters", at, len(k.all(event.TopicDead, 0)))
 		}
 	})
@@ -138,13 +139,16 @@ func (blockingAccounts) Exists(ctx context.Context, _ string) (bool, error) {
 // become messages.
 func TestARecordThatIsTooLargeToUnpackIsADeadLetter(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
-	large := kafka.Record{Topic: event.TopicRaw, Partition: 3, Time: testRecorded, Key: []byte("acme"), Oversized: 17 << 20}
+	large := kafka.Record{Topic: event.TopicRaw, Partition: 3, Time: testRecorded, Key: []byte("acme"),
+		Oversized: 17 << 20}
 	next := eventRecord(event.AgentLogin, `{"agent_id":"1"}`)
 	next.Time, next.Offset = testRecorded, 1
-	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.dead) != 1 || len(b.events) != 1 {
+	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.dead) != 1 ||
+		len(b.events) != 1 {
 		t.Fatal(err, len(b.dead), len(b.events))
 	}
-	if got := string(b.dead[0].Header(event.HeaderErrorKind)); got != string(TooLarge) || string(b.dead[0].Key) != "acme" {
+	if got := string(b.dead[0].Header(event.HeaderErrorKind)); got != string(TooLarge) ||
+		string(b.dead[0].Key) != "acme" {
 		t.Errorf("a dead letter of kind %s", got)
 	}
 }

@@ -165,7 +165,8 @@ func checkStateAfterLoss(t *testing.T, c *kafka.Cluster, lose func()) {
 		for range n {
 			name := []string{"AGENT_LOGIN", "AGENT_BREAK_START", "AGENT_LOGOUT"}[number/7%3]
 			err := raw.Produce(t.Context(), kafka.Record{Topic: event.TopicRaw, Key: []byte("acme"),
-				Value:   fmt.Appendf(nil, `{"type":"%s","account_id":"acme","data":{"agent_id":"%d","number":"n%dn"}}`, name, number%11, number),
+				Value: fmt.Appendf(nil, `{"type":"%s","account_id":"acme","data":{"agent_id":"%d","number":"n%dn"}}`,
+					name, number%11, number),
 				Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}})
 			if err != nil {
 				t.Fatal(err)
@@ -208,12 +209,14 @@ func awaitAgentStates(t *testing.T, c *kafka.Cluster, events map[string][]byte, 
 		for _, id := range slices.Sorted(maps.Keys(events)) {
 			err = errors.Join(err, fold.Include(events[id]))
 		}
-		err = errors.Join(err, read(event.TopicState, func(r *kafka.Record) { err = errors.Join(err, state.Include(r.Key, r.Value)) }))
+		err = errors.Join(err,
+			read(event.TopicState, func(r *kafka.Record) { err = errors.Join(err, state.Include(r.Key, r.Value)) }))
 		if err == nil && len(events) == want && state.String() == fold.String() {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d events, want %d; %v; cc.state has\n%s\nthe fold of the events is\n%s", len(events), want, err, state.String(), fold.String())
+			t.Fatalf("%d events, want %d; %v; cc.state has\n%s\nthe fold of the events is\n%s", len(events), want, err,
+				state.String(), fold.String())
 		}
 	}
 }

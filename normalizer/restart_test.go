@@ -83,14 +83,22 @@ func TestARawLogThatWasCut(t *testing.T) {
 		running bool
 		first   string // position of the first of them
 	}{
-		"truncated, shorter than before": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) }, kafka.GapTruncated, 10, false, "0:100@1"},
-		"truncated, and grown past it":   {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) }, kafka.GapTruncated, 150, false, "0:100@1"},
-		"truncated to nothing":           {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 0) }, kafka.GapTruncated, 10, false, "0:0@1"},
-		"truncated while it is read":     {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) }, kafka.GapTruncated, 10, true, "0:100@1"},
-		"truncated, grown, while read":   {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) }, kafka.GapTruncated, 150, true, "0:100@1"},
-		"created again":                  {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10, false, "0:0@1"},
-		"created again, grown past it":   {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 250, false, "0:0@1"},
-		"created again while it is read": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10, true, "0:0@1"},
+		"truncated, shorter than before": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+			kafka.GapTruncated, 10, false, "0:100@1"},
+		"truncated, and grown past it": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+			kafka.GapTruncated, 150, false, "0:100@1"},
+		"truncated to nothing": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 0) }, kafka.GapTruncated,
+			10, false, "0:0@1"},
+		"truncated while it is read": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+			kafka.GapTruncated, 10, true, "0:100@1"},
+		"truncated, grown, while read": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+			kafka.GapTruncated, 150, true, "0:100@1"},
+		"created again": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10,
+			false, "0:0@1"},
+		"created again, grown past it": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 250,
+			false, "0:0@1"},
+		"created again while it is read": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10,
+			true, "0:0@1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,14 +123,16 @@ func TestARawLogThatWasCut(t *testing.T) {
 				time.Sleep(time.Minute)
 				stop()
 				numbers, positions := delivered(t, k)
-				if len(numbers) != 200+c.more || len(count(numbers)) != 200+c.more || len(k.all(event.TopicEvents, 0)) != 200+c.more {
+				if len(numbers) != 200+c.more || len(count(numbers)) != 200+c.more ||
+					len(k.all(event.TopicEvents, 0)) != 200+c.more {
 					t.Fatalf("%d events in cc.evt, %d delivered, %d different, want %d",
 						len(k.all(event.TopicEvents, 0)), len(numbers), len(count(numbers)), 200+c.more)
 				}
 				if positions[199] != "0:199" || positions[200] != c.first {
 					t.Errorf("positions go on from %s to %s", positions[199], positions[200])
 				}
-				if got := testutil.ToFloat64(n.metrics.restarts.WithLabelValues(event.TopicRaw, string(c.kind))); got != 1 {
+				if got := testutil.ToFloat64(
+					n.metrics.restarts.WithLabelValues(event.TopicRaw, string(c.kind))); got != 1 {
 					t.Errorf("%v counted", got)
 				}
 				// The next takeover finds nothing to do.

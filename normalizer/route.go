@@ -29,7 +29,8 @@ type route struct {
 const formatUnknown = "unknown"
 
 var routes = map[string]*route{
-	event.TopicRaw:    {rawTopic: event.TopicRaw, normalizedTopic: event.TopicEvents, hasEventIDs: true, normalize: normalizeEvent},
+	event.TopicRaw: {rawTopic: event.TopicRaw, normalizedTopic: event.TopicEvents, hasEventIDs: true,
+		normalize: normalizeEvent},
 	event.TopicCDRRaw: {rawTopic: event.TopicCDRRaw, normalizedTopic: event.TopicCDR, normalize: normalizeCDR},
 }
 
@@ -52,7 +53,8 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	var past []state.Step
 	if b.state != nil {
 		stateEvent := state.Event{
-			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts, LegOf: e.LegOf,
+			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
+			LegOf: e.LegOf,
 		}
 		b.state.Apply(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
@@ -111,9 +113,11 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 	}
 	if f == nil { // not recognised
 		if account == "" {
-			return nil, nil, format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
+			return nil, nil, format.Event{},
+				format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
 		}
-		return nil, raw.Value, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
+		return nil, raw.Value,
+			format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
 	data, replaced := validUTF8(f, raw.Value)
 	e, err = f.ReadEvent(data, &b.fields)

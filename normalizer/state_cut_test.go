@@ -96,7 +96,8 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 				k.append(raw...)
 				time.Sleep(time.Second)
 				checkAgents(t, k, lost)
-				if got := testutil.ToFloat64(n.metrics.restarts.WithLabelValues(event.TopicEvents, string(c.kind))); got != 1 {
+				if got := testutil.ToFloat64(
+					n.metrics.restarts.WithLabelValues(event.TopicEvents, string(c.kind))); got != 1 {
 					t.Errorf("%v %s logs are counted", got, c.kind)
 				}
 
@@ -185,7 +186,8 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				}
 				add := func(n, agents int) {
 					for range n {
-						k.append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%0200d"}`, random.IntN(agents))))
+						k.append(eventRecord(event.AgentLogin,
+							fmt.Sprintf(`{"agent_id":"%0200d"}`, random.IntN(agents))))
 					}
 					time.Sleep(5 * time.Second)
 				}
@@ -201,7 +203,8 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				stop()
 				away.Store(false)
 				left.Store(0)
-				if got, want := viewOf(t, k).Size(state.Agent), foldOf(t, k).Size(state.Agent); (got < want) != (batches <= 1) {
+				if got, want := viewOf(t, k).Size(state.Agent), foldOf(t,
+					k).Size(state.Agent); (got < want) != (batches <= 1) {
 					t.Fatalf("the topic has %d of %d agents before the takeover", got, want)
 				}
 
@@ -263,7 +266,9 @@ func TestStressTheStateFollowsItsLogs(t *testing.T) {
 					time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
 					switch random.IntN(6) {
 					case 0:
-						lost = append(lost, k.truncate(event.TopicEvents, 0, end(event.TopicEvents)-random.Int64N(min(end(event.TopicEvents), 60)+1))...)
+						lost = append(lost,
+							k.truncate(event.TopicEvents, 0,
+								end(event.TopicEvents)-random.Int64N(min(end(event.TopicEvents), 60)+1))...)
 					case 1:
 						lost = append(lost, k.recreate(event.TopicEvents)...)
 					case 2:

@@ -100,7 +100,8 @@ func (w *partitionWorker) readState(ctx context.Context) (stateTopic, error) {
 		return topic, err
 	}
 	w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
-	w.log.Error("records of the state topic lost, the state is folded again", "topic", event.TopicState, "partition", w.Partition,
+	w.log.Error("records of the state topic lost, the state is folded again", "topic", event.TopicState,
+		"partition", w.Partition,
 		"intact", intact, "end", topic.next)
 	before, _, err := w.readStateBefore(ctx, intact)
 	topic.view = before.view
@@ -113,7 +114,8 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 	err = w.retry(ctx, "reading the state", func() (err error) {
 		var parseErr error
 		reset := func() {
-			topic, intact = stateTopic{view: state.NewView(), last: lastRecords{entries: map[state.Key]state.Record{}}}, 0
+			topic, intact = stateTopic{view: state.NewView(),
+				last: lastRecords{entries: map[state.Key]state.Record{}}}, 0
 			topic.view.KeepNumbers = true
 		}
 		topic.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
@@ -136,7 +138,8 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 			topic.last.add(record)
 		})
 		if parseErr != nil {
-			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", parseErr)
+			w.log.Error("records of another writer in the state topic", "topic", event.TopicState,
+				"partition", w.Partition, "error", parseErr)
 		}
 		return err
 	})
@@ -172,20 +175,23 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 			low = middle + 1
 		}
 	}
-	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
-	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low, func(r *kafka.Record) {
-		id, err := event.MessageID(r.Value)
-		if err == nil {
-			k.position.EventID = max(k.position.EventID, id)
-		}
-	})
+	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
+		TopicID: id.String()}
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low,
+		func(r *kafka.Record) {
+			id, err := event.MessageID(r.Value)
+			if err == nil {
+				k.position.EventID = max(k.position.EventID, id)
+			}
+		})
 	if err != nil {
 		return err
 	}
 	k.state.Start(k.position.EventID)
 	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
-		err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, low, low+1, func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
+		err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, low, low+1,
+			func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
 	}
 	if newest != 0 {
 		k.position.Since = newest.Time().Unix()
@@ -196,12 +202,13 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 // hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
-	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, from, min(to, from+recentRecords), func(r *kafka.Record) {
-		_, ok, err := event.MessageFacts(r.Value)
-		if err == nil && !found {
-			found, has = true, ok
-		}
-	})
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, from, min(to, from+recentRecords),
+		func(r *kafka.Record) {
+			_, ok, err := event.MessageFacts(r.Value)
+			if err == nil && !found {
+				found, has = true, ok
+			}
+		})
 	return has, err
 }
 
@@ -233,7 +240,8 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic, "partition", partition,
+		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic,
+			"partition", partition,
 			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
 		k.position.Offset, k.position.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	}
@@ -257,7 +265,8 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 	if err != nil || folded {
 		return nil, err
 	}
-	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated, Offset: position.Offset,
+	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated,
+		Offset:      position.Offset,
 		LeaderEpoch: kafka.UnknownEpoch}, nil
 }
 
@@ -359,7 +368,8 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 		}
 	})
 	if parseErr != nil {
-		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.normalizedTopic, "partition", k.w.Partition, "error", parseErr)
+		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.normalizedTopic,
+			"partition", k.w.Partition, "error", parseErr)
 	}
 	return err
 }
@@ -369,7 +379,8 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 // another normalizer has written events between them, or they were written twice: then
 // commitBatch folds the log instead. So it does if they lie before the end of the folded
 // events: then cc.evt was cut or made again.
-func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
+func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, events []kafka.Record,
+	written kafka.Appended) error {
 	if k == nil {
 		return nil
 	}

@@ -34,17 +34,21 @@ func eventRecord(t event.Type, data string) kafka.Record {
 // becomes a dead letter.
 func randomRecord(random *rand.Rand) kafka.Record {
 	agent, call := random.IntN(6), random.IntN(6)
-	types := []event.Type{event.AgentLogin, event.AgentLogout, event.AgentBreakStart, event.AgentStatus, event.AgentStatus,
-		event.AgentCallStart, event.AgentCallEnd, event.AgentQueueJoin, event.AgentQueueLeave, event.AgentTransfer, event.QueueCall, event.QueueCall}
+	types := []event.Type{event.AgentLogin, event.AgentLogout, event.AgentBreakStart, event.AgentStatus,
+		event.AgentStatus,
+		event.AgentCallStart, event.AgentCallEnd, event.AgentQueueJoin, event.AgentQueueLeave, event.AgentTransfer,
+		event.QueueCall, event.QueueCall}
 	word := []string{"entered", "offered", "answered", "missed", "abandoned", "hangup"}[random.IntN(6)]
 	status := []string{"available", "break", "offline", "talking", "after_call"}[random.IntN(5)]
-	r := eventRecord(types[random.IntN(len(types))], fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
-		agent, call, word, status, (agent+1)%6))
+	r := eventRecord(types[random.IntN(len(types))],
+		fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
+			agent, call, word, status, (agent+1)%6))
 	if random.IntN(10) == 0 {
 		r.Value = []byte(`{"type":"AGENT_DANCE"}`)
 	}
 	if random.IntN(2) == 0 { // one of 600: a copy of another one, now and then
-		r = withIdentity(r, event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
+		r = withIdentity(r,
+			event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
 	}
 	return r
 }
@@ -144,7 +148,8 @@ func checkState(t *testing.T, k *fakeKafka) {
 	loaded := state.NewPartition()
 	loaded.Load(viewOf(t, k))
 	if lines(loaded.Values()) != lines(want.Values()) {
-		t.Errorf("a reader of cc.state has\n%s\nthe fold of cc.evt is\n%s", lines(loaded.Values()), lines(want.Values()))
+		t.Errorf("a reader of cc.state has\n%s\nthe fold of cc.evt is\n%s", lines(loaded.Values()),
+			lines(want.Values()))
 	}
 }
 
@@ -263,7 +268,8 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 				if got, _ := compactedState(t, k); strings.Contains(got, "offline") {
 					t.Fatalf("the late batch is not the last: %s", got)
 				}
-				if v := viewOf(t, k); v.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "7"}).State != event.Offline {
+				if v := viewOf(t,
+					k); v.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "7"}).State != event.Offline {
 					t.Error("a reader takes what was written late")
 				}
 				if busy {
@@ -325,14 +331,16 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 		}
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position := compactedState(t, k)
-		if got != "" || position == nil || position.Offset != 10 || position.EventID != newest || position.Since != newest.Time().Unix() {
+		if got != "" || position == nil || position.Offset != 10 || position.EventID != newest ||
+			position.Since != newest.Time().Unix() {
 			t.Fatalf("it begins with %q at %+v", got, position)
 		}
 		since := position.Since
 		k.append(eventRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position = compactedState(t, k)
-		if strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":"3"`) || position.Since != since || position.Offset != 11 {
+		if strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":"3"`) || position.Since != since ||
+			position.Offset != 11 {
 			t.Errorf("it goes on with %s at %+v", got, position)
 		}
 	})
@@ -363,7 +371,8 @@ func checkSession(t *testing.T, format, file, story string) {
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
 			k.append(r)
 		}
-		runUntilIdle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }), event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }),
+			event.TopicRaw))
 		var got []string
 		for _, r := range k.all(event.TopicEvents, 0) {
 			m, ok, err := event.MessageFacts(r.Value)
@@ -372,7 +381,10 @@ func checkSession(t *testing.T, format, file, story string) {
 				t.Fatalf("%s: %v", r.Value, err)
 			}
 			if f.Name != event.NameOther {
-				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s>%s", r.Header(event.HeaderType), f.Name, f.AgentID, f.PreviousState, f.State)))
+				got = append(got,
+					strings.TrimSpace(
+						fmt.Sprintf("%s %s %s %s>%s", r.Header(event.HeaderType), f.Name, f.AgentID, f.PreviousState,
+							f.State)))
 			}
 		}
 		if want := strings.Split(strings.TrimSpace(story), "\n"); !slices.Equal(got, want) {
@@ -488,7 +500,8 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 				partition.Apply(&applied)
 				if again && applied.Facts.AgentID == agent {
 					switch applied.Facts.Name {
-					case event.NameAgentLogin, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentLogout:
+					case event.NameAgentLogin, event.NameAgentBreakStart, event.NameAgentBreakEnd,
+						event.NameAgentLogout:
 						names = append(names, string(applied.Facts.Name))
 					}
 				}
@@ -499,19 +512,23 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 	}
 	const login, pause, back, logout = "agent.login", "agent.break_start", "agent.break_end", "agent.logout"
 	// This captured FreeSWITCH agent does not come back from its break.
-	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl", "freeswitch.callcenter", "1002@127.0.0.20", ""); !slices.Equal(got, []string{login, pause, logout}) {
+	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl", "freeswitch.callcenter",
+		"1002@127.0.0.20", ""); !slices.Equal(got, []string{login, pause, logout}) {
 		t.Errorf("FreeSWITCH: %v", got)
 	}
 	// This one does.
-	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/break-return.in.jsonl", "freeswitch.callcenter", "1001@pbx.example.com", ""); !slices.Equal(got, []string{login, pause, back, logout}) {
+	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/break-return.in.jsonl", "freeswitch.callcenter",
+		"1001@pbx.example.com", ""); !slices.Equal(got, []string{login, pause, back, logout}) {
 		t.Errorf("FreeSWITCH, break and return: %v", got)
 	}
 	// This captured agent of Asterisk is in two queues, and leaves one of them.
 	const asterisk, agent = "../format/asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl", "Local/agent4@agents/n"
-	if got := day(asterisk, "asterisk.ami", agent, "beta-sales"); !slices.Equal(got, []string{login, pause, back, pause, back, logout}) {
+	if got := day(asterisk, "asterisk.ami", agent, "beta-sales"); !slices.Equal(got,
+		[]string{login, pause, back, pause, back, logout}) {
 		t.Errorf("Asterisk, one queue: %v", got)
 	}
-	if got := day(asterisk, "asterisk.ami", agent, ""); !slices.Equal(got, []string{pause, back}) { // a break is a pause in both
+	// a break is a pause in both
+	if got := day(asterisk, "asterisk.ami", agent, ""); !slices.Equal(got, []string{pause, back}) {
 		t.Errorf("Asterisk, two queues: %v", got)
 	}
 }
@@ -537,7 +554,8 @@ func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
 			size += len(c.Value.Append(nil)) + len(c.Key.String()) + 32
 			n++
 		})
-		if size > maxRequestBytes || n != b.rawRecords || n != len(b.events) || taken < len(records) && size < maxStateBytes/3 {
+		if size > maxRequestBytes || n != b.rawRecords || n != len(b.events) ||
+			taken < len(records) && size < maxStateBytes/3 {
 			t.Fatalf("%d records changed %d entries of %d bytes", b.rawRecords, n, size)
 		}
 	}

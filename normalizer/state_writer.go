@@ -68,7 +68,8 @@ func newStateWriter(w *partitionWorker, topic stateTopic) *stateWriter {
 	view, last := topic.view, topic.last
 	s := &stateWriter{
 		w: w, wake: make(chan struct{}, 1), spaceFreed: make(chan struct{}, 1),
-		pending: map[state.Key]state.Change{}, wanted: map[state.Key]state.Value{}, rewrites: map[state.Key]state.Change{}, lastByOthers: last.entries,
+		pending: map[state.Key]state.Change{}, wanted: map[state.Key]state.Value{},
+		rewrites: map[state.Key]state.Change{}, lastByOthers: last.entries,
 		next: topic.next, checkAt: time.Now().Add(kafka.GroupOverlap),
 	}
 	view.Values(func(v state.Value) { s.wanted[v.Key()] = v })
@@ -233,7 +234,9 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 		records = append(records, r)
 	}
 	position.StateOffset = s.next + int64(len(changes))
-	records = append(records, kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey), Value: position.Append(nil)})
+	records = append(records,
+		kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey),
+			Value: position.Append(nil)})
 	var written kafka.Appended
 	err := s.w.retry(ctx, "writing the state", func() (err error) {
 		written, err = s.w.deps.Producer.ProduceWithOffsets(ctx, records...)
@@ -282,7 +285,8 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 // then positions are incomplete.
 func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 	s.w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
-	s.w.log.Error("state topic truncated, what it lost is written again", "topic", event.TopicState, "partition", s.w.Partition,
+	s.w.log.Error("state topic truncated, what it lost is written again", "topic", event.TopicState,
+		"partition", s.w.Partition,
 		"written", s.next, "end", end)
 	last, end, err := s.readFrom(ctx, 0)
 	if err != nil {
@@ -329,7 +333,8 @@ func (s *stateWriter) collectRewrites() {
 		}
 		delete(s.lastByOthers, key)
 		wanted, last := s.wanted[key], r.Value()
-		if wanted == nil && last == nil || wanted != nil && last != nil && bytes.Equal(wanted.Append(nil), last.Append(nil)) {
+		if wanted == nil && last == nil ||
+			wanted != nil && last != nil && bytes.Equal(wanted.Append(nil), last.Append(nil)) {
 			continue
 		}
 		c := state.Change{Key: key, Value: wanted, EventID: s.wantedPosition.EventID}
@@ -338,6 +343,7 @@ func (s *stateWriter) collectRewrites() {
 	}
 	if repaired > 0 && !s.repairsLoss {
 		s.w.metrics.repairs.Add(float64(repaired))
-		s.w.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState, "partition", s.w.Partition, "records", repaired)
+		s.w.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState,
+			"partition", s.w.Partition, "records", repaired)
 	}
 }

@@ -106,12 +106,14 @@ func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error
 			return nil, err
 		}
 		to = from
-		if newest != nil && (newest.rawPosition.Offset >= committed || end-to >= overlapRecords) || end-to >= foreignRecords {
+		if newest != nil && (newest.rawPosition.Offset >= committed || end-to >= overlapRecords) ||
+			end-to >= foreignRecords {
 			break
 		}
 	}
 	if parseErr != nil {
-		w.log.Error("records of another writer in the normalized topic", "topic", w.normalizedTopic, "partition", w.Partition, "error", parseErr)
+		w.log.Error("records of another writer in the normalized topic", "topic", w.normalizedTopic,
+			"partition", w.Partition, "error", parseErr)
 	}
 	return newest, nil
 }
@@ -125,7 +127,8 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error
 	if position.Partition != w.Partition {
 		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
 	}
-	n := &normalizedRef{position: position, rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
+	n := &normalizedRef{position: position,
+		rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
 	log := r.Header(event.HeaderSourceLog)
 	if log != nil { // older records do not have it
 		n.rawPosition.TopicID, n.rawPosition.LeaderEpoch, err = parseSourceLog(string(log))
@@ -171,7 +174,8 @@ func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if newest != nil && newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
+		if newest != nil &&
+			newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
 			err = w.startAfter(ctx, newest)
 		}
 		return err
@@ -215,7 +219,8 @@ func (w *partitionWorker) skipLost(gap *kafka.GapError) {
 // another worker has already started it. Ids continue from the newest.
 func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapError) error {
 	w.metrics.restarts.WithLabelValues(w.rawTopic, string(gap.Kind)).Inc()
-	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
+	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.rawTopic, "partition", w.Partition,
+		"kind", gap.Kind,
 		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
 	w.Rewind(gap.Resume)
 	oldGeneration := w.generation
@@ -231,7 +236,8 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 		}
 		if isGap && gap.Restarted() || w.generation <= oldGeneration {
 			if oldGeneration == event.MaxGeneration {
-				w.log.Error("event generations exhausted: new records will be treated as duplicates", "topic", w.rawTopic, "partition", w.Partition)
+				w.log.Error("event generations exhausted: new records will be treated as duplicates",
+					"topic", w.rawTopic, "partition", w.Partition)
 			}
 			w.generation = min(max(w.generation, oldGeneration)+1, event.MaxGeneration)
 		}

@@ -40,7 +40,8 @@ func damage(t *testing.T, dir, topic, text string) {
 	t.Helper()
 	done := false
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || done || !strings.HasSuffix(path, ".dat") || !strings.Contains(strings.TrimPrefix(path, dir), topic) {
+		if err != nil || done || !strings.HasSuffix(path, ".dat") ||
+			!strings.Contains(strings.TrimPrefix(path, dir), topic) {
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -82,7 +82,8 @@ func typesOf(t *testing.T, platform string) map[event.Type]int {
 func TestAnAgentsCallBeginsAndEndsOnce(t *testing.T) {
 	type call struct{ starts, ends int }
 	for file, want := range map[string]map[string]call{
-		"../stats/testdata/stories/freeswitch-transfer-to-queue.ndjson.gz":       {"1001@pbx.example.com": {1, 1}, "1003@pbx.example.com": {1, 1}},
+		"../stats/testdata/stories/freeswitch-transfer-to-queue.ndjson.gz": {"1001@pbx.example.com": {1, 1},
+			"1003@pbx.example.com": {1, 1}},
 		"../stats/testdata/stories/freeswitch-three-callers-one-rings.ndjson.gz": {},
 		"../format/asterisk/testdata/asterisk.ami/queue-answered.in.jsonl":       {"Local/agent1@agents/n": {1, 1}},
 		"../format/asterisk/testdata/asterisk.ami/queue-no-answer.in.jsonl":      {},

@@ -174,7 +174,8 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 // account's country nor a pattern tells what it is.
 func (a *Admission) isOpenAtTrunk(attempt Attempt, dialled string) bool {
 	overTrunk := a.cfg.Trunk && !(a.cfg.ByPlatform && attempt.Origin == OriginREST)
-	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) && !a.cfg.Rules.Names(attempt.AccountID)
+	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) &&
+		!a.cfg.Rules.Names(attempt.AccountID)
 }
 
 // openedBy returns the settings that open what was refused for the reason, for the audit
@@ -200,7 +201,8 @@ func (a *Admission) Count(ctx context.Context, attempt Attempt) error {
 		return nil
 	}
 	sum := sha256.Sum256([]byte("clicktocall\x00" + attempt.UserID))
-	wait := a.deps.Limiter.Fail(ctx, identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: a.cfg.PerMinute, Window: time.Minute})
+	wait := a.deps.Limiter.Fail(ctx,
+		identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: a.cfg.PerMinute, Window: time.Minute})
 	if wait > 0 {
 		return a.refuse(ctx, attempt, ReasonPerMinute, fault.Limited(wait, "Too many calls, try again later"))
 	}

@@ -31,7 +31,8 @@ type auditLines struct {
 
 func (a *auditLines) Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry {
 	caller := audit.CallerOf(ctx)
-	return audit.Entry{Actor: caller.Actor, Address: caller.Address, Action: action, AccountID: accountID, Target: target}
+	return audit.Entry{Actor: caller.Actor, Address: caller.Address, Action: action, AccountID: accountID,
+		Target: target}
 }
 
 func (a *auditLines) ReportOnce(_ context.Context, e audit.Entry) {
@@ -42,7 +43,8 @@ func (a *auditLines) ReportOnce(_ context.Context, e audit.Entry) {
 
 func newTestAdmission(limits AdmissionConfig, slots Slots, lines *auditLines) *Admission {
 	return NewAdmission(limits, AdmissionDeps{
-		Limiter: identity.NewMemoryLimiter(), Slots: slots, Audit: lines, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		Limiter: identity.NewMemoryLimiter(), Slots: slots, Audit: lines, Metrics: prometheus.NewRegistry(),
+		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -63,12 +65,15 @@ func premiumPatterns(t *testing.T, texts ...string) *Premium {
 // TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
 // many as it can; nothing of it reaches the platform.
 func TestTollFraudByREST(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: premiumPatterns(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
+	d := limitedNode(t, testdb.SQLite(t),
+		AdmissionConfig{Numbers: german(t), Premium: premiumPatterns(t, "known", `^\+49180`), PerMinute: 30,
+			UserCalls: 5}).run()
 	for i := range 60 {
 		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
 		wantKind(t, err, fault.KindForbidden)
 	}
-	for _, closed := range []string{"0088216123456", "+15551230001", "09001234567", "0180 5 123456", "*31#0088216123456"} {
+	for _, closed := range []string{"0088216123456", "+15551230001", "09001234567", "0180 5 123456",
+		"*31#0088216123456"} {
 		_, err := d.Originate(t.Context(), d.alice(), closed, "")
 		wantKind(t, err, fault.KindForbidden)
 		if f := fault.As(err); len(f.Fields) != 1 || f.Fields[0].Code != "not_allowed" {
@@ -84,7 +89,8 @@ func TestTollFraudByREST(t *testing.T) {
 		}
 	}
 	lines := d.admission.deps.Audit.(*auditLines).entries
-	if len(lines) != 65 || lines[0].Action != audit.CallRefuse || lines[0].Outcome != "premium" || lines[0].Target != "user:"+d.users.alice || lines[0].AccountID != "demo" {
+	if len(lines) != 65 || lines[0].Action != audit.CallRefuse || lines[0].Outcome != "premium" ||
+		lines[0].Target != "user:"+d.users.alice || lines[0].AccountID != "demo" {
 		t.Errorf("the audit log has %d entries, the first %+v", len(lines), lines[0])
 	}
 	d.place("030 123456")
@@ -223,7 +229,8 @@ func TestPremiumPatterns(t *testing.T) {
 	}{
 		{nil, "09001234567", false}, {[]string{"none"}, "09001234567", false},
 		{[]string{"known"}, "09001234567", true}, {[]string{"known"}, "0180512345", false},
-		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false}, {[]string{`^118`}, "11833", true},
+		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false},
+		{[]string{`^118`}, "11833", true},
 	} {
 		if got := premiumPatterns(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
 			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
@@ -240,7 +247,8 @@ func TestPremiumPatterns(t *testing.T) {
 func TestTheOutsidePrefixIsNoPartOfTheNumber(t *testing.T) {
 	a := newTestAdmission(AdmissionConfig{Numbers: german(t), OutsidePrefix: "0"}, nil, &auditLines{})
 	for destination, want := range map[string]fault.Kind{
-		"0030123456": "", "000493012345": "", "00088216123456": fault.KindForbidden, " 0088216123456": fault.KindForbidden, "1002": "",
+		"0030123456": "", "000493012345": "", "00088216123456": fault.KindForbidden,
+		" 0088216123456": fault.KindForbidden, "1002": "",
 	} {
 		wantKind(t, a.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "demo"}, destination), want)
 	}
@@ -259,8 +267,10 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		return newTestAdmission(limits, nil, lines), lines
 	}
 	closed := []string{
-		"4312345678", "8821612345", "3725551234", "9647123456", "12425551", "030123456", "2125551234", "+4930123456", "0088216123456",
-		"01013008821612345", "101000088216123456", "1010000441632960961", "*31#4312345678", "４３１２３４５６７８", "tel:4312345678",
+		"4312345678", "8821612345", "3725551234", "9647123456", "12425551", "030123456", "2125551234", "+4930123456",
+		"0088216123456",
+		"01013008821612345", "101000088216123456", "1010000441632960961", "*31#4312345678", "４３１２３４５６７８",
+		"tel:4312345678",
 	}
 	own, lines := admission(func(s *Settings) { s.Driver = DriverSIP }, true)
 	for _, attempt := range []Attempt{rest, phone, {Origin: OriginTransfer, AccountID: "demo"}} {
@@ -272,12 +282,14 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"numbers.country", "origination.allow"} {
-		if err := own.CheckDestination(t.Context(), rest, "4312345678"); !strings.Contains(err.Error(), word) || !strings.Contains(lines.entries[0].Outcome, word) {
+		if err := own.CheckDestination(t.Context(), rest, "4312345678"); !strings.Contains(err.Error(), word) ||
+			!strings.Contains(lines.entries[0].Outcome, word) {
 			t.Errorf("neither %v nor %q names %s", err, lines.entries[0].Outcome, word)
 		}
 	}
 	mustSucceed(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "030123456"))
-	wantKind(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "+431234567"), fault.KindForbidden)
+	wantKind(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "+431234567"),
+		fault.KindForbidden)
 
 	named, _ := admission(func(s *Settings) { s.Allow = []string{`^0[1-9]\d+$`} }, true)
 	mustSucceed(t, named.CheckDestination(t.Context(), phone, "030123456"))
@@ -301,7 +313,8 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		own, lines := admission(func(s *Settings) { s.Driver = driver }, false)
 		err := own.CheckDestination(t.Context(), rest, "+4312345678")
 		wantKind(t, err, fault.KindForbidden)
-		if !strings.Contains(err.Error(), "origination.international") || !strings.Contains(lines.entries[0].Outcome, "origination.international") {
+		if !strings.Contains(err.Error(), "origination.international") ||
+			!strings.Contains(lines.entries[0].Outcome, "origination.international") {
 			t.Errorf("neither %v nor %q names the setting", err, lines.entries[0].Outcome)
 		}
 	}

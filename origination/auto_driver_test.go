@@ -48,7 +48,8 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		done <- auto.Follow(ctx, []Open{{CallID: "sim-1"}, {CallID: "2"}}, func(Progress) {})
 	}()
 	within(t, "both are followed", func() bool { return phones.follows() && simulator.follows() })
-	if len(phones.open) != 1 || phones.open[0].CallID != "2" || len(simulator.open) != 1 || simulator.open[0].CallID != "sim-1" {
+	if len(phones.open) != 1 || phones.open[0].CallID != "2" || len(simulator.open) != 1 ||
+		simulator.open[0].CallID != "sim-1" {
 		t.Errorf("phones have %v, the simulator %v", phones.open, simulator.open)
 	}
 	cancel()

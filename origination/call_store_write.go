@@ -29,7 +29,8 @@ func (s *callStore) runWriter(ctx context.Context) {
 }
 
 // work calls step after each signal until it is idle, and waits after an error, until ctx ends.
-func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed string, step func() (idle bool, err error)) {
+func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed string,
+	step func() (idle bool, err error)) {
 	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
 	for {
 		select {

@@ -46,7 +46,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 		for _, id := range ids {
 			call, err := d.Get(t.Context(), d.alice(), id)
 			mustSucceed(t, err)
-			if got := firstTold(d.channel.told(id)); !slices.Equal(got, states[:]) || !slices.Equal(statesOf(call.History), states[:]) {
+			if got := firstTold(d.channel.told(id)); !slices.Equal(got, states[:]) ||
+				!slices.Equal(statesOf(call.History), states[:]) {
 				t.Errorf("told %v, stored %v", got, statesOf(call.History))
 			}
 		}
@@ -111,7 +112,8 @@ func (f *flaky) Publish(ctx context.Context, events ...Event) error {
 
 func TestWhileTheDatabaseIsAway(t *testing.T) {
 	server := testservice.OwnPostgres(t)
-	d := newTestNode(t, sqldb.Config{URL: server.URL}, func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
+	d := newTestNode(t, sqldb.Config{URL: server.URL},
+		func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
 	id := d.place("1002")
 	d.platform.says(id, RingingUser)
 	d.reaches(id, RingingUser)
@@ -126,7 +128,8 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	d.platform.says(id, UserAnswered, Dialling, Ended)
 	server.Start(t)
 	within(t, "the steps of meanwhile are stored and told", func() bool {
-		return slices.Equal(firstTold(d.channel.told(id)), []State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
+		return slices.Equal(firstTold(d.channel.told(id)),
+			[]State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
 	})
 	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls rang", n)
@@ -135,7 +138,8 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 
 // placeUnread places an order that was made before the database went away.
 func (d *testNode) placeUnread() error {
-	_, err := d.Service.place(context.Background(), Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
+	_, err := d.Service.place(context.Background(),
+		Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
 	return err
 }
 

@@ -46,7 +46,8 @@ func (s *Service) Run(ctx context.Context) error {
 	defer cancel()
 	left := s.rows.releaseLease(leaving)
 	if left != nil {
-		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires", "error", left)
+		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires",
+			"error", left)
 	}
 	if ctx.Err() == nil {
 		return fault.Internal(err, "The driver has stopped following calls")

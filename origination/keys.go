@@ -42,7 +42,8 @@ type claim struct {
 
 func checkKey(key string) error {
 	if key != "" && !ValidID(key) {
-		return fault.InvalidField("Idempotency-Key", "invalid", "The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
+		return fault.InvalidField("Idempotency-Key", "invalid",
+			"The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
 	}
 	return nil
 }
@@ -50,7 +51,8 @@ func checkKey(key string) error {
 // claim claims the key for an order unless it is taken. A key becomes free after keyTTL, and when its
 // order's lease has expired and the order was never stored, so that no phone has rung. If the order was
 // stored, the key's response has the id of its call.
-func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
+func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string,
+	lease time.Duration) (c claim, err error) {
 	now := k.db.ClockExpr()
 	acquired := false // used by the statement until run has returned without an error
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
@@ -78,10 +80,12 @@ func (k keys) claim(ctx context.Context, accountID, userID, key, destination, or
 
 // find reads a key without claiming it. For an unknown key neither acquired nor done is set.
 func (k keys) find(ctx context.Context, userID, key, destination string) (c claim, err error) {
-	err = k.db.QueryRowContext(ctx, `SELECT k.destination, k.done OR k.lease_until <= `+k.db.ClockExpr()+` AND c.id IS NOT NULL,
+	err = k.db.QueryRowContext(ctx,
+		`SELECT k.destination, k.done OR k.lease_until <= `+k.db.ClockExpr()+` AND c.id IS NOT NULL,
 			CASE WHEN k.done THEN k.call_id ELSE COALESCE(c.call_id, '') END
 		FROM origination_keys k LEFT JOIN origination_calls c ON c.id = k.order_id
-		WHERE k.user_id = $1 AND k.key = $2 AND k.expires_at > `+k.db.ClockExpr(), userID, key).Scan(&c.destination, &c.done, &c.callID)
+		WHERE k.user_id = $1 AND k.key = $2 AND k.expires_at > `+k.db.ClockExpr(), userID, key).Scan(&c.destination,
+		&c.done, &c.callID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim{destination: destination}, nil
 	}
@@ -101,7 +105,8 @@ func (k keys) complete(orderID, userID, key, callID string, done func(error)) {
 // deleteUnplaced frees the key of an order that was not placed.
 func (k keys) deleteUnplaced(ctx context.Context, orderID, userID, key string) error {
 	return k.run(ctx, "releasing an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM origination_keys WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`,
+		_, err := tx.ExecContext(ctx,
+			`DELETE FROM origination_keys WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`,
 			userID, key, orderID)
 		return err
 	})

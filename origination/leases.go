@@ -9,7 +9,8 @@ import (
 
 // renewLease extends the node's lease to now + lease on the database's clock.
 func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
-	_, err := t.db.ExecWithoutTx(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+t.db.ClockExpr()+` + $2)
+	_, err := t.db.ExecWithoutTx(ctx,
+		`INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+t.db.ClockExpr()+` + $2)
 			ON CONFLICT (node) DO UPDATE SET expires_at = excluded.expires_at`, t.node, lease.Milliseconds())
 	return sqldb.Wrap(err, "renewing the node's lease")
 }
@@ -30,7 +31,8 @@ func (t rows) expireOtherLeases(ctx context.Context) error {
 // each call goes to one of them: the other finds that the call's node has a lease.
 func (t rows) takeOverExpired(ctx context.Context) (taken []row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		found, err := tx.QueryContext(ctx, `UPDATE origination_calls SET node = $1 WHERE live AND node <> $1 AND node NOT IN
+		found, err := tx.QueryContext(ctx,
+			`UPDATE origination_calls SET node = $1 WHERE live AND node <> $1 AND node NOT IN
 			(SELECT node FROM origination_nodes WHERE expires_at > `+t.db.ClockExpr()+`) RETURNING `+columns, t.node)
 		taken, err = sqldb.Collect(found, err, "taking over calls", scanRow)
 		return err

@@ -41,11 +41,13 @@ const otherLabel = "other"
 func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		placed:  f.Counter("trunkline_origination_accepted_total", "Calls that the platform has accepted."),
-		refused: f.CounterVec("trunkline_origination_refused_total", "Orders that were refused or failed, by kind of error.", "kind"),
-		states:  f.CounterVec("trunkline_origination_states_total", "State changes of calls, by new state.", "state"),
-		causes:  f.CounterVec("trunkline_origination_ended_total", "Calls that have ended, by cause.", "cause"),
-		bridged: f.Histogram("trunkline_origination_bridged_seconds", "Time from accepted to bridged.", .5, 1, 2, 5, 10, 20, 30, 60, 120),
+		placed: f.Counter("trunkline_origination_accepted_total", "Calls that the platform has accepted."),
+		refused: f.CounterVec("trunkline_origination_refused_total",
+			"Orders that were refused or failed, by kind of error.", "kind"),
+		states: f.CounterVec("trunkline_origination_states_total", "State changes of calls, by new state.", "state"),
+		causes: f.CounterVec("trunkline_origination_ended_total", "Calls that have ended, by cause.", "cause"),
+		bridged: f.Histogram("trunkline_origination_bridged_seconds", "Time from accepted to bridged.", .5, 1, 2, 5, 10,
+			20, 30, 60, 120),
 		cancels: f.CounterVec("trunkline_origination_cancels_total", "Cancel requests, by result.", "result"),
 	}
 	metric.Init(m.refused, refusals[:]...)
@@ -55,16 +57,19 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 	}
 	m.causes.WithLabelValues(otherLabel)
 	metric.Init(m.cancels, cancelHere, cancelElsewhere, cancelRefused, cancelFailed)
-	f.GaugeFunc("trunkline_origination_active", "Calls of this node that have not ended, or whose end is not stored and published yet.",
+	f.GaugeFunc("trunkline_origination_active",
+		"Calls of this node that have not ended, or whose end is not stored and published yet.",
 		func() float64 { return float64(active()) })
 	return m
 }
 
 // newRefusedCalls returns the counter of an Admission.
 func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
-	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total", "Calls of users refused because of a limit or a blocked destination, by origin and reason.", "origin", "reason")
+	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total",
+		"Calls of users refused because of a limit or a blocked destination, by origin and reason.", "origin", "reason")
 	for _, origin := range []Origin{OriginREST, OriginSIP, OriginTransfer} {
-		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonNoCountry, ReasonPremium, ReasonRules} {
+		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational,
+			ReasonNoCountry, ReasonPremium, ReasonRules} {
 			refused.WithLabelValues(string(origin), string(reason))
 		}
 	}

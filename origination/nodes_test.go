@@ -22,7 +22,8 @@ func TestASingleNodeRenewsNoLease(t *testing.T) {
 		for _, alone := range []bool{true, false} {
 			n := newTestNode(t, at, func(c *Config) { c.SingleNode = alone })
 			expiry := func() (ms int64) {
-				mustSucceed(t, n.rows.db.QueryRowContext(t.Context(), `SELECT expires_at FROM origination_nodes WHERE node = $1`, n.cfg.Node).Scan(&ms))
+				mustSucceed(t, n.rows.db.QueryRowContext(t.Context(),
+					`SELECT expires_at FROM origination_nodes WHERE node = $1`, n.cfg.Node).Scan(&ms))
 				return ms
 			}
 			mustSucceed(t, n.rows.renewLease(t.Context(), time.Minute))
@@ -51,7 +52,8 @@ func TestARestartGoesOn(t *testing.T) {
 
 		after := newTestNode(t, at, byItself).run()
 		open := after.platform.open
-		if len(open) != 1 || open[0].CallID != ringing || open[0].State != UserAnswered || open[0].Extension != "1001" ||
+		if len(open) != 1 || open[0].CallID != ringing || open[0].State != UserAnswered ||
+			open[0].Extension != "1001" ||
 			open[0].Destination != "1002" || time.Since(open[0].Since) > time.Minute {
 			t.Fatalf("open: %+v", open)
 		}
@@ -93,7 +95,8 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 		id := a.place("1002")
 		b := newTestNode(t, at, seconds).run()
 		lease := func() (end int64) {
-			mustSucceed(t, a.db().QueryRowContext(t.Context(), `SELECT expires_at FROM origination_nodes WHERE node = $1`, a.cfg.Node).Scan(&end))
+			mustSucceed(t, a.db().QueryRowContext(t.Context(),
+				`SELECT expires_at FROM origination_nodes WHERE node = $1`, a.cfg.Node).Scan(&end))
 			return end
 		}
 		first := lease()
@@ -154,7 +157,8 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	adopted := make(chan []Open, 1)
 	next.driver = adopting{next.platform, adopted}
 	mustSucceed(t, next.rows.renewLease(t.Context(), time.Hour))
-	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`, dead.cfg.Node); err != nil {
+	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`,
+		dead.cfg.Node); err != nil {
 		t.Fatal(err)
 	}
 	next.run()
@@ -225,11 +229,14 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 
 func TestWhoMaySeeAndCancel(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
-	_, err := d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
+	_, err := d.users.CreateAccount(t.Context(),
+		identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
 	mustSucceed(t, err)
-	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
+	_, err = d.users.CreateAccount(t.Context(),
+		identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	mustSucceed(t, err)
-	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password, river", PresenceID: "2001"})
+	carol, err := d.users.CreateUser(t.Context(),
+		identity.NewUser{Account: "sub", Username: "carol", Password: "a long password, river", PresenceID: "2001"})
 	mustSucceed(t, err)
 	within(t, "the accounts are known", func() bool {
 		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")
@@ -247,7 +254,8 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 		"the owner":                  {as(carol.ID, "sub", identity.RoleUser), "", ""},
 		"an administrator":           {as("x", "sub", identity.RoleAdmin), "", ""},
 		"an ancestor's":              {d.admin(), "", ""},
-		"an API key":                 {&identity.Principal{KeyID: "k", AccountID: "sub", Role: identity.RoleAdmin}, "", ""},
+		"an API key": {&identity.Principal{KeyID: "k", AccountID: "sub", Role: identity.RoleAdmin}, "",
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, err := d.Originate(context.Background(), as(carol.ID, "sub", identity.RoleUser), "1002", "")

@@ -17,7 +17,8 @@ import (
 // Originate rings the caller's own extension and dials the destination once it is answered. callID is
 // the origination_call_id, or "" if the platform gave none. Requests of a user with the same
 // idempotencyKey ("" for none) within a day place one call and get the same response.
-func (s *Service) Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error) {
+func (s *Service) Originate(ctx context.Context, caller *identity.Principal,
+	destination, idempotencyKey string) (callID string, err error) {
 	callID, err = s.placeOrder(ctx, caller, destination, idempotencyKey)
 	if err != nil {
 		s.metrics.refused.WithLabelValues(kindLabel(err)).Inc()
@@ -75,7 +76,8 @@ func (s *Service) newOrder(ctx context.Context, caller *identity.Principal, dest
 		return Order{}, err
 	}
 	order := Order{
-		ID: uuid.Must(uuid.NewV7()).String(), InteractionID: newInteraction(time.Now()), AccountID: account.ID, Domain: account.Domain,
+		ID: uuid.Must(uuid.NewV7()).String(), InteractionID: newInteraction(time.Now()), AccountID: account.ID,
+		Domain: account.Domain,
 		UserID: user.ID, Extension: user.PresenceID, Destination: destination, ClickToCallID: user.ClickToCallID,
 	}
 	order.ID, err = nameCall(ctx, s.driver, order)
@@ -135,7 +137,8 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 			return c.callID, nil
 		}
 		if !backoff.Wait(ctx) {
-			return "", fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is under way")
+			return "", fault.Unavailable(ctx.Err(), time.Second,
+				"Another request with this Idempotency-Key is under way")
 		}
 	}
 }
@@ -150,7 +153,9 @@ func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (st
 	if err == nil {
 		s.keys.complete(order.ID, order.UserID, key, callID, func(err error) {
 			if err != nil {
-				s.log.WarnContext(ctx, "storing the response of an Idempotency-Key failed: a repeat is answered with its call", "error", err)
+				s.log.WarnContext(ctx,
+					"storing the response of an Idempotency-Key failed: a repeat is answered with its call",
+					"error", err)
 			}
 		})
 		return callID, nil

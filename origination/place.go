@@ -73,6 +73,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 func (s *Service) saveResource(ctx context.Context, userID, id string) {
 	s.userLocks.setResource(userID, id)
 	if err := s.users.SetClickToCallID(context.WithoutCancel(ctx), userID, id); err != nil {
-		s.log.WarnContext(ctx, "storing a user's click-to-call resource failed: the next call makes it again", "user_id", userID, "error", err)
+		s.log.WarnContext(ctx, "storing a user's click-to-call resource failed: the next call makes it again",
+			"user_id", userID, "error", err)
 	}
 }

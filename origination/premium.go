@@ -51,5 +51,6 @@ func (p *Premium) blocks(numbers *number.Plan, accountID, dialled string) bool {
 	plain := number.Plain(dialled)
 	full := numbers.E164(accountID, plain)
 	return p.known && numbers.Premium(accountID, dialled) ||
-		slices.ContainsFunc(p.patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(plain) || pattern.MatchString(full) })
+		slices.ContainsFunc(p.patterns,
+			func(pattern *regexp.Regexp) bool { return pattern.MatchString(plain) || pattern.MatchString(full) })
 }

@@ -10,9 +10,11 @@ import (
 
 func TestStepsGoForwardOnly(t *testing.T) {
 	for name, c := range map[string]struct{ said, want []State }{
-		"in order":               {states[1:], states[:]},
-		"repeated":               {[]State{RingingUser, RingingUser, UserAnswered}, []State{Accepted, RingingUser, UserAnswered}},
-		"late":                   {[]State{UserAnswered, RingingUser, Dialling}, []State{Accepted, UserAnswered, Dialling}},
+		"in order": {states[1:], states[:]},
+		"repeated": {[]State{RingingUser, RingingUser, UserAnswered},
+			[]State{Accepted, RingingUser, UserAnswered}},
+		"late": {[]State{UserAnswered, RingingUser, Dialling},
+			[]State{Accepted, UserAnswered, Dialling}},
 		"skipped":                {[]State{Bridged}, []State{Accepted, Bridged}},
 		"after the end":          {[]State{Ended, Bridged, Ended}, []State{Accepted, Ended}},
 		"a state that is none":   {[]State{"held", RingingUser}, []State{Accepted, RingingUser}},
@@ -66,7 +68,8 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 				t.Fatalf("round %d: history %v", round, call.History)
 			}
 		}
-		if last := call.History[len(call.History)-1].State; call.State != last || (call.Cause != "") != (last == Ended) {
+		if last := call.History[len(call.History)-1].State; call.State != last ||
+			(call.Cause != "") != (last == Ended) {
 			t.Fatalf("round %d: %+v", round, call)
 		}
 		whole := len(call.History)
@@ -83,7 +86,8 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 
 func TestCausesAreNames(t *testing.T) {
 	for said, want := range map[string]string{
-		"USER_BUSY": "USER_BUSY", "": CauseUnknown, "user busy": CauseUnknown, "A\"B": CauseUnknown, "INTERWORKING": "INTERWORKING",
+		"USER_BUSY": "USER_BUSY", "": CauseUnknown, "user busy": CauseUnknown, "A\"B": CauseUnknown,
+		"INTERWORKING":      "INTERWORKING",
 		"SUBSCRIBER_ABSENT": "SUBSCRIBER_ABSENT", "USER_NOT_REGISTERED": "SUBSCRIBER_ABSENT",
 	} {
 		if got := causeOf(said); got != want {

@@ -39,7 +39,8 @@ func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID
 	return err
 }
 
-func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, callID string) (result string, err error) {
+func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal,
+	callID string) (result string, err error) {
 	r, err := s.findVisible(ctx, caller, callID)
 	if err != nil {
 		return cancelRefused, err

@@ -32,7 +32,8 @@ const columns = `id, call_id, interaction_id, account_id, domain, user_id, exten
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var history string
 	var created, updated int64
-	if err := scan(&r.Order.ID, &r.Call.ID, &r.InteractionID, &r.AccountID, &r.Domain, &r.UserID, &r.Extension, &r.Destination,
+	if err := scan(&r.Order.ID, &r.Call.ID, &r.InteractionID, &r.AccountID, &r.Domain, &r.UserID, &r.Extension,
+		&r.Destination,
 		&r.ClickToCallID, &r.State, &r.Cause, &history, &r.Announced, &r.Live, &created, &updated); err != nil {
 		return row{}, err
 	}
@@ -86,7 +87,8 @@ func (t rows) listCancelRequests(ctx context.Context) (callIDs []string, err err
 
 // listOwn returns the ids of the node's orders.
 func (t rows) listOwn(ctx context.Context) (orderIDs []string, err error) {
-	return t.queryStrings(ctx, "listing the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`, t.node)
+	return t.queryStrings(ctx, "listing the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`,
+		t.node)
 }
 
 func (t rows) queryStrings(ctx context.Context, doing, query string, args ...any) ([]string, error) {

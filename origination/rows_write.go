@@ -142,12 +142,14 @@ func (t rows) key(to []any, r *row) ([]any, error) { return append(to, r.Order.I
 
 func (t rows) stepValues(to []any, r *row) ([]any, error) {
 	history, err := json.Marshal(r.History)
-	return append(to, string(r.State), r.Cause, string(history), r.Announced, r.Updated.UnixMilli(), r.Order.ID, t.node), err
+	return append(to, string(r.State), r.Cause, string(history), r.Announced, r.Updated.UnixMilli(), r.Order.ID,
+		t.node), err
 }
 
 func (t rows) values(to []any, r *row) ([]any, error) {
 	history, err := json.Marshal(r.History)
-	return append(to, r.Order.ID, r.Call.ID, r.InteractionID, r.AccountID, r.Domain, r.UserID, r.Extension, r.Destination,
+	return append(to, r.Order.ID, r.Call.ID, r.InteractionID, r.AccountID, r.Domain, r.UserID, r.Extension,
+		r.Destination,
 		r.ClickToCallID, string(r.State), r.Cause, string(history), r.Announced, r.Live,
 		r.Created.UnixMilli(), r.Updated.UnixMilli(), t.node), err
 }

@@ -91,7 +91,8 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
+		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), audit: deps.Audit, log: deps.Log,
+		tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.keys = keys{deps.DB, s.calls.inNextTransaction}

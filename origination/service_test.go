@@ -29,7 +29,8 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 			t.Errorf("the platform was asked before the call was stored: %v", known)
 		}
 		order := d.platform.placedOrders()[0]
-		if order.ID != id || order.Extension != "1001" || order.Destination != "+43 1 234" || order.AccountID != "demo" ||
+		if order.ID != id || order.Extension != "1001" || order.Destination != "+43 1 234" ||
+			order.AccountID != "demo" ||
 			order.Domain != "demo.local" || order.UserID != d.users.alice || len(order.InteractionID) != 20 {
 			t.Errorf("order %+v", order)
 		}
@@ -58,16 +59,21 @@ func TestRefusals(t *testing.T) {
 		kind        fault.Kind
 		message     string
 	}{
-		"an API key":                {key, "1002", fault.KindForbidden, "API keys have no extension to ring"},
-		"nobody to call":            {d.alice(), "", fault.KindInvalid, "The destination is empty"},
-		"only spaces":               {d.alice(), " \u00a0", fault.KindInvalid, "The destination is empty"},
-		"a control character":       {d.alice(), "10\n02", fault.KindInvalid, "The destination has control characters"},
-		"a NUL":                     {d.alice(), "10\x0002", fault.KindInvalid, "The destination has control characters"},
-		"65 characters":             {d.alice(), strings.Repeat("ö", 65), fault.KindInvalid, "The destination has more than 64 characters"},
-		"not UTF-8":                 {d.alice(), "\xff", fault.KindInvalid, "The destination is not valid UTF-8"},
-		"no extension":              {d.admin(), "1002", fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set"},
-		"a forbidden number":        {d.alice(), "+1900555", fault.KindForbidden, "The account may not call this destination"},
-		"a user who is not there":   {&identity.Principal{UserID: "nobody", AccountID: "demo"}, "1002", fault.KindInternal, "The user document could not be read"},
+		"an API key":          {key, "1002", fault.KindForbidden, "API keys have no extension to ring"},
+		"nobody to call":      {d.alice(), "", fault.KindInvalid, "The destination is empty"},
+		"only spaces":         {d.alice(), " \u00a0", fault.KindInvalid, "The destination is empty"},
+		"a control character": {d.alice(), "10\n02", fault.KindInvalid, "The destination has control characters"},
+		"a NUL": {d.alice(), "10\x0002", fault.KindInvalid,
+			"The destination has control characters"},
+		"65 characters": {d.alice(), strings.Repeat("ö", 65), fault.KindInvalid,
+			"The destination has more than 64 characters"},
+		"not UTF-8": {d.alice(), "\xff", fault.KindInvalid, "The destination is not valid UTF-8"},
+		"no extension": {d.admin(), "1002", fault.KindUnprocessable,
+			"The user has no extension to ring: presence_id is not set"},
+		"a forbidden number": {d.alice(), "+1900555", fault.KindForbidden,
+			"The account may not call this destination"},
+		"a user who is not there": {&identity.Principal{UserID: "nobody", AccountID: "demo"}, "1002",
+			fault.KindInternal, "The user document could not be read"},
 		"64 characters are allowed": {d.alice(), strings.Repeat("ö", 64), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +101,8 @@ func TestRefusals(t *testing.T) {
 func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
-		for _, refusal := range []*fault.Error{fault.New(fault.KindRefused, "no"), fault.Unavailable(nil, time.Second, "away")} {
+		for _, refusal := range []*fault.Error{fault.New(fault.KindRefused, "no"),
+			fault.Unavailable(nil, time.Second, "away")} {
 			var id string
 			d.platform.onOriginate = func(o Order) (Placed, error) { id = o.ID; return Placed{}, refusal }
 			_, err := d.Originate(t.Context(), d.alice(), "1002", "")
@@ -124,7 +131,8 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 		d.reaches("own-1", UserAnswered)
 		want := []State{Accepted, RingingUser, UserAnswered}
 		within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told("own-1"), want) })
-		if _, err := d.Get(t.Context(), d.alice(), d.platform.placedOrders()[0].ID); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := d.Get(t.Context(), d.alice(),
+			d.platform.placedOrders()[0].ID); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("the order's id is known: %v", err)
 		}
 	})
@@ -208,9 +216,11 @@ func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
 	}
 	d.channel.breaks(nil)
 	want := []State{Accepted, RingingUser, UserAnswered, Ended}
-	within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told(id), want) && d.calls.size() == 0 })
+	within(t, "the steps are told",
+		func() bool { return slices.Equal(d.channel.told(id), want) && d.calls.size() == 0 })
 	last := d.channel.sent[len(d.channel.sent)-1]
-	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" || last.UserID != d.users.alice ||
+	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" ||
+		last.UserID != d.users.alice ||
 		last.Timestamp < time.Now().Unix()-60 {
 		t.Errorf("told %+v", last)
 	}
@@ -247,11 +257,13 @@ func TestRules(t *testing.T) {
 	} {
 		if err := rules.Check(c.account, c.destination); (err == nil) != c.ok {
 			t.Errorf("%s dials %s: %v", c.account, c.destination, err)
-		} else if err != nil && (fault.KindOf(err) != fault.KindForbidden || fault.As(err).Fields[0].Field != "destination") {
+		} else if err != nil &&
+			(fault.KindOf(err) != fault.KindForbidden || fault.As(err).Fields[0].Field != "destination") {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, wrong := range []RuleTexts{{Allow: []string{"("}}, {Deny: []string{"["}}, {AccountAllow: []string{"x"}}, {AccountDeny: []string{"=x"}}, {AccountDeny: []string{"a=("}}} {
+	for _, wrong := range []RuleTexts{{Allow: []string{"("}}, {Deny: []string{"["}}, {AccountAllow: []string{"x"}},
+		{AccountDeny: []string{"=x"}}, {AccountDeny: []string{"a=("}}} {
 		if _, err := ParseRules(wrong); err == nil {
 			t.Errorf("%+v was read", wrong)
 		}

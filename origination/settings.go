@@ -68,7 +68,8 @@ func (s Settings) Admission(numbers *number.Plan, trunk Trunk) (AdmissionConfig,
 	return AdmissionConfig{
 		Rules: rules, Numbers: numbers, International: s.International == allowInternational, Premium: premium,
 		ByPlatform: s.placedByPlatform(), PlatformDecides: s.International == "" && s.placedByPlatform(),
-		Trunk: trunk.Used, OutsidePrefix: trunk.OutsidePrefix, PerMinute: s.UserPerMinute, UserCalls: s.UserCalls, AccountCalls: s.AccountCalls,
+		Trunk: trunk.Used, OutsidePrefix: trunk.OutsidePrefix, PerMinute: s.UserPerMinute, UserCalls: s.UserCalls,
+		AccountCalls: s.AccountCalls,
 	}, nil
 }
 
@@ -89,7 +90,8 @@ func DefaultSettings() Settings {
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	c.OneOf("driver", s.Driver, "", DriverAuto, DriverSIP, DriverAsterisk, DriverFreeSWITCH, DriverKazoo, DriverSimulator)
+	c.OneOf("driver", s.Driver, "", DriverAuto, DriverSIP, DriverAsterisk, DriverFreeSWITCH, DriverKazoo,
+		DriverSimulator)
 	s.RuleTexts.Validate(c)
 	c.OneOf("international", s.International, "", denyInternational, allowInternational)
 	_, err := ParsePremium(s.Premium)
@@ -108,7 +110,8 @@ func (r RuleTexts) Validate(c *setting.Check) {
 		texts RuleTexts
 	}{
 		{"allow", RuleTexts{Allow: r.Allow}}, {"deny", RuleTexts{Deny: r.Deny}},
-		{"account_allow", RuleTexts{AccountAllow: r.AccountAllow}}, {"account_deny", RuleTexts{AccountDeny: r.AccountDeny}},
+		{"account_allow", RuleTexts{AccountAllow: r.AccountAllow}},
+		{"account_deny", RuleTexts{AccountDeny: r.AccountDeny}},
 	} {
 		_, err := ParseRules(one.texts)
 		c.NoError(err, one.name)

@@ -33,7 +33,8 @@ func (r *RedisSlots) keys(slot Slot) []string {
 
 // Acquire implements Slots.
 func (r *RedisSlots) Acquire(ctx context.Context, slot Slot, userMax, accountMax int) (Reason, error) {
-	fullIndex, err := r.script.Run(ctx, r.client, r.keys(slot), r.ttl.Milliseconds(), slot.CallID, userMax, accountMax).Int()
+	fullIndex, err := r.script.Run(ctx, r.client, r.keys(slot), r.ttl.Milliseconds(), slot.CallID, userMax,
+		accountMax).Int()
 	if err != nil {
 		return "", fmt.Errorf("acquiring a call slot: %w", err)
 	}

@@ -51,7 +51,8 @@ func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change .
 	}
 	var err error
 	d.Service, err = New(t.Context(), cfg, Deps{
-		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}), Publisher: d.channel, Audit: d.users.audited,
+		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}),
+		Publisher: d.channel, Audit: d.users.audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	mustSucceed(t, err)
@@ -132,11 +133,13 @@ type testUsers struct {
 
 func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	t.Helper()
-	cheap := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
+	cheap := identity.Config{Settings: identity.DefaultSettings(),
+		Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
 	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
 	mustSucceed(t, err)
 	audited := audittest.New(t, db)
-	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited,
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	mustSucceed(t, err)
 	_, err = service.SeedDemo(t.Context(), "only for the tests 42")
 	mustSucceed(t, err)
@@ -219,7 +222,8 @@ func (p *platform) follows() bool {
 
 func (p *platform) says(callID string, states ...State) {
 	for _, state := range states {
-		p.report(Progress{CallID: callID, State: state, Cause: map[State]string{Ended: "NORMAL_CLEARING"}[state], At: time.Now()})
+		p.report(Progress{CallID: callID, State: state, Cause: map[State]string{Ended: "NORMAL_CLEARING"}[state],
+			At: time.Now()})
 	}
 }
 

@@ -53,7 +53,8 @@ var callFields = []callField{
 	{name: "queue_id", text: func(c *Call) *string { return &c.QueueID }, most: event.MaxCDRID},
 	{name: "direction", text: func(c *Call) *string { return &c.Direction }, most: event.MaxCDRID},
 	{name: "started_at", number: func(c *Call) *int64 { return &c.StartedAt }, most: report.EndOfTime},
-	{name: "duration_ms", number: func(c *Call) *int64 { return &c.DurationMS }, most: event.MaxDuration.Milliseconds()},
+	{name: "duration_ms", number: func(c *Call) *int64 { return &c.DurationMS },
+		most: event.MaxDuration.Milliseconds()},
 	{name: "channels", number: func(c *Call) *int64 { return &c.Channels }, most: maxChannels},
 }
 
@@ -135,14 +136,16 @@ func (f *callField) setText(call *Call, text string) (code, message string) {
 // isComplete reports whether a call's record has nothing to add. Not every call has an
 // originator, an agent or a queue, so a call that lacks them is never complete.
 func (c *Call) isComplete() bool {
-	return c.CallID == "" && c.OriginationCallID == "" || c.CallID != "" && c.InteractionID != "" && c.OriginationCallID != "" &&
-		c.AgentID != "" && c.QueueID != "" && c.Direction != "" && c.StartedAt != 0 && c.DurationMS != 0
+	return c.CallID == "" && c.OriginationCallID == "" ||
+		c.CallID != "" && c.InteractionID != "" && c.OriginationCallID != "" &&
+			c.AgentID != "" && c.QueueID != "" && c.Direction != "" && c.StartedAt != 0 && c.DurationMS != 0
 }
 
 // complete fills the missing fields from the call's record.
 func (c *Call) complete(record *event.CDR) {
 	for _, f := range []struct{ missing, found *string }{
-		{&c.CallID, &record.CallID}, {&c.InteractionID, &record.InteractionID}, {&c.OriginationCallID, &record.OriginationCallID},
+		{&c.CallID, &record.CallID}, {&c.InteractionID, &record.InteractionID},
+		{&c.OriginationCallID, &record.OriginationCallID},
 		{&c.AgentID, &record.AgentID}, {&c.QueueID, &record.QueueID}, {&c.Direction, &record.Direction},
 	} {
 		*f.missing = cmp.Or(*f.missing, *f.found)

@@ -103,12 +103,14 @@ func (s *Service) completeChanged(ctx context.Context, changes *sqldb.ChangeWatc
 
 // hasIncomplete reports whether a recording waits for its call's record, due or not.
 func (t rows) hasIncomplete(ctx context.Context) (waiting bool, err error) {
-	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE complete_after IS NOT NULL)`).Scan(&waiting)
+	err = t.db.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM recordings WHERE complete_after IS NOT NULL)`).Scan(&waiting)
 	return waiting, sqldb.Wrap(err, "looking for recordings without their call's record")
 }
 
 // leaseIncomplete leases up to limit recordings that are due for a look for their call's record.
-func (t rows) leaseIncomplete(ctx context.Context, now time.Time, lease time.Duration, limit int) (leased []*row, err error) {
+func (t rows) leaseIncomplete(ctx context.Context, now time.Time, lease time.Duration,
+	limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET complete_after = $1 WHERE complete_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
@@ -123,11 +125,13 @@ func (t rows) leaseIncomplete(ctx context.Context, now time.Time, lease time.Dur
 // updateCall stores what the recording knows of its call, and when to look for its record next.
 // If announceNow is set, an announcement that waits for the record waits no longer.
 func (t rows) updateCall(ctx context.Context, r *row, next *int64, announceNow bool) error {
-	_, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET call_id = $1, interaction_id = $2, origination_call_id = $3,
+	_, err := t.db.ExecWithoutTx(ctx,
+		`UPDATE recordings SET call_id = $1, interaction_id = $2, origination_call_id = $3,
 		agent_id = $4, queue_id = $5, direction = $6, started_at = $7, duration_ms = $8, expires_at = $9, complete_after = $10,
 		announce_after = CASE WHEN $11 AND announce_after IS NOT NULL THEN created_at ELSE announce_after END
 		WHERE account_id = $12 AND recording_id = $13 AND created_at = $14`,
-		r.CallID, r.InteractionID, r.OriginationCallID, r.AgentID, r.QueueID, r.Direction, r.StartedAt, r.DurationMS, r.ExpiresAt, next,
+		r.CallID, r.InteractionID, r.OriginationCallID, r.AgentID, r.QueueID, r.Direction, r.StartedAt, r.DurationMS,
+		r.ExpiresAt, next,
 		announceNow, r.AccountID, r.RecordingID, r.createdAt)
 	return sqldb.Wrap(err, "storing what a recording knows of its call")
 }
@@ -153,9 +157,10 @@ func (t rows) firstOfCalls(ctx context.Context, account string, callIDs []string
 		found, err := t.db.QueryContext(ctx, `SELECT call_id, recording_id FROM recordings`+q.Text()+
 			` ORDER BY created_at DESC, recording_id DESC`, q.Args()...)
 		type pair struct{ call, recording string }
-		pairs, err := sqldb.Collect(found, err, "looking for recordings of calls", func(scan sqldb.ScanFunc) (p pair, err error) {
-			return p, scan(&p.call, &p.recording)
-		})
+		pairs, err := sqldb.Collect(found, err, "looking for recordings of calls",
+			func(scan sqldb.ScanFunc) (p pair, err error) {
+				return p, scan(&p.call, &p.recording)
+			})
 		if err != nil {
 			return nil, err
 		}

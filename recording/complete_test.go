@@ -27,13 +27,15 @@ func (h *env) advance(t *testing.T, by time.Duration) {
 
 func (h *env) storeOfCall(t *testing.T, id, call string) {
 	t.Helper()
-	must(h.Store(t.Context(), Upload{AccountID: "acme", RecordingID: id, Call: Call{CallID: call}, Body: bytes.NewReader(testAudio(10))}))(t)
+	must(h.Store(t.Context(),
+		Upload{AccountID: "acme", RecordingID: id, Call: Call{CallID: call}, Body: bytes.NewReader(testAudio(10))}))(t)
 }
 
 // recording.stored waits some seconds for the record of the call, and no longer.
 func TestTheAnnouncementHasTheCall(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
-		calls := fakeCalls{"known": {CallID: "known", AgentID: "1003", QueueID: "sales", InteractionID: "i", Timestamp: 1_795_000_000}}
+		calls := fakeCalls{"known": {CallID: "known", AgentID: "1003", QueueID: "sales", InteractionID: "i",
+			Timestamp: 1_795_000_000}}
 		h.calls = calls
 		h.storeOfCall(t, "r-known", "known")
 		h.storeOfCall(t, "r-late", "late")
@@ -54,7 +56,8 @@ func TestTheAnnouncementHasTheCall(t *testing.T) {
 		}
 
 		first := announced()
-		if len(first) != 1 || first[0].RecordingID != "r-known" || first[0].AgentID != "1003" || first[0].QueueID != "sales" || first[0].StartedAt != 1_795_000_000 {
+		if len(first) != 1 || first[0].RecordingID != "r-known" || first[0].AgentID != "1003" ||
+			first[0].QueueID != "sales" || first[0].StartedAt != 1_795_000_000 {
 			t.Fatalf("at once: %+v", first)
 		}
 		calls["late"] = event.CDR{CallID: "late", AgentID: "1004", Timestamp: 1_795_000_000}
@@ -65,7 +68,8 @@ func TestTheAnnouncementHasTheCall(t *testing.T) {
 		}
 		h.advance(t, announceWait)
 		never := announced()
-		if len(never) != 1 || never[0].RecordingID != "r-never" || never[0].CallID != "never" || never[0].AgentID != "" {
+		if len(never) != 1 || never[0].RecordingID != "r-never" || never[0].CallID != "never" ||
+			never[0].AgentID != "" {
 			t.Fatalf("after the wait: %+v", never)
 		}
 
@@ -85,7 +89,8 @@ func TestTheAnnouncementHasTheCall(t *testing.T) {
 func TestTheLookForACallsRecordEnds(t *testing.T) {
 	now := time.UnixMilli(1_795_000_000_000)
 	for age, want := range map[time.Duration]time.Duration{
-		0: time.Second, 5 * time.Second: time.Second, 100 * time.Second: 10 * time.Second, 24 * time.Hour: time.Minute, 8 * 24 * time.Hour: 0,
+		0: time.Second, 5 * time.Second: time.Second, 100 * time.Second: 10 * time.Second, 24 * time.Hour: time.Minute,
+		8 * 24 * time.Hour: 0,
 	} {
 		r := &row{Metadata: Metadata{Call: Call{CallID: "c"}}, createdAt: now.Add(-age).UnixMilli()}
 		next := r.nextCompletion(now)

@@ -14,7 +14,8 @@ const purgePageSize = 100
 // their number, 0 if none is left. It deletes the object before the row, so that no object
 // is left without a row. Returns fault.KindConflict when only recordings with a legal hold are left.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 ORDER BY hold_reason, recording_id LIMIT $2`, accountID, purgePageSize)
+	page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 ORDER BY hold_reason, recording_id LIMIT $2`, accountID,
+		purgePageSize)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +39,8 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 
 // deletePurged deletes the row of a deleted object.
 func (t rows) deletePurged(ctx context.Context, r *row) error {
-	_, err := t.db.ExecWithoutTx(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3 AND hold_reason = ''`,
+	_, err := t.db.ExecWithoutTx(ctx,
+		`DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3 AND hold_reason = ''`,
 		r.AccountID, r.RecordingID, r.object)
 	return sqldb.Wrap(err, "purging a recording's metadata")
 }

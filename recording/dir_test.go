@@ -75,7 +75,8 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	sealing := must(h.config.Current(t.Context(), "acme"))(t)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
-	child.Env = append(os.Environ(), "RECORDING_CRASH_DB="+h.dir, "RECORDING_CRASH_KEY="+sealing.Key.Key+" "+sealing.Key.Salt)
+	child.Env = append(os.Environ(), "RECORDING_CRASH_DB="+h.dir,
+		"RECORDING_CRASH_KEY="+sealing.Key.Key+" "+sealing.Key.Salt)
 	out := must(child.StdoutPipe())(t)
 	check(t, child.Start())
 	line := make([]byte, 7)

@@ -131,7 +131,8 @@ func (h *env) configure(t testing.TB, account string, c encryption.Change) {
 }
 
 func (h *env) storeAudio(account, id string, audio []byte) (*Metadata, error) {
-	return h.Store(context.Background(), Upload{AccountID: account, RecordingID: id, ContentType: "audio/x-wav", Body: bytes.NewReader(audio)})
+	return h.Store(context.Background(),
+		Upload{AccountID: account, RecordingID: id, ContentType: "audio/x-wav", Body: bytes.NewReader(audio)})
 }
 
 func (h *env) play(account, id string) (audio []byte, err error) {

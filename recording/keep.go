@@ -38,7 +38,8 @@ const maxHoldReason = 500
 // reason.
 func (s *Service) Hold(ctx context.Context, accountID, recordingID, reason string) (*Metadata, error) {
 	if reason == "" || len(reason) > maxHoldReason || !report.Storable(reason) {
-		return nil, fault.InvalidField("reason", "invalid", fmt.Sprintf("reason must have 1 to %d bytes of text", maxHoldReason))
+		return nil, fault.InvalidField("reason", "invalid",
+			fmt.Sprintf("reason must have 1 to %d bytes of text", maxHoldReason))
 	}
 	return s.rows.setHold(ctx, audit.RecordingHold, accountID, recordingID, Hold{reason, time.Now().Unix()})
 }
@@ -50,11 +51,13 @@ func (s *Service) EndHold(ctx context.Context, accountID, recordingID string) er
 }
 
 // setHold sets the hold of a recording, with an entry of the audit log.
-func (t rows) setHold(ctx context.Context, action audit.Action, accountID, recordingID string, hold Hold) (m *Metadata, err error) {
+func (t rows) setHold(ctx context.Context, action audit.Action, accountID, recordingID string,
+	hold Hold) (m *Metadata, err error) {
 	entry := t.audit.Entry(ctx, action, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
 		updated := tx.QueryRowContext(ctx, `UPDATE recordings SET hold_reason = $1, held_at = $2
-			WHERE account_id = $3 AND recording_id = $4 RETURNING `+columns, hold.Reason, hold.Since, accountID, recordingID)
+			WHERE account_id = $3 AND recording_id = $4 RETURNING `+columns, hold.Reason, hold.Since, accountID,
+			recordingID)
 		r, err := sqldb.Find(updated, noRecording(recordingID), "setting the hold of a recording", scanRow)
 		if err == nil {
 			m = &r.Metadata

@@ -56,7 +56,8 @@ func ParseFilter(values url.Values) (Filter, error) {
 func (s *Service) List(ctx context.Context, f Filter) (*Page, error) {
 	pageSize := cmp.Or(f.PageSize, report.DefaultPage)
 	if pageSize < 1 || pageSize > report.MaxPage {
-		return nil, fault.InvalidField("page_size", "invalid", fmt.Sprintf("page_size must be between 1 and %d", report.MaxPage))
+		return nil, fault.InvalidField("page_size", "invalid",
+			fmt.Sprintf("page_size must be between 1 and %d", report.MaxPage))
 	}
 	from, ok := parseStartKey(f.StartKey)
 	if !ok {

@@ -125,7 +125,8 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 
 	call := d.Call
 	call.DurationMS, call.Channels = millis(r.samples), channelCount
-	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call, Pauses: r.pauses, Body: r}
+	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call,
+		Pauses: r.pauses, Body: r}
 	if s.settings.Format == formatOpus {
 		u.ContentType = OpusType
 		u.Body, err = newOpus(ctx, s.encoders, r)

@@ -338,7 +338,8 @@ func (t *take) decode(p *queuedPacket, payload []byte) ([]int16, error) {
 	}
 
 	if t.opus[p.channel] == nil {
-		decoder, err := audio.NewTranscoder(audio.Format{Encoding: audio.Opus, Rate: 48000}, audio.Format{Encoding: audio.PCM16, Rate: liveRate})
+		decoder, err := audio.NewTranscoder(audio.Format{Encoding: audio.Opus, Rate: 48000},
+			audio.Format{Encoding: audio.PCM16, Rate: liveRate})
 		if err != nil {
 			return nil, err
 		}
@@ -378,7 +379,8 @@ func (t *take) emit(n int64) {
 	if t.writeErr == nil && n > 0 {
 		t.writeErr = t.journal.writeAudio(t.bytes)
 		if t.writeErr != nil {
-			t.log.Error("recording of a call ended: its file cannot be written", "recording_id", t.journal.params.RecordingID, "error", t.writeErr)
+			t.log.Error("recording of a call ended: its file cannot be written",
+				"recording_id", t.journal.params.RecordingID, "error", t.writeErr)
 		}
 	}
 	clear(t.bytes)

@@ -196,17 +196,20 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 	h.takes = filepath.Join(h.takes, "file", "folder")
 	check(t, os.MkdirAll(filepath.Dir(filepath.Dir(h.takes)), 0o700))
 	check(t, os.WriteFile(filepath.Dir(h.takes), nil, 0o600))
-	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24300, MaxPort: 24400}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24300, MaxPort: 24400},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
 	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	recording.Begin(pcmu())
 	for range 2 {
-		if err := recorder.Control(t.Context(), Control{"acme", "c1", "start"}); err == nil || fault.KindOf(err) == fault.KindConflict {
+		if err := recorder.Control(t.Context(), Control{"acme", "c1", "start"}); err == nil ||
+			fault.KindOf(err) == fault.KindConflict {
 			t.Errorf("start: %v", err)
 		}
 		recorder.storing.Wait()
-		if err := recorder.Control(t.Context(), Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
+		if err := recorder.Control(t.Context(),
+			Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("pause: %v", err)
 		}
 	}
@@ -256,8 +259,10 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 		}
 		wav := must(h.play("acme", id))(t)
 		m := must(h.Metadata(t.Context(), "acme", id))(t)
-		if m.Encrypted != sealed || m.Channels != 2 || m.DurationMS < 4990 || m.DurationMS > 5100 || len(m.Pauses) != 1 ||
-			m.Pauses[0].StartMS < 1990 || m.Pauses[0].EndMS > 3100 || m.ContentType != "audio/wav" || m.CallID != "call@1" {
+		if m.Encrypted != sealed || m.Channels != 2 || m.DurationMS < 4990 || m.DurationMS > 5100 ||
+			len(m.Pauses) != 1 ||
+			m.Pauses[0].StartMS < 1990 || m.Pauses[0].EndMS > 3100 || m.ContentType != "audio/wav" ||
+			m.CallID != "call@1" {
 			t.Errorf("%+v", m)
 		}
 		for channel, silent := range []func(n int) bool{
@@ -332,12 +337,15 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 // The door: a call of two ports, packets on real sockets, pause by REST and by keys.
 func TestACallIsRecordedFromItsPort(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
-	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
-	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
+	recording := recorder.Record(
+		localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
 	for _, action := range []string{"start", "pause"} {
-		if err := recorder.Control(t.Context(), Control{"acme", "c1", action}); fault.KindOf(err) != fault.KindConflict {
+		if err := recorder.Control(t.Context(),
+			Control{"acme", "c1", action}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("%s before the call is connected: %v", action, err)
 		}
 	}
@@ -346,8 +354,10 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 		id, action string
 		kind       fault.Kind // "": it is done
 	}{
-		{"c1", "pause", fault.KindConflict}, {"other", "start", fault.KindNotFound}, {"o1", "start", ""}, {"c1", "start", fault.KindConflict},
-		{"c1", "pause", ""}, {"c1", "pause", fault.KindConflict}, {"c1", "resume", ""}, {"c1", "resume", fault.KindConflict},
+		{"c1", "pause", fault.KindConflict}, {"other", "start", fault.KindNotFound}, {"o1", "start", ""},
+		{"c1", "start", fault.KindConflict},
+		{"c1", "pause", ""}, {"c1", "pause", fault.KindConflict}, {"c1", "resume", ""},
+		{"c1", "resume", fault.KindConflict},
 		{"c1", "erase", fault.KindInvalid}, {"c1", "stop", ""}, {"c1", "stop", fault.KindConflict}, {"c1", "start", ""},
 	} {
 		err := recorder.Control(t.Context(), Control{"acme", step.id, step.action})
@@ -371,7 +381,8 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 	off, silent := newLiveEnv(t, callrecording.ModeOff)
 	call := silent.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	call.Begin(pcmu())
-	if err := silent.Control(t.Context(), Control{"acme", "c1", "start"}); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "off") {
+	if err := silent.Control(t.Context(), Control{"acme", "c1", "start"}); fault.KindOf(err) != fault.KindConflict ||
+		!strings.Contains(err.Error(), "off") {
 		t.Errorf("where the mode is off: %v", err)
 	}
 	call.End()
@@ -399,16 +410,19 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 
-	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24500, MaxPort: 24600}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24500, MaxPort: 24600},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
-	recording := holder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
+	recording := holder.Record(
+		localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
 	recording.Begin(pcmu())
 	defer recording.End()
 	for _, step := range []struct {
 		id, action string
 		kind       fault.Kind // "": it is done
-	}{{"o1", "start", ""}, {"o1", "start", fault.KindConflict}, {"o1", "pause", ""}, {"c1", "resume", ""}, {"other", "stop", fault.KindNotFound}, {"o1", "stop", ""}} {
+	}{{"o1", "start", ""}, {"o1", "start", fault.KindConflict}, {"o1", "pause", ""}, {"c1", "resume", ""},
+		{"other", "stop", fault.KindNotFound}, {"o1", "stop", ""}} {
 		err := asked.Control(t.Context(), Control{"acme", step.id, step.action})
 		if (err == nil) != (step.kind == "") || err != nil && fault.KindOf(err) != step.kind {
 			t.Errorf("%s of %s: %v", step.action, step.id, err)
@@ -426,7 +440,8 @@ func TestKeysPauseTheRecording(t *testing.T) {
 		channel int
 		digit   byte
 		want    bool
-	}{{0, '*', false}, {1, '7', false}, {0, '1', false}, {0, '*', false}, {0, '*', false}, {0, '7', true}, {0, '7', false}, {1, '*', false}, {1, '7', true}} {
+	}{{0, '*', false}, {1, '7', false}, {0, '1', false}, {0, '*', false}, {0, '*', false}, {0, '7', true},
+		{0, '7', false}, {1, '*', false}, {1, '7', true}} {
 		if got := k.press(step.channel, step.digit); got != step.want {
 			t.Errorf("step %d: %v", i, got)
 		}
@@ -461,7 +476,8 @@ func TestAClockFollowsItsPeer(t *testing.T) {
 // writes.
 func BenchmarkRecordedSecond(b *testing.B) {
 	h, _ := newLiveEnv(b, callrecording.ModeAll)
-	checkError(b)(h.config.Update(context.Background(), "acme", encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
+	checkError(b)(h.config.Update(context.Background(), "acme",
+		encryption.Change{Enabled: true, Key: new(firstKey), Salt: new("the salt of all tests")}, ""))
 	took := openTake(b, h.newTake("acme", Call{CallID: "bench"}))
 	took.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
@@ -490,7 +506,8 @@ func BenchmarkRecordedSecond(b *testing.B) {
 // Who has used up the entries of a minute neither starts nor pauses a recording.
 func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
 	_, recorder := newLiveEnv(t, callrecording.ModeOnDemand)
-	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	ports := must(rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 24100, MaxPort: 24200},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
 	call := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})

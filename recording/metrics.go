@@ -16,10 +16,13 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		refused: f.Counter("trunkline_recording_refused_total", "Recordings refused because they should have been sealed and could not be. Alert on any."),
-		damaged: f.Counter("trunkline_recording_damaged_total", "Times a stored recording was found altered, cut short or missing. Alert on any."),
+		refused: f.Counter("trunkline_recording_refused_total",
+			"Recordings refused because they should have been sealed and could not be. Alert on any."),
+		damaged: f.Counter("trunkline_recording_damaged_total",
+			"Times a stored recording was found altered, cut short or missing. Alert on any."),
 		uploads: f.CounterVec("trunkline_recording_stored_total", "Recordings stored, by how they are kept.", "kept"),
-		bytes:   f.CounterVec("trunkline_recording_stored_bytes_total", "Bytes of audio stored, by how they are kept.", "kept"),
+		bytes: f.CounterVec("trunkline_recording_stored_bytes_total", "Bytes of audio stored, by how they are kept.",
+			"kept"),
 	}
 	metric.Init(m.uploads, keptSealed, keptPlain)
 	metric.Init(m.bytes, keptSealed, keptPlain)

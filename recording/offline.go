@@ -67,7 +67,8 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, params SealParams) (*Inspect
 // Reseal writes the sealed recording in src to dst, sealed under the key of target with
 // the id keyID ("" for the same id) and the version keyVersion (0 for the next). It does
 // not change the body.
-func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID string, keyVersion uint32) (*Inspection, error) {
+func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID string,
+	keyVersion uint32) (*Inspection, error) {
 	var header bytes.Buffer
 	old, err := envelope.Inspect(io.TeeReader(src, &header))
 	if err != nil {
@@ -85,7 +86,8 @@ func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID stri
 		return nil, err
 	}
 	defer root.Wipe()
-	h, err := envelope.Rewrap(dst, src, envelope.Expected{}, o.deriveRoot, envelope.Key{ID: keyID, Version: keyVersion, Root: root})
+	h, err := envelope.Rewrap(dst, src, envelope.Expected{}, o.deriveRoot,
+		envelope.Key{ID: keyID, Version: keyVersion, Root: root})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,8 @@ func notWAV(err error) error {
 	if errors.As(err, &f) {
 		return err
 	}
-	return &fault.Error{Kind: fault.KindUnsupported, Message: "the recording is not a WAV file of 16 bits or G.711", Cause: err}
+	return &fault.Error{Kind: fault.KindUnsupported, Message: "the recording is not a WAV file of 16 bits or G.711",
+		Cause: err}
 }
 
 // Read implements io.Reader.

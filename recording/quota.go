@@ -73,7 +73,8 @@ func (s *Service) requireQuota(ctx context.Context, accountID string) error {
 		s.usage.keep(accountID, used, now)
 	}
 	if used >= limit {
-		return fault.Conflict("the account has %d bytes of recordings, the most that recordings.max_account_bytes allows", used)
+		return fault.Conflict(
+			"the account has %d bytes of recordings, the most that recordings.max_account_bytes allows", used)
 	}
 	return nil
 }
@@ -81,6 +82,7 @@ func (s *Service) requireQuota(ctx context.Context, accountID string) error {
 // storedBytes returns the sum of the stored sizes of an account's recordings.
 func (t rows) storedBytes(ctx context.Context, accountID string) (int64, error) {
 	var sum sql.NullInt64
-	err := t.db.QueryRowContext(ctx, `SELECT SUM(stored_size) FROM recordings WHERE account_id = $1`, accountID).Scan(&sum)
+	err := t.db.QueryRowContext(ctx, `SELECT SUM(stored_size) FROM recordings WHERE account_id = $1`,
+		accountID).Scan(&sum)
 	return sum.Int64, sqldb.Wrap(err, "adding up the sizes of recordings")
 }

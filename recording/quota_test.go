@@ -17,7 +17,8 @@ func TestTheBytesOfAnAccountAreBounded(t *testing.T) {
 	settings.MaxAccountBytes = 1000
 	e := newEnv(t, settings, testdb.SQLite(t))
 	store := func(account, id string) error {
-		_, err := e.Service.Store(t.Context(), Upload{AccountID: account, RecordingID: id, Body: strings.NewReader(strings.Repeat("x", 600))})
+		_, err := e.Service.Store(t.Context(),
+			Upload{AccountID: account, RecordingID: id, Body: strings.NewReader(strings.Repeat("x", 600))})
 		return err
 	}
 	for _, id := range []string{"a", "b"} {
@@ -25,7 +26,8 @@ func TestTheBytesOfAnAccountAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f := fault.As(store("acme", "c")); f.Kind != fault.KindConflict || !strings.Contains(f.Message, "recordings.max_account_bytes") {
+	if f := fault.As(store("acme", "c")); f.Kind != fault.KindConflict ||
+		!strings.Contains(f.Message, "recordings.max_account_bytes") {
 		t.Errorf("over the quota: %v", f)
 	}
 	if err := store("other", "a"); err != nil {
@@ -47,9 +49,11 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 		}
 		return err
 	}
-	_, err := e.Store(t.Context(), Upload{AccountID: "acme", RecordingID: "a", Body: strings.NewReader(strings.Repeat("x", 1200))})
+	_, err := e.Store(t.Context(),
+		Upload{AccountID: "acme", RecordingID: "a", Body: strings.NewReader(strings.Repeat("x", 1200))})
 	check(t, err)
-	if f := fault.As(begin("acme")); f.Kind != fault.KindConflict || !strings.Contains(f.Message, "recordings.max_account_bytes") {
+	if f := fault.As(begin("acme")); f.Kind != fault.KindConflict ||
+		!strings.Contains(f.Message, "recordings.max_account_bytes") {
 		t.Errorf("over the quota: %v", f)
 	}
 	if _, err := os.Stat(e.takes); !errors.Is(err, os.ErrNotExist) {

@@ -55,7 +55,8 @@ func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Aud
 }
 
 func describeSpan(span tracing.Span, m *Metadata) {
-	span.Set(tracing.Flag("trunkline.recording.encrypted", m.Encrypted), tracing.Number("trunkline.recording.size", int(m.Size)))
+	span.Set(tracing.Flag("trunkline.recording.encrypted", m.Encrypted),
+		tracing.Number("trunkline.recording.size", int(m.Size)))
 }
 
 func (s *Service) openUnaudited(ctx context.Context, accountID, recordingID string) (*Audio, error) {
@@ -161,7 +162,8 @@ var errNotStoredObject = errors.New("the object is not the one that was stored")
 // rootFinder returns the function that finds the root for an object of r.
 func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
 	return func(h *envelope.Header) (*envelope.Root, error) {
-		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion || h.KeyID != r.KeyID {
+		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion ||
+			h.KeyID != r.KeyID {
 			return nil, errNotStoredObject
 		}
 		key, err := s.keys.Key(ctx, r.AccountID, r.KeyVersion)
@@ -184,7 +186,8 @@ func (s *Service) openError(r *row, err error) error {
 
 func (s *Service) reportDamage(r *row, err error) error {
 	s.metrics.damaged.Inc()
-	s.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID, "object", r.object, "error", err)
+	s.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID,
+		"object", r.object, "error", err)
 	return fault.Internal(err, "the recording is damaged")
 }
 

@@ -68,7 +68,8 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	policy, err := r.service.policies.Policy(ctx, call.AccountID)
 	if err != nil {
 		r.service.metrics.refused.Inc()
-		r.log.Error("a call is not recorded: its account's policy cannot be read", "account_id", call.AccountID, "call_id", call.CallID, "error", err)
+		r.log.Error("a call is not recorded: its account's policy cannot be read", "account_id", call.AccountID,
+			"call_id", call.CallID, "error", err)
 	}
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {

@@ -45,14 +45,16 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 		}
 	}
 	if p.Failed > 0 {
-		return p, fault.Internal(nil, fmt.Sprintf("%d of %d recordings could not be moved to the newest key", p.Failed, p.Total))
+		return p, fault.Internal(nil,
+			fmt.Sprintf("%d of %d recordings could not be moved to the newest key", p.Failed, p.Total))
 	}
 	return p, nil
 }
 
 const resealPageSize = 100
 
-func (s *Service) resealAccount(ctx context.Context, account string, current encryption.Sealing, p *Progress, progress func(Progress)) error {
+func (s *Service) resealAccount(ctx context.Context, account string, current encryption.Sealing, p *Progress,
+	progress func(Progress)) error {
 	target, err := s.newSealer(current)
 	if err != nil {
 		return err
@@ -113,7 +115,8 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) e
 }
 
 // reencrypt writes the recording in object to w, encrypted with to.
-func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, target *sealer) (*envelope.Header, error) {
+func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row,
+	target *sealer) (*envelope.Header, error) {
 	if r.Algorithm == target.suite.String() {
 		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)
 	}

@@ -56,7 +56,8 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 		}
 		for id, audio := range want {
 			m := must(h.Metadata(t.Context(), "acme", id))(t)
-			if m.Encrypted && (m.KeyVersion != 3 || m.Algorithm != encryption.AES256GCM) || m.Encrypted == (id == "call-4") {
+			if m.Encrypted && (m.KeyVersion != 3 || m.Algorithm != encryption.AES256GCM) ||
+				m.Encrypted == (id == "call-4") {
 				t.Errorf("%+v", m)
 			}
 			if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
@@ -105,10 +106,12 @@ func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 
 	var out bytes.Buffer
 	in := must(first.Open(&out, bytes.NewReader(file)))(t)
-	if !bytes.Equal(out.Bytes(), audio) || in.RecordingID != "call-1" || in.KeyID != "key_auto_acme" || in.Size != 100_000 {
+	if !bytes.Equal(out.Bytes(), audio) || in.RecordingID != "call-1" || in.KeyID != "key_auto_acme" ||
+		in.Size != 100_000 {
 		t.Errorf("%+v", in)
 	}
-	if m := must(h.Metadata(t.Context(), "acme", "call-1"))(t); m.Salt != in.Salt || m.KeyVersion != int64(in.KeyVersion) || m.Algorithm != in.Algorithm {
+	if m := must(h.Metadata(t.Context(), "acme", "call-1"))(t); m.Salt != in.Salt ||
+		m.KeyVersion != int64(in.KeyVersion) || m.Algorithm != in.Algorithm {
 		t.Errorf("%+v and %+v differ", m, in)
 	}
 	if _, err := second.Open(&out, bytes.NewReader(file)); err == nil {
@@ -135,7 +138,8 @@ func TestOfflineSealIsRefusedWithoutWhatAHeaderNeeds(t *testing.T) {
 			return err
 		},
 		"no account": func() error {
-			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), SealParams{RecordingID: "r", KeyID: "k", KeyVersion: 1})
+			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"),
+				SealParams{RecordingID: "r", KeyID: "k", KeyVersion: 1})
 			return err
 		},
 		"wrong algorithm": func() error {
@@ -145,7 +149,11 @@ func TestOfflineSealIsRefusedWithoutWhatAHeaderNeeds(t *testing.T) {
 			return err
 		},
 		"not a recording": func() error { _, err := Inspect(strings.NewReader("RIFF")); return err },
-		"nothing to open": func() error { _, err := Offline{"k", "s"}.Open(new(bytes.Buffer), strings.NewReader("")); return err },
+		"nothing to open": func() error {
+			_, err := Offline{"k", "s"}.Open(new(bytes.Buffer),
+				strings.NewReader(""))
+			return err
+		},
 	} {
 		if err := try(); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -73,7 +73,8 @@ func (t rows) create(ctx context.Context, r *row) error {
 }
 
 func (t rows) find(ctx context.Context, accountID, recordingID string) (*row, error) {
-	found := t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
+	found := t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
+		accountID, recordingID)
 	return sqldb.Find(found, noRecording(recordingID), "reading a recording's metadata", scanRow)
 }
 
@@ -94,7 +95,8 @@ func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, 
 
 // isReferenced reports whether a row refers to the object.
 func (t rows) isReferenced(ctx context.Context, object string) (referenced bool, err error) {
-	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&referenced)
+	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`,
+		object).Scan(&referenced)
 	return referenced, sqldb.Wrap(err, "looking for an object's recording")
 }
 
@@ -103,13 +105,15 @@ func (t rows) isReferenced(ctx context.Context, object string) (referenced bool,
 func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, recordingID string) (r *row, err error) {
 	entry := t.audit.Entry(ctx, action, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
-		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND hold_reason = ''
+		deleted := tx.QueryRowContext(ctx,
+			`DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND hold_reason = ''
 			RETURNING `+columns, accountID, recordingID)
 		r, err = sqldb.Find(deleted, noRecording(recordingID), "deleting a recording's metadata", scanRow)
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
 		}
-		found := tx.QueryRowContext(ctx, `SELECT recording_id FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
+		found := tx.QueryRowContext(ctx,
+			`SELECT recording_id FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
 		_, lookErr := sqldb.Find(found, err, "looking for a recording", sqldb.ScanColumn[string])
 		if lookErr != nil {
 			return lookErr
@@ -122,9 +126,11 @@ func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, rec
 // replaceObject updates the row to refer to another object and its key. It returns false
 // if the row was deleted or refers to another object than from.
 func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, err error) {
-	rows, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
+	rows, err := t.db.ExecWithoutTx(ctx,
+		`UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
-		to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
+		to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID,
+		from.object)
 	return rows == 1, sqldb.Wrap(err, "replacing a recording's object")
 }
 
@@ -152,7 +158,8 @@ func (t rows) selectRows(ctx context.Context, query string, args ...any) ([]*row
 
 // leaseUnannounced leases up to limit recordings that are not announced, so that other
 // nodes do not announce them before the lease has expired.
-func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Duration, limit int) (leased []*row, err error) {
+func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Duration,
+	limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings

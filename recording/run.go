@@ -19,7 +19,8 @@ const (
 // objects without a row, until ctx ends.
 // Failures are logged and retried.
 func (s *Service) Run(ctx context.Context) error {
-	announce, complete, sweep := time.NewTicker(announceInterval), time.NewTicker(completeInterval), time.NewTicker(sweepInterval)
+	announce, complete, sweep := time.NewTicker(announceInterval), time.NewTicker(completeInterval), time.NewTicker(
+		sweepInterval)
 	defer announce.Stop()
 	defer complete.Stop()
 	expire := time.NewTicker(expiryInterval)

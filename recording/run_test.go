@@ -42,7 +42,8 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 		for _, text := range h.events.sent {
 			var e map[string]any
 			check(t, json.Unmarshal([]byte(text), &e))
-			if e["event"] != "recording.stored" || e["account_id"] != "acme" || e["encrypted"] != true || e["timestamp"] == nil || len(e) != 7 {
+			if e["event"] != "recording.stored" || e["account_id"] != "acme" || e["encrypted"] != true ||
+				e["timestamp"] == nil || len(e) != 7 {
 				t.Errorf("%s", text)
 			}
 			seen[e["recording_id"].(string)] = true
@@ -66,7 +67,8 @@ func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
 		t.Error("announced while another node may be doing it")
 	}
 	// After the end of the lease.
-	checkError(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`, announceLease.Milliseconds()+1))
+	checkError(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`,
+		announceLease.Milliseconds()+1))
 	check(t, h.announce(t.Context()))
 	check(t, h.announce(t.Context()))
 	if len(h.events.sent) != 1 {

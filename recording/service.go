@@ -92,8 +92,10 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		checkFreeSpace = func() error { return nil }
 	}
 	return &Service{
-		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, takes: deps.TakesDir,
-		keys: deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit, roots: roots,
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
+		takes: deps.TakesDir,
+		keys:  deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
+		roots:   roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 		encoders: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}, nil

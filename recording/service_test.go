@@ -30,14 +30,17 @@ import (
 
 func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
-		h.configure(t, "sealing", encryption.Change{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256CBC)})
+		h.configure(t, "sealing",
+			encryption.Change{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256CBC)})
 		h.configure(t, "plain", encryption.Change{Enabled: false})
 		audio := testAudio(200_000)
 		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
 			m, err := h.storeAudio(account, "call-1", audio)
 			check(t, err)
-			if m.Encrypted != sealed || m.Size != 200_000 || (m.KeyVersion == 1) != sealed || (m.Salt != "") != sealed ||
-				m.ContentType != "audio/x-wav" || time.Since(time.Unix(m.CreatedAt, 0)) > time.Minute || !strings.HasPrefix(m.Digest, "sha256:") {
+			if m.Encrypted != sealed || m.Size != 200_000 || (m.KeyVersion == 1) != sealed ||
+				(m.Salt != "") != sealed ||
+				m.ContentType != "audio/x-wav" || time.Since(time.Unix(m.CreatedAt, 0)) > time.Minute ||
+				!strings.HasPrefix(m.Digest, "sha256:") {
 				t.Errorf("%s: %+v", account, m)
 			}
 			if got := must(h.Metadata(t.Context(), account, "call-1"))(t); !reflect.DeepEqual(got, m) {
@@ -108,7 +111,8 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		h.keys.off = errors.New("the master key is away")
 		_, err := h.storeAudio("acme", "call-1", testAudio(100))
-		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || strings.Contains(f.Message, "master") {
+		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
+			strings.Contains(f.Message, "master") {
 			t.Errorf("%v", err)
 		}
 		if n := testutil.ToFloat64(h.metrics.refused); n != 1 || len(h.objects(t)) != 0 {
@@ -132,8 +136,10 @@ func TestUploadRefusals(t *testing.T) {
 		{"no id", Upload{Body: strings.NewReader("x")}, fault.KindInvalid},
 		{"a path", Upload{RecordingID: "../../etc/passwd", Body: strings.NewReader("x")}, fault.KindInvalid},
 		{"a hidden name", Upload{RecordingID: ".unfinished", Body: strings.NewReader("x")}, fault.KindInvalid},
-		{"an endless id", Upload{RecordingID: strings.Repeat("a", 129), Body: strings.NewReader("x")}, fault.KindInvalid},
-		{"an odd content type", Upload{RecordingID: "b", ContentType: "a\nb", Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"an endless id", Upload{RecordingID: strings.Repeat("a", 129), Body: strings.NewReader("x")},
+			fault.KindInvalid},
+		{"an odd content type", Upload{RecordingID: "b", ContentType: "a\nb", Body: strings.NewReader("x")},
+			fault.KindInvalid},
 		{"too large", Upload{RecordingID: "b", Body: bytes.NewReader(testAudio(1001))}, fault.KindTooLarge},
 		{"a caller who hangs up", Upload{RecordingID: "b", Body: broken}, fault.KindInvalid},
 	} {
@@ -207,7 +213,8 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 			checkError(t)(h.storeAudio("acme", "call-1", testAudio(200_000)))
 			change(t, h, h.objects(t)[0])
 			got, err := h.play("acme", "call-1")
-			if f := fault.As(err); err == nil || f.Kind != fault.KindInternal || f.Message != "the recording is damaged" || len(got) != 0 {
+			if f := fault.As(err); err == nil || f.Kind != fault.KindInternal ||
+				f.Message != "the recording is damaged" || len(got) != 0 {
 				t.Errorf("released %d bytes: %v", len(got), err)
 			}
 			if testutil.ToFloat64(h.metrics.damaged) != 1 {
@@ -262,11 +269,14 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 			size  int
 			start string
 		}{{-1, ""}, {1001, ""}, {10, "x"}, {10, "MTIz"}, {10, strings.Repeat("A", 400)}} {
-			if _, err := h.List(t.Context(), Filter{Account: "acme", PageSize: bad.size, StartKey: bad.start}); fault.KindOf(err) != fault.KindInvalid {
+			if _, err := h.List(t.Context(),
+				Filter{Account: "acme", PageSize: bad.size, StartKey: bad.start}); fault.KindOf(
+				err) != fault.KindInvalid {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if page := must(h.List(t.Context(), Filter{Account: "nobody"}))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != report.DefaultPage {
+		if page := must(h.List(t.Context(), Filter{Account: "nobody"}))(t); len(page.Data) != 0 || page.Data == nil ||
+			page.PageSize != report.DefaultPage {
 			t.Errorf("%+v", page)
 		}
 	})
@@ -418,7 +428,8 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	refused := func(id string, body []byte) {
 		t.Helper()
 		_, err := h.storeAudio("acme", id, body)
-		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || !strings.Contains(f.Message, "free disk space") {
+		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
+			!strings.Contains(f.Message, "free disk space") {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -30,7 +30,8 @@ func (s Settings) Validate(c *setting.Check) {
 		c.NoError(err, "url")
 	}
 	c.OneOf("format", cmp.Or(s.Format, "wav"), "wav", formatOpus)
-	c.Must(len(s.PauseKeys) <= 8 && strings.Trim(s.PauseKeys, "0123456789*#ABCD") == "", "pause_keys", "must be at most 8 of the keys 0-9 * # A-D, is %q", s.PauseKeys)
+	c.Must(len(s.PauseKeys) <= 8 && strings.Trim(s.PauseKeys, "0123456789*#ABCD") == "", "pause_keys",
+		"must be at most 8 of the keys 0-9 * # A-D, is %q", s.PauseKeys)
 	c.Must(s.MaxBytes >= 0, "max_bytes", "must not be negative, is %s", s.MaxBytes)
 	c.Must(s.MaxAccountBytes >= 0, "max_account_bytes", "must not be negative, is %s", s.MaxAccountBytes)
 }

@@ -137,12 +137,13 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 func (s *S3) uploadSpool(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
 	wait := retry.Backoff{First: s3RetryDelay, Max: time.Minute}
 	for try := 1; ; try++ {
-		_, err := s.uploadClient.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{
-			ContentType: defaultContentType, PartSize: s.partSize, NumThreads: s3Threads,
-			// Without TLS the client signs a body in chunks, which it cannot do
-			// with an empty one.
-			DisableContentSha256: size == 0,
-		})
+		_, err := s.uploadClient.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size),
+			size, minio.PutObjectOptions{
+				ContentType: defaultContentType, PartSize: s.partSize, NumThreads: s3Threads,
+				// Without TLS the client signs a body in chunks, which it cannot do
+				// with an empty one.
+				DisableContentSha256: size == 0,
+			})
 		err = s3Error(err, "storing a recording")
 		if try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
 			return err

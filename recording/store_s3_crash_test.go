@@ -98,7 +98,8 @@ func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testin
 			t.Fatal("the child was not killed")
 		}
 		close(killed)
-		if spooled := must(os.ReadDir(spool))(t); len(spooled) > 1 || len(spooled) == 1 && !spooled[0].IsDir() { // the child's own test folder
+		// the child's own test folder
+		if spooled := must(os.ReadDir(spool))(t); len(spooled) > 1 || len(spooled) == 1 && !spooled[0].IsDir() {
 			t.Errorf("spooled: %v", spooled)
 		}
 		h.checkNothingOf(t, b)

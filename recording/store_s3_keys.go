@@ -35,7 +35,8 @@ func (k *s3Keys) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 			}
 		}
 	}
-	return credentials.Value{AccessKeyID: current.AccessKey, SecretAccessKey: current.SecretKey, SignerType: credentials.SignatureV4}, nil
+	return credentials.Value{AccessKeyID: current.AccessKey, SecretAccessKey: current.SecretKey,
+		SignerType: credentials.SignatureV4}, nil
 }
 
 // Retrieve implements credentials.Provider.

@@ -56,7 +56,8 @@ func newRealBucket(t testing.TB, server string) *bucket {
 	t.Helper()
 	at := must(url.Parse(server))(t)
 	secret, _ := at.User.Password()
-	b := &bucket{name: strings.TrimSuffix(testservice.Prefix(t), "-"), region: at.Query().Get("region"), access: at.User.Username(), secret: secret}
+	b := &bucket{name: strings.TrimSuffix(testservice.Prefix(t), "-"), region: at.Query().Get("region"),
+		access: at.User.Username(), secret: secret}
 	b.region = cmp.Or(b.region, "eu-1")
 	secure := at.Query().Get("tls") != "false"
 	direct := must(minio.New(at.Host, &minio.Options{
@@ -165,7 +166,8 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 func (c *countingWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (b *bucket) url(secret string) string {
-	return "s3://" + b.access + ":" + strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
+	return "s3://" + b.access + ":" +
+		strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
 		"@" + strings.TrimPrefix(b.URL, "http://") + "/" + b.name + "/of/ours?tls=false&region=" + b.region
 }
 
@@ -180,17 +182,20 @@ func (b *bucket) openStore(t testing.TB) *S3 {
 
 func TestParseS3URL(t *testing.T) {
 	cfg, err := ParseS3URL("s3://K:S%2F%40@s3.example.com/bucket")
-	if want := (S3Config{Endpoint: "s3.example.com", AccessKey: "K", SecretKey: "S/@", Bucket: "bucket"}); err != nil || !reflect.DeepEqual(cfg, want) {
+	if want := (S3Config{Endpoint: "s3.example.com", AccessKey: "K", SecretKey: "S/@", Bucket: "bucket"}); err != nil ||
+		!reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	cfg, err = ParseS3URL("s3://K:S@10.0.0.1:9000/bucket/some/folder/?tls=false&region=r")
-	want := S3Config{Endpoint: "10.0.0.1:9000", AccessKey: "K", SecretKey: "S", Bucket: "bucket", Prefix: "some/folder/", Plain: true, Region: "r"}
+	want := S3Config{Endpoint: "10.0.0.1:9000", AccessKey: "K", SecretKey: "S", Bucket: "bucket",
+		Prefix: "some/folder/", Plain: true, Region: "r"}
 	if err != nil || !reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	for _, wrong := range []string{
 		"", "/bucket", "http://K:hush@h/bucket", "s3://h/bucket", "s3://K@h/bucket", "s3://K:hush@h", "s3://K:hush@h/",
-		"s3://K:hush@h/b?tls=maybe", "s3://K:hush@h/b?tsl=true", "s3://:hush@h/b", "s3://K:hush%zz@h/b", "s3://K:hush@h/b#c",
+		"s3://K:hush@h/b?tls=maybe", "s3://K:hush@h/b?tsl=true", "s3://:hush@h/b", "s3://K:hush%zz@h/b",
+		"s3://K:hush@h/b#c",
 	} {
 		if _, err := ParseS3URL(wrong); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v", wrong, err)
@@ -303,7 +308,8 @@ func TestPingNamesAMissingBucket(t *testing.T) {
 		check(t, s.Ping(t.Context()))
 
 		s.cfg.Bucket = "nobodys"
-		if err := s.Ping(t.Context()); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), `"nobodys"`) {
+		if err := s.Ping(t.Context()); fault.KindOf(err) != fault.KindNotFound ||
+			!strings.Contains(err.Error(), `"nobodys"`) {
 			t.Errorf("without its bucket: %v", err)
 		}
 	})

@@ -172,7 +172,8 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 	suite, ok := envelope.ParseSuite(current.Algorithm)
 	k := current.Key
 	if !ok || k.Key == "" || k.Salt == "" || k.Version < 1 || k.Version > math.MaxUint32 {
-		return nil, fault.Internal(fmt.Errorf("algorithm %q, key version %d", current.Algorithm, k.Version), "there is no usable key")
+		return nil, fault.Internal(fmt.Errorf("algorithm %q, key version %d", current.Algorithm, k.Version),
+			"there is no usable key")
 	}
 	root, err := s.roots.Root(k.Key, k.Salt, envelope.Iterations)
 	if err != nil {
@@ -185,10 +186,12 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
-		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType, Call: u.Call, Pauses: u.Pauses},
+		Metadata: Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType,
+			Call: u.Call, Pauses: u.Pauses},
 		createdAt: now.UnixMilli(),
 	}
-	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkFreeSpace: s.requireFreeSpace}
+	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(),
+		checkFreeSpace: s.requireFreeSpace}
 	write := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
 	if sealer != nil {
 		defer sealer.key.Root.Wipe()

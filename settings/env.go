@@ -15,7 +15,8 @@ import (
 // whole list as JSON. readEnv returns the other names that begin with TRUNKLINE_, except
 // those in ignore.
 // It adds the files that secrets came from to secretFiles, by key.
-func (g *group) readEnv(environ, ignore []string, secretFiles map[string]string) (unknown []string, problems setting.Problems) {
+func (g *group) readEnv(environ, ignore []string,
+	secretFiles map[string]string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -39,11 +40,14 @@ func (g *group) readEnv(environ, ignore []string, secretFiles map[string]string)
 		}
 		switch {
 		case fromFile && set:
-			problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: "set here and by " + l.envName() + "_FILE: unset one"})
+			problems = append(problems,
+				setting.Problem{Where: l.envName(), Key: l.key,
+					Text: "set here and by " + l.envName() + "_FILE: unset one"})
 		case fromFile:
 			secretFiles[l.key] = file
 			if err := l.setFromFile(file); err != nil {
-				problems = append(problems, setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: err.Error()})
+				problems = append(problems,
+					setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: err.Error()})
 			}
 		}
 	}
@@ -54,13 +58,17 @@ func (g *group) readEnv(environ, ignore []string, secretFiles map[string]string)
 		delete(values, l.envName()+"_FILE")
 		switch {
 		case set && fromFile:
-			problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: "set here and by " + l.envName() + "_FILE: unset one"})
+			problems = append(problems,
+				setting.Problem{Where: l.envName(), Key: l.key,
+					Text: "set here and by " + l.envName() + "_FILE: unset one"})
 		case set:
 			problems = append(problems, l.readYAML(l.envName(), []byte(text))...)
 		case fromFile:
 			content, err := os.ReadFile(file)
 			if err != nil {
-				problems = append(problems, setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: fmt.Sprintf("cannot be read: %v", err)})
+				problems = append(problems,
+					setting.Problem{Where: l.envName() + "_FILE", Key: l.key,
+						Text: fmt.Sprintf("cannot be read: %v", err)})
 				continue
 			}
 			problems = append(problems, l.readYAML(file, content)...)

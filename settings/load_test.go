@@ -66,7 +66,8 @@ func TestLaterSourcesWin(t *testing.T) {
 func TestEveryKindOfValueFromEverySource(t *testing.T) {
 	want := Default()
 	want.Roles = []string{"ingest", "api"}
-	want.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::7/128")}
+	want.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"),
+		netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::7/128")}
 	want.DrainTimeout = 90 * time.Second
 	want.Kafka.Partitions = 12
 	want.Kafka.CreateTopics = false
@@ -100,7 +101,8 @@ database:
 			"TRUNKLINE_KAFKA_EMBEDDED_MAX_BYTES=67108864", "TRUNKLINE_DATABASE_URL=postgres://u:p@h/d",
 			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim", "TRUNKLINE_TRACING_SAMPLE=.25",
 		}},
-		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies", "10.0.0.0/8,fd00::/8,192.0.2.7,2001:db8::7",
+		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies",
+			"10.0.0.0/8,fd00::/8,192.0.2.7,2001:db8::7",
 			"--drain_timeout", "90s", "--kafka.partitions=12", "--kafka.create-topics=false",
 			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
 			"--demo_password", "geheim, geheim", "--tracing.sample", "0.25")},
@@ -179,14 +181,16 @@ func TestFileProblemsComeAllAtOnce(t *testing.T) {
 
 func TestFeedsAreAListOfEntriesFromEverySource(t *testing.T) {
 	secret := write(t, "secret", "hush\n")
-	json := `[{"name": "pbx", "kind": "freeswitch", "address": "h:8021", "password_file": "` + secret + `", "accounts": [{"match": "*.example", "account": "a"}],
+	json := `[{"name": "pbx", "kind": "freeswitch", "address": "h:8021", "password_file": "` + secret +
+		`", "accounts": [{"match": "*.example", "account": "a"}],
 		"tls": {"enabled": true}, "events": ["HEARTBEAT", "CUSTOM callcenter::info"]},
 		{"name": "q", "kind": "kazoo", "url": "amqp://u:hush@h:5672/", "redundancy": 1}]`
 	var first, second feed.Config
 	first.SetDefaults()
 	second.SetDefaults()
 	first.Name, first.Kind, first.Address, first.Password = "pbx", "freeswitch", "h:8021", "hush"
-	first.Accounts, first.TLS.Enabled, first.Events = []feed.AccountRule{{Match: "*.example", Account: "a"}}, true, []string{"HEARTBEAT", "CUSTOM callcenter::info"}
+	first.Accounts, first.TLS.Enabled, first.Events = []feed.AccountRule{{Match: "*.example",
+		Account: "a"}}, true, []string{"HEARTBEAT", "CUSTOM callcenter::info"}
 	second.Name, second.Kind, second.URL = "q", "kazoo", "amqp://u:hush@h:5672/"
 	yaml := `
 feeds:
@@ -220,7 +224,8 @@ feeds:
 				t.Errorf("%v, or a secret is shown: %s", err, printed.String())
 			}
 			again := Default()
-			if problems := newTree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 || len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
+			if problems := newTree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 ||
+				len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
 				t.Errorf("%v: %+v", problems, again.Feeds)
 			}
 		})
@@ -253,7 +258,8 @@ func TestFeedProblemsNameTheField(t *testing.T) {
 		`[{"name": "x", "kind": "kazoo", "url": "amqp://h"}, {"name": "x", "kind": "kazoo", "url": "amqp://h"}]`:                                              `feeds[1].name: another feed is called "x"`,
 	} {
 		t.Run(text, func(t *testing.T) {
-			if _, _, err := Load(Source{Env: []string{"TRUNKLINE_FEEDS=" + text}}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			if _, _, err := Load(Source{Env: []string{"TRUNKLINE_FEEDS=" + text}}); err == nil ||
+				!strings.HasPrefix(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
@@ -278,17 +284,21 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{name: "a wrong value names its variable", env: []string{"TRUNKLINE_KAFKA_PARTITIONS=x"},
 			problem: "TRUNKLINE_KAFKA_PARTITIONS: kafka.partitions: want a whole number"},
-		{name: "unknown names are told, not refused", env: []string{"TRUNKLINE_SERVICE_HOST=10.0.0.1", "TRUNKLINE_PORT=tcp://1", "HOME=/"},
+		{name: "unknown names are told, not refused",
+			env:     []string{"TRUNKLINE_SERVICE_HOST=10.0.0.1", "TRUNKLINE_PORT=tcp://1", "HOME=/"},
 			unknown: []string{"TRUNKLINE_PORT", "TRUNKLINE_SERVICE_HOST"}},
 		{name: "known names that are no settings are not told", env: []string{"TRUNKLINE_PASSWORD=x"}},
-		{name: "a secret from a file is trimmed", env: []string{"TRUNKLINE_REDIS_PASSWORD_FILE=" + secret}, password: "s3cret"},
-		{name: "a secret and its file are one too many", env: []string{"TRUNKLINE_REDIS_PASSWORD=a", "TRUNKLINE_REDIS_PASSWORD_FILE=" + secret},
+		{name: "a secret from a file is trimmed", env: []string{"TRUNKLINE_REDIS_PASSWORD_FILE=" + secret},
+			password: "s3cret"},
+		{name: "a secret and its file are one too many",
+			env:     []string{"TRUNKLINE_REDIS_PASSWORD=a", "TRUNKLINE_REDIS_PASSWORD_FILE=" + secret},
 			problem: "TRUNKLINE_REDIS_PASSWORD: redis.password: set here and by TRUNKLINE_REDIS_PASSWORD_FILE: unset one"},
 		{name: "an empty secret file is a mistake", env: []string{"TRUNKLINE_REDIS_PASSWORD_FILE=" + empty},
 			problem: "TRUNKLINE_REDIS_PASSWORD_FILE: redis.password: " + empty + " is empty"},
 		{name: "a missing secret file is a mistake", env: []string{"TRUNKLINE_DATABASE_URL_FILE=/nowhere"},
 			problem: "TRUNKLINE_DATABASE_URL_FILE: database.url: cannot be read: open /nowhere"},
-		{name: "what is no secret has no file", env: []string{"TRUNKLINE_LISTEN_FILE=" + secret}, unknown: []string{"TRUNKLINE_LISTEN_FILE"}},
+		{name: "what is no secret has no file", env: []string{"TRUNKLINE_LISTEN_FILE=" + secret},
+			unknown: []string{"TRUNKLINE_LISTEN_FILE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, unknown, err := Load(Source{Env: c.env, IgnoreEnv: []string{"TRUNKLINE_PASSWORD"}})
@@ -365,7 +375,8 @@ func TestOtherFlagsKeepTheirDashes(t *testing.T) {
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	AddFlags(set)
 	set.Bool("password-stdin", false, "")
-	if err := set.Parse([]string{"--password-stdin"}); err != nil || set.Lookup("password-stdin").Name != "password-stdin" {
+	if err := set.Parse([]string{"--password-stdin"}); err != nil ||
+		set.Lookup("password-stdin").Name != "password-stdin" {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,8 @@ func TestReferenceListsEverySetting(t *testing.T) {
 	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 	for i := range min(len(gotLines), len(wantLines)) {
 		if gotLines[i] != wantLines[i] {
-			t.Fatalf("docs/settings.md, line %d: %s\nwant %s\n(go test ./settings -run Reference -update writes the page)", i+1, gotLines[i], wantLines[i])
+			t.Fatalf("docs/settings.md, line %d: %s\nwant %s\n(go test ./settings -run Reference -update writes the page)",
+				i+1, gotLines[i], wantLines[i])
 		}
 	}
 	t.Fatalf("docs/settings.md has %d lines, want %d", len(gotLines), len(wantLines))
@@ -48,9 +49,11 @@ Generated from the settings' structs by ` + "`go test ./settings -run Reference 
 		"`trunkline config check`" + ` prints the effective values in the form of the file.
 
 A setting is a key of the YAML file (` + "`--config`" + `), a variable and a flag: ` + "`kafka.topic_prefix`, " +
-		"`TRUNKLINE_KAFKA_TOPIC_PREFIX` and `--kafka.topic_prefix`" + `. Variables override the file, flags override both. ` +
+		"`TRUNKLINE_KAFKA_TOPIC_PREFIX` and `--kafka.topic_prefix`" +
+		`. Variables override the file, flags override both. ` +
 		`A list is written with commas in a variable or flag. A size is a number of bytes with KiB, MiB or GiB, a duration a number with ms, s, m or h. ` +
-		`A *secret* is masked where settings are shown, and ` + "`…_FILE`" + ` behind its variable names a file that has it. ` +
+		`A *secret* is masked where settings are shown, and ` + "`…_FILE`" +
+		` behind its variable names a file that has it. ` +
 		`The file that a *file* names is read at start, before anything is created.
 `)
 	writeGroup(&page, newTree(Default()))
@@ -68,7 +71,8 @@ func writeGroup(page *bytes.Buffer, g *group) {
 			writeRow(page, m.leaf)
 		}
 		if m.list != nil {
-			fmt.Fprintf(page, "| `%s` | list of groups | | `%s` (JSON) | %s |\n", m.list.key, m.list.envName(), cell(m.list.doc))
+			fmt.Fprintf(page, "| `%s` | list of groups | | `%s` (JSON) | %s |\n", m.list.key, m.list.envName(),
+				cell(m.list.doc))
 		}
 	}
 
@@ -103,7 +107,8 @@ func writeRow(page *bytes.Buffer, l *leaf) {
 	if strings.Contains(l.key, "[") {
 		variable = ""
 	}
-	fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", strings.Replace(l.key, "[0]", "[]", 1), kind, cell(value), variable, cell(l.doc))
+	fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", strings.Replace(l.key, "[0]", "[]", 1), kind, cell(value),
+		variable, cell(l.doc))
 }
 
 // cell returns text for a cell of a table.

@@ -14,9 +14,11 @@ import (
 // one as its domain or name: calls and events for it would be that account's.
 func (s *Settings) ReservedDomains(more ...string) []string {
 	addresses := []string{
-		s.Listen, s.MetricsListen, s.SIP.Server.Listen, s.SIP.Server.TLSListen, s.SIP.Server.Advertise, s.SIP.Server.DefaultDomain,
+		s.Listen, s.MetricsListen, s.SIP.Server.Listen, s.SIP.Server.TLSListen, s.SIP.Server.Advertise,
+		s.SIP.Server.DefaultDomain,
 		s.SIP.Calls.Trunk.Address, s.Auth.OIDC.Issuer, s.Auth.OIDC.RedirectURL,
-		s.Origination.Asterisk.Address, s.Origination.FreeSWITCH.Address, s.Origination.FreeSWITCH.Domain, s.Origination.Kazoo.URL,
+		s.Origination.Asterisk.Address, s.Origination.FreeSWITCH.Address, s.Origination.FreeSWITCH.Domain,
+		s.Origination.Kazoo.URL,
 	}
 	for _, f := range s.Feeds {
 		_, userDomain, _ := strings.Cut(f.User, "@")

@@ -22,7 +22,8 @@ func TestReservedDomainsAreTheHostsOfTheSettings(t *testing.T) {
 	}
 	got := s.ReservedDomains("host", "Name.Example.")
 	want := []string{
-		"board.example", "calls.example.com", "crossbar.example", "host", "id.example", "later", "later.example", "name.example",
+		"board.example", "calls.example.com", "crossbar.example", "host", "id.example", "later", "later.example",
+		"name.example",
 		"of-a-rule", "pbx.example", "rabbit.example", "switch.example", "trunk.example",
 	}
 	if !slices.Equal(got, want) {

@@ -163,7 +163,8 @@ const (
 
 // AllRoles lists every role.
 func AllRoles() []string {
-	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleStats, RoleOrigination, RoleAISession, RoleAPI}
+	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleStats, RoleOrigination, RoleAISession,
+		RoleAPI}
 }
 
 // Default returns the default settings.
@@ -179,19 +180,20 @@ func Default() *Settings {
 		TLS:           TLS{Mode: "auto"},
 		Kafka:         Kafka{Settings: kafka.DefaultSettings(), Embedded: embedded.DefaultSettings()},
 		Redis:         redisclient.DefaultSettings(),
-		Origination:   Origination{Settings: origination.DefaultSettings(), Asterisk: asterisk.DefaultSettings(), FreeSWITCH: freeswitch.DefaultSettings()},
-		SIP:           SIP{Server: sip.DefaultSettings(), Media: rtp.DefaultSettings(), Calls: pbx.DefaultSettings()},
-		AISession:     AISession{Sessions: aisession.DefaultSettings(), AudioSocket: audiosocket.DefaultSettings()},
-		Auth:          identity.DefaultSettings(),
-		Account:       identity.DefaultAccountSettings(),
-		Audit:         audit.DefaultSettings(),
-		Recordings:    recording.DefaultSettings(),
-		Ingest:        ingest.DefaultSettings(),
-		Feed:          feed.DefaultSettings(),
-		Fanout:        fanout.DefaultSettings(),
-		Stats:         stats.DefaultSettings(),
-		Webhook:       webhook.DefaultSettings(),
-		Tracing:       tracing.DefaultSettings(),
+		Origination: Origination{Settings: origination.DefaultSettings(), Asterisk: asterisk.DefaultSettings(),
+			FreeSWITCH: freeswitch.DefaultSettings()},
+		SIP:        SIP{Server: sip.DefaultSettings(), Media: rtp.DefaultSettings(), Calls: pbx.DefaultSettings()},
+		AISession:  AISession{Sessions: aisession.DefaultSettings(), AudioSocket: audiosocket.DefaultSettings()},
+		Auth:       identity.DefaultSettings(),
+		Account:    identity.DefaultAccountSettings(),
+		Audit:      audit.DefaultSettings(),
+		Recordings: recording.DefaultSettings(),
+		Ingest:     ingest.DefaultSettings(),
+		Feed:       feed.DefaultSettings(),
+		Fanout:     fanout.DefaultSettings(),
+		Stats:      stats.DefaultSettings(),
+		Webhook:    webhook.DefaultSettings(),
+		Tracing:    tracing.DefaultSettings(),
 	}
 }
 

@@ -82,11 +82,13 @@ func newGroup(prefix string, v reflect.Value) *group {
 			}
 		case field.value.Kind() == reflect.Struct:
 			groups = append(groups, member{name: field.name, group: newGroup(prefix+field.name+".", field.value)})
-		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct && !setting.ValueOf(field.value.Addr().Interface()).List():
+		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct &&
+			!setting.ValueOf(field.value.Addr().Interface()).List():
 			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
 		default:
 			value := setting.ValueOf(field.value.Addr().Interface())
-			g.members = append(g.members, member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, field.file, value}})
+			g.members = append(g.members,
+				member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, field.file, value}})
 		}
 	}
 	g.members = append(g.members, groups...)
@@ -109,7 +111,8 @@ func structFields(v reflect.Value) func(yield func(field) bool) {
 			}
 			tag := v.Type().Field(i).Tag
 			name := tag.Get("yaml")
-			f := field{name: name, doc: tag.Get("doc"), file: tag.Get("file"), inline: name == ",inline", value: v.Field(i)}
+			f := field{name: name, doc: tag.Get("doc"), file: tag.Get("file"), inline: name == ",inline",
+				value: v.Field(i)}
 			if !yield(f) {
 				return
 			}

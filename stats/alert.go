@@ -109,8 +109,9 @@ func (f *Fold) announce(a *alert, name event.Name, atMS int64, number uint64) {
 	if err != nil {
 		panic(err) // marshalling texts and numbers cannot fail
 	}
-	f.alertMessages = append(f.alertMessages, AlertMessage{Account: data.AccountID, At: time.UnixMilli(atMS), Data: value,
-		Identity: event.Identity{Run: a.key.id.Value(), Number: number}})
+	f.alertMessages = append(f.alertMessages,
+		AlertMessage{Account: data.AccountID, At: time.UnixMilli(atMS), Data: value,
+			Identity: event.Identity{Run: a.key.id.Value(), Number: number}})
 }
 
 // WordAlert and WordCall are the kinds, in keys of records on cc.stats, that ParseAlert and
@@ -155,7 +156,9 @@ func ParseAbandoned(recordKey string, value []byte) (stored StoredCall, err erro
 	c := &call{}
 	err = json.Unmarshal(value, c)
 	return StoredCall{
-		AccountID: k.account.Value(), CallID: k.id.Value(), QueueID: c.Queue, InteractionID: c.Interaction, Caller: c.Caller,
-		EnteredMS: c.EnteredMS, AbandonedMS: c.EndedMS, WaitMS: c.WaitedMS, Abandoned: c.Abandoned, TakenBack: c.TakenBack, Short: c.Short,
+		AccountID: k.account.Value(), CallID: k.id.Value(), QueueID: c.Queue, InteractionID: c.Interaction,
+		Caller:    c.Caller,
+		EnteredMS: c.EnteredMS, AbandonedMS: c.EndedMS, WaitMS: c.WaitedMS, Abandoned: c.Abandoned,
+		TakenBack: c.TakenBack, Short: c.Short,
 	}, err
 }

@@ -173,7 +173,8 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	if timePassed && idle.After(due.Time()) {
 		account := w.fold.alertDue(by, func(account string) bool { return w.accountExists(ctx, account) })
 		if account != "" {
-			records = append(records, w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))
+			records = append(records,
+				w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))
 		}
 	}
 	return w.writeRaw(ctx, records)
@@ -190,7 +191,9 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 	}
 	for k, e := range w.fold.entries {
 		f, isFeed := e.(*feed)
-		if isFeed && f.Connected && !slices.ContainsFunc(states, func(s FeedState) bool { return newKey(kindFeed, s.Account, s.Name, 0) == k }) {
+		if isFeed && f.Connected &&
+			!slices.ContainsFunc(states,
+				func(s FeedState) bool { return newKey(kindFeed, s.Account, s.Name, 0) == k }) {
 			states = append(states, FeedState{Account: k.account.Value(), Name: k.id.Value()})
 		}
 	}
@@ -209,7 +212,9 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 			w.causes.feeds = map[key]time.Time{}
 		}
 		w.causes.feeds[k] = now
-		records = append(records, w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name), event.Identity{}))
+		records = append(records,
+			w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name),
+				event.Identity{}))
 	}
 	return records
 }

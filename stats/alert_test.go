@@ -59,7 +59,8 @@ func (m announced) occurrences(t *testing.T) map[occurrence]bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[occurrence{v.Name, v.QueueID + v.AgentID + v.Feed, int64(started*1000 + 0.5), int64(v.Timestamp*1000 + 0.5), v.Event == event.NameAlertEnded}] = true
+		all[occurrence{v.Name, v.QueueID + v.AgentID +
+			v.Feed, int64(started*1000 + 0.5), int64(v.Timestamp*1000 + 0.5), v.Event == event.NameAlertEnded}] = true
 	}
 	return all
 }
@@ -97,7 +98,8 @@ func TestAnAlertBeginsByTheTimeAloneAndEndsWithAnEvent(t *testing.T) {
 		at("09:11:00", answered("sales", "c1", "a1"))
 	rule := AlertRule{Name: "long", When: AlertWhen{Metric: MetricLongestWait, Above: limit(60)}}
 	began := clockMS("09:01:00") + 1 // more than 60 s
-	expectAlerts(t, s.alerts(t, rule), occurrence{"long", "sales", began, began, false}, occurrence{"long", "sales", began, clockMS("09:11:00"), true})
+	expectAlerts(t, s.alerts(t, rule), occurrence{"long", "sales", began, began, false},
+		occurrence{"long", "sales", began, clockMS("09:11:00"), true})
 }
 
 func TestAConditionThatDoesNotLastIsNoAlert(t *testing.T) {
@@ -105,11 +107,13 @@ func TestAConditionThatDoesNotLastIsNoAlert(t *testing.T) {
 		at("09:00:00", entered("sales", "c1")).at("09:00:09", answered("sales", "c1", "a1")).
 		at("09:01:00", entered("sales", "c2")).at("09:01:10", answered("sales", "c2", "a1"))
 	rule := AlertRule{Name: "any", When: AlertWhen{Metric: MetricWaiting, Above: limit(0), ForSeconds: 10}}
-	expectAlerts(t, s.alerts(t, rule), occurrence{"any", "sales", clockMS("09:01:10"), clockMS("09:01:10"), false}, occurrence{"any", "sales", clockMS("09:01:10"), clockMS("09:01:10"), true})
+	expectAlerts(t, s.alerts(t, rule), occurrence{"any", "sales", clockMS("09:01:10"), clockMS("09:01:10"), false},
+		occurrence{"any", "sales", clockMS("09:01:10"), clockMS("09:01:10"), true})
 }
 
 func TestAlertsOfQueuesCountTheAgentsInThem(t *testing.T) {
-	nobody := AlertRule{Name: "nobody", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}
+	nobody := AlertRule{Name: "nobody",
+		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}
 	paused := event.Facts{Name: event.NameAgentState, AgentID: "a2", QueueID: "sales", State: event.Available,
 		Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true}}
 	s := new(script).
@@ -122,15 +126,19 @@ func TestAlertsOfQueuesCountTheAgentsInThem(t *testing.T) {
 		at("09:05:00", event.Facts{Name: event.NameAgentQueueLeave, AgentID: "a1", QueueID: "sales"}).
 		at("09:06:00", abandoned("sales", "c1"))
 	expectAlerts(t, s.alerts(t, nobody),
-		occurrence{"nobody", "sales", clockMS("09:02:00"), clockMS("09:02:00"), false}, occurrence{"nobody", "sales", clockMS("09:02:00"), clockMS("09:04:00"), true},
-		occurrence{"nobody", "sales", clockMS("09:05:00"), clockMS("09:05:00"), false}, occurrence{"nobody", "sales", clockMS("09:05:00"), clockMS("09:06:00"), true})
+		occurrence{"nobody", "sales", clockMS("09:02:00"), clockMS("09:02:00"), false},
+		occurrence{"nobody", "sales", clockMS("09:02:00"), clockMS("09:04:00"), true},
+		occurrence{"nobody", "sales", clockMS("09:05:00"), clockMS("09:05:00"), false},
+		occurrence{"nobody", "sales", clockMS("09:05:00"), clockMS("09:06:00"), true})
 }
 
 // An agent's queues are known after a night off.
 func TestALoggedOutAgentsQueuesAreKept(t *testing.T) {
-	nobody := AlertRule{Name: "nobody", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}
+	nobody := AlertRule{Name: "nobody",
+		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}
 	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("17:00:00", logout("a1")).
-		at("3+08:00:00", login("a1")).at("3+08:01:00", entered("sales", "c1")).at("3+08:02:00", answered("sales", "c1", "a1"))
+		at("3+08:00:00", login("a1")).at("3+08:01:00", entered("sales", "c1")).at("3+08:02:00",
+		answered("sales", "c1", "a1"))
 	expectAlerts(t, s.alerts(t, nobody))
 }
 
@@ -138,10 +146,12 @@ func TestAFeedThatIsDownIsAnAlert(t *testing.T) {
 	rule := DefaultAlerts()[3]
 	down := event.Facts{Name: event.NameFeedDisconnected, Reason: "pbx"}
 	up := event.Facts{Name: event.NameFeedConnected, Reason: "pbx"}
-	s := new(script).at("09:00:00", up).at("09:01:00", down).at("09:01:10", up).at("09:02:00", down).at("09:03:00", down).at("09:04:00", up).
+	s := new(script).at("09:00:00", up).at("09:01:00", down).at("09:01:10", up).at("09:02:00", down).at("09:03:00",
+		down).at("09:04:00", up).
 		at("10:00:00", down).at("2+10:00:00", tick()).at("2+10:00:01", tick())
 	began := clockMS("09:02:30")
-	expectAlerts(t, s.alerts(t, rule), occurrence{rule.Name, "pbx", began, began, false}, occurrence{rule.Name, "pbx", began, clockMS("09:04:00"), true},
+	expectAlerts(t, s.alerts(t, rule), occurrence{rule.Name, "pbx", began, began, false},
+		occurrence{rule.Name, "pbx", began, clockMS("09:04:00"), true},
 		occurrence{rule.Name, "pbx", clockMS("10:00:30"), clockMS("10:00:30"), false},
 		// It was taken out of the settings.
 		occurrence{rule.Name, "pbx", clockMS("10:00:30"), clockMS("2+10:00:00"), true})
@@ -175,7 +185,8 @@ func TestRulesChangeAtTheirTime(t *testing.T) {
 		rules: [][]AlertRule{rule(0), rule(5), nil},
 	}
 	f, m := NewFold(r), announced{}
-	s := new(script).at("09:00:00", entered("sales", "c1")).at("09:11:00", tick()).at("09:12:00", entered("sales", "c2"))
+	s := new(script).at("09:00:00", entered("sales", "c1")).at("09:11:00", tick()).at("09:12:00",
+		entered("sales", "c2"))
 	for range 4 {
 		s.at("09:12:00", entered("sales", fmt.Sprint("d", len(s.events))))
 	}
@@ -186,7 +197,8 @@ func TestRulesChangeAtTheirTime(t *testing.T) {
 	}
 	last := s.events[len(s.events)-2].ID.Milli()
 	expectAlerts(t, m.occurrences(t),
-		occurrence{"many", "sales", clockMS("09:05:00"), clockMS("09:05:00"), false}, occurrence{"many", "sales", clockMS("09:05:00"), clockMS("09:10:00"), true},
+		occurrence{"many", "sales", clockMS("09:05:00"), clockMS("09:05:00"), false},
+		occurrence{"many", "sales", clockMS("09:05:00"), clockMS("09:10:00"), true},
 		occurrence{"many", "sales", last, last, false}, occurrence{"many", "sales", last, clockMS("09:15:00"), true})
 }
 
@@ -195,13 +207,17 @@ func modelRules() []AlertRule {
 	return []AlertRule{
 		{Name: "many", When: AlertWhen{Metric: MetricWaiting, Above: limit(1), ForSeconds: 10}},
 		{Name: "long", When: AlertWhen{Metric: MetricLongestWait, Above: limit(90)}},
-		{Name: "long in b", When: AlertWhen{Metric: MetricLongestWait, Above: limit(40), ForSeconds: 15}, Queues: []string{"b"}},
+		{Name: "long in b", When: AlertWhen{Metric: MetricLongestWait, Above: limit(40), ForSeconds: 15},
+			Queues: []string{"b"}},
 		{Name: "level", When: AlertWhen{Metric: MetricServiceLevel, Below: limit(0.3), ForSeconds: 30, MinCalls: 3}},
 		{Name: "lost", When: AlertWhen{Metric: MetricAbandoned, Above: limit(5)}},
-		{Name: "nobody", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), ForSeconds: 20, WhileWaiting: true}},
+		{Name: "nobody",
+			When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), ForSeconds: 20, WhileWaiting: true}},
 		{Name: "few", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(2)}},
 		{Name: "break", When: AlertWhen{Metric: MetricAgentState, Above: limit(300), State: event.Break}},
-		{Name: "break in a", When: AlertWhen{Metric: MetricAgentState, Above: limit(100), ForSeconds: 5, State: event.Break}, Queues: []string{"a"}},
+		{Name: "break in a",
+			When:   AlertWhen{Metric: MetricAgentState, Above: limit(100), ForSeconds: 5, State: event.Break},
+			Queues: []string{"a"}},
 	}
 }
 
@@ -219,7 +235,8 @@ func shift(seed uint64) []state.Event {
 		agent, queue := fmt.Sprint("a", i), []string{"a", "b"}[i%2]
 		add(start+int64(i), joined(agent, queue))
 		for at := start + r.Int64N(600_000); at < start+2*hourMS; at += 1000 + r.Int64N(900_000) {
-			add(at, []event.Facts{login(agent), onBreak(agent, ""), onBreak(agent, ""), logout(agent), offBreak(agent)}[r.IntN(5)])
+			add(at, []event.Facts{login(agent), onBreak(agent, ""), onBreak(agent, ""), logout(agent),
+				offBreak(agent)}[r.IntN(5)])
 		}
 	}
 	for i := range 80 {
@@ -462,15 +479,21 @@ func TestAlertsBeginAndEndOnceThroughKills(t *testing.T) {
 
 func TestWrongAlertsAreRefusedFieldByField(t *testing.T) {
 	for want, rule := range map[string]AlertRule{
-		"alerts[0].name required":                 {When: AlertWhen{Metric: MetricWaiting, Above: limit(1)}},
-		"alerts[0].when.metric unsupported":       {Name: "x", When: AlertWhen{Metric: "wait", Above: limit(1)}},
-		"alerts[0].when.above required":           {Name: "x", When: AlertWhen{Metric: MetricWaiting}},
-		"alerts[0].when.below out_of_range":       {Name: "x", When: AlertWhen{Metric: MetricServiceLevel, Below: limit(80)}},
-		"alerts[0].when.below unsupported":        {Name: "x", When: AlertWhen{Metric: MetricLongestWait, Below: limit(80)}},
-		"alerts[0].when.for_seconds out_of_range": {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1), ForSeconds: -1}},
-		"alerts[0].when.state unsupported":        {Name: "x", When: AlertWhen{Metric: MetricAgentState, Above: limit(1), State: "lunch"}},
-		"alerts[0].agents unsupported":            {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)}, Agents: []string{"a"}},
-		"alerts[0].queues[1] invalid":             {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)}, Queues: []string{"a", ""}},
+		"alerts[0].name required":           {When: AlertWhen{Metric: MetricWaiting, Above: limit(1)}},
+		"alerts[0].when.metric unsupported": {Name: "x", When: AlertWhen{Metric: "wait", Above: limit(1)}},
+		"alerts[0].when.above required":     {Name: "x", When: AlertWhen{Metric: MetricWaiting}},
+		"alerts[0].when.below out_of_range": {Name: "x",
+			When: AlertWhen{Metric: MetricServiceLevel, Below: limit(80)}},
+		"alerts[0].when.below unsupported": {Name: "x",
+			When: AlertWhen{Metric: MetricLongestWait, Below: limit(80)}},
+		"alerts[0].when.for_seconds out_of_range": {Name: "x",
+			When: AlertWhen{Metric: MetricWaiting, Above: limit(1), ForSeconds: -1}},
+		"alerts[0].when.state unsupported": {Name: "x",
+			When: AlertWhen{Metric: MetricAgentState, Above: limit(1), State: "lunch"}},
+		"alerts[0].agents unsupported": {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)},
+			Agents: []string{"a"}},
+		"alerts[0].queues[1] invalid": {Name: "x", When: AlertWhen{Metric: MetricWaiting, Above: limit(1)},
+			Queues: []string{"a", ""}},
 	} {
 		err := checkAlerts([]AlertRule{rule})
 		if got := faultsOf(err); !slices.Contains(got, want) {
@@ -499,8 +522,10 @@ func faultsOf(err error) (fields []string) {
 // never had ends, and one that only it has begins.
 func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 	rules := testRules()
-	rules.Alerts = fixedAlerts{{Name: "nobody", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
-	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00", entered("sales", "c1"))
+	rules.Alerts = fixedAlerts{{Name: "nobody",
+		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
+	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00",
+		entered("sales", "c1"))
 	for _, name := range []event.Name{event.NameAlertEnded, event.NameAlertStarted} {
 		whole, part := NewFold(rules), NewFold(rules)
 		for i := range s.events {

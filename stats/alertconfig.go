@@ -161,7 +161,8 @@ func (c *QueueConfigs) FindAlerts(ctx context.Context, account string) (AlertCon
 // accounts above. ifMatch is the request's If-Match header, "" for none. It returns
 // fault.KindInvalid with the invalid fields, and fault.KindPrecondition if ifMatch does
 // not match.
-func (c *QueueConfigs) UpdateAlerts(ctx context.Context, account string, rules []AlertRule, ifMatch string) (string, error) {
+func (c *QueueConfigs) UpdateAlerts(ctx context.Context, account string, rules []AlertRule,
+	ifMatch string) (string, error) {
 	if err := checkAlerts(rules); err != nil {
 		return "", err
 	}
@@ -174,7 +175,8 @@ func (c *QueueConfigs) UpdateAlerts(ctx context.Context, account string, rules [
 }
 
 // addAlerts writes the next version, unless check refuses the last one.
-func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion, check func(last *alertVersion) error) (tag string, err error) {
+func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion,
+	check func(last *alertVersion) error) (tag string, err error) {
 	has := func(account, key string) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -190,7 +192,8 @@ func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion, check func
 		v.EffectiveFrom = max(time.Now().Add(alertConfigLead+time.Second).Unix(), last.EffectiveFrom)
 		tag = v.tag()
 		value, err := json.Marshal(&v)
-		return kafka.Record{Key: fmt.Appendf(nil, "%s|%s|%d|%s", v.AccountID, alertsWord, v.Version, rand.Text()), Value: value}, err
+		return kafka.Record{Key: fmt.Appendf(nil, "%s|%s|%d|%s", v.AccountID, alertsWord, v.Version, rand.Text()),
+			Value: value}, err
 	})
 	return tag, err
 }

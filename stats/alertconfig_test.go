@@ -31,13 +31,15 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 		defaults = append(defaults, r.Name)
 	}
 
-	if got, tag, err := configs.FindAlerts(t.Context(), "low"); err != nil || tag != `"0"` || got.InheritedFrom != InheritedDefault || len(got.Alerts) != len(defaults) {
+	if got, tag, err := configs.FindAlerts(t.Context(), "low"); err != nil || tag != `"0"` ||
+		got.InheritedFrom != InheritedDefault || len(got.Alerts) != len(defaults) {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
 	if tag, err := configs.UpdateAlerts(t.Context(), "top", named("top's"), `"0"`); err != nil || tag != `"1"` {
 		t.Fatal(tag, err)
 	}
-	if _, err := configs.UpdateAlerts(t.Context(), "top", named("again"), `"0"`); fault.KindOf(err) != fault.KindPrecondition {
+	if _, err := configs.UpdateAlerts(t.Context(), "top", named("again"),
+		`"0"`); fault.KindOf(err) != fault.KindPrecondition {
 		t.Errorf("an old tag: %v", err)
 	}
 	if err := configs.inherit(t.Context(), tree); err != nil {
@@ -45,7 +47,8 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 	}
 
 	other, now := newConfigs(t, c), time.Now().Unix() // another node
-	if got, _, err := other.FindAlerts(t.Context(), "low"); err != nil || got.InheritedFrom != "top" || got.Alerts[0].Name != "top's" {
+	if got, _, err := other.FindAlerts(t.Context(), "low"); err != nil || got.InheritedFrom != "top" ||
+		got.Alerts[0].Name != "top's" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for _, account := range []string{"top", "mid", "low", "other"} {
@@ -57,7 +60,8 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 	if lead := until - now; lead < 14 || lead > 18 {
 		t.Errorf("in force after %d s", lead)
 	}
-	for account, want := range map[string][]string{"top": {"top's"}, "mid": {"top's"}, "low": {"top's"}, "other": defaults} {
+	for account, want := range map[string][]string{"top": {"top's"}, "mid": {"top's"}, "low": {"top's"},
+		"other": defaults} {
 		if got := alertsIn(other, account, now+60); !slices.Equal(got, want) {
 			t.Errorf("%s has %q", account, got)
 		}
@@ -101,7 +105,8 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, tag, err := newConfigs(t, c).FindAlerts(t.Context(), "low"); err != nil || tag != `"0"` || got.InheritedFrom != InheritedDefault {
+	if got, tag, err := newConfigs(t, c).FindAlerts(t.Context(), "low"); err != nil || tag != `"0"` ||
+		got.InheritedFrom != InheritedDefault {
 		t.Errorf("after the purge: %+v, %s, %v", got, tag, err)
 	}
 }

@@ -26,7 +26,8 @@ const (
 
 // AlertMetrics returns every metric, in the order of docs/alerts.md.
 func AlertMetrics() []Metric {
-	return []Metric{MetricWaiting, MetricLongestWait, MetricServiceLevel, MetricAbandoned, MetricAgentsAvailable, MetricAgentState, MetricFeedConnected}
+	return []Metric{MetricWaiting, MetricLongestWait, MetricServiceLevel, MetricAbandoned, MetricAgentsAvailable,
+		MetricAgentState, MetricFeedConnected}
 }
 
 // kind returns the kind of the entries that the metric watches.
@@ -56,7 +57,8 @@ type AlertWhen struct {
 	ForSeconds   int64       `json:"for_seconds"`             // how long the condition holds before the alert begins
 	State        event.State `json:"state,omitempty"`         // of agents, with MetricAgentState
 	WhileWaiting bool        `json:"while_waiting,omitempty"` // with MetricAgentsAvailable: only while callers wait
-	MinCalls     int64       `json:"min_calls,omitempty"`     // with MetricServiceLevel: of fewer calls there is no level
+	// with MetricServiceLevel: of fewer calls there is no level
+	MinCalls int64 `json:"min_calls,omitempty"`
 }
 
 // holds compares a value with the limit.
@@ -72,9 +74,11 @@ func limit(value float64) *float64 { return &value }
 // DefaultAlerts returns the rules of accounts for which none are configured.
 func DefaultAlerts() []AlertRule {
 	return []AlertRule{
-		{Name: "Nobody is available and callers wait", When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), ForSeconds: 20, WhileWaiting: true}},
+		{Name: "Nobody is available and callers wait",
+			When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), ForSeconds: 20, WhileWaiting: true}},
 		{Name: "Longest wait", When: AlertWhen{Metric: MetricLongestWait, Above: limit(120)}},
-		{Name: "Service level of the hour", When: AlertWhen{Metric: MetricServiceLevel, Below: limit(0.8), ForSeconds: 60, MinCalls: 10}},
+		{Name: "Service level of the hour",
+			When: AlertWhen{Metric: MetricServiceLevel, Below: limit(0.8), ForSeconds: 60, MinCalls: 10}},
 		{Name: "Feed is down", When: AlertWhen{Metric: MetricFeedConnected, Below: limit(1), ForSeconds: 30}},
 	}
 }
@@ -88,7 +92,8 @@ const (
 	maxLimit     = 1e9
 )
 
-var alertStates = []event.State{event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break, event.OtherState}
+var alertStates = []event.State{event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break,
+	event.OtherState}
 
 // alertCheck collects the faults of rules.
 type alertCheck struct {
@@ -165,7 +170,8 @@ func (c *alertCheck) checkWhen(w *AlertWhen) {
 		c.add("when.while_waiting", "unsupported", "goes with %s alone", MetricAgentsAvailable)
 	}
 	if w.MinCalls != 0 && w.Metric != MetricServiceLevel || w.MinCalls < 0 || w.MinCalls > maxLimit {
-		c.add("when.min_calls", "unsupported", "must be 0 to %.0f and goes with %s alone", float64(maxLimit), MetricServiceLevel)
+		c.add("when.min_calls", "unsupported", "must be 0 to %.0f and goes with %s alone", float64(maxLimit),
+			MetricServiceLevel)
 	}
 }
 

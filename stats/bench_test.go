@@ -70,7 +70,8 @@ func BenchmarkFoldRecords(b *testing.B) {
 	type record struct{ key, value []byte }
 	var records []record
 	for _, e := range workday(1000, 50, 200_000) {
-		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp, Data: []byte(`{"a":1}`),
+		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp,
+			Data:     []byte(`{"a":1}`),
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "test", Facts: e.Facts}}
 		records = append(records, record{[]byte(e.Account), m.Append(nil)})
 	}
@@ -257,7 +258,8 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 	}
 	for i := 0; done+5 <= n; i++ {
 		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%queues), fmt.Sprint("call-", i)
-		for _, facts := range []event.Facts{entered(queue, call), offered(queue, call, agent), answered(queue, call, agent), ended(queue, call, agent), agentState(agent, event.Available)} {
+		for _, facts := range []event.Facts{entered(queue, call), offered(queue, call, agent),
+			answered(queue, call, agent), ended(queue, call, agent), agentState(agent, event.Available)} {
 			add(facts)
 		}
 	}

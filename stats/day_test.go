@@ -25,18 +25,23 @@ func handComputedDay() *script {
 		at("09:00:00", login("1001")).
 		at("09:01:00", entered("support", "c1")).at("09:01:02", offered("support", "c1", "1001")).
 		at("09:01:12", answered("support", "c1", "1001")).at("09:02:00", held).at("09:02:15", resumed).
-		at("09:03:12", ended("support", "c1", "1001")).at("09:03:12", agentState("1001", event.WrapUp)).at("09:03:42", agentState("1001", event.Available)).
+		at("09:03:12", ended("support", "c1", "1001")).at("09:03:12", agentState("1001", event.WrapUp)).at("09:03:42",
+		agentState("1001", event.Available)).
 		at("09:05:00", login("1002")).
 		at("09:06:00", entered("support", "c2")).at("09:06:03", abandoned("support", "c2")).
-		at("09:09:20", entered("support", "c3")).at("09:09:50", offered("support", "c3", "1002")).at("09:10:00", answered("support", "c3", "1002")).
+		at("09:09:20", entered("support", "c3")).at("09:09:50", offered("support", "c3", "1002")).at("09:10:00",
+		answered("support", "c3", "1002")).
 		at("09:16:40", ended("support", "c3", "1002")).
 		at("09:20:00", onBreak("1001", "lunch")).
-		at("09:20:00", entered("support", "c4")).at("09:20:05", offered("support", "c4", "1002")).at("09:20:25", noAnswer("support", "c4", "1002")).
+		at("09:20:00", entered("support", "c4")).at("09:20:05", offered("support", "c4", "1002")).at("09:20:25",
+		noAnswer("support", "c4", "1002")).
 		at("09:21:01", abandoned("support", "c4")).
 		at("09:25:00", entered("support", "c5")).at("09:25:10", ended("support", "c5", "")).
 		at("09:35:00", offBreak("1001")).
-		at("09:36:00", entered("support", "c6")).at("09:36:01", offered("support", "c6", "1001")).at("09:36:05", answered("support", "c6", "1001")).
-		at("09:37:05", event.Facts{Name: event.NameCallTransferred, CallID: "c6"}).at("09:37:05", ended("support", "c6", "1001")).
+		at("09:36:00", entered("support", "c6")).at("09:36:01", offered("support", "c6", "1001")).at("09:36:05",
+		answered("support", "c6", "1001")).
+		at("09:37:05", event.Facts{Name: event.NameCallTransferred, CallID: "c6"}).at("09:37:05",
+		ended("support", "c6", "1001")).
 		at("09:40:00", logout("1001")).at("09:40:00", logout("1002"))
 }
 

@@ -29,8 +29,9 @@ const (
 )
 
 var kinds = [...]string{
-	kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval",
-	kindAlert: "alert", kindFeed: "feed",
+	kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent",
+	kindOpenInterval: "open_interval",
+	kindAlert:        "alert", kindFeed: "feed",
 }
 
 // hasInterval reports whether keys of the kind contain an interval.
@@ -207,10 +208,13 @@ type agent struct {
 func (r *QueueRow) Append(dst []byte, intervalSeconds int64) []byte {
 	dst = appendRowKey(dst, &r.key, `,"queue_id":`, intervalSeconds)
 	dst = appendFigures(dst, []figure{
-		{"offered", r.Offered}, {"answered", r.Answered}, {"abandoned", r.Abandoned}, {"abandoned_short", r.AbandonedShort},
-		{"answered_within", r.AnsweredWithin}, {"transferred", r.Transferred}, {"service_level_seconds", r.ServiceLevelSeconds},
+		{"offered", r.Offered}, {"answered", r.Answered}, {"abandoned", r.Abandoned},
+		{"abandoned_short", r.AbandonedShort},
+		{"answered_within", r.AnsweredWithin}, {"transferred", r.Transferred},
+		{"service_level_seconds", r.ServiceLevelSeconds},
 		{"short_abandon_seconds", r.ShortAbandonSeconds}, {"wait_ms_total", r.WaitMS}, {"wait_ms_max", r.WaitMSMax},
-		{"abandon_wait_ms_total", r.AbandonWaitMS}, {"talk_ms_total", r.TalkMS}, {"hold_ms_total", r.HoldMS}, {"wrap_up_ms_total", r.WrapUpMS},
+		{"abandon_wait_ms_total", r.AbandonWaitMS}, {"talk_ms_total", r.TalkMS}, {"hold_ms_total", r.HoldMS},
+		{"wrap_up_ms_total", r.WrapUpMS},
 	})
 	if level, ok := r.ServiceLevel(); ok {
 		dst = append(dst, `,"service_level":`...)
@@ -227,7 +231,8 @@ func (r *QueueRow) Append(dst []byte, intervalSeconds int64) []byte {
 func (r *AgentRow) Append(dst []byte, intervalSeconds int64) []byte {
 	dst = appendRowKey(dst, &r.key, `,"agent_id":`, intervalSeconds)
 	dst = appendFigures(dst, []figure{
-		{"logged_in_ms", r.LoggedInMS}, {"available_ms", r.AvailableMS}, {"talking_ms", r.TalkingMS}, {"wrap_up_ms", r.WrapUpMS},
+		{"logged_in_ms", r.LoggedInMS}, {"available_ms", r.AvailableMS}, {"talking_ms", r.TalkingMS},
+		{"wrap_up_ms", r.WrapUpMS},
 		{"break_ms", r.BreakMS}, {"offered", r.Offered}, {"answered", r.Answered}, {"no_answer", r.NoAnswer},
 	})
 	for i, reason := range slices.Sorted(maps.Keys(r.BreakMSByReason)) {

@@ -27,7 +27,8 @@ const (
 	callExpiry      = 24 * time.Hour // as in cc.state
 	agentExpiryAge  = 31 * 24 * time.Hour
 	endedCallExpiry = 15 * time.Minute // a call that has ended
-	closeAfter      = time.Minute      // delay after the end of an interval before the time of agents without an event is added
+	// delay after the end of an interval before the time of agents without an event is added
+	closeAfter = time.Minute
 )
 
 // Thresholds are the limits for a queue's service level. A row keeps those in force at
@@ -99,7 +100,8 @@ type interaction struct{ account, id unique.Handle[string] }
 
 // NewFold returns the figures before any event.
 func NewFold(rules Rules) *Fold {
-	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{},
+	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{},
+		rowCounts: map[rowGroup]int{}, dirty: map[key]event.ID{},
 		watches: map[key]*watch{}, touched: map[*watch]struct{}{}}
 }
 
@@ -142,9 +144,11 @@ func (f *Fold) Apply(e *state.Event) {
 // matters, see Advance.
 func Counts(name event.Name) bool {
 	switch name {
-	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd,
+		event.NameAgentState,
 		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer,
-		event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded,
+		event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned, event.NameQueueCallEnded,
 		event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged, event.NameCallHeld, event.NameCallResumed,
 		event.NameCallTransferred, event.NameCallEnded, event.NameConferenceLeft,
 		event.NameFeedConnected, event.NameFeedDisconnected:
@@ -210,7 +214,8 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 		return nil
 	}
 	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
-	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds, ShortAbandonSeconds: limits.ShortAbandonSeconds}
+	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds,
+		ShortAbandonSeconds: limits.ShortAbandonSeconds}
 	f.add(r)
 	return r
 }

@@ -28,7 +28,8 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	if shown != "" {
 		after = shown
 	}
-	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
+	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered ||
+		facts.Name == event.NameAgentNoAnswer
 	if !known {
 		if after == "" && !step && facts.Name != event.NameAgentQueueJoin {
 			return
@@ -138,7 +139,8 @@ func shownState(facts *event.Facts) event.State {
 
 func isAboutAgent(name event.Name) bool {
 	switch name {
-	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd,
+		event.NameAgentState,
 		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer:
 		return true
 	}

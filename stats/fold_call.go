@@ -29,7 +29,8 @@ func (f *Fold) findCall(e *state.Event) *call {
 // foldCall updates the event's call and the figures of its queue.
 func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	facts := &e.Facts
-	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) && facts.Name != event.NameQueueCallEntered {
+	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) &&
+		facts.Name != event.NameQueueCallEntered {
 		if c.EndedMS == 0 {
 			return // late event of a queue that the call has left
 		}
@@ -86,7 +87,8 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 
 func isQueueCall(name event.Name) bool {
 	switch name {
-	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded:
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned, event.NameQueueCallEnded:
 		return true
 	}
 	return false
@@ -142,7 +144,8 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 		return nil
 	}
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
-		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID), Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
+		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID),
+		Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
 	before, again := f.entries[c.key]
 	if !again && f.isFull(c.key) {
 		f.tooLate++

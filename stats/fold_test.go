@@ -16,7 +16,9 @@ import (
 const account = "acme"
 
 func testRules() Rules {
-	return Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour, Thresholds: func(string, string, int64) Thresholds { return DefaultThresholds() }, Alerts: fixedAlerts(DefaultAlerts())}
+	return Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
+		Thresholds: func(string, string, int64) Thresholds { return DefaultThresholds() },
+		Alerts:     fixedAlerts(DefaultAlerts())}
 }
 
 // fixedAlerts are rules that never change.
@@ -43,7 +45,8 @@ func (s *script) at(clock string, facts event.Facts) *script {
 func (s *script) late(happened, logged string, facts event.Facts) *script {
 	s.last = event.NextID(s.last, clockTime(logged).UnixMilli(), 3)
 	facts.TimestampMS = clockTime(happened).UnixMilli()
-	s.events = append(s.events, state.Event{ID: s.last, Account: account, Timestamp: facts.TimestampMS / 1000, Facts: facts})
+	s.events = append(s.events,
+		state.Event{ID: s.last, Account: account, Timestamp: facts.TimestampMS / 1000, Facts: facts})
 	return s
 }
 
@@ -147,7 +150,8 @@ func TestACallThatWaitsOverAnEdgeCountsWhereItEntered(t *testing.T) {
 		at("09:14:50", entered("sales", "c1")).
 		at("09:15:20", answered("sales", "c1", "a1")).
 		at("09:20:20", ended("sales", "c1", "a1")).foldEvents()
-	expect(t, "09:00", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, WaitMS: 30_000, WaitMSMax: 30_000, TalkMS: 5 * minute})
+	expect(t, "09:00", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 1, Answered: 1, WaitMS: 30_000, WaitMSMax: 30_000, TalkMS: 5 * minute})
 	expect(t, "09:15", f.queue(t, "sales", "09:15:00"), QueueRow{})
 	expect(t, "agent", f.agent("a1", "09:15:00").Answered, 1)
 }
@@ -164,8 +168,9 @@ func TestACallTransferredBetweenQueuesIsOfferedInBoth(t *testing.T) {
 		at("09:05:00", entered("sales", "c2")). // moved on while it waits
 		at("09:06:00", entered("support", "c2")).
 		at("09:06:10", abandoned("support", "c2")).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Transferred: 2,
-		WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: minute})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Transferred: 2,
+			WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: minute})
 	expect(t, "support", f.queue(t, "support", "09:00:00"), QueueRow{Offered: 2, Answered: 1, Abandoned: 1,
 		WaitMS: 30_000, WaitMSMax: 30_000, AbandonWaitMS: 10_000, TalkMS: 2 * minute})
 }
@@ -184,8 +189,9 @@ func TestTheSwitchsTransferAndHoldAreFoundByInteraction(t *testing.T) {
 		at("09:02:00", of(event.NameCallTransferred, leg)).
 		at("09:02:00", of(event.NameCallHeld, leg)).
 		at("09:02:10", ended("sales", "member", "a1")).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, Transferred: 1,
-		WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 2 * minute, HoldMS: 40_000})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, Transferred: 1,
+			WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 2 * minute, HoldMS: 40_000})
 }
 
 func TestShortAbandonsDoNotLowerTheServiceLevel(t *testing.T) {
@@ -222,10 +228,13 @@ func TestACallOfferedToThreeAgentsAndAnsweredByTheFourth(t *testing.T) {
 	s.at("09:02:33", ended("sales", "c1", "a4"))
 	s.at("09:16:00", tick())
 	f := s.foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, WaitMS: 33_000, WaitMSMax: 33_000, TalkMS: 2 * minute})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 1, Answered: 1, WaitMS: 33_000, WaitMSMax: 33_000, TalkMS: 2 * minute})
 	a1, a4 := f.agent("a1", "09:00:00"), f.agent("a4", "09:00:00")
 	expect(t, "a1", a1, AgentRow{LoggedInMS: 15 * minute, AvailableMS: 15*minute - 10_000, Offered: 1, NoAnswer: 1})
-	expect(t, "a4", a4, AgentRow{LoggedInMS: 15 * minute, AvailableMS: 13*minute - 3_000, TalkingMS: 2 * minute, Offered: 1, Answered: 1})
+	expect(t, "a4", a4,
+		AgentRow{LoggedInMS: 15 * minute, AvailableMS: 13*minute - 3_000, TalkingMS: 2 * minute, Offered: 1,
+			Answered: 1})
 	a3 := f.agent("a3", "09:00:00")
 	expect(t, "a3", [2]int64{a3.Offered, a3.NoAnswer}, [2]int64{1, 0})
 }
@@ -233,15 +242,24 @@ func TestACallOfferedToThreeAgentsAndAnsweredByTheFourth(t *testing.T) {
 func TestAnAgentOnTwoQueuesHasOneRowAndItsWrapUpCountsForTheCallsQueue(t *testing.T) {
 	f := new(script).
 		at("09:00:00", login("a1")).
-		at("09:01:00", entered("sales", "c1")).at("09:01:10", offered("sales", "c1", "a1")).at("09:01:12", answered("sales", "c1", "a1")).
-		at("09:02:12", ended("sales", "c1", "a1")).at("09:02:12", agentState("a1", event.WrapUp)).at("09:02:42", agentState("a1", event.Available)).
-		at("09:03:00", entered("support", "c2")).at("09:03:10", offered("support", "c2", "a1")).at("09:03:15", answered("support", "c2", "a1")).
-		at("09:05:15", ended("support", "c2", "a1")).at("09:05:15", agentState("a1", event.WrapUp)).at("09:05:25", agentState("a1", event.Available)).
+		at("09:01:00", entered("sales", "c1")).at("09:01:10", offered("sales", "c1", "a1")).at("09:01:12",
+		answered("sales", "c1", "a1")).
+		at("09:02:12", ended("sales", "c1", "a1")).at("09:02:12", agentState("a1", event.WrapUp)).at("09:02:42",
+		agentState("a1", event.Available)).
+		at("09:03:00", entered("support", "c2")).at("09:03:10", offered("support", "c2", "a1")).at("09:03:15",
+		answered("support", "c2", "a1")).
+		at("09:05:15", ended("support", "c2", "a1")).at("09:05:15", agentState("a1", event.WrapUp)).at("09:05:25",
+		agentState("a1", event.Available)).
 		at("09:10:00", logout("a1")).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 12_000, WaitMSMax: 12_000, TalkMS: minute, WrapUpMS: 30_000})
-	expect(t, "support", f.queue(t, "support", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 15_000, WaitMSMax: 15_000, TalkMS: 2 * minute, WrapUpMS: 10_000})
-	expect(t, "a1", f.agent("a1", "09:00:00"), AgentRow{LoggedInMS: 10 * minute, AvailableMS: 10*minute - 3*minute - 40_000 - 7_000,
-		TalkingMS: 3 * minute, WrapUpMS: 40_000, Offered: 2, Answered: 2})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 12_000, WaitMSMax: 12_000, TalkMS: minute,
+			WrapUpMS: 30_000})
+	expect(t, "support", f.queue(t, "support", "09:00:00"),
+		QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 15_000, WaitMSMax: 15_000, TalkMS: 2 * minute,
+			WrapUpMS: 10_000})
+	expect(t, "a1", f.agent("a1", "09:00:00"),
+		AgentRow{LoggedInMS: 10 * minute, AvailableMS: 10*minute - 3*minute - 40_000 - 7_000,
+			TalkingMS: 3 * minute, WrapUpMS: 40_000, Offered: 2, Answered: 2})
 }
 
 func TestABreakOverMidnightIsSplitAtTheEdges(t *testing.T) {
@@ -252,9 +270,14 @@ func TestABreakOverMidnightIsSplitAtTheEdges(t *testing.T) {
 		at("1+00:25:00", logout("a1")).foldEvents()
 	lunch := func(ms int64) map[string]int64 { return map[string]int64{"lunch": ms} }
 	expect(t, "23:30", f.agent("a1", "23:30:00"), AgentRow{LoggedInMS: 5 * minute, AvailableMS: 5 * minute})
-	expect(t, "23:45", f.agent("a1", "23:45:00"), AgentRow{LoggedInMS: 15 * minute, AvailableMS: 5 * minute, BreakMS: 10 * minute, BreakMSByReason: lunch(10 * minute)})
-	expect(t, "00:00", f.agent("a1", "1+00:00:00"), AgentRow{LoggedInMS: 15 * minute, BreakMS: 15 * minute, BreakMSByReason: lunch(15 * minute)})
-	expect(t, "00:15", f.agent("a1", "1+00:15:00"), AgentRow{LoggedInMS: 10 * minute, AvailableMS: 5 * minute, BreakMS: 5 * minute, BreakMSByReason: lunch(5 * minute)})
+	expect(t, "23:45", f.agent("a1", "23:45:00"),
+		AgentRow{LoggedInMS: 15 * minute, AvailableMS: 5 * minute, BreakMS: 10 * minute,
+			BreakMSByReason: lunch(10 * minute)})
+	expect(t, "00:00", f.agent("a1", "1+00:00:00"),
+		AgentRow{LoggedInMS: 15 * minute, BreakMS: 15 * minute, BreakMSByReason: lunch(15 * minute)})
+	expect(t, "00:15", f.agent("a1", "1+00:15:00"),
+		AgentRow{LoggedInMS: 10 * minute, AvailableMS: 5 * minute, BreakMS: 5 * minute,
+			BreakMSByReason: lunch(5 * minute)})
 }
 
 func TestCallsOfASwitchThatDiedEndByResyncAndAreNotAbandoned(t *testing.T) {
@@ -264,7 +287,8 @@ func TestCallsOfASwitchThatDiedEndByResyncAndAreNotAbandoned(t *testing.T) {
 		at("09:01:00", entered("sales", "waits")).
 		at("09:06:00", resync(ended("sales", "waits", ""))).
 		at("09:06:10", resync(ended("sales", "talks", ""))).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 6 * minute})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 6 * minute})
 }
 
 func TestEventsThatComeLateOrOutOfOrderCountInTheirOwnInterval(t *testing.T) {
@@ -279,8 +303,9 @@ func TestEventsThatComeLateOrOutOfOrderCountInTheirOwnInterval(t *testing.T) {
 		late("09:10:20", "09:40:04", answered("sales", "c2", "a1")).
 		late("09:15:10", "09:40:05", waited). // its entering comes later
 		late("09:14:40", "09:40:06", entered("sales", "c3")).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 3, Answered: 1, AnsweredWithin: 1, Abandoned: 2,
-		WaitMS: 20_000, WaitMSMax: 30_000, AbandonWaitMS: 40_000, TalkMS: 100_000})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 3, Answered: 1, AnsweredWithin: 1, Abandoned: 2,
+			WaitMS: 20_000, WaitMSMax: 30_000, AbandonWaitMS: 40_000, TalkMS: 100_000})
 	expect(t, "09:30", f.queue(t, "sales", "09:30:00"), QueueRow{})
 }
 
@@ -290,7 +315,8 @@ func TestALateChangeOfStateMovesTimeThatWasCounted(t *testing.T) {
 		at("09:16:30", tick()). // closes the interval
 		late("09:14:00", "09:17:00", onBreak("a1", "")).
 		at("09:20:00", logout("a1")).foldEvents()
-	expect(t, "09:00", f.agent("a1", "09:00:00"), AgentRow{LoggedInMS: 15 * minute, AvailableMS: 14 * minute, BreakMS: minute})
+	expect(t, "09:00", f.agent("a1", "09:00:00"),
+		AgentRow{LoggedInMS: 15 * minute, AvailableMS: 14 * minute, BreakMS: minute})
 	expect(t, "09:15", f.agent("a1", "09:15:00"), AgentRow{LoggedInMS: 5 * minute, BreakMS: 5 * minute})
 }
 
@@ -320,7 +346,8 @@ func TestAClockSetBackCountsNoTimeTwice(t *testing.T) {
 // A switch that writes the year 1970 in some events of a call.
 func TestATimeBeforeTheCallEnteredIsTheEntry(t *testing.T) {
 	const old = "-20000+00:00:00" // days before the story
-	held, resumed := event.Facts{Name: event.NameCallHeld, CallID: "c1"}, event.Facts{Name: event.NameCallResumed, CallID: "c1"}
+	held, resumed := event.Facts{Name: event.NameCallHeld, CallID: "c1"}, event.Facts{Name: event.NameCallResumed,
+		CallID: "c1"}
 	f := new(script).
 		at("09:00:00", entered("sales", "c1")).
 		late(old, "09:00:10", answered("sales", "c1", "a1")).
@@ -329,8 +356,9 @@ func TestATimeBeforeTheCallEnteredIsTheEntry(t *testing.T) {
 		at("09:02:00", ended("sales", "c1", "a1")).
 		at("09:03:00", entered("sales", "c2")).
 		late(old, "09:03:10", abandoned("sales", "c2")).foldEvents()
-	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Abandoned: 1, AbandonedShort: 1,
-		TalkMS: 2 * minute, HoldMS: minute})
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
+		QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Abandoned: 1, AbandonedShort: 1,
+			TalkMS: 2 * minute, HoldMS: minute})
 }
 
 func TestAClockFarAheadIsNotBelieved(t *testing.T) {
@@ -360,9 +388,12 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 // randomDay makes events of a day and a half in no sensible order.
 func randomDay(seed uint64, n int) []state.Event {
 	r := rand.New(rand.NewPCG(seed, 7))
-	names := []event.Name{event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
-		event.NameAgentNoAnswer, event.NameQueueCallEntered, event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
-		event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallHeld, event.NameCallResumed, event.NameCallTransferred,
+	names := []event.Name{event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart,
+		event.NameAgentBreakEnd, event.NameAgentState,
+		event.NameAgentNoAnswer, event.NameQueueCallEntered, event.NameQueueCallEntered, event.NameQueueCallOffered,
+		event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallHeld, event.NameCallResumed,
+		event.NameCallTransferred,
 		event.NameCallEnded, event.NameOther}
 	states := []event.State{event.Available, event.WrapUp, event.Break, event.Talking, event.Offline, ""}
 	events, last, now := make([]state.Event, 0, n), event.ID(0), day
@@ -377,8 +408,9 @@ func randomDay(seed uint64, n int) []state.Event {
 			at = at.Add(time.Duration(r.ExpFloat64() * float64(time.Minute)))
 		}
 		facts := event.Facts{Name: names[r.IntN(len(names))], TimestampMS: at.UnixMilli(),
-			CallID: fmt.Sprint("c", r.IntN(20)), QueueID: fmt.Sprint("q", r.IntN(3)), InteractionID: fmt.Sprint("i", r.IntN(10)),
-			AgentID: fmt.Sprint("a", r.IntN(8)), Reason: []string{"", "lunch", "coffee"}[r.IntN(3)]}
+			CallID: fmt.Sprint("c", r.IntN(20)), QueueID: fmt.Sprint("q", r.IntN(3)),
+			InteractionID: fmt.Sprint("i", r.IntN(10)),
+			AgentID:       fmt.Sprint("a", r.IntN(8)), Reason: []string{"", "lunch", "coffee"}[r.IntN(3)]}
 		if facts.Name == event.NameAgentState {
 			facts.State = states[r.IntN(len(states))]
 		}
@@ -464,7 +496,8 @@ func TestFiguresAddUp(t *testing.T) {
 		for _, e := range f.entries {
 			switch r := e.(type) {
 			case *QueueRow:
-				if r.Answered+r.Abandoned > r.Offered || r.AbandonedShort > r.Abandoned || r.AnsweredWithin > r.Answered ||
+				if r.Answered+r.Abandoned > r.Offered || r.AbandonedShort > r.Abandoned ||
+					r.AnsweredWithin > r.Answered ||
 					r.Transferred > r.Offered || min(r.WaitMS, r.AbandonWaitMS, r.TalkMS, r.HoldMS, r.WrapUpMS) < 0 {
 					t.Errorf("%s: %+v", r.key, r)
 				}

@@ -21,7 +21,8 @@ type Log interface {
 	// ScanCompacted calls each for the records of a partition of a compacted topic
 	// from offset from to its end, in order, and returns the offset of the end. It
 	// calls reset before each (re)start of the scan.
-	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+		each func(*kafka.Record)) (end int64, err error)
 	// TopicID returns a topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
 	// CheckPosition returns *kafka.GapError if the records at a position were deleted

@@ -47,10 +47,11 @@ func (w *worker) accountExists(ctx context.Context, account string) bool {
 
 // newRawRecord returns a record for the corresponding partition of cc.raw.
 func (w *worker) newRawRecord(account, format string, value []byte, identity event.Identity) kafka.Record {
-	r := kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(account), Value: value, Headers: []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte(format)},
-		{Key: event.HeaderSource, Value: []byte(source)},
-	}}
+	r := kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(account), Value: value,
+		Headers: []kafka.Header{
+			{Key: event.HeaderFormat, Value: []byte(format)},
+			{Key: event.HeaderSource, Value: []byte(source)},
+		}}
 	if identity.Valid() {
 		r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
 	}

@@ -23,7 +23,8 @@ func (p *Processor) newPartitionFold(partition int) partitionFold {
 	return partitionFold{Processor: p, partition: partition, fold: NewFold(p.rules),
 		retry: retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 			p.metrics.retries.Inc()
-			p.log.Warn("partition processing paused", "doing", action, "partition", partition, "wait", wait, "error", err)
+			p.log.Warn("partition processing paused", "doing", action, "partition", partition, "wait", wait,
+				"error", err)
 		})}
 }
 
@@ -34,7 +35,8 @@ func (w *partitionFold) seekToBeginning(ctx context.Context) error {
 		return err
 	}
 	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
-	w.position = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
+	w.position = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch,
+		TopicID: id.String()}
 	return err
 }
 
@@ -84,7 +86,8 @@ func (w *partitionFold) readConfigs(ctx context.Context, at time.Time) error {
 
 func (w *partitionFold) reportInvalid(r *kafka.Record, err error) {
 	w.metrics.invalid.Inc()
-	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
+	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition,
+		"offset", r.Offset, "error", err)
 }
 
 func (w *partitionFold) newRecord(r Record) kafka.Record {

@@ -51,7 +51,8 @@ func (f *Fold) performanceOf(r *AgentRow) Performance {
 	account := r.key.account.Value()
 	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, or not ASCII
 	run := "stats-" + f.rules.Interval.String() + "-" + hex.EncodeToString(agent[:16])
-	return Performance{Account: account, Row: f.encode(r), Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.intervalSeconds())}}
+	return Performance{Account: account, Row: f.encode(r),
+		Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.intervalSeconds())}}
 }
 
 // nextOverdue returns the entry whose message an event with the id by would trigger first,

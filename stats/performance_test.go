@@ -146,7 +146,8 @@ func recent(events []state.Event) []state.Event {
 	for i := range events {
 		e := &events[i]
 		last = event.NextID(last, e.ID.Time().Add(by).UnixMilli(), 0)
-		e.ID, e.Timestamp, e.Facts.TimestampMS = last, e.Timestamp+int64(by/time.Second), e.Facts.TimestampMS+by.Milliseconds()
+		e.ID, e.Timestamp, e.Facts.TimestampMS = last, e.Timestamp+int64(
+			by/time.Second), e.Facts.TimestampMS+by.Milliseconds()
 	}
 	return events
 }
@@ -280,7 +281,8 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	logins := make([]state.Event, 3)
 	for i := range logins {
 		facts := login([]string{"a1", "a2", "a3"}[i])
-		logins[i] = state.Event{ID: event.NextID(0, edge.Add(-time.Duration(10-i)*time.Minute).UnixMilli(), 0), Account: account,
+		logins[i] = state.Event{ID: event.NextID(0, edge.Add(-time.Duration(10-i)*time.Minute).UnixMilli(), 0),
+			Account:   account,
 			Timestamp: edge.Add(-time.Duration(10-i) * time.Minute).Unix(), Facts: facts}
 	}
 	produceEvents(t, c, logins)
@@ -294,7 +296,8 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	}
 	first := readMessages(t, c)
 	stop()
-	back := state.Event{ID: event.NextID(logins[2].ID, now.UnixMilli(), 0), Account: account, Timestamp: now.Unix(), Facts: tick()}
+	back := state.Event{ID: event.NextID(logins[2].ID, now.UnixMilli(), 0), Account: account, Timestamp: now.Unix(),
+		Facts: tick()}
 	produceEvents(t, c, []state.Event{back})
 	start(t, c)
 	await(t, c, []state.Event{back})

@@ -149,7 +149,8 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 	}
 	for name, q := range log {
 		got := f.sumOfQueue(name)
-		expect(t, name+" in queue_log", [4]int64{got.Offered, got.Answered, got.Abandoned, got.Offered - got.Answered - got.Abandoned},
+		expect(t, name+" in queue_log",
+			[4]int64{got.Offered, got.Answered, got.Abandoned, got.Offered - got.Answered - got.Abandoned},
 			[4]int64{q.entered, q.answered, q.abandoned, q.timeouts})
 		whole(t, name+" waits", got.WaitMS, sum(q.holds), q.answered)
 		whole(t, name+" talk", got.TalkMS, sum(q.talks), q.answered)
@@ -189,7 +190,8 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 		case "QueueParams":
 			queues++
 			expect(t, name+" QueueParams", map[string]string{"Completed": of["Completed"], "Abandoned": of["Abandoned"],
-				"ServicelevelPerf": of["ServicelevelPerf"], "ServicelevelPerf2": of["ServicelevelPerf2"], "Holdtime": of["Holdtime"], "TalkTime": of["TalkTime"]},
+				"ServicelevelPerf": of["ServicelevelPerf"], "ServicelevelPerf2": of["ServicelevelPerf2"],
+				"Holdtime": of["Holdtime"], "TalkTime": of["TalkTime"]},
 				map[string]string{
 					"Completed":         strconv.FormatInt(got.Answered, 10),
 					"Abandoned":         strconv.FormatInt(got.Offered-got.Answered, 10),
@@ -200,9 +202,11 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 				})
 		case "QueueSummary":
 			expect(t, name+" QueueSummary", [2]string{of["HoldTime"], of["TalkTime"]},
-				[2]string{strconv.FormatInt(moving(log[name].holds), 10), strconv.FormatInt(moving(log[name].talks), 10)})
+				[2]string{strconv.FormatInt(moving(log[name].holds), 10),
+					strconv.FormatInt(moving(log[name].talks), 10)})
 		case "QueueMember":
-			expect(t, of["Name"]+" CallsTaken", of["CallsTaken"], strconv.FormatInt(f.sumOfAgent(of["Location"]).Answered, 10))
+			expect(t, of["Name"]+" CallsTaken", of["CallsTaken"],
+				strconv.FormatInt(f.sumOfAgent(of["Location"]).Answered, 10))
 		}
 	}
 	expect(t, "queues", queues, 3)
@@ -237,14 +241,16 @@ func TestFiguresAreModCallcentersOwn(t *testing.T) {
 	expect(t, "queues", len(queues), 3)
 	for _, q := range queues {
 		got := f.sumOfQueue(q["name"])
-		expect(t, q["name"]+" queue list", [2]int64{got.Answered, got.Offered - got.Answered}, [2]int64{atoi(t, q["calls_answered"]), atoi(t, q["calls_abandoned"])})
+		expect(t, q["name"]+" queue list", [2]int64{got.Answered, got.Offered - got.Answered},
+			[2]int64{atoi(t, q["calls_answered"]), atoi(t, q["calls_abandoned"])})
 	}
 	slow := f.sumOfQueue("slow@pbx.example.com")
 	expect(t, "abandoned by the caller", [2]int64{slow.Abandoned, slow.AbandonedShort}, [2]int64{2, 1})
 	for _, a := range table(t, "freeswitch.agents") {
 		got := f.sumOfAgent(a["name"])
 		calls := atoi(t, a["calls_answered"])
-		expect(t, a["name"]+" calls_answered, no_answer_count", [2]int64{got.Answered, got.NoAnswer}, [2]int64{calls, atoi(t, a["no_answer_count"])})
+		expect(t, a["name"]+" calls_answered, no_answer_count", [2]int64{got.Answered, got.NoAnswer},
+			[2]int64{calls, atoi(t, a["no_answer_count"])})
 		whole(t, a["name"]+" talk_time", got.TalkingMS, atoi(t, a["talk_time"]), calls)
 	}
 }

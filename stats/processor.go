@@ -46,8 +46,10 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
 		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
-	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, MaxRows: settings.MaxRows, Thresholds: deps.Configs.thresholdsAt, Alerts: deps.Configs}
-	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}
+	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, MaxRows: settings.MaxRows,
+		Thresholds: deps.Configs.thresholdsAt, Alerts: deps.Configs}
+	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)),
+		log: log}
 	if deps.Rebuilds != nil {
 		p.rebuilds = &rebuildRequests{store: deps.Rebuilds, log: log}
 	}

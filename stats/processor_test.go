@@ -28,9 +28,11 @@ func produceEvents(t testing.TB, c *kafka.Cluster, events []state.Event) {
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	records := make([]kafka.Record, len(events))
 	for i, e := range events {
-		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp, Data: []byte(`{}`),
+		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp,
+			Data:     []byte(`{}`),
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "test", Facts: e.Facts}}
-		records[i] = kafka.Record{Topic: event.TopicEvents, Partition: 0, Key: []byte(e.Account), Value: m.Append(nil), Time: e.ID.Time(),
+		records[i] = kafka.Record{Topic: event.TopicEvents, Partition: 0, Key: []byte(e.Account), Value: m.Append(nil),
+			Time:    e.ID.Time(),
 			Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(e.Facts.Name)}}}
 	}
 	if err := p.Produce(t.Context(), records...); err != nil {
@@ -73,7 +75,8 @@ func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
 func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
 	t.Helper()
 	var v *view
-	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() }, func(r *kafka.Record) { v.applyRecord(r) })
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() },
+		func(r *kafka.Record) { v.applyRecord(r) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +146,8 @@ func TestAProcessorThatTakesOverGivesTheSameBytes(t *testing.T) {
 // lastEvent ends a log with an event that changes figures.
 func lastEvent(events []state.Event) state.Event {
 	last := events[len(events)-1]
-	return state.Event{ID: last.ID + event.MaxPartitions, Account: account, Timestamp: last.Timestamp, Facts: entered("q", "last")}
+	return state.Event{ID: last.ID + event.MaxPartitions, Account: account, Timestamp: last.Timestamp,
+		Facts: entered("q", "last")}
 }
 
 func indexAfter(events, part []state.Event) int {
@@ -160,7 +164,9 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
-	p, err := New(DefaultSettings(), Deps{Log: NewKafkaLog(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	p, err := New(DefaultSettings(),
+		Deps{Log: NewKafkaLog(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,12 +238,14 @@ func TestABatchCountsAsAWhole(t *testing.T) {
 }
 
 func TestKeysWithSeparatorsInIds(t *testing.T) {
-	for _, k := range []key{newKey(kindQueue, "acme", "a|b|7", 900), newKey(kindAgent, "acme", "x", 0), newKey(kindOpenCall, "acme", "c|1", 0), newKey(kindOpenAgent, "acme", "", 0)} {
+	for _, k := range []key{newKey(kindQueue, "acme", "a|b|7", 900), newKey(kindAgent, "acme", "x", 0),
+		newKey(kindOpenCall, "acme", "c|1", 0), newKey(kindOpenAgent, "acme", "", 0)} {
 		if parsed, err := parseKey(k.String()); err != nil || parsed != k {
 			t.Errorf("%s: %v %v", k, parsed, err)
 		}
 	}
-	for _, wrong := range []string{"", "acme", "acme|queue|x", "acme|queue|x|y", "acme|other|x", "|position", strings.Repeat("|", 4)} {
+	for _, wrong := range []string{"", "acme", "acme|queue|x", "acme|queue|x|y", "acme|other|x", "|position",
+		strings.Repeat("|", 4)} {
 		if k, err := parseKey(wrong); err == nil {
 			t.Errorf("%q is %v", wrong, k)
 		}

@@ -31,7 +31,8 @@ type partitionQueues struct {
 
 // queueDay holds the sums of a queue's rows of one day.
 type queueDay struct {
-	day                                                                                 int64 // Unix seconds of its start
+	// Unix seconds of its start
+	day                                                                                 int64
 	Offered, Answered, Abandoned, AbandonedShort, AnsweredWithin, WaitMS, AbandonWaitMS int64
 }
 
@@ -46,7 +47,8 @@ const secondsPerDay = 24 * 60 * 60
 const otherLabel = "other"
 
 func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
-	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{}, own: map[queueID]struct{}{}}
+	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{},
+		own: map[queueID]struct{}{}}
 }
 
 // applyChanges applies the changed entries of a partition. It does nothing when the metrics
@@ -98,7 +100,8 @@ func (f *Fold) queueDay(k key, day int64) queueDay {
 	d := queueDay{day: day}
 	for k.start = day; k.start < day+secondsPerDay; k.start += f.intervalSeconds() {
 		if r, ok := f.entries[k].(*QueueRow); ok {
-			d.add(queueDay{0, r.Offered, r.Answered, r.Abandoned, r.AbandonedShort, r.AnsweredWithin, r.WaitMS, r.AbandonWaitMS})
+			d.add(queueDay{0, r.Offered, r.Answered, r.Abandoned, r.AbandonedShort, r.AnsweredWithin, r.WaitMS,
+				r.AbandonWaitMS})
 		}
 	}
 	return d
@@ -180,7 +183,8 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 		}
 		if !m.full {
 			m.full = true
-			m.log.Warn("more queues than stats.max_label_sets: the others share one label set", "stats.max_label_sets", m.max)
+			m.log.Warn("more queues than stats.max_label_sets: the others share one label set",
+				"stats.max_label_sets", m.max)
 		}
 		delete(queues, id)
 		shared.add(q.queueDay)

@@ -98,9 +98,11 @@ func TestAQueueInTwoPartitionsIsAddedUp(t *testing.T) {
 	for partition := range 2 {
 		m.applyChanges(partition, f, maps.Keys(f.entries))
 	}
-	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 2\noffered_total{account=\"other\",queue=\"other\"} 0", "offered_total")
+	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 2\noffered_total{account=\"other\",queue=\"other\"} 0",
+		"offered_total")
 	m.drop(1)
-	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 1\noffered_total{account=\"other\",queue=\"other\"} 0", "offered_total")
+	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 1\noffered_total{account=\"other\",queue=\"other\"} 0",
+		"offered_total")
 	m.drop(0)
 	m.expect(t, `offered_total{account="other",queue="other"} 0`, "offered_total")
 }
@@ -123,7 +125,8 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 		for _, q := range queues {
 			total += q.Offered
 		}
-		if shared := queues[queueID{otherLabel, otherLabel}]; total != 21 || shared.Offered != 16 || shared.waiting != 16 || shared.enteredMS != clockTime("09:00:00").UnixMilli() {
+		if shared := queues[queueID{otherLabel, otherLabel}]; total != 21 || shared.Offered != 16 ||
+			shared.waiting != 16 || shared.enteredMS != clockTime("09:00:00").UnixMilli() {
 			t.Errorf("%d offered, of others %+v", total, shared)
 		}
 	}

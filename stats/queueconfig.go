@@ -58,7 +58,8 @@ func (c *QueueConfig) check() error {
 		faults = append(faults, fault.Field{Field: field, Code: code, Message: message})
 	}
 	limits := func(at string, t Thresholds) {
-		for name, n := range map[string]int64{"service_level_seconds": t.ServiceLevelSeconds, "short_abandon_seconds": t.ShortAbandonSeconds} {
+		for name, n := range map[string]int64{"service_level_seconds": t.ServiceLevelSeconds,
+			"short_abandon_seconds": t.ShortAbandonSeconds} {
 			if n < 0 || n > maxThreshold {
 				add(at+name, "out_of_range", fmt.Sprintf("must be 0 to %d", maxThreshold))
 			}
@@ -90,9 +91,10 @@ func (c *QueueConfig) check() error {
 // configVersion is one version of an account's configuration: the value of a record
 // of cc.queues. Its key is <account>|<version>|<token>.
 type configVersion struct {
-	AccountID     string `json:"account_id"`
-	Version       int64  `json:"version"`        // 1 is the first
-	EffectiveFrom int64  `json:"effective_from"` // Unix seconds: in force for rows of intervals that begin then or later
+	AccountID string `json:"account_id"`
+	Version   int64  `json:"version"` // 1 is the first
+	// Unix seconds: in force for rows of intervals that begin then or later
+	EffectiveFrom int64 `json:"effective_from"`
 	QueueConfig
 
 	key    string
@@ -118,7 +120,8 @@ type ConfigLog interface {
 	// reset before the first record, and before each restart of the scan: if the log was compacted
 	// during the scan, unread records may have moved beyond the end. A record is valid during its
 	// call only.
-	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+		each func(*kafka.Record)) (end int64, err error)
 }
 
 // QueueConfigs holds the configurations of the queues and of the alerts of all accounts, as recorded on cc.queues. Of
@@ -141,7 +144,8 @@ type QueueConfigs struct {
 // NewQueueConfigs returns the configurations. producer may be nil if Update and
 // PurgeAccount are not used.
 func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
-	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{}, alerts: map[string][]*alertVersion{}, defaults: DefaultAlerts()}
+	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{},
+		alerts: map[string][]*alertVersion{}, defaults: DefaultAlerts()}
 }
 
 // refresh reads new records of the topic.
@@ -172,7 +176,8 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 	}
 	if r.Value == nil {
 		account, _, _ := strings.Cut(key, "|")
-		c.accounts[account] = slices.DeleteFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
+		c.accounts[account] = slices.DeleteFunc(c.accounts[account],
+			func(v *configVersion) bool { return v.key == key })
 		return
 	}
 	v := &configVersion{key: key, queues: map[string]Thresholds{}}
@@ -246,11 +251,13 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 	err := c.addVersion(ctx, account, c.has, func() (kafka.Record, error) {
 		last := c.latest(account)
 		if ifMatch != "" && !last.matches(ifMatch) {
-			return kafka.Record{}, fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
+			return kafka.Record{},
+				fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
 		}
 
 		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
-		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom), QueueConfig: config}
+		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom),
+			QueueConfig: config}
 		tag = v.tag()
 		value, err := json.Marshal(&v)
 		return kafka.Record{Key: fmt.Appendf(nil, "%s|%d|%s", account, v.Version, rand.Text()), Value: value}, err
@@ -261,7 +268,8 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 // addVersion writes the record that next makes from what was read, with the mutex locked,
 // and again with a new one if another process has written the same version first. has
 // reports whether the version with a key is in force.
-func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(account, key string) bool, next func() (kafka.Record, error)) error {
+func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(account, key string) bool,
+	next func() (kafka.Record, error)) error {
 	const attempts = 10
 	for range attempts {
 		if err := c.refresh(ctx); err != nil {

@@ -26,15 +26,18 @@ func configOf(seconds int64, queues ...QueueThresholds) QueueConfig {
 func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)
-	if got, tag, err := configs.Find(t.Context(), "acme"); err != nil || tag != `"0"` || got.Default != DefaultThresholds() || got.Queues == nil {
+	if got, tag, err := configs.Find(t.Context(), "acme"); err != nil || tag != `"0"` ||
+		got.Default != DefaultThresholds() || got.Queues == nil {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
 	began := time.Now()
-	if tag, err := configs.Update(t.Context(), "acme", configOf(30, QueueThresholds{"sales", Thresholds{60, 10}}), `"0"`); err != nil || tag != `"1"` {
+	if tag, err := configs.Update(t.Context(), "acme", configOf(30, QueueThresholds{"sales", Thresholds{60, 10}}),
+		`"0"`); err != nil || tag != `"1"` {
 		t.Fatalf("%s, %v", tag, err)
 	}
 	other := newConfigs(t, c) // another node
-	if got, tag, err := other.Find(t.Context(), "acme"); err != nil || tag != `"1"` || got.Default.ServiceLevelSeconds != 30 || len(got.Queues) != 1 {
+	if got, tag, err := other.Find(t.Context(), "acme"); err != nil || tag != `"1"` ||
+		got.Default.ServiceLevelSeconds != 30 || len(got.Queues) != 1 {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
 	from := other.accounts["acme"][0].EffectiveFrom
@@ -46,7 +49,8 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 		start          int64
 		level          int64
 	}{
-		{"acme", "sales", from - 900, 20}, {"acme", "sales", from, 60}, {"acme", "support", from + 900, 30}, {"other", "sales", from, 20},
+		{"acme", "sales", from - 900, 20}, {"acme", "sales", from, 60}, {"acme", "support", from + 900, 30},
+		{"other", "sales", from, 20},
 	} {
 		if got := other.thresholdsAt(want.account, want.queue, want.start); got.ServiceLevelSeconds != want.level {
 			t.Errorf("%+v: %+v", want, got)
@@ -92,16 +96,18 @@ func TestChangesAtOnceAreVersionsOneAfterAnother(t *testing.T) {
 	if _, err := configs.Update(t.Context(), "acme", configOf(1), tag); err != nil {
 		t.Error(err)
 	}
-	if _, err := newConfigs(t, c).Update(t.Context(), "acme", configOf(2), tag); fault.KindOf(err) != fault.KindPrecondition {
+	if _, err := newConfigs(t, c).Update(t.Context(), "acme", configOf(2),
+		tag); fault.KindOf(err) != fault.KindPrecondition {
 		t.Errorf("the second one: %v", err)
 	}
 }
 
 func TestAWrongConfigurationIsRefusedFieldByField(t *testing.T) {
 	configs := newConfigs(t, kafkatest.OpenEmbedded(t, 1))
-	_, err := configs.Update(t.Context(), "acme", QueueConfig{Default: Thresholds{-1, 86_401}, Queues: []QueueThresholds{
-		{"q", Thresholds{1, 1}}, {"q", Thresholds{1, 1}}, {"a\x00", Thresholds{}},
-	}}, "")
+	_, err := configs.Update(t.Context(), "acme",
+		QueueConfig{Default: Thresholds{-1, 86_401}, Queues: []QueueThresholds{
+			{"q", Thresholds{1, 1}}, {"q", Thresholds{1, 1}}, {"a\x00", Thresholds{}},
+		}}, "")
 	f := fault.As(err)
 	var fields []string
 	for _, one := range f.Fields {
@@ -142,7 +148,8 @@ func TestThePurgeOfAnAccountDeletesItsConfiguration(t *testing.T) {
 func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)
-	if _, err := configs.Update(t.Context(), account, configOf(40, QueueThresholds{"q0", Thresholds{7, 2}}), ""); err != nil {
+	if _, err := configs.Update(t.Context(), account, configOf(40, QueueThresholds{"q0", Thresholds{7, 2}}),
+		""); err != nil {
 		t.Fatal(err)
 	}
 	from := time.Unix(configs.accounts[account][0].EffectiveFrom, 0)

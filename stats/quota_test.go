@@ -18,10 +18,14 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		enter := func(account string, i int) {
 			at = at.Add(time.Millisecond)
-			f.Apply(&state.Event{ID: event.ID(at.UnixNano()), Account: account, Timestamp: at.Unix(), Facts: event.Facts{
-				Name: event.NameQueueCallEntered, QueueID: fmt.Sprint("queue-", i), CallID: fmt.Sprint(account, "-call-", i)}})
-			f.Apply(&state.Event{ID: event.ID(at.UnixNano() + 1), Account: account, Timestamp: at.Unix(), Facts: event.Facts{
-				Name: event.NameQueueCallAbandoned, QueueID: fmt.Sprint("queue-", i), CallID: fmt.Sprint(account, "-call-", i)}})
+			f.Apply(&state.Event{ID: event.ID(at.UnixNano()), Account: account, Timestamp: at.Unix(),
+				Facts: event.Facts{
+					Name: event.NameQueueCallEntered, QueueID: fmt.Sprint("queue-", i),
+					CallID: fmt.Sprint(account, "-call-", i)}})
+			f.Apply(&state.Event{ID: event.ID(at.UnixNano() + 1), Account: account, Timestamp: at.Unix(),
+				Facts: event.Facts{
+					Name: event.NameQueueCallAbandoned, QueueID: fmt.Sprint("queue-", i),
+					CallID: fmt.Sprint(account, "-call-", i)}})
 		}
 		for i := range 100 {
 			enter("flood", i)
@@ -68,7 +72,8 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 		f.Apply(&state.Event{ID: event.ID(at.UnixNano()), Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
 	for i := range 3 * rows * openPerRow {
-		apply("flood", event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprint("agent-", i), State: event.Available})
+		apply("flood", event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprint("agent-", i),
+			State: event.Available})
 		apply("flood", event.Facts{Name: event.NameQueueCallEntered, QueueID: "queue", CallID: fmt.Sprint("call-", i)})
 	}
 	apply("other", event.Facts{Name: event.NameAgentLogin, AgentID: "agent", State: event.Available})
@@ -80,7 +85,8 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 		count[k.account.Value()+" "+kinds[k.kind]]++
 	}
 	for what, want := range map[string]int{
-		"flood open_agent": rows * openPerRow, "flood open_call": rows * openPerRow, "other open_agent": 1, "other open_call": 1,
+		"flood open_agent": rows * openPerRow, "flood open_call": rows * openPerRow, "other open_agent": 1,
+		"other open_call": 1,
 	} {
 		if count[what] != want {
 			t.Errorf("%s: %d entries, want %d", what, count[what], want)

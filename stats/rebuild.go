@@ -26,7 +26,9 @@ type rebuildRun struct {
 	start   LogStart
 	asOf    event.ID // the last folded event of the worker at the start of the rebuild
 	target  atomic.Int64
-	settled map[key]int64 // keys of agents: the time from which their state is known, Unix milliseconds; unused if the log is complete
+	// keys of agents: the time from which their state is known, Unix milliseconds; unused if the
+	// log is complete
+	settled map[key]int64
 
 	expiredRows     []Record // expired rows, not written yet
 	expiredBytes    int
@@ -113,7 +115,8 @@ func (r *rebuildRun) run(ctx context.Context) (err error) {
 	}
 	earliest := r.start.Earliest()
 	if r.request.From < earliest {
-		return fmt.Errorf("the log begins later than when this was asked for: only figures from %s on can be folded again",
+		return fmt.Errorf(
+			"the log begins later than when this was asked for: only figures from %s on can be folded again",
 			time.Unix(earliest, 0).UTC().Format(time.RFC3339))
 	}
 	if err := r.retry(ctx, "starting figures", func() error { return r.seekToBeginning(ctx) }); err != nil {
@@ -216,7 +219,8 @@ func (r *rebuildRun) keepExpired(e entry) {
 	if k.kind != kindQueue && k.kind != kindAgent || !r.isExact(e) {
 		return
 	}
-	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // not below the id of the record that it replaces
+	// not below the id of the record that it replaces
+	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())}
 	r.expiredRows = append(r.expiredRows, ended)
 	r.expiredBytes += 2*len(ended.Key) + len(ended.Value) + 128
 }

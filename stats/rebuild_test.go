@@ -87,15 +87,16 @@ func openUncompacted(t testing.TB) *kafka.Cluster {
 func readRows(t testing.TB, c *kafka.Cluster) topic {
 	t.Helper()
 	rows, ids := topic{}, map[string]string{}
-	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { clear(rows); clear(ids) }, func(r *kafka.Record) {
-		k, err := parseKey(string(r.Key))
-		if err != nil || k.kind != kindQueue && k.kind != kindAgent || r.Value == nil {
-			return
-		}
-		if id := string(r.Header(state.HeaderEventID)); id >= ids[string(r.Key)] {
-			rows[string(r.Key)], ids[string(r.Key)] = string(r.Value), id
-		}
-	})
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { clear(rows); clear(ids) },
+		func(r *kafka.Record) {
+			k, err := parseKey(string(r.Key))
+			if err != nil || k.kind != kindQueue && k.kind != kindAgent || r.Value == nil {
+				return
+			}
+			if id := string(r.Header(state.HeaderEventID)); id >= ids[string(r.Key)] {
+				rows[string(r.Key)], ids[string(r.Key)] = string(r.Value), id
+			}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,9 +263,10 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	first := int64(len(s.events))
 	s.at("1+09:05:00", entered("sales", "c2")). // the first event that is left
 							at("1+09:05:03", abandoned("sales", "c2")).
-							at("2+10:00:00", entered("sales", "c3")).at("2+10:00:30", answered("sales", "c3", "a2")).at("2+10:05:00", ended("sales", "c3", "a2")).
-							at("2+11:05:00", onBreak("stays", "lunch")).at("2+11:20:00", offBreak("stays")).
-							at("2+12:00:00", login("a3")).at("2+13:00:00", entered("sales", "c4"))
+							at("2+10:00:00", entered("sales", "c3")).at("2+10:00:30",
+		answered("sales", "c3", "a2")).at("2+10:05:00", ended("sales", "c3", "a2")).
+		at("2+11:05:00", onBreak("stays", "lunch")).at("2+11:20:00", offBreak("stays")).
+		at("2+12:00:00", login("a3")).at("2+13:00:00", entered("sales", "c4"))
 	for range 30 { // all that was due is done
 		s.at("2+13:00:00", tick())
 	}
@@ -291,7 +293,8 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	// Wrong: a queue's row, and those of an agent before and after its state was told.
 	w := newWorker(t, c)
 	var records []kafka.Record
-	wrong := []string{"acme|queue|sales|" + unix("2+10:00:00"), "acme|agent|stays|" + unix("2+11:15:00"), "acme|agent|stays|" + unix("2+10:30:00")}
+	wrong := []string{"acme|queue|sales|" + unix("2+10:00:00"), "acme|agent|stays|" + unix("2+11:15:00"),
+		"acme|agent|stays|" + unix("2+10:30:00")}
 	for _, key := range wrong {
 		value := bytes.ReplaceAll([]byte(live[key]), []byte(`answered":`), []byte(`answered":7`))
 		records = append(records, w.newRecord(Record{Key: key, Value: value, EventID: w.position.EventID}))

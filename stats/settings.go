@@ -20,15 +20,19 @@ type Settings struct {
 
 // DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
-	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour, MaxRows: 10_000, Retention: 400 * 24 * time.Hour}
+	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour, MaxRows: 10_000,
+		Retention: 400 * 24 * time.Hour}
 }
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Interval == time.Minute || s.Interval == 5*time.Minute || s.Interval == 15*time.Minute, "interval",
 		"must be 1m, 5m or 15m, is %s", s.Interval)
-	c.Must(s.LateEvents >= callExpiry && s.LateEvents <= agentExpiryAge, "late_events", "must be %s to %s, is %s", callExpiry, agentExpiryAge, s.LateEvents)
-	c.Must(s.MaxLabelSets >= 0 && s.MaxLabelSets <= maxLabelSets, "max_label_sets", "must be 0 to %d, is %d", maxLabelSets, s.MaxLabelSets)
+	c.Must(s.LateEvents >= callExpiry && s.LateEvents <= agentExpiryAge, "late_events", "must be %s to %s, is %s",
+		callExpiry, agentExpiryAge, s.LateEvents)
+	c.Must(s.MaxLabelSets >= 0 && s.MaxLabelSets <= maxLabelSets, "max_label_sets", "must be 0 to %d, is %d",
+		maxLabelSets, s.MaxLabelSets)
 	c.Must(s.MaxRows >= 1, "max_rows", "must be at least 1, is %d", s.MaxRows)
-	c.Must(s.Retention == 0 || s.Retention >= s.LateEvents, "retention", "must be 0 or at least stats.late_events, is %s", s.Retention)
+	c.Must(s.Retention == 0 || s.Retention >= s.LateEvents, "retention",
+		"must be 0 or at least stats.late_events, is %s", s.Retention)
 }

@@ -236,7 +236,8 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 		case e.Kind == state.Agent && e.Known != nil:
 			for _, c := range e.Known.Calls {
 				call := entry(e, state.Call, c.ID)
-				if call == nil || !call.Live() || !c.Ringing && call.AgentID != e.ID || c.Ringing && !slices.Contains(call.Ringing, e.ID) {
+				if call == nil || !call.Live() || !c.Ringing && call.AgentID != e.ID ||
+					c.Ringing && !slices.Contains(call.Ringing, e.ID) {
 					t.Fatalf("agent %s has the call %s: %s", e.Append(nil), c.ID, appended(call))
 				}
 			}
@@ -245,7 +246,8 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 			}
 		case e.Kind == state.Call && e.Live() && e.AgentID != "":
 			agent := entry(e, state.Agent, e.AgentID)
-			if agent == nil || !agent.Live() || agent.State != event.Talking && (agent.State != event.Ringing || e.State != event.Ringing) {
+			if agent == nil || !agent.Live() ||
+				agent.State != event.Talking && (agent.State != event.Ringing || e.State != event.Ringing) {
 				t.Fatalf("call %s is with %s", e.Append(nil), appended(agent))
 			}
 		}
@@ -330,7 +332,8 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			1: "Local/1008@from-queue/n talking 2, pbx talking 1",
 			2: "Local/1008@from-queue/n wrap_up 3",
 		}, "Local/1008@from-queue/n", "pbx", func(a AgentRow, q QueueRow) string {
-			return cmp.Or(talks(1)(a, q), differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
+			return cmp.Or(talks(1)(a, q),
+				differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
 		}},
 		"asterisk-exit-by-key-while-ringing.json": {map[int64]string{
 			0: "PJSIP/1001 ringing 1, support waiting 1",
@@ -344,7 +347,8 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			3: "PJSIP/1001 break 3, PJSIP/1002 talking 4, support talking 1",
 			7: "PJSIP/1001 break 3, PJSIP/1002 wrap_up 7",
 		}, "PJSIP/1001", "support", func(a AgentRow, q QueueRow) string {
-			return cmp.Or(talks(1)(a, q), differ(QueueRow{Offered: 2, Answered: 2, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
+			return cmp.Or(talks(1)(a, q),
+				differ(QueueRow{Offered: 2, Answered: 2, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
 		}},
 		"asterisk-pause-set-again.json": {map[int64]string{
 			0: "PJSIP/1003 available 0", 6: "PJSIP/1003 break 6", 33: "PJSIP/1003 break 33 away",
@@ -386,7 +390,8 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			1:  "1001@pbx.example.com talking 1, support@pbx.example.com talking 1",
 			11: "1001@pbx.example.com available 12",
 		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
-		"freeswitch-attended-transfer-told-twice.ndjson.gz": {map[int64]string{ // with the profile's fire-transfer-events
+		// with the profile's fire-transfer-events
+		"freeswitch-attended-transfer-told-twice.ndjson.gz": {map[int64]string{
 			1: "1001@pbx.example.com talking 2, support@pbx.example.com talking 1",
 			4: "1001@pbx.example.com available 5",
 		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},

@@ -121,7 +121,8 @@ func (f *Fold) observeAgent(a *agent, gone bool) {
 		w.agent, next.queues = nil, nil
 	}
 	if !gone && a.State == event.Available {
-		next.available = slices.DeleteFunc(slices.Clone(a.Queues), func(q string) bool { return slices.Contains(a.Paused, q) })
+		next.available = slices.DeleteFunc(slices.Clone(a.Queues),
+			func(q string) bool { return slices.Contains(a.Paused, q) })
 	}
 
 	count := func(queues []string, by func(w *watch, n int), n int) {
@@ -210,7 +211,8 @@ func (r *AlertRule) appliesTo(w *watch) bool {
 		return len(r.Queues) == 0 || slices.Contains(r.Queues, id)
 	}
 	inQueue := func(queue string) bool { return slices.Contains(w.agent.Queues, queue) }
-	return w.agent != nil && (len(r.Agents) == 0 || slices.Contains(r.Agents, id)) && (len(r.Queues) == 0 || slices.ContainsFunc(r.Queues, inQueue))
+	return w.agent != nil && (len(r.Agents) == 0 || slices.Contains(r.Agents, id)) &&
+		(len(r.Queues) == 0 || slices.ContainsFunc(r.Queues, inQueue))
 }
 
 // rulesFor returns the rules for what is watched that are in force at a time. since and until are
@@ -350,7 +352,8 @@ func (f *Fold) review(w *watch, at event.ID) {
 	}
 	rules, since, until := f.rulesFor(w, at)
 	for _, name := range slices.Sorted(maps.Keys(w.alerts)) {
-		if !slices.ContainsFunc(rules, func(r AlertRule) bool { return r.Name == name && r.When.Metric == w.alerts[name].When.Metric }) {
+		if !slices.ContainsFunc(rules,
+			func(r AlertRule) bool { return r.Name == name && r.When.Metric == w.alerts[name].When.Metric }) {
 			f.endAlert(w, w.alerts[name], w.alerts[name].Value, at)
 		}
 	}
@@ -384,7 +387,8 @@ func (f *Fold) review(w *watch, at event.ID) {
 
 func (f *Fold) addAlert(w *watch, rule *AlertRule, at event.ID) *alert {
 	id := newAlertID(w, rule, at, f.lastFolded.Partition())
-	a := &alert{header: header{key: newKey(kindAlert, w.key.account.Value(), id, 0)}, Name: rule.Name, When: rule.When, Since: at}
+	a := &alert{header: header{key: newKey(kindAlert, w.key.account.Value(), id, 0)}, Name: rule.Name, When: rule.When,
+		Since: at}
 	switch w.key.kind {
 	case kindQueue:
 		a.Queue = w.key.id.Value()

@@ -72,14 +72,16 @@ func (w *worker) loadFigures(ctx context.Context) error {
 	began := time.Now()
 	var v *view
 	err := w.retry(ctx, "reading the figures", func() (err error) {
-		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() }, func(r *kafka.Record) { v.applyRecord(r) })
+		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() },
+			func(r *kafka.Record) { v.applyRecord(r) })
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if v.foreign != nil {
-		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "error", v.foreign)
+		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats,
+			"partition", w.partition, "error", v.foreign)
 	}
 	w.lastWriteAt, w.repairDueAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
 	if v.position == nil {
@@ -88,7 +90,8 @@ func (w *worker) loadFigures(ctx context.Context) error {
 		w.position = *v.position
 		foreign := w.fold.Load(v.live(), w.position.EventID)
 		if len(foreign) > 0 {
-			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition, "records", len(foreign), "first", foreign[0])
+			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition,
+				"records", len(foreign), "first", foreign[0])
 		}
 		err = w.skipLostEvents(ctx)
 	}
@@ -114,7 +117,8 @@ func (w *worker) skipLostEvents(ctx context.Context) error {
 // skipGap continues after a gap in cc.evt. Events that are written again there, with the
 // same ids, change nothing.
 func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
-	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition, "kind", gap.Kind,
+	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition,
+		"kind", gap.Kind,
 		"folded", w.position.Offset, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
 	return w.retry(ctx, "going on behind a gap", func() error {
@@ -282,7 +286,9 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 }
 
 func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
-	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.position.Append(nil)})
+	records = append(records,
+		kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey),
+			Value: w.position.Append(nil)})
 	err = w.retry(ctx, "writing figures", func() (err error) {
 		written, err = w.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
@@ -302,7 +308,8 @@ func (w *worker) repair(ctx context.Context) error {
 	behind := false
 	end, err := w.scanLastRecords(ctx, w.next, last, &behind)
 	if err == nil && end < w.next {
-		w.log.Error("figures topic truncated, its records are written again", "topic", event.TopicStats, "partition", w.partition,
+		w.log.Error("figures topic truncated, its records are written again", "topic", event.TopicStats,
+			"partition", w.partition,
 			"written", w.next, "end", end)
 		for key := range w.fold.entries {
 			last[key.String()] = nil
@@ -347,7 +354,8 @@ func (w *worker) repair(ctx context.Context) error {
 }
 
 // scanLastRecords reads the last record of each key from an offset on.
-func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[string][]byte, behind *bool) (end int64, err error) {
+func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[string][]byte,
+	behind *bool) (end int64, err error) {
 	err = w.retry(ctx, "checking the figures", func() (err error) {
 		reset := func() { clear(last); *behind = false }
 		end, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, from, reset, func(r *kafka.Record) {

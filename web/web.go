@@ -146,7 +146,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	header.Set("Cache-Control", "no-cache") // cached, but revalidated with the ETag, so that an upgrade is visible at once
+	// cached, but revalidated with the ETag, so that an upgrade is visible at once
+	header.Set("Cache-Control", "no-cache")
 	header.Set("ETag", f.etag)
 	header.Set("Content-Type", f.contentType)
 	if entitytag.NotModified(r.Header.Get("If-None-Match"), f.etag) {

@@ -54,7 +54,8 @@ func TestPagesAndAssets(t *testing.T) {
 		csp := w.Header().Get("Content-Security-Policy")
 		for _, directive := range []string{
 			"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
-			"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+			"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+			"trusted-types 'none'",
 		} {
 			if !slices.Contains(strings.Split(csp, "; "), directive) {
 				t.Errorf("%s: the policy has no %s: %s", path, directive, csp)
@@ -120,7 +121,8 @@ var (
 // Every file that a page or module refers to exists, and every file is referred to.
 func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 	h := newHandler(t)
-	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true, "/docs": true} // served by package api, docs/site
+	// served by package api, docs/site
+	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true, "/docs": true}
 	used := map[string]bool{"/": true, "/docs/http": true, "/docs/events": true}
 	for name, text := range sources(t, ".html") {
 		for _, found := range attribute.FindAllStringSubmatch(text, -1) {
@@ -172,7 +174,8 @@ func TestLibraryIsUnchanged(t *testing.T) {
 // HTML.
 func TestNothingInlineAndNoHTMLFromStrings(t *testing.T) {
 	for name, text := range sources(t, ".html") {
-		for _, wrong := range []string{`<style`, ` style=`, ` onclick=`, ` onload=`, `javascript:`, `http://`, `https://`} {
+		for _, wrong := range []string{`<style`, ` style=`, ` onclick=`, ` onload=`, `javascript:`, `http://`,
+			`https://`} {
 			if strings.Contains(text, wrong) {
 				t.Errorf("%s has %s", name, wrong)
 			}
@@ -205,7 +208,8 @@ func TestKindsAreTheTypes(t *testing.T) {
 		want = append(want, string(kind))
 	}
 	var got []string
-	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(sources(t, ".js")["event_types.js"], -1) {
+	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(
+		sources(t, ".js")["event_types.js"], -1) {
 		got = append(got, found[1])
 	}
 	if !slices.Equal(got, want) {
@@ -233,7 +237,8 @@ func TestAddedPages(t *testing.T) {
 	h.Add("/docs/search.json", func() ([]byte, error) { return nil, errors.New("no index") })
 	for range 2 {
 		w := get(h, "/docs/install")
-		if w.Code != http.StatusOK || w.Body.String() != "<p>installed</p>" || w.Header().Get("Content-Type") != "text/html; charset=utf-8" ||
+		if w.Code != http.StatusOK || w.Body.String() != "<p>installed</p>" ||
+			w.Header().Get("Content-Type") != "text/html; charset=utf-8" ||
 			w.Header().Get("Content-Security-Policy") != policy || w.Header().Get("ETag") == "" {
 			t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 		}

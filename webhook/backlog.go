@@ -55,7 +55,8 @@ func (b *backlog) resumeOffset(tail int64) int64 {
 
 // storedPosition returns the position of the backlog to store.
 func (b *backlog) storedPosition(partition int, tail int64) deliveryPosition {
-	return deliveryPosition{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.resumeOffset(tail), lastID: b.deliveredID}
+	return deliveryPosition{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration,
+		next: b.resumeOffset(tail), lastID: b.deliveredID}
 }
 
 // isIdle reports whether the backlog can be removed: nothing is left to send and the

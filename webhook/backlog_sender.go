@@ -58,7 +58,8 @@ func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 				continue
 			}
 			if ctx.Err() == nil {
-				w.log.Warn("reading events for a webhook failed, retrying", "webhook", b.hook.ID, "partition", w.partition, "error", err)
+				w.log.Warn("reading events for a webhook failed, retrying", "webhook", b.hook.ID,
+					"partition", w.partition, "error", err)
 			}
 			if !backoff.Wait(ctx) {
 				w.endSending(b)
@@ -104,7 +105,8 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	tree := w.registry.accounts.Tree()
 	var found []*delivery
 	size := 0
-	s := scanner{openReader: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) }, onGap: w.reportGap}
+	s := scanner{openReader: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) },
+		onGap: w.reportGap}
 	next, err := s.scan(ctx, from, to, func(r *kafka.Record) bool {
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= readID {
@@ -152,7 +154,8 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 		return true
 	}
 	next := h.receiver.nextTry()
-	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures, "reason", o.message)
+	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures,
+		"reason", o.message)
 	if o.gone || failures >= w.settings.pauseAfter() {
 		w.pause(ctx, h, failures, o)
 		return true // the next beginRequest returns false

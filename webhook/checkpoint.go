@@ -14,7 +14,8 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.next == w.stored.next {
 		return nil
 	}
-	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error { return storeCheckpoint(ctx, tx, w.partition, current, w.rowsToDelete, behind) })
+	err := w.service.db.Tx(ctx,
+		func(tx *sql.Tx) error { return storeCheckpoint(ctx, tx, w.partition, current, w.rowsToDelete, behind) })
 	switch {
 	case err == nil:
 		current.version++

@@ -37,7 +37,8 @@ type DelivererConfig struct {
 // NewDeliverer returns a Deliverer that Run starts.
 func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) *Deliverer {
 	m := newMetrics(reg)
-	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1, changes: s.db.WatchChanges()}
+	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log,
+		revision: -1, changes: s.db.WatchChanges()}
 	r.current.Store(newHooks(nil))
 	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: s.newSender(),
 		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}

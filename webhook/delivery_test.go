@@ -51,15 +51,20 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 		e.topic.put(0, "shop", entered, `{"n":"before the webhook"}`)
 		made, secret, err := e.service.Create(t.Context(), "root", Config{URL: all.url})
 		must(t, err)
-		e.createWebhook(Config{URL: sales.url, Filters: identity.Filter{AccountIDs: []string{"shop"}, QueueIDs: []string{"sales"}, Names: []string{"queue.*"}}})
-		e.createWebhook(Config{URL: cloud.url, Format: FormatCloudEvents, Filters: identity.Filter{AccountIDs: []string{"kiosk"}}})
+		e.createWebhook(
+			Config{URL: sales.url,
+				Filters: identity.Filter{AccountIDs: []string{"shop"}, QueueIDs: []string{"sales"},
+					Names: []string{"queue.*"}}})
+		e.createWebhook(
+			Config{URL: cloud.url, Format: FormatCloudEvents, Filters: identity.Filter{AccountIDs: []string{"kiosk"}}})
 		e.deliver()
 		var want, wantSales, wantCloud []event.ID
 		for i := range 40 {
 			e.topic.put(i%3, "stranger", entered, `{}`)
 			id := e.topic.put(0, "shop", entered, `{}`)
 			want, wantSales = append(want, id), append(wantSales, id)
-			want = append(want, e.topic.put(0, "shop", event.Facts{Name: event.NameQueueCallEntered, QueueID: "support"}, `{}`))
+			want = append(want,
+				e.topic.put(0, "shop", event.Facts{Name: event.NameQueueCallEntered, QueueID: "support"}, `{}`))
 			id = e.topic.put(1, "kiosk", event.Facts{Name: event.NameAgentLogin, AgentID: "a"}, `{}`)
 			want, wantCloud = append(want, id), append(wantCloud, id)
 		}
@@ -69,10 +74,12 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 		key, err := parseSecret(secret)
 		must(t, err)
 		for _, r := range all.requests() {
-			if r.header.Get("webhook-signature") != signature(key, r.id, r.header.Get("webhook-timestamp"), []byte(r.body)) {
+			if r.header.Get("webhook-signature") != signature(key, r.id, r.header.Get("webhook-timestamp"),
+				[]byte(r.body)) {
 				t.Fatalf("wrong signature: %v", r)
 			}
-			if id, err := event.MessageID([]byte(r.body)); err != nil || id.String() != r.id || r.header.Get("Content-Type") != "application/json" {
+			if id, err := event.MessageID([]byte(r.body)); err != nil || id.String() != r.id ||
+				r.header.Get("Content-Type") != "application/json" {
 				t.Fatalf("not the message: %v", r)
 			}
 		}
@@ -82,8 +89,10 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 			Data                                                 struct{ ID string }
 		}
 		must(t, json.Unmarshal([]byte(first.body), &structured))
-		if got := structured; got.SpecVersion != "1.0" || got.ID != first.id || got.Source != "/accounts/kiosk" || got.Type != "trunkline.agent.login" ||
-			got.Time != "2026-11-18T11:06:40Z" || got.DataContentType != "application/json" || got.Data.ID != first.id ||
+		if got := structured; got.SpecVersion != "1.0" || got.ID != first.id || got.Source != "/accounts/kiosk" ||
+			got.Type != "trunkline.agent.login" ||
+			got.Time != "2026-11-18T11:06:40Z" || got.DataContentType != "application/json" ||
+			got.Data.ID != first.id ||
 			!strings.HasPrefix(first.header.Get("Content-Type"), "application/cloudevents+json") {
 			t.Errorf("not the CloudEvent: %+v %v", got, first.header)
 		}
@@ -122,16 +131,21 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 }
 
 func TestReceiversThatHarmNobody(t *testing.T) {
-	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	private := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer private.Close()
 	cases := map[string]struct {
 		handle  http.HandlerFunc
 		works   bool
 		message string
 	}{
-		"redirects to a private address": {handle: http.RedirectHandler(private.URL, http.StatusTemporaryRedirect).ServeHTTP, message: "redirects are not followed"},
-		"fails":                          {handle: respond(http.StatusInternalServerError), message: "status 500"},
-		"closes the connection":          {handle: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, message: "connection to the receiver failed"},
+		"redirects to a private address": {handle: http.RedirectHandler(private.URL,
+			http.StatusTemporaryRedirect).ServeHTTP, message: "redirects are not followed"},
+		"fails": {handle: respond(http.StatusInternalServerError), message: "status 500"},
+		"closes the connection": {handle: func(http.ResponseWriter,
+			*http.Request) {
+			panic(http.ErrAbortHandler)
+		}, message: "connection to the receiver failed"},
 		"answers without end": {works: true, handle: func(w http.ResponseWriter, r *http.Request) {
 			for block := make([]byte, 32<<10); r.Context().Err() == nil; {
 				_, _ = w.Write(block)
@@ -184,7 +198,8 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 	reg, _ := e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
 	w := e.awaitStatus(made.ID, StatusPaused)
-	if !strings.Contains(w.LastError, "not public (loopback), and webhook.allow_networks does not have it") || len(target.requests()) > 0 {
+	if !strings.Contains(w.LastError, "not public (loopback), and webhook.allow_networks does not have it") ||
+		len(target.requests()) > 0 {
 		t.Errorf("paused for %q after %d requests", w.LastError, len(target.requests()))
 	}
 	waitFor(t, "the metric of paused webhooks is 1", func() bool {
@@ -242,10 +257,12 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		if n := len(target.requests()) - before; n != len(want)-8 {
 			t.Errorf("%d events come again, want %d", n, len(want)-8)
 		}
-		if _, err := e.service.Retry(t.Context(), "root", made.ID, want[7]+event.MaxPartitions); fault.KindOf(err) != fault.KindGone {
+		if _, err := e.service.Retry(t.Context(), "root", made.ID,
+			want[7]+event.MaxPartitions); fault.KindOf(err) != fault.KindGone {
 			t.Errorf("an event that is not there: %v", err)
 		}
-		if _, err := e.service.Retry(t.Context(), "root", made.ID, event.FirstID(want[7].Time(), 700)); fault.KindOf(err) != fault.KindGone {
+		if _, err := e.service.Retry(t.Context(), "root", made.ID,
+			event.FirstID(want[7].Time(), 700)); fault.KindOf(err) != fault.KindGone {
 			t.Errorf("an event of a partition that is not there: %v", err)
 		}
 	})
@@ -317,7 +334,8 @@ func TestPositionsThatRetentionDeletes(t *testing.T) {
 	_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
 	must(t, err)
 	waitFor(t, "the loss is counted", func() bool {
-		return strings.Contains(e.log.String(), "events lost") && metricValue(t, reg, "trunkline_webhook_lost_records_total") == 6
+		return strings.Contains(e.log.String(), "events lost") &&
+			metricValue(t, reg, "trunkline_webhook_lost_records_total") == 6
 	})
 	last := e.topic.put(0, "shop", entered, `{}`)
 	waitFor(t, "the next event is received", func() bool {

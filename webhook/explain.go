@@ -22,7 +22,8 @@ const (
 
 // Outcomes returns every outcome.
 func Outcomes() []EventOutcome {
-	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
+	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater,
+		OutcomeFiltered}
 }
 
 // Explanation is the outcome of an event at a webhook. Its failures are those of the
@@ -68,7 +69,8 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			e := Explanation{Webhook: r.Webhook}
 			pos, behind := positions[r.ID]
 			behind = behind && pos.generation == r.positionGeneration
-			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) || !behind && found && q.Offset < partitionPos.next.Offset
+			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) ||
+				!behind && found && q.Offset < partitionPos.next.Offset
 			e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree)
 			if e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered

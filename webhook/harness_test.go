@@ -37,7 +37,8 @@ type memoryTopic struct {
 }
 
 func newMemoryTopic(partitions int) *memoryTopic {
-	return &memoryTopic{grown: make(chan struct{}), partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions), lastID: make([]event.ID, partitions)}
+	return &memoryTopic{grown: make(chan struct{}), partitions: make([][]kafka.Record, partitions),
+		first: make([]int64, partitions), lastID: make([]event.ID, partitions)}
 }
 
 // put appends an event and returns its id.
@@ -47,7 +48,8 @@ func (t *memoryTopic) put(partition int, account string, facts event.Facts, data
 	id := event.NextID(t.lastID[partition], 1_795_000_000_000+int64(len(t.partitions[partition])), partition)
 	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1_795_000_000, Data: []byte(data),
 		Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: 1_795_000_001, Facts: facts}}
-	headers := []kafka.Header{{Key: event.HeaderType, Value: []byte(m.Type)}, {Key: event.HeaderAccount, Value: []byte(account)},
+	headers := []kafka.Header{{Key: event.HeaderType, Value: []byte(m.Type)},
+		{Key: event.HeaderAccount, Value: []byte(account)},
 		{Key: event.HeaderName, Value: []byte(facts.Name)}, {Key: event.HeaderQueue, Value: []byte(facts.QueueID)}}
 	t.append(partition, kafka.Record{Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers})
 	t.lastID[partition] = id
@@ -56,7 +58,8 @@ func (t *memoryTopic) put(partition int, account string, facts event.Facts, data
 
 // append needs mu.
 func (t *memoryTopic) append(partition int, r kafka.Record) {
-	r.Topic, r.Partition, r.Offset = event.TopicEvents, partition, t.first[partition]+int64(len(t.partitions[partition]))
+	r.Topic, r.Partition, r.Offset = event.TopicEvents, partition, t.first[partition]+int64(
+		len(t.partitions[partition]))
 	t.partitions[partition] = append(t.partitions[partition], r)
 	close(t.grown)
 	t.grown = make(chan struct{})
@@ -171,7 +174,8 @@ func fastSettings() Settings {
 
 func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *env {
 	t.Helper()
-	e := &env{t: t, topic: newMemoryTopic(partitions), settings: settings, log: &testservice.Log{}, roots: x509.NewCertPool()}
+	e := &env{t: t, topic: newMemoryTopic(partitions), settings: settings, log: &testservice.Log{},
+		roots: x509.NewCertPool()}
 	var err error
 	e.db, err = sqldb.Open(t.Context(), at)
 	must(t, err)
@@ -181,15 +185,20 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 	_, err = e.keys.Create()
 	must(t, err)
 	e.audit = audittest.New(t, e.db)
-	e.identity, err = identity.New(t.Context(), identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}},
+	e.identity, err = identity.New(t.Context(),
+		identity.Config{Settings: identity.DefaultSettings(),
+			Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}},
 		e.db, e.keys, identity.NewMemoryLimiter(), e.audit, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	must(t, err)
-	for _, a := range []identity.NewAccount{{ID: "root"}, {ID: "shop", Parent: "root"}, {ID: "kiosk", Parent: "root"}, {ID: "stranger"}} {
+	for _, a := range []identity.NewAccount{{ID: "root"}, {ID: "shop", Parent: "root"}, {ID: "kiosk", Parent: "root"},
+		{ID: "stranger"}} {
 		a.Name, a.Domain = a.ID, a.ID+".example"
 		_, err := e.identity.CreateAccount(t.Context(), a)
 		must(t, err)
 	}
-	e.service, err = New(t.Context(), settings, Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: e.topic, Version: "test", Roots: e.roots})
+	e.service, err = New(t.Context(), settings,
+		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: e.topic, Version: "test",
+			Roots: e.roots})
 	must(t, err)
 	return e
 }

@@ -29,7 +29,8 @@ type hooks struct {
 }
 
 func newHooks(webhooks []*hook) *hooks {
-	h := &hooks{byID: make(map[string]*hook, len(webhooks)), byAccount: map[string][]*hook{}, bySubtree: map[string][]*hook{}, replaced: make(chan struct{})}
+	h := &hooks{byID: make(map[string]*hook, len(webhooks)), byAccount: map[string][]*hook{},
+		bySubtree: map[string][]*hook{}, replaced: make(chan struct{})}
 	for _, w := range webhooks {
 		h.byID[w.ID] = w
 		if w.Status == StatusPaused {
@@ -69,7 +70,9 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 // selects reports whether the webhook's filters select a message, its account included.
 func (h *hook) selects(m *headers, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
-	return h.admits(m) && slices.ContainsFunc(ids, func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })
+	return h.admits(m) &&
+		slices.ContainsFunc(ids,
+			func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })
 }
 
 // admits reports whether the filters other than that of the account select a message.

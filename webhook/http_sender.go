@@ -62,7 +62,8 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 		guard := netguard.Guard{Allow: settings.AllowNetworks, LoopbackOnly: plain, Setting: "webhook.allow_networks"}
 		return &http.Client{
 			Transport: &http.Transport{
-				DialContext:            guard.DialContext, // and no proxy, because the guard checks the receiver's address
+				// and no proxy, because the guard checks the receiver's address
+				DialContext:            guard.DialContext,
 				ForceAttemptHTTP2:      true,
 				DisableCompression:     true,
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -74,7 +75,8 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, tlsClient: client(false), plainClient: client(true)}
+	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, tlsClient: client(false),
+		plainClient: client(true)}
 }
 
 func (s *sender) close() {
@@ -146,11 +148,16 @@ func statusOutcome(response *http.Response, now time.Time) outcome {
 	case status >= 200 && status < 300:
 		return outcome{ok: true, result: resultOK}
 	case status == http.StatusGone:
-		return outcome{gone: true, result: resultGone, message: "the receiver answered with status 410: it wants no more events"}
+		return outcome{gone: true, result: resultGone,
+			message: "the receiver answered with status 410: it wants no more events"}
 	case status >= 300 && status < 400:
-		return outcome{result: resultRedirect, message: fmt.Sprintf("the receiver answered with status %d: redirects are not followed, set the URL that it leads to", status)}
+		return outcome{result: resultRedirect,
+			message: fmt.Sprintf(
+				"the receiver answered with status %d: redirects are not followed, set the URL that it leads to",
+				status)}
 	default:
-		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status), retryAfter: retryAfter(response.Header, now)}
+		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status),
+			retryAfter: retryAfter(response.Header, now)}
 	}
 }
 

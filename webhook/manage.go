@@ -41,7 +41,8 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 	}
 	err = s.change(ctx, audit.WebhookCreate, accountID, r.ID, func(tx *sql.Tx) error {
 		var n int
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE account_id = $1`, accountID).Scan(&n); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE account_id = $1`,
+			accountID).Scan(&n); err != nil {
 			return sqldb.Wrap(err, "counting the webhooks")
 		}
 		if n >= s.settings.MaxPerAccount {
@@ -183,7 +184,8 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 
 // change runs fn in a transaction that also stores the audit entry and increments the
 // revision that nodes poll.
-func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string, fn func(tx *sql.Tx) error) error {
+func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string,
+	fn func(tx *sql.Tx) error) error {
 	entry := s.audit.Entry(ctx, action, accountID, "webhook:"+id)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		if err := fn(tx); err != nil {

@@ -35,10 +35,12 @@ func TestAWebhooksLife(t *testing.T) {
 		e := newEnv(t, at, DefaultSettings(), 3)
 		ctx := audittest.CallerContext(t, "user:admin")
 		e.topic.put(1, "shop", entered, `{}`)
-		config := Config{URL: "https://example.com/hook?key=1", Filters: identity.Filter{AccountIDs: []string{"shop", "shop"}}}
+		config := Config{URL: "https://example.com/hook?key=1",
+			Filters: identity.Filter{AccountIDs: []string{"shop", "shop"}}}
 		made, secret, err := e.service.Create(ctx, "root", config)
 		must(t, err)
-		if !strings.HasPrefix(secret, "whsec_") || made.Format != FormatTrunkline || made.Status != StatusActive || len(made.Filters.AccountIDs) != 1 {
+		if !strings.HasPrefix(secret, "whsec_") || made.Format != FormatTrunkline || made.Status != StatusActive ||
+			len(made.Filters.AccountIDs) != 1 {
 			t.Errorf("made %+v with %s", made, secret)
 		}
 		rows, err := listPositions(ctx, e.db, 1)
@@ -67,7 +69,8 @@ func TestAWebhooksLife(t *testing.T) {
 			changed, err := selectRow(ctx, e.db, "root", made.ID)
 			must(t, err)
 			key, err := openKey(e.keys, &changed)
-			if want := map[string]string{"": secret, own: own}[sent]; err != nil || formatSecret(key) != want || changed.Format != FormatCloudEvents {
+			if want := map[string]string{"": secret, own: own}[sent]; err != nil || formatSecret(key) != want ||
+				changed.Format != FormatCloudEvents {
 				t.Errorf("after a PUT with the secret %q: %s, %v", sent, formatSecret(key), err)
 			}
 		}
@@ -110,23 +113,28 @@ func TestAWebhooksLife(t *testing.T) {
 func TestInvalidWebhooksAreRefused(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), DefaultSettings(), 1)
 	for want, c := range map[string]Config{
-		"url unsupported":                        {URL: "http://example.com"},
-		"url required":                           {},
-		"url invalid":                            {URL: "https://user:password@example.com"},
-		"format unsupported":                     {URL: "https://example.com", Format: "xml"},
-		"secret invalid":                         {URL: "https://example.com", Secret: "whsec_c2hvcnQ="},
-		"filters.account_ids[0] unknown_account": {URL: "https://example.com", Filters: identity.Filter{AccountIDs: []string{"stranger"}}},
-		"filters.names[0] unknown_name":          {URL: "https://example.com", Filters: identity.Filter{Names: []string{"nothing"}}},
+		"url unsupported":    {URL: "http://example.com"},
+		"url required":       {},
+		"url invalid":        {URL: "https://user:password@example.com"},
+		"format unsupported": {URL: "https://example.com", Format: "xml"},
+		"secret invalid":     {URL: "https://example.com", Secret: "whsec_c2hvcnQ="},
+		"filters.account_ids[0] unknown_account": {URL: "https://example.com",
+			Filters: identity.Filter{AccountIDs: []string{"stranger"}}},
+		"filters.names[0] unknown_name": {URL: "https://example.com",
+			Filters: identity.Filter{Names: []string{"nothing"}}},
 	} {
 		_, _, err := e.service.Create(t.Context(), "root", c)
-		if f := fault.As(err); f == nil || f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field+" "+f.Fields[0].Code != want {
+		if f := fault.As(err); f == nil || f.Kind != fault.KindInvalid || len(f.Fields) != 1 ||
+			f.Fields[0].Field+" "+f.Fields[0].Code != want {
 			t.Errorf("want %s, got %+v", want, err)
 		}
 	}
 	for range e.service.settings.MaxPerAccount {
 		e.createWebhook(Config{URL: "https://example.com"})
 	}
-	if _, _, err := e.service.Create(t.Context(), "root", Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "webhook.max_per_account") {
+	if _, _, err := e.service.Create(t.Context(), "root",
+		Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict ||
+		!strings.Contains(err.Error(), "webhook.max_per_account") {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -156,7 +156,8 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 // follow reads and matches new records. It returns nil if no webhooks are left, and
 // *kafka.GapError if records were lost.
 func (w *partitionWorker) follow(ctx context.Context) error {
-	if err := w.retry(ctx, "checking the position", func() error { return w.topic.CheckPosition(ctx, w.partition, w.tail) }); err != nil {
+	if err := w.retry(ctx, "checking the position",
+		func() error { return w.topic.CheckPosition(ctx, w.partition, w.tail) }); err != nil {
 		return err
 	}
 	reader := w.topic.Read(w.partition, w.tail)
@@ -259,6 +260,7 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 
 // reportGap logs and counts a gap.
 func (w *partitionWorker) reportGap(gap *kafka.GapError) {
-	w.log.Error("events lost from the normalized log before they were read for webhooks", "partition", w.partition, "kind", gap.Kind, "resume", gap.Resume, "error", gap)
+	w.log.Error("events lost from the normalized log before they were read for webhooks", "partition", w.partition,
+		"kind", gap.Kind, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
 }

@@ -31,9 +31,11 @@ type partitionPosition struct {
 var errFenced = errors.New("another node delivers the events of the partition")
 
 // upsertPositions inserts or replaces a webhook's positions.
-func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, positions []deliveryPosition) error {
+func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64,
+	positions []deliveryPosition) error {
 	for _, p := range positions {
-		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET seek = excluded.seek, next = excluded.next, last_id = excluded.last_id`,
 			p.partition, id, generation, p.next, int64(p.lastID))
 		if err != nil {
@@ -45,12 +47,14 @@ func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation
 
 // listPositions returns the positions in a partition, by webhook.
 func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[string]deliveryPosition, error) {
-	rows, err := q.QueryContext(ctx, `SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
-	positions, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (deliveryPosition, error) {
-		p := deliveryPosition{partition: partition}
-		err := scan(&p.webhook, &p.generation, &p.next, (*int64)(&p.lastID))
-		return p, err
-	})
+	rows, err := q.QueryContext(ctx,
+		`SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
+	positions, err := sqldb.Collect(rows, err, "reading webhooks' positions",
+		func(scan sqldb.ScanFunc) (deliveryPosition, error) {
+			p := deliveryPosition{partition: partition}
+			err := scan(&p.webhook, &p.generation, &p.next, (*int64)(&p.lastID))
+			return p, err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +67,11 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 
 // findPartition returns the position of a partition; ok is false if there is none.
 func findPartition(ctx context.Context, q sqldb.Runner, partition int) (pos partitionPosition, ok bool, err error) {
-	row := q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition)
-	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &pos.next.Offset, &pos.next.TopicID, &pos.next.LeaderEpoch, (*int64)(&pos.lastID), &pos.version)
+	row := q.QueryRowContext(ctx,
+		`SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`,
+		partition)
+	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &pos.next.Offset, &pos.next.TopicID,
+		&pos.next.LeaderEpoch, (*int64)(&pos.lastID), &pos.version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pos, false, nil
 	}
@@ -73,7 +80,8 @@ func findPartition(ctx context.Context, q sqldb.Runner, partition int) (pos part
 
 // fencePartition stores the position of a partition and fences the node that had it.
 func fencePartition(ctx context.Context, tx sqldb.Runner, partition int, pos *partitionPosition) error {
-	err := tx.QueryRowContext(ctx, `INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
+	err := tx.QueryRowContext(ctx,
+		`INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
 		VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (topic_partition) DO UPDATE SET next = excluded.next, topic_id = excluded.topic_id,
 		leader_epoch = excluded.leader_epoch, last_id = excluded.last_id, version = webhook_partitions.version + 1 RETURNING version`,
 		partition, pos.next.Offset, pos.next.TopicID, pos.next.LeaderEpoch, int64(pos.lastID)).Scan(&pos.version)
@@ -84,10 +92,13 @@ func fencePartition(ctx context.Context, tx sqldb.Runner, partition int, pos *pa
 // caughtUp and stores the positions behind. Positions of webhooks that were deleted or moved
 // by a retry meanwhile do not change. Returns errFenced if another node has taken over
 // the partition.
-func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition, caughtUp, behind []deliveryPosition) error {
+func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition,
+	caughtUp, behind []deliveryPosition) error {
 	const operation = "storing webhooks' positions"
-	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
-		WHERE topic_partition = $1 AND version = $2`, partition, current.version, current.next.Offset, current.next.TopicID, current.next.LeaderEpoch, int64(current.lastID))
+	n, err := sqldb.Exec(ctx, tx,
+		`UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
+		WHERE topic_partition = $1 AND version = $2`, partition, current.version, current.next.Offset,
+		current.next.TopicID, current.next.LeaderEpoch, int64(current.lastID))
 	switch {
 	case err != nil:
 		return sqldb.Wrap(err, operation)
@@ -95,7 +106,9 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, curren
 		return errFenced
 	}
 	for _, p := range caughtUp {
-		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.generation)
+		_, err := tx.ExecContext(ctx,
+			`DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition,
+			p.webhook, p.generation)
 		if err != nil {
 			return sqldb.Wrap(err, operation)
 		}

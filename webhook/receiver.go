@@ -26,7 +26,8 @@ type receiver struct {
 
 // newReceiver returns a receiver that continues the stored back-off.
 func newReceiver(settings Settings, stored *row) *receiver {
-	r := &receiver{changed: make(chan struct{}), backoff: retry.Backoff{First: settings.FirstWait, Max: settings.LongestWait},
+	r := &receiver{changed: make(chan struct{}),
+		backoff:  retry.Backoff{First: settings.FirstWait, Max: settings.LongestWait},
 		failures: stored.Failures, next: stored.NextTryAt, paused: stored.Status == StatusPaused}
 	for range stored.Failures {
 		r.backoff.Next()

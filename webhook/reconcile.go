@@ -35,13 +35,15 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 		switch row, stored := rows[id]; {
 		case previous == nil || previous.positionGeneration != h.positionGeneration: // new to this worker, or moved
 			if stored && row.generation == h.positionGeneration {
-				w.replaceBacklog(h, b, &backlog{readUpTo: row.next, lastReadID: row.lastID, deliveredID: row.lastID, stored: &row})
+				w.replaceBacklog(h, b,
+					&backlog{readUpTo: row.next, lastReadID: row.lastID, deliveredID: row.lastID, stored: &row})
 			} else if b != nil || h.suspended {
 				w.replaceBacklog(h, b, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 			}
 		case b != nil:
 			b.dropQueue(w.tail.Offset)
-			w.replaceBacklog(h, b, &backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID, stored: b.stored})
+			w.replaceBacklog(h, b,
+				&backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID, stored: b.stored})
 		case h.suspended:
 			w.replaceBacklog(h, nil, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 		}

@@ -129,6 +129,8 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 
 // deliversLike reports whether the delivery to h does not differ from that to other.
 func (h *hook) deliversLike(other *hook) bool {
-	return h.receiver == other.receiver && h.suspended == other.suspended && h.positionGeneration == other.positionGeneration && h.sealedKey == other.sealedKey && h.Format == other.Format &&
+	return h.receiver == other.receiver && h.suspended == other.suspended &&
+		h.positionGeneration == other.positionGeneration && h.sealedKey == other.sealedKey &&
+		h.Format == other.Format &&
 		h.Status == other.Status && h.selection.Equal(other.selection)
 }

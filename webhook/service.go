@@ -46,7 +46,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "webhook", migrations); err != nil {
 		return nil, err
 	}
-	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters, topic: deps.Topic,
+	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters,
+		topic:   deps.Topic,
 		version: deps.Version, roots: deps.Roots}
 	return s, s.Secrets().Require(ctx)
 }

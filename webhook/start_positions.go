@@ -70,7 +70,8 @@ func noSuchEvent() error { return fault.New(fault.KindGone, "no such event in th
 
 // fillPositions returns a position for each partition. It calls fill for all of them
 // concurrently.
-func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, *deliveryPosition) error) ([]deliveryPosition, error) {
+func fillPositions(ctx context.Context, topic Topic,
+	fill func(context.Context, *deliveryPosition) error) ([]deliveryPosition, error) {
 	n, err := topic.Partitions(ctx)
 	if err != nil {
 		return nil, err

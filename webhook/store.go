@@ -27,7 +27,8 @@ const columns = `id, account_id, url, filters, format, sealed, created_at, updat
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var filters string
 	var created, updated, failed, next, paused int64
-	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealedKey, &created, &updated, &r.retries, &r.positionGeneration,
+	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealedKey, &created, &updated, &r.retries,
+		&r.positionGeneration,
 		&r.Failures, &r.LastError, &failed, &next, &paused)
 	if err != nil {
 		return row{}, err
@@ -72,7 +73,8 @@ func selectRow(ctx context.Context, q sqldb.Runner, accountID, id string) (row, 
 
 // selectRows returns the webhooks of the account, the oldest first; of all accounts for "".
 func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
+	rows, err := q.QueryContext(ctx,
+		`SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
 	return sqldb.Collect(rows, err, "reading the webhooks", scanRow)
 }
 
@@ -82,8 +84,10 @@ func insertRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey),
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format),
+		r.sealedKey, masterkey.KeyID(r.sealedKey),
 		r.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing a webhook")
 }
@@ -94,9 +98,11 @@ func updateRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
+	_, err = tx.ExecContext(ctx,
+		`UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
 		retries = retries + 1, failures = 0, next_try_at = 0 WHERE id = $7`,
-		r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey), r.UpdatedAt.UnixMilli(), r.ID)
+		r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey), r.UpdatedAt.UnixMilli(),
+		r.ID)
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
@@ -108,13 +114,15 @@ func deleteRow(ctx context.Context, tx sqldb.Runner, id string) error {
 
 // resetDelivery ends a pause and the back-off. If movePositions is true, it also replaces
 // the positions.
-func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []deliveryPosition, movePositions bool) error {
+func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []deliveryPosition,
+	movePositions bool) error {
 	increment := 0
 	if movePositions {
 		increment = 1
 	}
 	var generation int64
-	err := tx.QueryRowContext(ctx, `UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
+	err := tx.QueryRowContext(ctx,
+		`UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
 		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, increment).Scan(&generation)
 	if err != nil || !movePositions {
 		return sqldb.Wrap(err, "resuming a webhook")
@@ -135,22 +143,28 @@ func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err erro
 
 // storeFailure stores the failure that the API shows, unless the webhook was retried since
 // the attempt.
-func storeFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
+func storeFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string,
+	now, next time.Time) error {
 	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = $6
-		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliFromTime(now), milliFromTime(next))
+		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliFromTime(now),
+		milliFromTime(next))
 	return sqldb.Wrap(err, "storing a webhook's failure")
 }
 
 // storeRecovery stores that an attempt succeeded after failures.
 func storeRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64) error {
-	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = 0, next_try_at = 0 WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries)
+	_, err := q.ExecContext(ctx,
+		`UPDATE webhooks SET failures = 0, next_try_at = 0 WHERE id = $1 AND retries = $2 AND paused_at = 0`, id,
+		retries)
 	return sqldb.Wrap(err, "storing a webhook's recovery")
 }
 
 // pause stores that the webhook is paused and returns true, unless it was retried or
 // paused since the attempt.
-func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string, now time.Time) (bool, error) {
-	n, err := sqldb.Exec(ctx, tx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
+func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string,
+	now time.Time) (bool, error) {
+	n, err := sqldb.Exec(ctx, tx,
+		`UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
 		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, now.UnixMilli())
 	if err != nil || n == 0 {
 		return false, sqldb.Wrap(err, "pausing a webhook")

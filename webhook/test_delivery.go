@@ -45,7 +45,9 @@ func (s *Service) Test(ctx context.Context, accountID, id string) (TestResult, e
 // exampleDelivery returns an event of the account that is not in the log.
 func exampleDelivery(accountID string, at time.Time) *delivery {
 	id := event.NextID(0, at.UnixMilli(), 0)
-	m := event.Message{ID: id, Type: event.Custom, AccountID: accountID, Timestamp: at.Unix(), Data: []byte(`{"event":"webhook.test"}`),
-		Metadata: event.Metadata{Source: "trunkline", OriginalFormat: event.FormatOwn, ProcessedAt: at.Unix(), Facts: event.Facts{Name: event.NameOther}}}
+	m := event.Message{ID: id, Type: event.Custom, AccountID: accountID, Timestamp: at.Unix(),
+		Data: []byte(`{"event":"webhook.test"}`),
+		Metadata: event.Metadata{Source: "trunkline", OriginalFormat: event.FormatOwn, ProcessedAt: at.Unix(),
+			Facts: event.Facts{Name: event.NameOther}}}
 	return &delivery{id: id, account: accountID, message: m.Append(nil)}
 }

@@ -14,14 +14,16 @@ func TestAnExampleEventIsSentBesideTheBacklog(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	good := e.newTarget(nil)
 	bad := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	made, refused := e.createWebhook(Config{URL: good.url, Format: FormatCloudEvents}), e.createWebhook(Config{URL: bad.url})
+	made, refused := e.createWebhook(Config{URL: good.url, Format: FormatCloudEvents}), e.createWebhook(
+		Config{URL: bad.url})
 
 	result, err := e.service.Test(t.Context(), made.AccountID, made.ID)
 	if err != nil || !result.OK || result.Message != "" {
 		t.Errorf("%+v, %v", result, err)
 	}
 	sent := good.requests()
-	if len(sent) != 1 || !strings.Contains(sent[0].body, `"webhook.test"`) || sent[0].header.Get("webhook-signature") == "" ||
+	if len(sent) != 1 || !strings.Contains(sent[0].body, `"webhook.test"`) ||
+		sent[0].header.Get("webhook-signature") == "" ||
 		!strings.HasPrefix(sent[0].header.Get("Content-Type"), "application/cloudevents+json") {
 		t.Errorf("sent %+v", sent)
 	}

@@ -32,7 +32,9 @@ func (s *Service) validateConfig(ctx context.Context, accountID string, c Config
 		c.Format = FormatTrunkline
 	case FormatTrunkline, FormatCloudEvents:
 	default:
-		faults = append(faults, fault.Field{Field: "format", Code: "unsupported", Message: fmt.Sprintf("must be %s or %s", FormatTrunkline, FormatCloudEvents)})
+		faults = append(faults,
+			fault.Field{Field: "format", Code: "unsupported",
+				Message: fmt.Sprintf("must be %s or %s", FormatTrunkline, FormatCloudEvents)})
 	}
 	if c.Secret != "" {
 		_, err := parseSecret(c.Secret)

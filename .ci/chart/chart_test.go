@@ -22,12 +22,14 @@ import (
 
 func TestChart(t *testing.T) {
 	want := map[string]map[string]int{
-		"defaults": {"Deployment": 1, "Service": 2, "PersistentVolumeClaim": 1, "ServiceAccount": 1, "ConfigMap": 1, "NetworkPolicy": 1},
-		"minimal":  {"Deployment": 1, "Service": 2, "ConfigMap": 1, "NetworkPolicy": 1},
+		"defaults": {"Deployment": 1, "Service": 2, "PersistentVolumeClaim": 1, "ServiceAccount": 1, "ConfigMap": 1,
+			"NetworkPolicy": 1},
+		"minimal": {"Deployment": 1, "Service": 2, "ConfigMap": 1, "NetworkPolicy": 1},
 		documented: {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
 			"NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 		"production": {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
-			"HorizontalPodAutoscaler": 2, "NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
+			"HorizontalPodAutoscaler": 2, "NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1,
+			"PrometheusRule": 1},
 		"everything": {"Deployment": 5, "Service": 8, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
 			"HorizontalPodAutoscaler": 4, "NetworkPolicy": 5, "Ingress": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 	}
@@ -92,7 +94,8 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 			t.Errorf("readiness takes longer to fail than the %d s before the drain", preStop)
 		}
 		security := container.SecurityContext
-		if !*pod.SecurityContext.RunAsNonRoot || !*security.ReadOnlyRootFilesystem || *security.AllowPrivilegeEscalation ||
+		if !*pod.SecurityContext.RunAsNonRoot || !*security.ReadOnlyRootFilesystem ||
+			*security.AllowPrivilegeEscalation ||
 			!slices.Equal(security.Capabilities.Drop, []core.Capability{"ALL"}) ||
 			pod.SecurityContext.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 			t.Error("the pod is not restricted")
@@ -100,7 +103,8 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 		if *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
 			t.Error("a token is mounted, or services are put into the environment")
 		}
-		if selector := labels.SelectorFromSet(d.Spec.Selector.MatchLabels); !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
+		if selector := labels.SelectorFromSet(d.Spec.Selector.MatchLabels); !selector.Matches(
+			labels.Set(d.Spec.Template.Labels)) {
 			t.Error("the selector does not match the pods")
 		}
 		checkMounts(t, pod)
@@ -186,7 +190,8 @@ func checkAutoscalers(t *testing.T, r rendered) {
 			if d.Name == h.Spec.ScaleTargetRef.Name {
 				found = true
 				if d.Spec.Replicas == nil || *d.Spec.Replicas != *h.Spec.MinReplicas {
-					t.Errorf("%s is installed with %v replicas, want %d: without them the API server makes one", d.Name, d.Spec.Replicas, *h.Spec.MinReplicas)
+					t.Errorf("%s is installed with %v replicas, want %d: without them the API server makes one", d.Name,
+						d.Spec.Replicas, *h.Spec.MinReplicas)
 				}
 			}
 		}
@@ -268,7 +273,8 @@ func checkMonitoring(t *testing.T, r rendered) {
 		scraped := 0
 		for _, s := range of[*core.Service](r.objects) {
 			if labels.SelectorFromSet(m.Spec.Selector.MatchLabels).Matches(labels.Set(s.Labels)) {
-				if scraped++; !slices.ContainsFunc(s.Spec.Ports, func(p core.ServicePort) bool { return p.Name == m.Spec.Endpoints[0].Port }) {
+				if scraped++; !slices.ContainsFunc(s.Spec.Ports,
+					func(p core.ServicePort) bool { return p.Name == m.Spec.Endpoints[0].Port }) {
 					t.Errorf("%s has no port %s", s.Name, m.Spec.Endpoints[0].Port)
 				}
 			}

@@ -39,7 +39,8 @@ func TestConnectionsToPodsAreRestrictedByDefault(t *testing.T) {
 		t.Errorf("ports %+v: want public, open to all, and metrics", from)
 	}
 	peers := from["metrics"]
-	if len(peers) != 1 || peers[0].NamespaceSelector == nil || peers[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring" {
+	if len(peers) != 1 || peers[0].NamespaceSelector == nil ||
+		peers[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring" {
 		t.Errorf("metrics are open to %+v", peers)
 	}
 }

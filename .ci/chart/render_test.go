@@ -92,7 +92,8 @@ func renderFor(t *testing.T, given []byte, existing cluster) (rendered, error) {
 	})
 }
 
-func renderBy(t *testing.T, given []byte, renderAll func(*helmchart.Chart, chartutil.Values) (map[string]string, error)) (rendered, error) {
+func renderBy(t *testing.T, given []byte,
+	renderAll func(*helmchart.Chart, chartutil.Values) (map[string]string, error)) (rendered, error) {
 	t.Helper()
 	chart, err := loader.LoadDir(chartDir)
 	if err != nil {
@@ -107,7 +108,8 @@ func renderBy(t *testing.T, given []byte, renderAll func(*helmchart.Chart, chart
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.33.0", Major: "1", Minor: "33"}
-	all, err := chartutil.ToRenderValues(chart, set, chartutil.ReleaseOptions{Name: release, Namespace: namespace}, capabilities)
+	all, err := chartutil.ToRenderValues(chart, set, chartutil.ReleaseOptions{Name: release, Namespace: namespace},
+		capabilities)
 	if err != nil {
 		return rendered{}, err
 	}
@@ -116,7 +118,8 @@ func renderBy(t *testing.T, given []byte, renderAll func(*helmchart.Chart, chart
 		return rendered{}, err
 	}
 	var out rendered
-	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme(t), scheme(t), json.SerializerOptions{Yaml: true, Strict: true})
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme(t), scheme(t),
+		json.SerializerOptions{Yaml: true, Strict: true})
 	for name, text := range files {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			out.notes = text

@@ -65,7 +65,8 @@ func TestScalingFanoutOutMovesConnections(t *testing.T) {
 
 	given := strings.Replace(string(values(t, "production")), "gather_window: 50ms", "rebalance_time: 1h", 1)
 	r, err = render(t, []byte(given))
-	if err != nil || strings.Contains(r.text, "rebalance_time: 10m") || !strings.Contains(r.text, "rebalance_time: 1h") {
+	if err != nil || strings.Contains(r.text, "rebalance_time: 10m") ||
+		!strings.Contains(r.text, "rebalance_time: 1h") {
 		t.Errorf("the chart does not keep the fanout.rebalance_time of the values (%v)", err)
 	}
 }

@@ -86,7 +86,8 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
+	layer, err := tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
 		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Created, file.Config = "linux", arch, v1.Time{Time: created}, config
-	file.Config.Labels = map[string]string{"org.opencontainers.image.title": "trunkline", "org.opencontainers.image.version": version}
+	file.Config.Labels = map[string]string{"org.opencontainers.image.title": "trunkline",
+		"org.opencontainers.image.version": version}
 	return mutate.ConfigFile(image, file)
 }
 
@@ -129,7 +131,8 @@ func writeTar(w io.Writer, folder string, modified time.Time, ownerOf func(name 
 			return err
 		}
 		owner := ownerOf(name)
-		*header = tar.Header{Typeflag: header.Typeflag, Name: name, Size: header.Size, Mode: header.Mode & 0o777, Uid: owner, Gid: owner, ModTime: modified}
+		*header = tar.Header{Typeflag: header.Typeflag, Name: name, Size: header.Size, Mode: header.Mode & 0o777,
+			Uid: owner, Gid: owner, ModTime: modified}
 		if entry.IsDir() {
 			header.Name += "/"
 		}

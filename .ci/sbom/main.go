@@ -36,7 +36,8 @@ func write(w io.Writer, program, repository, version string) error {
 	if err != nil {
 		return fmt.Errorf("reading the modules of %s: %w", program, err)
 	}
-	root := cyclonedx.Component{BOMRef: purl(info.Main.Path, version), Type: cyclonedx.ComponentTypeApplication, Name: info.Main.Path, Version: version,
+	root := cyclonedx.Component{BOMRef: purl(info.Main.Path, version), Type: cyclonedx.ComponentTypeApplication,
+		Name: info.Main.Path, Version: version,
 		PackageURL: purl(info.Main.Path, version)}
 	modules, err := licence.Of(program, repository)
 	if err != nil {
@@ -58,13 +59,15 @@ func write(w io.Writer, program, repository, version string) error {
 	}
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: root.BOMRef, Dependencies: &refs}}
-	return cyclonedx.NewBOMEncoder(w, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	return cyclonedx.NewBOMEncoder(w, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom,
+		cyclonedx.SpecVersion1_6)
 }
 
 // library describes a module.
 func library(m licence.Module) cyclonedx.Component {
 	ref := purl(m.Path, m.Version)
-	c := cyclonedx.Component{BOMRef: ref, Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: ref}
+	c := cyclonedx.Component{BOMRef: ref, Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version,
+		PackageURL: ref}
 	if m.Sum != "" {
 		c.Properties = &[]cyclonedx.Property{{Name: "go:sum", Value: m.Sum}} // its line in go.sum
 	}

@@ -23,7 +23,8 @@ type call struct {
 }
 
 func newCall(conn net.Conn, pending *streamed.PendingSession, kind byte) *call {
-	c := &call{PendingSession: pending, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(pending, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, 1)}
+	c := &call{PendingSession: pending, conn: conn, kind: kind,
+		splitter: streamed.NewFrameSplitter(pending, audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, 1)}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err

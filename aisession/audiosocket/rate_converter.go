@@ -48,7 +48,8 @@ func (c *call) receiveAudio(m message) {
 // newRateConverter returns the converter of a kind, or nil if there is no resampler for it; every kind in rates
 // has one.
 func newRateConverter(kind, session byte) *rateConverter {
-	theirs, ours := audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, audio.Format{Encoding: audio.PCM16, Rate: rates[session]}
+	theirs, ours := audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, audio.Format{Encoding: audio.PCM16,
+		Rate: rates[session]}
 	in, err := audio.NewTranscoder(theirs, ours)
 	if err != nil {
 		return nil

@@ -61,7 +61,8 @@ func New(settings Settings, sessions Sessions, log *slog.Logger) (*Server, error
 	if err != nil {
 		return nil, fmt.Errorf("audiosocket: %w", err)
 	}
-	return &Server{sessions: sessions, listener: listener, log: log, slots: make(chan struct{}, settings.MaxConnections)}, nil
+	return &Server{sessions: sessions, listener: listener, log: log,
+		slots: make(chan struct{}, settings.MaxConnections)}, nil
 }
 
 // Addr returns the listener's address.
@@ -222,7 +223,8 @@ func newRequest(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, 
 		call.CallID = id.String()
 	}
 	return aisession.Request{
-		Provider: p, Ingress: aisession.IngressAudioSocket, Call: call, Caller: a.CallerIDNumber, Callee: a.CalleeIDNumber,
+		Provider: p, Ingress: aisession.IngressAudioSocket, Call: call, Caller: a.CallerIDNumber,
+		Callee: a.CalleeIDNumber,
 		Format: audio.Format{Encoding: audio.PCM16, Rate: rate},
 	}
 }

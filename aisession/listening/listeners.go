@@ -41,7 +41,8 @@ func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 // returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the account does not
 // have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears the call already
 // or the call is not connected, and those of aisession.Service.Open.
-func (l *Listeners) StartListener(ctx context.Context, accountID, callID, providerID string) (sessionID string, err error) {
+func (l *Listeners) StartListener(ctx context.Context,
+	accountID, callID, providerID string) (sessionID string, err error) {
 	c := l.calls.Find(accountID, callID)
 	if c == nil {
 		return "", fault.NotFound("there is no such call in progress on this node")

@@ -77,13 +77,15 @@ func asteriskFormat(name string) (audio.Format, error) {
 	}
 	rate, known := slinRates[name]
 	if !known {
-		return audio.Format{}, errors.New("the format must be ulaw, alaw, slin, slin12, slin16, slin24, slin32 or slin48: use c(slin16)")
+		return audio.Format{},
+			errors.New("the format must be ulaw, alaw, slin, slin12, slin16, slin24, slin32 or slin48: use c(slin16)")
 	}
 	return audio.Format{Encoding: audio.PCM16, Rate: rate}, nil
 }
 
 // slinRates has the rates in Hz of Asterisk's formats with 16-bit samples; 44.1 kHz and above 48 are not supported.
-var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000, "slin48": 48000}
+var slinRates = map[string]int{"slin": 8000, "slin12": 12000, "slin16": 16000, "slin24": 24000, "slin32": 32000,
+	"slin48": 48000}
 
 // asterisk has the state of a connection of chan_websocket: whether Asterisk's queue of audio is full, and what
 // waits until Asterisk reports that the queue has been played.

@@ -101,7 +101,8 @@ func (c *call) sendClose(code int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(writeTimeout))
+	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
+		time.Now().Add(writeTimeout))
 	if err == nil {
 		err = c.ws.SetReadDeadline(time.Now().Add(closeTimeout))
 	}

@@ -102,7 +102,8 @@ func parametersOf(raw []byte) map[string]string {
 
 // addParameter adds a value if its name is X-*. parameters may be nil.
 func addParameter(parameters map[string]string, name, text string) map[string]string {
-	if strings.HasPrefix(name, "X-") && len(name) <= maxFieldBytes && len(text) <= maxFieldBytes && len(parameters) < maxParameters {
+	if strings.HasPrefix(name, "X-") && len(name) <= maxFieldBytes && len(text) <= maxFieldBytes &&
+		len(parameters) < maxParameters {
 		if parameters == nil {
 			parameters = make(map[string]string)
 		}

@@ -15,9 +15,12 @@ func TestHello(t *testing.T) {
 		want hello
 		ok   bool
 	}{
-		"the least":      {`{"callId":"a"}`, hello{CallID: "a", SampleRate: 8000}, true},
-		"all and more":   {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`, hello{CallID: "a", OtherLegCallID: "b", CallerIDNumber: "+49", CalleeIDNumber: "7", SampleRate: 16000}, true},
-		"a parameter":    {`{"callId":"a","X-Customer":"7","X-N":1,"x-a":"b"}`, hello{CallID: "a", SampleRate: 8000, parameters: map[string]string{"X-Customer": "7"}}, true},
+		"the least": {`{"callId":"a"}`, hello{CallID: "a", SampleRate: 8000}, true},
+		"all and more": {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`,
+			hello{CallID: "a", OtherLegCallID: "b", CallerIDNumber: "+49", CalleeIDNumber: "7", SampleRate: 16000},
+			true},
+		"a parameter": {`{"callId":"a","X-Customer":"7","X-N":1,"x-a":"b"}`,
+			hello{CallID: "a", SampleRate: 8000, parameters: map[string]string{"X-Customer": "7"}}, true},
 		"no callId":      {`{}`, hello{}, false},
 		"no object":      {`[]`, hello{}, false},
 		"no JSON":        {`callId`, hello{}, false},
@@ -49,7 +52,8 @@ func TestVoicesOfAHello(t *testing.T) {
 		`{"callId":"a","track":"inbound"}`:             {false, false},
 	} {
 		h, err := parseHello([]byte(raw))
-		answers, listens := h.checkVoices(aiprovider.Provider{}) == nil, h.checkVoices(aiprovider.Provider{Listens: true}) == nil
+		answers, listens := h.checkVoices(aiprovider.Provider{}) == nil, h.checkVoices(
+			aiprovider.Provider{Listens: true}) == nil
 		if err != nil || answers != want.answers || listens != want.listens {
 			t.Errorf("%s: %v, a provider that answers takes it: %v, one that listens: %v", raw, err, answers, listens)
 		}
@@ -57,7 +61,8 @@ func TestVoicesOfAHello(t *testing.T) {
 }
 
 func TestDTMF(t *testing.T) {
-	if digit, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"#","duration":180}}`)); !ok || digit != '#' || duration != 180*time.Millisecond {
+	if digit, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"#","duration":180}}`)); !ok ||
+		digit != '#' || duration != 180*time.Millisecond {
 		t.Errorf("got %c, %v, %v", digit, duration, ok)
 	}
 	for _, raw := range []string{
@@ -68,7 +73,8 @@ func TestDTMF(t *testing.T) {
 			t.Errorf("%s was taken", raw)
 		}
 	}
-	if _, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"1","duration":1e300}}`)); !ok || duration != time.Minute {
+	if _, duration, ok := parseDTMF([]byte(`{"event":"dtmf","dtmf":{"digit":"1","duration":1e300}}`)); !ok ||
+		duration != time.Minute {
 		t.Errorf("a press of ages lasts %v", duration)
 	}
 }

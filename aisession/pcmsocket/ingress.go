@@ -50,7 +50,8 @@ const (
 // handshake was refused and nothing was written.
 func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error {
 	var refused error
-	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10, Subprotocols: []string{asteriskProtocol, forkProtocol},
+	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+		Subprotocols: []string{asteriskProtocol, forkProtocol},
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			refused = handshakeFault(status, reason)
 		}}
@@ -111,7 +112,8 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 		return opening{}, err
 	}
 	h := hello{
-		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"), CallerIDNumber: query.Get("callerIdNumber"),
+		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"),
+		CallerIDNumber: query.Get("callerIdNumber"),
 		CalleeIDNumber: query.Get("calleeIdNumber"), Track: aiprotocol.Track(query.Get("track")),
 	}
 	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
@@ -152,7 +154,8 @@ func drainUntilClose(ws *websocket.Conn) {
 
 // serve carries the call and returns the close code and reason; the code is 0 if the client has
 // disconnected.
-func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Values, p aiprovider.Provider) (code int, reason string) {
+func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Values,
+	p aiprovider.Provider) (code int, reason string) {
 	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, ""
 	}
@@ -199,7 +202,8 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 		session.Close(aiprotocol.OriginatorCancel)
 		return websocket.CloseNormalClosure, ""
 	}
-	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID, "rate", r.Format.Rate)
+	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID,
+		"rate", r.Format.Rate)
 	if c.asterisk != nil {
 		c.put(websocket.TextMessage, c.asterisk.command(commandAnswer))
 	}

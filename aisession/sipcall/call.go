@@ -34,7 +34,8 @@ const maxDestination = 128 // bytes
 
 // Transfer implements aisession.Call. The error's message is sent to the provider.
 func (c *call) Transfer(ctx context.Context, destination string) error {
-	if len(destination) > maxDestination || strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
+	if len(destination) > maxDestination ||
+		strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
 	}
 	err := c.dialTransfer(ctx, destination)
@@ -42,7 +43,8 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 		return nil
 	}
 	if failure, ok := errors.AsType[*sip.Failure](err); ok {
-		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause), Cause: err}
+		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause),
+			Cause: err}
 	}
 	return err
 }

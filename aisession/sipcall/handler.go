@@ -101,7 +101,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	m.session = session
 	agreed := m.agreed // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
-		AccountID: cmp.Or(caller.AccountID, provider.AccountID), CallID: invite.CallID(), Direction: "inbound", Port: port,
+		AccountID: cmp.Or(caller.AccountID, provider.AccountID), CallID: invite.CallID(), Direction: "inbound",
+		Port:         port,
 		CallerNumber: request.Caller, CalleeNumber: request.Callee,
 	})
 	defer m.recording.End()

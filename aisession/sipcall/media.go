@@ -39,7 +39,8 @@ type mediaParameters struct {
 }
 
 // negotiate answers the offer of an INVITE.
-func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption sip.Encryption) (*media, *sip.Session, error) {
+func negotiate(port *rtp.Port, invite *sip.Invite, encoding string,
+	encryption sip.Encryption) (*media, *sip.Session, error) {
 	offer := invite.Offer()
 	if offer == nil {
 		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
@@ -48,7 +49,8 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption s
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &media{port: port, allowedHosts: invite.MediaHosts, negotiator: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
+	m := &media{port: port, allowedHosts: invite.MediaHosts,
+		negotiator: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
 	m.negotiator.SetEncryption(encryption)
 	answer, agreed, err := m.negotiator.Answer(offer, preferredCodecs(encoding)...)
 	if err != nil {
@@ -76,7 +78,8 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 	format := agreed.Codecs[0]
 	next := &mediaParameters{
 		stream: rtp.NewStream(m.port, rtp.Format{
-			PayloadType: format.SendType, Clock: format.Clock, Frame: audio.FrameDuration, Events: agreed.TelephoneEvent.SendType,
+			PayloadType: format.SendType, Clock: format.Clock, Frame: audio.FrameDuration,
+			Events: agreed.TelephoneEvent.SendType,
 		}),
 		audioType: format.ReceiveType, eventType: agreed.TelephoneEvent.ReceiveType,
 		dtmf: &rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock},

@@ -78,17 +78,20 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 		t.Errorf("a database that is away: %v", err)
 	}
 	output := lines.String() + err.Error()
-	if strings.Contains(output, "hush") || !strings.Contains(output, "127.0.0.1:1,127.0.0.1:2") || !strings.Contains(output, "127.0.0.1:3") {
+	if strings.Contains(output, "hush") || !strings.Contains(output, "127.0.0.1:1,127.0.0.1:2") ||
+		!strings.Contains(output, "127.0.0.1:3") {
 		t.Error(output)
 	}
 }
 
 func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	s, log, _ := embeddedSettings(t)
-	if _, _, err := OpenExistingKafka(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+	if _, _, err := OpenExistingKafka(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound ||
+		!strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
 		t.Errorf("a broker where none is: %v", err)
 	}
-	if _, err := OpenExistingDatabase(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+	if _, err := OpenExistingDatabase(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound ||
+		!strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
 		t.Errorf("a database where none is: %v", err)
 	}
 	if made, err := os.ReadDir(s.DataDir); err != nil || len(made) > 0 {
@@ -114,7 +117,8 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, _, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
+	if _, _, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(),
+		log); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second server: %v", err)
 	}
 	beside, closeBeside, err := OpenSharedKafka(t.Context(), s, log)

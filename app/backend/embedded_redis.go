@@ -33,7 +33,8 @@ func startEmbeddedRedis() (*embeddedRedis, error) {
 	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
-	e := &embeddedRedis{redis: redis, server: redis.Server(), stopped: make(chan struct{}), clockEnded: make(chan struct{})}
+	e := &embeddedRedis{redis: redis, server: redis.Server(), stopped: make(chan struct{}),
+		clockEnded: make(chan struct{})}
 	go e.expireKeys()
 	return e, nil
 }

@@ -23,7 +23,8 @@ import (
 
 // OpenKafka opens the configured Kafka, or an embedded broker on the data directory, which
 // then belongs to this process alone. liveness may be nil. close ends both.
-func OpenKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
+func OpenKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer,
+	log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if len(s.Kafka.Brokers) > 0 {
 		return configuredKafka(ctx, s, liveness, reg, log)
@@ -105,13 +106,16 @@ func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	}
 }
 
-func configuredKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
+func configuredKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer,
+	log *slog.Logger) (
 	*kafka.Cluster, func() error, error) {
-	cluster, err := kafka.Open(ctx, kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness, Topics: topics.Names()}, reg, log)
+	cluster, err := kafka.Open(ctx,
+		kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness, Topics: topics.Names()}, reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	log.Info("kafka", "brokers", strings.Join(s.Kafka.Brokers, ","), "tls", s.Kafka.TLS.Enabled, "sasl", s.Kafka.SASL.Mechanism)
+	log.Info("kafka", "brokers", strings.Join(s.Kafka.Brokers, ","), "tls", s.Kafka.TLS.Enabled,
+		"sasl", s.Kafka.SASL.Mechanism)
 	return cluster, func() error {
 		cluster.Close()
 		return nil

@@ -64,7 +64,8 @@ func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
 	s.Kafka.Brokers, s.Kafka.TopicPrefix = testservice.Kafka(t), prefix
 	client := redis.NewClient(&redis.Options{Addr: testservice.Redis(t)})
 	t.Cleanup(func() { client.Close() })
-	cluster, closeKafka, err := OpenKafka(t.Context(), s, &Liveness{Client: client, Prefix: prefix}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
+	cluster, closeKafka, err := OpenKafka(t.Context(), s, &Liveness{Client: client, Prefix: prefix},
+		prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

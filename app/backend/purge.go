@@ -34,7 +34,8 @@ type Purged struct {
 }
 
 // Purge returns the job that purges deleted accounts.
-func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, purged Purged, log *slog.Logger) (*identity.Purge, error) {
+func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, purged Purged,
+	log *slog.Logger) (*identity.Purge, error) {
 	calls, err := origination.NewPurger(ctx, db)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		{Kind: "Idempotency-Keys of ingest", Erase: ingested.PurgeAccount},
 	}
 	if purged.QueueConfigs != nil {
-		erasers = append(erasers, identity.Eraser{Kind: "configuration of queues", Erase: purged.QueueConfigs.PurgeAccount})
+		erasers = append(erasers,
+			identity.Eraser{Kind: "configuration of queues", Erase: purged.QueueConfigs.PurgeAccount})
 	}
 	return identity.NewPurge(directory, s.Account, erasers, log), nil
 }

@@ -20,7 +20,8 @@ func Recordings(s *settings.Settings, log *slog.Logger) (store recording.Store, 
 		if s.Database.URL == "" {
 			log.Info("recordings: on this machine, not replicated", "dir", dir)
 		} else {
-			log.Warn("recordings: on this machine, not replicated; other nodes find their rows and not their audio: set recordings.url", "dir", dir)
+			log.Warn("recordings: on this machine, not replicated; other nodes find their rows and not their audio: set recordings.url",
+				"dir", dir)
 		}
 		return opened, opened.Close, nil
 	}

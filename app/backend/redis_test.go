@@ -59,7 +59,8 @@ func TestRedisNeedsReadableCertificates(t *testing.T) {
 	s := settings.Default()
 	s.Redis.Address = "127.0.0.1:1"
 	s.Redis.TLS = tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}
-	if _, _, err := OpenRedis(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
+	if _, _, err := OpenRedis(s, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
 	}
 }

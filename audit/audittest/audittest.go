@@ -40,7 +40,8 @@ func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string
 	if err := l.ChainPending(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page, err := l.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage})
+	page, err := l.List(t.Context(),
+		audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,13 +44,16 @@ func TestBehaviour(t *testing.T) {
 	}{
 		{name: "goes on after its last cursor and drops what comes again", visits: []visit{
 			{events: []string{"a", "b"}}, {events: []string{"b", "a", "c"}}, end,
-		}, ids: "a b c end", asked: "|b.cursor|c.cursor", tokens: "token1 token1 token1", reported: "ConnectionLostError ConnectionLostError"},
+		}, ids: "a b c end", asked: "|b.cursor|c.cursor", tokens: "token1 token1 token1",
+			reported: "ConnectionLostError ConnectionLostError"},
 		{name: "begins where it was told, again until something came", since: "earliest", visits: []visit{
 			{close: 1011}, end,
 		}, ids: "end", asked: "earliest|earliest", tokens: "token1 token1", reported: "ServerFaultError"},
 		{name: "comes back after each code that allows it", visits: []visit{
-			{events: []string{"a"}, close: 1012}, {events: []string{"b"}, close: 1001}, {close: 4008}, {close: 1011}, {close: 1000}, {close: 4999}, end,
-		}, ids: "a b end", asked: "|a.cursor|b.cursor|b.cursor|b.cursor|b.cursor|b.cursor", tokens: "token1 token1 token1 token1 token1 token1 token1",
+			{events: []string{"a"}, close: 1012}, {events: []string{"b"}, close: 1001}, {close: 4008}, {close: 1011},
+			{close: 1000}, {close: 4999}, end,
+		}, ids: "a b end", asked: "|a.cursor|b.cursor|b.cursor|b.cursor|b.cursor|b.cursor",
+			tokens:   "token1 token1 token1 token1 token1 token1 token1",
 			reported: "RestartError GoingAwayError TooSlowError ServerFaultError ClosedError ClosedError"},
 		{name: "delivers what came before the close", visits: []visit{
 			{events: []string{"a", "b", "c"}, close: 4003},
@@ -61,29 +64,45 @@ func TestBehaviour(t *testing.T) {
 		{name: "logs in again when the token is refused", visits: []visit{{refuse: 401}, end},
 			ids: "end", asked: "|", tokens: "token1 token2", reported: "RefusedError"},
 		{name: "comes back to a server that is busy, away or draining", logins: []int{503, 429, 500},
-			visits: []visit{{refuse: 503}, {refuse: 429}, {refuse: 502}, end}, ids: "end", asked: "|||", tokens: "token4 token4 token4 token4",
+			visits: []visit{{refuse: 503}, {refuse: 429}, {refuse: 502}, end}, ids: "end", asked: "|||",
+			tokens:   "token4 token4 token4 token4",
 			reported: "LoginRefusedError LoginRefusedError LoginRefusedError RefusedError RefusedError RefusedError"},
-		{name: "comes back with a cursor that is too new for a node", visits: []visit{{events: []string{"a"}, close: 1012}, {refuse: 503}, end},
-			ids: "a end", asked: "|a.cursor|a.cursor", tokens: "token1 token1 token1", reported: "RestartError RefusedError"},
-		{name: "stops when its position is malformed", since: "x", visits: []visit{{refuse: 400}}, asked: "x", tokens: "token1", fails: "RefusedError"},
+		{name: "comes back with a cursor that is too new for a node",
+			visits: []visit{{events: []string{"a"}, close: 1012}, {refuse: 503}, end},
+			ids:    "a end", asked: "|a.cursor|a.cursor", tokens: "token1 token1 token1",
+			reported: "RestartError RefusedError"},
+		{name: "stops when its position is malformed", since: "x", visits: []visit{{refuse: 400}}, asked: "x",
+			tokens: "token1", fails: "RefusedError"},
 		{name: "stops when its password is wrong", logins: []int{401}, fails: "LoginRefusedError"},
-		{name: "stops when its account is removed", logins: []int{200, 401}, visits: []visit{{events: []string{"a"}, close: 4001}},
-			ids: "a", tokens: "token1", reported: "TokenExpiredError", fails: "LoginRefusedError"},
+		{name: "stops when its account is removed", logins: []int{200, 401},
+			visits: []visit{{events: []string{"a"}, close: 4001}},
+			ids:    "a", tokens: "token1", reported: "TokenExpiredError", fails: "LoginRefusedError"},
 		{name: "stops when its filters are wrong", logins: []int{400}, fails: "LoginRefusedError"},
-		{name: "stops when the channel is forbidden", visits: []visit{{refuse: 403}}, tokens: "token1", fails: "RefusedError"},
-		{name: "stops when its position is gone", since: "b", visits: []visit{{refuse: 410}}, asked: "b", tokens: "token1", fails: "PositionGoneError"},
+		{name: "stops when the channel is forbidden", visits: []visit{{refuse: 403}}, tokens: "token1",
+			fails: "RefusedError"},
+		{name: "stops when its position is gone", since: "b", visits: []visit{{refuse: 410}}, asked: "b",
+			tokens: "token1", fails: "PositionGoneError"},
 		{name: "stops when it is replaced", visits: []visit{{close: 4009}}, tokens: "token1", fails: "ReplacedError"},
-		{name: "stops when the server calls it a misuse", visits: []visit{{close: 1008}}, tokens: "token1", fails: "MisuseError"},
-		{name: "stops at what is not JSON", visits: []visit{{events: []string{"data: {"}, stay: true}}, tokens: "token1", fails: "ProtocolError"},
-		{name: "stops at an event without an id", visits: []visit{{events: []string{`data: {"type":"x"}`}, stay: true}}, tokens: "token1", fails: "ProtocolError"},
+		{name: "stops when the server calls it a misuse", visits: []visit{{close: 1008}}, tokens: "token1",
+			fails: "MisuseError"},
+		{name: "stops at what is not JSON", visits: []visit{{events: []string{"data: {"}, stay: true}},
+			tokens: "token1", fails: "ProtocolError"},
+		{name: "stops at an event without an id", visits: []visit{{events: []string{`data: {"type":"x"}`}, stay: true}},
+			tokens: "token1", fails: "ProtocolError"},
 		{name: "ignores comments, and joins the lines of an event", visits: []visit{
-			{events: []string{":", ": hello", "data: {\"id\":\ndata:\"a\"}", "data: {\"id\":\r\ndata: \"end\"}\r"}, stay: true},
+			{events: []string{":", ": hello", "data: {\"id\":\ndata:\"a\"}", "data: {\"id\":\r\ndata: \"end\"}\r"},
+				stay: true},
 		}, ids: "a end", tokens: "token1"},
-		{name: "takes a snapshot, then every event after it", snapshot: true, taken: []int{503}, visits: []visit{{events: []string{"a"}}, end},
-			ids: "s1.cursor? a end", asked: "s2.cursor|a.cursor", tokens: "token1 token1", reported: "RefusedError ConnectionLostError"},
-		{name: "takes another snapshot when its position is gone", snapshot: true, visits: []visit{{events: []string{"a"}}, {refuse: 410}, end},
-			ids: "a end", asked: "s1.cursor|a.cursor|s2.cursor", tokens: "token1 token1 token1", reported: "ConnectionLostError PositionGoneError"},
-		{name: "needs no snapshot where it has a position", snapshot: true, since: "x", visits: []visit{end}, ids: "end", asked: "x", tokens: "token1"},
+		{name: "takes a snapshot, then every event after it", snapshot: true, taken: []int{503},
+			visits: []visit{{events: []string{"a"}}, end},
+			ids:    "s1.cursor? a end", asked: "s2.cursor|a.cursor", tokens: "token1 token1",
+			reported: "RefusedError ConnectionLostError"},
+		{name: "takes another snapshot when its position is gone", snapshot: true,
+			visits: []visit{{events: []string{"a"}}, {refuse: 410}, end},
+			ids:    "a end", asked: "s1.cursor|a.cursor|s2.cursor", tokens: "token1 token1 token1",
+			reported: "ConnectionLostError PositionGoneError"},
+		{name: "needs no snapshot where it has a position", snapshot: true, since: "x", visits: []visit{end},
+			ids: "end", asked: "x", tokens: "token1"},
 		{name: "stops when snapshots are off", snapshot: true, taken: []int{404}, fails: "RefusedError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,7 +163,8 @@ func TestSnapshotComesFirst(t *testing.T) {
 		settings.Snapshot = true
 		d := start(t, language, settings)
 		lines := await(t, d, "the event", has("end"))
-		if lines[0].Kind != "snapshot" || lines[0].Cursor != "s1.cursor" || strings.Join(lines[0].Agents, " ") != "1001" {
+		if lines[0].Kind != "snapshot" || lines[0].Cursor != "s1.cursor" ||
+			strings.Join(lines[0].Agents, " ") != "1001" {
 			t.Errorf("it begins with %+v", lines[0])
 		}
 		var facts map[string]any
@@ -152,7 +172,8 @@ func TestSnapshotComesFirst(t *testing.T) {
 		if err := json.Unmarshal(event.Facts, &facts); err != nil {
 			t.Fatal(err)
 		}
-		if facts["name"] != "agent.login" || facts["agent_id"] != "1001" || facts["state"] != "available" || facts["wait_ms"] != 0.0 {
+		if facts["name"] != "agent.login" || facts["agent_id"] != "1001" || facts["state"] != "available" ||
+			facts["wait_ms"] != 0.0 {
 			t.Errorf("the facts are %v", facts)
 		}
 	})
@@ -160,7 +181,8 @@ func TestSnapshotComesFirst(t *testing.T) {
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	filters := map[string][]string{"account_ids": {"demo"}, "event_types": {"AGENT_LOGIN"}, "queue_ids": {"q"}, "agent_ids": {"1001"}, "call_ids": {"c"}, "names": {"agent.*"}}
+	filters := map[string][]string{"account_ids": {"demo"}, "event_types": {"AGENT_LOGIN"}, "queue_ids": {"q"},
+		"agent_ids": {"1001"}, "call_ids": {"c"}, "names": {"agent.*"}}
 	const filtersJSON = `"account_ids":["demo"],"agent_ids":["1001"],"call_ids":["c"],"event_types":["AGENT_LOGIN"],"names":["agent.*"],"queue_ids":["q"]`
 	for _, c := range []struct {
 		name         string
@@ -168,9 +190,14 @@ func TestLogin(t *testing.T) {
 		body         string
 		header, held string
 	}{
-		{"a user", func(*conformance.Settings) {}, `{` + strings.Replace(filtersJSON, `"event_types"`, `"domain":"demo.local","event_types"`, 1), "Authorization", ""},
-		{"a portal token", func(s *conformance.Settings) { s.Username, s.Password, s.Domain, s.PortalToken = "", "", "", "portal" }, `{` + filtersJSON + `}`, "Authorization", "Bearer portal"},
-		{"an API key", func(s *conformance.Settings) { s.Username, s.Password, s.Domain, s.APIKey = "", "", "", "key" }, `{` + filtersJSON + `}`, "X-Api-Key", "key"},
+		{"a user", func(*conformance.Settings) {},
+			`{` + strings.Replace(filtersJSON, `"event_types"`, `"domain":"demo.local","event_types"`, 1),
+			"Authorization", ""},
+		{"a portal token",
+			func(s *conformance.Settings) { s.Username, s.Password, s.Domain, s.PortalToken = "", "", "", "portal" },
+			`{` + filtersJSON + `}`, "Authorization", "Bearer portal"},
+		{"an API key", func(s *conformance.Settings) { s.Username, s.Password, s.Domain, s.APIKey = "", "", "", "key" },
+			`{` + filtersJSON + `}`, "X-Api-Key", "key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +223,8 @@ func TestLogin(t *testing.T) {
 					want = strings.Replace(want, `"queue_ids":["q"],"password":"pw",`, `"password":"pw",`, 1)
 				}
 				if string(sorted) != want || s.headers[0].Get(c.header) != c.held {
-					t.Errorf("logged in with %s and %s %q, want %s and %q", sorted, c.header, s.headers[0].Get(c.header), want, c.held)
+					t.Errorf("logged in with %s and %s %q, want %s and %q", sorted, c.header,
+						s.headers[0].Get(c.header), want, c.held)
 				}
 			})
 		})
@@ -206,12 +234,14 @@ func TestLogin(t *testing.T) {
 func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{life: 1, visits: []visit{{events: []string{"a"}, stay: true}, {events: []string{"a", "end"}, stay: true}}}).start(t)
+		s := (&server{life: 1,
+			visits: []visit{{events: []string{"a"}, stay: true}, {events: []string{"a", "end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event after the renewal", has("end"))
 		lines := stop(t, d)
 		since, tokens := s.asked()
-		if got := reported(lines); got != "" || since != "|a.cursor" || tokens != "token1 token2" || len(conformance.IDs(lines)) != 2 {
+		if got := reported(lines); got != "" || since != "|a.cursor" || tokens != "token1 token2" ||
+			len(conformance.IDs(lines)) != 2 {
 			t.Errorf("reported %q, asked since %q with %q, delivered %v", got, since, tokens, conformance.IDs(lines))
 		}
 	})
@@ -220,7 +250,8 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{life: 10, logins: []int{200, 503}, visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{life: 10, logins: []int{200, 503},
+			visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event", has("end"))
 		if _, tokens := s.asked(); tokens != "token1 token1" {
@@ -232,7 +263,8 @@ func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 func TestSilentServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a"}, stay: true}, {mute: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{visits: []visit{{events: []string{"a"}, stay: true}, {mute: true},
+			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Silence = 500
 		d := start(t, language, settings)
@@ -246,7 +278,8 @@ func TestSilentServerIsReplaced(t *testing.T) {
 func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a", "b"}, stay: true}, {events: []string{"c"}, stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{visits: []visit{{events: []string{"a", "b"}, stay: true}, {events: []string{"c"}, stay: true},
+			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Since, settings.Store = "earliest", filepath.Join(t.TempDir(), "position")
 		for _, last := range []string{"b", "c", "end"} {
@@ -265,7 +298,8 @@ func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
-		s := (&server{visits: []visit{{events: []string{"a"}, close: 1012}, {events: []string{"b", "c"}, stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{visits: []visit{{events: []string{"a"}, close: 1012}, {events: []string{"b", "c"}, stay: true},
+			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Store = filepath.Join(t.TempDir(), "position")
 		settings.PauseAt = "b"
@@ -285,7 +319,8 @@ func TestBackOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
 		s := (&server{visits: []visit{
-			{refuse: 500}, {refuse: 500}, {refuse: 500}, {refuse: 503, after: 1}, {events: []string{"a"}}, {refuse: 500}, {close: 1012}, {events: []string{"end"}, stay: true},
+			{refuse: 500}, {refuse: 500}, {refuse: 500}, {refuse: 503, after: 1}, {events: []string{"a"}},
+			{refuse: 500}, {close: 1012}, {events: []string{"end"}, stay: true},
 		}}).start(t)
 		settings := s.settings()
 		settings.RetryMin, settings.RetryMax = 20, 100
@@ -320,9 +355,11 @@ func TestSlowReaderIsNotReadAhead(t *testing.T) {
 		large := make([]string, 75) // 24 MiB
 		filler := strings.Repeat("x", 320<<10)
 		for i := range large {
-			large[i] = `data: {"id":"l` + string(rune('A'+i%26)) + strings.Repeat("l", i/26) + `","data":{"x":"` + filler + `"}}`
+			large[i] = `data: {"id":"l` + string(rune('A'+i%26)) + strings.Repeat("l", i/26) + `","data":{"x":"` +
+				filler + `"}}`
 		}
-		s := (&server{visits: []visit{{events: append([]string{"a"}, large...), close: 4008}, {events: []string{"end"}, stay: true}}}).start(t)
+		s := (&server{visits: []visit{{events: append([]string{"a"}, large...), close: 4008},
+			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.PauseAt = "a"
 		d := start(t, language, settings)
@@ -374,13 +411,15 @@ func TestStrangeCertificateStopsIt(t *testing.T) {
 		web.Close()
 	})
 	file := filepath.Join(t.TempDir(), "cert.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("clients", func(t *testing.T) {
 		each(t, func(t *testing.T, language string) {
 			lines := await(t, start(t, language, s.settings()), "its end", ended)
-			if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "CertificateError" || !failure.Permanent {
+			if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "CertificateError" ||
+				!failure.Permanent {
 				t.Errorf("ended with %+v", failure)
 			}
 			settings := s.settings()

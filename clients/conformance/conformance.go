@@ -85,7 +85,8 @@ func Command(language, folder, goDriver string) *exec.Cmd {
 			return exec.Command(node, filepath.Join(folder, "drivers/driver.mjs"))
 		}
 	case "python":
-		for _, name := range []string{"python3", "/usr/bin/python3"} { // Debian's packages are installed for its own python3 only
+		// Debian's packages are installed for its own python3 only
+		for _, name := range []string{"python3", "/usr/bin/python3"} {
 			if exec.Command(name, "-c", "import aiohttp").Run() == nil {
 				return exec.Command(name, filepath.Join(folder, "drivers/driver.py"))
 			}
@@ -183,7 +184,8 @@ func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, e
 	for !enough(d.printed) {
 		if late || len(d.printed) > 0 && d.printed[len(d.printed)-1].Kind == "end" {
 			text, _ := json.Marshal(d.printed[max(0, len(d.printed)-5):]) // lines always marshal
-			return slices.Clone(d.printed), fmt.Errorf("not seen after %d lines (timed out: %t); the last are %s", len(d.printed), late, text)
+			return slices.Clone(d.printed),
+				fmt.Errorf("not seen after %d lines (timed out: %t); the last are %s", len(d.printed), late, text)
 		}
 		d.moved.Wait()
 	}

@@ -108,7 +108,8 @@ func (s *server) serveSnapshot(w http.ResponseWriter) {
 	}
 	_, _ = fmt.Fprintf(w, `{"event_id":"s%d","cursor":"s%[1]d.cursor","timestamp":1795194155,"news":1,
 		"agents":[{"account_id":"demo","agent_id":"1001","state":"available","status":"available","since":1,"news":1}],
-		"calls":[],"queues":[{"account_id":"demo","queue_id":"q","waiting":0,"talking":0,"agents":{"available":1}}]}`, s.snapshots)
+		"calls":[],"queues":[{"account_id":"demo","queue_id":"q","waiting":0,"talking":0,"agents":{"available":1}}]}`,
+		s.snapshots)
 }
 
 func refuse(w http.ResponseWriter, code, after int) {
@@ -156,9 +157,11 @@ func wire(event string) string {
 		cursor = id + ".cursor"
 	}
 	data, _ := json.Marshal(map[string]any{ // always marshals
-		"id": id, "type": "AGENT_LOGIN", "account_id": "demo", "timestamp": 1795194155, "data": map[string]any{}, "news": 1,
+		"id": id, "type": "AGENT_LOGIN", "account_id": "demo", "timestamp": 1795194155, "data": map[string]any{},
+		"news": 1,
 		"metadata": map[string]any{"source": "s", "original_format": "generic", "processed_at": 1795194155,
-			"facts": map[string]any{"name": "agent.login", "agent_id": "1001", "state": "available", "wait_ms": 0, "news": "x"}},
+			"facts": map[string]any{"name": "agent.login", "agent_id": "1001", "state": "available", "wait_ms": 0,
+				"news": "x"}},
 	})
 	return "id: " + cursor + "\ndata: " + string(data) + "\n\n"
 }

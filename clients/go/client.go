@@ -66,7 +66,8 @@ func New(cfg Config) (*Client, error) {
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: answerTime, TLSHandshakeTimeout: answerTime, IdleConnTimeout: time.Minute,
 	}
-	return &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/") + cmp.Or(cfg.PathPrefix, defaultPrefix), http: &http.Client{Transport: transport}}, nil
+	return &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/") + cmp.Or(cfg.PathPrefix, defaultPrefix),
+		http: &http.Client{Transport: transport}}, nil
 }
 
 // Close closes idle connections.
@@ -110,7 +111,8 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 // fetchSnapshot requests the current state.
 func (c *Client) fetchSnapshot(ctx context.Context, token string) (*Snapshot, error) {
 	var s Snapshot
-	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot, &s); err != nil {
+	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot,
+		&s); err != nil {
 		return nil, err
 	}
 	if s.Cursor == "" {
@@ -136,7 +138,8 @@ func (c *Client) stream(ctx context.Context, token, since string) (io.ReadCloser
 	return response.Body, nil
 }
 
-func (c *Client) readJSON(ctx context.Context, step, method, path string, header http.Header, body []byte, limit int64, to any) error {
+func (c *Client) readJSON(ctx context.Context, step, method, path string, header http.Header, body []byte, limit int64,
+	to any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	response, err := c.do(ctx, method, path, header, body)

@@ -14,12 +14,13 @@ type Filters struct {
 
 // Event is a message of the channel.
 type Event struct {
-	ID        string          `json:"id"` // the same on every delivery, replay and failover
-	Type      string          `json:"type"`
-	AccountID string          `json:"account_id"`
-	Timestamp int64           `json:"timestamp"` // Unix seconds
-	Data      json.RawMessage `json:"data"`      // the source's event, unchanged; of a call event with the members of docs/channel.md
-	Metadata  Metadata        `json:"metadata"`
+	ID        string `json:"id"` // the same on every delivery, replay and failover
+	Type      string `json:"type"`
+	AccountID string `json:"account_id"`
+	Timestamp int64  `json:"timestamp"` // Unix seconds
+	// the source's event, unchanged; of a call event with the members of docs/channel.md
+	Data     json.RawMessage `json:"data"`
+	Metadata Metadata        `json:"metadata"`
 
 	Cursor string `json:"-"` // position after this event
 	JSON   []byte `json:"-"` // the message as the server sent it

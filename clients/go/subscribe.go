@@ -43,8 +43,9 @@ func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error
 	return func(yield func(Item, error) bool) {
 		s := &subscription{
 			client: c, Options: o, position: o.Since, seen: newRecent(recentIDs),
-			backoff: backoff{first: cmp.Or(o.RetryMin, 250*time.Millisecond), longest: cmp.Or(o.RetryMax, 30*time.Second)},
-			yield:   func(item Item) bool { return yield(item, nil) },
+			backoff: backoff{first: cmp.Or(o.RetryMin, 250*time.Millisecond),
+				longest: cmp.Or(o.RetryMax, 30*time.Second)},
+			yield: func(item Item) bool { return yield(item, nil) },
 		}
 		s.Silence = cmp.Or(o.Silence, time.Minute)
 		err := s.run(ctx)
@@ -216,7 +217,8 @@ func (s *subscription) read(ctx context.Context) error {
 
 // readBefore reads until there are bytes. It cancels the connection when the stream is silent or
 // the token must be renewed.
-func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte, cancel context.CancelCauseFunc) (int, error) {
+func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte,
+	cancel context.CancelCauseFunc) (int, error) {
 	limit, cause := s.Silence, fmt.Errorf("connection lost: nothing received for %s", s.Silence)
 	left := max(0, time.Until(s.renew))
 	if left < limit {

@@ -28,7 +28,8 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 		if password == "" {
 			return nil, cli.Usagef("--username needs its password in %s", cli.EnvPassword)
 		}
-		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain, delete: func() {}}, nil
+		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain,
+			delete: func() {}}, nil
 	}
 	root := rootAccount(run)
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}

@@ -58,9 +58,11 @@ change keys.`,
 	flags := command.Flags()
 	b.addFlags(flags, 0, "requests per second, all operations together; 0: as fast as the server responds")
 	b.addAccountFlags(flags, 10, "number of accounts to use in turn")
-	flags.StringVar(&b.mix, "mix", "", "operations and their weights, such as lookup or lookup=9,report=1; empty: "+defaultMix)
+	flags.StringVar(&b.mix, "mix", "",
+		"operations and their weights, such as lookup or lookup=9,report=1; empty: "+defaultMix)
 	flags.IntVar(&b.connections, "connections", 32, "connections, which is the number of concurrent requests")
-	flags.IntVar(&b.users, "users", 0, "users that place the calls in turn, as each has a limit per minute; 0: as many as the rate needs")
+	flags.IntVar(&b.users, "users", 0,
+		"users that place the calls in turn, as each has a limit per minute; 0: as many as the rate needs")
 	flags.IntVar(&b.records, "records", 1000, "number of call records to create for the lookups")
 	return cli.ShowSettings(command)
 }

@@ -21,7 +21,8 @@ func (r *apiRun) measure(ctx context.Context) error {
 			return 0, false, err
 		}
 		r.report.Rate = rate
-		r.report.Climb = append(r.report.Climb, apiStep{rate, r.report.RequestsPerSecond, r.report.Failed, r.report.Behind, r.report.LatencyMS})
+		r.report.Climb = append(r.report.Climb,
+			apiStep{rate, r.report.RequestsPerSecond, r.report.Failed, r.report.Behind, r.report.LatencyMS})
 		// A request that waits for a connection has no latency yet.
 		ok = r.report.Requests > 0 && r.report.Failed == 0 && r.report.Behind <= uint64(r.connections)
 		return r.report.LatencyMS.P99, ok, nil
@@ -98,7 +99,8 @@ func (r *apiRun) showProgress() (stop func()) {
 	return everySecond(func(elapsed, since time.Duration) {
 		now := totalTally()
 		recent := now.Since(last)
-		r.printf("%3.0fs  %.0f requests/s, p99 %.1f ms, %d failed, %d are due and wait for a connection", elapsed.Seconds(),
+		r.printf("%3.0fs  %.0f requests/s, p99 %.1f ms, %d failed, %d are due and wait for a connection",
+			elapsed.Seconds(),
 			float64(recent.Requests)/since.Seconds(), ms(recent.Latency.Quantile(.99)), now.Failed, r.load.Behind())
 		last = now
 	})

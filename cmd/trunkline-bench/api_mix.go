@@ -42,7 +42,8 @@ func (b *apiBench) parseMix() error {
 	for part := range strings.SplitSeq(text, ",") {
 		name, share, hasShare := strings.Cut(strings.TrimSpace(part), "=")
 		if !slices.Contains(allOperations, name) {
-			return cli.Usagef("--mix has an unknown operation %q: choose from %s", name, strings.Join(allOperations, ", "))
+			return cli.Usagef("--mix has an unknown operation %q: choose from %s", name,
+				strings.Join(allOperations, ", "))
 		}
 		weight := 1
 		if hasShare {

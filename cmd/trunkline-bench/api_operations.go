@@ -31,20 +31,24 @@ func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int
 	case opLogin:
 		body, _ := json.Marshal(r.accounts.credentials()) // strings always marshal
 		return func(ctx context.Context, _ uint64) (int, error) {
-			return r.send(ctx, http.MethodPost, portalLogin, "", "", body, http.StatusOK, responseContains(`"access_token":"`))
+			return r.send(ctx, http.MethodPost, portalLogin, "", "", body, http.StatusOK,
+				responseContains(`"access_token":"`))
 		}
 	case opToken:
 		return func(ctx context.Context, _ uint64) (int, error) {
-			return r.send(ctx, http.MethodGet, channelPath+"/stats", r.token, "", nil, http.StatusOK, responseContains(`"total_connections":`))
+			return r.send(ctx, http.MethodGet, channelPath+"/stats", r.token, "", nil, http.StatusOK,
+				responseContains(`"total_connections":`))
 		}
 	case opEncryptionGet:
 		return func(ctx context.Context, n uint64) (int, error) {
-			return r.send(ctx, http.MethodGet, encryptionPath, r.token, account(n), nil, http.StatusOK, responseContains(`"success":true`))
+			return r.send(ctx, http.MethodGet, encryptionPath, r.token, account(n), nil, http.StatusOK,
+				responseContains(`"success":true`))
 		}
 	case opEncryptionPut:
 		body := []byte(`{"enabled":true}`)
 		return func(ctx context.Context, n uint64) (int, error) {
-			return r.send(ctx, http.MethodPut, encryptionPath, r.token, account(n), body, http.StatusOK, responseContains(`"key_version":1`))
+			return r.send(ctx, http.MethodPut, encryptionPath, r.token, account(n), body, http.StatusOK,
+				responseContains(`"key_version":1`))
 		}
 	case opCall:
 		return func(ctx context.Context, n uint64) (int, error) {
@@ -84,12 +88,14 @@ func responseContains(text string) func([]byte) error {
 
 func checkSimulated(body []byte) error {
 	if !bytes.Contains(body, []byte(`"origination_call_id":"`+simulatedPrefix)) {
-		return fmt.Errorf("the call is not on the simulator: the server's origination.driver must be simulator, or auto")
+		return fmt.Errorf(
+			"the call is not on the simulator: the server's origination.driver must be simulator, or auto")
 	}
 	return nil
 }
 
-func (r *apiRun) send(ctx context.Context, method, path, token, account string, body []byte, want int, check func([]byte) error) (int, error) {
+func (r *apiRun) send(ctx context.Context, method, path, token, account string, body []byte, want int,
+	check func([]byte) error) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -138,7 +144,8 @@ func errorMessage(body []byte) string {
 }
 
 // newReportPageRequest returns a request for a page of the account's call records.
-func newReportPageRequest(ctx context.Context, base, token, account string, since time.Time, size int) (*http.Request, error) {
+func newReportPageRequest(ctx context.Context, base, token, account string, since time.Time,
+	size int) (*http.Request, error) {
 	query := url.Values{
 		"startDate": {strconv.FormatInt(since.Unix(), 10)}, "endDate": {strconv.FormatInt(time.Now().Unix(), 10)},
 		"page_size": {strconv.Itoa(size)},

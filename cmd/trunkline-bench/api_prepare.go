@@ -49,7 +49,8 @@ func (r *apiRun) createCallers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.cleanup.add(func() { retry.Sleep(context.WithoutCancel(ctx), simulatedCallDuration) }) // their records name the account
+	// their records name the account
+	r.cleanup.add(func() { retry.Sleep(context.WithoutCancel(ctx), simulatedCallDuration) })
 	retry.Sleep(ctx, accountPropagation)
 	return r.loginCallers(ctx, n)
 }
@@ -162,7 +163,8 @@ func (r *apiRun) findCallRecords(ctx context.Context) error {
 		}
 	}
 	if len(r.calls) == 0 && r.hasOperation(opLookup) {
-		return errors.New("--mix: lookup has nothing to find: the accounts have no call records with an origination id in the last 30 days")
+		return errors.New(
+			"--mix: lookup has nothing to find: the accounts have no call records with an origination id in the last 30 days")
 	}
 	return nil
 }

@@ -21,17 +21,19 @@ type apiReport struct {
 	Accounts    int            `json:"accounts"`
 	Users       int            `json:"users,omitempty"` // users who placed calls
 
-	MeasuredSeconds   float64                    `json:"measured_seconds"`
-	Requests          uint64                     `json:"requests"` // completed or timed out within the measurement
-	RequestsPerSecond float64                    `json:"requests_per_second"`
-	Failed            uint64                     `json:"failed"`
-	Behind            uint64                     `json:"behind"`     // due at the end of the measurement, waiting for a connection
-	LatencyMS         latencies                  `json:"latency_ms"` // open loop: from the due time; closed loop: from sending
-	Operations        map[string]operationReport `json:"operations"`
-	Climb             []apiStep                  `json:"climb,omitempty"`
-	Usage             *windowUsage               `json:"server_usage,omitempty"`
-	LoaderCPUSeconds  float64                    `json:"loader_cpu_seconds"`
-	Interrupted       bool                       `json:"interrupted"`
+	MeasuredSeconds   float64 `json:"measured_seconds"`
+	Requests          uint64  `json:"requests"` // completed or timed out within the measurement
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	Failed            uint64  `json:"failed"`
+	// due at the end of the measurement, waiting for a connection
+	Behind uint64 `json:"behind"`
+	// open loop: from the due time; closed loop: from sending
+	LatencyMS        latencies                  `json:"latency_ms"`
+	Operations       map[string]operationReport `json:"operations"`
+	Climb            []apiStep                  `json:"climb,omitempty"`
+	Usage            *windowUsage               `json:"server_usage,omitempty"`
+	LoaderCPUSeconds float64                    `json:"loader_cpu_seconds"`
+	Interrupted      bool                       `json:"interrupted"`
 }
 
 // operationReport holds the figures of one operation.
@@ -80,18 +82,21 @@ func (r *apiReport) write(w io.Writer) error {
 	}
 	rows := [][]string{
 		{"offered", fmt.Sprintf("%s, %d connections, %s", offered, r.Connections, r.Transport)},
-		{"answered", fmt.Sprintf("%d requests in %.1f s, %.0f a second, %d failed", r.Requests, r.MeasuredSeconds, r.RequestsPerSecond, r.Failed)},
+		{"answered", fmt.Sprintf("%d requests in %.1f s, %.0f a second, %d failed", r.Requests, r.MeasuredSeconds,
+			r.RequestsPerSecond, r.Failed)},
 		{"latency", r.LatencyMS.String()},
 	}
 	if r.Behind > 0 {
-		rows = append(rows, []string{"behind", fmt.Sprintf("%d were due at the end and waited for a connection", r.Behind)})
+		rows = append(rows,
+			[]string{"behind", fmt.Sprintf("%d were due at the end and waited for a connection", r.Behind)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Operations)) {
 		rows = append(rows, r.Operations[name].rows(name)...)
 	}
 	for _, step := range r.Climb {
-		rows = append(rows, []string{"climb", fmt.Sprintf("%.0f requests/s: %.0f answered a second, %d failed, %d behind, %v",
-			step.Rate, step.RequestsPerSecond, step.Failed, step.Behind, step.LatencyMS)})
+		rows = append(rows,
+			[]string{"climb", fmt.Sprintf("%.0f requests/s: %.0f answered a second, %d failed, %d behind, %v",
+				step.Rate, step.RequestsPerSecond, step.Failed, step.Behind, step.LatencyMS)})
 	}
 	rows = append(rows, r.Usage.rows("requests")...)
 	rows = append(rows, []string{"this loader", fmt.Sprintf("%.2f s CPU", r.LoaderCPUSeconds)})
@@ -106,9 +111,11 @@ func (o operationReport) rows(name string) [][]string {
 	if name == opCall {
 		good = "accepted"
 	}
-	rows := [][]string{{name, fmt.Sprintf("%.0f %s a second, %v; %s", o.GoodPerSecond, good, o.LatencyMS, formatCounts(o.Statuses))}}
+	rows := [][]string{{name,
+		fmt.Sprintf("%.0f %s a second, %v; %s", o.GoodPerSecond, good, o.LatencyMS, formatCounts(o.Statuses))}}
 	for _, kind := range slices.Sorted(maps.Keys(o.Errors)) {
-		rows = append(rows, []string{"  " + kind, fmt.Sprintf("%d, such as: %s", o.Errors[kind], cli.Printable(o.Examples[kind]))})
+		rows = append(rows,
+			[]string{"  " + kind, fmt.Sprintf("%d, such as: %s", o.Errors[kind], cli.Printable(o.Examples[kind]))})
 	}
 	return rows
 }

@@ -71,7 +71,8 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	}
 	r.cleanup.add(r.accounts.delete)
 	r.cleanup.add(func() {
-		r.reportLeftovers(r.accounts, "the run's call records, on the topics and in the reports, and its recording encryption")
+		r.reportLeftovers(r.accounts,
+			"the run's call records, on the topics and in the reports, and its recording encryption")
 	})
 	if err := r.login(ctx); err != nil {
 		return err
@@ -89,7 +90,8 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	var operations []requests.Operation
 	for _, name := range allOperations {
 		if r.hasOperation(name) {
-			operations = append(operations, requests.Operation{Name: name, Weight: r.weights[name], Do: r.operation(name)})
+			operations = append(operations,
+				requests.Operation{Name: name, Weight: r.weights[name], Do: r.operation(name)})
 		}
 	}
 	if err := r.checkOperations(ctx, operations); err != nil {
@@ -110,7 +112,8 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 func (r *apiRun) login(ctx context.Context) error {
 	got, err := login(ctx, r.client, r.url+portalLogin, r.accounts.credentials())
 	if err != nil {
-		return fmt.Errorf("%w: does the server at %s have the role api, and do the settings name its database?", err, r.url)
+		return fmt.Errorf("%w: does the server at %s have the role api, and do the settings name its database?", err,
+			r.url)
 	}
 	r.token = got.AccessToken
 	lasts := time.Duration(got.ExpiresIn) * time.Second
@@ -130,7 +133,9 @@ func (r *apiRun) checkOperations(ctx context.Context, operations []requests.Oper
 		var answer *requests.Unexpected
 		switch {
 		case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
-			return fmt.Errorf("the server at %s is not ready for %s: %w: does it have the role? Else omit the operation from --mix", r.url, o.Name, err)
+			return fmt.Errorf(
+				"the server at %s is not ready for %s: %w: does it have the role? Else omit the operation from --mix",
+				r.url, o.Name, err)
 		case err != nil:
 			return fmt.Errorf("the server at %s is not ready for %s: %w", r.url, o.Name, err)
 		}

@@ -44,13 +44,15 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	w.Serve(func(s *settings.Settings) {
 		s.Origination.Driver, s.Origination.UserCalls = "simulator", 0
 	})
-	statuses := map[string]int{opLogin: 200, opToken: 200, opEncryptionGet: 200, opEncryptionPut: 200, opCall: 201, opLookup: 200, opReport: 200}
+	statuses := map[string]int{opLogin: 200, opToken: 200, opEncryptionGet: 200, opEncryptionPut: 200, opCall: 201,
+		opLookup: 200, opReport: 200}
 	var r apiReport
 	var code int
 	var errs string
 	for duration, complete := 2*time.Second, false; !complete; duration *= 2 { // a slow machine needs longer
 		r, code, errs = benchmarkAPI(w, t.Context(), "--mix", strings.Join(allOperations, ","), "--rate", "20",
-			"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", duration.String(), "--server-pid", strconv.Itoa(os.Getpid()))
+			"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", duration.String(), "--server-pid",
+			strconv.Itoa(os.Getpid()))
 		if code != cli.ExitOK || r.Failed != 0 || r.Loop != "open" || r.Usage == nil || r.Interrupted {
 			t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 		}
@@ -74,9 +76,11 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	w.Stdin = "correct horse battery"
 	w.MustRun("user", "create", "boss", "--account", "own", "--role", "admin", "--password-stdin")
 	w.Environ = append(w.Environ, cli.EnvPassword+"=correct horse battery")
-	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "1s"}
+	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections",
+		"3", "--warmup", "0", "--duration", "1s"}
 	r, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "encryption-get,token")...)
-	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[opToken].Requests == 0 {
+	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 ||
+		r.Operations[opToken].Requests == 0 {
 		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
 	}
 	_, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...)
@@ -101,7 +105,8 @@ func TestBenchAPIRefusesWhatIsNotPrepared(t *testing.T) {
 		"call":   "is not ready for call: 404",
 		"lookup": "posting call records to look up: 404",
 	} {
-		if _, code, errs := benchmarkAPI(w, t.Context(), "--mix", mix, "--users", "1", "--accounts", "1"); code != cli.ExitFailed || !strings.Contains(errs, want) {
+		if _, code, errs := benchmarkAPI(w, t.Context(), "--mix", mix, "--users", "1", "--accounts",
+			"1"); code != cli.ExitFailed || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, stderr %s", mix, code, errs)
 		}
 	}
@@ -160,16 +165,19 @@ func TestBenchAPINamesWhatFails(t *testing.T) {
 			statsAnswer(w, r)
 		}
 	})
-	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "1h")
+	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "200", "--connections",
+		"1", "--warmup", "0", "--duration", "1h")
 	o := r.Operations[opToken]
 	if code != cli.ExitFailed || !strings.Contains(errs, errRequestsFailed.Error()) {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
 	if o.Errors["status 503"] < 5 || o.Errors["wrong answer"] < 5 || o.Errors["connection closed"] < 5 ||
-		o.Failed != o.Errors["status 503"]+o.Errors["wrong answer"]+o.Errors["connection closed"] || o.Statuses[503] != o.Errors["status 503"] {
+		o.Failed != o.Errors["status 503"]+o.Errors["wrong answer"]+o.Errors["connection closed"] ||
+		o.Statuses[503] != o.Errors["status 503"] {
 		t.Errorf("%+v", o)
 	}
-	if o.Examples["status 503"] != "503 The database is away" || !strings.Contains(o.Examples["wrong answer"], "total_connections") {
+	if o.Examples["status 503"] != "503 The database is away" ||
+		!strings.Contains(o.Examples["wrong answer"], "total_connections") {
 		t.Errorf("%+v", o.Examples)
 	}
 }
@@ -184,7 +192,8 @@ func TestBenchAPIMeasuresFromWhenRequestsWereDue(t *testing.T) {
 		}
 		statsAnswer(w, r)
 	})
-	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "1500ms")
+	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "200",
+		"--connections", "1", "--warmup", "0", "--duration", "1500ms")
 	// A stall of a third of the run affects 100 of 300 requests, and a single one in a closed
 	// loop.
 	if code != cli.ExitOK || r.LatencyMS.P90 < 150 || r.LatencyMS.Max < 490 {
@@ -203,7 +212,8 @@ func TestBenchAPIEndsWithTheReportSoFar(t *testing.T) {
 		}
 		statsAnswer(w, r)
 	})
-	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "100", "--warmup", "0", "--duration", "1h")
+	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "100", "--warmup", "0",
+		"--duration", "1h")
 	if code != cli.ExitOK || !r.Interrupted || r.Requests < 30 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -225,7 +235,8 @@ func TestBenchAPIClimbs(t *testing.T) {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
 	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
-	if last.Rate != repeated.Rate || last.Failed == 0 || repeated.Failed == 0 || r.Rate >= last.Rate || r.Failed != 0 || r.Requests == 0 {
+	if last.Rate != repeated.Rate || last.Failed == 0 || repeated.Failed == 0 || r.Rate >= last.Rate || r.Failed != 0 ||
+		r.Requests == 0 {
 		t.Errorf("reports %+v", r)
 	}
 }
@@ -234,12 +245,14 @@ func TestBenchAPIReportForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{opCall: {
-		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2}, Examples: map[string]string{"status 429": "429 Too many"},
+		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2},
+		Examples: map[string]string{"status 429": "429 Too many"},
 	}}, Climb: []apiStep{{Rate: 9}}, Usage: &windowUsage{Cores: .5}, Interrupted: true}
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"7 requests a second", "3 were due", "accepted a second", "5 with 201, 2 with 429", "2, such as: 429 Too many", "9 requests/s", "0.50 cores", "so far"} {
+	for _, want := range []string{"7 requests a second", "3 were due", "accepted a second", "5 with 201, 2 with 429",
+		"2, such as: 429 Too many", "9 requests/s", "0.50 cores", "so far"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 func commands(p *cli.Program) []*cobra.Command {
-	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), apiCommand(p), floorCommand(p)} // floor is hidden: fanout --floor starts it
+	// floor is hidden: fanout --floor starts it
+	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), apiCommand(p), floorCommand(p)}
 }
 
 // bench holds the flags of all scenarios.
@@ -48,11 +49,14 @@ func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.Float64Var(&b.rate, "rate", rate, rateUsage)
 	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "duration of the load before the measurement")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
-	flags.DurationVar(&b.climb, "climb", 0, "from --rate, raise the rate until p99 is above this; each step takes --duration")
+	flags.DurationVar(&b.climb, "climb", 0,
+		"from --rate, raise the rate until p99 is above this; each step takes --duration")
 	flags.StringVar(&b.username, "username", "", "user of the server, with "+cli.EnvPassword+"; empty: created")
 	flags.StringVar(&b.domain, "domain", "", "with --username, domain of the user's account")
-	flags.IntSliceVar(&b.pids, "server-pid", nil, "processes of the server on this machine, whose CPU and memory are reported")
-	flags.StringSliceVar(&b.metrics, "metrics", nil, "metrics listeners of the server, such as http://127.0.0.1:9464, for the same")
+	flags.IntSliceVar(&b.pids, "server-pid", nil,
+		"processes of the server on this machine, whose CPU and memory are reported")
+	flags.StringSliceVar(&b.metrics, "metrics", nil,
+		"metrics listeners of the server, such as http://127.0.0.1:9464, for the same")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
 }
 

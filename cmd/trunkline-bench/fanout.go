@@ -74,7 +74,8 @@ func (b *fanoutBench) addFlags(command *cobra.Command) {
 	flags.DurationVar(&b.idle, "idle", 0, "before publishing, measure idle connections this long")
 	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as possible")
 	flags.StringVar(&b.stallShare, "stall", "0%", "share of the subscribers that do not read")
-	flags.StringVar(&b.resume, "resume", string(load.ResumeNever), "how subscribers resume after a close by the server: never, id or cursor")
+	flags.StringVar(&b.resume, "resume", string(load.ResumeNever),
+		"how subscribers resume after a close by the server: never, id or cursor")
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")
 	flags.StringVar(&b.floor, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")

@@ -60,7 +60,8 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 // idleCPU returns the server's CPU time per second without traffic, in microseconds; 0 if it is
 // not measured.
 func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
-	if r.idle == 0 || r.observer.disabled() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) { // until pending work has ended
+	// until pending work has ended
+	if r.idle == 0 || r.observer.disabled() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) {
 		return 0, nil
 	}
 	before, err := r.observer.usage(ctx, false)

@@ -14,7 +14,8 @@ func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchA
 		token, err := b.channelLogin(ctx, client, a, a.ids)
 		return []load.Group{{Token: token, Sockets: b.subscribers, Streams: len(a.ids)}}, err
 	}
-	return b.splitSubscribers(len(a.ids), func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
+	return b.splitSubscribers(len(a.ids),
+		func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
 }
 
 // splitSubscribers divides the subscribers among the accounts and logs in for each account.
@@ -35,7 +36,8 @@ func (b *fanoutBench) splitSubscribers(accounts int, token func(account int) (st
 }
 
 // channelLogin obtains a token for the accounts.
-func (b *fanoutBench) channelLogin(ctx context.Context, client *http.Client, a *benchAccounts, ids []string) (string, error) {
+func (b *fanoutBench) channelLogin(ctx context.Context, client *http.Client, a *benchAccounts,
+	ids []string) (string, error) {
 	granted, err := login(ctx, client, b.url+channelPath+"/login", credentials{
 		Username: a.username, Password: a.password, Domain: a.domain, AccountIDs: ids,
 	})

@@ -57,7 +57,8 @@ func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
 			retry.Sleep(ctx, 50*time.Millisecond)
 		}
 		if time.Since(began) > firstEventTimeout {
-			return fmt.Errorf("%d subscribers: %d received no event within %s: is there a normalizer, and do the settings name the server's Kafka?",
+			return fmt.Errorf(
+				"%d subscribers: %d received no event within %s: is there a normalizer, and do the settings name the server's Kafka?",
 				reading, reading-r.load.Tally().Proven, firstEventTimeout)
 		}
 	}

@@ -80,12 +80,16 @@ func (r *fanoutReport) fault() error {
 func (r *fanoutReport) write(w io.Writer) error {
 	rows := [][]string{
 		{"server", r.Server + ", " + r.Transport},
-		{"connected", fmt.Sprintf("%d of %d in %.1f s, %.0f a second", r.Connected, r.Subscribers, r.ConnectSeconds, r.ConnectionsPerSecond)},
-		{"published", fmt.Sprintf("%d events of %d bytes to %d accounts, %.0f a second", r.Published, r.EventBytes, r.Accounts, r.PublishedPerSecond)},
+		{"connected", fmt.Sprintf("%d of %d in %.1f s, %.0f a second", r.Connected, r.Subscribers, r.ConnectSeconds,
+			r.ConnectionsPerSecond)},
+		{"published", fmt.Sprintf("%d events of %d bytes to %d accounts, %.0f a second", r.Published, r.EventBytes,
+			r.Accounts, r.PublishedPerSecond)},
 		{"acknowledged", "after " + r.PublishMS.String()},
-		{"delivered", fmt.Sprintf("%d messages of %.0f bytes in %.1f s, %.0f a second", r.Deliveries, r.MessageBytes, r.MeasuredSeconds, r.DeliveriesPerSecond)},
+		{"delivered", fmt.Sprintf("%d messages of %.0f bytes in %.1f s, %.0f a second", r.Deliveries, r.MessageBytes,
+			r.MeasuredSeconds, r.DeliveriesPerSecond)},
 		{"latency", r.LatencyMS.String()},
-		{"faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d breaches of protocol", r.Lost, r.Duplicated, r.Disordered, r.Misbehaved)},
+		{"faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d breaches of protocol", r.Lost, r.Duplicated,
+			r.Disordered, r.Misbehaved)},
 	}
 	if r.Resumed > 0 {
 		rows = append(rows, []string{"resumed", fmt.Sprintf("%d times, %d events repeated", r.Resumed, r.Repeated)})
@@ -94,10 +98,14 @@ func (r *fanoutReport) write(w io.Writer) error {
 		rows = append(rows, []string{"stalled", fmt.Sprintf("%d, the server ended %d", r.Stalled, r.StalledClosed)})
 	}
 	if len(r.Closed)+len(r.Refused) > 0 {
-		rows = append(rows, []string{"ended", "closed " + formatCounts(r.Closed) + "; refused " + formatCounts(r.Refused)})
+		rows = append(rows,
+			[]string{"ended", "closed " + formatCounts(r.Closed) + "; refused " + formatCounts(r.Refused)})
 	}
 	for _, step := range r.Climb {
-		rows = append(rows, []string{"climb", fmt.Sprintf("%.0f events/s: %.0f deliveries/s, %v", step.Rate, step.DeliveriesPerSecond, step.LatencyMS)})
+		rows = append(rows,
+			[]string{"climb",
+				fmt.Sprintf("%.0f events/s: %.0f deliveries/s, %v", step.Rate, step.DeliveriesPerSecond,
+					step.LatencyMS)})
 	}
 	rows = append(rows, r.Usage.rows()...)
 	rows = append(rows, []string{"this loader", fmt.Sprintf("%.2f s CPU", r.LoaderCPUSeconds)})
@@ -112,8 +120,11 @@ func (u *serverUsage) rows() [][]string {
 		return nil
 	}
 	rows := [][]string{
-		{"server CPU", fmt.Sprintf("%.2f s, %.2f s per million deliveries, %.0f µs per handshake", u.CPUSeconds, u.CPUSecondsPerMillion, u.ConnectCPUMicroseconds)},
-		{"server memory", fmt.Sprintf("%.1f MB before, %.1f MB connected, %.1f MB at the end", mb(u.RSSBytesBefore), mb(u.RSSBytesConnected), mb(u.RSSBytesEnd))},
+		{"server CPU", fmt.Sprintf("%.2f s, %.2f s per million deliveries, %.0f µs per handshake", u.CPUSeconds,
+			u.CPUSecondsPerMillion, u.ConnectCPUMicroseconds)},
+		{"server memory",
+			fmt.Sprintf("%.1f MB before, %.1f MB connected, %.1f MB at the end", mb(u.RSSBytesBefore),
+				mb(u.RSSBytesConnected), mb(u.RSSBytesEnd))},
 		{"per connection", fmt.Sprintf("%.1f KB resident", u.RSSBytesPerConnection/1024)},
 	}
 	last := &rows[len(rows)-1][1]

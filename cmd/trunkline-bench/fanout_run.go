@@ -50,7 +50,8 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
-	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate, EventBytes: r.size}
+	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate,
+		EventBytes: r.size}
 	accounts, sink, groups, err := r.openSubscribersAndSink(ctx, client, run)
 	if err != nil {
 		return err

@@ -142,16 +142,20 @@ func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (repor
 	return report, code, errs
 }
 
-var quick = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup", "100ms"}
+var quick = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup",
+	"100ms"}
 
 func TestBenchReportsWhatItSaw(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
-	r, code, errs := benchmarkFanout(w, t.Context(), append(slices.Clone(quick), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
-	if code != cli.ExitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 || r.Interrupted {
+	r, code, errs := benchmarkFanout(w, t.Context(),
+		append(slices.Clone(quick), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
+	if code != cli.ExitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 ||
+		r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if r.Published == 0 || r.Deliveries < 2*r.Published || r.Deliveries > 50*r.Published || r.MessageBytes < 1024 || r.LatencyMS.P99 <= 0 {
+	if r.Published == 0 || r.Deliveries < 2*r.Published || r.Deliveries > 50*r.Published || r.MessageBytes < 1024 ||
+		r.LatencyMS.P99 <= 0 {
 		t.Errorf("%+v", r)
 	}
 	if r.Usage == nil || r.Usage.RSSBytesBefore == 0 || c.logins != 3 {
@@ -167,7 +171,8 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 	t.Parallel()
 	c := newRelay(t)
-	r, code, errs := benchmarkFanout(newEnv(t), t.Context(), append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
+	r, code, errs := benchmarkFanout(newEnv(t), t.Context(),
+		append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
 	if code != cli.ExitOK || c.logins != 1 || r.Deliveries < 12*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
 	}
@@ -178,7 +183,8 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	c, w := newRelay(t), newEnv(t)
 	s := settings.Default()
 	s.DataDir = w.Dir
-	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,14 +211,16 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 					return // wait until the test ends; later posts would be lost
 				}
 				for i := range records {
-					if string(records[i].Header(event.HeaderFormat)) != "generic" || c.relay(string(records[i].Value)) != nil {
+					if string(records[i].Header(event.HeaderFormat)) != "generic" ||
+						c.relay(string(records[i].Value)) != nil {
 						t.Errorf("read %+v", records[i])
 					}
 				}
 			}
 		})
 	}
-	r, code, errs := benchmarkFanout(w, t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+	r, code, errs := benchmarkFanout(w, t.Context(),
+		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Deliveries < 2*r.Published || r.Published == 0 || strings.Contains(errs, "HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -221,11 +229,13 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
-	r, code, errs := benchmarkFanout(w, t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+	r, code, errs := benchmarkFanout(w, t.Context(),
+		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Published == 0 || !strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	_, code, errs = benchmarkFanout(w, t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
+	_, code, errs = benchmarkFanout(w, t.Context(),
+		append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
 	if code != cli.ExitFailed || strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("--through kafka: exit code %d, stderr %s", code, errs)
 	}
@@ -235,13 +245,16 @@ func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
 	w.Environ = []string{cli.EnvPassword + "=secret"}
-	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4", "--rate", "100", "--duration", "300ms"}
-	if _, code, errs := benchmarkFanout(w, t.Context(), args...); code != cli.ExitUsage || !strings.Contains(errs, "needs an API key in "+cli.EnvAPIKey) {
+	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4",
+		"--rate", "100", "--duration", "300ms"}
+	if _, code, errs := benchmarkFanout(w, t.Context(), args...); code != cli.ExitUsage ||
+		!strings.Contains(errs, "needs an API key in "+cli.EnvAPIKey) {
 		t.Errorf("without a key: exit code %d, stderr %s", code, errs)
 	}
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=k")
 	r, code, errs := benchmarkFanout(w, t.Context(), args...)
-	if code != cli.ExitOK || r.Accounts != 2 || r.Published == 0 || r.Deliveries == 0 || c.keys["k"] == 0 || len(c.keys) != 1 {
+	if code != cli.ExitOK || r.Accounts != 2 || r.Published == 0 || r.Deliveries == 0 || c.keys["k"] == 0 ||
+		len(c.keys) != 1 {
 		t.Errorf("exits with %d, keys %v: %+v\n%s", code, c.keys, r, errs)
 	}
 }
@@ -273,7 +286,8 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 				}
 				return spoil(n, m)
 			}
-			r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
+			r, code, errs := benchmarkFanout(newEnv(t), ctx,
+				append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
 			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
 			if code != cli.ExitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
 				!strings.Contains(errs, "events were lost, repeated or out of order") {
@@ -311,7 +325,8 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 		return []string{m}
 	}
 	const limit = 10 * time.Minute
-	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0", "--climb", limit.String()}
+	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0",
+		"--climb", limit.String()}
 	r, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...)
 	steps := r.Climb
 	if code != cli.ExitOK || len(steps) < 3 {
@@ -328,8 +343,10 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 
 func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	t.Parallel()
-	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb", "1ns"}
-	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed || !strings.Contains(errs, "start with a lower --rate") {
+	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb",
+		"1ns"}
+	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed ||
+		!strings.Contains(errs, "start with a lower --rate") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
 }
@@ -352,10 +369,12 @@ func TestBenchFloors(t *testing.T) {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
 			b := &fanoutBench{bench: bench{p: &cli.Program{Out: &out, Err: t.Output()}, url: url, asJSON: true,
-				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
+				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto},
+				floor: floor, subscribers: 20,
 				stallShare: "0%", resume: "never",
 				selfCommand: func(args ...string) (*exec.Cmd, error) {
-					command := exec.Command(os.Args[0], append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
+					command := exec.Command(os.Args[0],
+						append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
 					command.Env = append(os.Environ(), envFloor+"=1")
 					return command, nil
 				},
@@ -378,12 +397,15 @@ func TestBenchFloors(t *testing.T) {
 func TestBenchReportForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	r := fanoutReport{Server: "trunkline", Closed: map[int]int{4008: 2, 1012: 1}, Refused: map[int]uint64{503: 4}, Stalled: 3,
-		Resumed: 1, Climb: []fanoutStep{{Rate: 7}}, Usage: &serverUsage{GoBytesPerConnection: 2048, IdleCPUMicrosecondsPerSec: 1.5}}
+	r := fanoutReport{Server: "trunkline", Closed: map[int]int{4008: 2, 1012: 1}, Refused: map[int]uint64{503: 4},
+		Stalled: 3,
+		Resumed: 1, Climb: []fanoutStep{{Rate: 7}},
+		Usage: &serverUsage{GoBytesPerConnection: 2048, IdleCPUMicrosecondsPerSec: 1.5}}
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"closed 1 with 1012, 2 with 4008; refused 4 with 503", "climb", "2.0 KB of Go heap", "1.5 µs CPU per idle second", "stalled"} {
+	for _, want := range []string{"closed 1 with 1012, 2 with 4008; refused 4 with 503", "climb", "2.0 KB of Go heap",
+		"1.5 µs CPU per idle second", "stalled"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

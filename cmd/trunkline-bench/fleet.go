@@ -65,7 +65,8 @@ is what these received.`,
 	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")
 	flags.DurationVar(&b.warmup, "warmup", 3*time.Second, "duration of the load before the measurement")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
-	flags.StringVar(&b.program, "trunkline", "", "path of trunkline; empty: in the directory of this program, else from PATH")
+	flags.StringVar(&b.program, "trunkline", "",
+		"path of trunkline; empty: in the directory of this program, else from PATH")
 	flags.StringVar(&b.haproxy, "haproxy", "haproxy", "path of HAProxy, 2.6 or later")
 	flags.StringVar(&b.redis, "redis-server", "redis-server", "path of Redis")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
@@ -77,7 +78,8 @@ func (b *fleetBench) validate() error {
 	case b.nodes < 1 || b.nodes > maxFleetNodes:
 		return cli.Usagef("--nodes must be from 1 to %d, is %d", maxFleetNodes, b.nodes)
 	case b.accounts < 1 || b.sockets < 1 || b.accounts*b.sockets > maxFleetSockets:
-		return cli.Usagef("--accounts times --sockets must be from 1 to %d, is %d", maxFleetSockets, b.accounts*b.sockets)
+		return cli.Usagef("--accounts times --sockets must be from 1 to %d, is %d", maxFleetSockets,
+			b.accounts*b.sockets)
 	case b.partitions < 1 || b.partitions > 1024:
 		return cli.Usagef("--partitions must be from 1 to 1024, is %d", b.partitions)
 	case !(b.rate > 0 && b.rate <= maxRate):

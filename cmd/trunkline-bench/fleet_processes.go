@@ -76,7 +76,8 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 		return err
 	}
 	broker, redis := free[0], free[1]
-	h.env = slices.DeleteFunc(slices.Clone(h.p.Env), func(entry string) bool { return strings.HasPrefix(entry, "TRUNKLINE_") })
+	h.env = slices.DeleteFunc(slices.Clone(h.p.Env),
+		func(entry string) bool { return strings.HasPrefix(entry, "TRUNKLINE_") })
 	h.env = append(h.env,
 		"TRUNKLINE_DATABASE_URL="+string(s.Database.URL), "TRUNKLINE_REDIS_ADDRESS="+redis,
 		"TRUNKLINE_MASTER_KEY="+hex.EncodeToString(key), "TRUNKLINE_TLS_MODE=off",
@@ -84,7 +85,8 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 		"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER=0", "TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS=0",
 	)
 	_, port, _ := net.SplitHostPort(redis)
-	if err := h.start(&fleetProcess{name: "redis"}, h.env, h.redis, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", h.dir); err != nil {
+	if err := h.start(&fleetProcess{name: "redis"}, h.env, h.redis, "--bind", "127.0.0.1", "--port", port, "--save", "",
+		"--appendonly", "no", "--dir", h.dir); err != nil {
 		return err
 	}
 	_, err = h.startNode(ctx, "broker", "api", false, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN="+broker)
@@ -98,7 +100,8 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 }
 
 // startNode starts a Trunkline process and waits until it is ready.
-func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bool, settings ...string) (*fleetProcess, error) {
+func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bool,
+	settings ...string) (*fleetProcess, error) {
 	free, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
@@ -106,7 +109,8 @@ func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bo
 	p := &fleetProcess{name: name, node: balancer.Node{Public: free[0], Metrics: free[1]}, stopsWithSide: ofSide}
 	env := append(slices.Clone(h.env), settings...)
 	env = append(env, "TRUNKLINE_ROLES="+roles, "TRUNKLINE_LISTEN="+free[0], "TRUNKLINE_METRICS_LISTEN="+free[1],
-		"TRUNKLINE_DATA_DIR="+filepath.Join(h.dir, fmt.Sprintf("%s-%d", name, len(h.processes))), "TRUNKLINE_FANOUT_DRAIN_SPREAD=0s")
+		"TRUNKLINE_DATA_DIR="+filepath.Join(h.dir, fmt.Sprintf("%s-%d", name, len(h.processes))),
+		"TRUNKLINE_FANOUT_DRAIN_SPREAD=0s")
 	if err := h.start(p, env, h.program, "serve"); err != nil {
 		return nil, err
 	}

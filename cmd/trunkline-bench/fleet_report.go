@@ -63,7 +63,8 @@ func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage,
 		used := (to[i].CPU - from[i].CPU).Seconds()
 		d := fleetUsage{
 			Name: p.name, CPUSeconds: used, CPUPerEvent: used / events * 1e6, CPUPerDelivery: used / deliveries * 1e6,
-			BytesIn: to[i].readBytes - from[i].readBytes, BytesOut: to[i].writtenBytes - from[i].writtenBytes, RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followedPartitions,
+			BytesIn: to[i].readBytes - from[i].readBytes, BytesOut: to[i].writtenBytes - from[i].writtenBytes,
+			RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followedPartitions,
 		}
 		// The kernel does not count bytes sent to subscribers as written.
 		switch {
@@ -98,7 +99,8 @@ func (r *fleetReport) write(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(w, "nodes %d, partitions %d %d accounts of %d sockets, %.0f events/s of %d bytes: %.0f deliveries/s, %s\n",
-			s.Nodes, r.Partitions, r.Accounts, r.Sockets, s.Run.PublishedPerSecond, r.EventBytes, s.Run.DeliveriesPerSecond, s.Run.LatencyMS)
+			s.Nodes, r.Partitions, r.Accounts, r.Sockets, s.Run.PublishedPerSecond, r.EventBytes,
+			s.Run.DeliveriesPerSecond, s.Run.LatencyMS)
 		var rows [][]string
 		for _, p := range s.Processes {
 			followed := ""
@@ -106,10 +108,12 @@ func (r *fleetReport) write(w io.Writer) error {
 				followed = fmt.Sprintf("%.0f", p.PartitionsFollowed)
 			}
 			rows = append(rows, []string{p.Name, fmt.Sprintf("%.2f", p.CPUSeconds), fmt.Sprintf("%.1f", p.CPUPerEvent),
-				fmt.Sprintf("%.2f", p.CPUPerDelivery), fmt.Sprintf("%.1f", p.BytesIn/(1<<20)), fmt.Sprintf("%.1f", p.BytesOut/(1<<20)),
+				fmt.Sprintf("%.2f", p.CPUPerDelivery), fmt.Sprintf("%.1f", p.BytesIn/(1<<20)),
+				fmt.Sprintf("%.1f", p.BytesOut/(1<<20)),
 				fmt.Sprintf("%.0f", p.BytesPerDelivery), fmt.Sprintf("%.0f", mb(p.RSSBytes)), cli.OrDash(followed)})
 		}
-		header := []string{"PROCESS", "CPU s", "µs/EVENT", "µs/DELIVERY", "MB IN", "MB OUT", "BYTES/DELIVERY", "MB RSS", "PARTITIONS"}
+		header := []string{"PROCESS", "CPU s", "µs/EVENT", "µs/DELIVERY", "MB IN", "MB OUT", "BYTES/DELIVERY", "MB RSS",
+			"PARTITIONS"}
 		if err := cli.Table(w, header, rows); err != nil {
 			return err
 		}
@@ -118,7 +122,8 @@ func (r *fleetReport) write(w io.Writer) error {
 		fmt.Fprintf(w, "lost %d, duplicated %d, disordered %d; load generator %.2f s of CPU\n\n",
 			s.Run.Lost, s.Run.Duplicated, s.Run.Disordered, s.Run.LoaderCPUSeconds)
 	}
-	_, err := fmt.Fprintf(w, "CPU of the nodes for a delivery: %d nodes %.2f times one; load average of the machine %.1f\n",
+	_, err := fmt.Fprintf(w,
+		"CPU of the nodes for a delivery: %d nodes %.2f times one; load average of the machine %.1f\n",
 		r.Fleet.Nodes, r.NodesCPURatio, r.LoadAverage)
 	return err
 }

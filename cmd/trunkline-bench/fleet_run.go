@@ -28,7 +28,8 @@ func (b *fleetBench) run(ctx context.Context) (err error) {
 	if err := h.startShared(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
-	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size, Partitions: b.partitions}
+	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size,
+		Partitions: b.partitions}
 	report.One, err = h.measureSide(ctx, 1)
 	if err == nil && ctx.Err() == nil {
 		report.Fleet, err = h.measureSide(ctx, b.nodes)
@@ -136,7 +137,8 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 	if p.node.Metrics == "" {
 		return u, nil
 	}
-	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+p.node.Metrics+"/metrics", nil)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet,
+		"http://"+p.node.Metrics+"/metrics", nil)
 	if err != nil {
 		return u, err
 	}

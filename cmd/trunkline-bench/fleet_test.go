@@ -42,9 +42,11 @@ func TestFleetReportsEachProcess(t *testing.T) {
 	side := fleetSide{Nodes: 2, Run: run}
 	side.setUsage(processes, before, after, &run, 8000)
 	if side.NodesCPUPerDelivery != 750 || side.AllCPUPerDelivery != 1250 || side.ToNodesRatio != 1.1 {
-		t.Errorf("nodes %v, all %v a delivery, events %v times", side.NodesCPUPerDelivery, side.AllCPUPerDelivery, side.ToNodesRatio)
+		t.Errorf("nodes %v, all %v a delivery, events %v times", side.NodesCPUPerDelivery, side.AllCPUPerDelivery,
+			side.ToNodesRatio)
 	}
-	if node := side.Processes[1]; node.CPUPerEvent != 2000 || node.BytesOut != 6000 || node.BytesPerDelivery != 6700./4000 || node.PartitionsFollowed != 5 {
+	if node := side.Processes[1]; node.CPUPerEvent != 2000 || node.BytesOut != 6000 ||
+		node.BytesPerDelivery != 6700./4000 || node.PartitionsFollowed != 5 {
 		t.Errorf("the first node: %+v", node)
 	}
 	report := fleetReport{One: side, Fleet: side}

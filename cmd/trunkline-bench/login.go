@@ -39,7 +39,8 @@ func login(ctx context.Context, client *http.Client, url string, user credential
 			return response, nil
 		}
 		var refused *cli.HTTPError
-		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
+		if !errors.As(err, &refused) ||
+			refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
 			break
 		}
 		if !retry.Sleep(ctx, time.Second) {
@@ -49,7 +50,8 @@ func login(ctx context.Context, client *http.Client, url string, user credential
 	return tokenResponse{}, fmt.Errorf("logging in as %s of %s: %w", user.Username, user.Domain, err)
 }
 
-func loginOnce(ctx context.Context, client *http.Client, url string, user credentials) (response tokenResponse, err error) {
+func loginOnce(ctx context.Context, client *http.Client, url string,
+	user credentials) (response tokenResponse, err error) {
 	text, err := cli.PostJSON(ctx, client, url, user)
 	if err != nil {
 		return response, err

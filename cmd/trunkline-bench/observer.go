@@ -92,7 +92,8 @@ func (u *windowUsage) rows(unit string) [][]string {
 		return nil
 	}
 	return [][]string{
-		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores, u.CPUSecondsPerMillion, unit)},
+		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores,
+			u.CPUSecondsPerMillion, unit)},
 		{"server memory", fmt.Sprintf("%.1f MB before, %.1f MB at the end", mb(u.RSSBytesBefore), mb(u.RSSBytesEnd))},
 	}
 }

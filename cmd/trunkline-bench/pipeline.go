@@ -54,13 +54,17 @@ the end. The events and call records stay, on the topics and in the reports.`,
 	}
 	flags := command.Flags()
 	b.addFlags(flags, 1000, "events per second of all accounts together; 0: as fast as possible")
-	b.addEventFlags(flags, 16, "number of accounts to publish events of, in turn; the batches of one account are sent in sequence")
-	flags.StringVar(&b.through, "through", throughHTTP, "how events are published: http, or kafka to write to the raw topics directly")
+	b.addEventFlags(flags, 16,
+		"number of accounts to publish events of, in turn; the batches of one account are sent in sequence")
+	flags.StringVar(&b.through, "through", throughHTTP,
+		"how events are published: http, or kafka to write to the raw topics directly")
 	flags.IntVar(&b.batch, "batch", 10, "events per POST")
 	flags.IntVar(&b.connections, "connections", 16, "concurrent POSTs; no more than --accounts")
 	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, in addition to the events; 0: none")
-	flags.BoolVar(&b.reports, "reports", false, "with --call-records, look some of them up until the report API has them")
-	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, time without an event after which missing ones count as lost")
+	flags.BoolVar(&b.reports, "reports", false,
+		"with --call-records, look some of them up until the report API has them")
+	flags.DurationVar(&b.wait, "wait", 10*time.Second,
+		"at the end, time without an event after which missing ones count as lost")
 	return cli.ShowSettings(command)
 }
 

@@ -140,7 +140,8 @@ func (l *lookups) report() *lookupReport {
 // given time.
 func newLookupRequest(ctx context.Context, base, token, account, id string, at time.Time) (*http.Request, error) {
 	query := url.Values{
-		"startDate": {strconv.FormatInt(at.Add(-time.Hour).Unix(), 10)}, "endDate": {strconv.FormatInt(at.Add(time.Hour).Unix(), 10)},
+		"startDate": {strconv.FormatInt(at.Add(-time.Hour).Unix(), 10)},
+		"endDate":   {strconv.FormatInt(at.Add(time.Hour).Unix(), 10)},
 	}
 	if id != "" {
 		query.Set("origination_call_id", id)

@@ -81,7 +81,8 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 		r.drain() // a step must not include the backlog of the previous one
 		events := r.report.Events
 		r.report.Rate = rate
-		r.report.Climb = append(r.report.Climb, pipelineStep{rate, events.SentPerSecond, events.RecordsPerSecond, events.LatencyMS})
+		r.report.Climb = append(r.report.Climb,
+			pipelineStep{rate, events.SentPerSecond, events.RecordsPerSecond, events.LatencyMS})
 		return events.LatencyMS.P99, events.Records > 0, r.follower.err()
 	}, func() { best = r.report })
 	if best.Events.Records > 0 {
@@ -124,7 +125,8 @@ func (r *pipelineRun) drain() {
 		for _, f := range r.flows() {
 			tally := f.tracker.Tally()
 			seen += tally.Records
-			missing += tally.Missing + int64(f.tracker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
+			missing += tally.Missing +
+				int64(f.tracker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
 		}
 		if seen != last {
 			last, moved = seen, time.Now()

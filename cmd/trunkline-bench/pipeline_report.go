@@ -117,8 +117,10 @@ func (f *flowReport) rows(what string, seconds float64) [][]string {
 		{what + " out", fmt.Sprintf("%d records of %.0f bytes, %.0f a second; %d on their way at the end",
 			f.Records, f.RecordBytes, f.RecordsPerSecond, f.Backlog)},
 		{what + " latency", f.LatencyMS.String()},
-		{what + " faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d in another partition; %d repeated from the same source; dead letters: %s",
-			f.Lost, f.WholeRun.Duplicated, f.WholeRun.Disordered, f.WholeRun.Strayed, f.WholeRun.Repeated, formatKinds(f.DeadLetters))},
+		{what + " faults",
+			fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d in another partition; %d repeated from the same source; dead letters: %s",
+				f.Lost, f.WholeRun.Duplicated, f.WholeRun.Disordered, f.WholeRun.Strayed, f.WholeRun.Repeated,
+				formatKinds(f.DeadLetters))},
 	}
 	for _, partition := range slices.Sorted(maps.Keys(f.Partitions)) {
 		p := f.Partitions[partition]

@@ -108,7 +108,8 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 }
 
 // newFlow returns a flow and starts to follow its output topic.
-func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, encode load.EventEncoder) (*flow, error) {
+func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string,
+	encode load.EventEncoder) (*flow, error) {
 	f := &flow{topic: in.topic, tracker: load.NewTopicChecker(r.run, len(a.ids), r.clock)}
 	var sink load.Sink
 	if r.through == throughHTTP {
@@ -124,7 +125,8 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		sink = made
 	}
 	cfg := load.SourceConfig{
-		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections, Batch: r.batch,
+		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections,
+		Batch: r.batch,
 	}
 	if encode != nil {
 		cfg.Batch = 1 // a PBX posts each call record by itself

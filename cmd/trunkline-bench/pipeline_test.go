@@ -27,7 +27,8 @@ import (
 )
 
 // benchmarkPipeline runs pipeline on the data directory.
-func benchmarkPipeline(w *clitest.Env, ctx context.Context, args ...string) (report pipelineReport, code int, errs string) {
+func benchmarkPipeline(w *clitest.Env, ctx context.Context,
+	args ...string) (report pipelineReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"pipeline", "--json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
@@ -40,24 +41,29 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)
 	s := w.Serve()
-	r, code, errs := benchmarkPipeline(w, t.Context(), "--accounts", "5", "--rate", "300", "--batch", "4", "--call-records", "40", "--reports",
-		"--warmup", "200ms", "--duration", "1500ms", "--server-pid", fmt.Sprint(os.Getpid()), "--metrics", "http://"+s.MetricsListen)
+	r, code, errs := benchmarkPipeline(w, t.Context(), "--accounts", "5", "--rate", "300", "--batch", "4",
+		"--call-records", "40", "--reports",
+		"--warmup", "200ms", "--duration", "1500ms", "--server-pid", fmt.Sprint(os.Getpid()), "--metrics",
+		"http://"+s.MetricsListen)
 	if code != cli.ExitOK || r.CallRecords == nil || r.Reports == nil || r.Usage == nil || r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if r.Events.Lost != 0 || r.Events.Sent == 0 || r.Events.WholeRun.Records < r.Events.Sent || r.Events.LatencyMS.P50 <= 0 || r.Events.AcknowledgedMS.P50 <= 0 {
+	if r.Events.Lost != 0 || r.Events.Sent == 0 || r.Events.WholeRun.Records < r.Events.Sent ||
+		r.Events.LatencyMS.P50 <= 0 || r.Events.AcknowledgedMS.P50 <= 0 {
 		t.Errorf("events %+v", r.Events)
 	}
 	if len(r.Events.Partitions) < 2 || len(r.Events.Partitions) > 5 {
 		t.Errorf("partitions %+v", r.Events.Partitions)
 	}
-	if r.CallRecords.Lost != 0 || r.CallRecords.WholeRun.Records == 0 || r.Reports.Found == 0 || r.Reports.NotFound != 0 || r.Reports.FoundMS.P50 <= 0 {
+	if r.CallRecords.Lost != 0 || r.CallRecords.WholeRun.Records == 0 || r.Reports.Found == 0 ||
+		r.Reports.NotFound != 0 || r.Reports.FoundMS.P50 <= 0 {
 		t.Errorf("call records %+v, reports %+v", r.CallRecords, r.Reports)
 	}
 	if r.Usage.CPUSeconds <= 0 || r.Usage.RSSBytesEnd <= 0 || !strings.Contains(errs, "events/s in") {
 		t.Errorf("usage %+v, says %s", r.Usage, errs)
 	}
-	r, code, errs = benchmarkPipeline(w, t.Context(), "--accounts", "4", "--rate", "0", "--batch", "50", "--through", "kafka", "--warmup", "0", "--duration", "500ms")
+	r, code, errs = benchmarkPipeline(w, t.Context(), "--accounts", "4", "--rate", "0", "--batch", "50", "--through",
+		"kafka", "--warmup", "0", "--duration", "500ms")
 	if code != cli.ExitOK || r.Events.WholeRun.Records < 200 || r.Events.Lost != 0 {
 		t.Errorf("as fast as it goes: exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -75,8 +81,9 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 type factory struct {
 	cluster  *kafka.Cluster
 	producer *kafka.Producer
-	spoil    func(n uint64, r kafka.Record) []kafka.Record // records to write in place of the n-th; nil: the record itself
-	seen     atomic.Uint64
+	// records to write in place of the n-th; nil: the record itself
+	spoil func(n uint64, r kafka.Record) []kafka.Record
+	seen  atomic.Uint64
 }
 
 const factoryPartitions = 2
@@ -86,7 +93,8 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 	w.T.Helper()
 	s := settings.Default()
 	s.DataDir = w.Dir
-	cluster, closeKafka, err := backend.OpenKafka(w.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(w.T.Context(), s, nil, prometheus.NewRegistry(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -162,7 +170,8 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 		"dead letter": {func(n uint64, r kafka.Record) []kafka.Record {
 			if n == 20 {
 				r.Topic, r.Headers = event.TopicDead, []kafka.Header{
-					{Key: event.HeaderOrigTopic, Value: []byte(event.TopicRaw)}, {Key: event.HeaderErrorKind, Value: []byte("made_up")},
+					{Key: event.HeaderOrigTopic, Value: []byte(event.TopicRaw)},
+					{Key: event.HeaderErrorKind, Value: []byte("made_up")},
 				}
 			}
 			return []kafka.Record{r}
@@ -172,7 +181,8 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 				return []kafka.Record{r, r}
 			}
 			return []kafka.Record{r}
-		}, func(r *flowReport) bool { return r.Lost == 0 && r.WholeRun.Repeated == 1 && r.WholeRun.Duplicated == 0 }, cli.ExitOK},
+		}, func(r *flowReport) bool { return r.Lost == 0 && r.WholeRun.Repeated == 1 && r.WholeRun.Duplicated == 0 },
+			cli.ExitOK},
 		"duplicated": {func(n uint64, r kafka.Record) []kafka.Record {
 			if n == 20 {
 				again := r
@@ -208,7 +218,8 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 				args = append(args, "--accounts", "1")
 			}
 			r, code, errs := benchmarkPipeline(w, ctx, args...)
-			if code != c.code || !c.is(&r.Events) || (code == cli.ExitFailed) != strings.Contains(errs, errPipelineFaults.Error()) {
+			if code != c.code || !c.is(&r.Events) ||
+				(code == cli.ExitFailed) != strings.Contains(errs, errPipelineFaults.Error()) {
 				t.Errorf("exits with %d: %+v\n%s", code, r.Events, errs)
 			}
 			told := false
@@ -248,12 +259,14 @@ func TestBenchPipelineClimbs(t *testing.T) {
 		}
 		return []kafka.Record{r}
 	})
-	r, code, errs := benchmarkPipeline(w, t.Context(), append(slices.Clone(quickPipeline), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
+	r, code, errs := benchmarkPipeline(w, t.Context(),
+		append(slices.Clone(quickPipeline), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
 	if code != cli.ExitFailed || !strings.Contains(errs, errPipelineFaults.Error()) || len(r.Climb) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
 	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
-	if last.Rate != repeated.Rate || last.RecordsPerSecond != 0 || r.Rate >= last.Rate || r.Events.Records == 0 || r.Events.Lost == 0 {
+	if last.Rate != repeated.Rate || last.RecordsPerSecond != 0 || r.Rate >= last.Rate || r.Events.Records == 0 ||
+		r.Events.Lost == 0 {
 		t.Errorf("reports %+v after %+v", r.Events, r.Climb)
 	}
 }
@@ -262,12 +275,15 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := pipelineReport{Through: throughHTTP, Transport: "https", Batch: 10, Events: flowReport{
-		Lost: 3, DeadLetters: map[string]uint64{"no_account": 2}, Partitions: map[int]load.PartitionTally{1: {}, 4: {Missing: 3}},
-	}, CallRecords: &flowReport{}, Reports: &lookupReport{Found: 5}, Climb: []pipelineStep{{Rate: 7}}, Usage: &windowUsage{Cores: .5}, Interrupted: true}
+		Lost: 3, DeadLetters: map[string]uint64{"no_account": 2},
+		Partitions: map[int]load.PartitionTally{1: {}, 4: {Missing: 3}},
+	}, CallRecords: &flowReport{}, Reports: &lookupReport{Found: 5}, Climb: []pipelineStep{{Rate: 7}},
+		Usage: &windowUsage{Cores: .5}, Interrupted: true}
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"as fast as it goes", "3 lost", "2 no_account", "partition 4", "3 missing", "call records in",
+	for _, want := range []string{"as fast as it goes", "3 lost", "2 no_account", "partition 4", "3 missing",
+		"call records in",
 		"5 looked up", "7 events/s", "0.50 cores", "these are the figures so far"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

@@ -112,7 +112,8 @@ func (k *kafkaSink) close(ctx context.Context, b *bench) {
 
 func (k *kafkaSink) Publish(ctx context.Context, events []load.Event) error {
 	headers := []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte(k.destination.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
+		{Key: event.HeaderFormat, Value: []byte(k.destination.format)},
+		{Key: event.HeaderSource, Value: []byte("bench")},
 	}
 	records := make([]kafka.Record, len(events))
 	for i, e := range events {
@@ -177,7 +178,8 @@ func (h *httpSink) Publish(ctx context.Context, events []load.Event) error {
 }
 
 func (h *httpSink) postLines(ctx context.Context, lines []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/"+h.format, bytes.NewReader(lines))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/"+h.format,
+		bytes.NewReader(lines))
 	if err != nil {
 		return err
 	}

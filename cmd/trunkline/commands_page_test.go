@@ -40,15 +40,17 @@ func TestCommandsPage(t *testing.T) {
 // commandsReference returns docs/commands.md: a section for each command, a part of it for each subcommand.
 func commandsReference(root *cobra.Command) string {
 	var page strings.Builder
-	page.WriteString("# Commands\n\nGenerated from the commands' help by `go test ./cmd/trunkline -run CommandsPage -update`. " +
-		"[cli.md](cli.md) shows the commands for users at work, [operations.md](operations.md) those for operators. " +
-		"`trunkline COMMAND --help` prints the same.\n\n" +
-		"Every command takes `--config` and a flag for each of the [settings](settings.md); `login`, `logout`, `listen`, `call`, `cdr find`, " +
-		"`cdr export`, `agent`, `explain` and `webhook` reach the server that `trunkline login` named, the others work on the backends of the settings. " +
-		"Exit codes: [messages.md](messages.md#exit-codes).\n\n| command | does |\n|---|---|\n")
+	page.WriteString(
+		"# Commands\n\nGenerated from the commands' help by `go test ./cmd/trunkline -run CommandsPage -update`. " +
+			"[cli.md](cli.md) shows the commands for users at work, [operations.md](operations.md) those for operators. " +
+			"`trunkline COMMAND --help` prints the same.\n\n" +
+			"Every command takes `--config` and a flag for each of the [settings](settings.md); `login`, `logout`, `listen`, `call`, `cdr find`, " +
+			"`cdr export`, `agent`, `explain` and `webhook` reach the server that `trunkline login` named, the others work on the backends of the settings. " +
+			"Exit codes: [messages.md](messages.md#exit-codes).\n\n| command | does |\n|---|---|\n")
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
-			fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.Name(), strings.ReplaceAll(c.CommandPath(), " ", "-"), tableCell(c.Short))
+			fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.Name(), strings.ReplaceAll(c.CommandPath(), " ", "-"),
+				tableCell(c.Short))
 		}
 	}
 	for _, c := range root.Commands() {
@@ -67,10 +69,12 @@ func writeCommand(page *strings.Builder, c *cobra.Command, heading string) {
 	}
 	fmt.Fprintf(page, "\n%s\n", strings.TrimSpace(text))
 	if !c.HasAvailableSubCommands() {
-		fmt.Fprintf(page, "\n`%s %s`\n", c.Root().Name(), strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), c.Root().Name()+" "), " [flags]"))
+		fmt.Fprintf(page, "\n`%s %s`\n", c.Root().Name(),
+			strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), c.Root().Name()+" "), " [flags]"))
 	}
 	if c.Example != "" {
-		fmt.Fprintf(page, "\n<!-- example: not run, from the command's help -->\n```\n%s\n```\n", strings.Trim(c.Example, "\n"))
+		fmt.Fprintf(page, "\n<!-- example: not run, from the command's help -->\n```\n%s\n```\n",
+			strings.Trim(c.Example, "\n"))
 	}
 	if flags := flagRows(c); flags != "" {
 		fmt.Fprintf(page, "\n| flag | |\n|---|---|\n%s", flags)

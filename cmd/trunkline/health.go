@@ -47,7 +47,8 @@ func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz",
+		nil)
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}

@@ -31,7 +31,9 @@ import (
 
 func main() {
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
-	root := p.Root("trunkline", "Receive contact-center events, store them on Kafka, and push them over WebSocket and SSE", commands(p, serve)...)
+	root := p.Root("trunkline",
+		"Receive contact-center events, store them on Kafka, and push them over WebSocket and SSE",
+		commands(p, serve)...)
 	os.Exit(p.Run(cli.SignalContext(), root, os.Args[1:]))
 }
 
@@ -40,7 +42,9 @@ func commands(p *cli.Program, serve runServer) []*cobra.Command {
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
-		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), privacy.Command(p), cdr.Command(p), stats.Command(p),
-		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p), alert.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
+		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p),
+		privacy.Command(p), cdr.Command(p), stats.Command(p),
+		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), agent.Command(p),
+		alert.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
 		ai.Command(p))
 }

@@ -29,7 +29,8 @@ func manCommand(*cli.Program) []*cobra.Command {
 			date := time.Unix(seconds, 0).UTC()
 
 			c.Root().DisableAutoGenTag = true
-			return doc.GenManTree(c.Root(), &doc.GenManHeader{Source: "trunkline", Manual: "Trunkline", Date: &date}, args[0])
+			return doc.GenManTree(c.Root(), &doc.GenManHeader{Source: "trunkline", Manual: "Trunkline", Date: &date},
+				args[0])
 		},
 	}}
 }

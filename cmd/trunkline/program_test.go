@@ -18,7 +18,8 @@ import (
 
 func newEnv(t *testing.T) *clitest.Env {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return commands(p, func(context.Context, *settings.Settings, *slog.Logger) error { return errors.New("served") })
+		return commands(p,
+			func(context.Context, *settings.Settings, *slog.Logger) error { return errors.New("served") })
 	})
 }
 
@@ -39,7 +40,8 @@ func TestWrongUsage(t *testing.T) {
 		{"trunkline: account create needs NAME", []string{"account", "create"}},
 		{"account create needs --domain", []string{"account", "create", "n"}},
 		{"user create needs --account", []string{"user", "create", "u"}},
-		{`--role is admin, supervisor, agent, auditor, user, not "boss"`, []string{"user", "create", "u", "--account", "a", "--role", "boss"}},
+		{`--role is admin, supervisor, agent, auditor, user, not "boss"`,
+			[]string{"user", "create", "u", "--account", "a", "--role", "boss"}},
 		{"there is no password on stdin", []string{"user", "create", "u", "--account", "a", "--password-stdin"}},
 		{"user delete needs --account", []string{"user", "delete", "u"}},
 		{"apikey create needs --account", []string{"apikey", "create"}},
@@ -50,7 +52,8 @@ func TestWrongUsage(t *testing.T) {
 		{`--topic is cc.raw or cdr.raw, not "cc.evt"`, []string{"deadletter", "retry", "--all", "--topic", "cc.evt"}},
 		{"there is no login: run trunkline login", []string{"listen"}},
 		{"--username and --domain belong together", []string{"listen", "--username", "u"}},
-		{"listen needs a password: set TRUNKLINE_PASSWORD, or give --password-stdin", []string{"listen", "--username", "u", "--domain", "d"}},
+		{"listen needs a password: set TRUNKLINE_PASSWORD, or give --password-stdin",
+			[]string{"listen", "--username", "u", "--domain", "d"}},
 		{"--rate must be above 0", []string{"demo", "--rate", "0"}},
 		{"--url must be https://host:port", []string{"demo", "--url", "https://u:p@x"}},
 	} {
@@ -61,7 +64,8 @@ func TestWrongUsage(t *testing.T) {
 func TestConfigCheck(t *testing.T) {
 	w := newEnv(t)
 	file := filepath.Join(w.Dir, "t.yaml")
-	if err := os.WriteFile(file, []byte("listen: \":1\"\nredis:\n  address: r:6379\n  password: hush\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: \":1\"\nredis:\n  address: r:6379\n  password: hush\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_PASSWORD=x", "TRUNKLINE_METRICS_LISTEN=:2"}
@@ -69,7 +73,8 @@ func TestConfigCheck(t *testing.T) {
 	if code != cli.ExitOK || errs != "trunkline: warning: TRUNKLINE_PORT is not a setting\n" {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	for _, line := range []string{"listen: :1 # public", "\nmetrics_listen: :2 #", "\ndrain_timeout: 5s #", "\n  password: '********' #", "\ndata_dir: " + w.Dir + " #"} {
+	for _, line := range []string{"listen: :1 # public", "\nmetrics_listen: :2 #", "\ndrain_timeout: 5s #",
+		"\n  password: '********' #", "\ndata_dir: " + w.Dir + " #"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)
 		}
@@ -90,7 +95,8 @@ func TestServe(t *testing.T) {
 	w := newEnv(t)
 	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_LOG_FORMAT=json"}
 	code, _, errs := w.Run("serve")
-	if code != cli.ExitFailed || !strings.Contains(errs, `"name":"TRUNKLINE_PORT"`) || !strings.Contains(errs, "trunkline: served\n") {
+	if code != cli.ExitFailed || !strings.Contains(errs, `"name":"TRUNKLINE_PORT"`) ||
+		!strings.Contains(errs, "trunkline: served\n") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	w.MustFail(cli.ExitUsage, "roles: want ingest, ", "serve", "--roles", "boss")
@@ -101,7 +107,8 @@ func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
 	if help := w.MustRun("serve", "--help"); !strings.Contains(help, "--kafka.brokers list") {
 		t.Error(help)
 	}
-	if help := w.MustRun("user", "list", "--help"); strings.Contains(help, "--kafka.brokers") || !strings.Contains(help, "--data_dir") {
+	if help := w.MustRun("user", "list", "--help"); strings.Contains(help, "--kafka.brokers") ||
+		!strings.Contains(help, "--data_dir") {
 		t.Error(help)
 	}
 }
@@ -109,7 +116,8 @@ func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
 func TestVersion(t *testing.T) {
 	out := newEnv(t).MustRun("version")
 	if lines := strings.Split(out, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "trunkline ") ||
-		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "date ") || !strings.HasPrefix(lines[3], "go1.") {
+		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "date ") ||
+		!strings.HasPrefix(lines[3], "go1.") {
 		t.Errorf("prints %q", out)
 	}
 }

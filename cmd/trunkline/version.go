@@ -65,7 +65,8 @@ func versionCommand(p *cli.Program) *cobra.Command {
 		Args:  cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()
-			_, err := fmt.Fprintf(p.Out, "trunkline %s\ncommit %s\ndate %s\n%s\n", b.version, b.commit, b.date, b.goVersion)
+			_, err := fmt.Fprintf(p.Out, "trunkline %s\ncommit %s\ndate %s\n%s\n", b.version, b.commit, b.date,
+				b.goVersion)
 			return err
 		},
 	}

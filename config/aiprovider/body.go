@@ -70,7 +70,8 @@ func (p *parser) parseProtocol(d *Document) {
 		}
 	}
 	if d.Media.SampleRate > 0 && !slices.Contains(protocol.Encodings, d.Media.AudioFormat) {
-		p.fault("media.audioFormat", codeUnsupported, "must be %s for the protocol %s", strings.Join(protocol.Encodings, " or "), protocol.Name)
+		p.fault("media.audioFormat", codeUnsupported, "must be %s for the protocol %s",
+			strings.Join(protocol.Encodings, " or "), protocol.Name)
 	}
 
 	secret := optional[string](p, "secret", "a string")
@@ -164,7 +165,8 @@ func (p *parser) parseMedia() Media {
 		m.AudioFormat = *name
 		format, known = aiprotocol.FormatOf(*name)
 		if !known {
-			p.fault("audioFormat", codeUnsupported, "must be %s, %s or %s", aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus)
+			p.fault("audioFormat", codeUnsupported, "must be %s, %s or %s", aiprotocol.PCM16, aiprotocol.ULaw,
+				aiprotocol.Opus)
 		}
 	}
 	rate := required[float64](p, "sampleRate", "a number")

@@ -105,7 +105,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{"a format in capitals", `"pcm16"`, `"PCM16"`, []string{"media.audioFormat unsupported"}},
 		{"a format that is a boolean", `"pcm16"`, `true`, []string{"media.audioFormat wrong_type"}},
 		{"an unknown member of media", rate, rate + `,"channels":1`, []string{"media.channels unknown"}},
-		{"no websocket", `"websocket":{"url":"wss://ai.example.com/voice","headers":` + headers + `},`, ``, []string{"websocket required"}},
+		{"no websocket", `"websocket":{"url":"wss://ai.example.com/voice","headers":` + headers + `},`, ``,
+			[]string{"websocket required"}},
 		{"no url", `"url":` + url + `,`, ``, []string{"websocket.url required"}},
 		{"an empty url", url, `""`, []string{"websocket.url required"}},
 		{"a null url", url, `null`, []string{"websocket.url wrong_type"}},
@@ -125,7 +126,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{"a control character", `/voice`, `/vo\u0001ice`, []string{"websocket.url invalid"}},
 		{"a host that is not ASCII", `ai.example.com`, `bücher.example`, []string{"websocket.url invalid"}},
 		{"a long url", `/voice`, `/` + strings.Repeat("v", netguard.MaxURL), []string{"websocket.url too_long"}},
-		{"an unknown member of websocket", `"headers"`, `"subprotocol":"x","headers"`, []string{"websocket.subprotocol unknown"}},
+		{"an unknown member of websocket", `"headers"`, `"subprotocol":"x","headers"`,
+			[]string{"websocket.subprotocol unknown"}},
 		{"headers that are an array", headers, `[]`, []string{"websocket.headers wrong_type"}},
 		{"null headers", headers, `null`, []string{"websocket.headers wrong_type"}},
 		{"a null value", `"7"`, `null`, []string{"websocket.headers.X-Tenant wrong_type"}},
@@ -133,7 +135,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{"a line break in a value", `"7"`, `"7\r\nX-Other: 1"`, []string{"websocket.headers.X-Tenant invalid"}},
 		{"a value that ends in a space", `"7"`, `"7 "`, []string{"websocket.headers.X-Tenant invalid"}},
 		{"a long value", `"7"`, big(maxHeaderValue + 1), []string{"websocket.headers.X-Tenant too_long"}},
-		{"values that are long together", headers, `{"A":` + big(6<<10) + `,"B":` + big(6<<10) + `}`, []string{"websocket.headers too_long"}},
+		{"values that are long together", headers, `{"A":` + big(6<<10) + `,"B":` + big(6<<10) + `}`,
+			[]string{"websocket.headers too_long"}},
 		{"many headers", headers, many + `}`, []string{"websocket.headers too_many"}},
 		{"a space in a header's name", `X-Tenant`, `X Tenant`, []string{"websocket.headers.X Tenant invalid"}},
 		{"a colon in a header's name", `X-Tenant`, `X:`, []string{"websocket.headers.X: invalid"}},
@@ -143,17 +146,21 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{"Host", `X-Tenant`, `Host`, []string{"websocket.headers.Host reserved"}},
 		{"Connection", `X-Tenant`, `connection`, []string{"websocket.headers.connection reserved"}},
 		{"Upgrade", `X-Tenant`, `UPGRADE`, []string{"websocket.headers.UPGRADE reserved"}},
-		{"Sec-WebSocket-Key", `X-Tenant`, `Sec-WebSocket-Key`, []string{"websocket.headers.Sec-WebSocket-Key reserved"}},
-		{"Sec-WebSocket-Protocol", `X-Tenant`, `sec-websocket-protocol`, []string{"websocket.headers.sec-websocket-protocol reserved"}},
+		{"Sec-WebSocket-Key", `X-Tenant`, `Sec-WebSocket-Key`,
+			[]string{"websocket.headers.Sec-WebSocket-Key reserved"}},
+		{"Sec-WebSocket-Protocol", `X-Tenant`, `sec-websocket-protocol`,
+			[]string{"websocket.headers.sec-websocket-protocol reserved"}},
 		{"Content-Length", `X-Tenant`, `Content-Length`, []string{"websocket.headers.Content-Length reserved"}},
-		{"Transfer-Encoding", `X-Tenant`, `Transfer-Encoding`, []string{"websocket.headers.Transfer-Encoding reserved"}},
+		{"Transfer-Encoding", `X-Tenant`, `Transfer-Encoding`,
+			[]string{"websocket.headers.Transfer-Encoding reserved"}},
 		{"extensions that are a string", `true`, `"true"`, []string{"extensions wrong_type"}},
 		{"null extensions", `true`, `null`, []string{"extensions wrong_type"}},
 		{"an unknown fallback", `"return"`, `"queue"`, []string{"fallback unsupported"}},
 		{"a fallback that is an object", `"return"`, `{"action":"hangup"}`, []string{"fallback wrong_type"}},
 		{"an id", `"name"`, `"id":"mine","name"`, []string{"id read_only"}},
 		{"an unknown member", `"name"`, `"nmae":"x","name"`, []string{"nmae unknown"}},
-		{"all at once", `"Echo","media":{"audioFormat":"pcm16"`, `7,"media":{"audioFormat":"opus"`, []string{"media.sampleRate mismatch", "name wrong_type"}},
+		{"all at once", `"Echo","media":{"audioFormat":"pcm16"`, `7,"media":{"audioFormat":"opus"`,
+			[]string{"media.sampleRate mismatch", "name wrong_type"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := strings.Replace(whole, c.from, c.to, 1)
@@ -170,9 +177,11 @@ func TestBodiesThatAreRefused(t *testing.T) {
 
 func TestPlainWebSocketIsForDevelopment(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST:9555": true, "ai.localhost": true, "localhost.": true, "127.0.0.1:9555": true, "127.8.9.1": true,
+		"localhost": true, "LOCALHOST:9555": true, "ai.localhost": true, "localhost.": true, "127.0.0.1:9555": true,
+		"127.8.9.1":  true,
 		"[::1]:9555": true, "[::ffff:127.0.0.1]": true,
-		"ai.example.com": false, "10.0.0.1": false, "[fd00::1]": false, "notlocalhost": false, "localhost.example.com": false,
+		"ai.example.com": false, "10.0.0.1": false, "[fd00::1]": false, "notlocalhost": false,
+		"localhost.example.com": false,
 		"127.0.0.1.example.com": false, "0.0.0.0": false,
 	} {
 		body := members(t, strings.Replace(whole, "wss://ai.example.com", "ws://"+host, 1))
@@ -225,36 +234,46 @@ func FuzzParse(f *testing.F) {
 func TestProtocols(t *testing.T) {
 	const ulaw = `"media":{"audioFormat":"g711_ulaw","sampleRate":8000}`
 	with := func(members string) string {
-		return strings.Replace(strings.Replace(whole, `"media":{"audioFormat":"pcm16","sampleRate":24000}`, ulaw, 1), `"extensions":true`, members, 1)
+		return strings.Replace(strings.Replace(whole, `"media":{"audioFormat":"pcm16","sampleRate":24000}`, ulaw, 1),
+			`"extensions":true`, members, 1)
 	}
 	for name, c := range map[string]struct {
 		members string
 		want    []string
 	}{
-		"trunkline by name":               {`"protocol":"trunkline"`, nil},
-		"twilio":                          {`"protocol":"twilio","secret":"tok","session":{"bot":"sales"}`, nil},
-		"openai":                          {`"protocol":"openai_realtime","secret":"sk-1","session":{"model":"gpt-realtime","tools":[]}`, nil},
-		"deepgram":                        {`"protocol":"deepgram_agent","secret":"k","session":{"agent":{"greeting":"Hi"}}`, nil},
-		"no protocol of ours":             {`"protocol":"vapi"`, []string{"protocol unsupported"}},
-		"an empty protocol":               {`"protocol":""`, []string{"protocol unsupported"}},
-		"a protocol that is a number":     {`"protocol":1`, []string{"protocol wrong_type"}},
-		"a secret for trunkline":          {`"secret":"k"`, []string{"secret unsupported"}},
-		"a session for trunkline":         {`"session":{}`, []string{"session unsupported"}},
-		"an empty secret":                 {`"protocol":"twilio","secret":""`, []string{"secret invalid"}},
-		"a line break in the secret":      {`"protocol":"twilio","secret":"a\nb"`, []string{"secret invalid"}},
-		"a long secret":                   {`"protocol":"twilio","secret":"` + strings.Repeat("a", 1025) + `"`, []string{"secret too_long"}},
-		"a session that is an array":      {`"protocol":"openai_realtime","session":[]`, []string{"session wrong_type"}},
-		"a null session":                  {`"protocol":"openai_realtime","session":null`, []string{"session wrong_type"}},
-		"a session above 32 KiB":          {`"protocol":"openai_realtime","session":{"a":"` + strings.Repeat("a", 32<<10) + `"}`, []string{"session too_long"}},
-		"spaces do not count":             {`"protocol":"openai_realtime","session":{` + strings.Repeat(" ", 33<<10) + `}`, nil},
-		"a custom parameter not a string": {`"protocol":"twilio","session":{"a":1,"b":"x"}`, []string{"session.a wrong_type"}},
+		"trunkline by name": {`"protocol":"trunkline"`, nil},
+		"twilio":            {`"protocol":"twilio","secret":"tok","session":{"bot":"sales"}`, nil},
+		"openai": {`"protocol":"openai_realtime","secret":"sk-1","session":{"model":"gpt-realtime","tools":[]}`,
+			nil},
+		"deepgram": {`"protocol":"deepgram_agent","secret":"k","session":{"agent":{"greeting":"Hi"}}`,
+			nil},
+		"no protocol of ours":         {`"protocol":"vapi"`, []string{"protocol unsupported"}},
+		"an empty protocol":           {`"protocol":""`, []string{"protocol unsupported"}},
+		"a protocol that is a number": {`"protocol":1`, []string{"protocol wrong_type"}},
+		"a secret for trunkline":      {`"secret":"k"`, []string{"secret unsupported"}},
+		"a session for trunkline":     {`"session":{}`, []string{"session unsupported"}},
+		"an empty secret":             {`"protocol":"twilio","secret":""`, []string{"secret invalid"}},
+		"a line break in the secret":  {`"protocol":"twilio","secret":"a\nb"`, []string{"secret invalid"}},
+		"a long secret": {`"protocol":"twilio","secret":"` + strings.Repeat("a", 1025) + `"`,
+			[]string{"secret too_long"}},
+		"a session that is an array": {`"protocol":"openai_realtime","session":[]`,
+			[]string{"session wrong_type"}},
+		"a null session": {`"protocol":"openai_realtime","session":null`,
+			[]string{"session wrong_type"}},
+		"a session above 32 KiB": {`"protocol":"openai_realtime","session":{"a":"` +
+			strings.Repeat("a", 32<<10) + `"}`, []string{"session too_long"}},
+		"spaces do not count": {`"protocol":"openai_realtime","session":{` + strings.Repeat(" ", 33<<10) +
+			`}`, nil},
+		"a custom parameter not a string": {`"protocol":"twilio","session":{"a":1,"b":"x"}`,
+			[]string{"session.a wrong_type"}},
 	} {
 		if _, err := parseBody(members(t, with(c.members)), "", false); !slices.Equal(codes(err), c.want) {
 			t.Errorf("%s: %v", name, codes(err))
 		}
 	}
 	pcm := strings.Replace(whole, `"extensions":true`, `"protocol":"twilio"`, 1)
-	if _, err := parseBody(members(t, pcm), "", false); !slices.Equal(codes(err), []string{"media.audioFormat unsupported"}) {
+	if _, err := parseBody(members(t, pcm), "", false); !slices.Equal(codes(err),
+		[]string{"media.audioFormat unsupported"}) {
 		t.Errorf("pcm16 over twilio: %v", codes(err))
 	}
 }

@@ -9,7 +9,8 @@ import (
 type metrics struct{ changes *prometheus.CounterVec }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{changes: metric.With(reg).CounterVec("trunkline_aiprovider_changes_total", "Changes of AI providers, by action.", "did")}
+	m := &metrics{changes: metric.With(reg).CounterVec("trunkline_aiprovider_changes_total",
+		"Changes of AI providers, by action.", "did")}
 	metric.Init(m.changes, actionCreate, actionReplace, actionDelete)
 	return m
 }

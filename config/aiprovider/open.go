@@ -36,5 +36,6 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 
 // Guard returns the guard for connections to the provider.
 func (s *Service) Guard(p Provider) netguard.Guard {
-	return netguard.Guard{Allow: s.settings.AllowNetworks, LoopbackOnly: netguard.WebSocket.IsPlain(p.URL), Setting: "ai_provider.allow_networks"}
+	return netguard.Guard{Allow: s.settings.AllowNetworks, LoopbackOnly: netguard.WebSocket.IsPlain(p.URL),
+		Setting: "ai_provider.allow_networks"}
 }

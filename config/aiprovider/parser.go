@@ -45,7 +45,8 @@ func (p *parser) fault(name, code, format string, args ...any) {
 
 // objectFault adds a fault of the object itself.
 func (p *parser) objectFault(code, format string, args ...any) {
-	*p.faults = append(*p.faults, fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
+	*p.faults = append(*p.faults,
+		fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // optional decodes a member. It returns nil if the member is absent, or adds a fault and

@@ -27,7 +27,8 @@ const tokenName = ""
 func (s *Service) seal(accountID string, d Document) (row, error) {
 	r := row{
 		id: d.ID, accountID: accountID, name: d.Name, audioFormat: d.Media.AudioFormat, url: d.WebSocket.URL,
-		fallback: string(d.Fallback), protocol: d.Protocol, mode: string(d.Mode), hasSecret: d.Secret != "", session: d.Session,
+		fallback: string(d.Fallback), protocol: d.Protocol, mode: string(d.Mode), hasSecret: d.Secret != "",
+		session: d.Session,
 	}
 	if d.Extensions != nil {
 		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
@@ -109,7 +110,8 @@ func (r row) maskedDocument() (Document, error) {
 	}
 	d := Document{
 		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
-		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Mode: Mode(r.mode), Session: r.session,
+		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Mode: Mode(r.mode),
+		Session: r.session,
 	}
 	if r.hasSecret {
 		d.Secret = Mask

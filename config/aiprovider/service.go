@@ -29,7 +29,8 @@ type Service struct {
 
 // New migrates the tables. It returns an error if a stored header cannot be unsealed,
 // such as without the master key.
-func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
+func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log,
+	reg prometheus.Registerer) (*Service, error) {
 	if err := setting.Validate("ai_provider", settings); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func TestAProvidersLife(t *testing.T) {
 		ctx := audittest.CallerContext(t, who)
 		s := openService(t, db, fileKeys(t))
 		made := createProvider(t, s, "acme", whole)
-		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
+		if len(made.ID) != 32 ||
+			!reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
 			t.Errorf("made %#v", made.WebSocket.Headers)
 		}
 		got, err := s.Find(ctx, "acme", made.ID)
@@ -82,8 +83,10 @@ func TestAProvidersLife(t *testing.T) {
 			t.Errorf("GET answers another than POST: %+v, %v", got, err)
 		}
 		want := Provider{
-			ID: made.ID, AccountID: "acme", Name: "Echo", Format: aiprotocol.Format{Encoding: "pcm16", SampleRate: 24000},
-			URL: "wss://ai.example.com/voice", Headers: map[string]string{"Authorization": "Bearer abc", "X-Tenant": "7"},
+			ID: made.ID, AccountID: "acme", Name: "Echo",
+			Format:     aiprotocol.Format{Encoding: "pcm16", SampleRate: 24000},
+			URL:        "wss://ai.example.com/voice",
+			Headers:    map[string]string{"Authorization": "Bearer abc", "X-Tenant": "7"},
 			Extensions: true, Fallback: FallbackReturn,
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || !reflect.DeepEqual(p, want) {
@@ -97,8 +100,11 @@ func TestAProvidersLife(t *testing.T) {
 			t.Errorf("replaced: %+v, %v", put, err)
 		}
 		want = Provider{
-			ID: made.ID, AccountID: "acme", Name: "Other", Format: aiprotocol.Format{Encoding: "opus", SampleRate: 48000},
-			URL: "wss://ai.example.com/other", Headers: map[string]string{"authorization": "Bearer abc", "X-New": "n"}, Fallback: FallbackHangup,
+			ID: made.ID, AccountID: "acme", Name: "Other",
+			Format:   aiprotocol.Format{Encoding: "opus", SampleRate: 48000},
+			URL:      "wss://ai.example.com/other",
+			Headers:  map[string]string{"authorization": "Bearer abc", "X-New": "n"},
+			Fallback: FallbackHangup,
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || !reflect.DeepEqual(p, want) {
 			t.Errorf("opened: %v %q, %v", p, p.Headers, err)
@@ -121,7 +127,8 @@ func TestAProvidersLife(t *testing.T) {
 			}
 		}
 		target := " " + who + " ai_provider:" + made.ID + " ok"
-		wantAudit := []string{"ai_provider.create" + target, "ai_provider.create " + who + " ai_provider:" + second.ID + " ok",
+		wantAudit := []string{"ai_provider.create" + target,
+			"ai_provider.create " + who + " ai_provider:" + second.ID + " ok",
 			"ai_provider.delete" + target, "ai_provider.update" + target}
 		slices.Sort(wantAudit)
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", "ai_provider."); !slices.Equal(got, wantAudit) {
@@ -163,10 +170,12 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		s := openService(t, db, fileKeys(t))
 		made := createProvider(t, s, "acme", whole)
 		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
-		if _, err := s.Update(ctx, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+		if _, err := s.Update(ctx, "acme", made.ID,
+			members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("PUT: %v %v", err, codes(err))
 		}
-		if _, err := s.Create(ctx, "acme", members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+		if _, err := s.Create(ctx, "acme",
+			members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("POST: %v %v", err, codes(err))
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["X-Tenant"] != "7" {
@@ -177,10 +186,12 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := s.Update(ctx, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
+		if again, err := s.Update(ctx, "acme", made.ID, members(t, string(answered))); err != nil ||
+			!reflect.DeepEqual(again, made) {
 			t.Errorf("GET, PUT: %+v, %v", again, err)
 		}
-		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != "7" {
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" ||
+			p.Headers["X-Tenant"] != "7" {
 			t.Errorf("the values are lost: %v", err)
 		}
 	})
@@ -204,7 +215,8 @@ func TestWithoutAMasterKey(t *testing.T) {
 
 		keys := fileKeys(t)
 		createProvider(t, openService(t, db, keys), "acme", whole)
-		if _, err := New(ctx, Settings{}, db, noKeys(t), audittest.New(t, db), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+		if _, err := New(ctx, Settings{}, db, noKeys(t), audittest.New(t, db), prometheus.NewRegistry()); err == nil ||
+			!strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 			t.Errorf("started without the key of what is sealed: %v", err)
 		}
 	})
@@ -216,13 +228,15 @@ func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 		s := openService(t, db, fileKeys(t))
 		mine, theirs := createProvider(t, s, "acme", whole), createProvider(t, s, "other", whole)
 		var sealed string
-		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers WHERE id = $1`, theirs.ID).Scan(&sealed); err != nil {
+		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers WHERE id = $1`,
+			theirs.ID).Scan(&sealed); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(sealed, "Bearer") {
 			t.Error("it is not sealed")
 		}
-		if _, err := db.ExecContext(ctx, `UPDATE ai_providers SET sealed = $1 WHERE id = $2`, sealed, mine.ID); err != nil {
+		if _, err := db.ExecContext(ctx, `UPDATE ai_providers SET sealed = $1 WHERE id = $2`, sealed,
+			mine.ID); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Open(ctx, mine.ID); fault.KindOf(err) != fault.KindInternal {
@@ -269,7 +283,8 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 					body := strings.Replace(whole, `"Echo"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
 					body = strings.Replace(body, `"Bearer abc"`, `"********"`, 1)
 					body = strings.Replace(body, `"7"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
-					if _, err := nodes[w%2].Update(audittest.CallerContext(t, who), "acme", made.ID, members(t, body)); err != nil {
+					if _, err := nodes[w%2].Update(audittest.CallerContext(t, who), "acme", made.ID,
+						members(t, body)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -292,12 +307,14 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 	s := openService(t, db, noKeys(t))
 	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 		INSERT INTO ai_providers (id, account_id, name, audio_format, url, sealed, master_key_id, fallback, created_at, updated_at)
-		SELECT 'p' || i, 'acme', 'n', 'opus', 'wss://h', '', '', '', $2, $2 FROM n`, maxProviders, time.Now().UnixMilli())
+		SELECT 'p' || i, 'acme', 'n', 'opus', 'wss://h', '', '', '', $2, $2 FROM n`, maxProviders,
+		time.Now().UnixMilli())
 	if err != nil {
 		t.Fatal(err)
 	}
 	bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
-	if _, err := s.Create(audittest.CallerContext(t, who), "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
+	if _, err := s.Create(audittest.CallerContext(t, who), "acme",
+		members(t, bare)); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one more: %v", err)
 	}
 	createProvider(t, s, "other", bare)
@@ -315,14 +332,16 @@ func TestNothingShowsASecret(t *testing.T) {
 
 func TestWhenWSIsAccepted(t *testing.T) {
 	for network, want := range map[string]bool{
-		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true, "::/0": true,
+		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true,
+		"::/0":       true,
 		"10.0.0.0/8": false, "fd00::/8": false, "128.0.0.0/8": false,
 	} {
 		if got := (Settings{AllowNetworks: []netip.Prefix{netip.MustParsePrefix(network)}}).allowsPlain(); got != want {
 			t.Errorf("%s: %v", network, got)
 		}
 	}
-	if (Settings{}).allowsPlain() || setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
+	if (Settings{}).allowsPlain() ||
+		setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
 		t.Error("ws is never accepted by default, and no network is refused")
 	}
 }
@@ -333,15 +352,18 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Migrate(t.Context(), "aiprovider", fstest.MapFS{"migrations/0001_aiprovider.sql": {Data: first}}); err != nil {
+		if err := db.Migrate(t.Context(), "aiprovider",
+			fstest.MapFS{"migrations/0001_aiprovider.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.ExecContext(t.Context(), `INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)
+		if _, err := db.ExecContext(t.Context(),
+			`INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)
 			VALUES (1, 'acme', 'user:u1', 'create', 'p'), (2, 'acme', 'user:u1', 'replace', 'p'), (3, 'acme', 'user:u2', 'delete', 'p')`); err != nil {
 			t.Fatal(err)
 		}
 		openService(t, db, fileKeys(t))
-		want := []string{"ai_provider.create user:u1 ai_provider:p ok", "ai_provider.delete user:u2 ai_provider:p ok", "ai_provider.update user:u1 ai_provider:p ok"}
+		want := []string{"ai_provider.create user:u1 ai_provider:p ok", "ai_provider.delete user:u2 ai_provider:p ok",
+			"ai_provider.update user:u1 ai_provider:p ok"}
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {
 			t.Errorf("audit log has %q, want %q", got, want)
 		}
@@ -358,11 +380,14 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 			"wss://ai.example.com.thief.example/voice", "wss://ai.example.co/voice",
 		} {
 			made := createProvider(t, s, "acme", whole)
-			_, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
-			if got := fmt.Sprint(codes(err)); got != "[websocket.headers.Authorization masked websocket.headers.X-Tenant masked]" {
+			_, err := s.Update(ctx, "acme", made.ID,
+				members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
+			if got := fmt.Sprint(
+				codes(err)); got != "[websocket.headers.Authorization masked websocket.headers.X-Tenant masked]" {
 				t.Errorf("%s: %v %s", moved, err, got)
 			}
-			if p, err := s.Open(ctx, made.ID); err != nil || p.URL != "wss://ai.example.com/voice" || p.Headers["Authorization"] != "Bearer abc" {
+			if p, err := s.Open(ctx, made.ID); err != nil || p.URL != "wss://ai.example.com/voice" ||
+				p.Headers["Authorization"] != "Bearer abc" {
 				t.Errorf("%s: a refused PUT changed the provider: %v", moved, err)
 			}
 			fresh := strings.Replace(whole, "wss://ai.example.com/voice", moved, 1)
@@ -372,7 +397,8 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 		}
 		for _, same := range []string{"wss://ai.example.com/other?x=1", "wss://AI.example.com:443/voice"} {
 			made := createProvider(t, s, "acme", whole)
-			if _, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
+			if _, err := s.Update(ctx, "acme", made.ID,
+				members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
 				t.Errorf("%s: %v %v", same, err, codes(err))
 			}
 			if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" {
@@ -408,11 +434,14 @@ func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
 			`"protocol":"twilio","secret":"auth-token-1","session":{"bot":"sales"}}`
 		made := createProvider(t, s, "acme", body)
 		shown, err := s.Find(ctx, "acme", made.ID)
-		if err != nil || shown.Secret != Mask || string(shown.Session) != `{"bot":"sales"}` || shown.Protocol != "twilio" || shown.WebSocket.Headers != nil {
-			t.Errorf("shown: %q %s %q %v, %v", shown.Secret, shown.Session, shown.Protocol, shown.WebSocket.Headers, err)
+		if err != nil || shown.Secret != Mask || string(shown.Session) != `{"bot":"sales"}` ||
+			shown.Protocol != "twilio" || shown.WebSocket.Headers != nil {
+			t.Errorf("shown: %q %s %q %v, %v", shown.Secret, shown.Session, shown.Protocol, shown.WebSocket.Headers,
+				err)
 		}
 		var stored string
-		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers`).Scan(&stored); err != nil || strings.Contains(stored, "auth-token") {
+		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers`).Scan(&stored); err != nil ||
+			strings.Contains(stored, "auth-token") {
 			t.Errorf("stored: %q, %v", stored, err)
 		}
 
@@ -421,7 +450,8 @@ func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
 		if _, err := s.Update(ctx, "acme", made.ID, members(t, kept)); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := s.Open(ctx, made.ID); err != nil || p.Secret != "auth-token-1" || !reflect.DeepEqual(p.Headers, map[string]string{"X-A": "1"}) {
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Secret != "auth-token-1" ||
+			!reflect.DeepEqual(p.Headers, map[string]string{"X-A": "1"}) {
 			t.Errorf("opened after a PUT with the mask: %v %q, %v", p.Secret, p.Headers, err)
 		}
 		moved := strings.Replace(masked, "bot.example.com", "evil.example.com", 1)
@@ -431,7 +461,8 @@ func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
 		if _, err := s.Create(ctx, "acme", members(t, masked)); fmt.Sprint(codes(err)) != "[secret masked]" {
 			t.Errorf("a POST with the mask: %v", codes(err))
 		}
-		if _, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(body, `"secret":"auth-token-1",`, "", 1))); err != nil {
+		if _, err := s.Update(ctx, "acme", made.ID,
+			members(t, strings.Replace(body, `"secret":"auth-token-1",`, "", 1))); err != nil {
 			t.Fatal(err)
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Secret != "" {

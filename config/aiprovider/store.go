@@ -28,7 +28,8 @@ const columns = `id, account_id, name, audio_format, url, header_names, sealed, 
 
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var session string
-	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealedHeaders, &r.extensions, &r.fallback,
+	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealedHeaders, &r.extensions,
+		&r.fallback,
 		&r.protocol, &r.hasSecret, &session, &r.mode)
 	if session != "" {
 		r.session = []byte(session)
@@ -42,7 +43,8 @@ func selectRow(ctx context.Context, q sqldb.Runner, id string) (row, error) {
 }
 
 func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE account_id = $1 ORDER BY created_at, id`, accountID)
+	rows, err := q.QueryContext(ctx,
+		`SELECT `+columns+` FROM ai_providers WHERE account_id = $1 ORDER BY created_at, id`, accountID)
 	return sqldb.Collect(rows, err, "reading the AI providers", scanRow)
 }
 
@@ -53,16 +55,20 @@ func countRows(ctx context.Context, q sqldb.Runner, accountID string) (n int, er
 
 func insertRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)`, r.id, r.accountID, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, r.protocol, r.hasSecret, string(r.session), r.mode, masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)`, r.id, r.accountID, r.name,
+		r.audioFormat, r.url,
+		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, r.protocol, r.hasSecret, string(r.session), r.mode,
+		masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
 func updateRow(ctx context.Context, e sqldb.Execer, r row) error {
-	_, err := e.ExecContext(ctx, `UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
+	_, err := e.ExecContext(ctx,
+		`UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, protocol = $9, has_secret = $10, session = $11, mode = $12, updated_at = $13
 		WHERE id = $14`, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, r.protocol, r.hasSecret,
+		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, r.protocol,
+		r.hasSecret,
 		string(r.session), r.mode, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }

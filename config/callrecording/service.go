@@ -100,7 +100,8 @@ func (s *Service) Update(ctx context.Context, accountID string, policy Policy, i
 		if ifMatch != "" && own != "" && entitytag.Of(accountID, own) != old.ETag { // changed since
 			return entitytag.Require(ifMatch, entitytag.Of(accountID, own))
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO call_recording_policies (account_id, policy, updated_at) VALUES ($1, $2, $3)
+		_, err = tx.ExecContext(ctx,
+			`INSERT INTO call_recording_policies (account_id, policy, updated_at) VALUES ($1, $2, $3)
 			ON CONFLICT (account_id) DO UPDATE SET policy = excluded.policy, updated_at = excluded.updated_at`,
 			accountID, string(text), time.Now().UnixMilli())
 		return err

@@ -17,7 +17,8 @@ func BenchmarkPostgres(b *testing.B) {
 	for i := range accounts {
 		for version := range 3 {
 			key := fmt.Sprintf("key number %d of an account in the benchmark", version)
-			if _, err := s.Update(b.Context(), fmt.Sprint("account-", i), Change{Enabled: true, Key: &key}, ""); err != nil {
+			if _, err := s.Update(b.Context(), fmt.Sprint("account-", i), Change{Enabled: true, Key: &key},
+				""); err != nil {
 				b.Fatal(err)
 			}
 		}

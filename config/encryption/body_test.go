@@ -51,10 +51,13 @@ func TestParseChangeNamesEveryFault(t *testing.T) {
 		want       []string
 	}{
 		{"the least", `{"enabled":true}`, nil},
-		{"everything", `{"enabled":true,"algorithm":"AES-256-CBC","key":"` + goodKey + `","salt":"s","key_version":2.0,"key_id":"k","historical_keys":{"1":"a"},"historical_salts":{}}`, nil},
+		{"everything", `{"enabled":true,"algorithm":"AES-256-CBC","key":"` + goodKey +
+			`","salt":"s","key_version":2.0,"key_id":"k","historical_keys":{"1":"a"},"historical_salts":{}}`, nil},
 		{"nothing", `{}`, []string{"enabled required"}},
 		{"null", `{"enabled":null,"algorithm":null,"key":null,"salt":null,"key_version":null,"key_id":null,"historical_keys":null,"historical_salts":null}`,
-			[]string{"enabled wrong_type", "algorithm wrong_type", "salt wrong_type", "key wrong_type", "key_version wrong_type", "key_id wrong_type", "historical_keys wrong_type", "historical_salts wrong_type"}},
+			[]string{"enabled wrong_type", "algorithm wrong_type", "salt wrong_type", "key wrong_type",
+				"key_version wrong_type", "key_id wrong_type", "historical_keys wrong_type",
+				"historical_salts wrong_type"}},
 		{"enabled as text", `{"enabled":"true"}`, []string{"enabled wrong_type"}},
 		{"enabled as number", `{"enabled":1}`, []string{"enabled wrong_type"}},
 		{"key as number", `{"enabled":true,"key":12345678901234567890123456789012}`, []string{"key wrong_type"}},
@@ -70,7 +73,8 @@ func TestParseChangeNamesEveryFault(t *testing.T) {
 		{"31 characters", `{"enabled":true,"key":"` + goodKey[:31] + `"}`, []string{"key too_short"}},
 		{"32 characters", `{"enabled":true,"key":"` + goodKey[:32] + `"}`, nil},
 		{"32 characters of two bytes", `{"enabled":true,"key":"éàüößñçøåæþðéàüößñçøåæþðéàüößñçø"}`, nil},
-		{"31 characters of two bytes", `{"enabled":true,"key":"éàüößñçøåæþðéàüößñçøåæþðéàüößñç"}`, []string{"key too_short"}},
+		{"31 characters of two bytes", `{"enabled":true,"key":"éàüößñçøåæþðéàüößñçøåæþðéàüößñç"}`,
+			[]string{"key too_short"}},
 		{"an empty key", `{"enabled":true,"key":""}`, []string{"key too_short"}},
 		{"an empty salt", `{"enabled":true,"salt":""}`, []string{"salt too_short"}},
 		{"a huge key", `{"enabled":true,"key":"` + long + `"}`, []string{"key too_long"}},
@@ -78,10 +82,12 @@ func TestParseChangeNamesEveryFault(t *testing.T) {
 		{"a default key", `{"enabled":true,"key":"default"}`, []string{"key too_short", "key insecure_default"}},
 		{"a plain key", `{"enabled":true,"key":"01234567890123456789012345678901"}`, []string{"key insecure_default"}},
 		{"the default salt", `{"enabled":true,"salt":"default_salt"}`, []string{"salt insecure_default"}},
-		{"the default salt, dressed up", `{"enabled":true,"salt":" Default_SALT\n"}`, []string{"salt insecure_default"}},
+		{"the default salt, dressed up", `{"enabled":true,"salt":" Default_SALT\n"}`,
+			[]string{"salt insecure_default"}},
 		{"a wrong algorithm", `{"enabled":true,"algorithm":"aes-256-gcm"}`, []string{"algorithm unsupported"}},
 		{"no algorithm", `{"enabled":true,"algorithm":""}`, []string{"algorithm unsupported"}},
-		{"checked although disabled", `{"enabled":false,"key":"test","salt":"default_salt"}`, []string{"salt insecure_default", "key too_short", "key insecure_default"}},
+		{"checked although disabled", `{"enabled":false,"key":"test","salt":"default_salt"}`,
+			[]string{"salt insecure_default", "key too_short", "key insecure_default"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, got := parse(t, c.body)
@@ -109,11 +115,14 @@ func TestAnAnswerIsBoundedHoweverManyFieldsAreUnknown(t *testing.T) {
 func TestInsecureKeys(t *testing.T) {
 	for _, key := range []string{
 		"default_encrypted_key", "default", "test", "default_salt", " TEST ", "Default_Encrypted_Key\t",
-		strings.Repeat("a", 32), strings.Repeat("a", 500), strings.Repeat("é", 40), strings.Repeat(" ", 40), "  " + strings.Repeat("Z", 40) + " ",
+		strings.Repeat("a", 32), strings.Repeat("a", 500), strings.Repeat("é", 40), strings.Repeat(" ", 40),
+		"  " + strings.Repeat("Z", 40) + " ",
 		"01234567890123456789012345678901", "98765432109876543210987654321098", "56789012345678901234567890123456",
-		"abcdefghijklmnopqrstuvwxyzabcdefghij", "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJ", "zyxwvutsrqponmlkjihgfedcbazyxwvut",
+		"abcdefghijklmnopqrstuvwxyzabcdefghij", "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJ",
+		"zyxwvutsrqponmlkjihgfedcbazyxwvut",
 		"abcdabcdabcdabcdabcdabcdabcdabcd", "123412341234123412341234123412341", "abcabcabcabcabcabcabcabcabcabcabcab",
-		"0123456789abcdef0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz", "AbababABABababababABABABababababab",
+		"0123456789abcdef0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz",
+		"AbababABABababababABABABababababab",
 		strings.Repeat("test", 8), strings.Repeat("default", 6), "αβγδεζηθικλμνξοπ",
 	} {
 		if !isInsecureKey(key) {

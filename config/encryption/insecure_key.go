@@ -11,7 +11,8 @@ const defaultSalt = "default_salt"
 var insecureValues = []string{"default_encrypted_key", "default", "test", defaultSalt}
 
 // guessableWords are refused as a key too, also repeated and with digits behind them.
-var guessableWords = []string{"password", "passwort", "changeme", "change_me", "change-me", "changeit", "secret", "letmein", "qwerty", "admin"}
+var guessableWords = []string{"password", "passwort", "changeme", "change_me", "change-me", "changeit", "secret",
+	"letmein", "qwerty", "admin"}
 
 // normalize removes differences that do not make a value more secure: case and surrounding
 // white space.
@@ -27,7 +28,8 @@ func isInsecureKey(key string) bool {
 	}
 	unit := chars[:period(chars)]
 	word := []rune(strings.TrimRight(string(chars), "0123456789"))
-	return isGuessable(chars) || isGuessable(unit) || isGuessable(word) || len(word) > 0 && isGuessable(word[:period(word)]) ||
+	return isGuessable(chars) || isGuessable(unit) || isGuessable(word) ||
+		len(word) > 0 && isGuessable(word[:period(word)]) ||
 		isGuessable([]rune(strings.TrimRight(string(unit), "0123456789"))) || isRun(unit, 1) || isRun(unit, -1)
 }
 
@@ -54,7 +56,8 @@ func period(chars []rune) int {
 }
 
 // alphabets are the sequences that isRun recognizes; the first character follows the last.
-var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz"}
+var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef",
+	"0123456789abcdefghijklmnopqrstuvwxyz"}
 
 // isRun reports whether every character is the one before it plus step, by code point or
 // in one of the alphabets. A single character is a run.

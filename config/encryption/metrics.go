@@ -22,8 +22,9 @@ const (
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		reads:   f.Counter("trunkline_encryption_reads_total", "Encryption configurations handed out, keys included."),
-		changes: f.CounterVec("trunkline_encryption_changes_total", "Changes of encryption configurations, by action.", "did"),
+		reads: f.Counter("trunkline_encryption_reads_total", "Encryption configurations handed out, keys included."),
+		changes: f.CounterVec("trunkline_encryption_changes_total", "Changes of encryption configurations, by action.",
+			"did"),
 	}
 	metric.Init(m.changes, changeEnabled, changeDisabled, changeRotated, changeNone)
 	return m

@@ -147,13 +147,18 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 		change Change
 		want   []string
 	}{
-		{"empty histories of nothing", never, Change{HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{}}, nil},
-		{"a version of nothing", never, Change{KeyVersion: new(int64(0)), KeyID: new("")}, []string{"key_version read_only", "key_id read_only"}},
+		{"empty histories of nothing", never,
+			Change{HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{}}, nil},
+		{"a version of nothing", never, Change{KeyVersion: new(int64(0)), KeyID: new("")},
+			[]string{"key_version read_only", "key_id read_only"}},
 		{"an old version", rotated, Change{KeyVersion: new(int64(1))}, []string{"key_version read_only"}},
 		{"another id", rotated, Change{KeyID: new("key_auto_other")}, []string{"key_id read_only"}},
-		{"a history without its key", rotated, Change{HistoricalKeys: map[string]string{}}, []string{"historical_keys read_only"}},
-		{"a history with another key", rotated, Change{HistoricalKeys: map[string]string{"1": otherKey}}, []string{"historical_keys read_only"}},
-		{"a history too long", enabled, Change{HistoricalSalts: map[string]string{"1": "s1"}}, []string{"historical_salts read_only"}},
+		{"a history without its key", rotated, Change{HistoricalKeys: map[string]string{}},
+			[]string{"historical_keys read_only"}},
+		{"a history with another key", rotated, Change{HistoricalKeys: map[string]string{"1": otherKey}},
+			[]string{"historical_keys read_only"}},
+		{"a history too long", enabled, Change{HistoricalSalts: map[string]string{"1": "s1"}},
+			[]string{"historical_salts read_only"}},
 		{"all as it is", rotated, Change{KeyVersion: new(int64(2)), KeyID: new("key_auto_acme"),
 			HistoricalKeys: map[string]string{"1": goodKey}, HistoricalSalts: map[string]string{"1": "s1"}}, nil},
 	} {
@@ -169,7 +174,8 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 }
 
 func TestKeyIDTakesEightCharacters(t *testing.T) {
-	for account, want := range map[string]string{"demo": "key_auto_demo", "0123456789": "key_auto_01234567", "ééééééééé": "key_auto_éééééééé"} {
+	for account, want := range map[string]string{"demo": "key_auto_demo", "0123456789": "key_auto_01234567",
+		"ééééééééé": "key_auto_éééééééé"} {
 		if got := KeyID(account); got != want {
 			t.Errorf("%s: %s", account, got)
 		}

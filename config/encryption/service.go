@@ -34,7 +34,8 @@ type Service struct {
 
 // New migrates the tables. It returns an error if a stored key cannot be unsealed, such
 // as without the master key.
-func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
+func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log,
+	reg prometheus.Registerer) (*Service, error) {
 	if err := db.Migrate(ctx, "encryption", migrations); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,8 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *a
 
 // Secrets returns the table of the sealed keys.
 func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
+	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"},
+		Secret: "sealed"}
 }
 
 // Result is the result of Find and Update.
@@ -99,7 +101,8 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 
 // changeAndSave reads the configuration, applies the change and saves the result. It starts
 // over if the stored configuration has changed in between.
-func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
+func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
+	ifMatch string) (old, next *state, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
 		old, err = s.load(ctx, s.db, accountID)
@@ -107,7 +110,9 @@ func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
 			return nil, nil, err
 		}
 		if ifMatch != "" && !matchesIfMatch(ifMatch, old) {
-			return nil, nil, fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
+			return nil, nil,
+				fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s",
+					etag(old.revision))
 		}
 		next, err = old.apply(c)
 		if err != nil {
@@ -184,8 +189,10 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 // Key returns one version of the key, to open recordings that were sealed under it.
 func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
 	var sealed string
-	row := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`, accountID, version)
-	err := sqldb.FindInto(row, fault.NotFound("there is no version %d of the account's key", version), "reading an encryption key", &sealed)
+	row := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`,
+		accountID, version)
+	err := sqldb.FindInto(row, fault.NotFound("there is no version %d of the account's key", version),
+		"reading an encryption key", &sealed)
 	if err != nil {
 		return Key{}, err
 	}

@@ -87,7 +87,8 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 			}
 			for version := range m.version {
 				k, err := s.Key(t.Context(), account, version+1)
-				if old := fmt.Sprint(version + 1); err != nil || version+1 < m.version && (k.Key != m.keys[old] || k.Salt != m.salts[old]) {
+				if old := fmt.Sprint(version + 1); err != nil ||
+					version+1 < m.version && (k.Key != m.keys[old] || k.Salt != m.salts[old]) {
 					t.Errorf("version %s: %v", old, err)
 				}
 			}
@@ -109,7 +110,8 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					a, err := nodes[w%2].Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true, Key: &key}, "")
+					a, err := nodes[w%2].Update(audittest.CallerContext(t, "user:u1"), "acme",
+						Change{Enabled: true, Key: &key}, "")
 					if err != nil {
 						t.Error(err)
 						return
@@ -175,7 +177,8 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
+		_, err = s.Update(audittest.CallerContext(t, "user:u1"), "acme",
+			Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
 		if got := faultTexts(t, err); len(got) != 1 || got[0] != "key_version read_only" {
 			t.Error(got)
 		}
@@ -209,7 +212,8 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), `SELECT sealed FROM encryption_keys`).Scan(&sealed); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") || masterkey.KeyID(sealed) == "" {
+		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") ||
+			masterkey.KeyID(sealed) == "" {
 			t.Errorf("stored as %s", sealed)
 		}
 		// A row moved to another account cannot be unsealed.
@@ -239,13 +243,15 @@ func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range [][]byte{[]byte(d.Key), raw, []byte(goodKey), []byte("Y29ycmVjdCBob3JzZS"), []byte(d.Salt)} {
+		for _, secret := range [][]byte{[]byte(d.Key), raw, []byte(goodKey), []byte("Y29ycmVjdCBob3JzZS"),
+			[]byte(d.Salt)} {
 			if bytes.Contains(data, secret) {
 				t.Errorf("%s holds %q", name, secret)
 			}
 		}
 	}
-	for _, shown := range []string{fmt.Sprint(d), fmt.Sprintf("%+v %#v", d, d), fmt.Sprintf("%v %+v %#v", Key{Key: goodKey}, Key{Key: goodKey}, Key{Key: goodKey})} {
+	for _, shown := range []string{fmt.Sprint(d), fmt.Sprintf("%+v %#v", d, d),
+		fmt.Sprintf("%v %+v %#v", Key{Key: goodKey}, Key{Key: goodKey}, Key{Key: goodKey})} {
 		if strings.Contains(shown, d.Key) || strings.Contains(shown, goodKey) {
 			t.Errorf("printed as %s", shown)
 		}
@@ -284,7 +290,9 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if _, err := server.Update(audittest.CallerContext(t, "u"), "busy", Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))}, ""); err != nil {
+					if _, err := server.Update(audittest.CallerContext(t, "u"), "busy",
+						Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))},
+						""); err != nil {
 						t.Error(err)
 						return
 					}
@@ -293,7 +301,8 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		})
 		command := open()
 		var last, total int
-		got, err := masterkey.Rotate(t.Context(), command, []masterkey.SecretStore{openService(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
+		got, err := masterkey.Rotate(t.Context(), command,
+			[]masterkey.SecretStore{openService(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
 		close(stop)
 		wg.Wait()
 		if err != nil || last < 250 && total < 250 {
@@ -320,7 +329,8 @@ func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, keys := range map[string]*masterkey.Keyring{"no key": missing, "another key": fileKeys(t)} {
-			if _, err := New(t.Context(), db, keys, audittest.New(t, db), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+			if _, err := New(t.Context(), db, keys, audittest.New(t, db), prometheus.NewRegistry()); err == nil ||
+				!strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -380,7 +390,8 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for i := range 10 {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					if _, err := nodes[w%2].Update(audittest.CallerContext(t, "u"), fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
+					if _, err := nodes[w%2].Update(audittest.CallerContext(t, "u"), fmt.Sprint("account-", w),
+						Change{Enabled: true, Key: &key}, ""); err != nil {
 						t.Error(err)
 					}
 				}
@@ -401,7 +412,8 @@ func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 		t.Errorf("answered %v", a)
 	}
 	var n int
-	if _, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)}, ""); err == nil {
+	if _, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)},
+		""); err == nil {
 		t.Error("changed without a log")
 	}
 	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM encryption_keys`).Scan(&n); err != nil || n != 1 {
@@ -415,10 +427,12 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Migrate(t.Context(), "encryption", fstest.MapFS{"migrations/0001_encryption.sql": {Data: first}}); err != nil {
+		if err := db.Migrate(t.Context(), "encryption",
+			fstest.MapFS{"migrations/0001_encryption.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.ExecContext(t.Context(), `INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision)
+		if _, err := db.ExecContext(t.Context(),
+			`INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision)
 			VALUES (1, 'acme', 'user:u1', 'change', 1, 1), (2, 'acme', 'user:u2', 'read', 1, 1)`); err != nil {
 			t.Fatal(err)
 		}

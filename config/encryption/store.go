@@ -29,11 +29,14 @@ func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*
 
 // loadAll reads the configurations of up to maxReadBatch accounts in one statement, and
 // thus consistently. A damaged configuration is an error of its own account only.
-func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]readResult, err error) {
+func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
+	accountIDs []string) (_ map[string]readResult, err error) {
 	const operation = "reading the encryption configuration"
-	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
+	rows, err := q.QueryContext(ctx,
+		`SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
 		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id
-		WHERE c.account_id IN (`+placeholders(len(accountIDs))+`) ORDER BY c.account_id, k.version`, placeholderArgs(accountIDs)...)
+		WHERE c.account_id IN (`+placeholders(len(accountIDs))+`) ORDER BY c.account_id, k.version`,
+		placeholderArgs(accountIDs)...)
 	if err != nil {
 		return nil, sqldb.Wrap(err, operation)
 	}
@@ -49,7 +52,8 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 		var wantVersion int64
 		var version sql.NullInt64
 		var sealed sql.NullString
-		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wantVersion, &row.revision, &version, &sealed); err != nil {
+		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wantVersion, &row.revision, &version,
+			&sealed); err != nil {
 			return nil, sqldb.Wrap(err, operation)
 		}
 		st := results[id].state
@@ -111,7 +115,8 @@ func placeholderArgs(ids []string) []any {
 func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
 	err = s.readCommittedTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
-		n, err := sqldb.Exec(ctx, tx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
+		n, err := sqldb.Exec(ctx, tx,
+			`INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
 			algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at
 			WHERE encryption_configs.revision = $7`,

@@ -56,7 +56,8 @@ func expand(expr string) string {
 func (p panel) toObject() object {
 	var targets []object
 	for i, q := range p.queries {
-		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": expand(q.expr), "legendFormat": q.legend}
+		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": expand(q.expr),
+			"legendFormat": q.legend}
 		switch p.kind {
 		case "heatmap":
 			t["format"] = "heatmap"
@@ -79,7 +80,8 @@ func (p panel) fields() object {
 	if p.kind == "stat" {
 		steps := []object{{"color": "text", "value": nil}}
 		if p.bad != 0 {
-			steps = []object{{"color": "green", "value": nil}, {"color": "orange", "value": p.warn}, {"color": "red", "value": p.bad}}
+			steps = []object{{"color": "green", "value": nil}, {"color": "orange", "value": p.warn},
+				{"color": "red", "value": p.bad}}
 		}
 		defaults["thresholds"] = object{"mode": "absolute", "steps": steps}
 	}
@@ -101,7 +103,8 @@ func (p panel) options() object {
 	case "heatmap":
 		return object{
 			"calculate": false, "cellGap": 1, "color": object{"mode": "scheme", "scheme": "Oranges", "steps": 64},
-			"yAxis": object{"unit": p.unit}, "tooltip": object{"mode": "single", "showColorScale": true, "yHistogram": true},
+			"yAxis":   object{"unit": p.unit},
+			"tooltip": object{"mode": "single", "showColorScale": true, "yHistogram": true},
 		}
 	default:
 		return object{}

@@ -33,18 +33,22 @@ func quantile(q, histogram string, by ...string) string {
 	group := strings.Join(by, ", ")
 	native := fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s%s[R])))", q, group, name, selector)
 	if !classic[name] {
-		return fmt.Sprintf("%s or sum by (%s) (rate(%s_sum%s[R])) / sum by (%[2]s) (rate(%[3]s_count%[4]s[R]))", native, group, name, selector)
+		return fmt.Sprintf("%s or sum by (%s) (rate(%s_sum%s[R])) / sum by (%[2]s) (rate(%[3]s_count%[4]s[R]))", native,
+			group, name, selector)
 	}
 	group = strings.Join(append([]string{"le"}, by...), ", ")
-	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[R]))) or %s", q, group, name, selector, native)
+	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[R]))) or %s", q, group, name, selector,
+		native)
 }
 
 // heatmap returns the query of a heat map, for a histogram with classic buckets.
 func heatmap(title, histogram, about string) panel {
-	return panel{kind: "heatmap", title: title, about: about, unit: seconds, width: pageWidth, height: 9, queries: []query{{
-		fmt.Sprintf("sum by (le) (increase(%s_bucket{S}[R])) or (sum(increase(%[1]s{S}[R])) unless on () sum(%[1]s_bucket{S}))", histogram),
-		"{{le}}",
-	}}}
+	return panel{kind: "heatmap", title: title, about: about, unit: seconds, width: pageWidth, height: 9,
+		queries: []query{{
+			fmt.Sprintf("sum by (le) (increase(%s_bucket{S}[R])) or (sum(increase(%[1]s{S}[R])) unless on () sum(%[1]s_bucket{S}))",
+				histogram),
+			"{{le}}",
+		}}}
 }
 
 // rates returns a query for the rate of a counter, grouped by one or more labels.
@@ -58,7 +62,8 @@ func rates(counter string, by ...string) query {
 	if labels != "" {
 		selector = "{S," + labels
 	}
-	return query{fmt.Sprintf("sum by (%s) (rate(%s%s[R]))", strings.Join(by, ", "), name, selector), strings.Join(legend, " ")}
+	return query{fmt.Sprintf("sum by (%s) (rate(%s%s[R]))", strings.Join(by, ", "), name, selector),
+		strings.Join(legend, " ")}
 }
 
 // total returns a query for the total rate of a counter.

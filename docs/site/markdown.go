@@ -158,7 +158,8 @@ func (d *document) html() (string, error) {
 		return "", err
 	}
 	return strings.NewReplacer(
-		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>", "</table></div>",
+		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>",
+		"</table></div>",
 		"<pre>", `<pre tabindex="0">`,
 	).Replace(out.String()), nil
 }

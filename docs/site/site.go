@@ -60,8 +60,11 @@ func Files() Layout {
 			}
 			return up(from) + strings.TrimSuffix(page, ".md") + ".html"
 		},
-		Asset:     func(from, asset string) string { return up(from) + asset },
-		Reference: func(from string) (http, events string) { return up(from) + "openapi.yaml", up(from) + "asyncapi.yaml" },
+		Asset: func(from, asset string) string { return up(from) + asset },
+		Reference: func(from string) (http, events string) {
+			return up(from) + "openapi.yaml",
+				up(from) + "asyncapi.yaml"
+		},
 	}
 }
 

@@ -142,7 +142,8 @@ func TestPages(t *testing.T) {
 			}
 			http, events := layout.Reference("")
 			contents[http], contents[events], contents[layout.Board] = nil, nil, nil
-			if contents[layout.Page("", "install.md")] == nil || contents[layout.Page("", "decisions/0010-interest.md")] == nil {
+			if contents[layout.Page("", "install.md")] == nil ||
+				contents[layout.Page("", "decisions/0010-interest.md")] == nil {
 				t.Fatalf("%d files", len(contents))
 			}
 
@@ -154,7 +155,8 @@ func TestPages(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s: %v", at, err)
 				}
-				if strings.Contains(string(page), "<!-- example") || !strings.Contains(string(page), `aria-current="page"`) {
+				if strings.Contains(string(page), "<!-- example") ||
+					!strings.Contains(string(page), `aria-current="page"`) {
 					t.Errorf("%s shows notes of tests, or is not in the navigation", at)
 				}
 				for _, address := range addresses(string(page)) {

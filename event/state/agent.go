@@ -13,9 +13,11 @@ type Known struct {
 	Reason   string         `json:"reason,omitempty"`   // of the presence
 	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was said last; "": nothing
 	Device   event.Device   `json:"device,omitempty"`   // its phone
-	Members  []Member       `json:"members,omitempty"`  // its memberships, by queue; of platforms that tell more than the queue
-	Calls    []AgentCall    `json:"calls,omitempty"`    // its calls, those that it had first in front
-	SameAs   string         `json:"same_as,omitempty"`  // the agent of which this is another id; nothing else is known of it then
+	// its memberships, by queue; of platforms that tell more than the queue
+	Members []Member    `json:"members,omitempty"`
+	Calls   []AgentCall `json:"calls,omitempty"` // its calls, those that it had first in front
+	// the agent of which this is another id; nothing else is known of it then
+	SameAs string `json:"same_as,omitempty"`
 }
 
 // Member is what is known of an agent's membership in a queue.
@@ -260,7 +262,8 @@ func (k *Known) equal(o *Known) bool {
 	if k == o {
 		return true
 	}
-	return k != nil && o != nil && k.Presence == o.Presence && k.Reason == o.Reason && k.Activity == o.Activity && k.Device == o.Device && k.SameAs == o.SameAs &&
+	return k != nil && o != nil && k.Presence == o.Presence && k.Reason == o.Reason && k.Activity == o.Activity &&
+		k.Device == o.Device && k.SameAs == o.SameAs &&
 		slices.Equal(k.Members, o.Members) && slices.Equal(k.Calls, o.Calls)
 }
 

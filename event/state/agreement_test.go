@@ -26,7 +26,8 @@ func contradiction(p *Partition) string {
 		case e.Kind == Agent && e.Known != nil:
 			for _, c := range e.Known.Calls {
 				call := entry(e, Call, c.ID)
-				if !c.Ringing && (call.AgentID != e.ID || call.State != event.Talking && call.State != event.Held) || c.Ringing && !slices.Contains(call.Ringing, e.ID) {
+				if !c.Ringing && (call.AgentID != e.ID || call.State != event.Talking && call.State != event.Held) ||
+					c.Ringing && !slices.Contains(call.Ringing, e.ID) {
 					return fmt.Sprintf("agent %s has a call that is %s", e.Append(nil), call.Append(nil))
 				}
 			}
@@ -56,9 +57,11 @@ func contradiction(p *Partition) string {
 func randomFacts(random *rand.Rand) event.Facts {
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
 	names := event.Names()
-	f := event.Facts{Name: names[random.IntN(len(names))], AgentID: pick("", "x", "y", "z"), CallID: pick("", "c", "d", "e"), QueueID: pick("", "q", "r")}
+	f := event.Facts{Name: names[random.IntN(len(names))], AgentID: pick("", "x", "y", "z"),
+		CallID: pick("", "c", "d", "e"), QueueID: pick("", "q", "r")}
 	if random.IntN(3) == 0 {
-		f.State = event.State(pick("offline", "available", "ringing", "talking", "wrap_up", "break", "other", "waiting", "held", "ended"))
+		f.State = event.State(
+			pick("offline", "available", "ringing", "talking", "wrap_up", "break", "other", "waiting", "held", "ended"))
 	}
 	if random.IntN(8) == 0 {
 		f.Contact = pick("1", "2")
@@ -70,7 +73,8 @@ func randomFacts(random *rand.Rand) event.Facts {
 			f.Agent.Presence = event.State(pick("", "available", "break", "offline", "other"))
 			f.Agent.Activity = event.Activity(pick("", "none", "not_ready", "ringing", "talking", "wrap_up"))
 		case 1:
-			f.Agent.Device = event.Device(pick("idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"))
+			f.Agent.Device = event.Device(
+				pick("idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"))
 			f.Agent.InCall, f.Agent.Paused = random.IntN(3) == 0, random.IntN(3) == 0
 		default:
 			f.Agent.WrapUpUntilMS = firstMilli
@@ -97,7 +101,8 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 			before := p.All()
 			completed := p.play(said)
 			if wrong := contradiction(p.Partition); wrong != "" {
-				t.Fatalf("seed %d, event %d, %+v (%+v): %s\nbefore: %s", seed, i, said, said.Agent, wrong, texts(before))
+				t.Fatalf("seed %d, event %d, %+v (%+v): %s\nbefore: %s", seed, i, said, said.Agent, wrong,
+					texts(before))
 			}
 
 			var read event.Facts // as a message has them
@@ -106,7 +111,8 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 			}
 			messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: read})
 			if got, want := texts(messages.All()), texts(p.All()); got != want {
-				t.Fatalf("seed %d, event %d, %+v:\nthe fold of the messages %s\nof the events %s", seed, i, said, got, want)
+				t.Fatalf("seed %d, event %d, %+v:\nthe fold of the messages %s\nof the events %s", seed, i, said, got,
+					want)
 			}
 		}
 	}
@@ -146,20 +152,30 @@ func TestAgentsOfAnOlderServerGoOn(t *testing.T) {
 	}{
 		"on a break, which a status ends": {`"state":"break"`, atWork("x"), "available"},
 		"on a break, which a queue ends": {`"state":"break","queues":["q"]`,
-			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", QueueID: "q", Agent: &event.AgentSaid{Device: event.DeviceIdle}}, "available"},
-		"offline":            {`"state":"offline"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "offline"},
-		"a call that ends":   {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "c", "x"), "available"},
-		"a break afterwards": {`"state":"talking","call_id":"c","after_call":"break"`, callFacts(event.NameQueueCallEnded, "c", "x"), "break"},
-		"another call":       {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "d", "x"), "talking"},
-		"wrap-up":            {`"state":"wrap_up"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
-		"a word":             {`"state":"ringing"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
+			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", QueueID: "q",
+				Agent: &event.AgentSaid{Device: event.DeviceIdle}}, "available"},
+		"offline": {`"state":"offline"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "offline"},
+		"a call that ends": {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "c", "x"),
+			"available"},
+		"a break afterwards": {`"state":"talking","call_id":"c","after_call":"break"`,
+			callFacts(event.NameQueueCallEnded, "c", "x"), "break"},
+		"another call": {`"state":"talking","call_id":"c"`, callFacts(event.NameQueueCallEnded, "d", "x"),
+			"talking"},
+		"wrap-up": {`"state":"wrap_up"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
+		"a word":  {`"state":"ringing"`, event.Facts{Name: event.NameAgentState, AgentID: "x"}, "available"},
 	} {
 		v := NewView()
 		at := event.NextID(0, firstMilli-1000, 3)
 		for key, value := range map[string]string{
-			"a|agent|x": fmt.Sprintf(`{"account_id":"a","kind":"agent","id":"x","event_id":"%s","since":1,"name":"agent.state","agent_id":"x",%s}`, at, c.agent),
-			"a|call|c":  fmt.Sprintf(`{"account_id":"a","kind":"call","id":"c","event_id":"%s","since":1,"name":"queue.call_answered","agent_id":"x","queue_id":"q","call_id":"c","state":"talking","entered_ms":5,"answered_ms":7}`, at),
-			"a|call|d":  fmt.Sprintf(`{"account_id":"a","kind":"call","id":"d","event_id":"%s","since":1,"name":"queue.call_entered","queue_id":"q","call_id":"d","state":"waiting","entered_ms":5}`, at),
+			"a|agent|x": fmt.Sprintf(
+				`{"account_id":"a","kind":"agent","id":"x","event_id":"%s","since":1,"name":"agent.state","agent_id":"x",%s}`,
+				at, c.agent),
+			"a|call|c": fmt.Sprintf(
+				`{"account_id":"a","kind":"call","id":"c","event_id":"%s","since":1,"name":"queue.call_answered","agent_id":"x","queue_id":"q","call_id":"c","state":"talking","entered_ms":5,"answered_ms":7}`,
+				at),
+			"a|call|d": fmt.Sprintf(
+				`{"account_id":"a","kind":"call","id":"d","event_id":"%s","since":1,"name":"queue.call_entered","queue_id":"q","call_id":"d","state":"waiting","entered_ms":5}`,
+				at),
 		} {
 			r, err := ParseRecord(key, []byte(value), nil)
 			if err != nil {

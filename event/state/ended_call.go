@@ -40,7 +40,8 @@ func endedWord(s string) uint64 {
 
 // endedWords has the texts of endedWord in their order.
 func endedWords() [6]string {
-	return [...]string{string(event.NameCallEnded), string(event.NameQueueCallEnded), string(event.NameQueueCallAbandoned),
+	return [...]string{string(event.NameCallEnded), string(event.NameQueueCallEnded),
+		string(event.NameQueueCallAbandoned),
 		string(event.Talking), string(event.Ringing), string(event.Waiting)}
 }
 
@@ -64,14 +65,16 @@ func (e *Entry) packedNumbers() [7]packedNumber {
 	milli := e.EventID.Milli()
 	seconds := milli / 1000
 	return [...]packedNumber{
-		{&e.Since, seconds}, {&e.PreviousSince, seconds}, {&e.TimestampMS, milli}, {&e.EnteredMS, milli}, {&e.AnsweredMS, milli},
+		{&e.Since, seconds}, {&e.PreviousSince, seconds}, {&e.TimestampMS, milli}, {&e.EnteredMS, milli},
+		{&e.AnsweredMS, milli},
 		{&e.WaitMS.Value, 0}, {&e.TalkMS.Value, 0},
 	}
 }
 
 // isCompact reports whether an endedCall has all members of the entry.
 func (e *Entry) isCompact() bool {
-	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 && len(e.Contacts) == 0 && e.Known == nil &&
+	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 &&
+		len(e.Contacts) == 0 && e.Known == nil &&
 		e.AgentState == "" && e.Contact == "" && e.Position == 0 && e.Agent == nil
 }
 

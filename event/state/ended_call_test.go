@@ -43,7 +43,8 @@ func TestAnEndedCallKeepsEveryMember(t *testing.T) {
 		if got := entryOf(c); !reflect.DeepEqual(got, e) {
 			t.Errorf("%s: got\n%+v\nwant\n%+v", name, *got, *e)
 		}
-		if c.Key() != e.Key() || c.lastEvent() != e.EventID || c.class() != e.class() || c.estimatedSize() != e.estimatedSize() ||
+		if c.Key() != e.Key() || c.lastEvent() != e.EventID || c.class() != e.class() ||
+			c.estimatedSize() != e.estimatedSize() ||
 			string(c.Append(nil)) != string(e.Append(nil)) {
 			t.Errorf("%s: the compact form says something else of it: %s", name, c.Append(nil))
 		}
@@ -82,14 +83,17 @@ func TestAnEndedCallTakesAtMost500Bytes(t *testing.T) {
 	play := func(apply func(*Event)) {
 		for n := range calls {
 			id := fmt.Sprintf("%08x-1c37-4f0e-8a43-0e7f1f5a7b1c", n)
-			for _, name := range []event.Name{event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded} {
+			for _, name := range []event.Name{event.NameQueueCallEntered, event.NameQueueCallOffered,
+				event.NameQueueCallAnswered, event.NameQueueCallEnded} {
 				last = event.NextID(last, firstMilli+int64(n)*40, 3)
-				f := event.Facts{Name: name, CallID: id, InteractionID: id, QueueID: "support@pbx.example.com", Caller: "+15551230001",
+				f := event.Facts{Name: name, CallID: id, InteractionID: id, QueueID: "support@pbx.example.com",
+					Caller: "+15551230001",
 					Callee: "+4930123456", Reason: "NORMAL_CLEARING", TimestampMS: firstMilli + int64(n)*40}
 				if name != event.NameQueueCallEntered {
 					f.AgentID, f.AgentName = fmt.Sprintf("%d@pbx.example.com", 1000+n%50), "Ann Example"
 				}
-				apply(&Event{ID: last, Account: strings.Clone("acme"), Timestamp: firstMilli/1000 + int64(n)/25, Source: "feed:pbx", Facts: f})
+				apply(&Event{ID: last, Account: strings.Clone("acme"), Timestamp: firstMilli/1000 + int64(n)/25,
+					Source: "feed:pbx", Facts: f})
 			}
 		}
 	}

@@ -67,11 +67,12 @@ type Value interface {
 // Entry is the state of one agent, call or device: the value of a record on cc.state.
 // It holds the last known value of each fact, not only the facts of the last event.
 type Entry struct {
-	AccountID string   `json:"account_id"`
-	Kind      Kind     `json:"kind"`
-	ID        string   `json:"id"`
-	EventID   event.ID `json:"event_id"` // the last event that changed the entry, or one up to an hour before the last event about it
-	Since     int64    `json:"since"`    // Unix seconds of the change to State
+	AccountID string `json:"account_id"`
+	Kind      Kind   `json:"kind"`
+	ID        string `json:"id"`
+	// the last event that changed the entry, or one up to an hour before the last event about it
+	EventID event.ID `json:"event_id"`
+	Since   int64    `json:"since"` // Unix seconds of the change to State
 	event.Facts
 	Source string   `json:"source,omitempty"` // metadata.source of the last event about it, except call.progress
 	Queues []string `json:"queues,omitempty"` // agent: its queues, sorted
@@ -288,7 +289,8 @@ const (
 )
 
 var classAges = [classes]time.Duration{
-	endedClass: endedAge, callClass: callAge, deviceClass: deviceAge, offlineClass: offlineAge, agentClass: agentAge, identityClass: numbersAge,
+	endedClass: endedAge, callClass: callAge, deviceClass: deviceAge, offlineClass: offlineAge, agentClass: agentAge,
+	identityClass: numbersAge,
 }
 
 func (e *Entry) lastEvent() event.ID { return e.EventID }

@@ -28,10 +28,12 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 		t.Errorf("%s is read as %+v, %v", value, got.Entry, err)
 	}
 	key := entry.Key()
-	if got, err := ParseRecord(key.String(), nil, []byte(entry.EventID.String())); err != nil || got.Deleted == nil || *got.Deleted != key || got.EventID != entry.EventID {
+	if got, err := ParseRecord(key.String(), nil, []byte(entry.EventID.String())); err != nil || got.Deleted == nil ||
+		*got.Deleted != key || got.EventID != entry.EventID {
 		t.Errorf("a tombstone is read as %+v, %v", got, err)
 	}
-	position := &Position{Kind: PositionKind, EventID: entry.EventID, Offset: 7, LeaderEpoch: -1, TopicID: "t", SourcePosition: "0:9", EventPosition: "0:7", Since: 3}
+	position := &Position{Kind: PositionKind, EventID: entry.EventID, Offset: 7, LeaderEpoch: -1, TopicID: "t",
+		SourcePosition: "0:9", EventPosition: "0:7", Since: 3}
 	value, err = json.Marshal(position)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,8 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 	const base = event.ID(1_800_000_000_000_000_000)
 	at := time.Unix(0, int64(base))
 	entry := func(id string, n event.ID, s event.State) Record {
-		e := &Entry{AccountID: "a", Kind: Agent, ID: id, EventID: base + n, Facts: event.Facts{Name: event.NameAgentState, State: s}}
+		e := &Entry{AccountID: "a", Kind: Agent, ID: id, EventID: base + n,
+			Facts: event.Facts{Name: event.NameAgentState, State: s}}
 		return Record{Entry: e, EventID: e.EventID}
 	}
 	position := func(n event.ID) Record {
@@ -77,7 +80,8 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 	v := NewView()
 	shows := func() string {
 		var all []string
-		v.Each(func(account string) bool { return account == "a" }, at, func(e *Entry) { all = append(all, e.ID+" "+string(e.State)) })
+		v.Each(func(account string) bool { return account == "a" }, at,
+			func(e *Entry) { all = append(all, e.ID+" "+string(e.State)) })
 		slices.Sort(all)
 		s := strings.Join(all, ", ")
 		if p := v.Position(); p != nil {

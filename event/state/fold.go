@@ -80,7 +80,8 @@ func (p *Partition) Fold(e *Event) {
 // cleanText converts texts to what the message's JSON contains.
 func cleanText(f *event.Facts) {
 	for _, text := range [...]*string{&f.AgentID, &f.AgentName, &f.QueueID, &f.CallID, &f.InteractionID,
-		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, &f.Contact, (*string)(&f.Name), (*string)(&f.State), (*string)(&f.PreviousState)} {
+		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, &f.Contact, (*string)(&f.Name), (*string)(&f.State),
+		(*string)(&f.PreviousState)} {
 		if !utf8.ValidString(*text) {
 			*text = string([]rune(*text))
 		}
@@ -104,10 +105,12 @@ const (
 
 func subjectOf(f *event.Facts) subject {
 	switch f.Name {
-	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd,
+		event.NameAgentState,
 		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer:
 		return aboutAgent
-	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded,
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned, event.NameQueueCallEnded,
 		event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged, event.NameCallHeld,
 		event.NameCallResumed, event.NameCallTransferred, event.NameCallDTMF, event.NameCallEnded:
 		return aboutCall
@@ -251,11 +254,13 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 func (p *Partition) setOtherID(e *Event) {
 	id := emptyIfTooLong(e.Facts.Agent.OtherID)
 	other := p.lookup(e.Account, Agent, id)
-	if id == "" || id == e.Facts.AgentID || other != nil && (len(other.Queues) > 0 || len(other.WhatIsKnown().Calls) > 0) {
+	if id == "" || id == e.Facts.AgentID ||
+		other != nil && (len(other.Queues) > 0 || len(other.WhatIsKnown().Calls) > 0) {
 		return
 	}
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
-		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline}, Known: &Known{SameAs: e.Facts.AgentID}}
+		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
+		Known: &Known{SameAs: e.Facts.AgentID}}
 	if other != nil && other.Known != nil && other.Known.SameAs == e.Facts.AgentID {
 		next.Since, next.Name = other.Since, other.Name
 	}
@@ -328,9 +333,12 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *Known, change
 		setUnlessEmpty(&next.QueueID, best.QueueID)
 	case !onCall(next.State) || len(known.Calls) > 0:
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
-	case subjectOf(f) == aboutAgent && f.AgentID == next.ID && f.CallID != "" && onCall(f.State): // a call that has no entry
-		next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(f.Callee)
-		next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(f.OriginationCallID)
+	// a call that has no entry
+	case subjectOf(f) == aboutAgent && f.AgentID == next.ID && f.CallID != "" && onCall(f.State):
+		next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(
+			f.Callee)
+		next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(
+			f.OriginationCallID)
 		setUnlessEmpty(&next.QueueID, f.QueueID)
 	case before != nil && before.Known != nil && before.Known.hasCall(next.CallID):
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
@@ -379,7 +387,8 @@ func (p *Partition) releaseExpired(call *Entry, before, now event.ID) {
 		return
 	}
 
-	at := &Event{ID: before, Account: call.AccountID, Timestamp: now.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
+	at := &Event{ID: before, Account: call.AccountID, Timestamp: now.Milli() / 1000, Source: call.Source,
+		Facts: event.Facts{Name: event.NameOther}}
 	for _, agent := range append([]string{call.AgentID}, call.Ringing...) {
 		p.releaseAgent(at, agent, call.ID)
 	}
@@ -432,7 +441,8 @@ func (e *Entry) isWith(agent string) bool {
 // assignsCallToAgent reports whether the event assigns the call to its agent.
 func assignsCallToAgent(f *event.Facts) bool {
 	switch f.Name {
-	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged,
+	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered,
+		event.NameCallBridged,
 		event.NameCallTransferred:
 		return f.AgentID != ""
 	case event.NameAgentState:
@@ -540,7 +550,8 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	case visited && leavesQueue(f, before): // whether an agent answers is told by the next event
 		next.QueueID = ""
 		return
-	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 && next.QueueID != "":
+	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 &&
+		next.QueueID != "":
 		next.EnteredMS = now - f.WaitMS.Value
 	}
 	if next.State == event.Talking && next.AnsweredMS == 0 && f.Name != event.NameAgentState {
@@ -551,7 +562,8 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 // leavesQueue reports whether an event says that the caller waits no longer, and not
 // whether an agent answers.
 func leavesQueue(f *event.Facts, call *Entry) bool {
-	return f.Name == event.NameOther && f.State == event.Talking && (call.State == event.Waiting || call.State == event.Ringing)
+	return f.Name == event.NameOther && f.State == event.Talking &&
+		(call.State == event.Waiting || call.State == event.Ringing)
 }
 
 // foldCallAgent sets the call's agent and the agents at whom it rings.
@@ -567,9 +579,11 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 		}
 	case f.Name == event.NameQueueCallEnded:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil
-	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0: // see leavesQueue
+	// see leavesQueue
+	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil // whose phone still rings is told by the phone
-	case call.State == event.Ringing && (f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
+	case call.State == event.Ringing &&
+		(f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
 		call.Ringing = without(call.Ringing, agent)
 		if call.AgentID == agent && len(call.Ringing) > 0 {
 			call.AgentID, call.AgentName = call.Ringing[len(call.Ringing)-1], ""

@@ -37,7 +37,8 @@ func (p *player) shows() string {
 		if e.Kind == Agent {
 			who = e.CallID
 		}
-		parts := []string{e.ID, string(e.State), strings.Join(e.Queues, "+"), who, fmt.Sprint(e.Since - firstMilli/1000)}
+		parts := []string{e.ID, string(e.State), strings.Join(e.Queues, "+"), who,
+			fmt.Sprint(e.Since - firstMilli/1000)}
 		lines = append(lines, strings.Join(strings.Fields(strings.Join(parts, " ")), " "))
 	}
 	return strings.Join(lines, ", ")
@@ -60,14 +61,16 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 			p.play(event.Facts{Name: event.NameCallTransferred, CallID: "c", QueueID: "support", AgentID: "1002"})
 			p.play(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: queue})
 			p.play(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: queue, AgentID: "1005"})
-			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "support", AgentID: "1002", State: event.Talking, TalkMS: event.MillisOf(1000)})
+			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "support", AgentID: "1002",
+				State: event.Talking, TalkMS: event.MillisOf(1000)})
 
 			e := p.Find(Key{Account: "a", Kind: Call, ID: "c"})
 			if !e.Visits() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
 				t.Errorf("%s", p.shows())
 			}
 			p.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: queue, AgentID: "1005"})
-			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005", State: event.Talking, TalkMS: event.MillisOf(1000)})
+			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005",
+				State: event.Talking, TalkMS: event.MillisOf(1000)})
 			e = p.Find(Key{Account: "a", Kind: Call, ID: "c"})
 			if e.Visits() || e.State != event.Talking || e.QueueID != "" {
 				t.Errorf("its own end: %s", p.shows())
@@ -130,9 +133,11 @@ func TestStories(t *testing.T) {
 			{agentFacts(status, "y", ""), "x offline 3, y break 7, c ended x 3, d ended y 7"},
 		},
 		"an agent that leaves its last queue while the phone rings": {
-			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available}, "x available q 1"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available},
+				"x available q 1"},
 			{callFacts(offered, "c", "x"), "x ringing q c 2, c ringing x 2"},
-			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x ringing c 2, c ringing x 2"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline},
+				"x ringing c 2, c ringing x 2"},
 			{callFacts(answered, "c", "x"), "x talking c 4, c talking x 4"},
 			{callFacts(queueEnded, "c", "x"), "x offline 5, c ended x 5"},
 			{callFacts(offered, "d", "x"), "x ringing d 6, c ended x 5, d ringing x 6"},
@@ -180,11 +185,15 @@ func TestStories(t *testing.T) {
 		"a call that is handed on": {
 			{agentFacts(login, "y", ""), "y available 1"},
 			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 2, y available 1, c talking x 2"},
-			{event.Facts{Name: event.NameCallTransferred, CallID: "c", AgentID: "y"}, "x available 3, y talking c 3, c talking y 2"},
-			{event.Facts{Name: event.NameCallEnded, CallID: "c", AgentID: "x", State: event.WrapUp}, "x wrap_up 4, y talking c 3, c talking y 2"},
-			{event.Facts{Name: event.NameCallTransferred, CallID: "c", Callee: "100"}, "x wrap_up 4, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallTransferred, CallID: "c", AgentID: "y"},
+				"x available 3, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallEnded, CallID: "c", AgentID: "x", State: event.WrapUp},
+				"x wrap_up 4, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallTransferred, CallID: "c", Callee: "100"},
+				"x wrap_up 4, y talking c 3, c talking y 2"},
 			{callFacts(event.NameCallEnded, "c", "y"), "x wrap_up 4, y available 6, c ended y 6"},
-			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 7, y available 6, c talking x 7"}, // the id is used again
+			// the id is used again
+			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 7, y available 6, c talking x 7"},
 		},
 		"channels of a caller in a queue": {
 			{event.Facts{Name: event.NameCallCreated, CallID: "c"}, "c ringing 1"},
@@ -202,7 +211,8 @@ func TestStories(t *testing.T) {
 			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, ""}, // of a call that is not known
 			{callFacts(answered, "c", "x"), "x talking c 2, c talking x 2"},
 			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 3, c waiting 3"},
-			{event.Facts{Name: event.NameConferenceLeft, CallID: "c", State: event.Ended, AgentID: "x"}, "x available 3, c ended x 4"},
+			{event.Facts{Name: event.NameConferenceLeft, CallID: "c", State: event.Ended, AgentID: "x"},
+				"x available 3, c ended x 4"},
 			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 3, c ended x 4"},
 		},
 		"queues of an agent": {
@@ -211,15 +221,22 @@ func TestStories(t *testing.T) {
 			{agentFacts(login, "x", ""), "x available p+q 3"},
 			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q"}, "x available p 3"},
 			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "p"}, "x available 3"},
-			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "y", QueueID: "p", State: event.Available}, "x available 3, y available p 6"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "y", QueueID: "p", State: event.Available},
+				"x available 3, y available p 6"},
 		},
 		"the first queue is a login, the last one a logout": {
-			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available}, "x available q 1"},
-			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Available}, "x available p+q 1"},
-			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x available p 1"},
-			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x available p 1"},
-			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "p", State: event.Offline}, "x offline 5"},
-			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Break}, "x break p 6"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available},
+				"x available q 1"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Available},
+				"x available p+q 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline},
+				"x available p 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline},
+				"x available p 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "p", State: event.Offline},
+				"x offline 5"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Break},
+				"x break p 6"},
 		},
 		"devices": {
 			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x"}, ""},
@@ -227,10 +244,14 @@ func TestStories(t *testing.T) {
 			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x"}, "x unregistered x 3"},
 		},
 		"a phone that registers again from a new port": {
-			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"}, "x registered x 1"},
-			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"}, "x registered x 1"},
-			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"}, "x registered x 1"},
-			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"}, "x unregistered x 4"},
+			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"},
+				"x registered x 1"},
+			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"},
+				"x registered x 1"},
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5060"},
+				"x registered x 1"},
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x", Contact: "sip:x@192.0.2.4:5062"},
+				"x unregistered x 4"},
 		},
 		"what has no state, or ids too long": {
 			{event.Facts{Name: event.NameOther, AgentID: "x", CallID: "c"}, ""},
@@ -261,38 +282,54 @@ func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
 	at := func(second int64) int64 { return firstMilli/1000 + second }
 	for i, c := range []struct{ said, want event.Facts }{
 		{event.Facts{Name: event.NameAgentState, AgentID: "x", AgentName: "Xena", State: event.Available},
-			event.Facts{Name: event.NameAgentState, AgentID: "x", AgentName: "Xena", State: event.Available}}, // nothing is known: not guessed
+			// nothing is known: not guessed
+			event.Facts{Name: event.NameAgentState, AgentID: "x", AgentName: "Xena", State: event.Available}},
 		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Break, Reason: "lunch"},
-			event.Facts{Name: event.NameAgentBreakStart, AgentID: "x", AgentName: "Xena", State: event.Break, Reason: "lunch", PreviousState: event.Available, PreviousSince: at(1)}},
+			event.Facts{Name: event.NameAgentBreakStart, AgentID: "x", AgentName: "Xena", State: event.Break,
+				Reason: "lunch", PreviousState: event.Available, PreviousSince: at(1)}},
 		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Available},
-			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", AgentName: "Xena", State: event.Available, PreviousState: event.Break, PreviousSince: at(2)}},
+			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", AgentName: "Xena", State: event.Available,
+				PreviousState: event.Break, PreviousSince: at(2)}},
 		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Offline},
-			event.Facts{Name: event.NameAgentLogout, AgentID: "x", AgentName: "Xena", State: event.Offline, PreviousState: event.Available, PreviousSince: at(3)}},
+			event.Facts{Name: event.NameAgentLogout, AgentID: "x", AgentName: "Xena", State: event.Offline,
+				PreviousState: event.Available, PreviousSince: at(3)}},
 		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Available},
-			event.Facts{Name: event.NameAgentLogin, AgentID: "x", AgentName: "Xena", State: event.Available, PreviousState: event.Offline, PreviousSince: at(4)}},
-		{event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 6250},
-			event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 6250, State: event.Waiting}},
+			event.Facts{Name: event.NameAgentLogin, AgentID: "x", AgentName: "Xena", State: event.Available,
+				PreviousState: event.Offline, PreviousSince: at(4)}},
+		{event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i",
+			TimestampMS: firstMilli + 6250},
+			event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301",
+				InteractionID: "i", TimestampMS: firstMilli + 6250, State: event.Waiting}},
 		{event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x"},
-			event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
+			event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q",
+				Caller: "+49301", InteractionID: "i",
 				State: event.Ringing, PreviousState: event.Waiting, PreviousSince: at(6), AgentState: event.Ringing}},
 		{event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", TimestampMS: firstMilli + 8500},
-			event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 8500,
-				State: event.Talking, PreviousState: event.Ringing, PreviousSince: at(7), WaitMS: event.MillisOf(2250), AgentState: event.Talking}},
+			event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q",
+				Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 8500,
+				State: event.Talking, PreviousState: event.Ringing, PreviousSince: at(7), WaitMS: event.MillisOf(2250),
+				AgentState: event.Talking}},
 		{event.Facts{Name: event.NameOther, CallID: "c"},
-			event.Facts{Name: event.NameOther, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i"}},
+			event.Facts{Name: event.NameOther, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q",
+				Caller: "+49301", InteractionID: "i"}},
 		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c", Reason: "NORMAL_CLEARING"},
-			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", Reason: "NORMAL_CLEARING",
-				State: event.Ended, PreviousState: event.Talking, PreviousSince: at(8), TalkMS: event.MillisOf(1500), AgentState: event.Available}},
+			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q",
+				Caller: "+49301", InteractionID: "i", Reason: "NORMAL_CLEARING",
+				State: event.Ended, PreviousState: event.Talking, PreviousSince: at(8), TalkMS: event.MillisOf(1500),
+				AgentState: event.Available}},
 		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c"}, // a second word for the end: no second talk
-			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
+			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q",
+				Caller: "+49301", InteractionID: "i",
 				State: event.Ended, PreviousState: event.Ended, PreviousSince: at(10), AgentState: event.Available}},
-		{event.Facts{Name: event.NameOther, AgentName: "b\xff\xfed"}, event.Facts{Name: event.NameOther, AgentName: "b\uFFFD\uFFFDd"}},
+		{event.Facts{Name: event.NameOther, AgentName: "b\xff\xfed"},
+			event.Facts{Name: event.NameOther, AgentName: "b\uFFFD\uFFFDd"}},
 	} {
 		if got := p.play(c.said); got != c.want {
 			t.Errorf("event %d:\n got %+v\nwant %+v", i+1, got, c.want)
 		}
 	}
-	e := Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
+	e := Event{ID: p.last, Account: "a", Timestamp: p.now,
+		Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
 	p.Apply(&e)
 	if e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
 		t.Errorf("an event that was folded before: %+v", e.Facts)
@@ -340,7 +377,8 @@ func TestAnAccountsLeastRecentEntryMakesRoom(t *testing.T) {
 		p.play(agentFacts(event.NameAgentState, agent, event.Talking))
 		p.play(agentFacts(event.NameAgentState, agent, ""))
 	}
-	p.Fold(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now, Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
+	p.Fold(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now,
+		Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
 	if got := p.shows(); got != "1 available 6, 3 available 8, 4 available 8" {
 		t.Errorf("got %s", got)
 	}
@@ -376,8 +414,10 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 		{"feed:a", agentFacts(event.NameAgentLogin, "x", ""), "x feed:a"},
 		{"feed:b", callFacts(event.NameQueueCallOffered, "c", "x"), "x feed:b, c feed:b"},
 		{"feed:a", callFacts(event.NameQueueCallAnswered, "c", "y"), "x feed:a, y feed:a, c feed:a"}, // x is free
-		{"feed:b", callFacts(event.NameCallDTMF, "c", ""), "x feed:a, y feed:b, c feed:b"},           // changes nothing else
-		{"origination", event.Facts{Name: event.NameCallProgress, CallID: "c", State: event.Talking}, "x feed:a, y feed:b, c feed:b"},
+		// changes nothing else
+		{"feed:b", callFacts(event.NameCallDTMF, "c", ""), "x feed:a, y feed:b, c feed:b"},
+		{"origination", event.Facts{Name: event.NameCallProgress, CallID: "c", State: event.Talking},
+			"x feed:a, y feed:b, c feed:b"},
 		{strings.Repeat("s", maxText+1), agentFacts(event.NameAgentLogout, "x", ""), "x , y feed:b, c feed:b"},
 	} {
 		p.now++
@@ -397,7 +437,8 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 		p.now++
 		p.last = event.NextID(p.last, p.now*1000, 3)
 		at := p.now + c.ahead
-		e := Event{ID: p.last, Account: "a", Timestamp: at, Facts: event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
+		e := Event{ID: p.last, Account: "a", Timestamp: at,
+			Facts: event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
 		p.Apply(&e)
 		call := p.Find(Key{"a", Call, fmt.Sprint(c.ahead)})
 		if got := call.Since - p.now; got != c.want {
@@ -417,7 +458,8 @@ func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
 		return event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
 			Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: since, Reason: reason}}
 	}
-	status := event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", State: event.Break, Agent: &event.AgentSaid{Presence: event.Break}}
+	status := event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", State: event.Break,
+		Agent: &event.AgentSaid{Presence: event.Break}}
 	word := event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break}
 	for name, c := range map[string]struct {
 		first, second event.Facts

@@ -50,7 +50,8 @@ func StepOf(f *event.Facts) Step {
 // as other, is told once.
 func (s *Step) isStep() bool {
 	switch s.Name {
-	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned,
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned,
 		event.NameQueueCallEnded, event.NameAgentNoAnswer, event.NameCallTransferred:
 		return true
 	}
@@ -146,7 +147,8 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 			after.History = nil
 		}
 	case history == nil:
-	case leg.History == nil, leg.History.Visit == after.ID, e.Facts.Name == event.NameQueueCallEntered: // its last visit
+	// its last visit
+	case leg.History == nil, leg.History.Visit == after.ID, e.Facts.Name == event.NameQueueCallEntered:
 		of := &History{Visit: after.ID}
 		after.History = history
 		if ended {

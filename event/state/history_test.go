@@ -28,7 +28,8 @@ func TestALongHistoryLosesItsMiddle(t *testing.T) {
 		h.tell(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: fmt.Sprint(n)})
 	}
 	steps := h.p.Find(Key{"acme", Call, "c"}).History.Steps
-	if len(steps) != MaxSteps || steps[0].Name != event.NameQueueCallEntered || steps[7].AgentID != "6" || steps[8].AgentID != "22" || steps[15].AgentID != "29" {
+	if len(steps) != MaxSteps || steps[0].Name != event.NameQueueCallEntered || steps[7].AgentID != "6" ||
+		steps[8].AgentID != "22" || steps[15].AgentID != "29" {
 		t.Errorf("got %+v", steps)
 	}
 }
@@ -40,7 +41,8 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 	h.tell(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"})
 	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "x"})
 	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", InteractionID: "c", QueueID: "r"})
-	want := []Step{{Name: event.NameQueueCallEntered, QueueID: "q"}, {Name: event.NameQueueCallAnswered, AgentID: "x"}, {Name: event.NameQueueCallEnded, AgentID: "x"}}
+	want := []Step{{Name: event.NameQueueCallEntered, QueueID: "q"}, {Name: event.NameQueueCallAnswered, AgentID: "x"},
+		{Name: event.NameQueueCallEnded, AgentID: "x"}}
 	if got := e.Past.Past(); !reflect.DeepEqual(got, want) {
 		t.Errorf("in the next queue: got %+v, want %+v", got, want)
 	}
@@ -58,7 +60,8 @@ func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 	h := historyTeller{p: NewPartition()}
 	h.tell(event.Facts{Name: event.NameCallCreated, CallID: "leg", InteractionID: "leg"})
 	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v1", InteractionID: "leg", QueueID: "q"})
-	h.tell(event.Facts{Name: event.NameQueueCallAnswered, CallID: "v1", InteractionID: "leg", QueueID: "q", AgentID: "x"})
+	h.tell(event.Facts{Name: event.NameQueueCallAnswered, CallID: "v1", InteractionID: "leg", QueueID: "q",
+		AgentID: "x"})
 	h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v2", InteractionID: "leg", QueueID: "r"})
 	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "v1", InteractionID: "leg", QueueID: "q", AgentID: "x"})
 	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "v2", InteractionID: "leg", QueueID: "r"})
@@ -67,7 +70,8 @@ func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 	for _, s := range e.Past.Past() {
 		got = append(got, string(s.Name)+" "+s.AgentID+s.QueueID)
 	}
-	want := []string{"queue.call_entered q", "queue.call_answered x", "queue.call_entered r", "queue.call_ended x", "queue.call_ended r"}
+	want := []string{"queue.call_entered q", "queue.call_answered x", "queue.call_entered r", "queue.call_ended x",
+		"queue.call_ended r"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -75,11 +79,13 @@ func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 
 func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 	for _, h := range []*History{
-		{Steps: []Step{{Name: event.NameQueueCallEntered, QueueID: `q"`}, {Name: event.NameQueueCallOffered, AgentID: "x", AgentName: "Jörg"}}},
+		{Steps: []Step{{Name: event.NameQueueCallEntered, QueueID: `q"`},
+			{Name: event.NameQueueCallOffered, AgentID: "x", AgentName: "Jörg"}}},
 		{Visit: "v"},
 		{Steps: []Step{{Name: event.NameQueueCallEntered}}, Visit: "v"},
 	} {
-		e := &Entry{AccountID: "a", Kind: Call, ID: "c", EventID: event.NextID(0, firstMilli, 3), Facts: event.Facts{Name: event.NameQueueCallEntered, State: event.Waiting}, History: h}
+		e := &Entry{AccountID: "a", Kind: Call, ID: "c", EventID: event.NextID(0, firstMilli, 3),
+			Facts: event.Facts{Name: event.NameQueueCallEntered, State: event.Waiting}, History: h}
 		r, err := ParseRecord(e.Key().String(), e.Append(nil), nil)
 		if err != nil || !r.Entry.History.equal(h) {
 			t.Errorf("%s: got %+v, %v", e.Append(nil), r.Entry, err)

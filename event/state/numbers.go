@@ -118,7 +118,8 @@ func parseNumbers(k Key, value []byte) (*Numbers, error) {
 		return nil, fmt.Errorf("reading numbers: %w", err)
 	}
 	n := &Numbers{Run: w.Run, First: w.First, EventID: w.EventID}
-	if w.First%numbersPerRecord != 0 || len(w.Numbers) > numbersPerRecord/8 || !(event.Identity{Run: w.Run}).Valid() || n.Key() != k {
+	if w.First%numbersPerRecord != 0 || len(w.Numbers) > numbersPerRecord/8 || !(event.Identity{Run: w.Run}).Valid() ||
+		n.Key() != k {
 		return nil, errForeign
 	}
 	for i, b := range w.Numbers {

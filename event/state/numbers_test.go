@@ -33,13 +33,15 @@ func TestAnIdentityIsSeenForADay(t *testing.T) {
 		}
 	}
 	first := p.last
-	for _, i := range []event.Identity{{Run: "s", Number: 1}, {Run: "r", Number: 2}, {Run: "r", Number: numbersPerRecord + 1}, {Run: "r/1", Number: 0}} {
+	for _, i := range []event.Identity{{Run: "s", Number: 1}, {Run: "r", Number: 2},
+		{Run: "r", Number: numbersPerRecord + 1}, {Run: "r/1", Number: 0}} {
 		if p.Seen(p.last+1, i) {
 			t.Errorf("%v is seen without an event", i)
 		}
 	}
 	day := event.ID(24 * time.Hour)
-	if p.Seen(first+day, event.Identity{Run: "r", Number: 1 << 40}) || !p.Seen(first+day-event.MaxPartitions*10, event.Identity{Run: "r", Number: math.MaxUint64}) {
+	if p.Seen(first+day, event.Identity{Run: "r", Number: 1 << 40}) ||
+		!p.Seen(first+day-event.MaxPartitions*10, event.Identity{Run: "r", Number: math.MaxUint64}) {
 		t.Error("identities do not expire after a day")
 	}
 	// One that comes back after a day is new, and what was beside it stays forgotten.
@@ -76,7 +78,9 @@ func TestWhatExpiresAtOnceIsForgottenEventByEvent(t *testing.T) {
 func TestNumbersAreReadAsTheyAreWritten(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		n := &Numbers{Run: `r|"/` + fmt.Sprint(random.IntN(9)), First: numbersPerRecord * random.Uint64N(math.MaxUint64/numbersPerRecord), EventID: 1_700_000_000_000_000_000}
+		n := &Numbers{Run: `r|"/` + fmt.Sprint(random.IntN(9)),
+			First:   numbersPerRecord * random.Uint64N(math.MaxUint64/numbersPerRecord),
+			EventID: 1_700_000_000_000_000_000}
 		for range random.IntN(300) {
 			n.add(n.First + random.Uint64N(1+random.Uint64N(numbersPerRecord)))
 		}

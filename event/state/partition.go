@@ -337,7 +337,8 @@ func (p *Partition) advance(id event.ID) {
 	forgotten := 0
 	for i := range p.classes {
 		oldest, age := &p.classes[i], event.ID(classAges[i])
-		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < maxExpirePerEvent; n = oldest.inClass.after {
+		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id &&
+			forgotten < maxExpirePerEvent; n = oldest.inClass.after {
 			p.set(n.value.Key(), nil, id)
 			forgotten++
 			if e, ok := n.value.(*Entry); ok && e.Kind == Call {
@@ -369,7 +370,9 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 
 // same reports whether the entries are equal except for their event ids.
 func same(a, b *Entry) bool {
-	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
-		a.Leg == b.Leg && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) && slices.Equal(a.Contacts, b.Contacts) &&
+	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS &&
+		a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
+		a.Leg == b.Leg && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) &&
+		slices.Equal(a.Contacts, b.Contacts) &&
 		a.Known.equal(b.Known) && a.History.equal(b.History)
 }

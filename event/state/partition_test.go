@@ -15,7 +15,8 @@ import (
 // order, hours apart now and then.
 func randomEvents(random *rand.Rand, n int) []Event {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
-	states := []event.State{"", "", event.Offline, event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break, event.OtherState}
+	states := []event.State{"", "", event.Offline, event.Available, event.Ringing, event.Talking, event.WrapUp,
+		event.Break, event.OtherState}
 	all, last, now := make([]Event, n), event.ID(0), int64(firstMilli)
 	for i := range all {
 		switch random.IntN(60) {
@@ -27,15 +28,18 @@ func randomEvents(random *rand.Rand, n int) []Event {
 			now += random.Int64N(3000)
 		}
 		last = event.NextID(last, now, 3)
-		f := event.Facts{Name: event.Names()[random.IntN(len(event.Names()))], AgentID: pick("", "1", "2", "3", "4"), CallID: pick("", "c", "d", "e"),
-			QueueID: pick("", "", "q", "r"), Caller: pick("", "", "+49301", "Ünal\t\"U\"", "1\xff"), Callee: pick("", "1", "2"), AgentName: pick("", "", "Ann")}
+		f := event.Facts{Name: event.Names()[random.IntN(len(event.Names()))], AgentID: pick("", "1", "2", "3", "4"),
+			CallID:  pick("", "c", "d", "e"),
+			QueueID: pick("", "", "q", "r"), Caller: pick("", "", "+49301", "Ünal\t\"U\"", "1\xff"),
+			Callee: pick("", "1", "2"), AgentName: pick("", "", "Ann")}
 		if random.IntN(2) == 0 {
 			f.TimestampMS = now - random.Int64N(500)
 		}
 		if random.IntN(3) == 0 {
 			f.State = states[random.IntN(len(states))]
 		}
-		all[i] = Event{ID: last, Account: pick("a", "a", "b"), Timestamp: now / 1000, Source: pick("kafka", "feed:a", "feed:b"), Facts: f}
+		all[i] = Event{ID: last, Account: pick("a", "a", "b"), Timestamp: now / 1000,
+			Source: pick("kafka", "feed:a", "feed:b"), Facts: f}
 		if random.IntN(2) == 0 {
 			all[i].Identity = event.Identity{Run: pick("r", "s"), Number: uint64(random.IntN(3 * numbersPerRecord))}
 		}
@@ -159,7 +163,8 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 		for i, e := range written {
 			read.Fold(&e)
 			if !bytes.Equal(bytesOf(read), after[i+1]) {
-				t.Fatalf("seed %d: the fold from the beginning differs after event %d:\n%s\nwant\n%s", seed, i, bytesOf(read), after[i+1])
+				t.Fatalf("seed %d: the fold from the beginning differs after event %d:\n%s\nwant\n%s", seed, i,
+					bytesOf(read), after[i+1])
 			}
 		}
 
@@ -181,11 +186,13 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 			}
 			for i := max(to, ends[batch]); i < len(events); i++ {
 				if got := apply(p, events[i]); !sameEvent(got, written[i]) {
-					t.Fatalf("seed %d, event %d after a takeover at %d: facts %+v, want %+v", seed, i, ends[batch], got.Facts, written[i].Facts)
+					t.Fatalf("seed %d, event %d after a takeover at %d: facts %+v, want %+v", seed, i, ends[batch],
+						got.Facts, written[i].Facts)
 				}
 			}
 			if !bytes.Equal(bytesOf(p), after[len(events)]) {
-				t.Fatalf("seed %d: after a takeover at batch %d:\n%s\nwant\n%s", seed, batch, bytesOf(p), after[len(events)])
+				t.Fatalf("seed %d: after a takeover at batch %d:\n%s\nwant\n%s", seed, batch, bytesOf(p),
+					after[len(events)])
 			}
 		}
 	}
@@ -232,7 +239,8 @@ func TestAChangedEntryIsAnotherOne(t *testing.T) {
 
 func BenchmarkApply(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 7))
-	names := []event.Name{event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded}
+	names := []event.Name{event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallEnded}
 	p, last, i := NewPartition(), event.ID(0), 0
 	ids := make([]string, 2000)
 	for i := range ids {

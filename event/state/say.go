@@ -78,7 +78,8 @@ func (k *Known) hearMember(f *event.Facts) {
 		k.Device = ""
 	}
 	if f.QueueID != "" && len(f.QueueID) <= maxText {
-		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince, WrapUpUntilMS: said.WrapUpUntilMS}
+		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince,
+			WrapUpUntilMS: said.WrapUpUntilMS}
 		if said.Paused {
 			m.Reason = emptyIfTooLong(said.Reason)
 		}
@@ -141,7 +142,8 @@ func (k *Known) hear(f *event.Facts) {
 			k.Activity, k.Calls = "", nil
 		}
 		k.hearState(said, presence)
-	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft,
+		event.NameAgentNoAnswer:
 		if at, ok := k.memberIndex(f.QueueID); ok && k.Members[at].InCall {
 			m := k.Members[at]
 			m.InCall = false

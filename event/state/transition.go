@@ -23,7 +23,8 @@ func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
 	after := before
 	after.State = before.next(f, ofAnother)
 	switch {
-	case !onCall(after.State) && !(after.State == event.WrapUp && (onCall(before.State) || before.State == event.WrapUp)),
+	case !onCall(after.State) &&
+		!(after.State == event.WrapUp && (onCall(before.State) || before.State == event.WrapUp)),
 		f.Name == event.NameAgentLogin, f.Name == event.NameAgentBreakEnd:
 		after.AfterCall = ""
 	case onCall(before.State):
@@ -44,7 +45,8 @@ func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
 	switch f.Name {
 	case event.NameAgentLogin, event.NameAgentBreakEnd, event.NameAgentState:
 		return false
-	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft,
+		event.NameAgentNoAnswer:
 		return f.CallID != a.Call
 	}
 	return true
@@ -179,7 +181,8 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	case event.NameAgentNoAnswer:
 		return afterOffer(f, call, before)
 	case event.NameAgentState:
-		if f.Agent == nil && f.AgentID != "" && onCall(f.State) && (before == event.Waiting || before == event.Ringing) {
+		if f.Agent == nil && f.AgentID != "" && onCall(f.State) &&
+			(before == event.Waiting || before == event.Ringing) {
 			return f.State
 		}
 	case event.NameCallEnded:

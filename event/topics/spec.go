@@ -8,6 +8,8 @@ const MaxRecordBytes = 1<<20 + 256<<10
 type Spec struct {
 	Name       string // base name
 	Partitions int    // at its creation; an existing topic keeps its number
-	Follows    string // topic that this topic follows: it gets at least as many partitions, with the same partition numbers
-	Config     map[string]string
+	// topic that this topic follows: it gets at least as many partitions, with the same partition
+	// numbers
+	Follows string
+	Config  map[string]string
 }

@@ -120,7 +120,8 @@ func TestFramesOfTheWebSocketProtocol(t *testing.T) {
 		b.Allocate(c.length + MaxHeader)
 		payload := bytes.Repeat([]byte("x"), c.length)
 		f := b.AppendMessage(7, payload)
-		if !bytes.HasPrefix(f.Wire, c.header) || !bytes.Equal(f.Payload(), payload) || f.ID != 7 || len(f.Wire) != len(c.header)+c.length {
+		if !bytes.HasPrefix(f.Wire, c.header) || !bytes.Equal(f.Payload(), payload) || f.ID != 7 ||
+			len(f.Wire) != len(c.header)+c.length {
 			t.Errorf("%s: header % x", c.name, f.Wire[:10])
 		}
 	}
@@ -128,7 +129,8 @@ func TestFramesOfTheWebSocketProtocol(t *testing.T) {
 	if long.Wire[0] != 0x88 || len(long.Payload()) != 125 || long.ID != 0 {
 		t.Errorf("close frame % x", long.Wire[:4])
 	}
-	if got := string(NewServerSentEvent(3, "cursor", []byte("a\nb\r\n")).Wire); got != "id: cursor\ndata: a\ndata: b\n\n" {
+	if got := string(
+		NewServerSentEvent(3, "cursor", []byte("a\nb\r\n")).Wire); got != "id: cursor\ndata: a\ndata: b\n\n" {
 		t.Errorf("server-sent event %q", got)
 	}
 }

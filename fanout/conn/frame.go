@@ -97,7 +97,8 @@ func NewCompressed(id int64, payload []byte) *Frame {
 		frame Frame
 	}{}
 	b := &shared.Block
-	b.bytes = wsframe.AppendHeader(make([]byte, 0, len(payload)+MaxHeader), wsframe.Text|wsframe.Compressed, len(payload))
+	b.bytes = wsframe.AppendHeader(make([]byte, 0, len(payload)+MaxHeader), wsframe.Text|wsframe.Compressed,
+		len(payload))
 	header := len(b.bytes)
 	b.bytes = append(b.bytes, payload...)
 	b.Held = BlockBytes + FrameBytes + cap(b.bytes)

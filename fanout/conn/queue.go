@@ -124,7 +124,8 @@ func (q *Queue) copyOut(from, to int) {
 	for i, f := range q.frames[from:to] {
 		start := len(b.bytes)
 		b.bytes = append(b.bytes, f.Wire...)
-		b.frames = append(b.frames, Frame{Wire: b.bytes[start:], ID: f.ID, block: &b.Block, at: uint32(start), header: f.header})
+		b.frames = append(b.frames,
+			Frame{Wire: b.bytes[start:], ID: f.ID, block: &b.Block, at: uint32(start), header: f.header})
 		q.frames[from+i] = &b.frames[i]
 	}
 	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes

@@ -166,7 +166,8 @@ func legEvent(f *format.Fields, name string) format.Event {
 			e.LegOf = legOf(text(f[amiChannel]))
 		}
 	case "BridgeEnter": // the second channel completes the connection
-		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 && text(f[amiBridgeType]) == "basic" {
+		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 &&
+			text(f[amiBridgeType]) == "basic" {
 			facts.Name, facts.State = event.NameCallBridged, event.Talking
 		}
 	case "Hold":

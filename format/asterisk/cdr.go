@@ -23,9 +23,11 @@ var cdrFormat = format.Format{
 		"UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
 		"Sequence": cdrSequence, "sequence": cdrSequence, "origination_call_id": cdrOrigination,
 		"Source": cdrSource, "Destination": cdrDestination, "CallerID": cdrCallerID,
-		"Channel": cdrChannel, "DestinationChannel": cdrPeer, "LastApplication": cdrApplication, "LastData": cdrArguments,
-		"StartTime": cdrStart, "AnswerTime": cdrAnswer, "EndTime": cdrEnd, "Duration": cdrDuration, "BillableSeconds": cdrBillable,
-		"Disposition": cdrDisposition, "UserField": cdrUserField, "Timestamp": cdrWritten,
+		"Channel": cdrChannel, "DestinationChannel": cdrPeer, "LastApplication": cdrApplication,
+		"LastData":  cdrArguments,
+		"StartTime": cdrStart, "AnswerTime": cdrAnswer, "EndTime": cdrEnd, "Duration": cdrDuration,
+		"BillableSeconds": cdrBillable,
+		"Disposition":     cdrDisposition, "UserField": cdrUserField, "Timestamp": cdrWritten,
 	},
 	Account: func(f *format.Fields) (string, error) {
 		return format.AccountText(firstValue(f[cdrAccount]), "Account-ID")
@@ -83,7 +85,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 
 	row.OriginationCallID = originationCallID(f, &row, leg)
 	if row.OriginationCallID != "" {
-		row.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`)
+		row.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall +
+			`"}`)
 	}
 	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]), row.From)
 	setCalled(f, &row, leg, channel)

@@ -105,7 +105,8 @@ func resolveLocalTimes(row *event.CDR, created int64, c format.Calendar) {
 	var best candidate
 	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
 		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
-			next := candidate{start: start, end: end, beforeChannel: start < created-1, future: max(start, end) > c.Recorded+maxClockSkew}
+			next := candidate{start: start, end: end, beforeChannel: start < created-1,
+				future: max(start, end) > c.Recorded+maxClockSkew}
 			switch {
 			case end == 0: // unknown
 			case row.DurationSeconds != nil:
@@ -129,7 +130,8 @@ func resolveLocalTimes(row *event.CDR, created int64, c format.Calendar) {
 
 // compare orders candidates, the more likely one first.
 func (a *candidate) compare(b *candidate, createdKnown bool) int {
-	order := cmp.Or(compareBool(a.beforeChannel, b.beforeChannel), cmp.Compare(a.mismatch, b.mismatch), compareBool(a.future, b.future))
+	order := cmp.Or(compareBool(a.beforeChannel, b.beforeChannel), cmp.Compare(a.mismatch, b.mismatch),
+		compareBool(a.future, b.future))
 	switch {
 	case order != 0:
 		return order

@@ -103,7 +103,8 @@ func (m *Member) device() event.Device {
 		switch {
 		case strings.HasPrefix(m.StateInterface, poolAgent) && !m.InCall:
 			return event.DeviceWrapUp
-		case strings.HasPrefix(m.Interface, "Local/") && (m.StateInterface == "" || strings.HasPrefix(m.StateInterface, "Local/")):
+		case strings.HasPrefix(m.Interface, "Local/") &&
+			(m.StateInterface == "" || strings.HasPrefix(m.StateInterface, "Local/")):
 			return event.DeviceUnknown
 		}
 		return event.DeviceInUse

@@ -14,7 +14,8 @@ func TestEachStatusOfAMember(t *testing.T) {
 	}
 	phone := Member{Interface: "PJSIP/1001", StateInterface: "PJSIP/1001"}
 	local := Member{Interface: "Local/1001@from-queue/n", StateInterface: "Local/1001@from-queue/n"}
-	follow := Member{Interface: "Local/1001@from-queue/n", StateInterface: "hint:1001@ext-local"} // as FreePBX writes it
+	// as FreePBX writes it
+	follow := Member{Interface: "Local/1001@from-queue/n", StateInterface: "hint:1001@ext-local"}
 	pool := Member{Interface: "Local/9@agents/n", StateInterface: "Agent:9"}
 	for _, c := range []struct {
 		status                      string
@@ -57,7 +58,8 @@ func TestEachStatusOfAMember(t *testing.T) {
 		}
 	}
 
-	for status, presence := range map[string]event.State{"1": event.Available, "2": event.Available, "3": event.Available, "5": event.Offline} {
+	for status, presence := range map[string]event.State{"1": event.Available, "2": event.Available,
+		"3": event.Available, "5": event.Offline} {
 		agent := pool
 		agent.Status = status
 		if said := agent.Said(); said.Presence != presence || said.OtherID != "9" {

@@ -52,13 +52,15 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		Direction:         leg.text("direction"),
 		HangupCause:       leg.text("hangup_cause"),
 		PresenceID:        leg.text("presence_id"),
-		OtherLegCallID:    leg.text("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid", "other_loopback_leg_uuid"),
-		RecordingID:       leg.text("recording_id"),
-		MediaServer:       decodeText(f[cdrSwitch]),
-		CustomSIPHeaders:  leg.prefixedObject(headerPrefix),
-		CustomChannelVars: leg.prefixedObject(kazooPrefix, event.ChannelVarLoopbackLeg, "cc_queue", "cc_cause", "cc_cancel_reason"),
-		QueueID:           leg.text("cc_queue"),
-		AgentID:           leg.agentID(),
+		OtherLegCallID: leg.text("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid",
+			"other_loopback_leg_uuid"),
+		RecordingID:      leg.text("recording_id"),
+		MediaServer:      decodeText(f[cdrSwitch]),
+		CustomSIPHeaders: leg.prefixedObject(headerPrefix),
+		CustomChannelVars: leg.prefixedObject(kazooPrefix, event.ChannelVarLoopbackLeg, "cc_queue", "cc_cause",
+			"cc_cancel_reason"),
+		QueueID: leg.text("cc_queue"),
+		AgentID: leg.agentID(),
 	}
 	if row.CallID == "" {
 		return row, format.RejectMissing("variables.uuid")

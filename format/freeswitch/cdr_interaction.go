@@ -29,7 +29,8 @@ func (l *leg) interactionID() string {
 		loopback:          l.text("loopback_leg"),
 		direction:         l.text("direction"),
 		ownUUID:           l.text("uuid"),
-		callers:           [4]string{l.originator(), l.text("call_uuid"), l.text("originating_leg_uuid"), l.text("originator")},
+		callers: [4]string{l.originator(), l.text("call_uuid"), l.text("originating_leg_uuid"),
+			l.text("originator")},
 	}
 	if ids.origination == "" {
 		ids.origination = l.passedOnCallID()

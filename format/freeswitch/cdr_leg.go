@@ -33,11 +33,13 @@ var legVariables = jsonscan.KeysOf(
 	"uuid", "direction", "hangup_cause", "presence_id", "recording_id",
 	"start_epoch", "progress_epoch", "progress_media_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
 	"caller_id_name", "caller_id_number", "destination_number",
-	"dialed_user", "dialed_domain", "sip_from_user", "sip_to_user", "last_sent_callee_id_number", "originate_disposition",
+	"dialed_user", "dialed_domain", "sip_from_user", "sip_to_user", "last_sent_callee_id_number",
+	"originate_disposition",
 	"bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid", "originator", "call_uuid",
 	"interaction_id", "origination_call_id", "sip_origination_call_uuid", "last_arg",
 	"cc_queue", "cc_agent", "cc_side", "cc_cause", "cc_cancel_reason", "cc_queue_answered_epoch",
-	"cc_member_session_uuid", "loopback_leg", "loopback_from_uuid", "other_loopback_from_uuid", "other_loopback_leg_uuid",
+	"cc_member_session_uuid", "loopback_leg", "loopback_from_uuid", "other_loopback_from_uuid",
+	"other_loopback_leg_uuid",
 )
 
 const (
@@ -46,8 +48,9 @@ const (
 )
 
 var (
-	callflowKeys   = jsonscan.KeysOf("caller_profile")
-	profileKeys    = jsonscan.KeysOf("caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number", "destination_number", "ani", "originator")
+	callflowKeys = jsonscan.KeysOf("caller_profile")
+	profileKeys  = jsonscan.KeysOf("caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number",
+		"destination_number", "ani", "originator")
 	originatorKeys = jsonscan.KeysOf("originator_caller_profiles")
 	uuidKeys       = jsonscan.KeysOf("uuid")
 )

@@ -69,13 +69,17 @@ func TestLegsOfACallShareItsInteraction(t *testing.T) {
 		want       string
 	}{
 		{"click to call", "c2c-nobowout", asCaptured, "oc-38935054-8f29-47aa-959d-5d073dec3c8e"},
-		{"click to call, the phone's leg told by app_log alone", "c2c-nobowout", without("last_arg"), "oc-38935054-8f29-47aa-959d-5d073dec3c8e"},
+		{"click to call, the phone's leg told by app_log alone", "c2c-nobowout", without("last_arg"),
+			"oc-38935054-8f29-47aa-959d-5d073dec3c8e"},
 		{"a queue", "callcenter", asCaptured, "8369b4ea-7171-4929-a8fc-4a6ba863df24"},
-		{"a queue, call_uuid being the leg's own (FS 1042)", "callcenter", func(v map[string]string) { v["call_uuid"] = v["uuid"] }, "8369b4ea-7171-4929-a8fc-4a6ba863df24"},
+		{"a queue, call_uuid being the leg's own (FS 1042)", "callcenter",
+			func(v map[string]string) { v["call_uuid"] = v["uuid"] }, "8369b4ea-7171-4929-a8fc-4a6ba863df24"},
 		{"two legs", "simple", asCaptured, "e895fedc-3fa1-4984-81a7-a24b81231590"},
-		{"two legs, without originating_leg_uuid", "simple", without("originating_leg_uuid"), "e895fedc-3fa1-4984-81a7-a24b81231590"},
+		{"two legs, without originating_leg_uuid", "simple", without("originating_leg_uuid"),
+			"e895fedc-3fa1-4984-81a7-a24b81231590"},
 		{"a loopback that bowed out", "bowout", asCaptured, "eff46593-5bb8-4264-a579-d97d442771b9"},
-		{"a loopback that bowed out, call_uuid reset at the hangup", "bowout", func(v map[string]string) { v["call_uuid"] = v["uuid"] }, "eff46593-5bb8-4264-a579-d97d442771b9"},
+		{"a loopback that bowed out, call_uuid reset at the hangup", "bowout",
+			func(v map[string]string) { v["call_uuid"] = v["uuid"] }, "eff46593-5bb8-4264-a579-d97d442771b9"},
 		{"a ring group", "ring-group", asCaptured, "94b74fe5-46e3-4490-9872-440d917a543c"},
 		{"an exported id", "c2c-nobowout", func(v map[string]string) { v["interaction_id"] = "mine" }, "mine"},
 	} {
@@ -90,12 +94,18 @@ func TestLegsOfACallShareItsInteraction(t *testing.T) {
 
 func TestInteractionOfALegFromItsVariables(t *testing.T) {
 	for _, c := range []struct{ name, variables, want string }{
-		{"call_uuid names the call after a bow-out, originator the loopback leg that is gone", `"direction":"outbound","call_uuid":"first","originating_leg_uuid":"loopback","originator":"loopback"`, "first"},
+		{"call_uuid names the call after a bow-out, originator the loopback leg that is gone",
+			`"direction":"outbound","call_uuid":"first","originating_leg_uuid":"loopback","originator":"loopback"`,
+			"first"},
 		{"call_uuid is the leg's own", `"direction":"outbound","call_uuid":"self","originator":"first"`, "first"},
-		{"an inbound leg began the call, whatever it was joined with", `"direction":"inbound","call_uuid":"other","originator":"other"`, "self"},
-		{"the far side of a loopback that no leg dialled", `"direction":"inbound","loopback_leg":"B","other_loopback_leg_uuid":"near","call_uuid":"self"`, "near"},
-		{"the near side of a loopback that no leg dialled", `"direction":"outbound","loopback_leg":"A","other_loopback_leg_uuid":"far","call_uuid":"self"`, "self"},
-		{"an exported id comes first", `"direction":"outbound","call_uuid":"first","cc_member_session_uuid":"m","interaction_id":"mine"`, "mine"},
+		{"an inbound leg began the call, whatever it was joined with",
+			`"direction":"inbound","call_uuid":"other","originator":"other"`, "self"},
+		{"the far side of a loopback that no leg dialled",
+			`"direction":"inbound","loopback_leg":"B","other_loopback_leg_uuid":"near","call_uuid":"self"`, "near"},
+		{"the near side of a loopback that no leg dialled",
+			`"direction":"outbound","loopback_leg":"A","other_loopback_leg_uuid":"far","call_uuid":"self"`, "self"},
+		{"an exported id comes first",
+			`"direction":"outbound","call_uuid":"first","cc_member_session_uuid":"m","interaction_id":"mine"`, "mine"},
 	} {
 		record := `{"variables":{"uuid":"self","start_epoch":"1795169700",` + c.variables + `}}`
 		if row := readOne(t, []byte(record)); row.InteractionID != c.want {
@@ -110,7 +120,8 @@ func TestCapturedLegsNameWhoCalledWhom(t *testing.T) {
 	type parties struct{ from, to, number, name string }
 	for call, legs := range map[string]map[string]parties{
 		"did": {
-			"5aefd3ac-fcdc-4f97-8ef4-1077b4ce544f": {"1001", "5551212", "1001", "1001"}, // dialled the DID; 1002 answered
+			// dialled the DID; 1002 answered
+			"5aefd3ac-fcdc-4f97-8ef4-1077b4ce544f": {"1001", "5551212", "1001", "1001"},
 		},
 		"ring-group": {
 			"94b74fe5-46e3-4490-9872-440d917a543c": {"1001", "6000", "1001", "1001"}, // dialled the group
@@ -118,7 +129,8 @@ func TestCapturedLegsNameWhoCalledWhom(t *testing.T) {
 		},
 		"bowout": {
 			"eff46593-5bb8-4264-a579-d97d442771b9": {"1001", "771002", "1001", "1001"},
-			"ac827d37-68eb-486c-83c8-b32a0b07dbc1": {"1001", "1002", "1001", ""}, // loopback A, whose caller was overwritten by its callee
+			// loopback A, whose caller was overwritten by its callee
+			"ac827d37-68eb-486c-83c8-b32a0b07dbc1": {"1001", "1002", "1001", ""},
 			"8ccfda5f-64a3-4797-ad74-a3d279c2d87e": {"1001", "1002", "1001", "Extension 1001"},
 			"d1517eae-cdac-4369-b49b-440742317713": {"1001", "1002", "1001", "Extension 1001"},
 		},

@@ -126,5 +126,6 @@ func transferFacts(f *format.Fields) event.Facts {
 }
 
 func registrationEvent(f *format.Fields, name event.Name, state event.State) format.Event {
-	return format.Event{Type: format.TypeOf(name), Facts: event.Facts{Name: name, State: state, AgentID: addressOfRecord(f)}}
+	return format.Event{Type: format.TypeOf(name),
+		Facts: event.Facts{Name: name, State: state, AgentID: addressOfRecord(f)}}
 }

@@ -33,11 +33,13 @@ func TestSplitForm(t *testing.T) {
 		want  []string
 		fault string
 	}{
-		{"urlencoded", `cdr=%7B%22variables%22%3A%7B%22uuid%22%3A%22a%3Fb%3Ec%22%7D,%22n%22:%22%C3%A9%20%2B+1%22%7D`, []string{cdr}, ""},
+		{"urlencoded", `cdr=%7B%22variables%22%3A%7B%22uuid%22%3A%22a%3Fb%3Ec%22%7D,%22n%22:%22%C3%A9%20%2B+1%22%7D`,
+			[]string{cdr}, ""},
 		{"other fields beside it", `a=1&cdr=%7b%7d&b`, []string{`{}`}, ""},
 		{"base64", `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE/Yj5jIn0sIm4iOiLDqSArIDEifQ==`, []string{cdr}, ""},
 		{"base64, padding lost", `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE/Yj5jIn0sIm4iOiLDqSArIDEifQ`, []string{cdr}, ""},
-		{"base64, percent-encoded", `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE%2FYj5jIn0sIm4iOiLDqSArIDEifQ%3D%3D`, []string{cdr}, ""},
+		{"base64, percent-encoded", `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE%2FYj5jIn0sIm4iOiLDqSArIDEifQ%3D%3D`,
+			[]string{cdr}, ""},
 		{"base64, its + turned into a space", `cdr=eyJhIjoi8J+YgD4 In0=`, []string{`{"a":"😀>>"}`}, ""},
 		{"JSON, as disable-100-continue sends it", " {\"a\":\"50%25&cdr=x\"}\n", []string{`{"a":"50%25&cdr=x"}`}, ""},
 		{"a file of err-log-dir after cdr=", "cdr=%7B%7D\n", []string{`{}`}, ""},
@@ -50,7 +52,8 @@ func TestSplitForm(t *testing.T) {
 		{"broken base64", `cdr=e$JhIjoi`, nil, "Line 1: the field cdr is neither URL-encoded nor base64-encoded JSON"},
 		{"the line in the JSON text", `cdr=%7B%0A%22a%22%7D`, nil, "Line 2: a colon is missing"},
 		{"a name that is not UTF-8", `cdr=%7B%22%ff%22:1%7D`, []string{"{\"\uFFFD\":1}"}, ""},
-		{"base64 of text that is not UTF-8", "cdr=" + base64.StdEncoding.EncodeToString([]byte("{\"a\":\"\xe9\"}")), []string{"{\"a\":\"\uFFFD\"}"}, ""},
+		{"base64 of text that is not UTF-8", "cdr=" + base64.StdEncoding.EncodeToString([]byte("{\"a\":\"\xe9\"}")),
+			[]string{"{\"a\":\"\uFFFD\"}"}, ""},
 		{"broken JSON", `{"a"`, nil, "Line 1: the JSON ends early"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -67,8 +70,10 @@ func TestSplitForm(t *testing.T) {
 func switchEscape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		encoded := i+2 < len(s) && strings.IndexByte("0123456789ABCDEF", s[i+1]) >= 0 && strings.IndexByte("0123456789ABCDEF", s[i+2]) >= 0
-		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte("#&+:;<=>?@[\\]^`{|}\"", c) >= 0 || c == '%' && !encoded {
+		encoded := i+2 < len(s) && strings.IndexByte("0123456789ABCDEF", s[i+1]) >= 0 &&
+			strings.IndexByte("0123456789ABCDEF", s[i+2]) >= 0
+		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte("#&+:;<=>?@[\\]^`{|}\"", c) >= 0 ||
+			c == '%' && !encoded {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
@@ -100,7 +105,8 @@ func TestSplitFormWithEncodedValues(t *testing.T) {
 			text, err := json.Marshal(map[string]any{
 				"channel_data": map[string]string{"state": "CS_REPORTING"},
 				"variables":    map[string]string{"a": "1", "it": switchEscape(value), "uuid": "u1", "z": ""},
-				"callflow":     []any{map[string]string{"chan_name": `loopback/"x"`}, map[string]string{"dialplan": "XML"}},
+				"callflow": []any{map[string]string{"chan_name": `loopback/"x"`},
+					map[string]string{"dialplan": "XML"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +127,8 @@ func TestSplitFormWithEncodedValues(t *testing.T) {
 			if err != nil || decoded != value && record.Variables["it"] != value {
 				t.Errorf("value %q, in the record %q", value, record.Variables["it"])
 			}
-			if record.Variables["uuid"] != "u1" || record.Variables["a"] != "1" || len(record.Variables) != 4 || len(record.Callflow) != 2 {
+			if record.Variables["uuid"] != "u1" || record.Variables["a"] != "1" || len(record.Variables) != 4 ||
+				len(record.Callflow) != 2 {
 				t.Errorf("record %+v", record)
 			}
 		})
@@ -131,9 +138,11 @@ func TestSplitFormWithEncodedValues(t *testing.T) {
 // Bodies captured from mod_json_cdr with encode=true, as it posts them.
 func TestSplitCapturedForms(t *testing.T) {
 	for file, want := range map[string]map[string]string{
-		"encode-true-1.form": {"uuid": "41f7692b-77a3-454f-a541-e72f4cb3be77", "caller_id": `"1001" <1001>`, "channel_name": "loopback/+4930555000-b"},
+		"encode-true-1.form": {"uuid": "41f7692b-77a3-454f-a541-e72f4cb3be77", "caller_id": `"1001" <1001>`,
+			"channel_name": "loopback/+4930555000-b"},
 		"encode-true-2.form": {"uuid": "7fb01202-d5b5-4421-9586-0645c3920f7a",
-			"sip_full_from": `"Click to call" <sip:+4930555000@127.0.0.20>;tag=tyQ40ySXNZDep`, "sip_user_agent": "baresip v1.0.0 (x86_64/linux)"},
+			"sip_full_from":  `"Click to call" <sip:+4930555000@127.0.0.20>;tag=tyQ40ySXNZDep`,
+			"sip_user_agent": "baresip v1.0.0 (x86_64/linux)"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			captured, err := os.ReadFile("testdata/json_cdr_bodies/" + file)
@@ -190,10 +199,12 @@ func FuzzEncodedValue(f *testing.F) {
 	f.Add("v=0\r\n")
 	f.Add("\\\"\x00\xff%")
 	f.Fuzz(func(t *testing.T, value string) {
-		if escaped := switchEscape(value); escaped == value || strings.ContainsAny(value, `%\`) || strings.Contains(value, `",`) || strings.Contains(value, `"}`) || strings.Contains(value, `"]`) {
+		if escaped := switchEscape(value); escaped == value || strings.ContainsAny(value, `%\`) ||
+			strings.Contains(value, `",`) || strings.Contains(value, `"}`) || strings.Contains(value, `"]`) {
 			t.Skip("FreeSWITCH's encoding does not tell")
 		}
-		got, fault := collect(splitForm, "cdr="+switchEscape(`{"variables":{"it":"`+switchEscape(value)+`","uuid":"u1"}}`))
+		got, fault := collect(splitForm,
+			"cdr="+switchEscape(`{"variables":{"it":"`+switchEscape(value)+`","uuid":"u1"}}`))
 		if fault != "" || len(got) != 1 {
 			t.Fatalf("fault %q", fault)
 		}
@@ -201,7 +212,8 @@ func FuzzEncodedValue(f *testing.F) {
 		if err := json.Unmarshal([]byte(got[0]), &record); err != nil {
 			t.Fatal(err)
 		}
-		if decoded, err := url.PathUnescape(record.Variables["it"]); err != nil || decoded != value || record.Variables["uuid"] != "u1" {
+		if decoded, err := url.PathUnescape(record.Variables["it"]); err != nil || decoded != value ||
+			record.Variables["uuid"] != "u1" {
 			t.Errorf("%q came as %q", value, got[0])
 		}
 	})

@@ -21,7 +21,8 @@ var eventKeys = jsonscan.KeysOf(
 	// channels
 	"Unique-ID", "Call-Direction", "Answer-State", "Hangup-Cause",
 	"Other-Type", "Other-Leg-Unique-ID", "Channel-Call-UUID", "att_xfer_original_call_id",
-	"Caller-Orig-Caller-ID-Number", "Caller-Caller-ID-Number", "Caller-RDNIS", "Caller-Destination-Number", "variable_dialed_user",
+	"Caller-Orig-Caller-ID-Number", "Caller-Caller-ID-Number", "Caller-RDNIS", "Caller-Destination-Number",
+	"variable_dialed_user",
 	"variable_billmsec", "variable_billsec",
 	"variable_cc_queue", "variable_cc_agent", "variable_cc_side", "variable_endpoint_disposition",
 	"variable_transfer_to", "variable_refer_uuid", "variable_cc_agent_bridged",

@@ -136,9 +136,11 @@ func (r *LiveReader) collectAccountNames(f *format.Fields, e *LiveEvent) []strin
 	if r.Keys.useAccountcode {
 		names.add(decodeText(f[liveAccountcode]))
 	}
-	names.add(e.Account, decodeText(f[liveDomain]), decodeText(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
+	names.add(e.Account, decodeText(f[liveDomain]), decodeText(f[liveSIPRealm]), domainOf(facts.QueueID),
+		domainOf(facts.AgentID))
 	if facts.CallID == "" { // mod_sofia's registrations have their domain in a separate header
-		names.add(firstText(f, fsRealm), firstText(f, fsFromHost, fsHost)) // the realm is what the phone has a password of
+		// the realm is what the phone has a password of
+		names.add(firstText(f, fsRealm), firstText(f, fsFromHost, fsHost))
 	}
 	if !f[fsDirection].Is("inbound") { // of an inbound leg it is the From header, which the caller writes
 		names.add(domainOf(decodeText(f[livePresence])))

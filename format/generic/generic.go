@@ -30,7 +30,8 @@ var eventFormat = format.Format{
 		}
 		e := format.Event{Type: event.Type(name)}
 		if !e.Type.Known() {
-			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
+			return format.Event{},
+				format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
 		}
 		e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp")
 		if err != nil {

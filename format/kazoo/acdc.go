@@ -12,7 +12,8 @@ import (
 // several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
 var acdcFormat = format.Format{
-	Name: "kazoo.acdc", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope, Account: account,
+	Name: "kazoo.acdc", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
+	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := newEvent(f, event.Custom)

@@ -105,7 +105,8 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 	interactionKeys.ScanObject(f[kcVars], vars[:])
 	var interaction [1]jsonscan.Value
 	callInteractionKeys.ScanObject(f[kcCallInteraction], interaction[:]) // an object in cdr.report
-	id := format.FirstText(f[kcInteraction], f[kcCallInteraction], interaction[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg])
+	id := format.FirstText(f[kcInteraction], f[kcCallInteraction], interaction[0], vars[0], vars[1], f[kcOrigination],
+		f[kcOriginatingLeg])
 	if id != "" {
 		return id
 	}

@@ -7,7 +7,8 @@ import (
 
 // conferenceFormat is the format of all events of Kazoo's conferences.
 var conferenceFormat = format.Format{
-	Name: "kazoo.conference", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope, Account: account,
+	Name: "kazoo.conference", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope,
+	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := newEvent(f, event.AgentConference)
 		addLegFacts(f, &e.Facts)

@@ -13,7 +13,8 @@ var resyncFormat = format.ResyncFormat("kazoo.resync", nil)
 
 // Source lists the formats of Kazoo.
 var Source = format.Source{
-	Formats:       []*format.Format{&qubicleFormat, &acdcFormat, &callEventFormat, &conferenceFormat, &webhookFormat, &cdrFormat, &resyncFormat},
+	Formats: []*format.Format{&qubicleFormat, &acdcFormat, &callEventFormat, &conferenceFormat, &webhookFormat,
+		&cdrFormat, &resyncFormat},
 	RecogniseKeys: []string{"call_id", "Call-ID", "call_direction", "app_name", "resync"},
 	Recognise:     recognise,
 }

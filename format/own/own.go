@@ -16,7 +16,8 @@ var Source = format.Source{Formats: []*format.Format{&eventFormat, &performanceF
 // eventFormat is {event, account_id, timestamp, …}.
 var eventFormat = format.Format{
 	Name: event.FormatOwn, Topic: event.TopicRaw, Internal: true,
-	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason", "call_id", "agent_id", "queue_id", "action", "name", "feed", "interaction_id"),
+	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason",
+		"call_id", "agent_id", "queue_id", "action", "name", "feed", "interaction_id"),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[ownAccount], "account_id")
 	},
@@ -29,7 +30,8 @@ var eventFormat = format.Format{
 			return format.Event{}, format.RejectMissing("event")
 		}
 		timestampMS, err := format.StrictTimestamp(f[ownTime], "timestamp")
-		return format.Event{Type: event.Custom, Timestamp: timestampMS / 1000, Facts: readFacts(f, event.Name(name), timestampMS)}, err
+		return format.Event{Type: event.Custom, Timestamp: timestampMS / 1000,
+			Facts: readFacts(f, event.Name(name), timestampMS)}, err
 	},
 }
 
@@ -68,14 +70,17 @@ func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts
 			facts.State = event.Ended
 		}
 	case event.NameRecordingStored:
-		facts.AgentID, facts.QueueID, facts.InteractionID = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownInteraction])
+		facts.AgentID, facts.QueueID, facts.InteractionID = format.Text(f[ownAgent]), format.Text(
+			f[ownQueue]), format.Text(f[ownInteraction])
 	case event.NameAISession:
 	case event.NameCallTranscript:
 		facts.InteractionID = format.Text(f[ownInteraction])
 	case event.NameControlAction:
-		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownAction])
+		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(
+			f[ownAction])
 	case event.NameAlertStarted, event.NameAlertEnded:
-		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(f[ownAlert])
+		facts.AgentID, facts.QueueID, facts.Reason = format.Text(f[ownAgent]), format.Text(f[ownQueue]), format.Text(
+			f[ownAlert])
 	case event.NameFeedConnected, event.NameFeedDisconnected:
 		facts.Reason = format.Text(f[ownFeed])
 	default:

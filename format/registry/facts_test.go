@@ -155,7 +155,8 @@ func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 		for i := 1; i < len(header); i++ {
 			at := cell{header[i], name}
 			if (row[i] != "") != (words[at] != nil) {
-				t.Errorf("%s of %s: the page has %q, golden records tell it: %v", name, header[i], row[i], words[at] != nil)
+				t.Errorf("%s of %s: the page has %q, golden records tell it: %v", name, header[i], row[i],
+					words[at] != nil)
 			}
 			text, _, _ := strings.Cut(row[i], "unless")
 			for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
@@ -256,7 +257,8 @@ func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 		from map[string]func(*event.Facts) bool // by file
 	}{
 		"a call waits, rings, is answered, ends": {
-			want: []string{"queue.call_entered waiting", "queue.call_offered ringing", "queue.call_answered talking", "queue.call_ended ended"},
+			want: []string{"queue.call_entered waiting", "queue.call_offered ringing", "queue.call_answered talking",
+				"queue.call_ended ended"},
 			from: map[string]func(*event.Facts) bool{
 				callcenter + "captured.in.jsonl":     queueCall("05eb7b8e-c2af-4508-bea8-19f36e5d169a"),
 				asterisk + "queue-answered.in.jsonl": queueCall("1795348343.0"),
@@ -281,7 +283,8 @@ func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 			},
 		},
 		"a leg calls, is connected to another, ends": {
-			want: []string{"call.created", "call.ringing ringing", "call.answered talking", "call.bridged talking", "call.ended ended"},
+			want: []string{"call.created", "call.ringing ringing", "call.answered talking", "call.bridged talking",
+				"call.ended ended"},
 			from: map[string]func(*event.Facts) bool{
 				"../freeswitch/testdata/simple.jsonl": leg("e895fedc-3fa1-4984-81a7-a24b81231590"),
 				switched + "c2c-nobowout.in.jsonl":    leg("93505f3f-3700-434c-807b-bb6ecead4738"),
@@ -311,17 +314,20 @@ func TestAnAgentsDayOnEachPlatform(t *testing.T) {
 		want  []string
 	}{
 		"../freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl": {"1002@127.0.0.20", []string{
-			"agent.state available", "agent.state ringing", "agent.state talking", "agent.state", "agent.break_start break", "agent.logout offline",
+			"agent.state available", "agent.state ringing", "agent.state talking", "agent.state",
+			"agent.break_start break", "agent.logout offline",
 		}},
 		"../freeswitch/testdata/freeswitch.callcenter/break-return.in.jsonl": {"1001@pbx.example.com", []string{
 			"agent.state available", "agent.break_start break", "agent.state available", "agent.logout offline",
 		}},
-		"../asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl": {"Local/agent4@agents/n", []string{
-			"agent.queue_join available", "agent.break_start break", "agent.break_end available",
-			"agent.break_start break", "agent.break_end available", "agent.queue_leave offline",
-		}},
+		"../asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl": {"Local/agent4@agents/n",
+			[]string{
+				"agent.queue_join available", "agent.break_start break", "agent.break_end available",
+				"agent.break_start break", "agent.break_end available", "agent.queue_leave offline",
+			}},
 		"../kazoo/testdata/kazoo.acdc/answered.in.jsonl": {"a-1", []string{
-			"agent.login available", "agent.state available", "agent.state ringing", "agent.state talking", "agent.state wrap_up",
+			"agent.login available", "agent.state available", "agent.state ringing", "agent.state talking",
+			"agent.state wrap_up",
 			"agent.state available", "agent.break_start break", "agent.state available", "agent.logout offline",
 		}},
 	} {

@@ -17,7 +17,8 @@ import (
 
 // sources lists all sources. The order decides between sources with the same
 // confidence.
-var sources = []*format.Source{&freeswitch.Source, &asterisk.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
+var sources = []*format.Source{&freeswitch.Source, &asterisk.Source, &kazoo.Source, &svc.Source, &generic.Source,
+	&own.Source}
 
 var allFormats, byName = func() ([]*format.Format, map[string]*format.Format) {
 	var all []*format.Format

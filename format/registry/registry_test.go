@@ -67,7 +67,8 @@ func TestOwnEventsAreNeverRecognised(t *testing.T) {
 
 func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 	for _, f := range Formats() {
-		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) || (f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
+		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) ||
+			(f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
 		for key, slot := range f.Keys {
@@ -123,16 +124,21 @@ func TestIDsWithANULAreRejected(t *testing.T) {
 		{"svc.cc", `{"Account-ID":"a","Type":"svc_cc_queue_on_call_event","Queue-ID":"\u0000"}`, "queue_id"},
 		{"generic", `{"type":"AGENT_LOGIN","data":{"agent_id":"7\u0000"}}`, "agent_id"},
 		{"freeswitch.event", `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"%00"}`, "call_id"},
-		{"freeswitch.callcenter", `{"CC-Action":"agent-status-change","CC-Agent":"7%00","CC-Agent-Status":"Available"}`, "agent_id"},
-		{"asterisk.ami", `{"Event":"QueueMemberAdded","Queue":"q\u0000","Interface":"PJSIP/7","Status":"1"}`, "queue_id"},
-		{"kazoo.call_event", `{"Event-Category":"call_event","Event-Name":"CHANNEL_ANSWER","Call-ID":"\u0000"}`, "call_id"},
-		{"asterisk.resync", `{"resync":"asterisk","facts":{"name":"agent.state","agent_id":"7\u0000","state":"break"}}`, "agent_id"},
+		{"freeswitch.callcenter", `{"CC-Action":"agent-status-change","CC-Agent":"7%00","CC-Agent-Status":"Available"}`,
+			"agent_id"},
+		{"asterisk.ami", `{"Event":"QueueMemberAdded","Queue":"q\u0000","Interface":"PJSIP/7","Status":"1"}`,
+			"queue_id"},
+		{"kazoo.call_event", `{"Event-Category":"call_event","Event-Name":"CHANNEL_ANSWER","Call-ID":"\u0000"}`,
+			"call_id"},
+		{"asterisk.resync", `{"resync":"asterisk","facts":{"name":"agent.state","agent_id":"7\u0000","state":"break"}}`,
+			"agent_id"},
 		{"generic", `{"type":"AGENT_LOGIN","data":{"agent_id":"7\u0001","agent_name":"\u0000"}}`, ""},
 	} {
 		f, _ := Lookup(c.format)
 		_, err := f.ReadEvent([]byte(c.record), new(format.Fields))
 		rejection, _ := errors.AsType[*format.Rejection](err)
-		if want := c.field + ": holds a NUL character"; c.field != "" && (rejection == nil || *rejection != format.Rejection{Kind: format.OutOfRange, Reason: want}) {
+		if want := c.field + ": holds a NUL character"; c.field != "" &&
+			(rejection == nil || *rejection != format.Rejection{Kind: format.OutOfRange, Reason: want}) {
 			t.Errorf("%s %s: got %v, want %s", c.format, c.record, err, want)
 		} else if c.field == "" && err != nil {
 			t.Errorf("%s %s: %v", c.format, c.record, err)
@@ -142,11 +148,15 @@ func TestIDsWithANULAreRejected(t *testing.T) {
 
 // A duration that no call has is unknown, and nothing overflows.
 func TestDurationsThatNoCallHasAreUnknown(t *testing.T) {
-	for _, seconds := range []string{"-1", "-9223372036854776", "-9223372036854775808", "31622401", "9223372036854775", "9223372036854775807", "9e18", "1e300"} {
+	for _, seconds := range []string{"-1", "-9223372036854776", "-9223372036854775808", "31622401", "9223372036854775",
+		"9223372036854775807", "9e18", "1e300"} {
 		for format_, record := range map[string]string{
-			"asterisk.ami":     `{"Event":"AgentComplete","Queue":"q","Interface":"PJSIP/7","Uniqueid":"1.1","HoldTime":"` + seconds + `","TalkTime":"` + seconds + `"}`,
-			"freeswitch.event": `{"Event-Name":"CHANNEL_HANGUP_COMPLETE","Unique-ID":"c","variable_billsec":"` + seconds + `"}`,
-			"kazoo.call_event": `{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":"c","Billing-Seconds":` + seconds + `}`,
+			"asterisk.ami": `{"Event":"AgentComplete","Queue":"q","Interface":"PJSIP/7","Uniqueid":"1.1","HoldTime":"` +
+				seconds + `","TalkTime":"` + seconds + `"}`,
+			"freeswitch.event": `{"Event-Name":"CHANNEL_HANGUP_COMPLETE","Unique-ID":"c","variable_billsec":"` +
+				seconds + `"}`,
+			"kazoo.call_event": `{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":"c","Billing-Seconds":` +
+				seconds + `}`,
 		} {
 			f, _ := Lookup(format_)
 			e, err := f.ReadEvent([]byte(record), new(format.Fields))

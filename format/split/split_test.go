@@ -33,7 +33,8 @@ func TestJSON(t *testing.T) {
 	}{
 		{"one object", `{"a":1}`, []string{`{"a":1}`}, ""},
 		{"white space around stays outside", " \n{ \"a\" : [1 , 2e-3] }\t\r\n", []string{`{ "a" : [1 , 2e-3] }`}, ""},
-		{"array elements byte for byte", `[ {"b":2, "a":"\u00e9é\/"} ,{}]`, []string{`{"b":2, "a":"\u00e9é\/"}`, `{}`}, ""},
+		{"array elements byte for byte", `[ {"b":2, "a":"\u00e9é\/"} ,{}]`, []string{`{"b":2, "a":"\u00e9é\/"}`, `{}`},
+			""},
 		{"empty array", ` [ ] `, nil, ""},
 		{"every kind of value", `{"a":[true,false,null,0,-0.5E+7,"\"\\\b\f\n\r\t"],"":{}}`,
 			[]string{`{"a":[true,false,null,0,-0.5E+7,"\"\\\b\f\n\r\t"],"":{}}`}, ""},
@@ -106,7 +107,8 @@ func TestNDJSON(t *testing.T) {
 // FuzzJSON compares the scanner with encoding/json: accepted input is valid JSON, and
 // rejected input, apart from nesting and UTF-8, is not.
 func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,-2.5e3,"\u00e9",null,true]}`, `[{},{"a":{}}]`, `[{]`, `{"a":01}`, "{\"a\":\"\x00\"}", "", "[", nested(101)} {
+	for _, seed := range []string{`{"a":[1,-2.5e3,"\u00e9",null,true]}`, `[{},{"a":{}}]`, `[{]`, `{"a":01}`,
+		"{\"a\":\"\x00\"}", "", "[", nested(101)} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

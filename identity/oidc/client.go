@@ -74,14 +74,16 @@ func (c *Client) currentProvider(ctx context.Context) (*provider, error) {
 		}
 	}
 	if cached.provider == nil {
-		return nil, fault.Unavailable(cached.err, cached.nextDiscovery.Sub(c.now()), "The provider of auth.oidc.issuer cannot be used now: its metadata cannot be read")
+		return nil, fault.Unavailable(cached.err, cached.nextDiscovery.Sub(c.now()),
+			"The provider of auth.oidc.issuer cannot be used now: its metadata cannot be read")
 	}
 	return cached.provider, nil
 }
 
 // discover reads the metadata. If that fails, the result has the provider previous.
 func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), c.http) // other requests use the result too; c.http has a timeout
+	// other requests use the result too; c.http has a timeout
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), c.http)
 	discovered, err := oidc.NewProvider(ctx, c.settings.Issuer)
 	if err == nil && (discovered.Endpoint().AuthURL == "" || discovered.Endpoint().TokenURL == "") {
 		err = errors.New("the provider's metadata has no authorization or token endpoint")
@@ -89,7 +91,8 @@ func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
 	if err != nil {
 		err = truncateError(err)
 		wait := c.backoff.Next()
-		c.log.WarnContext(ctx, "OpenID Connect provider's metadata not read", "issuer", c.settings.Issuer, "error", err, "again_in", wait)
+		c.log.WarnContext(ctx, "OpenID Connect provider's metadata not read", "issuer", c.settings.Issuer, "error", err,
+			"again_in", wait)
 		return &metadata{previous, c.now().Add(wait), err}
 	}
 	c.backoff.Reset()
@@ -99,7 +102,8 @@ func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
 	endpoint := discovered.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of the metadata's field
 	err = discovered.Claims(&methods)
-	if err == nil && len(methods.Token) > 0 && !slices.Contains(methods.Token, "client_secret_basic") || c.settings.ClientSecret == "" {
+	if err == nil && len(methods.Token) > 0 && !slices.Contains(methods.Token, "client_secret_basic") ||
+		c.settings.ClientSecret == "" {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return &metadata{provider: &provider{

@@ -64,17 +64,22 @@ func TestATokensClaimsAreTheUser(t *testing.T) {
 		s.RoleClaim, s.PresenceClaim = "realm_access.roles", "https://trunkline.test/extension"
 	})
 	id, err := e.Verify(t.Context(), e.provider.Token(map[string]any{
-		"aud": []string{"other", "api://trunkline"}, "realm_access": map[string]any{"roles": []string{"offline", "admin"}},
+		"aud":                              []string{"other", "api://trunkline"},
+		"realm_access":                     map[string]any{"roles": []string{"offline", "admin"}},
 		"https://trunkline.test/extension": 1007, "amr": []string{"pwd", "otp"},
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if id.Issuer != e.provider.URL || id.Subject != "u-1" || id.Username != "carol" || id.Account != "demo" ||
-		!slices.Contains(id.Roles, "admin") || id.PresenceID == nil || *id.PresenceID != "1007" || !id.SecondFactor || time.Until(id.Expires) < 50*time.Minute {
+		!slices.Contains(id.Roles, "admin") || id.PresenceID == nil || *id.PresenceID != "1007" || !id.SecondFactor ||
+		time.Until(id.Expires) < 50*time.Minute {
 		t.Errorf("%+v", id)
 	}
-	id, err = e.Verify(t.Context(), e.provider.Token(map[string]any{"preferred_username": nil, "email": "c@demo.test", "realm_access": map[string]any{"roles": "user"}}))
+	id, err = e.Verify(t.Context(),
+		e.provider.Token(
+			map[string]any{"preferred_username": nil, "email": "c@demo.test",
+				"realm_access": map[string]any{"roles": "user"}}))
 	if err != nil || id.Username != "c@demo.test" || id.PresenceID != nil || id.SecondFactor {
 		t.Errorf("%+v, %v", id, err)
 	}
@@ -99,24 +104,40 @@ func TestWrongTokensAreRefused(t *testing.T) {
 		token, code string
 		kind        fault.Kind
 	}{
-		"another issuer":         {other.Token(role), "wrong_issuer", fault.KindUnauthenticated},
-		"no token":               {"word", "wrong_issuer", fault.KindUnauthenticated},
-		"too long":               {strings.Repeat("x", maxTokenLength+1), "malformed", fault.KindUnauthenticated},
-		"another's signature":    {other.Token(map[string]any{"iss": e.provider.URL}), "wrong_token", fault.KindUnauthenticated},
-		"an unknown key":         {oidctest.SignIDToken(key, "made up", oidc.ES256, string(payload)), "wrong_token", fault.KindUnauthenticated},
-		"changed claims":         {parts[0] + "." + header(strings.Replace(string(payload), "demo", "root", 1)) + "." + parts[2], "wrong_token", fault.KindUnauthenticated},
-		"algorithm none":         {header(`{"alg":"none"}`) + "." + parts[1] + ".", "wrong_token", fault.KindUnauthenticated},
-		"algorithm HS256":        {oidctest.SignIDToken([]byte(strings.Repeat("k", 32)), "k", "HS256", string(payload)), "wrong_token", fault.KindUnauthenticated},
-		"expired":                {e.provider.Token(map[string]any{"role": "user", "exp": time.Now().Add(-time.Minute).Unix()}), "expired", fault.KindUnauthenticated},
-		"without expiry":         {e.provider.Token(map[string]any{"role": "user", "exp": nil}), "expired", fault.KindUnauthenticated},
-		"of the future":          {e.provider.Token(map[string]any{"role": "user", "nbf": time.Now().Add(10 * time.Minute).Unix()}), "wrong_token", fault.KindUnauthenticated},
-		"another audience":       {e.provider.Token(map[string]any{"role": "user", "aud": "another"}), "wrong_audience", fault.KindUnauthenticated},
-		"no audience":            {e.provider.Token(map[string]any{"role": "user", "aud": nil}), "wrong_audience", fault.KindUnauthenticated},
-		"no subject":             {e.provider.Token(map[string]any{"role": "user", "sub": nil}), "missing_claim", fault.KindForbidden},
-		"no account":             {e.provider.Token(map[string]any{"role": "user", "account": nil}), "missing_claim", fault.KindForbidden},
-		"null for an account":    {e.provider.Token(map[string]any{"role": "user", "account": map[string]any{}}), "missing_claim", fault.KindForbidden},
-		"no role":                {e.provider.Token(nil), "missing_claim", fault.KindForbidden},
-		"an empty list of roles": {e.provider.Token(map[string]any{"role": []string{}}), "missing_claim", fault.KindForbidden},
+		"another issuer": {other.Token(role), "wrong_issuer", fault.KindUnauthenticated},
+		"no token":       {"word", "wrong_issuer", fault.KindUnauthenticated},
+		"too long":       {strings.Repeat("x", maxTokenLength+1), "malformed", fault.KindUnauthenticated},
+		"another's signature": {other.Token(map[string]any{"iss": e.provider.URL}), "wrong_token",
+			fault.KindUnauthenticated},
+		"an unknown key": {oidctest.SignIDToken(key, "made up", oidc.ES256, string(payload)), "wrong_token",
+			fault.KindUnauthenticated},
+		"changed claims": {parts[0] + "." + header(strings.Replace(string(payload), "demo", "root", 1)) + "." +
+			parts[2], "wrong_token", fault.KindUnauthenticated},
+		"algorithm none": {header(`{"alg":"none"}`) + "." + parts[1] + ".", "wrong_token",
+			fault.KindUnauthenticated},
+		"algorithm HS256": {oidctest.SignIDToken([]byte(strings.Repeat("k", 32)), "k", "HS256", string(payload)),
+			"wrong_token", fault.KindUnauthenticated},
+		"expired": {e.provider.Token(
+			map[string]any{"role": "user", "exp": time.Now().Add(-time.Minute).Unix()}), "expired",
+			fault.KindUnauthenticated},
+		"without expiry": {e.provider.Token(map[string]any{"role": "user", "exp": nil}), "expired",
+			fault.KindUnauthenticated},
+		"of the future": {e.provider.Token(
+			map[string]any{"role": "user", "nbf": time.Now().Add(10 * time.Minute).Unix()}), "wrong_token",
+			fault.KindUnauthenticated},
+		"another audience": {e.provider.Token(map[string]any{"role": "user", "aud": "another"}), "wrong_audience",
+			fault.KindUnauthenticated},
+		"no audience": {e.provider.Token(map[string]any{"role": "user", "aud": nil}), "wrong_audience",
+			fault.KindUnauthenticated},
+		"no subject": {e.provider.Token(map[string]any{"role": "user", "sub": nil}), "missing_claim",
+			fault.KindForbidden},
+		"no account": {e.provider.Token(map[string]any{"role": "user", "account": nil}), "missing_claim",
+			fault.KindForbidden},
+		"null for an account": {e.provider.Token(map[string]any{"role": "user", "account": map[string]any{}}),
+			"missing_claim", fault.KindForbidden},
+		"no role": {e.provider.Token(nil), "missing_claim", fault.KindForbidden},
+		"an empty list of roles": {e.provider.Token(map[string]any{"role": []string{}}), "missing_claim",
+			fault.KindForbidden},
 	} {
 		_, err := e.Verify(t.Context(), c.token)
 		refused(t, name, err, c.kind, c.code)
@@ -128,7 +149,8 @@ func TestWrongTokensAreRefused(t *testing.T) {
 		t.Errorf("the good token: %v", err)
 	}
 	_, err = e.Verify(t.Context(), e.provider.Token(map[string]any{"role": "user", "account": nil}))
-	if want := `The claim "account" of the token is missing or has no text (auth.oidc.account_claim)`; fault.As(err).Message != want {
+	if want := `The claim "account" of the token is missing or has no text (auth.oidc.account_claim)`; fault.As(
+		err).Message != want {
 		t.Errorf("%q, want %q", fault.As(err).Message, want)
 	}
 }
@@ -175,7 +197,8 @@ func TestAProviderThatIsAway(t *testing.T) {
 	e.provider.SetUnavailable(true)
 	unavailable := func(what string, err error) {
 		t.Helper()
-		if f := fault.As(err); err == nil || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || !strings.Contains(f.Message, "auth.oidc.issuer") {
+		if f := fault.As(err); err == nil || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
+			!strings.Contains(f.Message, "auth.oidc.issuer") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -213,7 +236,8 @@ func TestAKnownProviderStaysInUseWhileItIsAway(t *testing.T) {
 	e.provider.SetUnavailable(true)
 	e.ahead.Add(int64(2 * discoveryInterval))
 	for range 3 {
-		if _, err := e.Verify(t.Context(), e.provider.Token(map[string]any{"exp": time.Now().Add(24 * time.Hour).Unix()})); err != nil {
+		if _, err := e.Verify(t.Context(),
+			e.provider.Token(map[string]any{"exp": time.Now().Add(24 * time.Hour).Unix()})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -263,10 +287,12 @@ func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
 		"": {},
 		"auth.oidc.issuer: auth.oidc.client_id needs it": {ClientID: "x"},
-		"auth.oidc.issuer: want an https URL":            {Issuer: "http://example.com", ClientID: "x", AccountClaim: "a"},
+		"auth.oidc.issuer: want an https URL": {Issuer: "http://example.com", ClientID: "x",
+			AccountClaim: "a"},
 		"auth.oidc.client_id: auth.oidc.issuer needs it": {Issuer: "https://example.com", AccountClaim: "a"},
 		"auth.oidc.account_claim: auth.oidc":             {Issuer: "http://127.0.0.1:1", ClientID: "x"},
-		"auth.oidc.redirect_url: want https://HOST/auth": {Issuer: "https://example.com", ClientID: "x", AccountClaim: "a", RedirectURL: "https://example.com/"},
+		"auth.oidc.redirect_url: want https://HOST/auth": {Issuer: "https://example.com", ClientID: "x",
+			AccountClaim: "a", RedirectURL: "https://example.com/"},
 	} {
 		err := setting.Validate("auth.oidc", s)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

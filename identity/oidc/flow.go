@@ -31,7 +31,8 @@ func (c *Client) Begin(ctx context.Context) (flow Flow, address string, err erro
 		return Flow{}, "", err
 	}
 	flow = Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
-	return flow, p.oauth2.AuthCodeURL(flow.State, oidc.Nonce(flow.Nonce), oauth2.S256ChallengeOption(flow.Verifier)), nil
+	return flow, p.oauth2.AuthCodeURL(flow.State, oidc.Nonce(flow.Nonce), oauth2.S256ChallengeOption(flow.Verifier)),
+		nil
 }
 
 // Finish exchanges the code of a login for the ID token, and returns its user. Returns
@@ -48,7 +49,8 @@ func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, 
 	}
 	token, _ := tokens.Extra("id_token").(string)
 	if token == "" {
-		return Identity{}, invalidToken("wrong_token", "The provider returned no ID token: auth.oidc.scope needs openid", nil)
+		return Identity{},
+			invalidToken("wrong_token", "The provider returned no ID token: auth.oidc.scope needs openid", nil)
 	}
 	verified, err := c.verifyToken(ctx, token)
 	if err != nil {
@@ -65,13 +67,17 @@ func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, 
 func exchangeError(err error) error {
 	var retrieveErr *oauth2.RetrieveError
 	if errors.As(err, &retrieveErr) && retrieveErr.Response != nil {
-		err = fmt.Errorf("the provider's token endpoint answers with status %d, error %.40q", retrieveErr.Response.StatusCode, retrieveErr.ErrorCode)
+		err = fmt.Errorf("the provider's token endpoint answers with status %d, error %.40q",
+			retrieveErr.Response.StatusCode, retrieveErr.ErrorCode)
 		switch retrieveErr.ErrorCode {
 		case "invalid_grant":
-			return invalidToken("wrong_code", "The login at the provider has expired or was used already: log in again", err)
+			return invalidToken("wrong_code", "The login at the provider has expired or was used already: log in again",
+				err)
 		case "invalid_client", "unauthorized_client":
-			return fault.Unavailable(err, requestTimeout, "The provider refuses Trunkline: check auth.oidc.client_id and auth.oidc.client_secret")
+			return fault.Unavailable(err, requestTimeout,
+				"The provider refuses Trunkline: check auth.oidc.client_id and auth.oidc.client_secret")
 		}
 	}
-	return fault.Unavailable(truncateError(err), requestTimeout, "The provider of auth.oidc.issuer cannot be used now: it gives no token for the code")
+	return fault.Unavailable(truncateError(err), requestTimeout,
+		"The provider of auth.oidc.issuer cannot be used now: it gives no token for the code")
 }

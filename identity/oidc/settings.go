@@ -27,7 +27,8 @@ func DefaultSettings() Settings {
 func (s Settings) Validate(c *setting.Check) {
 	if s.Issuer == "" {
 		for _, other := range []struct{ name, value string }{
-			{"client_id", s.ClientID}, {"client_secret", string(s.ClientSecret)}, {"audience", s.Audience}, {"redirect_url", s.RedirectURL},
+			{"client_id", s.ClientID}, {"client_secret", string(s.ClientSecret)}, {"audience", s.Audience},
+			{"redirect_url", s.RedirectURL},
 		} {
 			c.Must(other.value == "", "issuer", "%s needs it", c.Key(other.name))
 		}
@@ -39,6 +40,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.AccountClaim != "", "account_claim", "%s needs it", c.Key("issuer"))
 	if s.RedirectURL != "" {
 		redirect, ok := setting.SecureURL(s.RedirectURL)
-		c.Must(ok && redirect.Path == CallbackPath && redirect.RawQuery == "", "redirect_url", "want https://HOST%s, got %q", CallbackPath, s.RedirectURL)
+		c.Must(ok && redirect.Path == CallbackPath && redirect.RawQuery == "", "redirect_url",
+			"want https://HOST%s, got %q", CallbackPath, s.RedirectURL)
 	}
 }

@@ -46,7 +46,8 @@ func IssuerOf(token string) string {
 // invalidToken returns the error of an invalid token. code is the reason in the audit
 // log.
 func invalidToken(code, message string, cause error) error {
-	return &fault.Error{Kind: fault.KindUnauthenticated, Message: message, Fields: []fault.Field{{Field: "token", Code: code, Message: message}}, Cause: cause}
+	return &fault.Error{Kind: fault.KindUnauthenticated, Message: message,
+		Fields: []fault.Field{{Field: "token", Code: code, Message: message}}, Cause: cause}
 }
 
 // Verify returns the user of an ID token or a JWT access token of the provider. Returns
@@ -66,7 +67,8 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	}
 	issuer := IssuerOf(token)
 	if issuer != c.settings.Issuer {
-		return nil, invalidToken("wrong_issuer", "The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
+		return nil, invalidToken("wrong_issuer",
+			"The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
 	}
 	p, err := c.currentProvider(ctx)
 	if err != nil {
@@ -81,7 +83,8 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	case errors.As(err, &expired):
 		return nil, invalidToken("expired", "The token has expired", nil)
 	case keys.err != nil && c.jwksUnavailable(keys.err):
-		return nil, fault.Unavailable(truncateError(keys.err), jwksInterval, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
+		return nil, fault.Unavailable(truncateError(keys.err), jwksInterval,
+			"The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
 	case err != nil:
 		return nil, invalidToken("wrong_token", "The token is not valid", truncateError(err))
 	}
@@ -105,13 +108,17 @@ func (c *Client) checkPurpose(token *oidc.IDToken, typ string) error {
 	isForAudience := c.settings.Audience != "" && slices.Contains(token.Audience, c.settings.Audience)
 	switch {
 	case !isForClient && !isForAudience:
-		return invalidToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
+		return invalidToken("wrong_audience",
+			"The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience",
+			nil)
 	case isForClient && claims.AuthorizedParty != "" && claims.AuthorizedParty != c.settings.ClientID:
-		return invalidToken("wrong_client", "The token was issued to another client: its claim \"azp\" is not auth.oidc.client_id", nil)
+		return invalidToken("wrong_client",
+			"The token was issued to another client: its claim \"azp\" is not auth.oidc.client_id", nil)
 	case claims.Events != nil || !slices.Contains(loginTypes, strings.ToLower(typ)):
 		return invalidToken("wrong_type", "The token is neither an ID token nor an access token", nil)
 	case token.IssuedAt.After(c.now().Add(maxIssuedAhead)):
-		return invalidToken("future", "The token was issued in the future: its claim \"iat\" is ahead of this server's clock", nil)
+		return invalidToken("future",
+			"The token was issued in the future: its claim \"iat\" is ahead of this server's clock", nil)
 	}
 	return nil
 }
@@ -202,7 +209,8 @@ func (c *Client) parseIdentity(token *oidc.IDToken) (Identity, error) {
 		id.Username = id.Subject
 	}
 	methods := claims.list("amr")
-	id.SecondFactor = slices.Contains(methods, "mfa") || slices.Contains(methods, "otp") || slices.Contains(methods, "hwk")
+	id.SecondFactor = slices.Contains(methods, "mfa") || slices.Contains(methods, "otp") ||
+		slices.Contains(methods, "hwk")
 	return id, nil
 }
 
@@ -211,5 +219,6 @@ func missingClaim(claim, setting string) error {
 	if setting != "" {
 		message += " (" + setting + ")"
 	}
-	return &fault.Error{Kind: fault.KindForbidden, Message: message, Fields: []fault.Field{{Field: claim, Code: "missing_claim", Message: message}}}
+	return &fault.Error{Kind: fault.KindForbidden, Message: message,
+		Fields: []fault.Field{{Field: claim, Code: "missing_claim", Message: message}}}
 }

@@ -43,7 +43,8 @@ func (d *AccountLetters) turn(ctx context.Context, account string) (release func
 	case turn <- struct{}{}:
 		return func() { <-turn }, nil
 	case <-ctx.Done():
-		return nil, fault.Unavailable(ctx.Err(), time.Second, "other requests for the account's dead letters are not done yet, retry")
+		return nil, fault.Unavailable(ctx.Err(), time.Second,
+			"other requests for the account's dead letters are not done yet, retry")
 	}
 }
 
@@ -79,7 +80,8 @@ func (d *AccountLetters) FindDeadLetter(ctx context.Context, account string, pos
 }
 
 // SettleDeadLetter sends one letter back or discards it, as Letters.Settle does.
-func (d *AccountLetters) SettleDeadLetter(ctx context.Context, account string, outcome Outcome, position event.Position) error {
+func (d *AccountLetters) SettleDeadLetter(ctx context.Context, account string, outcome Outcome,
+	position event.Position) error {
 	release, err := d.turn(ctx, account)
 	if err != nil {
 		return err

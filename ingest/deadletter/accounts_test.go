@@ -14,7 +14,8 @@ func TestATenantsRequestsTakeTurns(t *testing.T) {
 	account := func(id, parent string) identity.Account {
 		return identity.Account{ID: id, Name: id, Domain: id, ParentID: parent}
 	}
-	tree := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"), account("below", "sub"), account("other", "root"))
+	tree := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"),
+		account("below", "sub"), account("other", "root"))
 	d := NewAccountLetters(nil, func() *identity.Tree { return tree }, nil)
 	release, err := d.turn(t.Context(), "below")
 	if err != nil {

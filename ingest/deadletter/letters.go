@@ -116,7 +116,8 @@ func (s *Letters) Find(ctx context.Context, position event.Position, filter Filt
 // Settle sends back or discards exactly the letters at the positions, or none if one does not exist.
 // Returns fault.KindConflict for a letter that is settled already, unless again is set, and for one
 // that cannot be sent back or is not of the filter's topic.
-func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event.Position, filter Filter, again bool) error {
+func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event.Position, filter Filter,
+	again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	letters := make([]*Letter, 0, len(positions))
@@ -153,7 +154,8 @@ func checkTopic(l *Letter, outcome Outcome, topic string) error {
 	if slices.Contains(allowed, l.Topic) {
 		return nil
 	}
-	return fault.Conflict("the dead letter at %s came from %q, not from %s", l.Position, l.Topic, strings.Join(allowed, " or "))
+	return fault.Conflict("the dead letter at %s came from %q, not from %s", l.Position, l.Topic,
+		strings.Join(allowed, " or "))
 }
 
 func (s *Letters) checkOpen(ctx context.Context, position event.Position) error {
@@ -193,7 +195,8 @@ const (
 )
 
 // settlePartition settles the open letters of a partition with offsets in [from, to).
-func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter Filter, partition int, from, to int64) (settled int, err error) {
+func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter Filter, partition int,
+	from, to int64) (settled int, err error) {
 	var letters []*Letter
 	size := 0
 	flush := func() {

@@ -16,7 +16,8 @@ func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 // RetryAll sends back every open letter of the topics that no earlier RetryAll has sent, and
 // returns their number. Processes that run it at once share the partitions as members of a group.
 // progress is called with the number of each partition's letters, one call at a time.
-func (s *Letters) RetryAll(ctx context.Context, topics []string, progress func(topic string, partition, n int)) (sent int, err error) {
+func (s *Letters) RetryAll(ctx context.Context, topics []string,
+	progress func(topic string, partition, n int)) (sent int, err error) {
 	partitions, err := s.partitions(ctx)
 	if err != nil {
 		return 0, err
@@ -40,7 +41,8 @@ func (s *Letters) RetryAll(ctx context.Context, topics []string, progress func(t
 }
 
 // retryTopic sends the letters of one original topic before the offsets ends.
-func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64, progress func(string, int, int)) (sent int, err error) {
+func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64,
+	progress func(string, int, int)) (sent int, err error) {
 	run := &topicRetry{Letters: s, topic: topic, ends: ends, progress: progress, remaining: make(map[int]bool)}
 	for n, end := range ends {
 		if end > 0 {

@@ -35,7 +35,8 @@ func TestAccountsOfNames(t *testing.T) {
 		want  string
 	}{
 		{"a domain of the directory", Config{}, []string{"acme.example"}, "acme"},
-		{"the first domain that is known", Config{}, []string{"", "no.example", "other.example", "acme.example"}, "other"},
+		{"the first domain that is known", Config{}, []string{"", "no.example", "other.example", "acme.example"},
+			"other"},
 		{"nothing known", Config{}, []string{"no.example"}, ""},
 		{"no names", Config{}, nil, ""},
 		{"the fixed account by its domain", Config{Account: "acme.example"}, nil, "acme"},
@@ -44,7 +45,8 @@ func TestAccountsOfNames(t *testing.T) {
 		{"a pattern with two stars", rules, []string{"a-x-b"}, "other"},
 		{"a rule before the directory", rules, []string{"acme.example"}, "new"},
 		{"no rule for an empty name", rules, []string{""}, ""},
-		{"a rule without a star is the whole name", Config{Accounts: []AccountRule{{"acme", "x"}}}, []string{"acme2"}, ""},
+		{"a rule without a star is the whole name", Config{Accounts: []AccountRule{{"acme", "x"}}}, []string{"acme2"},
+			""},
 		{"parts do not overlap", Config{Accounts: []AccountRule{{"ab*ba", "x"}}}, []string{"aba"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,8 +63,9 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		{Name: "pbx", Kind: KindAsterisk, Accounts: []AccountRule{{"support-*", "Acme"}}},
 		{Name: "fixed", Kind: KindFreeSWITCH, Account: "acme.example"}, {Name: "kz", Kind: KindKazoo},
 	}
-	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1", "realm.example": "00000000000000000000000000000001",
-		"a1": "a1", "deleted-id": "a2"} // a2 has taken the id of a deleted account as its name
+	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1",
+		"realm.example": "00000000000000000000000000000001",
+		"a1":            "a1", "deleted-id": "a2"} // a2 has taken the id of a deleted account as its name
 	for _, c := range []struct{ name, source, key, names, want string }{
 		{"a domain", "feed:pbx", "", "from-internal\nacme.example", "a1"},
 		{"a rule", "feed:pbx", "", "support-1", "a1"},
@@ -70,7 +73,8 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		{"an account", "feed:pbx", "a1", "", "a1"},
 		{"a deleted account whose id is another's name", "feed:pbx", "deleted-id", "", ""},
 		{"what a rule of another feed names", "feed:kz", "Acme", "", ""},
-		{"an account of Kazoo", "feed:kz", "", "00000000000000000000000000000001\nother.example", "00000000000000000000000000000001"},
+		{"an account of Kazoo", "feed:kz", "", "00000000000000000000000000000001\nother.example",
+			"00000000000000000000000000000001"},
 		{"a feed that is not in the settings", "feed:gone", "", "acme.example", "a1"},
 		{"no name matches", "feed:pbx", "", "other.example", ""},
 		{"no names", "feed:pbx", "", "", ""},
@@ -82,7 +86,8 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		if got := FindAccount(feeds, after, r); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
-		if got := FindAccount(feeds, before, r); got != "" && c.name != "a rule" { // the rule is there, its account is not
+		// the rule is there, its account is not
+		if got := FindAccount(feeds, before, r); got != "" && c.name != "a rule" {
 			t.Errorf("%s, before the account exists: got %q", c.name, got)
 		}
 	}

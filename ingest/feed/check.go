@@ -94,8 +94,9 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		r.Event.Value = first.Value
 	}
 	if cfg.Redundancy > 1 && !first.Identity.Valid() {
-		r.addProblem("", fmt.Errorf("redundancy: %d needs events that the platform numbers, and this event has no number: "+
-			"set redundancy: 1; one node at a time reads, and a resync corrects missed events", cfg.Redundancy))
+		r.addProblem("",
+			fmt.Errorf("redundancy: %d needs events that the platform numbers, and this event has no number: "+
+				"set redundancy: 1; one node at a time reads, and a resync corrects missed events", cfg.Redundancy))
 	}
 }
 
@@ -140,7 +141,8 @@ func readState(ctx context.Context, session Session) (*CheckedState, error) {
 	for _, object := range snapshot.Objects {
 		counts[object.Kind]++
 	}
-	return &CheckedState{Agents: counts[state.Agent], Calls: counts[state.Call], Devices: counts[state.Device], Notes: snapshot.Notes}, nil
+	return &CheckedState{Agents: counts[state.Agent], Calls: counts[state.Call], Devices: counts[state.Device],
+		Notes: snapshot.Notes}, nil
 }
 
 // firstEvent reads until there is an event that would be stored. It stays valid.

@@ -49,7 +49,8 @@ func (p *checkedPlatform) Subscription() []string                   { return []s
 func (p *checkedPlatform) Close() error                             { return nil }
 
 func (p *checkedPlatform) Snapshot(context.Context) (Snapshot, error) {
-	return Snapshot{Objects: []Object{{Kind: state.Agent}, {Kind: state.Call}, {Kind: state.Agent}}, Notes: []string{"no devices"}}, p.snapshotError
+	return Snapshot{Objects: []Object{{Kind: state.Agent}, {Kind: state.Call}, {Kind: state.Agent}},
+		Notes: []string{"no devices"}}, p.snapshotError
 }
 
 func (p *checkedPlatform) Read(ctx context.Context) ([]Event, error) {
@@ -72,25 +73,35 @@ func TestACheckTellsWhatItFound(t *testing.T) {
 		problem   string
 		advice    string
 	}{
-		"refused":                {platform: checkedPlatform{refusal: &Refusal{errors.New("wrong password"), "set password"}}, problem: "connecting: wrong password", advice: "set password"},
-		"no state":               {platform: checkedPlatform{snapshotError: errors.New("denied"), event: event}, connected: true, problem: "reading the platform snapshot: denied"},
-		"the connection is lost": {platform: checkedPlatform{readError: errors.New("EOF")}, connected: true, problem: "reading events: EOF"},
-		"no numbers":             {platform: checkedPlatform{event: event}, cfg: Config{Redundancy: 2}, connected: true, problem: "redundancy: 2 needs"},
-		"no event":               {connected: true},
-		"an event":               {platform: checkedPlatform{event: event}, connected: true},
+		"refused": {platform: checkedPlatform{refusal: &Refusal{errors.New("wrong password"),
+			"set password"}}, problem: "connecting: wrong password", advice: "set password"},
+		"no state": {platform: checkedPlatform{snapshotError: errors.New("denied"), event: event},
+			connected: true, problem: "reading the platform snapshot: denied"},
+		"the connection is lost": {platform: checkedPlatform{readError: errors.New("EOF")}, connected: true,
+			problem: "reading events: EOF"},
+		"no numbers": {platform: checkedPlatform{event: event}, cfg: Config{Redundancy: 2}, connected: true,
+			problem: "redundancy: 2 needs"},
+		"no event": {connected: true},
+		"an event": {platform: checkedPlatform{event: event}, connected: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Check(t.Context(), c.cfg, &c.platform, knownAccounts{}, 20*time.Millisecond)
 			if r.Connected != c.connected || r.OK != (c.problem == "") {
 				t.Fatalf("got %+v", r)
 			}
-			if c.problem != "" && (len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0].Message, c.problem) || r.Problems[0].Advice != c.advice) {
+			if c.problem != "" &&
+				(len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0].Message, c.problem) ||
+					r.Problems[0].Advice != c.advice) {
 				t.Errorf("problems %+v", r.Problems)
 			}
-			if c.platform.snapshotError == nil && c.connected && (r.State == nil || r.State.Agents != 2 || r.State.Calls != 1 || len(r.State.Notes) != 1 || r.Subscription[0] != "agents") {
+			if c.platform.snapshotError == nil && c.connected &&
+				(r.State == nil || r.State.Agents != 2 || r.State.Calls != 1 || len(r.State.Notes) != 1 ||
+					r.Subscription[0] != "agents") {
 				t.Errorf("state %+v", r.State)
 			}
-			if name == "an event" && (r.Event == nil || string(r.Event.Value) != `{"a":1}` || r.Event.Names[0] != "sales" || r.Event.Account != "") {
+			if name == "an event" &&
+				(r.Event == nil || string(r.Event.Value) != `{"a":1}` || r.Event.Names[0] != "sales" ||
+					r.Event.Account != "") {
 				t.Errorf("event %+v", r.Event)
 			}
 		})

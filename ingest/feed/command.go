@@ -33,7 +33,8 @@ const (
 // AgentActions and CallActions list the actions.
 var (
 	AgentActions = []Action{ActionLogin, ActionLogout, ActionBreak, ActionReady, ActionJoin, ActionLeave}
-	CallActions  = []Action{ActionHangup, ActionTransfer, ActionHold, ActionResume, ActionListen, ActionWhisper, ActionBarge}
+	CallActions  = []Action{ActionHangup, ActionTransfer, ActionHold, ActionResume, ActionListen, ActionWhisper,
+		ActionBarge}
 )
 
 // Monitors reports whether the action connects the caller's phone to a call.
@@ -77,7 +78,8 @@ func CannotDo(platform string, c Command, why string) error {
 // with "@" or "/" names a trunk or another tenant's phone.
 func CheckCommand(c Command) error {
 	for _, text := range append([]string{c.AgentID, c.QueueID, c.CallID, c.Domain}, c.Queues...) {
-		if strings.ContainsFunc(text, func(r rune) bool { return !isNumberRune(r) && !strings.ContainsRune("@/:~", r) }) {
+		if strings.ContainsFunc(text,
+			func(r rune) bool { return !isNumberRune(r) && !strings.ContainsRune("@/:~", r) }) {
 			return fault.Conflict("The id %.80q has a character that cannot be sent to the platform", text)
 		}
 	}
@@ -110,7 +112,9 @@ func (r *runner) checkQueue(c Command) error {
 	if r.accounts.Account(domain, c.QueueID) == c.AccountID {
 		return nil
 	}
-	return fault.NotFound("The account has no such queue. Whose a queue is, its domain decides, or accounts in the settings of the feed %s", r.cfg.Name)
+	return fault.NotFound(
+		"The account has no such queue. Whose a queue is, its domain decides, or accounts in the settings of the feed %s",
+		r.cfg.Name)
 }
 
 // Command sends a command over the feed's connection on this node. Returns

@@ -29,17 +29,26 @@ func TestAnAgentJoinsNoQueueOfAnotherTenant(t *testing.T) {
 		queue  string
 		taken  bool
 	}{
-		"FreeSWITCH, a queue of the tenant":        {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@acme.example", true},
-		"FreeSWITCH, another tenant's":             {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@victim.example", false},
-		"FreeSWITCH, another tenant's behind ours": {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@acme.example@victim.example", false},
-		"FreeSWITCH, a queue of nobody":            {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@default", false},
-		"FreeSWITCH, a switch of the tenant's own": {Config{Kind: KindFreeSWITCH, Account: "acme"}, ActionJoin, "sales@default", true},
-		"Asterisk, a queue of the tenant":          {Config{Kind: KindAsterisk, Accounts: rules}, ActionLogin, "acme-sales", true},
-		"Asterisk, another tenant's":               {Config{Kind: KindAsterisk, Accounts: rules}, ActionLogin, "victim-sales", false},
-		"Asterisk, leaving another tenant's":       {Config{Kind: KindAsterisk, Accounts: rules}, ActionLeave, "victim-sales", false},
-		"Kazoo, by Crossbar in the agent's own":    {Config{Kind: KindKazoo}, ActionJoin, "5c1f0a9be2d3347788aa01cd5c1f0a9b", true},
-		"a call of a queue":                        {Config{Kind: KindAsterisk, Accounts: rules}, ActionHangup, "sales", true},
-		"an agent without a queue":                 {Config{Kind: KindFreeSWITCH}, ActionBreak, "", true},
+		"FreeSWITCH, a queue of the tenant": {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@acme.example",
+			true},
+		"FreeSWITCH, another tenant's": {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@victim.example",
+			false},
+		"FreeSWITCH, another tenant's behind ours": {Config{Kind: KindFreeSWITCH}, ActionJoin,
+			"sales@acme.example@victim.example", false},
+		"FreeSWITCH, a queue of nobody": {Config{Kind: KindFreeSWITCH}, ActionJoin, "sales@default", false},
+		"FreeSWITCH, a switch of the tenant's own": {Config{Kind: KindFreeSWITCH, Account: "acme"}, ActionJoin,
+			"sales@default", true},
+		"Asterisk, a queue of the tenant": {Config{Kind: KindAsterisk, Accounts: rules}, ActionLogin,
+			"acme-sales", true},
+		"Asterisk, another tenant's": {Config{Kind: KindAsterisk, Accounts: rules}, ActionLogin,
+			"victim-sales", false},
+		"Asterisk, leaving another tenant's": {Config{Kind: KindAsterisk, Accounts: rules}, ActionLeave,
+			"victim-sales", false},
+		"Kazoo, by Crossbar in the agent's own": {Config{Kind: KindKazoo}, ActionJoin,
+			"5c1f0a9be2d3347788aa01cd5c1f0a9b", true},
+		"a call of a queue": {Config{Kind: KindAsterisk, Accounts: rules}, ActionHangup, "sales",
+			true},
+		"an agent without a queue": {Config{Kind: KindFreeSWITCH}, ActionBreak, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Name = "pbx"
@@ -47,7 +56,8 @@ func TestAnAgentJoinsNoQueueOfAnotherTenant(t *testing.T) {
 			platform := &takingSession{}
 			session := Session(platform)
 			r.session.Store(&session)
-			err := (&Service{runners: []*runner{r}}).Command(t.Context(), "pbx", Command{Action: c.action, AccountID: "acme", AgentID: "1001", QueueID: c.queue})
+			err := (&Service{runners: []*runner{r}}).Command(t.Context(), "pbx",
+				Command{Action: c.action, AccountID: "acme", AgentID: "1001", QueueID: c.queue})
 			switch {
 			case c.taken && (err != nil || len(platform.taken) != 1):
 				t.Errorf("refused: %v", err)
@@ -61,25 +71,31 @@ func TestAnAgentJoinsNoQueueOfAnotherTenant(t *testing.T) {
 // A number or extension is one of the dialplan or of a phone, and nothing that names a trunk or
 // another tenant's phone; ids are one word.
 func TestCheckCommand(t *testing.T) {
-	for _, hostile := range []string{"1 2", "1\r\nAction: x", "{a=b}1", "1,2", "1|2", "1&2", "'1'", "${x}", "1;2", "ä", "1\\2", "(1)", "^1"} {
+	for _, hostile := range []string{"1 2", "1\r\nAction: x", "{a=b}1", "1,2", "1|2", "1&2", "'1'", "${x}", "1;2", "ä",
+		"1\\2", "(1)", "^1"} {
 		for name, c := range map[string]Command{
-			"agent": {AgentID: hostile}, "queue": {QueueID: hostile}, "call": {CallID: hostile}, "one of the queues": {Queues: []string{"a", hostile}},
-			"domain": {Domain: hostile}, "destination": {Destination: hostile}, "extension": {Extension: hostile},
+			"agent": {AgentID: hostile}, "queue": {QueueID: hostile}, "call": {CallID: hostile},
+			"one of the queues": {Queues: []string{"a", hostile}},
+			"domain":            {Domain: hostile}, "destination": {Destination: hostile},
+			"extension": {Extension: hostile},
 		} {
 			if err := CheckCommand(c); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s %q: %v", name, hostile, err)
 			}
 		}
 	}
-	for _, dialled := range []string{"+4990012345@trunk", "trunk/sip:+4990012345", "1001@victim.example", "sip:1001", "loopback/1", "~1"} {
-		for name, c := range map[string]Command{"destination": {Destination: dialled}, "extension": {Extension: dialled}} {
+	for _, dialled := range []string{"+4990012345@trunk", "trunk/sip:+4990012345", "1001@victim.example", "sip:1001",
+		"loopback/1", "~1"} {
+		for name, c := range map[string]Command{"destination": {Destination: dialled},
+			"extension": {Extension: dialled}} {
 			if err := CheckCommand(c); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s %q: %v", name, dialled, err)
 			}
 		}
 	}
 	for _, number := range []string{"1001", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
-		if err := CheckCommand(Command{Destination: number, Extension: number, AgentID: "Local/" + number + "@agents/n"}); err != nil {
+		if err := CheckCommand(
+			Command{Destination: number, Extension: number, AgentID: "Local/" + number + "@agents/n"}); err != nil {
 			t.Errorf("%s: %v", number, err)
 		}
 	}

@@ -46,10 +46,13 @@ type comparisonRound struct {
 // left open. Objects for which skip returns true are left open; e is nil for objects without an entry.
 // A call ends only if it is missing in two rounds, because a platform may delete it shortly before it
 // sends the event of its end.
-func compare(snapshot Snapshot, entries []*state.Entry, source string, before *comparisonRound, skip func(id string, e *state.Entry) bool) *comparisonRound {
+func compare(snapshot Snapshot, entries []*state.Entry, source string, before *comparisonRound,
+	skip func(id string, e *state.Entry) bool) *comparisonRound {
 	c := &comparison{
-		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before, isChanging: skip,
-		result: comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}}, endedCalls: map[string]bool{}, agents: map[string]Object{},
+		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before,
+		isChanging: skip,
+		result:     comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}},
+		endedCalls: map[string]bool{}, agents: map[string]Object{},
 	}
 	for _, o := range snapshot.Objects {
 		if o.Kind == state.Agent {
@@ -92,7 +95,8 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 	}
 	if complete {
 		for _, e := range c.sortedEntries(kind) {
-			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) && !c.isSkipped(e.ID, e) {
+			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) &&
+				!c.isSkipped(e.ID, e) {
 				c.endObject(e)
 			}
 		}
@@ -182,7 +186,8 @@ func (c *comparison) endObject(e *state.Entry) {
 			c.addDifference(e.AccountID, event.NameCallEnded, facts)
 		}
 	case state.Device:
-		c.addDifference(e.AccountID, event.NameDeviceUnregistered, event.Facts{AgentID: e.ID, State: event.Unregistered})
+		c.addDifference(e.AccountID, event.NameDeviceUnregistered,
+			event.Facts{AgentID: e.ID, State: event.Unregistered})
 	case state.Agent:
 		for _, queue := range e.Queues {
 			c.addDifference(e.AccountID, event.NameAgentQueueLeave, event.Facts{AgentID: e.ID, QueueID: queue})
@@ -272,7 +277,8 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	for _, queue := range o.Queues {
 		isMember := slices.ContainsFunc(o.Members, func(m Member) bool { return m.Queue == queue })
 		if !slices.Contains(queues, queue) && !isMember {
-			c.addDifference(o.Account, event.NameAgentQueueJoin, event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
+			c.addDifference(o.Account, event.NameAgentQueueJoin,
+				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
 		}
 	}
 	for _, queue := range queues {
@@ -303,10 +309,12 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 		known := e.WhatIsKnown()
 		activity := cmp.Or(known.Activity, event.ActivityNone)
 		differs = said.Presence != "" && said.Presence != known.Presence ||
-			said.Activity != "" && said.Activity != activity && !(said.Activity == event.ActivityTalking && e.State == event.Talking) ||
+			said.Activity != "" && said.Activity != activity &&
+				!(said.Activity == event.ActivityTalking && e.State == event.Talking) ||
 			said.Activity == event.ActivityNone && len(known.Calls) > 0 && !c.endedCalls[e.CallID] ||
 			said.Reason != "" && said.Reason != known.Reason ||
-			said.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since || // it was set again
+			// it was set again
+			said.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since ||
 			o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName
 	}
 	if differs {
@@ -351,11 +359,13 @@ func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
 		return
 	}
 	for _, m := range o.Members {
-		if m.SinceMS > o.LastCallMS && m.Said.Device == event.DeviceIdle && !m.Said.Paused && m.Said.WrapUpUntilMS == 0 {
+		if m.SinceMS > o.LastCallMS && m.Said.Device == event.DeviceIdle && !m.Said.Paused &&
+			m.Said.WrapUpUntilMS == 0 {
 			said := *m.Said
 			said.WrapUpUntilMS = m.SinceMS
 			c.addDifference(o.Account, event.NameAgentState,
-				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: o.LastCallMS, Agent: &said})
+				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: o.LastCallMS,
+					Agent: &said})
 			return
 		}
 	}
@@ -364,7 +374,8 @@ func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
 // compareMember compares an agent's membership in a queue, and its phone. The agent is in its state
 // since a time in Unix milliseconds; 0: unknown.
 func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Entry) {
-	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: since, Agent: m.Said}
+	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: since,
+		Agent: m.Said}
 	if e == nil || !slices.Contains(e.Queues, m.Queue) {
 		c.addDifference(o.Account, event.NameAgentQueueJoin, facts)
 		return
@@ -375,11 +386,13 @@ func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Ent
 		device = ""
 	}
 	switch {
-	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence, o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
+	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence,
+		o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
 		m.Said.Paused && known.PausedSince < m.Said.PausedSince,
 		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
-		m.Said.WrapUpUntilMS == 0 && known.WrapUpUntilMS != 0 && e.State == event.WrapUp, // it was over while nobody looked
+		// it was over while nobody looked
+		m.Said.WrapUpUntilMS == 0 && known.WrapUpUntilMS != 0 && e.State == event.WrapUp,
 		device == event.DeviceIdle && e.State == event.Talking:
 		c.addDifference(o.Account, event.NameAgentState, facts)
 	}
@@ -405,7 +418,8 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			}
 			return
 		}
-		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) { // only its leg is known, or another queue
+		// only its leg is known, or another queue
+		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) {
 			if e.Visits() {
 				c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			}

@@ -22,7 +22,8 @@ type comparedState struct {
 func (s *comparedState) happen(all ...event.Facts) {
 	for _, f := range all {
 		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
-		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000, Source: "feed:f", Facts: f})
+		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000,
+			Source: "feed:f", Facts: f})
 	}
 }
 
@@ -69,7 +70,8 @@ func (s *comparedState) shows() string {
 		if e.Kind == state.Agent {
 			with = string(e.AfterCall)
 		}
-		lines = append(lines, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", e.ID, e.State, e.Reason, with, queue)), " "))
+		lines = append(lines,
+			strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", e.ID, e.State, e.Reason, with, queue)), " "))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")
@@ -98,7 +100,8 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 	rings := append(slices.Clone(waits),
 		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "101"},
 		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "102"})
-	talks := append(slices.Clone(rings), event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "102"})
+	talks := append(slices.Clone(rings),
+		event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "102"})
 	idle := event.AgentSaid{Device: event.DeviceIdle}
 	for name, c := range map[string]struct {
 		before    []event.Facts
@@ -106,28 +109,49 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 		want      string // live afterwards
 		forbidden []event.Name
 	}{
-		"the caller has left by a key while an agent's phone rang": {rings, []Object{legOf("c", event.Talking, true, event.Facts{})},
-			"101 available, 102 available, c talking", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
-		"another agent has answered": {rings, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "101"})},
+		"the caller has left by a key while an agent's phone rang": {rings,
+			[]Object{legOf("c", event.Talking, true, event.Facts{})},
+			"101 available, 102 available, c talking",
+			[]event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"another agent has answered": {rings,
+			[]Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "101"})},
 			"101 talking, 102 available, c talking 101 in q", []event.Name{event.NameQueueCallAbandoned}},
-		"it does not show who has answered": {rings, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q"})},
+		"it does not show who has answered": {rings,
+			[]Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q"})},
 			"101 ringing, 102 ringing, c ringing 102 in q", []event.Name{event.NameQueueCallAnswered}},
-		"the caller was sent on by the agent": {talks, []Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", memberSaid("q", idle))},
-			"101 available, 102 available, c talking", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"the caller was sent on by the agent": {talks,
+			[]Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", memberSaid("q", idle))},
+			"101 available, 102 available, c talking",
+			[]event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
 		"the caller waits again": {rings, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})},
-			"101 available, 102 available, c waiting in q", []event.Name{event.NameAgentNoAnswer, event.NameQueueCallEntered}},
-		"the caller is gone":  {waits, nil, "", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
-		"nothing has changed": {talks, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "102"})}, "101 available, 102 talking, c talking 102 in q", event.Names()},
-		"the caller was parked": {waits, []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})},
+			"101 available, 102 available, c waiting in q",
+			[]event.Name{event.NameAgentNoAnswer, event.NameQueueCallEntered}},
+		"the caller is gone": {waits, nil, "",
+			[]event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"nothing has changed": {talks,
+			[]Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "102"})},
+			"101 available, 102 talking, c talking 102 in q", event.Names()},
+		"the caller was parked": {waits,
+			[]Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})},
 			"c held parked", []event.Name{event.NameQueueCallAnswered}},
-		"a call that was parked": {waits[:1], []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})}, "c held parked", nil},
-		"a leg that entered a queue, where a phone rings": {[]event.Facts{waits[0], {Name: event.NameCallAnswered, CallID: "c"}},
-			[]Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q", []event.Name{event.NameQueueCallAnswered}},
-		"a leg that rings, and entered a queue": {waits[:1], []Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q", nil},
-		"a leg that entered a queue, and waits": {waits[:1], []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
-		"the caller waits in another queue":     {waits, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "r"})}, "c waiting in r", []event.Name{event.NameQueueCallAbandoned}},
-		"the caller rings in another queue":     {talks, []Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "r"})}, "101 available, 102 available, c ringing in r", nil},
-		"a new call in a queue, which goes on":  {nil, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
+		"a call that was parked": {waits[:1],
+			[]Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})}, "c held parked", nil},
+		"a leg that entered a queue, where a phone rings": {[]event.Facts{waits[0],
+			{Name: event.NameCallAnswered, CallID: "c"}},
+			[]Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q",
+			[]event.Name{event.NameQueueCallAnswered}},
+		"a leg that rings, and entered a queue": {waits[:1],
+			[]Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "q"})}, "c ringing in q", nil},
+		"a leg that entered a queue, and waits": {waits[:1],
+			[]Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
+		"the caller waits in another queue": {waits,
+			[]Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "r"})}, "c waiting in r",
+			[]event.Name{event.NameQueueCallAbandoned}},
+		"the caller rings in another queue": {talks,
+			[]Object{legOf("c", event.Ringing, false, event.Facts{QueueID: "r"})},
+			"101 available, 102 available, c ringing in r", nil},
+		"a new call in a queue, which goes on": {nil,
+			[]Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
@@ -165,9 +189,11 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		Agent: &event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: 4_000_000_000_000}}
 	idle := func(queue string) Member { return memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle}) }
 	word := func(s event.State, said *event.AgentSaid) Object {
-		return Object{Kind: state.Agent, ID: "x", Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
+		return Object{Kind: state.Agent, ID: "x",
+			Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
 	}
-	joined := event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", Agent: &event.AgentSaid{Device: event.DeviceIdle}}
+	joined := event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q",
+		Agent: &event.AgentSaid{Device: event.DeviceIdle}}
 	offered := event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "x"}
 	answered := event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"}
 	for name, c := range map[string]struct {
@@ -175,18 +201,30 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"a pause in every queue":           {nil, ofMembers("x", paused("q", "lunch", at/1000), paused("r", "lunch", at/1000)), "x break lunch"},
-		"a pause in one of two":            {nil, ofMembers("x", paused("q", "lunch", at/1000), idle("r")), "x available"},
-		"a wrap-up that is over":           {[]event.Facts{joined, wrapsUp}, ofMembers("x", idle("q")), "x available"},
-		"another reason":                   {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)), "x break tea"},
-		"a phone that does not disturb":    {[]event.Facts{joined}, ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
-		"a break in one word, with reason": {nil, word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}), "x break lunch"},
-		"logged out":                       {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}}, word(event.Offline, nil), ""},
-		"on demand and not ready":          {nil, word("", &event.AgentSaid{Presence: event.Available, Activity: event.ActivityNotReady}), "x other not_ready"},
-		"logged out, and finishes a call": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}, offered, answered, {Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x"}},
+		"a pause in every queue": {nil,
+			ofMembers("x", paused("q", "lunch", at/1000), paused("r", "lunch", at/1000)), "x break lunch"},
+		"a pause in one of two": {nil, ofMembers("x", paused("q", "lunch", at/1000), idle("r")),
+			"x available"},
+		"a wrap-up that is over": {[]event.Facts{joined, wrapsUp}, ofMembers("x", idle("q")), "x available"},
+		"another reason": {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)),
+			"x break tea"},
+		"a phone that does not disturb": {[]event.Facts{joined},
+			ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
+		"a break in one word, with reason": {nil,
+			word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}),
+			"x break lunch"},
+		"logged out": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}},
+			word(event.Offline, nil), ""},
+		"on demand and not ready": {nil,
+			word("", &event.AgentSaid{Presence: event.Available, Activity: event.ActivityNotReady}),
+			"x other not_ready"},
+		"logged out, and finishes a call": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}, offered, answered,
+			{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x"}},
 			word(event.Offline, nil), ""},
 		"a break during a call that it missed": {[]event.Facts{joined, offered, answered},
-			ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})), "c talking x in q, x talking break"},
+			ofMembers("x", memberSaid("q",
+				event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})),
+			"c talking x in q, x talking break"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
@@ -218,7 +256,8 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 func TestAResyncTakesTheNameOfAMemberThatWasRenamedMeanwhile(t *testing.T) {
 	idle := event.AgentSaid{Device: event.DeviceIdle}
 	s := &comparedState{Partition: state.NewPartition()}
-	s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "PJSIP/1011", AgentName: "Old Name", QueueID: "sales", State: event.Available, Agent: &idle})
+	s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "PJSIP/1011", AgentName: "Old Name", QueueID: "sales",
+		State: event.Available, Agent: &idle})
 	renamed := ofMembers("PJSIP/1011", memberSaid("sales", idle))
 	renamed.Facts.AgentName = "New Name"
 
@@ -247,14 +286,16 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 		before event.Facts
 		now    Object
 	}{
-		"a pause of a member":    {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q", TimestampMS: began * 1000, Agent: &said}, member},
+		"a pause of a member": {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
+			TimestampMS: began * 1000, Agent: &said}, member},
 		"the status of an agent": {onBreak(began), Object{Kind: state.Agent, ID: "a", Facts: onBreak(again)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
 			s.happen(c.before)
 			found := s.resynced(t, c.now)
-			if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "a"}); e.State != event.Break || e.Since != again {
+			if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "a"}); e.State != event.Break ||
+				e.Since != again {
 				t.Errorf("the agent is %s after %v", e.Append(nil), found)
 			}
 			if found := s.resynced(t, c.now); len(found) > 0 {
@@ -274,18 +315,24 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 		sinceMS int64
 		want    int64 // Unix seconds since which the agent is available; 0: since the comparison
 	}{
-		"an own call ended":                         {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
-		"a break ended":                             {event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: began / 1000}, began - 60_000, 0},
-		"a wrap-up ended at a time that is known":   {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
-		"a wrap-up ended, and the switch has begun": {event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: began + 5000}, 0, began/1000 + 5},
-		"a call ended in the second of its answer":  {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
+		"an own call ended": {event.AgentSaid{Device: event.DeviceInUse}, began - 60_000, 0},
+		"a break ended": {event.AgentSaid{Device: event.DeviceIdle, Paused: true,
+			PausedSince: began / 1000}, began - 60_000, 0},
+		"a wrap-up ended at a time that is known": {event.AgentSaid{Device: event.DeviceIdle,
+			WrapUpUntilMS: began + 5000}, began + 5000, began/1000 + 5},
+		"a wrap-up ended, and the switch has begun": {event.AgentSaid{Device: event.DeviceIdle,
+			WrapUpUntilMS: began + 5000}, 0, began/1000 + 5},
+		"a call ended in the second of its answer": {event.AgentSaid{Device: event.DeviceInUse}, began, began / 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
-			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q", Agent: &idle, TimestampMS: began - 60_000},
-				event.Facts{Name: event.NameAgentState, AgentID: "101", QueueID: "q", Agent: &c.before, TimestampMS: began})
+			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q", Agent: &idle,
+				TimestampMS: began - 60_000},
+				event.Facts{Name: event.NameAgentState, AgentID: "101", QueueID: "q", Agent: &c.before,
+					TimestampMS: began})
 			// Another queue of the agent has nothing to tell.
-			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: c.sinceMS, Said: &idle})}}
+			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberSaid("p", idle),
+				Member{Queue: "q", SinceMS: c.sinceMS, Said: &idle})}}
 			snapshot.Objects[0].Account = "acme"
 			found := compare(snapshot, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
 			if len(found.differences) != 2 {
@@ -301,8 +348,10 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 
 	s := &comparedState{Partition: state.NewPartition()}
 	s.happen(event.Facts{Name: event.NameAgentBreakStart, AgentID: "101", State: event.Break, TimestampMS: began})
-	available := Object{Account: "acme", Kind: state.Agent, ID: "101", Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: began - 60_000}}
-	found := compare(Snapshot{Objects: []Object{available}}, s.All(), "feed:f", nil, func(string, *state.Entry) bool { return false })
+	available := Object{Account: "acme", Kind: state.Agent, ID: "101",
+		Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: began - 60_000}}
+	found := compare(Snapshot{Objects: []Object{available}}, s.All(), "feed:f", nil,
+		func(string, *state.Entry) bool { return false })
 	if len(found.differences) != 1 || found.differences[0].facts.TimestampMS != 0 {
 		t.Errorf("of an agent with one word: %+v", found.differences)
 	}
@@ -314,7 +363,8 @@ func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 	const answered = 1_795_169_700_000
 	idle := event.AgentSaid{Device: event.DeviceIdle}
 	member := ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: answered + 25_000, Said: &idle})
-	word := Object{Kind: state.Agent, ID: "101", Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: answered + 20_000}}
+	word := Object{Kind: state.Agent, ID: "101",
+		Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: answered + 20_000}}
 	for name, c := range map[string]struct {
 		agent      Object
 		lastCallMS int64
@@ -328,10 +378,13 @@ func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
-			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q", Agent: c.agent.Facts.Agent, TimestampMS: answered - 60_000},
-				event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "p", TimestampMS: answered - 60_000},
+			s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "q",
+				Agent: c.agent.Facts.Agent, TimestampMS: answered - 60_000},
+				event.Facts{Name: event.NameAgentQueueJoin, AgentID: "101", QueueID: "p",
+					TimestampMS: answered - 60_000},
 				event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", TimestampMS: answered - 5000},
-				event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "101", TimestampMS: answered})
+				event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "101",
+					TimestampMS: answered})
 			c.agent.LastCallMS = c.lastCallMS
 
 			var told []string

@@ -38,7 +38,8 @@ func (r *runner) keepLease(ctx context.Context) {
 			r.setState(StateStandby, nil)
 		}
 		wait := renewEvery
-		if !held && stopReading == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) { // the lease was released: let other nodes take it first
+		// the lease was released: let other nodes take it first
+		if !held && stopReading == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) {
 			wait = time.Until(r.leaseUntil)
 		}
 		if !retry.Sleep(ctx, wait) {

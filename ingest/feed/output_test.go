@@ -16,8 +16,10 @@ import (
 // that of another span. Without tracing they have none.
 func TestRecordsHaveTheirTrace(t *testing.T) {
 	k, seen := newFakeKafka(), tracetest.NewSpanRecorder()
-	out := &output{k, tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen))), func(int) {}, slog.New(slog.DiscardHandler)}
-	raw := kafka.Record{Topic: event.TopicRaw, Value: []byte("{}"), Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}}
+	out := &output{k, tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen))), func(int) {},
+		slog.New(slog.DiscardHandler)}
+	raw := kafka.Record{Topic: event.TopicRaw, Value: []byte("{}"),
+		Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}}
 	cdr := raw
 	cdr.Topic = event.TopicCDRRaw
 	if !out.send(t.Context(), []kafka.Record{raw, cdr, raw}) {
@@ -33,7 +35,8 @@ func TestRecordsHaveTheirTrace(t *testing.T) {
 	}
 	for _, r := range records {
 		parent := r.Header(event.HeaderTrace)
-		if !tracing.ValidTraceparent(string(parent)) || string(parent[36:52]) != contexts["send "+r.Topic] || len(r.Headers) != 2 {
+		if !tracing.ValidTraceparent(string(parent)) || string(parent[36:52]) != contexts["send "+r.Topic] ||
+			len(r.Headers) != 2 {
 			t.Errorf("a record of %s has %q, want %s", r.Topic, r.Headers, contexts["send "+r.Topic])
 		}
 	}

@@ -113,7 +113,8 @@ func TestWhichProgressIsAhead(t *testing.T) {
 	}{
 		{"sent the same event", now, progress{Sent: id(150), Pending: true}, true},
 		{"sent an earlier event, and has more", at150, progress{Sent: id(149), Pending: true}, false},
-		{"sent a later event of another run", at150, progress{Sent: Identity{Run: "before", Number: 500}, Pending: true}, false},
+		{"sent a later event of another run", at150,
+			progress{Sent: Identity{Run: "before", Number: 500}, Pending: true}, false},
 		{"has sent all that it had read by now", now, progress{Sent: id(149)}, false}, // it may read another one
 		{"has sent all that it had read long after", at150, progress{Sent: id(149)}, true},
 		{"holds earlier events", at150, progress{First: id(149)}, false},

@@ -112,7 +112,8 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 		r.setResyncError(nil)
 		differences += len(found.differences)
 		if len(found.unsettled) == 0 {
-			r.log.Info("resync done", "differences", differences, "rounds", rounds, "took", took.Round(time.Millisecond))
+			r.log.Info("resync done", "differences", differences, "rounds", rounds,
+				"took", took.Round(time.Millisecond))
 			return took, nil
 		}
 
@@ -133,7 +134,8 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 // it, compares both, and stores the differences. Events that arrive meanwhile are sent, and their
 // subjects are left for the next round. Events are held only while the differences are stored, so that
 // another node that reads the same platform gets hardly ahead of this one.
-func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *sender, states *stateReader, before *comparisonRound) (*comparisonRound, error) {
+func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *sender, states *stateReader,
+	before *comparisonRound) (*comparisonRound, error) {
 	requestedAt := time.Now()
 	readBefore := r.recordSubjects(eventSender)
 	defer r.releaseEvents(eventSender)
@@ -215,7 +217,8 @@ func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapsho
 }
 
 // readState waits until the state includes the records before a position, and reads it.
-func (r *runner) readState(ctx context.Context, eventSender *sender, until position, states *stateReader) ([]*state.Entry, error) {
+func (r *runner) readState(ctx context.Context, eventSender *sender, until position,
+	states *stateReader) ([]*state.Entry, error) {
 	// This wait is not limited by stateTimeout, because Kafka may be unavailable for a long time.
 	if !eventSender.waitSent(ctx, until) {
 		return nil, context.Cause(ctx)
@@ -251,11 +254,12 @@ func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 		value = strconv.AppendFloat(value, float64(at)/1000, 'f', 3, 64)
 		value = append(value, `,"facts":`...)
 		value = append(d.facts.Append(value), '}')
-		records[i] = kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Key: []byte(d.account), Value: value, Headers: []kafka.Header{
-			{Key: event.HeaderFormat, Value: []byte(r.cfg.Kind + ".resync")},
-			{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
-			{Key: event.HeaderIdentity, Value: Identity{Run: run, Number: uint64(i + 1)}.Append(nil)},
-		}}
+		records[i] = kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Key: []byte(d.account),
+			Value: value, Headers: []kafka.Header{
+				{Key: event.HeaderFormat, Value: []byte(r.cfg.Kind + ".resync")},
+				{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
+				{Key: event.HeaderIdentity, Value: Identity{Run: run, Number: uint64(i + 1)}.Append(nil)},
+			}}
 	}
 	return records
 }

@@ -32,8 +32,10 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
 	eventually(t, "connected", n.is(StateConnected))
-	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", State: event.Waiting}, "c", callIs("c", event.Waiting, "q", ""))
-	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "1", State: event.Talking}, "c", callIs("c", event.Talking, "q", "1"))
+	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", State: event.Waiting}, "c",
+		callIs("c", event.Waiting, "q", ""))
+	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "1",
+		State: event.Talking}, "c", callIs("c", event.Talking, "q", "1"))
 	awaitResync(t, k, map[string]string{"call c": "talking"})
 	p.cut(func() {
 		delete(p.objects, "c")
@@ -41,7 +43,8 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 		p.asking = func() {
 			questions++
 			if questions == 2 {
-				p.happenLocked(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1", State: event.Ended}, "c", nil)
+				p.happenLocked(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1",
+					State: event.Ended}, "c", nil)
 			}
 		}
 	})
@@ -55,7 +58,8 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 func (l *testLog) resyncs() (rounds []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range regexp.MustCompile(`msg="resync done" .*rounds=(\d+)`).FindAllStringSubmatch(l.text.String(), -1) {
+	for _, m := range regexp.MustCompile(`msg="resync done" .*rounds=(\d+)`).FindAllStringSubmatch(l.text.String(),
+		-1) {
 		rounds = append(rounds, m[1])
 	}
 	return rounds
@@ -79,9 +83,15 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 		agent  func(question int) string // that has an event with each question
 		rounds int
 	}{
-		"another agent each time":         {func(question int) string { return fmt.Sprint(question) }, 2},
-		"one agent with four answers":     {func(question int) string { return map[bool]string{true: "1", false: "x"}[question <= 4] }, 5},
-		"one agent whose event is missed": {func(question int) string { return map[bool]string{true: "1", false: "x"}[question <= 3] }, 4},
+		"another agent each time": {func(question int) string { return fmt.Sprint(question) }, 2},
+		"one agent with four answers": {func(question int) string {
+			return map[bool]string{true: "1",
+				false: "x"}[question <= 4]
+		}, 5},
+		"one agent whose event is missed": {func(question int) string {
+			return map[bool]string{true: "1",
+				false: "x"}[question <= 3]
+		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, p := newFakeKafka(), newFakePlatform()
@@ -92,10 +102,12 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 			p.asked = func() {
 				questions++
 				id := test.agent(questions)
-				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: id, State: event.Break}, id, agentIs(id, event.Break, "q"))
+				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: id, State: event.Break}, id,
+					agentIs(id, event.Break, "q"))
 			}
 			log := &testLog{}
-			n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.NewTextHandler(log, nil)))
+			n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{},
+				slog.New(slog.NewTextHandler(log, nil)))
 			eventually(t, "the resync is done", func() bool { return len(log.resyncs()) > 0 })
 			n.stop()
 			if rounds := log.resyncs(); questions != test.rounds || rounds[0] != fmt.Sprint(test.rounds) {
@@ -128,7 +140,8 @@ func TestARequestDuringAResyncComparesEverything(t *testing.T) {
 		if questions > 4 {
 			return
 		}
-		p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "busy", State: event.Break}, "busy", agentIs("busy", event.Break, "q"))
+		p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "busy", State: event.Break}, "busy",
+			agentIs("busy", event.Break, "q"))
 		if questions == 3 { // a change without an event, and its announcement
 			p.objects["quiet"] = *agentIs("quiet", event.Available, "q", "q2")
 			p.events = append(p.events, Event{Resync: true})
@@ -154,13 +167,15 @@ func TestPlatformsAreComparedPeriodically(t *testing.T) {
 
 // A call that leaves its queue continues in the dialplan: the call has ended, but its leg exists.
 func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
-	ended := &state.Entry{AccountID: "acme", Kind: state.Call, ID: "c", Source: "feed:pbx", Facts: event.Facts{CallID: "c", QueueID: "q", State: event.Ended}}
+	ended := &state.Entry{AccountID: "acme", Kind: state.Call, ID: "c", Source: "feed:pbx",
+		Facts: event.Facts{CallID: "c", QueueID: "q", State: event.Ended}}
 	leg := *callIs("c", event.Talking, "", "")
 	again := *callIs("c", event.Waiting, "q", "")
 	never := func(string, *state.Entry) bool { return false }
 	compared := func(object Object, reason string) (names []string) {
 		ended.Reason = reason
-		for _, d := range compare(Snapshot{Kinds: []state.Kind{state.Call}, Objects: []Object{object}}, []*state.Entry{ended}, "feed:pbx", nil, never).differences {
+		for _, d := range compare(Snapshot{Kinds: []state.Kind{state.Call}, Objects: []Object{object}},
+			[]*state.Entry{ended}, "feed:pbx", nil, never).differences {
 			names = append(names, string(d.facts.Name))
 		}
 		return names
@@ -196,17 +211,20 @@ func TestDifferencesHaveThePlatformsTime(t *testing.T) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.partition.Find(state.Key{Account: "acme", Kind: state.Call, ID: "c"}); e.EnteredMS != entered || e.AnsweredMS != entered+20_000 || e.WaitMS.Value != 20_000 {
-		t.Errorf("entered %d, answered %d, waited %v; want %d, 20 s and 20 s", e.EnteredMS, e.AnsweredMS, e.WaitMS, entered)
+	if e := k.partition.Find(state.Key{Account: "acme", Kind: state.Call, ID: "c"}); e.EnteredMS != entered ||
+		e.AnsweredMS != entered+20_000 || e.WaitMS.Value != 20_000 {
+		t.Errorf("entered %d, answered %d, waited %v; want %d, 20 s and 20 s", e.EnteredMS, e.AnsweredMS, e.WaitMS,
+			entered)
 	}
 }
 
 // Repeats and dead letters at the end of cc.raw do not delay the comparison.
 func TestAResyncDoesNotWaitForRepeatsAndDeadLetters(t *testing.T) {
 	k := newFakeKafka()
-	r := kafka.Record{Topic: event.TopicRaw, Key: []byte("acme"), Value: []byte(`{"facts":{"name":"other"}}`), Headers: []kafka.Header{
-		{Key: event.HeaderSource, Value: []byte("feed:pbx")}, {Key: event.HeaderIdentity, Value: []byte("core/1")},
-	}}
+	r := kafka.Record{Topic: event.TopicRaw, Key: []byte("acme"), Value: []byte(`{"facts":{"name":"other"}}`),
+		Headers: []kafka.Header{
+			{Key: event.HeaderSource, Value: []byte("feed:pbx")}, {Key: event.HeaderIdentity, Value: []byte("core/1")},
+		}}
 	unknown := r
 	unknown.Key = nil
 	if err := k.Produce(t.Context(), r, r, unknown, r); err != nil {
@@ -229,7 +247,8 @@ func TestARefusalWhileReadingIsOne(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	p.readRefusal = &Refusal{Err: errors.New("events without numbers"), Advice: "debug = on"}
 	var log bytes.Buffer
-	n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.NewTextHandler(&log, nil)))
+	n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{},
+		slog.New(slog.NewTextHandler(&log, nil)))
 	eventually(t, "refused", n.is(StateRefused))
 	n.stop()
 	if p.connects != 1 || !strings.Contains(log.String(), `advice="debug = on"`) {

@@ -59,7 +59,8 @@ type runner struct {
 	disconnectedSince time.Time // start of the time without a connection; zero while connected
 	lastEvent         time.Time
 	heldConnection    heldConnection
-	changedSubjects   map[string]bool // subjects of the events read since the current snapshot was requested; nil if none was
+	// subjects of the events read since the current snapshot was requested; nil if none was
+	changedSubjects map[string]bool
 }
 
 const (
@@ -276,7 +277,8 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	headers = append(headers, kafka.Header{Key: event.HeaderFormat, Value: []byte(e.Format)},
 		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
 		kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
-	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value, Headers: append(headers, e.Headers...)}
+	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value,
+		Headers: append(headers, e.Headers...)}
 	names := joinNames(e.Names)
 	if e.Account != "" {
 		record.Key = []byte(e.Account)

@@ -45,7 +45,8 @@ type Log interface {
 	// reset before the first record, and before each restart of the scan: if the log was compacted
 	// during the scan, unread records may have moved beyond the end. A record is valid during its
 	// call only.
-	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+		each func(*kafka.Record)) (end int64, err error)
 }
 
 // Service runs the feeds of a node.
@@ -69,7 +70,8 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 	return s, nil
 }
 
-func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics, recoverer *panics.Recoverer) (*runner, error) {
+func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics,
+	recoverer *panics.Recoverer) (*runner, error) {
 	logger := deps.Logger.With("feed", feedConfig.Name)
 	accounts := NewAccounts(feedConfig, deps.Directory)
 	platform, err := deps.Platform(feedConfig, Deps{
@@ -80,10 +82,12 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 	}
 	out := &output{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
 	r := &runner{
-		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger, kafka: deps.Log, output: out,
+		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
+		kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer,
 		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
-		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,
+		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{},
+		slot: -1,
 	}
 	dir := filepath.Join(cfg.DataDir, "feeds", feedConfig.Name)
 	r.spool, err = openSpool(dir, cfg.SpoolBytes, r.countSpoolLoss, logger)

@@ -85,7 +85,8 @@ func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
 
 func (k *fakeKafka) normalize(r *kafka.Record) {
 	defer func() {
-		position := state.Position{Kind: state.PositionKind, EventID: k.last, SourcePosition: event.Position{Offset: r.Offset}.String()}
+		position := state.Position{Kind: state.PositionKind, EventID: k.last,
+			SourcePosition: event.Position{Offset: r.Offset}.String()}
 		k.states = append(k.states, kafka.Record{Key: []byte(state.PositionKey), Value: position.Append(nil)})
 	}()
 	if len(r.Key) == 0 {
@@ -106,7 +107,9 @@ func (k *fakeKafka) normalize(r *kafka.Record) {
 	if m.Resync != "" { // as package format reads it
 		m.Facts.Reason, m.Facts.TimestampMS = event.ReasonResync, int64(math.Round(m.Timestamp*1000))
 	}
-	k.partition.Apply(&state.Event{ID: k.last, Account: string(r.Key), Timestamp: time.Now().Unix(), Source: string(r.Header(event.HeaderSource)), Facts: m.Facts})
+	k.partition.Apply(
+		&state.Event{ID: k.last, Account: string(r.Key), Timestamp: time.Now().Unix(),
+			Source: string(r.Header(event.HeaderSource)), Facts: m.Facts})
 	k.partition.Commit(func(c state.Change) {
 		record := kafka.Record{Key: []byte(c.Key.String())}
 		if c.Value != nil {
@@ -133,7 +136,8 @@ func (k *fakeKafka) Offsets(_ context.Context, topic string, _ int) (first, next
 	return 0, int64(len(k.topic(topic))), nil
 }
 
-func (k *fakeKafka) ScanCompacted(_ context.Context, topic string, _ int, from int64, reset func(), each func(*kafka.Record)) (int64, error) {
+func (k *fakeKafka) ScanCompacted(_ context.Context, topic string, _ int, from int64, reset func(),
+	each func(*kafka.Record)) (int64, error) {
 	reset()
 	all := k.topic(topic)
 	for i, r := range all[from:] {
@@ -246,7 +250,8 @@ func (p *fakePlatform) happenLocked(facts event.Facts, id string, object *Object
 	if err != nil {
 		panic(err)
 	}
-	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id}, Delivery: uint64(n)}
+	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id},
+		Delivery: uint64(n)}
 	if !p.plain {
 		e.Identity = Identity{Run: "core", Number: uint64(n)}
 	}
@@ -331,7 +336,8 @@ func (p *fakePlatform) nextSnapshot() (_ Snapshot, scripted bool) {
 	if p.asking != nil {
 		p.asking()
 	}
-	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device}, Objects: slices.Collect(maps.Values(p.objects))}
+	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device},
+		Objects: slices.Collect(maps.Values(p.objects))}
 	if p.asked != nil {
 		p.asked()
 	}
@@ -347,11 +353,13 @@ func (s *fakeSession) Close() error {
 }
 
 func agentIs(id string, s event.State, queues ...string) *Object {
-	return &Object{Account: "acme", Kind: state.Agent, ID: id, Facts: event.Facts{State: s}, Queues: append([]string{}, queues...)}
+	return &Object{Account: "acme", Kind: state.Agent, ID: id, Facts: event.Facts{State: s},
+		Queues: append([]string{}, queues...)}
 }
 
 func callIs(id string, s event.State, queue, agent string) *Object {
-	return &Object{Account: "acme", Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}}
+	return &Object{Account: "acme", Kind: state.Call, ID: id,
+		Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}}
 }
 
 func openTestStore(t *testing.T, url string) *Store {
@@ -443,14 +451,16 @@ func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fa
 	return startNodeLog(t, name, dir, store, k, p, cfg, slog.New(slog.DiscardHandler))
 }
 
-func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config, log *slog.Logger) *testNode {
+func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
+	log *slog.Logger) *testNode {
 	t.Helper()
 	n := newTestNode(t, name, dir, store, k, p, cfg, log)
 	n.start(t)
 	return n
 }
 
-func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config, log *slog.Logger) *testNode {
+func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config,
+	log *slog.Logger) *testNode {
 	t.Helper()
 	dieAt := -1
 	if cfg.Kind == killed {
@@ -463,10 +473,11 @@ func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *
 	cfg.Name, cfg.Kind = "pbx", KindFreeSWITCH
 	cfg.Redundancy = max(cfg.Redundancy, 1)
 	mortal := &mortalKafka{fakeKafka: k, dieAt: dieAt}
-	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name}, ServiceDeps{
-		Store: store, Directory: fakeDirectory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
-		Producer: mortal, Log: mortal, Metrics: prometheus.NewRegistry(), Logger: log,
-	})
+	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name},
+		ServiceDeps{
+			Store: store, Directory: fakeDirectory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
+			Producer: mortal, Log: mortal, Metrics: prometheus.NewRegistry(), Logger: log,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -533,12 +544,18 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
 	eventually(t, "connected", n.is(StateConnected))
 	for _, id := range []string{"gone", "talks", "stays", "breaks", "moves"} {
-		p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: id, State: event.Available, QueueID: "q1"}, id, agentIs(id, event.Available, "q1"))
+		p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: id, State: event.Available, QueueID: "q1"}, id,
+			agentIs(id, event.Available, "q1"))
 	}
-	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "lost", QueueID: "q1", State: event.Waiting}, "lost", callIs("lost", event.Waiting, "q1", ""))
-	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "lost", QueueID: "q1", AgentID: "talks", State: event.Talking}, "lost", callIs("lost", event.Talking, "q1", "talks"))
-	p.happen(event.Facts{Name: event.NameCallCreated, CallID: "leg", State: event.Ringing}, "leg", callIs("leg", event.Ringing, "", ""))
-	awaitResync(t, k, map[string]string{"agent talks": "talking q1", "agent moves": "available q1", "call lost": "talking", "call leg": "ringing"})
+	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "lost", QueueID: "q1", State: event.Waiting}, "lost",
+		callIs("lost", event.Waiting, "q1", ""))
+	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "lost", QueueID: "q1", AgentID: "talks",
+		State: event.Talking}, "lost", callIs("lost", event.Talking, "q1", "talks"))
+	p.happen(event.Facts{Name: event.NameCallCreated, CallID: "leg", State: event.Ringing}, "leg",
+		callIs("leg", event.Ringing, "", ""))
+	awaitResync(t, k,
+		map[string]string{"agent talks": "talking q1", "agent moves": "available q1", "call lost": "talking",
+			"call leg": "ringing"})
 	eventually(t, "the first resync is over", func() bool { return !held(n.sender) })
 
 	before := len(k.read())
@@ -550,11 +567,13 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 		p.objects["moves"] = *agentIs("moves", event.Available, "q2")
 		p.objects["leg"] = *callIs("leg", event.Talking, "", "")
 		p.objects["new"] = *callIs("new", event.Waiting, "q1", "")
-		p.objects["dev"] = Object{Account: "acme", Kind: state.Device, ID: "dev", Facts: event.Facts{State: event.Registered}}
+		p.objects["dev"] = Object{Account: "acme", Kind: state.Device, ID: "dev",
+			Facts: event.Facts{State: event.Registered}}
 	})
 	awaitResync(t, k, map[string]string{
-		"agent gone": "offline", "agent talks": "wrap_up q1", "agent stays": "available q1", "agent breaks": "break q1", "agent moves": "available q2",
-		"call lost": "ended", "call leg": "talking", "call new": "waiting", "device dev": "registered",
+		"agent gone": "offline", "agent talks": "wrap_up q1", "agent stays": "available q1", "agent breaks": "break q1",
+		"agent moves": "available q2",
+		"call lost":   "ended", "call leg": "talking", "call new": "waiting", "device dev": "registered",
 	})
 	var names []string
 	for _, m := range k.read()[before:] {
@@ -564,7 +583,8 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"agent.logout", "agent.queue_join", "agent.queue_leave", "agent.queue_leave", "agent.state", "agent.state",
+	want := []string{"agent.logout", "agent.queue_join", "agent.queue_leave", "agent.queue_leave", "agent.state",
+		"agent.state",
 		"call.answered", "device.registered", "queue.call_ended", "queue.call_entered"}
 	if !slices.Equal(names, want) {
 		t.Errorf("differences %q, want %q", names, want)
@@ -573,7 +593,8 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 	asked := 0
 	p.cut(func() { p.asked = func() { asked++ } })
 	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return asked > 0 })
-	p.happen(event.Facts{Name: event.NameAgentState, AgentID: "stays", State: event.Break}, "stays", agentIs("stays", event.Break, "q1"))
+	p.happen(event.Facts{Name: event.NameAgentState, AgentID: "stays", State: event.Break}, "stays",
+		agentIs("stays", event.Break, "q1"))
 	awaitResync(t, k, map[string]string{"agent stays": "break q1"})
 	for _, m := range k.read()[before:] {
 		if m.Resync != "" {
@@ -588,7 +609,8 @@ func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
 	eventually(t, "connected", n.is(StateConnected))
-	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1", agentIs("1", event.Available))
+	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1",
+		agentIs("1", event.Available))
 	awaitResync(t, k, map[string]string{"agent 1": "available"})
 	times := 0
 	p.cut(func() {
@@ -596,7 +618,8 @@ func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
 		p.asked = func() {
 			times++
 			if times == 1 {
-				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "1", State: event.Break}, "1", agentIs("1", event.Break))
+				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "1", State: event.Break}, "1",
+					agentIs("1", event.Break))
 			}
 		}
 	})
@@ -617,7 +640,8 @@ func TestARefusalIsShownAndTriedAgain(t *testing.T) {
 	eventually(t, "refused", n.is(StateRefused))
 	eventually(t, "the status is stored", func() bool {
 		all, err := store.List(t.Context())
-		return err == nil && len(all) == 1 && all[0].State == StateRefused && all[0].Error == "wrong password" && all[0].Name == "pbx"
+		return err == nil && len(all) == 1 && all[0].State == StateRefused && all[0].Error == "wrong password" &&
+			all[0].Name == "pbx"
 	})
 }
 
@@ -668,11 +692,14 @@ func TestAKilledNodeIsNotListed(t *testing.T) {
 	for _, url := range []string{"", testservice.Postgres(t)} {
 		store := openTestStore(t, url)
 		for _, node := range []string{"killed", "alive"} {
-			if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: node, State: StateConnected}, progress{}, nil); err != nil {
+			if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: node, State: StateConnected}, progress{},
+				nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := store.db.ExecContext(t.Context(), `UPDATE feeds_status SET updated_at = updated_at - $1 WHERE node = 'killed'`, leaseTime.Milliseconds()); err != nil {
+		if _, err := store.db.ExecContext(t.Context(),
+			`UPDATE feeds_status SET updated_at = updated_at - $1 WHERE node = 'killed'`,
+			leaseTime.Milliseconds()); err != nil {
 			t.Fatal(err)
 		}
 		all, err := store.List(t.Context())
@@ -802,7 +829,8 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 	p.mu.Lock()
 	p.asked = func() { asked++ }
 	p.mu.Unlock()
-	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1", agentIs("1", event.Available))
+	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1",
+		agentIs("1", event.Available))
 	awaitResync(t, k, map[string]string{"agent 1": "available"})
 	eventually(t, "the first resync is over", func() bool { return !held(n.sender) })
 
@@ -812,7 +840,8 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 	eventually(t, "it is read", func() bool { return before.before(n.spool.End()) && p.allRead() })
 	start := n.spool.End().offset
 	for i := range 20 {
-		p.happen(event.Facts{Name: event.NameAgentState, AgentID: "1", State: []event.State{event.Break, event.Available}[i%2]}, "1", agentIs("1", event.Available))
+		p.happen(event.Facts{Name: event.NameAgentState, AgentID: "1",
+			State: []event.State{event.Break, event.Available}[i%2]}, "1", agentIs("1", event.Available))
 	}
 	eventually(t, "all are read", p.allRead)
 	end := n.spool.End().offset

@@ -92,21 +92,25 @@ func ValidateConfigs(c *setting.Check, name string, configs []Config) {
 
 // Validate implements setting.Group.
 func (c Config) Validate(check *setting.Check) {
-	check.Must(validName(c.Name), "name", "want 1 to %d of letters, digits, _, . and -, beginning with a letter or digit, got %q", maxName, c.Name)
+	check.Must(validName(c.Name), "name",
+		"want 1 to %d of letters, digits, _, . and -, beginning with a letter or digit, got %q", maxName, c.Name)
 	check.OneOf("kind", c.Kind, KindFreeSWITCH, KindAsterisk, KindKazoo)
 	c.validateKind(check)
 	c.TLS.Validate(check.Group("tls"))
-	check.Must(c.Account == "" || len(c.Accounts) == 0, "accounts", "%s maps everything to one account: unset one", check.Key("account"))
+	check.Must(c.Account == "" || len(c.Accounts) == 0, "accounts", "%s maps everything to one account: unset one",
+		check.Key("account"))
 	for i, rule := range c.Accounts {
 		in := check.Group(fmt.Sprintf("accounts[%d]", i))
 		in.Must(rule.Match != "", "match", "want a domain, or a pattern with *")
 		in.Must(rule.Account != "", "account", "want the id, name or domain of an account")
 	}
 	for _, word := range c.Events {
-		check.Must(strings.TrimSpace(word) != "" && !strings.ContainsAny(word, "\r\n"), "events", "want words of the platform, got %q", word)
+		check.Must(strings.TrimSpace(word) != "" && !strings.ContainsAny(word, "\r\n"), "events",
+			"want words of the platform, got %q", word)
 	}
 	check.Must(c.Redundancy == 1 || c.Redundancy == 2, "redundancy", "must be 1 or 2, is %d", c.Redundancy)
-	check.Must(c.Kind != KindKazoo || c.Redundancy != 2, "redundancy", "kazoo needs 1: its queue keeps the events while no node reads them")
+	check.Must(c.Kind != KindKazoo || c.Redundancy != 2, "redundancy",
+		"kazoo needs 1: its queue keeps the events while no node reads them")
 	_, err := time.LoadLocation(c.TimeZone)
 	check.Must(err == nil, "time_zone", "want a zone such as Europe/Berlin, got %q", c.TimeZone)
 }
@@ -142,10 +146,12 @@ func (c Config) validateKind(check *setting.Check) {
 		check.Dialable("address", c.Address)
 	}
 	if c.URL != "" {
-		check.Must(strings.HasPrefix(string(c.URL), "amqp://") || strings.HasPrefix(string(c.URL), "amqps://"), "url", "want amqp://user:password@host:port/vhost")
+		check.Must(strings.HasPrefix(string(c.URL), "amqp://") || strings.HasPrefix(string(c.URL), "amqps://"), "url",
+			"want amqp://user:password@host:port/vhost")
 	}
 	if c.CrossbarURL != "" {
-		check.Must(strings.HasPrefix(c.CrossbarURL, "https://") || strings.HasPrefix(c.CrossbarURL, "http://"), "crossbar_url",
+		check.Must(strings.HasPrefix(c.CrossbarURL, "https://") || strings.HasPrefix(c.CrossbarURL, "http://"),
+			"crossbar_url",
 			"want an address such as https://kazoo.example.com:8443, got %q", setting.URL(c.CrossbarURL))
 	}
 	check.Together("crossbar_url", c.CrossbarURL, "crossbar_api_key", string(c.CrossbarAPIKey))

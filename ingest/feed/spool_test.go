@@ -20,7 +20,8 @@ import (
 
 func testEntry(n int) entry {
 	return entry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
-		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n), Headers: []kafka.Header{{Key: "format", Value: []byte("f")}},
+		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n),
+		Headers: []kafka.Header{{Key: "format", Value: []byte("f")}},
 	}}
 }
 
@@ -91,7 +92,8 @@ func TestAKilledProcessLeavesWhatItHasAppended(t *testing.T) {
 	if err != nil || len(entries) != 100 || next != limit {
 		t.Fatalf("%d records before %v, to %v: %v", len(entries), limit, next, err)
 	}
-	if e := entries[7]; !e.readAt.Equal(testEntry(7).readAt) || string(e.record.Key) != "acme" || e.record.Topic != "cc.raw" || string(e.record.Header("format")) != "f" {
+	if e := entries[7]; !e.readAt.Equal(testEntry(7).readAt) || string(e.record.Key) != "acme" ||
+		e.record.Topic != "cc.raw" || string(e.record.Header("format")) != "f" {
 		t.Errorf("a record is read as %+v", e)
 	}
 	if err := first.Done(t.Context(), next); err != nil {
@@ -133,7 +135,8 @@ func TestARecordThatWasBeingWrittenIsLeftOut(t *testing.T) {
 	one := len(appendedBytes(t, testEntries(2, 3)))
 	for cut := 1; cut < one; cut++ {
 		dir, lost := t.TempDir(), 0
-		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), whole[:len(whole)-cut], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), whole[:len(whole)-cut],
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := openTestSpool(t, dir, 16<<20, &lost)
@@ -165,7 +168,8 @@ func appendedBytes(t *testing.T, entries []entry) []byte {
 
 // writeSpool appends batches of records until there are several segments, and returns the number of records and
 // the segments' files with the number of the first record in each.
-func writeSpool(t *testing.T, dir string, limit setting.Bytes, segments int) (records int, files []string, first []int) {
+func writeSpool(t *testing.T, dir string, limit setting.Bytes,
+	segments int) (records int, files []string, first []int) {
 	t.Helper()
 	lost := 0
 	s := openTestSpool(t, dir, limit, &lost)
@@ -479,7 +483,8 @@ func FuzzSegment(f *testing.F) {
 	// Before a record with a valid checksum and arbitrary content.
 	f.Fuzz(func(t *testing.T, content, body []byte) {
 		dir, lost := t.TempDir(), 0
-		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), slices.Concat(content, withHeader(body)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), slices.Concat(content, withHeader(body)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := openTestSpool(t, dir, 16<<20, &lost)

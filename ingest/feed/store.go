@@ -29,16 +29,20 @@ func NewStore(ctx context.Context, db *sqldb.DB) (*Store, error) {
 func (s *Store) singleNode() bool { return !s.db.Postgres() }
 
 // acquireLease acquires or renews the lease of a slot of a feed. It returns false while another node has it.
-func (s *Store) acquireLease(ctx context.Context, feed string, slot int, node string, lease time.Duration) (acquired bool, err error) {
-	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.ClockExpr()+` + $4)
+func (s *Store) acquireLease(ctx context.Context, feed string, slot int, node string,
+	lease time.Duration) (acquired bool, err error) {
+	rows, err := s.db.ExecWithoutTx(ctx,
+		`INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.ClockExpr()+` + $4)
 		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
-		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.db.ClockExpr(), feed, slot, node, lease.Milliseconds())
+		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.db.ClockExpr(), feed, slot, node,
+		lease.Milliseconds())
 	return rows == 1, sqldb.Wrap(err, "acquiring the lease of a feed")
 }
 
 // releaseLeases releases the node's leases of a feed, except that of slot keep; -1 releases all.
 func (s *Store) releaseLeases(ctx context.Context, feed, node string, keep int) error {
-	_, err := s.db.ExecWithoutTx(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
+	_, err := s.db.ExecWithoutTx(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed,
+		node, keep)
 	return sqldb.Wrap(err, "releasing the leases of a feed")
 }
 
@@ -59,13 +63,15 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress, accoun
 		return err
 	}
 	return sqldb.Wrap(s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
 			ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status, updated_at = excluded.updated_at`,
 			status.Name, status.Node, status.State, string(value))
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`, statusAge.Milliseconds())
+		_, err = tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`,
+			statusAge.Milliseconds())
 		return err
 	}), "storing the status of a feed")
 }
@@ -79,7 +85,8 @@ func (s *Store) deleteStatus(ctx context.Context, feed, node string) error {
 // otherConnected reports whether another node is connected to the feed's platform.
 func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, error) {
 	var n int
-	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.db.ClockExpr()+` - $4`,
+	err := s.db.QueryRowContext(ctx,
+		`SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.db.ClockExpr()+` - $4`,
 		feed, node, StateConnected, leaseTime.Milliseconds()).Scan(&n)
 	return n > 0, sqldb.Wrap(err, "reading the status of a feed")
 }
@@ -120,14 +127,17 @@ type AccountsStatus struct {
 
 // ListWithAccounts is List with the feeds' accounts.
 func (s *Store) ListWithAccounts(ctx context.Context) ([]AccountsStatus, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.db.ClockExpr()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
-	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (AccountsStatus, error) {
-		var value string
-		if err := scan(&value); err != nil {
-			return AccountsStatus{}, err
-		}
-		var stored storedStatus
-		err := json.Unmarshal([]byte(value), &stored)
-		return AccountsStatus{stored.Status, stored.Accounts}, err
-	})
+	rows, err := s.db.QueryContext(ctx,
+		`SELECT status FROM feeds_status WHERE updated_at > `+s.db.ClockExpr()+` - $1 ORDER BY feed, node`,
+		leaseTime.Milliseconds())
+	return sqldb.Collect(rows, err, "reading the status of the feeds",
+		func(scan sqldb.ScanFunc) (AccountsStatus, error) {
+			var value string
+			if err := scan(&value); err != nil {
+				return AccountsStatus{}, err
+			}
+			var stored storedStatus
+			err := json.Unmarshal([]byte(value), &stored)
+			return AccountsStatus{stored.Status, stored.Accounts}, err
+		})
 }

@@ -35,12 +35,16 @@ func (p *toldPlatform) happen(f *event.Facts) {
 	visit.Facts.AgentID = f.AgentID
 	switch f.Name {
 	case event.NameQueueCallEntered:
-		p.visits[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Waiting, InteractionID: f.InteractionID}}
+		p.visits[f.CallID] = Object{Kind: state.Call, ID: f.CallID,
+			Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Waiting,
+				InteractionID: f.InteractionID}}
 	case event.NameQueueCallOffered:
 		visit.Facts.State = event.Ringing
 		p.visits[f.CallID] = visit
 	case event.NameQueueCallAnswered:
-		visit = Object{Kind: state.Call, ID: f.CallID, Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Talking, AgentID: f.AgentID, InteractionID: f.InteractionID}}
+		visit = Object{Kind: state.Call, ID: f.CallID,
+			Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Talking, AgentID: f.AgentID,
+				InteractionID: f.InteractionID}}
 		p.visits[f.CallID] = visit
 		p.connectCall(f, true)
 	case event.NameAgentNoAnswer:
@@ -55,7 +59,8 @@ func (p *toldPlatform) happen(f *event.Facts) {
 		delete(p.visits, f.CallID)
 		p.connectCall(f, false)
 	case event.NameCallCreated:
-		p.legs[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Leg: true, Facts: event.Facts{CallID: f.CallID, State: event.Ringing, InteractionID: f.InteractionID}}
+		p.legs[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Leg: true,
+			Facts: event.Facts{CallID: f.CallID, State: event.Ringing, InteractionID: f.InteractionID}}
 	case event.NameCallAnswered, event.NameCallBridged, event.NameCallResumed, event.NameCallHeld:
 		if leg, ok := p.legs[f.CallID]; ok {
 			leg.Facts.State = event.Talking
@@ -114,7 +119,8 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 		o.Members = append(o.Members, Member{Queue: f.QueueID, Said: said})
 		o.Queues = []string{f.QueueID}
 		for id, visit := range p.visits { // nobody talks on an idle phone
-			if visit.Facts.AgentID == f.AgentID && said.Device == event.DeviceIdle && visit.Facts.State == event.Talking {
+			if visit.Facts.AgentID == f.AgentID && said.Device == event.DeviceIdle &&
+				visit.Facts.State == event.Talking {
 				visit.Facts.AgentID = ""
 				p.visits[id] = visit
 			}
@@ -169,7 +175,8 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 				}
 				with := &comparedState{Partition: state.NewPartition()}
 				without := &comparedState{Partition: state.NewPartition()}
-				platform := &toldPlatform{agents: map[string]*Object{}, visits: map[string]Object{}, legs: map[string]Object{}}
+				platform := &toldPlatform{agents: map[string]*Object{}, visits: map[string]Object{},
+					legs: map[string]Object{}}
 				for i, f := range story {
 					with.happen(f)
 					without.happen(f)
@@ -178,11 +185,13 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 						continue
 					}
 					if found := with.resynced(t, platform.objects()...); with.shows() != without.shows() {
-						t.Fatalf("after event %d, %s, a comparison finds %v:\nwith it    %s\nwithout it %s", i, f.Name, found, with.shows(), without.shows())
+						t.Fatalf("after event %d, %s, a comparison finds %v:\nwith it    %s\nwithout it %s", i, f.Name,
+							found, with.shows(), without.shows())
 					}
 				}
 				if with.shows() != without.shows() {
-					t.Fatalf("a comparison after event %d changes the end:\nwith it    %s\nwithout it %s", last, with.shows(), without.shows())
+					t.Fatalf("a comparison after event %d changes the end:\nwith it    %s\nwithout it %s", last,
+						with.shows(), without.shows())
 				}
 			}
 			if len(story) < 3 {

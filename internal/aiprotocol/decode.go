@@ -32,7 +32,8 @@ func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.decode(raw
 
 // topKeys has the members of a message that are decoded: the event, and the objects named after events.
 var topKeys = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
-	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer), string(EventError), string(EventTranscript))
+	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer), string(EventError),
+	string(EventTranscript))
 
 func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) {
 	if cap(d.audio) > maxIdleAudioBuffer {

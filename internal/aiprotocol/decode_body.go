@@ -9,8 +9,10 @@ import (
 )
 
 // bodyKeys has the members of all messages' objects; bodyValues has their values in one of them.
-var bodyKeys = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
-	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error", "event", "message",
+var bodyKeys = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId",
+	"mediaFormat",
+	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error",
+	"event", "message",
 	"text", "final", "track", "startMs", "endMs")
 
 type bodyValues [24]jsonscan.Value
@@ -181,7 +183,8 @@ func (d *Decoder) readStart() error {
 }
 
 func (d *Decoder) readCall(event Event, call *Call) error {
-	return d.body.requiredTexts(event, map[string]*string{"callId": &call.CallID, "otherLegCallId": &call.OtherLegCallID})
+	return d.body.requiredTexts(event,
+		map[string]*string{"callId": &call.CallID, "otherLegCallId": &call.OtherLegCallID})
 }
 
 func (d *Decoder) readDTMF() error {

@@ -18,7 +18,8 @@ const (
 
 // Extension events, for a provider that opted in.
 const (
-	EventMark     Event = "mark"     // from the provider: report when the audio so far has been played; to it: the report
+	// from the provider: report when the audio so far has been played; to it: the report
+	EventMark     Event = "mark"
 	EventClear    Event = "clear"    // from the provider: drop the audio that has not been played
 	EventCleared  Event = "cleared"  // to the provider: the audio was dropped
 	EventTransfer Event = "transfer" // from the provider: transfer the call; to it: the transfer failed

@@ -24,16 +24,22 @@ func TestMessagesOfTheServiceAreAsTheSpecificationSaysThem(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"start", AppendStart(nil, exampleStart()), `{"event":"start","start":{"callId":"call-1","otherLegCallId":"call-2","callerIdNumber":"+15551230001",` +
-			`"calleeIdNumber":"+15551230002","accountId":"demo","mediaFormat":{"encoding":"pcm16","sampleRate":24000}}}`},
+		{"start", AppendStart(nil, exampleStart()),
+			`{"event":"start","start":{"callId":"call-1","otherLegCallId":"call-2","callerIdNumber":"+15551230001",` +
+				`"calleeIdNumber":"+15551230002","accountId":"demo","mediaFormat":{"encoding":"pcm16","sampleRate":24000}}}`},
 		{"media", AppendMedia(nil, []byte{0xff, 0xfe, 0xfd, 0}), `{"event":"media","media":{"payload":"//79AA=="}}`},
 		{"dtmf", AppendDTMF(nil, DTMF{Call: call, Digit: "#", Duration: 160 * time.Millisecond}),
 			`{"event":"dtmf","dtmf":{"callId":"c","otherLegCallId":"","digit":"#","duration":160}}`},
-		{"dtmf of unknown duration", AppendDTMF(nil, DTMF{Call: call, Digit: "D"}), `{"event":"dtmf","dtmf":{"callId":"c","otherLegCallId":"","digit":"D"}}`},
-		{"hangup", AppendHangup(nil, Hangup{Call: call, Reason: UserBusy}), `{"event":"hangup","hangup":{"callId":"c","otherLegCallId":"","reason":"USER_BUSY"}}`},
-		{"hangup without a reason", AppendHangup(nil, Hangup{Call: call}), `{"event":"hangup","hangup":{"callId":"c","otherLegCallId":""}}`},
-		{"mark", AppendMark(nil, Mark{Name: `a"b`, Played: 1500 * time.Millisecond}), `{"event":"mark","mark":{"name":"a\"b","playedMs":1500}}`},
-		{"cleared", AppendCleared(nil, Cleared{Played: time.Second, Dropped: 20 * time.Millisecond}), `{"event":"cleared","cleared":{"playedMs":1000,"droppedMs":20}}`},
+		{"dtmf of unknown duration", AppendDTMF(nil, DTMF{Call: call, Digit: "D"}),
+			`{"event":"dtmf","dtmf":{"callId":"c","otherLegCallId":"","digit":"D"}}`},
+		{"hangup", AppendHangup(nil, Hangup{Call: call, Reason: UserBusy}),
+			`{"event":"hangup","hangup":{"callId":"c","otherLegCallId":"","reason":"USER_BUSY"}}`},
+		{"hangup without a reason", AppendHangup(nil, Hangup{Call: call}),
+			`{"event":"hangup","hangup":{"callId":"c","otherLegCallId":""}}`},
+		{"mark", AppendMark(nil, Mark{Name: `a"b`, Played: 1500 * time.Millisecond}),
+			`{"event":"mark","mark":{"name":"a\"b","playedMs":1500}}`},
+		{"cleared", AppendCleared(nil, Cleared{Played: time.Second, Dropped: 20 * time.Millisecond}),
+			`{"event":"cleared","cleared":{"playedMs":1000,"droppedMs":20}}`},
 		{"error", AppendError(nil, EventDTMF, "no"), `{"event":"error","error":{"event":"dtmf","message":"no"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,14 +57,18 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	pressed.Call = call
 	audio := bytes.Repeat([]byte{1, 2, 3}, 50)
 	toProvider := map[string]Message{
-		string(AppendStart(nil, exampleStart())):                    {Event: EventStart, Start: exampleStart()},
-		string(AppendMedia(nil, audio)):                             {Event: EventMedia, Audio: audio},
-		string(AppendDTMF(nil, pressed)):                            {Event: EventDTMF, DTMF: pressed},
-		string(AppendHangup(nil, Hangup{call, NoAnswer})):           {Event: EventHangup, Hangup: Hangup{call, NoAnswer}},
-		string(AppendMark(nil, Mark{"m", time.Second})):             {Event: EventMark, Mark: Mark{"m", time.Second}},
-		string(AppendCleared(nil, Cleared{time.Second, time.Hour})): {Event: EventCleared, Cleared: Cleared{time.Second, time.Hour}},
-		string(AppendTransferRefused(nil, "1002", "nö")):            {Event: EventTransfer, Destination: "1002", Refusal: "nö"},
-		string(AppendError(nil, EventDTMF, "nö")):                   {Event: EventError, Refused: EventDTMF, Refusal: "nö"},
+		string(AppendStart(nil, exampleStart())): {Event: EventStart, Start: exampleStart()},
+		string(AppendMedia(nil, audio)):          {Event: EventMedia, Audio: audio},
+		string(AppendDTMF(nil, pressed)):         {Event: EventDTMF, DTMF: pressed},
+		string(AppendHangup(nil, Hangup{call, NoAnswer})): {Event: EventHangup,
+			Hangup: Hangup{call, NoAnswer}},
+		string(AppendMark(nil, Mark{"m", time.Second})): {Event: EventMark, Mark: Mark{"m", time.Second}},
+		string(AppendCleared(nil, Cleared{time.Second, time.Hour})): {Event: EventCleared,
+			Cleared: Cleared{time.Second, time.Hour}},
+		string(AppendTransferRefused(nil, "1002", "nö")): {Event: EventTransfer, Destination: "1002",
+			Refusal: "nö"},
+		string(AppendError(nil, EventDTMF, "nö")): {Event: EventError, Refused: EventDTMF,
+			Refusal: "nö"},
 	}
 	fromProvider := map[string]Message{
 		string(AppendMedia(nil, audio)):            {Event: EventMedia, Audio: audio},
@@ -184,7 +194,8 @@ func TestAnEmptyObjectMayBeLeftOut(t *testing.T) {
 				t.Errorf("strict %v: %s\ngot %+v, %v", strict, raw, got, err)
 			}
 		}
-		for _, raw := range []string{`{"event":"mark"}`, `{"event":"transfer"}`, `{"event":"dtmf"}`, `{"event":"media"}`} {
+		for _, raw := range []string{`{"event":"mark"}`, `{"event":"transfer"}`, `{"event":"dtmf"}`,
+			`{"event":"media"}`} {
 			wantProblem(t, []byte(raw), d.FromProvider, ProblemBody)
 		}
 		wantProblem(t, []byte(`{"event":"hangup"}`), d.ToProvider, ProblemBody)
@@ -253,7 +264,8 @@ func TestAFrameCostsNoAllocation(t *testing.T) {
 }
 
 func exampleTranscript() Transcript {
-	return Transcript{Text: "where is my parcel?", Final: true, Track: TrackCallee, Start: 20 * time.Millisecond, End: time.Second}
+	return Transcript{Text: "where is my parcel?", Final: true, Track: TrackCallee, Start: 20 * time.Millisecond,
+		End: time.Second}
 }
 
 func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
@@ -268,7 +280,8 @@ func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
 		t.Errorf("a provider that answers: %+v", m)
 	}
 	for _, wrong := range [][2]string{
-		{`"where is my parcel?"`, `""`}, {`"where is my parcel?"`, `"` + strings.Repeat("a", 17<<10) + `"`}, {`true`, `1`},
+		{`"where is my parcel?"`, `""`}, {`"where is my parcel?"`, `"` + strings.Repeat("a", 17<<10) + `"`},
+		{`true`, `1`},
 		{`"callee"`, `"agent"`}, {`"callee"`, `""`}, {`20`, `-20`}, {`1000`, `"1000"`}, {`1000`, `1e300`},
 	} {
 		raw := strings.Replace(string(raw), wrong[0], wrong[1], 1)
@@ -315,7 +328,8 @@ func FuzzDecode(f *testing.F) {
 		if m != nil && m.Event == EventTranscript {
 			said := m.Transcript
 			m, err = d.FromProvider(AppendTranscript(nil, said))
-			if err != nil || m.Transcript.Text != said.Text || m.Transcript.Track != said.Track || m.Transcript.Final != said.Final {
+			if err != nil || m.Transcript.Text != said.Text || m.Transcript.Track != said.Track ||
+				m.Transcript.Final != said.Final {
 				t.Errorf("%+v read again: %+v, %v", said, m, err)
 			}
 		}

@@ -18,7 +18,8 @@ const (
 
 // Problems returns all problems.
 func Problems() []Problem {
-	return []Problem{ProblemNotJSON, ProblemNoEvent, ProblemUnknown, ProblemBody, ProblemField, ProblemBase64, ProblemExtra}
+	return []Problem{ProblemNotJSON, ProblemNoEvent, ProblemUnknown, ProblemBody, ProblemField, ProblemBase64,
+		ProblemExtra}
 }
 
 // Error is the error of a message that was not decoded. Its detail names fields and events, shortened,

@@ -25,13 +25,16 @@ var providerMessages = []messageSchema{
 	{EventHangup, true, false, true, []string{"reason"}, (*Decoder).readHangupRequest},
 	{EventTransfer, true, false, false, []string{"destination"}, (*Decoder).readTransfer},
 	{EventDTMF, true, false, false, []string{"digit", "duration"}, (*Decoder).readDigit},
-	{EventTranscript, false, true, false, []string{"text", "final", "track", "startMs", "endMs"}, (*Decoder).readTranscript},
+	{EventTranscript, false, true, false, []string{"text", "final", "track", "startMs", "endMs"},
+		(*Decoder).readTranscript},
 }
 
 // serviceMessages has the messages that the service sends.
 var serviceMessages = []messageSchema{
 	{EventMedia, false, false, false, []string{"track", "payload"}, (*Decoder).readTrackMedia},
-	{EventStart, false, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
+	{EventStart, false, false, false,
+		[]string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"},
+		(*Decoder).readStart},
 	{EventDTMF, false, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
 	{EventHangup, false, false, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
 	{EventMark, true, false, false, []string{"name", "playedMs"}, (*Decoder).readMark},

@@ -30,7 +30,8 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 		log.Info("self-signed certificate: clients must be configured to trust it", "file", certFile)
 		return nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fault.Permanent(fmt.Errorf("reading the old one: %w (remove %s and %s, and a new one is created)", err, certFile, keyFile))
+		return fault.Permanent(
+			fmt.Errorf("reading the old one: %w (remove %s and %s, and a new one is created)", err, certFile, keyFile))
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,10 +65,12 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteBytes(keyFile, 0o600, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})); err != nil {
+	if err := atomicfile.WriteBytes(keyFile, 0o600,
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteBytes(certFile, 0o644, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})); err != nil {
+	if err := atomicfile.WriteBytes(certFile, 0o644,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})); err != nil {
 		return err
 	}
 	log.Info("self-signed certificate created: clients must be configured to trust it", "file", certFile)

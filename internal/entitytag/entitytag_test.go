@@ -8,7 +8,8 @@ func TestTags(t *testing.T) {
 		t.Errorf("tag %s", tag)
 	}
 	for header, want := range map[string]bool{
-		tag: true, "*": true, " * ": true, `"x", ` + tag: true, "W/" + tag: false, `"x"`: false, "": false, tag[1:]: false,
+		tag: true, "*": true, " * ": true, `"x", ` + tag: true, "W/" + tag: false, `"x"`: false, "": false,
+		tag[1:]: false,
 	} {
 		if Matches(header, tag) != want {
 			t.Errorf("%s: not %v", header, want)

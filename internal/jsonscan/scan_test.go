@@ -30,7 +30,8 @@ func TestScanKeepsTheValuesAskedFor(t *testing.T) {
 func TestScanKeepsTheLastElement(t *testing.T) {
 	keys := Keys{"a": LastElement, "b": 1}
 	for in, want := range map[string]string{
-		`{"a":[ 1 , {"x":[2]} ] ,"b":[3]}`: `{"x":[2]}`, `{"a":[]}`: "", `{"a":[ ],"b":1}`: "", `{"a":"text"}`: `"text"`,
+		`{"a":[ 1 , {"x":[2]} ] ,"b":[3]}`: `{"x":[2]}`, `{"a":[]}`: "", `{"a":[ ],"b":1}`: "",
+		`{"a":"text"}`:        `"text"`,
 		`{"a":[1],"a":[2,3]}`: "3", `{"a":[1],"a":[]}`: "", `{"a":{"x":1}}`: `{"x":1}`, `{}`: "",
 	} {
 		into := make([]Value, 2)
@@ -38,12 +39,14 @@ func TestScanKeepsTheLastElement(t *testing.T) {
 			t.Errorf("of %s: got %q, %v, want %q", in, into[0], err, want)
 		}
 	}
-	for _, in := range []string{`{"a":[1`, `{"a":[1,`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1}`, `{"a":[`, `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`} {
+	for _, in := range []string{`{"a":[1`, `{"a":[1,`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1}`, `{"a":[`,
+		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`} {
 		if err := keys.Scan([]byte(in), make([]Value, 2)); err == nil {
 			t.Errorf("takes %.40s", in)
 		}
 	}
-	if err := keys.Scan([]byte(`{"a":`+strings.Repeat("[", 99)+strings.Repeat("]", 99)+`}`), make([]Value, 2)); err != nil {
+	if err := keys.Scan([]byte(`{"a":`+strings.Repeat("[", 99)+strings.Repeat("]", 99)+`}`),
+		make([]Value, 2)); err != nil {
 		t.Errorf("100 levels: %v", err)
 	}
 }
@@ -172,7 +175,8 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 }
 
 func BenchmarkScan1KB(b *testing.B) {
-	in := []byte(`{"Account-ID":"demo","Type":"x","list":[` + strings.Repeat(`{"Some-Key":"some value of a field","n":12345},`, 20) + `1]}`)
+	in := []byte(`{"Account-ID":"demo","Type":"x","list":[` +
+		strings.Repeat(`{"Some-Key":"some value of a field","n":12345},`, 20) + `1]}`)
 	keys := KeysOf("Account-ID", "Type", "Queue-ID")
 	into := make([]Value, 3)
 	b.SetBytes(int64(len(in)))

@@ -62,7 +62,8 @@ func TestStrictNeedsNoMemoryForValues(t *testing.T) {
 }
 
 func FuzzStrict(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1}x`, `[]`, ``, `{"a":tru}`, `{"a":"\ud800"}`} {
+	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1}x`, `[]`, ``, `{"a":tru}`,
+		`{"a":"\ud800"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {

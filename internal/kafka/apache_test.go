@@ -72,7 +72,8 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 				case <-time.After(100 * time.Millisecond): // the load, not a wait for anything
 				}
 				n := counts[w].Load()
-				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Appendf(nil, "%d/%d", w, n)}
+				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w),
+					Value: fmt.Appendf(nil, "%d/%d", w, n)}
 				if err := p.Produce(t.Context(), r); err != nil {
 					t.Errorf("writer %d, record %d: %v", w, n, err)
 					return

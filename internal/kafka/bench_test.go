@@ -114,11 +114,13 @@ func BenchmarkProduce(b *testing.B) {
 		defer client.Close()
 		measure(b, func(topic string) {
 			for n := range benchRecords {
-				client.Produce(b.Context(), &kgo.Record{Topic: topic, Partition: int32(n % benchPartitions), Value: value}, func(_ *kgo.Record, err error) {
-					if err != nil {
-						b.Error(err)
-					}
-				})
+				client.Produce(b.Context(),
+					&kgo.Record{Topic: topic, Partition: int32(n % benchPartitions), Value: value},
+					func(_ *kgo.Record, err error) {
+						if err != nil {
+							b.Error(err)
+						}
+					})
 			}
 			if err := client.Flush(b.Context()); err != nil {
 				b.Error(err)
@@ -135,8 +137,10 @@ func BenchmarkConsume(b *testing.B) {
 	for n := range benchRecords / benchPerCall {
 		records := make([]kafka.Record, benchPerCall)
 		for i := range records {
-			records[i] = kafka.Record{Topic: topic, Partition: n % benchPartitions, Key: []byte("account"), Value: value,
-				Headers: []kafka.Header{{Key: "type", Value: []byte("t")}, {Key: "account_id", Value: []byte("account")}}}
+			records[i] = kafka.Record{Topic: topic, Partition: n % benchPartitions, Key: []byte("account"),
+				Value: value,
+				Headers: []kafka.Header{{Key: "type", Value: []byte("t")},
+					{Key: "account_id", Value: []byte("account")}}}
 		}
 		if err := p.Produce(b.Context(), records...); err != nil {
 			b.Fatal(err)
@@ -168,7 +172,8 @@ func BenchmarkConsume(b *testing.B) {
 			for p := range benchPartitions {
 				from[int32(p)] = kgo.NewOffset().AtStart()
 			}
-			client, err := kgo.NewClient(kgo.SeedBrokers(x.address), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+			client, err := kgo.NewClient(kgo.SeedBrokers(x.address),
+				kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
 			if err != nil {
 				b.Fatal(err)
 			}

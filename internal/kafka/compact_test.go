@@ -25,7 +25,8 @@ func compactedTopic(t *testing.T, c *kafka.Cluster) {
 
 // update is the n-th record of a key; a key ends with a tombstone.
 func update(key string, n int) kafka.Record {
-	return kafka.Record{Topic: "t", Key: []byte(key), Value: append(fmt.Appendf(nil, "%d ", n), bytes.Repeat([]byte("x"), 2000)...),
+	return kafka.Record{Topic: "t", Key: []byte(key),
+		Value:   append(fmt.Appendf(nil, "%d ", n), bytes.Repeat([]byte("x"), 2000)...),
 		Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}}
 }
 
@@ -42,7 +43,8 @@ func latest(t *testing.T, c *kafka.Cluster) map[string]int {
 		err = c.Scan(t.Context(), "t", 0, first, next, func(r *kafka.Record) {
 			n := -1
 			if r.Value != nil {
-				if _, err := fmt.Sscan(string(r.Header("n")), &n); err != nil || !bytes.HasPrefix(r.Value, fmt.Appendf(nil, "%d x", n)) {
+				if _, err := fmt.Sscan(string(r.Header("n")), &n); err != nil ||
+					!bytes.HasPrefix(r.Value, fmt.Appendf(nil, "%d x", n)) {
 					t.Errorf("record %.20q with header %q", r.Value, r.Header("n"))
 				}
 			}
@@ -86,15 +88,18 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 		t.Fatal(err)
 	}
 	defer b.Close()
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+		nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	compactedTopic(t, c)
-	produce(t, c, kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("1")}, kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("2")})
+	produce(t, c, kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("1")},
+		kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("2")})
 	old := time.Now().Add(-25 * time.Hour)
-	produce(t, c, kafka.Record{Topic: "t", Key: []byte("forgotten"), Value: []byte("1 x"), Headers: []kafka.Header{{Key: "n", Value: []byte("1")}}, Time: old},
+	produce(t, c, kafka.Record{Topic: "t", Key: []byte("forgotten"), Value: []byte("1 x"),
+		Headers: []kafka.Header{{Key: "n", Value: []byte("1")}}, Time: old},
 		kafka.Record{Topic: "t", Key: []byte("forgotten"), Time: old})
 	const each, keys, perCall = 6000, 20, 20
 	var writers sync.WaitGroup
@@ -119,7 +124,8 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 	writers.Wait()
 	until(t, "compacted", func() bool {
 		first, _, err := c.Offsets(t.Context(), "t", 0)
-		return err == nil && first > 2*each/2 && bytesOnDisk(t, filepath.Join(dir, "log")) < 14<<20 // of 24 MiB; a segment has 4 MiB
+		// of 24 MiB; a segment has 4 MiB
+		return err == nil && first > 2*each/2 && bytesOnDisk(t, filepath.Join(dir, "log")) < 14<<20
 	})
 	known := latest(t, c)
 	want := map[string]int{"a0": -1, "b0": -1}

@@ -145,7 +145,8 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 			return err
 		}
 		response := res.(*kmsg.SASLAuthenticateResponse)
-		if err := errorFromCode(response.ErrorCode); err != nil { // without the error message, which may contain the user's name
+		// without the error message, which may contain the user's name
+		if err := errorFromCode(response.ErrorCode); err != nil {
 			return err
 		}
 		lifetime := time.Duration(response.SessionLifetimeMillis) * time.Millisecond

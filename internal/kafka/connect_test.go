@@ -62,7 +62,8 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 // A broker that limits sessions closes a connection whose client goes on
 // without authenticating again.
 func TestConnectionsAuthenticateAgain(t *testing.T) {
-	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "user", "secret"),
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(),
+		kfake.Superuser("SCRAM-SHA-256", "user", "secret"),
 		kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "500"}))
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,8 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 		value := strings.Repeat("the same again ", 400)
 		p := c.NewProducer(ProducerConfig{})
 		for _, v := range []string{value, "short"} {
-			if err := p.Produce(t.Context(), Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}, Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}); err != nil {
+			if err := p.Produce(t.Context(), Record{Topic: "t", Key: []byte("k"), Value: []byte(v)},
+				Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,7 +188,8 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, record := range records {
-				if want := value; read < 2 && string(record.Value) != want || read >= 2 && string(record.Value) != "short" {
+				if want := value; read < 2 && string(record.Value) != want ||
+					read >= 2 && string(record.Value) != "short" {
 					t.Errorf("%s: record %d has %d bytes", compression, read, len(record.Value))
 				}
 				read++
@@ -214,14 +217,17 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 		}
 		defer c.Close()
 		const records, limit = 16, 8 << 10
-		if err := c.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
+		if err := c.EnsureTopics(t.Context(),
+			[]topics.Spec{{Name: "t", Partitions: 1,
+				Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
 			t.Fatal(err)
 		}
 		var sent []Record
 		for n := range records {
 			noise := make([]byte, limit/4)
 			rand.Read(noise) // compression must not make them fit together
-			sent = append(sent, Record{Topic: "t", Key: []byte{byte(n)}, Value: append(noise, strings.Repeat("again ", limit/24)...)})
+			sent = append(sent,
+				Record{Topic: "t", Key: []byte{byte(n)}, Value: append(noise, strings.Repeat("again ", limit/24)...)})
 		}
 		p := c.NewProducer(ProducerConfig{})
 		if err := p.Produce(t.Context(), sent...); err != nil {

@@ -48,7 +48,8 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
+	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset,
+		leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
 	frame := appendFetchRequest(nil, noSession, 0, minPartBuffer, []fetchPartition{requested}, nil)
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {

@@ -19,7 +19,8 @@
 //
 // Goroutines: the transport has one for each connection and broker, ended by
 // Cluster.Close; a Producer has one for each partition with records to send and
-// one for each request that several partitions share, ended by Producer.Close; a Reader has none; RunGroup has one for each
+// one for each request that several partitions share, ended by Producer.Close; a Reader has none;
+// RunGroup has one for each
 // assigned partition and a few for the membership, all ended when it returns,
 // except a leave request to a coordinator that does not answer, which has a
 // timeout. All readers of a broker share one or two goroutines, which end with
@@ -37,7 +38,8 @@
 //
 // # Files
 //
-// Read cluster.go, then reader.go and produce.go, the two things that others use most; decision 0003 says why they are our own.
+// Read cluster.go, then reader.go and produce.go, the two things that others use most; decision
+// 0003 says why they are our own.
 //
 //   - cluster.go, settings.go, metrics.go, errors.go, retry.go: a cluster, settings, metrics, kinds
 //     of errors, repeats

@@ -53,7 +53,8 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*kafka.Cluster, func()) {
 		b := openEmbedded(t, dir)
-		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
+		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+			nil, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,11 +99,13 @@ func openRestartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(m
 	dir = t.TempDir()
 	b := openEmbedded(t, dir)
 	var mu sync.RWMutex
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		mu.RLock()
-		defer mu.RUnlock()
-		return b.Dial(ctx, network, address)
-	}}, nil, quiet())
+	c, err := kafka.Open(t.Context(),
+		kafka.Config{Settings: kafka.DefaultSettings(embedded.Address),
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				mu.RLock()
+				defer mu.RUnlock()
+				return b.Dial(ctx, network, address)
+			}}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +180,8 @@ func TestReaderNoticesMissingOffsets(t *testing.T) {
 		_, err = r.Read(t.Context())
 	}
 	gap, ok := kafka.PassableGap(err)
-	if !ok || gap.Kind != kafka.GapMissing || gap.Offset != damaged || gap.Resume <= damaged || gap.Resume >= records || gap.Lost() != gap.Resume-damaged {
+	if !ok || gap.Kind != kafka.GapMissing || gap.Offset != damaged || gap.Resume <= damaged || gap.Resume >= records ||
+		gap.Lost() != gap.Resume-damaged {
 		t.Fatalf("got %v", err)
 	}
 	past := c.NewReader("t", 0, gap.Resume)
@@ -185,7 +189,8 @@ func TestReaderNoticesMissingOffsets(t *testing.T) {
 	if got, err := past.Read(t.Context()); err != nil || string(got[0].Key) != fmt.Sprintf("marker%d.", gap.Resume) {
 		t.Errorf("past the hole: %v", err)
 	}
-	compacted := c.OpenReader(kafka.ReaderConfig{Topic: "t", From: kafka.LogPosition{LeaderEpoch: kafka.UnknownEpoch}, Compacted: true})
+	compacted := c.OpenReader(
+		kafka.ReaderConfig{Topic: "t", From: kafka.LogPosition{LeaderEpoch: kafka.UnknownEpoch}, Compacted: true})
 	defer compacted.Close()
 	for compacted.Next() < records {
 		if _, err := compacted.Read(t.Context()); err != nil {

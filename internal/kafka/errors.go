@@ -46,7 +46,8 @@ func asFault(err error, action string) error {
 	if brokerErr, ok := errors.AsType[kafkago.Error](err); ok && !retriable(err) {
 		switch brokerErr {
 		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
-			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: errors.Join(ErrTopicLimit, err)}
+			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic",
+				Cause: errors.Join(ErrTopicLimit, err)}
 		default:
 			return fault.Internal(err, "Kafka refused: "+action)
 		}
@@ -80,8 +81,10 @@ func AwaitMissing(err error) error {
 func retriable(err error) bool {
 	brokerErr, _ := errors.AsType[kafkago.Error](err)
 	switch brokerErr {
-	case kafkago.RequestTimedOut, kafkago.NetworkException, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
-		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend, kafkago.NotController,
+	case kafkago.RequestTimedOut, kafkago.NetworkException, kafkago.GroupLoadInProgress,
+		kafkago.GroupCoordinatorNotAvailable,
+		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend,
+		kafkago.NotController,
 		kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable, kafkago.EligibleLeadersNotAvailable,
 		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.SASLAuthenticationFailed:
 		return true
@@ -132,4 +135,5 @@ func reasonLabel(err error) string {
 	return "other"
 }
 
-var reasonLabels = []string{"offset", "corrupt", "timeout", "network", "leader", "replicas", "sequence", "size", "authorization", "other"}
+var reasonLabels = []string{"offset", "corrupt", "timeout", "network", "leader", "replicas", "sequence", "size",
+	"authorization", "other"}

@@ -123,7 +123,8 @@ var requestFormatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)
 // request sends one small request to the broker at address, or to any if address is empty,
 // and returns its response, of the type that belongs to req.
 func (c *Cluster) request(ctx context.Context, address string, req kmsg.Request) (kmsg.Response, error) {
-	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(), frame: requestFormatter.AppendRequest(nil, req, 0)}
+	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(),
+		frame: requestFormatter.AppendRequest(nil, req, 0)}
 	if err := c.roundTrip(ctx, address, e, smallRequestTimeout); err != nil {
 		return nil, err
 	}

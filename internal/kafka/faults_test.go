@@ -28,7 +28,8 @@ func openFake(t *testing.T) (*kafka.Cluster, *kfake.Cluster, *prometheus.Registr
 	}
 	t.Cleanup(fake.Close)
 	reg := prometheus.NewRegistry()
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, reg,
+		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,8 @@ func TestProduceKnowsWhatRefusalsMean(t *testing.T) {
 			if fault.KindOf(err) != test.kind || errors.Is(err, kafka.ErrOutcomeUnknown) != test.unknown {
 				t.Errorf("got %v", err)
 			}
-			if err := p.Produce(t.Context(), numbered(0, 2, 1)...); test.name != "an earlier try was written" && err != nil {
+			if err := p.Produce(t.Context(), numbered(0, 2, 1)...); test.name != "an earlier try was written" &&
+				err != nil {
 				t.Errorf("the next record: %v", err)
 			}
 			var got string
@@ -149,7 +151,8 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	}
 	_, err = r.Read(t.Context())
 	damage, ok := kafka.PassableGap(err)
-	if !ok || damage.Kind != kafka.GapDamaged || damage.Topic != "t" || damage.Partition != 0 || damage.Offset != 5 || damage.Resume != 7 {
+	if !ok || damage.Kind != kafka.GapDamaged || damage.Topic != "t" || damage.Partition != 0 || damage.Offset != 5 ||
+		damage.Resume != 7 {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := r.Read(t.Context()); !errors.As(err, &damage) || damage.Resume != 7 {
@@ -157,7 +160,8 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	}
 	past := c.NewReader("t", 0, damage.Resume)
 	defer past.Close()
-	if after, err := past.Read(t.Context()); err != nil || len(after) != 1 || string(after[0].Value) != strconv.Itoa(7) {
+	if after, err := past.Read(t.Context()); err != nil || len(after) != 1 ||
+		string(after[0].Value) != strconv.Itoa(7) {
 		t.Errorf("past the damage: %v, %v", after, err)
 	}
 }
@@ -196,7 +200,8 @@ func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
 			}
 		}
 		_, err := r.Read(t.Context())
-		if gap, ok := kafka.PassableGap(err); !ok || gap.Kind != kafka.GapDamaged || gap.Offset != max(from, 5) || gap.Resume != 46 {
+		if gap, ok := kafka.PassableGap(err); !ok || gap.Kind != kafka.GapDamaged || gap.Offset != max(from, 5) ||
+			gap.Resume != 46 {
 			t.Errorf("from %d: %v", from, err)
 		}
 	}
@@ -265,7 +270,8 @@ func TestThrottleTimesAreObeyed(t *testing.T) {
 		next = time.Now()
 		return nil, nil, false
 	})
-	_ = p.Produce(t.Context(), numbered(0, 1, 1)...) // the broker has not seen the first one: its sequence may be refused once
+	// the broker has not seen the first one: its sequence may be refused once
+	_ = p.Produce(t.Context(), numbered(0, 1, 1)...)
 	if waited := next.Sub(throttled); waited < throttle {
 		t.Errorf("the next request came after %v of %v", waited, throttle)
 	}

@@ -61,7 +61,8 @@ type fetchPartition struct {
 
 // appendFetchRequest appends a complete fetch request. Consecutive partitions of a topic
 // share one entry.
-func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
+func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition,
+	forgotten []fetchKey) []byte {
 	b = appendFlexibleRequestHeader(b, protocol.Fetch, fetchVersion)
 	b = wire.AppendInt32(b, consumerReplicaID)
 	b = wire.AppendInt32(b, int32(wait.Milliseconds()))

@@ -90,7 +90,8 @@ func (all *fetchers) subscribe(address string, from fetchPartition) *subscriptio
 			return s
 		}
 	}
-	f := &fetcher{fetchers: all, address: address, subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{}, session: noSession, wake: make(chan struct{}, 1)}
+	f := &fetcher{fetchers: all, address: address, subs: map[fetchKey]*subscription{},
+		changed: map[*subscription]struct{}{}, session: noSession, wake: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	if all.byBroker == nil {
 		all.byBroker = map[string][]*fetcher{}
@@ -203,7 +204,8 @@ func (f *fetcher) closeSession(s fetchSession) {
 	defer cancel()
 	c := f.fetchers.cluster
 	frame := appendFetchRequest(nil, s.closing(), 0, minPartBuffer, nil, nil)
-	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeTimeout); err != nil {
+	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame},
+		closeTimeout); err != nil {
 		c.log.Debug("closing a fetch session failed", "broker", f.address, "error", err)
 	}
 }
@@ -293,7 +295,8 @@ func (f *fetcher) send(request []byte, buffer *sharedBuffer, wait time.Duration)
 
 // distribute passes the partitions of a response to their subscriptions and returns
 // the buffer for the next response. catchUp is nil for the waiting request.
-func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUpID, session fetchSession) *sharedBuffer {
+func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUpID,
+	session fetchSession) *sharedBuffer {
 	f.mu.Lock()
 	includes := func(s *subscription) bool {
 		if catchUp != nil {

@@ -183,7 +183,8 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 	read := slow.Next()
 	for i := range 100 {
 		produce(t, c, numbered(1, i, 1)...)
-		if records, err := quick.Read(t.Context()); err != nil || len(records) != 1 || string(records[0].Value) != fmt.Sprint(i) {
+		if records, err := quick.Read(t.Context()); err != nil || len(records) != 1 ||
+			string(records[0].Value) != fmt.Sprint(i) {
 			t.Fatalf("record %d: %v, %v", i, records, err)
 		}
 	}
@@ -318,7 +319,8 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil,
+		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +425,8 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 				if err != nil || first != 0 || next != int64(p%7) {
 					t.Errorf("partition %d: %d to %d, %v", p, first, next, err)
 				}
-				if at, err := c.OffsetAt(t.Context(), "t", p, time.Now().Add(time.Hour)); err != nil || at != int64(p%7) {
+				if at, err := c.OffsetAt(t.Context(), "t", p, time.Now().Add(time.Hour)); err != nil ||
+					at != int64(p%7) {
 					t.Errorf("partition %d: %d, %v", p, at, err)
 				}
 				if id, err := c.TopicID(t.Context(), "t"); err != nil || id.IsZero() {
@@ -486,7 +489,8 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil,
+		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

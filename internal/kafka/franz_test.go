@@ -32,7 +32,8 @@ func openBoth(t testing.TB) (*kafka.Cluster, *embedded.Broker) {
 			t.Error(err)
 		}
 	})
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+		nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +54,10 @@ func TestReaderUnpacksEveryCodec(t *testing.T) {
 			for batch := range 5 {
 				var records []*kgo.Record
 				for i := range n {
-					records = append(records, &kgo.Record{Topic: name, Key: fmt.Append(nil, batch*n+i), Value: bytes.Repeat([]byte{byte(i)}, i),
-						Headers: []kgo.RecordHeader{{Key: "format", Value: []byte(name)}}})
+					records = append(records,
+						&kgo.Record{Topic: name, Key: fmt.Append(nil, batch*n+i),
+							Value:   bytes.Repeat([]byte{byte(i)}, i),
+							Headers: []kgo.RecordHeader{{Key: "format", Value: []byte(name)}}})
 				}
 				if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 					t.Fatal(err)
@@ -65,7 +68,8 @@ func TestReaderUnpacksEveryCodec(t *testing.T) {
 				t.Fatalf("%d records", len(got))
 			}
 			for i, r := range got {
-				if string(r.Key) != fmt.Sprint(i) || len(r.Value) != i%n || len(r.Value) > 0 && r.Value[0] != byte(i%n) || string(r.Header("format")) != name {
+				if string(r.Key) != fmt.Sprint(i) || len(r.Value) != i%n ||
+					len(r.Value) > 0 && r.Value[0] != byte(i%n) || string(r.Header("format")) != name {
 					t.Fatalf("record %d: key %s", i, r.Key)
 				}
 			}
@@ -88,7 +92,8 @@ func TestFranzConsumesWhatWeProduce(t *testing.T) {
 			t.Fatal(err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			if string(r.Value) != string(sent[i].Value) || len(r.Headers) != 2 || string(r.Headers[0].Value) != string(r.Value) || r.Headers[1].Value != nil {
+			if string(r.Value) != string(sent[i].Value) || len(r.Headers) != 2 ||
+				string(r.Headers[0].Value) != string(r.Value) || r.Headers[1].Value != nil {
 				t.Fatalf("record %d: %s", i, r.Value)
 			}
 			i++
@@ -106,7 +111,8 @@ func TestReaderLeavesOutAbortedTransactions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: fmt.Appendf(nil, "%s%d", value, i)}).FirstErr(); err != nil {
+			if err := client.ProduceSync(t.Context(),
+				&kgo.Record{Topic: "t", Value: fmt.Appendf(nil, "%s%d", value, i)}).FirstErr(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -33,7 +33,8 @@ func FuzzResponses(f *testing.F) {
 }
 
 // fetchAnswer returns a response about one partition.
-func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batches []byte, diverging ...EpochEnd) []byte {
+func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batches []byte,
+	diverging ...EpochEnd) []byte {
 	b := wire.AppendNoTags(nil)
 	b = wire.AppendInt32(b, 0)
 	b = wire.AppendInt16(b, 0)
@@ -61,12 +62,15 @@ func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batch
 }
 
 func TestFetchResponseIsReadWhole(t *testing.T) {
-	whole := fetchAnswer(0, 7, []wire.AbortedTransaction{{Producer: 1, FirstOffset: 2}, {Producer: 3, FirstOffset: 4}}, []byte("batches"), EpochEnd{5, 6})
+	whole := fetchAnswer(0, 7, []wire.AbortedTransaction{{Producer: 1, FirstOffset: 2}, {Producer: 3, FirstOffset: 4}},
+		[]byte("batches"), EpochEnd{5, 6})
 	given := 0
 	_, err := readFetchResponse(whole, func(key fetchKey, got *fetchedPartition) {
 		given++
-		if key != (fetchKey{}) || got.err != nil || got.end != 7 || string(got.batches) != "batches" || len(got.aborted) != 2 ||
-			got.aborted[1] != (wire.AbortedTransaction{Producer: 3, FirstOffset: 4}) || *got.diverging != (EpochEnd{5, 6}) {
+		if key != (fetchKey{}) || got.err != nil || got.end != 7 || string(got.batches) != "batches" ||
+			len(got.aborted) != 2 ||
+			got.aborted[1] != (wire.AbortedTransaction{Producer: 3, FirstOffset: 4}) ||
+			*got.diverging != (EpochEnd{5, 6}) {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -225,6 +225,7 @@ func (s *generation) reportLag(ctx context.Context) {
 		if committed, ok := l.Committed(); ok {
 			from = max(committed, first)
 		}
-		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group).Set(float64(max(next-from, 0)))
+		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition),
+			s.cfg.Group).Set(float64(max(next-from, 0)))
 	}
 }

@@ -49,7 +49,8 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
-	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group), memberChanged: make(chan struct{}, 1)}
+	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group),
+		memberChanged: make(chan struct{}, 1)}
 	c.metrics.initGroup(cfg.Group)
 	if !g.awaitTopics(ctx) {
 		return nil
@@ -61,7 +62,8 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
 		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
-		HeartbeatInterval: cmp.Or(c.cfg.HeartbeatInterval, heartbeatInterval), SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
+		HeartbeatInterval: cmp.Or(c.cfg.HeartbeatInterval, heartbeatInterval), SessionTimeout: sessionTimeout,
+		RebalanceTimeout: rebalanceTimeout,
 		JoinGroupBackoff: joinBackoff, StartOffset: kafkago.FirstOffset, Timeout: dialTimeout,
 	})
 	if err != nil {
@@ -138,7 +140,8 @@ type balancer struct {
 }
 
 // AssignGroups implements kafkago.GroupBalancer; the leader of the group calls it.
-func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
+func (b *balancer) AssignGroups(members []kafkago.GroupMember,
+	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	counts := map[string]int{}
 	for _, p := range partitions {
 		counts[p.Topic]++

@@ -23,7 +23,8 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	_, b := openBoth(t)
 	g := &switchedNetwork{Broker: b}
 	g.set(true)
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial},
+		nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,8 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 	}
 	_, b := openBoth(t)
 	reg := prometheus.NewRegistry()
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+		reg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +196,8 @@ func TestLagOfAllPartitionsIsLookedUpInFewRequests(t *testing.T) {
 		return &lookupCounter{conn, &lookups}, err
 	}
 	reg := prometheus.NewRegistry()
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial}, reg,
+		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

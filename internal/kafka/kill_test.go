@@ -49,7 +49,8 @@ func TestKilledBrokerKeepsWhatItAcknowledged(t *testing.T) {
 					killed()
 				}()
 			}
-			if err := p.Produce(ctx, kafka.Record{Topic: "t", Value: strconv.AppendInt(nil, int64(next), 10)}); err != nil {
+			if err := p.Produce(ctx,
+				kafka.Record{Topic: "t", Value: strconv.AppendInt(nil, int64(next), 10)}); err != nil {
 				next++
 				break
 			}
@@ -75,7 +76,8 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
+		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+			nil, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,10 +87,11 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		fill(c)
-		until(t, "all but the last record trimmed, or some after a restart, when kfake counts bytes differently", func() bool {
-			first, next, err := c.Offsets(t.Context(), "t", 0)
-			return err == nil && next == before+50 && (first == next-1 || round > 0 && first > before)
-		})
+		until(t, "all but the last record trimmed, or some after a restart, when kfake counts bytes differently",
+			func() bool {
+				first, next, err := c.Offsets(t.Context(), "t", 0)
+				return err == nil && next == before+50 && (first == next-1 || round > 0 && first > before)
+			})
 		c.Close()
 		if err := b.Close(); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 func TestNothingIsLeftRunning(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	b := openEmbedded(t, t.TempDir())
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
+		nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

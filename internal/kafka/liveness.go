@@ -86,7 +86,8 @@ func (g *group) removeSilentMember(ctx context.Context, member string) {
 	if err == nil {
 		g.log.Warn("silent member removed from the consumer group", "member", member)
 	} else if !errors.Is(err, kafkago.UnknownMemberId) {
-		g.log.Warn("removing a silent member from the consumer group failed", "member", member, "error", err) // tried again
+		// tried again
+		g.log.Warn("removing a silent member from the consumer group failed", "member", member, "error", err)
 	}
 }
 
@@ -129,7 +130,8 @@ func (g *group) removeMember(ctx context.Context, member string) error {
 func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
-	res, err := client.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
+	res, err := client.LeaveGroup(ctx,
+		&kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
 	if err != nil {
 		return err
 	}

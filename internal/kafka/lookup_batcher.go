@@ -173,7 +173,8 @@ func oncePerPartition(queries []partitionQuery) (parts [][]partitionQuery) {
 }
 
 // assignResults copies the result of each partition to the queries about it.
-func assignResults[A any](byQuery map[partitionQuery]lookupResult[A], queries []partitionQuery, results map[partitionKey]lookupResult[A]) {
+func assignResults[A any](byQuery map[partitionQuery]lookupResult[A], queries []partitionQuery,
+	results map[partitionKey]lookupResult[A]) {
 	for _, q := range queries {
 		if a, ok := results[q.partitionKey]; ok {
 			byQuery[q] = a

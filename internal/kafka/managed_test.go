@@ -40,7 +40,8 @@ func TestManagedKafka(t *testing.T) {
 		settings.TopicPrefix = "token."
 		settings.TLS = tlsclient.Settings{Enabled: true, CAFile: kafka.CA.File}
 		from := func(token string) Settings {
-			settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, token)}}
+			settings.SASL = credentials.Settings{Mechanism: "oauthbearer",
+				OAuth: credentials.OAuth{TokenFile: tokenFile(t, token)}}
 			return settings
 		}
 		signed, other := kafka.Sign(t, "trunkline", time.Hour), kafka.Sign(t, "another", time.Hour)
@@ -56,14 +57,16 @@ func TestManagedKafka(t *testing.T) {
 			issued.Add(1)
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(map[string]any{
-				"access_token": kafka.Sign(t, "trunkline", life), "token_type": "Bearer", "expires_in": int(life.Seconds()),
+				"access_token": kafka.Sign(t, "trunkline", life), "token_type": "Bearer",
+				"expires_in": int(life.Seconds()),
 			})
 		}))
 		defer endpoint.Close()
 		settings := DefaultSettings(kafka.Token)
 		settings.TopicPrefix = "token."
 		settings.TLS = tlsclient.Settings{Enabled: true, CAFile: kafka.CA.File}
-		settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenURL: endpoint.URL, ClientID: "trunkline", ClientSecret: "secret"}}
+		settings.SASL = credentials.Settings{Mechanism: "oauthbearer",
+			OAuth: credentials.OAuth{TokenURL: endpoint.URL, ClientID: "trunkline", ClientSecret: "secret"}}
 		p := openCluster(t, settings).NewProducer(ProducerConfig{DeliveryTimeout: 2 * time.Minute})
 		for issued.Load() < 3 {
 			if err := p.Produce(t.Context(), Record{Topic: "t", Value: []byte("v")}); err != nil {

@@ -104,7 +104,8 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 		m.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	}
 	for _, from := range res.Topics {
-		t := topicMetadata{err: errorFromCode(from.ErrorCode), id: from.TopicID, internal: from.IsInternal, leaders: make([]leadership, len(from.Partitions))}
+		t := topicMetadata{err: errorFromCode(from.ErrorCode), id: from.TopicID, internal: from.IsInternal,
+			leaders: make([]leadership, len(from.Partitions))}
 		if from.Topic != nil {
 			t.name = *from.Topic
 		}

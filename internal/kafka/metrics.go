@@ -36,24 +36,38 @@ var operations = []string{"produce", "fetch", "group", "commit"}
 func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		produced:      f.CounterVec("trunkline_kafka_produced_records_total", "Records that Kafka has acknowledged.", "topic"),
-		producedBytes: f.CounterVec("trunkline_kafka_produced_bytes_total", "Bytes of record batches that Kafka has acknowledged.", "topic"),
-		batchRecords:  f.NewHistogram(metric.Native("trunkline_kafka_produce_batch_records", "Records in one produced batch.", 100)),
-		batchBytes:    f.NewHistogram(metric.Native("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch.", 100)),
-		produceTime:   f.NewHistogram(metric.Native("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement.", 100)),
-		inFlight:      f.Gauge("trunkline_kafka_produce_in_flight_bytes", "Bytes of records that wait for their acknowledgement."),
+		produced: f.CounterVec("trunkline_kafka_produced_records_total", "Records that Kafka has acknowledged.",
+			"topic"),
+		producedBytes: f.CounterVec("trunkline_kafka_produced_bytes_total",
+			"Bytes of record batches that Kafka has acknowledged.", "topic"),
+		batchRecords: f.NewHistogram(
+			metric.Native("trunkline_kafka_produce_batch_records", "Records in one produced batch.", 100)),
+		batchBytes: f.NewHistogram(
+			metric.Native("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch.", 100)),
+		produceTime: f.NewHistogram(
+			metric.Native("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement.",
+				100)),
+		inFlight: f.Gauge("trunkline_kafka_produce_in_flight_bytes",
+			"Bytes of records that wait for their acknowledgement."),
 		retries:       f.Counter("trunkline_kafka_produce_retries_total", "Batches sent again."),
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
 		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
-		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a log did not continue at the reader's offset: expired (deleted by retention), truncated (the log was cut), recreated (the topic was created again), damaged (a batch failed its checks twice), missing (offsets missing between two batches).", "topic", "kind"),
-		absentTopics:  f.Gauge("trunkline_kafka_topics_missing", "Topics that Trunkline needs and that Kafka does not have."),
+		gaps: f.CounterVec("trunkline_kafka_gaps_total",
+			"Times a log did not continue at the reader's offset: expired (deleted by retention), truncated (the log was cut), recreated (the topic was created again), damaged (a batch failed its checks twice), missing (offsets missing between two batches).",
+			"topic", "kind"),
+		absentTopics: f.Gauge("trunkline_kafka_topics_missing",
+			"Topics that Trunkline needs and that Kafka does not have."),
 		recreatedTopics: f.CounterVec("trunkline_kafka_topics_recreated_total",
 			"Topics that were missing while the process ran, and that it has created again.", "topic"),
-		errors:       f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
-		commits:      f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
-		rebalances:   f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),
-		workRestarts: f.CounterVec("trunkline_kafka_partition_restarts_total", "Partitions whose work failed and was started again.", "group"),
-		lag:          f.GaugeVec("trunkline_kafka_lag_records", "Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
+		errors: f.CounterVec("trunkline_kafka_errors_total",
+			"Failed requests, by what was asked and why it failed.", "op", "reason"),
+		commits: f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
+		rebalances: f.CounterVec("trunkline_kafka_generations_total",
+			"Generations of a consumer group this process took part in.", "group"),
+		workRestarts: f.CounterVec("trunkline_kafka_partition_restarts_total",
+			"Partitions whose work failed and was started again.", "group"),
+		lag: f.GaugeVec("trunkline_kafka_lag_records",
+			"Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
 	for _, op := range operations {
 		for _, reason := range reasonLabels {

@@ -104,7 +104,8 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 
 func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 	settings := tokenBroker(t, func(string) (int64, string) { return 0, `{"status":"invalid_token","scope":"kafka"}` })
-	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, "hush")}}
+	settings.SASL = credentials.Settings{Mechanism: "oauthbearer",
+		OAuth: credentials.OAuth{TokenFile: tokenFile(t, "hush")}}
 	err := openCluster(t, settings).Ping(t.Context())
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("got %v", err)
@@ -122,7 +123,8 @@ func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 func TestATokenFileWithoutATokenIsRefusedAtStart(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "two lines": "a\nb", "an injected extension": "a\x01b=c"} {
 		settings := DefaultSettings("127.0.0.1:1")
-		settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, text)}}
+		settings.SASL = credentials.Settings{Mechanism: "oauthbearer",
+			OAuth: credentials.OAuth{TokenFile: tokenFile(t, text)}}
 		if _, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
@@ -202,7 +204,8 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 // askToken logs in once with a token of the endpoint.
 func askToken(t *testing.T, o credentials.OAuth) error {
 	t.Helper()
-	login, err := credentials.New(t.Context(), credentials.Settings{Mechanism: "oauthbearer", OAuth: o}, slog.New(slog.DiscardHandler))
+	login, err := credentials.New(t.Context(), credentials.Settings{Mechanism: "oauthbearer", OAuth: o},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +218,8 @@ func TestTheTokenEndpointsRefusalHasNoSecret(t *testing.T) {
 	o := atEndpoint(server)
 	o.Parameters = nil
 	err := askToken(t, o)
-	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "invalid_client") || strings.Contains(err.Error(), "s3cret") {
+	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "invalid_client") ||
+		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -235,7 +239,8 @@ func TestTheTokenEndpointIsNotFollowedElsewhere(t *testing.T) {
 func TestMSKLogin(t *testing.T) {
 	const region, key, secret, session = "eu-central-1", "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": session, "AWS_REGION": "us-west-2",
+		"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": session,
+		"AWS_REGION":      "us-west-2",
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		t.Setenv(name, value)
@@ -296,7 +301,8 @@ func TestMSKLogin(t *testing.T) {
 
 func TestMSKNeedsARegion(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_CONFIG_FILE": os.DevNull,
+		"AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
 	} {
 		t.Setenv(name, value)
 	}

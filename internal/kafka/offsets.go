@@ -86,17 +86,20 @@ func (l *offsetsLookup) await(ctx context.Context) (first, next int64, err error
 	return first, next, err
 }
 
-func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (offset int64, err error) {
+func (c *Cluster) listOffset(ctx context.Context, topic string, partition int,
+	timestamp int64) (offset int64, err error) {
 	name := c.topic(topic)
 	err = c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
-		offset, err = c.offsetLookups.get(ctx, leader.address, partitionQuery{partitionKey{name, partition}, leader.epoch, timestamp})
+		offset, err = c.offsetLookups.get(ctx, leader.address,
+			partitionQuery{partitionKey{name, partition}, leader.epoch, timestamp})
 		return err
 	})
 	return offset, asTopicFault(err, topic, "looking up an offset")
 }
 
 // requestOffsets sends ListOffsets requests to a broker.
-func (c *Cluster) requestOffsets(ctx context.Context, address string, queries []partitionQuery) (map[partitionQuery]lookupResult[int64], error) {
+func (c *Cluster) requestOffsets(ctx context.Context, address string,
+	queries []partitionQuery) (map[partitionQuery]lookupResult[int64], error) {
 	all := make(map[partitionQuery]lookupResult[int64], len(queries))
 	for _, part := range oncePerPartition(queries) {
 		req := kmsg.NewPtrListOffsetsRequest()
@@ -118,7 +121,8 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string, queries []
 		results := map[partitionKey]lookupResult[int64]{}
 		for _, t := range res.(*kmsg.ListOffsetsResponse).Topics {
 			for _, p := range t.Partitions {
-				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[int64]{p.Offset, errorFromCode(p.ErrorCode)}
+				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[int64]{p.Offset,
+					errorFromCode(p.ErrorCode)}
 			}
 		}
 		assignResults(all, part, results)
@@ -149,7 +153,8 @@ func (c *Cluster) LastRecord(ctx context.Context, topic string, partition int) (
 	return nil, err
 }
 
-func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
+func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition int,
+	from, next int64) (*Record, error) {
 	r := c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
 		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()

@@ -35,7 +35,8 @@ func trickle(args string) {
 		if ahead := time.Duration(n)*time.Second/time.Duration(rate) - time.Since(began); ahead > time.Millisecond {
 			time.Sleep(ahead)
 		}
-		client.Produce(context.Background(), &kgo.Record{Topic: fields[1], Partition: int32(n % partitions), Value: value}, nil)
+		client.Produce(context.Background(),
+			&kgo.Record{Topic: fields[1], Partition: int32(n % partitions), Value: value}, nil)
 	}
 }
 
@@ -54,13 +55,15 @@ func dialCounted(open *atomic.Int32) func(ctx context.Context, network, address 
 // client is one that follows all partitions of a topic from their end.
 type client struct {
 	name   string
-	follow func(b *testing.B, address, topic string, partitions int, open *atomic.Int32, seen *atomic.Int64) (stop func())
+	follow func(b *testing.B, address, topic string, partitions int, open *atomic.Int32,
+		seen *atomic.Int64) (stop func())
 }
 
 var clients = []client{{"ours", followOurs}, {"franz", followFranz}}
 
 func followOurs(b *testing.B, address, topic string, partitions int, open *atomic.Int32, seen *atomic.Int64) func() {
-	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address), Dial: dialCounted(open)}, nil, quiet())
+	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address), Dial: dialCounted(open)},
+		nil, quiet())
 	if err != nil {
 		b.Fatal(err)
 	}

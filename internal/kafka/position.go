@@ -118,14 +118,16 @@ func (c *Cluster) lookUpEpochEnd(ctx context.Context, topic string, partition in
 	var end EpochEnd
 	name := c.topic(topic)
 	err := c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
-		end, err = c.epochEnds.get(ctx, leader.address, partitionQuery{partitionKey{name, partition}, leader.epoch, int64(epoch)})
+		end, err = c.epochEnds.get(ctx, leader.address,
+			partitionQuery{partitionKey{name, partition}, leader.epoch, int64(epoch)})
 		return err
 	})
 	return end, asTopicFault(err, topic, "looking up the end of a leader epoch")
 }
 
 // requestEpochEnds sends OffsetForLeaderEpoch requests to a broker.
-func (c *Cluster) requestEpochEnds(ctx context.Context, address string, queries []partitionQuery) (map[partitionQuery]lookupResult[EpochEnd], error) {
+func (c *Cluster) requestEpochEnds(ctx context.Context, address string,
+	queries []partitionQuery) (map[partitionQuery]lookupResult[EpochEnd], error) {
 	all := make(map[partitionQuery]lookupResult[EpochEnd], len(queries))
 	for _, part := range oncePerPartition(queries) {
 		req := kmsg.NewPtrOffsetForLeaderEpochRequest()
@@ -137,7 +139,8 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string, queries 
 			}
 			t := &req.Topics[len(req.Topics)-1]
 			t.Partitions = append(t.Partitions, kmsg.OffsetForLeaderEpochRequestTopicPartition{
-				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, LeaderEpoch: int32(q.timestampOrEpoch),
+				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch,
+				LeaderEpoch: int32(q.timestampOrEpoch),
 			})
 		}
 		res, err := c.request(ctx, address, req)
@@ -147,7 +150,8 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string, queries 
 		results := map[partitionKey]lookupResult[EpochEnd]{}
 		for _, t := range res.(*kmsg.OffsetForLeaderEpochResponse).Topics {
 			for _, p := range t.Partitions {
-				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[EpochEnd]{EpochEnd{p.LeaderEpoch, p.EndOffset}, errorFromCode(p.ErrorCode)}
+				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[EpochEnd]{EpochEnd{p.LeaderEpoch,
+					p.EndOffset}, errorFromCode(p.ErrorCode)}
 			}
 		}
 		assignResults(all, part, results)
@@ -184,7 +188,8 @@ func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int
 
 // checkEpoch reports whether the record before the position still has the position's
 // leader epoch.
-func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, position LogPosition, first, next int64) error {
+func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, position LogPosition,
+	first, next int64) error {
 	if position.LeaderEpoch == UnknownEpoch || position.Offset == first {
 		return nil // no record before it is in the log
 	}
@@ -200,7 +205,8 @@ func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, p
 
 // pastEndGap returns the error of a position after the log's end. If the epoch is known, the
 // log may have been truncated further back than it ends now.
-func (c *Cluster) pastEndGap(ctx context.Context, topic string, partition int, position LogPosition, first, next int64) error {
+func (c *Cluster) pastEndGap(ctx context.Context, topic string, partition int, position LogPosition,
+	first, next int64) error {
 	if err := c.checkEpoch(ctx, topic, partition, position, first, next); err != nil {
 		return err
 	}
@@ -211,7 +217,8 @@ func (c *Cluster) pastEndGap(ctx context.Context, topic string, partition int, p
 // read from commonEnd on; an unknown commonEnd means from the start.
 func truncationGap(topic string, partition int, offset int64, commonEnd EpochEnd, first, next int64) *GapError {
 	gap := &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
-		Resume: min(max(commonEnd.Offset, first), next, offset), LeaderEpoch: commonEnd.LeaderEpoch, First: first, Next: next}
+		Resume: min(max(commonEnd.Offset, first), next, offset), LeaderEpoch: commonEnd.LeaderEpoch, First: first,
+		Next: next}
 	if gap.Resume == first { // no record before it is in the log
 		gap.LeaderEpoch = UnknownEpoch
 	}

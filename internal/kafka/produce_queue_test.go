@@ -96,8 +96,9 @@ type queueTest struct {
 
 func newQueueTest(t *testing.T, held int) *queueTest {
 	q := &queueTest{
-		scriptedBroker: &scriptedBroker{refuses: map[produceTarget]int16{}, silent: map[produceTarget]bool{}, records: map[produceTarget]string{}},
-		answers:        map[produceTarget]produceAnswer{},
+		scriptedBroker: &scriptedBroker{refuses: map[produceTarget]int16{}, silent: map[produceTarget]bool{},
+			records: map[produceTarget]string{}},
+		answers: map[produceTarget]produceAnswer{},
 	}
 	for range held {
 		q.holds = append(q.holds, make(chan struct{}))

@@ -58,7 +58,8 @@ func openSwitchedWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, 
 	t.Helper()
 	_, b := openBoth(t)
 	g := &switchedNetwork{Broker: b}
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial},
+		reg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,8 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 	go func() {
 		first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
 	}()
-	until(t, "the first to take the room", func() bool { return metricValue(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
+	until(t, "the first to take the room",
+		func() bool { return metricValue(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := p.Produce(ctx, numbered(0, 0, 1)...)

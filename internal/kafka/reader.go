@@ -76,14 +76,16 @@ const (
 // NewReader returns a reader of a topic that is not compacted. offset must be in the
 // log or at its end.
 func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
-	return c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, From: LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}})
+	return c.OpenReader(
+		ReaderConfig{Topic: topic, Partition: partition, From: LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}})
 }
 
 // OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
-		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.topic(cfg.Topic), compacted: cfg.Compacted,
-		topicID: cfg.From.TopicID, nextOffset: cfg.From.Offset, checkedEpoch: UnknownEpoch, suspectOffset: -1,
+		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.topic(cfg.Topic),
+		compacted: cfg.Compacted,
+		topicID:   cfg.From.TopicID, nextOffset: cfg.From.Offset, checkedEpoch: UnknownEpoch, suspectOffset: -1,
 		backoff: retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
 		meter:   c.metrics.readMeter(cfg.Topic),
 		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
@@ -470,7 +472,8 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 	}
 	if !r.failing {
 		r.failing = true
-		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "error", err)
+		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition,
+			"offset", r.nextOffset, "error", err)
 	}
 	if !r.backoff.Wait(ctx) {
 		return ctx.Err()
@@ -482,7 +485,8 @@ func (r *Reader) resetErrors() {
 	r.backoff.Reset()
 	if r.failing {
 		r.failing = false
-		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
+		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition,
+			"offset", r.nextOffset)
 	}
 }
 

@@ -91,7 +91,8 @@ func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
 	if pooled, ok := l.producer.framePool.Get().(*[]byte); ok {
 		memory = *pooled
 	}
-	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, startedAt: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
+	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, startedAt: now,
+		deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
 	return b
 }

@@ -93,10 +93,11 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 		defer running.Wait()
 		defer cancel()
 		running.Go(func() {
-			err := c.RunGroup(ctx, kafka.GroupConfig{Group: "g", Topics: []string{"t"}}, func(ctx context.Context, _ *kafka.Assignment) error {
-				<-ctx.Done()
-				return ctx.Err()
-			})
+			err := c.RunGroup(ctx, kafka.GroupConfig{Group: "g", Topics: []string{"t"}},
+				func(ctx context.Context, _ *kafka.Assignment) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}

@@ -21,7 +21,8 @@ func (c *Cluster) Scan(ctx context.Context, topic string, partition int, from, t
 // the scan, unread records may have moved beyond the end: the scan goes on behind it, and does
 // not begin again, which it would do until the compaction has ended. A record is valid during
 // its call only.
-func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*Record)) (end int64, err error) {
+func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+	each func(*Record)) (end int64, err error) {
 	reset()
 	for {
 		first, end, err := c.Offsets(ctx, topic, partition)
@@ -32,7 +33,8 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 		if from >= end {
 			return end, nil
 		}
-		if err := c.scanRange(ctx, ReaderConfig{Topic: topic, Partition: partition, Compacted: true}, from, end, each); err != nil {
+		if err := c.scanRange(ctx, ReaderConfig{Topic: topic, Partition: partition, Compacted: true}, from, end,
+			each); err != nil {
 			return 0, err
 		}
 		firstNow, _, err := c.Offsets(ctx, topic, partition)

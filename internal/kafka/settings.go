@@ -45,6 +45,7 @@ func (s Settings) Validate(c *setting.Check) {
 		"must be 0 or a number of brokers, is %d", s.ReplicationFactor)
 	s.TLS.Validate(c.Group("tls"))
 	s.SASL.Validate(c.Group("sasl"))
-	c.Must(s.SASL.Mechanism != "aws-msk-iam" || s.TLS.Enabled, "tls.enabled", "%s aws-msk-iam needs it", c.Key("sasl.mechanism"))
+	c.Must(s.SASL.Mechanism != "aws-msk-iam" || s.TLS.Enabled, "tls.enabled", "%s aws-msk-iam needs it",
+		c.Key("sasl.mechanism"))
 	c.OneOf("compression", s.Compression, "none", "lz4", "zstd")
 }

@@ -79,7 +79,8 @@ func (k *collector) await(t *testing.T, what string, ok func() bool) {
 }
 
 // join runs a member of a group until the function it gives is called.
-func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assignment) error, topics ...string) (leave func()) {
+func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assignment) error,
+	topics ...string) (leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -85,7 +85,8 @@ func positions(t *testing.T, s service) {
 		}
 	}
 	wantGap(t, check(func(p *kafka.LogPosition) { p.Offset = 11 }), kafka.GapTruncated, 10)
-	wantGap(t, check(func(p *kafka.LogPosition) { p.Offset, p.LeaderEpoch = 11, kafka.UnknownEpoch }), kafka.GapTruncated, 10)
+	wantGap(t, check(func(p *kafka.LogPosition) { p.Offset, p.LeaderEpoch = 11, kafka.UnknownEpoch }),
+		kafka.GapTruncated, 10)
 	wantGap(t, check(func(p *kafka.LogPosition) { p.Offset = -1 }), kafka.GapExpired, 0)
 	wantGap(t, check(func(p *kafka.LogPosition) { p.TopicID[3]++ }), kafka.GapRecreated, 0)
 	if err := check(func(p *kafka.LogPosition) { p.LeaderEpoch += 7 }); err == nil {
@@ -143,7 +144,8 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 	produce(t, c, numbered(0, 0, 20)...)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		err := c.CheckPosition(t.Context(), "t", 0, before)
-		if gap, ok := kafka.PassableGap(err); ok && gap.Kind == kafka.GapRecreated && gap.Resume == 0 && gap.Next == 20 {
+		if gap, ok := kafka.PassableGap(err); ok && gap.Kind == kafka.GapRecreated && gap.Resume == 0 &&
+			gap.Next == 20 {
 			break
 		}
 		if time.Now().After(deadline) {

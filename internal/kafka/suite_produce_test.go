@@ -21,7 +21,8 @@ func roundTrip(t *testing.T, s service) {
 	at := time.Now().Truncate(time.Millisecond)
 	sent := []kafka.Record{
 		{Topic: "t", Partition: 2, Time: at, Key: []byte("k"), Value: []byte("v"), Headers: []kafka.Header{
-			{Key: "format", Value: []byte("generic")}, {Key: "twice", Value: []byte("1")}, {Key: "twice", Value: []byte("2")},
+			{Key: "format", Value: []byte("generic")}, {Key: "twice", Value: []byte("1")},
+			{Key: "twice", Value: []byte("2")},
 			{Key: "nil", Value: nil}, {Key: "empty", Value: []byte{}}}},
 		{Topic: "t", Partition: 2, Time: at.Add(-time.Hour), Key: nil, Value: nil},
 		{Topic: "t", Partition: 2, Time: at.Add(time.Second), Key: []byte{}, Value: []byte{}},
@@ -35,7 +36,8 @@ func roundTrip(t *testing.T, s service) {
 	}
 	for i, g := range got {
 		w := sent[i]
-		if !same(g.Key, w.Key) || !same(g.Value, w.Value) || g.Offset != int64(i) || g.Partition != 2 || g.Topic != "t" {
+		if !same(g.Key, w.Key) || !same(g.Value, w.Value) || g.Offset != int64(i) || g.Partition != 2 ||
+			g.Topic != "t" {
 			t.Errorf("record %d differs", i)
 		}
 		if !w.Time.IsZero() && !g.Time.Equal(w.Time) {
@@ -74,7 +76,8 @@ func order(t *testing.T, s service) {
 			for n := range calls {
 				records := make([]kafka.Record, perCall)
 				for i := range records {
-					records[i] = kafka.Record{Topic: "t", Partition: i % 2, Key: fmt.Append(nil, who), Value: fmt.Append(nil, n*perCall+i)}
+					records[i] = kafka.Record{Topic: "t", Partition: i % 2, Key: fmt.Append(nil, who),
+						Value: fmt.Append(nil, n*perCall+i)}
 				}
 				if err := p.Produce(t.Context(), records...); err != nil {
 					t.Error(err)

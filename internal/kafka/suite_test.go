@@ -114,7 +114,8 @@ func (s service) open(t testing.TB) *kafka.Cluster {
 func (s service) topic(t testing.TB, partitions int) *kafka.Cluster {
 	t.Helper()
 	c := s.open(t)
-	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions, Config: map[string]string{"max.message.bytes": strconv.Itoa(topics.MaxRecordBytes)}})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions,
+		Config: map[string]string{"max.message.bytes": strconv.Itoa(topics.MaxRecordBytes)}})
 	return c
 }
 
@@ -197,14 +198,16 @@ func isTooLarge(t *testing.T, s service) {
 func topicLimit(t *testing.T, s service) {
 	const limit = 20_000
 	c := s.open(t)
-	ensure(t, c, topics.Spec{Name: "t", Partitions: 2, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 2,
+		Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	at := time.Now().Truncate(time.Millisecond)
 	var sent []kafka.Record
 	for n := range 40 {
 		sent = append(sent, kafka.Record{Topic: "t", Partition: 1, Time: at.Add(time.Duration(n%7) * time.Second),
-			Key: fmt.Append(nil, n), Value: bytes.Repeat([]byte{byte(n)}, 3000), Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}})
+			Key: fmt.Append(nil, n), Value: bytes.Repeat([]byte{byte(n)}, 3000),
+			Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}})
 	}
 	if err := p.Produce(t.Context(), sent...); err != nil {
 		t.Fatalf("records that fit: %v", err)
@@ -212,7 +215,8 @@ func topicLimit(t *testing.T, s service) {
 	large := kafka.Record{Topic: "t", Partition: 1, Value: make([]byte, 2*limit)}
 	mixed := append(append([]kafka.Record(nil), sent[:13]...), large)
 	mixed = append(mixed, sent[13:]...)
-	if err := p.Produce(t.Context(), mixed...); fault.KindOf(err) != fault.KindTooLarge || !errors.Is(err, kafka.ErrTopicLimit) {
+	if err := p.Produce(t.Context(), mixed...); fault.KindOf(err) != fault.KindTooLarge ||
+		!errors.Is(err, kafka.ErrTopicLimit) {
 		t.Errorf("with one that does not: %v", err)
 	}
 	if err := p.Produce(t.Context(), sent[0]); err != nil {
@@ -223,7 +227,8 @@ func topicLimit(t *testing.T, s service) {
 		t.Fatalf("%d records", len(got))
 	}
 	for i, g := range got {
-		if want := sent[i%40]; !same(g.Key, want.Key) || !same(g.Value, want.Value) || !g.Time.Equal(want.Time) || string(g.Header("n")) != string(want.Key) {
+		if want := sent[i%40]; !same(g.Key, want.Key) || !same(g.Value, want.Value) || !g.Time.Equal(want.Time) ||
+			string(g.Header("n")) != string(want.Key) {
 			t.Fatalf("record %d is %s of %v, want %s of %v", i, g.Key, g.Time, want.Key, want.Time)
 		}
 	}

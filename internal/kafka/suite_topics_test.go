@@ -60,7 +60,8 @@ func topicSettings(t *testing.T, s service) {
 	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 1025); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("growing beyond what ids can hold: %v", err)
 	}
-	produce(t, c, kafka.Record{Topic: event.TopicRaw, Value: make([]byte, 1<<20), Headers: []kafka.Header{{Key: "h", Value: make([]byte, 100<<10)}}})
+	produce(t, c, kafka.Record{Topic: event.TopicRaw, Value: make([]byte, 1<<20),
+		Headers: []kafka.Header{{Key: "h", Value: make([]byte, 100<<10)}}})
 }
 
 func appendTime(t *testing.T, s service) {

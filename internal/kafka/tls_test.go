@@ -39,20 +39,21 @@ func useEveryWay(t *testing.T, cfg Config) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- c.RunGroup(ctx, GroupConfig{Group: "g", Topics: []string{"t"}}, func(ctx context.Context, l *Assignment) error {
-			r := c.NewReader(l.Topic, l.Partition, 0)
-			defer r.Close()
-			records, err := r.Read(ctx)
-			if err != nil {
-				return err
-			}
-			select {
-			case read <- *records[0].Clone():
-				<-ctx.Done()
-			case <-ctx.Done():
-			}
-			return nil
-		})
+		ended <- c.RunGroup(ctx, GroupConfig{Group: "g", Topics: []string{"t"}},
+			func(ctx context.Context, l *Assignment) error {
+				r := c.NewReader(l.Topic, l.Partition, 0)
+				defer r.Close()
+				records, err := r.Read(ctx)
+				if err != nil {
+					return err
+				}
+				select {
+				case read <- *records[0].Clone():
+					<-ctx.Done()
+				case <-ctx.Done():
+				}
+				return nil
+			})
 	}()
 	for range 4 {
 		if r := <-read; string(r.Value) != "v" {
@@ -76,7 +77,8 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 		{"plain", "PLAIN"}, {"scram-sha-256", "SCRAM-SHA-256"}, {"scram-sha-512", "SCRAM-SHA-512"},
 	} {
 		t.Run(mechanism.ours, func(t *testing.T) {
-			fake, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}),
+			fake, err := kfake.NewCluster(kfake.NumBrokers(2),
+				kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}),
 				kfake.EnableSASL(), kfake.Superuser(mechanism.theirs, "user", "secret"))
 			if err != nil {
 				t.Fatal(err)

@@ -88,9 +88,11 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 	if err == nil {
 		switch {
 		case minInSync > t.ReplicationFactor:
-			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, minInSync, t.ReplicationFactor)
+			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, minInSync,
+				t.ReplicationFactor)
 		case minInSync < 2 && t.ReplicationFactor >= 2:
-			add(true, "%s=%d: an acknowledged record may be on one broker only, set it to 2", configMinInSync, minInSync)
+			add(true, "%s=%d: an acknowledged record may be on one broker only, set it to 2", configMinInSync,
+				minInSync)
 		}
 	}
 	wantedPolicy := s.Config[configCleanupPolicy]
@@ -99,17 +101,20 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 	}
 	policy := config[configCleanupPolicy]
 	if policy != "" && policy != wantedPolicy {
-		add(true, "%s=%s: set it to %s, or Kafka removes records too early or never", configCleanupPolicy, policy, wantedPolicy)
+		add(true, "%s=%s: set it to %s, or Kafka removes records too early or never", configCleanupPolicy, policy,
+			wantedPolicy)
 	}
 	if config[configUncleanElection] == "true" {
-		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false", configUncleanElection)
+		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false",
+			configUncleanElection)
 	}
 	maxBytes, err := strconv.Atoi(config[configMaxBytes])
 	if err == nil && maxBytes < topics.MaxRecordBytes {
 		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, topics.MaxRecordBytes)
 	}
 	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
-		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType, config[configTimestampType])
+		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType,
+			config[configTimestampType])
 	}
 	return problems
 }
@@ -120,7 +125,8 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
-			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection, configRetention},
+			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy,
+				configUncleanElection, configRetention},
 		})
 	}
 	client, closeClient := c.newAdminClient()

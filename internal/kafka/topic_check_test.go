@@ -16,7 +16,8 @@ import (
 
 func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 	good := map[string]string{
-		configTimestampType: logAppendTime, configMaxBytes: "1310720", configMinInSync: "2", configCleanupPolicy: "delete", configUncleanElection: "false",
+		configTimestampType: logAppendTime, configMaxBytes: "1310720", configMinInSync: "2",
+		configCleanupPolicy: "delete", configUncleanElection: "false",
 	}
 	for _, test := range []struct {
 		name     string
@@ -31,13 +32,18 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		{"acknowledged by one of three", 3, map[string]string{configMinInSync: "1"}, true, "min.insync.replicas=1"},
 		{"more in sync than there are", 3, map[string]string{configMinInSync: "4"}, true, "refuses every write"},
 		{"compacted", 3, map[string]string{configCleanupPolicy: "compact"}, true, "cleanup.policy=compact"},
-		{"unclean election", 3, map[string]string{configUncleanElection: "true"}, true, "unclean.leader.election.enable=true"},
+		{"unclean election", 3, map[string]string{configUncleanElection: "true"}, true,
+			"unclean.leader.election.enable=true"},
 		{"small records", 3, map[string]string{configMaxBytes: "1048588"}, true, "max.message.bytes=1048588"},
-		{"the producers' clocks", 3, map[string]string{configTimestampType: "CreateTime"}, false, "LogAppendTime is better"},
+		{"the producers' clocks", 3, map[string]string{configTimestampType: "CreateTime"}, false,
+			"LogAppendTime is better"},
 		{"the state, not compacted", 3, nil, true, "cleanup.policy=delete: set it to compact"},
-		{"the state, compacted and deleted", 3, map[string]string{configCleanupPolicy: "compact,delete"}, true, "cleanup.policy=compact,delete: set it to compact"},
+		{"the state, compacted and deleted", 3, map[string]string{configCleanupPolicy: "compact,delete"}, true,
+			"cleanup.policy=compact,delete: set it to compact"},
 		{"the state as it should be", 3, map[string]string{configCleanupPolicy: "compact"}, false, ""},
-		{"a broker that tells nothing", 3, map[string]string{configMinInSync: "", configCleanupPolicy: "", configUncleanElection: "", configMaxBytes: ""}, false, ""},
+		{"a broker that tells nothing", 3,
+			map[string]string{configMinInSync: "", configCleanupPolicy: "", configUncleanElection: "",
+				configMaxBytes: ""}, false, ""},
 	} {
 		config := map[string]string{}
 		for k, v := range good {
@@ -50,14 +56,16 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		if strings.HasPrefix(test.name, "the state") {
 			spec = topics.Spec{Name: "state", Config: map[string]string{configCleanupPolicy: "compact"}}
 		}
-		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas}, config, 3)
+		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas},
+			config, 3)
 		if test.want == "" {
 			if len(problems) != 0 {
 				t.Errorf("%s: %v", test.name, problems)
 			}
 			continue
 		}
-		if len(problems) != 1 || problems[0].Unsafe != test.unsafe || !strings.Contains(problems[0].Message, test.want) {
+		if len(problems) != 1 || problems[0].Unsafe != test.unsafe ||
+			!strings.Contains(problems[0].Message, test.want) {
 			t.Errorf("%s: %+v", test.name, problems)
 		}
 	}
@@ -112,13 +120,15 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 }
 
 func TestRegisteredBrokersAreCounted(t *testing.T) {
-	c, err := Open(t.Context(), Config{Settings: DefaultSettings(testservice.Kafka(t)...)}, nil, slog.New(slog.DiscardHandler))
+	c, err := Open(t.Context(), Config{Settings: DefaultSettings(testservice.Kafka(t)...)}, nil,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	n, err := c.registeredBrokers(t.Context())
-	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); { // each has 5 s for an answer
+	// each has 5 s for an answer
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); {
 		n, err = c.registeredBrokers(t.Context())
 	}
 	if n != 1 || err != nil {

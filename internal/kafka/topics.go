@@ -46,7 +46,9 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	for _, s := range specs {
 		n := have[s.Name].Partitions
 		if n > event.MaxPartitions {
-			return fault.New(fault.KindConflict, "topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n, event.MaxPartitions)
+			return fault.New(fault.KindConflict,
+				"topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n,
+				event.MaxPartitions)
 		}
 		if s.Follows != "" {
 			partitions := have[s.Follows].Partitions
@@ -117,7 +119,8 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 }
 
 // countPartitions returns the numbers of partitions by topic, and the topics that do not exist.
-func (c *Cluster) countPartitions(ctx context.Context, specs []topics.Spec) (partitions map[string]int, missing []string, err error) {
+func (c *Cluster) countPartitions(ctx context.Context,
+	specs []topics.Spec) (partitions map[string]int, missing []string, err error) {
 	names, base := make([]string, len(specs)), map[string]string{}
 	for i, s := range specs {
 		names[i] = c.topic(s.Name)
@@ -145,7 +148,8 @@ func (c *Cluster) setMissing(missing []string) {
 
 // recreateTopics creates the missing topics, with as many partitions as the topics that they follow or that
 // follow them, and sets their numbers in partitions.
-func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missing []string, partitions map[string]int) error {
+func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missing []string,
+	partitions map[string]int) error {
 	var again []topics.Spec
 	for _, s := range specs {
 		if !slices.Contains(missing, s.Name) {
@@ -230,7 +234,8 @@ func (c *Cluster) createTopics(ctx context.Context, specs []topics.Spec) error {
 		return err
 	}
 	if replicas < wantedReplicas && c.cfg.ReplicationFactor == 0 {
-		c.log.Warn("topics get fewer than three replicas, as Kafka has no more brokers: if it will have more, set kafka.replication_factor before the first start", "replicas", replicas)
+		c.log.Warn("topics get fewer than three replicas, as Kafka has no more brokers: if it will have more, set kafka.replication_factor before the first start",
+			"replicas", replicas)
 	}
 	for _, s := range specs {
 		if err := c.createTopic(ctx, s, replicas); err != nil {
@@ -248,7 +253,8 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
 	if replicas >= 2 && s.Config[configMinInSync] == "" {
-		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: configMinInSync, ConfigValue: "2"})
+		topic.ConfigEntries = append(topic.ConfigEntries,
+			kafkago.ConfigEntry{ConfigName: configMinInSync, ConfigValue: "2"})
 	}
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
@@ -285,7 +291,9 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	slices.Sort(addresses)
 	configured := min(wantedReplicas, len(slices.Compact(addresses)))
 	if brokers < configured {
-		return 0, fault.Unavailable(fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor", brokers, configured),
+		return 0, fault.Unavailable(
+			fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor",
+				brokers, configured),
 			retryAfter, "brokers are missing")
 	}
 	return min(wantedReplicas, brokers), nil

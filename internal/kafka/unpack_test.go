@@ -42,7 +42,8 @@ func TestCompressedRecordsTakeBoundedMemory(t *testing.T) {
 		return
 	}
 	for name, codec := range map[string]kgo.CompressionCodec{
-		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(),
+		"zstd": kgo.ZstdCompression(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +59,8 @@ func TestCompressedRecordsTakeBoundedMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			ensure(t, c, topics.Spec{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(8 << 20)}})
+			ensure(t, c, topics.Spec{Name: "t", Partitions: 1,
+				Config: map[string]string{"max.message.bytes": strconv.Itoa(8 << 20)}})
 			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 				kgo.ProducerBatchMaxBytes(8<<20), kgo.MaxBufferedBytes(1<<30))
 			value := make([]byte, unpackValue)
@@ -71,7 +73,8 @@ func TestCompressedRecordsTakeBoundedMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCompressedRecordsTakeBoundedMemory$", "-test.v")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCompressedRecordsTakeBoundedMemory$",
+				"-test.v")
 			// GOGC: what is measured is what is held, with little garbage beside it.
 			cmd.Env = append(os.Environ(), "TRUNKLINE_KAFKA_TEST_UNPACK="+address, "GOGC=25")
 			out, err := cmd.CombinedOutput()
@@ -123,23 +126,27 @@ func unpackAll(t *testing.T, address string) {
 func TestLargeCompressedBatchesComeWhole(t *testing.T) {
 	c, b := openBoth(t)
 	for name, codec := range map[string]kgo.CompressionCodec{
-		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(),
+		"zstd": kgo.ZstdCompression(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ensure(t, c, topics.Spec{Name: name, Partitions: 1})
-			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(100_000))
+			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+				kgo.MaxBufferedRecords(100_000))
 			const n = 20_000
 			done := make(chan error, 1)
 			for i := range n {
-				client.Produce(t.Context(), &kgo.Record{Topic: name, Key: fmt.Append(nil, i), Value: bytes.Repeat([]byte{byte(i)}, i%700),
-					Headers: []kgo.RecordHeader{{Key: "n", Value: fmt.Append(nil, i)}}}, func(_ *kgo.Record, err error) {
-					if err != nil {
-						select {
-						case done <- err:
-						default:
+				client.Produce(t.Context(),
+					&kgo.Record{Topic: name, Key: fmt.Append(nil, i), Value: bytes.Repeat([]byte{byte(i)}, i%700),
+						Headers: []kgo.RecordHeader{{Key: "n", Value: fmt.Append(nil, i)}}},
+					func(_ *kgo.Record, err error) {
+						if err != nil {
+							select {
+							case done <- err:
+							default:
+							}
 						}
-					}
-				})
+					})
 			}
 			if err := client.Flush(context.Background()); err != nil {
 				t.Fatal(err)
@@ -153,7 +160,8 @@ func TestLargeCompressedBatchesComeWhole(t *testing.T) {
 					}
 					for i := range records {
 						g := &records[i]
-						if g.Offset != next || string(g.Key) != fmt.Sprint(next) || len(g.Value) != int(next%700) || string(g.Header("n")) != fmt.Sprint(next) ||
+						if g.Offset != next || string(g.Key) != fmt.Sprint(next) || len(g.Value) != int(next%700) ||
+							string(g.Header("n")) != fmt.Sprint(next) ||
 							len(g.Value) > 0 && g.Value[len(g.Value)-1] != byte(next) {
 							t.Fatalf("offset %d with key %s, want %d", g.Offset, g.Key, next)
 						}

@@ -56,8 +56,9 @@ func (k *Keyring) Require(ids ...string) error {
 	defer k.mu.Unlock()
 	for _, id := range ids {
 		if _, ok := k.ring.find(id); !ok {
-			return fault.Permanent(fmt.Errorf("secrets in the database are sealed under master key %s, which is not there: "+
-				"set TRUNKLINE_MASTER_KEY or bring back its key file", id))
+			return fault.Permanent(
+				fmt.Errorf("secrets in the database are sealed under master key %s, which is not there: "+
+					"set TRUNKLINE_MASTER_KEY or bring back its key file", id))
 		}
 	}
 	return nil

@@ -62,7 +62,8 @@ func TestASecretOpensOnlyInItsPlace(t *testing.T) {
 	if got, err := k.Unseal(sealed, "keys", "acme", "1"); err != nil || string(got) != "s3cret" {
 		t.Fatalf("%q, %v", got, err)
 	}
-	for _, place := range [][]string{nil, {"keys", "acme"}, {"keys", "acme", "2"}, {"keys", "acme1", ""}, {"keysacme", "1"}, {"keys", "acme", "1", ""}} {
+	for _, place := range [][]string{nil, {"keys", "acme"}, {"keys", "acme", "2"}, {"keys", "acme1", ""},
+		{"keysacme", "1"}, {"keys", "acme", "1", ""}} {
 		if _, err := k.Unseal(sealed, place...); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("opened at %q: %v", place, err)
 		}
@@ -93,7 +94,8 @@ func TestAKeyMayBeWrittenInHexOrBase64(t *testing.T) {
 	sealed := sealSecret(t, first, "x")
 	for _, text := range []string{
 		strings.ToUpper(hex.EncodeToString(raw)), base64.StdEncoding.EncodeToString(raw),
-		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
+		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
+		base64.RawURLEncoding.EncodeToString(raw),
 	} {
 		if _, err := openKeyring(t, Settings{Value: setting.Secret(" " + text + " ")}).Unseal(sealed); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -272,13 +274,15 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &store{k: k, secrets: []string{sealSecret(t, k, "a"), sealSecret(t, k, "b")}, late: []string{sealSecret(t, k, "c")}}
+		r := &store{k: k, secrets: []string{sealSecret(t, k, "a"), sealSecret(t, k, "b")},
+			late: []string{sealSecret(t, k, "c")}}
 		steps := 0
 		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) { steps++ })
 		if err != nil || got.Resumed || got.ID == first {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 || slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
+		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 ||
+			slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
 			t.Errorf("sealed under %v", ids)
 		}
 		if err := openKeyring(t, Settings{File: file}).Require(first); err == nil {
@@ -318,7 +322,8 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		r.k = openKeyring(t, Settings{Value: setting.Secret(one + "," + two)})
-		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil || KeyID(r.secrets[0]) != got.ID {
+		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil ||
+			KeyID(r.secrets[0]) != got.ID {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

@@ -47,7 +47,8 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 		return err
 	}
 	var total int
-	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, newest).Scan(&total)
+	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`,
+		newest).Scan(&total)
 	if err != nil {
 		return sqldb.Wrap(err, "counting the secrets to seal anew")
 	}
@@ -121,7 +122,8 @@ func (t Table) resealRow(ctx context.Context, row sealedRow) error {
 		return err
 	}
 	return t.DB.WithoutTx(ctx, func(runner sqldb.Runner) error {
-		_, err := runner.ExecContext(ctx, `UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
+		_, err := runner.ExecContext(ctx,
+			`UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
 			AND (`+strings.Join(t.Key, ", ")+`) = (`+placeholders(4, len(row.key))+`)`,
 			append([]any{sealed, KeyID(sealed), row.sealed}, row.key...)...)
 		return sqldb.Wrap(err, "sealing a secret anew")

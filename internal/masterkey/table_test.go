@@ -53,7 +53,8 @@ func (t Table) exec(test *testing.T, statement string, args ...any) {
 func (t Table) storedSecret(test *testing.T, number int) string {
 	test.Helper()
 	var sealed string
-	if err := t.DB.QueryRowContext(test.Context(), `SELECT sealed FROM safes WHERE owner = 'o' AND number = $1`, number).Scan(&sealed); err != nil {
+	if err := t.DB.QueryRowContext(test.Context(), `SELECT sealed FROM safes WHERE owner = 'o' AND number = $1`,
+		number).Scan(&sealed); err != nil {
 		test.Fatal(err)
 	}
 	secret, err := t.Keys.Unseal(sealed, "safes", "o", fmt.Sprint(number))

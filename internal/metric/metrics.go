@@ -53,7 +53,8 @@ func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.His
 func Native(name, help string, buckets uint32) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help,
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: buckets, NativeHistogramMinResetDuration: time.Hour,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: buckets,
+		NativeHistogramMinResetDuration: time.Hour,
 	}
 }
 

@@ -83,5 +83,6 @@ func (e *AddressError) Error() string {
 	if e.Class == ClassPlain {
 		return "without TLS only loopback addresses in " + e.Setting + " are reached"
 	}
-	return fmt.Sprintf("the host leads to an address that is not public (%s), and %s does not have it", e.Class, e.Setting)
+	return fmt.Sprintf("the host leads to an address that is not public (%s), and %s does not have it", e.Class,
+		e.Setting)
 }

@@ -11,7 +11,8 @@ import (
 // for development, which also permits URLs without TLS.
 func AllowsLoopback(networks []netip.Prefix) bool {
 	return slices.ContainsFunc(networks, func(network netip.Prefix) bool {
-		return network.Addr().IsLoopback() || network.Contains(netip.MustParseAddr("127.0.0.1")) || network.Contains(netip.IPv6Loopback())
+		return network.Addr().IsLoopback() || network.Contains(netip.MustParseAddr("127.0.0.1")) ||
+			network.Contains(netip.IPv6Loopback())
 	})
 }
 

@@ -38,7 +38,8 @@ func (s Schemes) Check(address string, allowPlain bool) (code, text string) {
 	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !allowPlain):
 		return "unsupported", "must begin with " + s.Secure + "://"
 	case u.Scheme == s.Plain && !loopbackHost(u.Hostname()):
-		return "unsupported", "must begin with " + s.Secure + "://: " + s.Plain + ":// is accepted for a loopback name or address only"
+		return "unsupported",
+			"must begin with " + s.Secure + "://: " + s.Plain + ":// is accepted for a loopback name or address only"
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
 		return "invalid", "must name its host in ASCII (xn--…)"
 	case u.Opaque != "" || u.Hostname() == "":

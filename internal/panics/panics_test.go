@@ -29,7 +29,8 @@ func TestAPanicIsCountedAndLoggedWithItsStack(t *testing.T) {
 		var none []int
 		_ = none[len(none)]
 	}()
-	for _, want := range []string{"level=ERROR", `msg="panic recovered"`, "where=call", "where=message", `panic="out of range"`, "panics_test.go"} {
+	for _, want := range []string{"level=ERROR", `msg="panic recovered"`, "where=call", "where=message",
+		`panic="out of range"`, "panics_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s", want)
 		}

@@ -67,7 +67,8 @@ func TestAServerIsUsed(t *testing.T) {
 }
 
 func TestOneNodeNamesTheOthersOfACluster(t *testing.T) {
-	if err := setAndGet(t, open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})); err != nil {
+	if err := setAndGet(t,
+		open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})); err != nil {
 		t.Error(err)
 	}
 }
@@ -87,7 +88,8 @@ func TestTheClientFollowsAFailover(t *testing.T) {
 // secured returns the settings of a server of OwnSecureRedis, without its address.
 func secured(t *testing.T, ca *testservice.CA) redisclient.Settings {
 	t.Helper()
-	s := redisclient.Settings{Username: "app", Password: "secret", TLS: tlsclient.Settings{Enabled: true, CAFile: ca.File}}
+	s := redisclient.Settings{Username: "app", Password: "secret",
+		TLS: tlsclient.Settings{Enabled: true, CAFile: ca.File}}
 	s.TLS.CertFile, s.TLS.KeyFile = ca.Pair(t, "client")
 	return s
 }
@@ -98,7 +100,8 @@ func TestTLSInACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := testservice.OwnSecureRedis(t, ca, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1")
+	node := testservice.OwnSecureRedis(t, ca, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes",
+		"--cluster-announce-ip", "127.0.0.1")
 	alone, whole := secured(t, ca), secured(t, ca)
 	alone.Address, whole.ClusterAddresses = node.Addr, []string{node.Addr}
 	server := open(t, alone).(*redis.Client)
@@ -106,7 +109,8 @@ func TestTLSInACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		if info, err := server.ClusterInfo(t.Context()).Result(); err != nil || !strings.Contains(info, "cluster_state:ok") {
+		if info, err := server.ClusterInfo(t.Context()).Result(); err != nil ||
+			!strings.Contains(info, "cluster_state:ok") {
 			return fmt.Errorf("%s (%v)", info, err)
 		}
 		return nil
@@ -166,7 +170,8 @@ func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
 
 func TestFilesAreReadAtOnce(t *testing.T) {
 	s := redisclient.Settings{Address: "127.0.0.1:1", TLS: tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}}
-	if _, err := redisclient.New(s, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
+	if _, err := redisclient.New(s, nil, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -179,14 +184,23 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 	}{
 		{"nothing", "", redisclient.Settings{}},
 		{"a URL", "redis.address: want host:port", redisclient.Settings{Address: "redis://x"}},
-		{"a node without a port", "redis.cluster_addresses: want host:port", redisclient.Settings{ClusterAddresses: []string{"a:1", "b"}}},
-		{"a server and a cluster", "redis.cluster_addresses: redis.address", redisclient.Settings{Address: "a:1", ClusterAddresses: []string{"b:1"}}},
-		{"a server and Sentinels", "redis.sentinel.addresses: redis.address", redisclient.Settings{Address: "a:1", Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m"}}},
-		{"a database of a cluster", "redis.db: a Redis Cluster", redisclient.Settings{ClusterAddresses: []string{"b:1"}, DB: 1}},
+		{"a node without a port", "redis.cluster_addresses: want host:port",
+			redisclient.Settings{ClusterAddresses: []string{"a:1", "b"}}},
+		{"a server and a cluster", "redis.cluster_addresses: redis.address",
+			redisclient.Settings{Address: "a:1", ClusterAddresses: []string{"b:1"}}},
+		{"a server and Sentinels", "redis.sentinel.addresses: redis.address",
+			redisclient.Settings{Address: "a:1",
+				Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m"}}},
+		{"a database of a cluster", "redis.db: a Redis Cluster",
+			redisclient.Settings{ClusterAddresses: []string{"b:1"}, DB: 1}},
 		{"a negative database", "redis.db: must not be negative", redisclient.Settings{DB: -1}},
-		{"Sentinels without a master", "redis.sentinel.master: ", redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}}}},
-		{"a master without Sentinels", "redis.sentinel.addresses: ", redisclient.Settings{Sentinel: redisclient.Sentinel{Master: "m"}}},
-		{"Sentinels", "", redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m", Username: "u", Password: "p"}}},
+		{"Sentinels without a master", "redis.sentinel.master: ",
+			redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}}}},
+		{"a master without Sentinels", "redis.sentinel.addresses: ",
+			redisclient.Settings{Sentinel: redisclient.Sentinel{Master: "m"}}},
+		{"Sentinels", "",
+			redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m", Username: "u",
+				Password: "p"}}},
 	} {
 		err := setting.Validate("redis", test.s)
 		if got := ""; err != nil {

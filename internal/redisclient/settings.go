@@ -43,7 +43,8 @@ func (s Settings) Validate(c *setting.Check) {
 	for _, address := range s.ClusterAddresses {
 		c.Dialable("cluster_addresses", address)
 	}
-	c.Must(s.Address == "" || len(s.ClusterAddresses) == 0, "cluster_addresses", "%s is set too: unset one", c.Key("address"))
+	c.Must(s.Address == "" || len(s.ClusterAddresses) == 0, "cluster_addresses", "%s is set too: unset one",
+		c.Key("address"))
 	c.Must(len(s.Sentinel.Addresses) == 0 || s.Address == "" && len(s.ClusterAddresses) == 0, "sentinel.addresses",
 		"%s or %s is set too: unset one", c.Key("address"), c.Key("cluster_addresses"))
 	c.NotNegative("db", s.DB)

@@ -15,7 +15,8 @@ const csvWriteBytes = 32 << 10
 // WriteCSV writes header, and a line by appendLine for each row that each yields. If
 // wrote is false, the error can still be sent as a response; if it is true, only closing
 // the connection shows that rows are missing.
-func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte, each func(yield func(R) error) error) (wrote bool, err error) {
+func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte,
+	each func(yield func(R) error) error) (wrote bool, err error) {
 	text := append(make([]byte, 0, csvWriteBytes+csvWriteBytes/4), header...)
 	err = each(func(row R) error {
 		text = appendLine(text, row)

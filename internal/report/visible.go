@@ -78,7 +78,8 @@ func extensionCondition(column, extension string) (condition string, args []any)
 	}
 
 	condition = like(literal, literal+"@%") + " AND NOT " + like("%/%") + " OR " +
-		like("%/"+literal, "%/"+literal+"@%", "%/"+literal+"/%") + " AND NOT " + like("%/%/"+literal, "%/%/"+literal+"@%", "%/%/"+literal+"/%")
+		like("%/"+literal, "%/"+literal+"@%", "%/"+literal+"/%") + " AND NOT " +
+		like("%/%/"+literal, "%/%/"+literal+"@%", "%/%/"+literal+"/%")
 	return "((" + condition + ") AND replace(" + column + ", ?, '') <> " + column + ")", append(args, extension)
 }
 

@@ -80,7 +80,8 @@ func TestCallsAreRepeatedWhileABackendIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := WhileUnavailable(func(string, error, time.Duration) {})(ctx, "reading", func() error { return unavailable })
+		err := WhileUnavailable(func(string, error, time.Duration) {})(ctx, "reading",
+			func() error { return unavailable })
 		if err != context.DeadlineExceeded {
 			t.Errorf("after the context's end: %v", err)
 		}

@@ -22,7 +22,8 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 	const advice = "replace the files, they are read again without a restart"
 	subject := "the certificate of " + certificate.Setting
 	if c.recordHealth(subject, remaining > 0) {
-		c.log.Warn("the certificate has expired: "+advice, "setting", certificate.Setting, "file", certificate.File, "expired", end)
+		c.log.Warn("the certificate has expired: "+advice, "setting", certificate.Setting, "file", certificate.File,
+			"expired", end)
 	}
 	expirySubject := subject + ", soon"
 	if remaining <= 0 || remaining >= expiryWarning {
@@ -31,6 +32,7 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 	}
 	if c.faults[expirySubject] == nil { // once, until it is replaced
 		c.faults[expirySubject] = &lastingFault{}
-		c.log.Warn("the certificate expires soon: "+advice, "setting", certificate.Setting, "file", certificate.File, "expires", end)
+		c.log.Warn("the certificate expires soon: "+advice, "setting", certificate.Setting, "file", certificate.File,
+			"expires", end)
 	}
 }

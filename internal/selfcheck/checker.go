@@ -112,7 +112,8 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	}
 	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
 	if c.recordHealth("clock of "+d.Name, ahead.Abs() < skewLimit) {
-		c.log.Warn("clocks disagree: let time synchronisation run on this machine and on that of "+d.Name, "against", d.Name, "ahead", ahead)
+		c.log.Warn("clocks disagree: let time synchronisation run on this machine and on that of "+d.Name,
+			"against", d.Name, "ahead", ahead)
 	}
 }
 

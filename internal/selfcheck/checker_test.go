@@ -21,7 +21,8 @@ import (
 
 func newTestChecker(dependencies ...Dependency) (*Checker, *bytes.Buffer) {
 	var logged bytes.Buffer
-	return New(Config{Dependencies: dependencies}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&logged, nil))), &logged
+	return New(Config{Dependencies: dependencies}, prometheus.NewRegistry(),
+		slog.New(slog.NewTextHandler(&logged, nil))), &logged
 }
 
 func TestADependencyThatIsAwayIsLoggedEveryHalfMinuteAndWhenItRecovers(t *testing.T) {
@@ -40,7 +41,8 @@ func TestADependencyThatIsAwayIsLoggedEveryHalfMinuteAndWhenItRecovers(t *testin
 			t.Error(err)
 		}
 		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-		if len(lines) != 5 || strings.Count(logged.String(), `msg="it does not answer: check it" error="no answer"`) != 4 ||
+		if len(lines) != 5 ||
+			strings.Count(logged.String(), `msg="it does not answer: check it" error="no answer"`) != 4 ||
 			!strings.Contains(lines[4], `msg="it has recovered" after=2m0s`) {
 			t.Errorf("it logs\n%s", logged)
 		}
@@ -57,7 +59,8 @@ func TestADependencyThatHangsDoesNotStopTheOthers(t *testing.T) {
 			Dependency{Name: "stuck", Ping: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 			Dependency{Name: "quick", Ping: func(context.Context) error { asked++; return nil }})
 		c.check(t.Context())
-		if asked != 1 || !strings.Contains(logged.String(), "stuck does not answer") || testutil.ToFloat64(c.metrics.up.WithLabelValues("stuck")) != 0 {
+		if asked != 1 || !strings.Contains(logged.String(), "stuck does not answer") ||
+			testutil.ToFloat64(c.metrics.up.WithLabelValues("stuck")) != 0 {
 			t.Errorf("asked %d times: %s", asked, logged)
 		}
 		// A check interrupted by the end of the process is not a fault of the dependency.
@@ -113,7 +116,8 @@ func TestAClockThatIsSet(t *testing.T) {
 	}{{0, 0}, {0, 0}, {skewLimit - 1, 0}, {time.Hour, 1}, {0, 1}, {-3 * time.Second, 2}} {
 		wall = wall.Add(checkInterval + step.by)
 		c.checkClockStep(wall, time.Duration(i)*checkInterval)
-		if n := strings.Count(logged.String(), `msg="this machine's clock was set: let time synchronisation slew it"`); n != step.lines {
+		if n := strings.Count(logged.String(),
+			`msg="this machine's clock was set: let time synchronisation slew it"`); n != step.lines {
 			t.Errorf("set by %v, %d lines:\n%s", step.by, n, logged)
 		}
 	}
@@ -160,7 +164,8 @@ func TestAStartNeedsFreeDisk(t *testing.T) {
 			t.Errorf("twice the floor is free: %v", err)
 		}
 	}
-	if err := (DataDir{filepath.Join(path, "missing"), 1}).CheckSpace(); err == nil || !strings.Contains(err.Error(), "free space") {
+	if err := (DataDir{filepath.Join(path, "missing"), 1}).CheckSpace(); err == nil ||
+		!strings.Contains(err.Error(), "free space") {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 const skewLimit = 2 * time.Second
 
 // CompareClock returns a function for Dependency.Clock that reads another clock with read.
-func CompareClock(read func(context.Context) (time.Time, error)) func(context.Context) (ahead time.Duration, err error) {
+func CompareClock(
+	read func(context.Context) (time.Time, error)) func(context.Context) (ahead time.Duration, err error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		sent := time.Now()
 		other, err := read(ctx)

@@ -39,10 +39,13 @@ func (d DataDir) Prepare() error {
 		return fmt.Errorf("data_dir: %w", err)
 	}
 	if disk.Free < minStartBytes {
-		return fmt.Errorf("data_dir: the disk of %s is full, %s: free space there; stored data is not lost", d.Path, disk)
+		return fmt.Errorf("data_dir: the disk of %s is full, %s: free space there; stored data is not lost", d.Path,
+			disk)
 	}
 	if disk.below(uint64(d.MinFree)) {
-		return fmt.Errorf("data_dir: %s on the disk of %s, disk_min_free is %s: free space there, or lower disk_min_free", disk, d.Path, d.MinFree)
+		return fmt.Errorf(
+			"data_dir: %s on the disk of %s, disk_min_free is %s: free space there, or lower disk_min_free", disk,
+			d.Path, d.MinFree)
 	}
 	return nil
 }

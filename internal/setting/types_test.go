@@ -3,7 +3,8 @@ package setting
 import "testing"
 
 func TestBytes(t *testing.T) {
-	for text, want := range map[string]Bytes{"0": 0, "1": 1, "512MiB": 512 << 20, "1 GiB": 1 << 30, "3KiB": 3 << 10, "7B": 7} {
+	for text, want := range map[string]Bytes{"0": 0, "1": 1, "512MiB": 512 << 20, "1 GiB": 1 << 30, "3KiB": 3 << 10,
+		"7B": 7} {
 		if got, err := parseBytes(text); err != nil || got != want {
 			t.Errorf("%q is %d, %v", text, got, err)
 		}

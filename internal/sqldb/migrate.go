@@ -58,7 +58,8 @@ type schema struct {
 }
 
 // applyMigrations returns the schema that it found.
-func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string, migrations []migration) (found schema, err error) {
+func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
+	migrations []migration) (found schema, err error) {
 	if db.isPostgres {
 		if err := lockMigrations(ctx, tx, component); err != nil {
 			return found, err
@@ -68,7 +69,8 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 	_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
 		` (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`)
 	if err == nil { // a table of its own: older programs know the other one as it is
-		_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+needs+` (version BIGINT PRIMARY KEY, needs BIGINT NOT NULL)`)
+		_, err = tx.ExecContext(ctx,
+			`CREATE TABLE IF NOT EXISTS `+needs+` (version BIGINT PRIMARY KEY, needs BIGINT NOT NULL)`)
 	}
 	if err != nil {
 		return found, Wrap(err, "making the version tables")
@@ -81,8 +83,10 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 	}
 	if found.version > len(migrations) {
 		if found.needs > len(migrations) {
-			return found, fault.Permanent(fmt.Errorf("the database has schema version %d, this program supports up to %d: "+
-				"start the newer trunkline again, or restore the backup from before it", found.version, len(migrations)))
+			return found, fault.Permanent(
+				fmt.Errorf("the database has schema version %d, this program supports up to %d: "+
+					"start the newer trunkline again, or restore the backup from before it", found.version,
+					len(migrations)))
 		}
 		return found, nil
 	}

@@ -138,7 +138,8 @@ func TestNodesOfTheVersionBeforeRunOnANewSchema(t *testing.T) {
 func TestMigrateRefusesASchemaThatNeedsANewerProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
-		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", "-- needs 0002\nDROP TABLE room_a", "0003_c.sql", `CREATE TABLE room_c (id TEXT)`)
+		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", "-- needs 0002\nDROP TABLE room_a",
+			"0003_c.sql", `CREATE TABLE room_c (id TEXT)`)
 		if err := db.Migrate(t.Context(), "component", newer); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,8 @@ var additiveStatement = regexp.MustCompile(`(?i)^(CREATE (TABLE|INDEX|UNIQUE IND
 func TestMigrationsAddToTheSchema(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) != migrationsFolder || filepath.Ext(path) != ".sql" || strings.HasPrefix(d.Name(), "0001_") {
+		if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) != migrationsFolder ||
+			filepath.Ext(path) != ".sql" || strings.HasPrefix(d.Name(), "0001_") {
 			return err
 		}
 		found++
@@ -175,7 +177,8 @@ func TestMigrationsAddToTheSchema(t *testing.T) {
 		for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(string(text), ""), ";") {
 			statement = strings.Join(strings.Fields(statement), " ")
 			if statement != "" && !additiveStatement.MatchString(statement) {
-				t.Errorf("%s: %.80q may stop nodes of the version before: begin the file with -- needs NNNN", path, statement)
+				t.Errorf("%s: %.80q may stop nodes of the version before: begin the file with -- needs NNNN", path,
+					statement)
 			}
 		}
 		return nil

@@ -52,7 +52,8 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 	log := &testservice.Log{}
 	opened := make(chan error, 1)
 	go func() {
-		db, err := Open(t.Context(), Config{Path: path, Log: slog.New(slog.NewTextHandler(log, nil)), attemptTimeout: 50 * time.Millisecond})
+		db, err := Open(t.Context(),
+			Config{Path: path, Log: slog.New(slog.NewTextHandler(log, nil)), attemptTimeout: 50 * time.Millisecond})
 		if err == nil {
 			err = db.Close()
 		}

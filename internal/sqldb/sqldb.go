@@ -71,7 +71,9 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	err = db.awaitOpen(ctx, cmp.Or(cfg.attemptTimeout, openAttemptTimeout))
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
-		return nil, errors.Join(fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
+		return nil, errors.Join(
+			fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)),
+			db.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
@@ -85,7 +87,8 @@ func (db *DB) awaitOpen(ctx context.Context, attemptTimeout time.Duration) error
 	startedAt := time.Now()
 	for {
 		err := db.pingWithTimeout(ctx, attemptTimeout)
-		if err == nil || db.isPostgres || ctx.Err() != nil || !isOpenRetriable(err) || time.Since(startedAt) > openTimeout {
+		if err == nil || db.isPostgres || ctx.Err() != nil || !isOpenRetriable(err) ||
+			time.Since(startedAt) > openTimeout {
 			return err
 		}
 		db.log.Warn("sqlite is busy or its disk is slow, opening it again",

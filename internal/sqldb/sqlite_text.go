@@ -21,7 +21,8 @@ func (c textCheckingConnector) Connect(ctx context.Context) (driver.Conn, error)
 	}
 	sqliteConnection, ok := conn.(sqliteConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a method that database/sql needs", conn), conn.Close())
+		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a method that database/sql needs", conn),
+			conn.Close())
 	}
 	return textCheckingConn{sqliteConnection}, nil
 }

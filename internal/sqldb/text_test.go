@@ -41,7 +41,8 @@ func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 		for way, do := range ways {
 			for _, text := range []string{"a\x00b", "\x00", "\xff", "a\xc3"} {
 				for _, value := range []any{text, &text} {
-					if err := do(t.Context(), value); err == nil || fault.KindOf(Wrap(err, "writing")) != fault.KindInternal {
+					if err := do(t.Context(), value); err == nil ||
+						fault.KindOf(Wrap(err, "writing")) != fault.KindInternal {
 						t.Errorf("%s, %T %q: %v", way, value, text, err)
 					}
 				}
@@ -65,7 +66,8 @@ func TestBytesAreNotText(t *testing.T) {
 		mustExec(t, db, `CREATE TABLE secrets (s `+kind+` NOT NULL)`)
 		mustExec(t, db, `INSERT INTO secrets (s) VALUES ($1)`, []byte("\x00\xff"))
 		var got []byte
-		if err := db.QueryRowContext(t.Context(), `SELECT s FROM secrets`).Scan(&got); err != nil || string(got) != "\x00\xff" {
+		if err := db.QueryRowContext(t.Context(), `SELECT s FROM secrets`).Scan(&got); err != nil ||
+			string(got) != "\x00\xff" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})

@@ -45,7 +45,8 @@ func (ca *CA) Pair(t testing.TB, subject string, names ...string) (certFile, key
 	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: subject}, NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names,
 	}
 	key := newKey(t)

@@ -100,7 +100,8 @@ func dockerPostgres(ctx context.Context, policy stopPolicy) (*service, error) {
 	serverURL := postgresURL(loopback(ports[0]))
 	return runImage(ctx, policy, serverURL, image{
 		name: "postgres:15", port: 5432, host: ports[0],
-		env:   map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres", "POSTGRES_HOST_AUTH_METHOD": "trust"},
+		env: map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres",
+			"POSTGRES_HOST_AUTH_METHOD": "trust"},
 		args:  []string{"postgres", "-c", "fsync=off", "-c", "max_connections=200"},
 		probe: func(ctx context.Context) error { return execute(ctx, serverURL, "SELECT 1") },
 	})

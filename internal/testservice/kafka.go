@@ -42,7 +42,8 @@ func localKafka(ctx context.Context, _ stopPolicy) (*service, error) {
 }
 
 // startBrokers also returns the prepared brokers if it fails, so that the caller can stop them.
-func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, managedListeners *managed) ([]*broker, error) {
+func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string,
+	managedListeners *managed) ([]*broker, error) {
 	brokers, err := newBrokers(ctx, home, dir, n, scram, managedListeners)
 	if err != nil {
 		return brokers, err

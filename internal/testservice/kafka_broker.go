@@ -45,7 +45,8 @@ type brokerSettings struct {
 
 // newBrokers prepares n brokers of one cluster under dir, formatted but not started. scram, if
 // not empty, is the argument of add-scram.
-func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, managedListeners *managed) ([]*broker, error) {
+func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string,
+	managedListeners *managed) ([]*broker, error) {
 	ports, err := freeport.Find(3 * n)
 	if err != nil {
 		return nil, err
@@ -56,8 +57,11 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 		brokerPorts := ports[3*i:]
 		brokerDir := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
 		brokers[i] = &broker{home: home, dir: brokerDir, brokerSettings: brokerSettings{
-			Node: i + 1, Client: loopback(brokerPorts[0]), Internal: loopback(brokerPorts[1]), Controller: loopback(brokerPorts[2]),
-			Data: filepath.Join(brokerDir, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "", Managed: managedListeners,
+			Node: i + 1, Client: loopback(brokerPorts[0]), Internal: loopback(brokerPorts[1]),
+			Controller: loopback(brokerPorts[2]),
+			Data:       filepath.Join(brokerDir, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1),
+			SASL:    scram != "",
+			Managed: managedListeners,
 		}}
 		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(brokerPorts[2]))
 	}
@@ -101,7 +105,8 @@ func (b *broker) properties() string { return filepath.Join(b.dir, "server.prope
 func (b *broker) javaCommand(class string, args ...string) []string {
 	all := []string{
 		"java", "-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", // saves a quarter of the start time; Maven has verified the jars
+		// saves a quarter of the start time; Maven has verified the jars
+		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	}
 	if b.Managed != nil {

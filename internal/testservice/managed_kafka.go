@@ -51,7 +51,8 @@ func OwnManagedKafka(t testing.TB) *ManagedKafka {
 	ports, err := freeport.Find(2)
 	must(t, err)
 	kafka := &ManagedKafka{CA: NewCA(t), Mutual: loopback(ports[0]), Token: loopback(ports[1]), signer: newKey(t)}
-	listeners := &managed{ManagedKafka: kafka, KeyStore: filepath.Join(dir, "keystore.pem"), Keys: filepath.Join(dir, "jwks.json")}
+	listeners := &managed{ManagedKafka: kafka, KeyStore: filepath.Join(dir, "keystore.pem"),
+		Keys: filepath.Join(dir, "jwks.json")}
 	certFile, keyFile := kafka.CA.Pair(t, "broker")
 	cert, err := os.ReadFile(certFile)
 	must(t, err)

@@ -14,7 +14,8 @@ import (
 func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 	const variable = "TRUNKLINE_TEST_NOTHING"
 	works := func(name string) startMethod {
-		return startMethod{name, func(context.Context, stopPolicy) (*service, error) { return &service{address: name}, nil }}
+		return startMethod{name,
+			func(context.Context, stopPolicy) (*service, error) { return &service{address: name}, nil }}
 	}
 	fails := func(name string, err error) startMethod {
 		return startMethod{name, func(context.Context, stopPolicy) (*service, error) { return nil, err }}
@@ -26,10 +27,13 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 		want        string
 		skip        bool // unless CI is true
 	}{
-		"the environment before all":           {environment: "given", ways: []startMethod{works("first")}, want: "given"},
-		"the first way":                        {ways: []startMethod{works("first"), works("second")}, want: "first"},
-		"the second where the first fails":     {ways: []startMethod{fails("first", broken), works("second")}, want: "second"},
-		"none, for want of an install":         {ways: []startMethod{fails("first", broken), fails("second", errMissing)}, skip: true},
+		"the environment before all": {environment: "given", ways: []startMethod{works("first")},
+			want: "given"},
+		"the first way": {ways: []startMethod{works("first"), works("second")}, want: "first"},
+		"the second where the first fails": {ways: []startMethod{fails("first", broken), works("second")},
+			want: "second"},
+		"none, for want of an install": {ways: []startMethod{fails("first", broken),
+			fails("second", errMissing)}, skip: true},
 		"none, though what is needed is there": {ways: []startMethod{fails("first", broken), fails("second", broken)}},
 	} {
 		t.Run(name, func(t *testing.T) {

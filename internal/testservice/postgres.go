@@ -127,7 +127,8 @@ func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Cred
 }
 
 func postgresURL(address string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address, Path: "/postgres",
+		RawQuery: "sslmode=disable"}
 	return u.String()
 }
 

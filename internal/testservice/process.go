@@ -70,7 +70,8 @@ func launch(c command) (*process, error) {
 		Pdeathsig:  c.stopSignal,
 		Setpgid:    true, // a Ctrl-C of the terminal must not reach the server
 	}
-	p := &process{name: c.name, log: logPath, stopSignal: c.stopSignal, cmd: cmd, childrenPipe: kin, done: make(chan struct{})}
+	p := &process{name: c.name, log: logPath, stopSignal: c.stopSignal, cmd: cmd, childrenPipe: kin,
+		done: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {

@@ -29,7 +29,8 @@ func RabbitMQ(t testing.TB) string {
 }
 
 func localRabbitMQ(ctx context.Context, _ stopPolicy) (*service, error) {
-	return startShared(ctx, func(context.Context) (*Server, error) { return newRabbitMQ(nil) }, func(s *Server) string { return s.URL })
+	return startShared(ctx, func(context.Context) (*Server, error) { return newRabbitMQ(nil) },
+		func(s *Server) string { return s.URL })
 }
 
 // RabbitMQUser is a user of an OwnRabbitMQ. The password is the name. The rights are
@@ -69,7 +70,8 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 		command: command{
 			name: "rabbitmq", dir: dir, stopSignal: syscall.SIGKILL,
 			// It would start Erlang's name server, which outlives it.
-			args: []string{"/bin/sh", "-c", "setpriv --pdeathsig KILL epmd -port " + epmdPort + " -address 127.0.0.1 & exec " + rabbitMQScript},
+			args: []string{"/bin/sh", "-c",
+				"setpriv --pdeathsig KILL epmd -port " + epmdPort + " -address 127.0.0.1 & exec " + rabbitMQScript},
 			env: []string{
 				"HOME=" + dir, "RUNNING_UNDER_SYSTEMD=true", // exec the server in place of the script
 				"RABBITMQ_NODENAME=trunkline@localhost", "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
@@ -77,7 +79,8 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 				"ERL_EPMD_PORT=" + epmdPort, "ERL_EPMD_ADDRESS=127.0.0.1",
 				"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE=" + dir, "RABBITMQ_LOGS=-",
 				"RABBITMQ_CONF_ENV_FILE=/dev/null", "RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(dir, "none"),
-				"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq"), "RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
+				"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq"),
+				"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
 				"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2:2",
 			},
 		},
@@ -110,7 +113,8 @@ func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 	definitions.Vhosts = []map[string]string{{"name": "/"}}
 	const noPermission = "^$"
 	for _, u := range append(slices.Clone(users), RabbitMQUser{"guest", ".*", ".*", ".*"}) {
-		definitions.Users = append(definitions.Users, user{u.Name, rabbitMQHash(u.Name), "rabbit_password_hashing_sha256", []string{}})
+		definitions.Users = append(definitions.Users,
+			user{u.Name, rabbitMQHash(u.Name), "rabbit_password_hashing_sha256", []string{}})
 		definitions.Permissions = append(definitions.Permissions, permission{
 			u.Name, "/", cmp.Or(u.Configure, noPermission), cmp.Or(u.Write, noPermission), cmp.Or(u.Read, noPermission),
 		})

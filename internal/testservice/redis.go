@@ -23,7 +23,8 @@ func Redis(t testing.TB) string {
 }
 
 func localRedis(ctx context.Context, _ stopPolicy) (*service, error) {
-	return startShared(ctx, func(context.Context) (*Server, error) { return newRedis() }, func(s *Server) string { return s.Addr })
+	return startShared(ctx, func(context.Context) (*Server, error) { return newRedis() },
+		func(s *Server) string { return s.Addr })
 }
 
 // OwnRedis starts a redis-server for this test. It is not persistent: empty after a kill and a
@@ -39,8 +40,10 @@ func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 	t.Helper()
 	cert, key := ca.Pair(t, "redis")
 	return startOwn(t, func(context.Context) (*Server, error) {
-		server, err := newRedis(append([]string{"--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
-			"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File}, arguments...)...)
+		server, err := newRedis(
+			append([]string{"--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
+				"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File},
+				arguments...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ func RedisCluster(t testing.TB) []string {
 }
 
 func redisClusterKind() serviceKind {
-	return serviceKind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER", []startMethod{{"local install", localRedisCluster}}}
+	return serviceKind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER",
+		[]startMethod{{"local install", localRedisCluster}}}
 }
 
 const (
@@ -54,7 +55,8 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 		}
 	}
 	for _, server := range servers {
-		if err := server.proc.await(ctx, func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
+		if err := server.proc.await(ctx,
+			func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
 			return nil, errors.Join(err, stop())
 		}
 	}
@@ -68,7 +70,8 @@ func joinCluster(ctx context.Context, server *Server, n int, first string, first
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 	const slotsPerNode = clusterSlots/clusterNodes + 1
-	if err := client.ClusterAddSlotsRange(ctx, n*slotsPerNode, min((n+1)*slotsPerNode, clusterSlots)-1).Err(); err != nil {
+	if err := client.ClusterAddSlotsRange(ctx, n*slotsPerNode,
+		min((n+1)*slotsPerNode, clusterSlots)-1).Err(); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(first)
@@ -87,7 +90,8 @@ func probeCluster(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprint("cluster_known_nodes:", clusterNodes)) {
+	if !strings.Contains(info, "cluster_state:ok") ||
+		!strings.Contains(info, fmt.Sprint("cluster_known_nodes:", clusterNodes)) {
 		return fmt.Errorf("the cluster is not complete: %s", info)
 	}
 	return nil

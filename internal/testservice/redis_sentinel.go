@@ -35,7 +35,8 @@ func OwnRedisSentinel(t testing.TB) *RedisSentinel {
 	skipOrFail(t, r.startServers(t.Context()))
 	skipOrFail(t, r.startSentinels(t.Context()))
 	for _, sentinel := range r.sentinels {
-		must(t, sentinel.proc.await(t.Context(), func(ctx context.Context) error { return r.probe(ctx, sentinel.Addr) }))
+		must(t, sentinel.proc.await(t.Context(),
+			func(ctx context.Context) error { return r.probe(ctx, sentinel.Addr) }))
 	}
 	return r
 }
@@ -110,7 +111,8 @@ func (r *RedisSentinel) probe(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	inSync := slices.ContainsFunc(replicas, func(replica map[string]string) bool { return replica["master-link-status"] == "ok" })
+	inSync := slices.ContainsFunc(replicas,
+		func(replica map[string]string) bool { return replica["master-link-status"] == "ok" })
 	if master["flags"] != "master" || master["num-other-sentinels"] != fmt.Sprint(sentinels-1) || !inSync {
 		return fmt.Errorf("it lists %s other Sentinels and %d replicas", master["num-other-sentinels"], len(replicas))
 	}
@@ -125,7 +127,8 @@ func (r *RedisSentinel) FailOver(t testing.TB) {
 	r.servers[0].Kill(t)
 	client := redis.NewSentinelClient(&redis.Options{Addr: r.Addresses[0], Password: r.SentinelPassword})
 	defer client.Close()
-	must(t, r.sentinels[0].proc.await(t.Context(), func(ctx context.Context) error { return client.Failover(ctx, r.Master).Err() }))
+	must(t, r.sentinels[0].proc.await(t.Context(),
+		func(ctx context.Context) error { return client.Failover(ctx, r.Master).Err() }))
 }
 
 func pingWith(ctx context.Context, address, password string) error {

@@ -74,7 +74,8 @@ func startOwn(t testing.TB, prepare func(context.Context) (*Server, error)) *Ser
 }
 
 // startShared starts a server that all tests share.
-func startShared(ctx context.Context, prepare func(context.Context) (*Server, error), address func(*Server) string) (*service, error) {
+func startShared(ctx context.Context, prepare func(context.Context) (*Server, error),
+	address func(*Server) string) (*service, error) {
 	server, err := prepare(ctx)
 	if err != nil {
 		return nil, err

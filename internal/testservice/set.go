@@ -23,7 +23,8 @@ func StartSet(ctx context.Context) (*Set, error) {
 	for _, kind := range []serviceKind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {
 		opened, err := kind.open(ctx, stopByOwner)
 		if maySkip(err) {
-			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name, err)
+			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name,
+				err)
 			continue
 		}
 		if err != nil {

@@ -39,19 +39,23 @@ const (
 )
 
 func kafkaKind() serviceKind {
-	return serviceKind{"kafka", "TRUNKLINE_TEST_KAFKA", []startMethod{{"Docker", dockerKafka}, {"local install", localKafka}}}
+	return serviceKind{"kafka", "TRUNKLINE_TEST_KAFKA",
+		[]startMethod{{"Docker", dockerKafka}, {"local install", localKafka}}}
 }
 
 func redisKind() serviceKind {
-	return serviceKind{"redis", "TRUNKLINE_TEST_REDIS", []startMethod{{"Docker", dockerRedis}, {"local install", localRedis}}}
+	return serviceKind{"redis", "TRUNKLINE_TEST_REDIS",
+		[]startMethod{{"Docker", dockerRedis}, {"local install", localRedis}}}
 }
 
 func postgresKind() serviceKind {
-	return serviceKind{"postgres", "TRUNKLINE_TEST_POSTGRES", []startMethod{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
+	return serviceKind{"postgres", "TRUNKLINE_TEST_POSTGRES",
+		[]startMethod{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
 }
 
 func rabbitMQKind() serviceKind {
-	return serviceKind{"rabbitmq", "TRUNKLINE_TEST_AMQP", []startMethod{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
+	return serviceKind{"rabbitmq", "TRUNKLINE_TEST_AMQP",
+		[]startMethod{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
 }
 
 // The shared services live as long as the test binary, because its tests have no common end;

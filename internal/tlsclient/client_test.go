@@ -67,7 +67,8 @@ func server(t *testing.T, ca *testservice.CA, names ...string) (address string) 
 			go func() {
 				defer conn.Close()
 				if conn.(*tls.Conn).HandshakeContext(t.Context()) == nil {
-					_, _ = io.WriteString(conn, conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName)
+					_, _ = io.WriteString(conn,
+						conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName)
 				}
 			}()
 		}

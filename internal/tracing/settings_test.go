@@ -7,7 +7,8 @@ import (
 
 func TestSettingsNameTheCollectorAndItsHeaders(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces", "https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
+		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces",
+		"https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
 	} {
 		got, err := (Settings{Endpoint: endpoint}).URL()
 		if err != nil || got != want {

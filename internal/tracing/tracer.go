@@ -47,7 +47,8 @@ func (t *Tracer) StartClient(ctx context.Context, name string, attributes ...Att
 	return t.startSpan(ctx, name, trace.SpanKindClient, attributes)
 }
 
-func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attributes []Attribute) (context.Context, Span) {
+func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind,
+	attributes []Attribute) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}

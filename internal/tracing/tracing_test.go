@@ -36,7 +36,8 @@ func TestValid(t *testing.T) {
 }
 
 func TestSampled(t *testing.T) {
-	for flags, want := range map[string]bool{"00": false, "01": true, "02": false, "03": true, "0a": false, "0b": true, "01-more": true} {
+	for flags, want := range map[string]bool{"00": false, "01": true, "02": false, "03": true, "0a": false, "0b": true,
+		"01-more": true} {
 		if got := tracing.Sampled([]byte(good[:53] + flags)); got != want {
 			t.Errorf("flags %s: %v", flags, got)
 		}
@@ -82,7 +83,8 @@ func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 		},
 		"unsampled": func() {
 			_, span := on.StartRawRecord(unsampled, event.TopicRaw, "g")
-			if span.Sampled() || on.StartProcess(unsampled, event.TopicCDR, "g").Sampled() || on.StartDelivery(unsampled, event.TopicEvents).Sampled() ||
+			if span.Sampled() || on.StartProcess(unsampled, event.TopicCDR, "g").Sampled() ||
+				on.StartDelivery(unsampled, event.TopicEvents).Sampled() ||
 				on.StartDelivery(without, event.TopicEvents).Sampled() {
 				t.Error("there is a span")
 			}
@@ -96,7 +98,8 @@ func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 
 func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 	on, seen := newTracer(1)
-	for _, r := range []*kafka.Record{record(), record(event.HeaderTrace, "00-not a parent, but long enough, and the last one says-1")} {
+	for _, r := range []*kafka.Record{record(),
+		record(event.HeaderTrace, "00-not a parent, but long enough, and the last one says-1")} {
 		on.StartProcess(r, event.TopicCDR, "g").End(nil)
 		on.StartDelivery(r, event.TopicEvents).End(nil)
 	}
@@ -109,15 +112,18 @@ func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 		t.Errorf("%v, carried on as %+v", got, carrier)
 	}
 	rarely, seen := newTracer(0)
-	if carrier, span := rarely.StartRawRecord(record(), event.TopicRaw, "g"); span.Sampled() || carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
+	if carrier, span := rarely.StartRawRecord(record(), event.TopicRaw, "g"); span.Sampled() ||
+		carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
 		t.Error("a trace begins that is not sampled")
 	}
 }
 
 func TestStateIsCarriedWithinBounds(t *testing.T) {
 	on, seen := newTracer(1)
-	for state, kept := range map[string]bool{"a=1,b=2": true, "b=" + strings.Repeat("x", 254): true, "a=" + strings.Repeat("x", 600): false} {
-		carrier, span := on.StartRawRecord(record(event.HeaderTrace, good, event.HeaderTraceState, state), event.TopicRaw, "g")
+	for state, kept := range map[string]bool{"a=1,b=2": true, "b=" + strings.Repeat("x", 254): true,
+		"a=" + strings.Repeat("x", 600): false} {
+		carrier, span := on.StartRawRecord(record(event.HeaderTrace, good, event.HeaderTraceState, state),
+			event.TopicRaw, "g")
 		span.End(nil)
 		headers := carrier.AppendHeaders(nil)
 		if kept && (len(headers) != 2 || string(headers[1].Value) != state) || !kept && len(headers) != 1 {

@@ -32,7 +32,8 @@ func TestHandshakes(t *testing.T) {
 		if got := w.Header().Get("Sec-WebSocket-Version"); (got == "13") == c.want {
 			t.Errorf("%+v: Sec-WebSocket-Version %q", c, got)
 		}
-		if got := w.Header().Get("Upgrade"); (got == "websocket") != (!c.want && c.proto == 1) || got != "" && w.Header().Get("Connection") != "Upgrade" {
+		if got := w.Header().Get("Upgrade"); (got == "websocket") != (!c.want && c.proto == 1) ||
+			got != "" && w.Header().Get("Connection") != "Upgrade" {
 			t.Errorf("%+v: %v", c, w.Header())
 		}
 	}

@@ -27,7 +27,8 @@ func TestGorillaReadsAClientsFrames(t *testing.T) {
 		upgraded <- ws
 	}()
 	go func() {
-		_, _ = client.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
+		_, _ = client.Write(
+			[]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	}()
 	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func TestParseHeaderReadsAppendHeader(t *testing.T) {
 	for _, length := range []int{0, 1, 125, 126, 127, 1<<16 - 1, 1 << 16, 1 << 20} {
 		wire := wsframe.AppendHeader(nil, wsframe.Text, length)
 		h, complete, err := wsframe.ParseHeader(append(wire, "payload"...))
-		if want := (wsframe.Header{Opcode: wsframe.Text, Fin: true, Size: len(wire), Length: uint64(length)}); err != nil || !complete || h != want {
+		if want := (wsframe.Header{Opcode: wsframe.Text, Fin: true, Size: len(wire),
+			Length: uint64(length)}); err != nil || !complete || h != want {
 			t.Errorf("length %d: %+v, complete %v, %v", length, h, complete, err)
 		}
 		for have := range wire {

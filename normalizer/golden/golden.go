@@ -81,7 +81,8 @@ func TestFile(t *testing.T, file, topic, formatName string) {
 // normalize returns the normalized value, or the dead letter's reason.
 func normalize(t *testing.T, topic, formatName string, value []byte) []byte {
 	t.Helper()
-	raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recorded, Key: []byte("key-account"), Value: value}
+	raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recorded, Key: []byte("key-account"),
+		Value: value}
 	if topic == event.TopicCDRRaw {
 		raw.Time = cdrRecorded
 	}

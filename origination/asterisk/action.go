@@ -24,14 +24,19 @@ func ownerChannel(callID string) string { return callID + ownerSuffix }
 // originate returns the action that places the order. It returns fault.Invalid for a value that cannot
 // be sent.
 func (c Config) originate(order origination.Order) (ami.Action, error) {
-	if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
-		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber}, dialtext.Value{Field: "id", Text: order.ID, MaxBytes: maxID},
-		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: maxID}, dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumber}); err != nil {
+	if err := dialtext.Check(dialtext.Safe,
+		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "id", Text: order.ID, MaxBytes: maxID},
+		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: maxID},
+		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumber}); err != nil {
 		return ami.Action{}, err
 	}
-	b := dialtext.Placeholders{"extension": order.Extension, "destination": order.Destination, "account": order.AccountID}
+	b := dialtext.Placeholders{"extension": order.Extension, "destination": order.Destination,
+		"account": order.AccountID}
 	if order.Domain != "" {
-		if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "domain", Text: order.Domain, MaxBytes: maxDomain}); err != nil {
+		if err := dialtext.Check(dialtext.Safe,
+			dialtext.Value{Field: "domain", Text: order.Domain, MaxBytes: maxDomain}); err != nil {
 			return ami.Action{}, err
 		}
 		b["domain"] = order.Domain
@@ -48,7 +53,8 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 	fields := []ami.Field{
 		{Key: "Channel", Value: channel(fill(c.Owner))},
 		{Key: "Application", Value: "Dial"},
-		{Key: "Data", Value: fmt.Sprintf("%s,%d", channel(fill(c.Destination)), int(c.RingDestination.Round(time.Second)/time.Second))},
+		{Key: "Data", Value: fmt.Sprintf("%s,%d", channel(fill(c.Destination)),
+			int(c.RingDestination.Round(time.Second)/time.Second))},
 		{Key: "Timeout", Value: strconv.FormatInt(c.RingUser.Milliseconds(), 10)},
 		{Key: "Async", Value: "true"},
 		{Key: "ChannelId", Value: ownerChannel(order.ID)},

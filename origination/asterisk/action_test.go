@@ -24,11 +24,13 @@ func TestOriginateAction(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ami.Action{Name: "Originate", ID: "c1-originate", Fields: []ami.Field{
-		{Key: "Channel", Value: "PJSIP/1001"}, {Key: "Application", Value: "Dial"}, {Key: "Data", Value: "Local/1002@default/n,60"},
+		{Key: "Channel", Value: "PJSIP/1001"}, {Key: "Application", Value: "Dial"},
+		{Key: "Data", Value: "Local/1002@default/n,60"},
 		{Key: "Timeout", Value: "30000"}, {Key: "Async", Value: "true"},
 		{Key: "ChannelId", Value: "c1-owner"}, {Key: "OtherChannelId", Value: "c1-owner-2"},
 		{Key: "Variable", Value: "__origination_call_id=c1"}, {Key: "Variable", Value: "__interaction_id=int-c1"},
-		{Key: "Variable", Value: "CONNECTEDLINE(name,i)=Click to call"}, {Key: "Variable", Value: "CONNECTEDLINE(num,i)=1002"},
+		{Key: "Variable", Value: "CONNECTEDLINE(name,i)=Click to call"},
+		{Key: "Variable", Value: "CONNECTEDLINE(num,i)=1002"},
 		{Key: "Variable", Value: "CALLERID(name)=1001"}, {Key: "Variable", Value: "CALLERID(num)=1001"},
 		{Key: "Account", Value: "acc"},
 	}}
@@ -41,19 +43,25 @@ func TestOriginateAction(t *testing.T) {
 	cfg.Context = "{domain}-in"
 	cfg.AccountCode = "-"
 	got, err = cfg.originate(order("c1"))
-	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" || got.Fields[len(got.Fields)-1].Key == "Account" {
+	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" ||
+		got.Fields[len(got.Fields)-1].Key == "Account" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 // Nothing that a user sends can end an AMI line, a dial string or a variable.
 func TestHostileValuesAreRefused(t *testing.T) {
-	hostile := []string{"", "1002\r\nAction: Command", "1002\n", "1002\x00", "1002,60", "1002&PJSIP/9", "1002@evil", "1002/n", "1002|x", "${SHELL(x)}",
-		"1002)", "(1002", "1 2", "a=b", "a;b", `"1002"`, "<1002>", "1002\\", "1002^x", "ä", "\xff", "1002:x", strings.Repeat("1", 65)}
+	hostile := []string{"", "1002\r\nAction: Command", "1002\n", "1002\x00", "1002,60", "1002&PJSIP/9", "1002@evil",
+		"1002/n", "1002|x", "${SHELL(x)}",
+		"1002)", "(1002", "1 2", "a=b", "a;b", `"1002"`, "<1002>", "1002\\", "1002^x", "ä", "\xff", "1002:x",
+		strings.Repeat("1", 65)}
 	for name, set := range map[string]func(o *origination.Order, v string){
-		"destination": func(o *origination.Order, v string) { o.Destination = v }, "extension": func(o *origination.Order, v string) { o.Extension = v },
-		"id": func(o *origination.Order, v string) { o.ID = v + "," }, "interaction": func(o *origination.Order, v string) { o.InteractionID = v + "," },
-		"account": func(o *origination.Order, v string) { o.AccountID = v }, "domain": func(o *origination.Order, v string) { o.Domain = v + "," },
+		"destination": func(o *origination.Order, v string) { o.Destination = v },
+		"extension":   func(o *origination.Order, v string) { o.Extension = v },
+		"id":          func(o *origination.Order, v string) { o.ID = v + "," },
+		"interaction": func(o *origination.Order, v string) { o.InteractionID = v + "," },
+		"account":     func(o *origination.Order, v string) { o.AccountID = v },
+		"domain":      func(o *origination.Order, v string) { o.Domain = v + "," },
 	} {
 		for _, value := range hostile {
 			o := order("c1")

@@ -30,7 +30,8 @@ const causeNoRoute = "NO_ROUTE_DESTINATION"
 // reasons maps the Reason of an OriginateResponse, which is the number of a control frame, to a cause.
 // 0 is any other failure, usually of a phone that is unknown or not registered.
 var reasons = map[string]string{
-	"0": origination.CauseAbsent, "1": origination.CauseCancelled, "3": "NO_ANSWER", "5": "USER_BUSY", "8": "NORMAL_CIRCUIT_CONGESTION",
+	"0": origination.CauseAbsent, "1": origination.CauseCancelled, "3": "NO_ANSWER", "5": "USER_BUSY",
+	"8": "NORMAL_CIRCUIT_CONGESTION",
 }
 
 // dialStatuses maps the DialStatus of a destination that was not reached to a cause. Dial reports

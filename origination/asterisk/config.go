@@ -24,6 +24,7 @@ func (c Config) manager() (ami.Config, error) {
 		return ami.Config{}, fmt.Errorf("origination.asterisk: %w", err)
 	}
 	return ami.Config{
-		Address: c.Address, TLS: secured, Username: c.Username, Secret: string(c.Secret), Events: "call", ActionTimeout: c.ActionTimeout,
+		Address: c.Address, TLS: secured, Username: c.Username, Secret: string(c.Secret), Events: "call",
+		ActionTimeout: c.ActionTimeout,
 	}, nil
 }

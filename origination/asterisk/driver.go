@@ -39,7 +39,8 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{eventdriver.New(eventdriver.Config{
-		Limits: cfg.Limits, Name: "asterisk", Connection: "manager interface", Address: cfg.Address, RingUser: cfg.RingUser,
+		Limits: cfg.Limits, Name: "asterisk", Connection: "manager interface", Address: cfg.Address,
+		RingUser: cfg.RingUser,
 	}, &platform{cfg: cfg, client: client, log: deps.Log}, deps, recoverer)}, nil
 }
 
@@ -68,9 +69,12 @@ func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
 // filter restricts the events to those of our calls if the user has the privilege.
 func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 	for _, text := range filters {
-		_, err := conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
+		_, err := conn.Do(ctx,
+			ami.Action{Name: "Filter",
+				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
 		if _, ok := errors.AsType[*ami.Refusal](err); ok {
-			p.log.InfoContext(ctx, "manager interface connected without a filter: the events of all calls are read", "address", p.cfg.Address, "error", err)
+			p.log.InfoContext(ctx, "manager interface connected without a filter: the events of all calls are read",
+				"address", p.cfg.Address, "error", err)
 			return nil
 		}
 		if err != nil {
@@ -83,13 +87,15 @@ func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 
 func (p *platform) NewCall(c eventdriver.Call) *call {
 	return &call{
-		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(), destinationAnswered: c.State == origination.Bridged,
+		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(),
+		destinationAnswered: c.State == origination.Bridged,
 	}
 }
 
 func (p *platform) Key(callID string) string { return callID }
 
-func (p *platform) Prepare(_ context.Context, _ *ami.Conn, order origination.Order) (func(context.Context, *ami.Conn) error, error) {
+func (p *platform) Prepare(_ context.Context, _ *ami.Conn,
+	order origination.Order) (func(context.Context, *ami.Conn) error, error) {
 	action, err := p.cfg.originate(order)
 	return func(ctx context.Context, conn *ami.Conn) error {
 		_, err := conn.Do(ctx, action)
@@ -138,9 +144,11 @@ func (p *platform) Explain(err error) (failure eventdriver.Failure, advice strin
 	var refusal *ami.Refusal
 	switch {
 	case errors.Is(err, ami.ErrLoginDenied):
-		return eventdriver.LoginDenied, "compare origination.asterisk.username and .secret with the user's section in manager.conf, and its permit and deny with this address"
+		return eventdriver.LoginDenied,
+			"compare origination.asterisk.username and .secret with the user's section in manager.conf, and its permit and deny with this address"
 	case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Message), "permission"):
-		return eventdriver.Refused, "the user's section in manager.conf needs read = call and write = originate,call,reporting"
+		return eventdriver.Refused,
+			"the user's section in manager.conf needs read = call and write = originate,call,reporting"
 	case errors.As(err, &refusal):
 		return eventdriver.Refused, ""
 	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrInvalidAction), errors.Is(err, ami.ErrDuplicateID):

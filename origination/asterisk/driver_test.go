@@ -30,7 +30,8 @@ func order(id string) origination.Order { return drivertest.OrderTo(id, "1002") 
 
 func TestDriver(t *testing.T) {
 	suite := drivertest.Suite{
-		Platform: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+		Platform: func(t *testing.T,
+			p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
 			s := newScripted(t, &scripted{Platform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
 				cfg := s.driverConfig()
@@ -43,7 +44,8 @@ func TestDriver(t *testing.T) {
 		},
 		Calls: make(map[string][]string), Talk: "2001", Busy: "2004",
 		Before: []string{"Newchannel"},
-		Events: []string{"Newchannel", "Newstate", "DialState", "OriginateResponse", "DialBegin", "BridgeEnter", "Hangup"},
+		Events: []string{"Newchannel", "Newstate", "DialState", "OriginateResponse", "DialBegin", "BridgeEnter",
+			"Hangup"},
 		Answer: "OriginateResponse", HangUp: "Hangup",
 	}
 	for number, c := range calls(t) {
@@ -61,7 +63,9 @@ func TestCallsInAnyTiming(t *testing.T) {
 		for _, noFilter := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, without a filter %t", timing.name, noFilter), func(t *testing.T) {
 				t.Parallel()
-				s := newScripted(t, &scripted{Platform: &drivertest.Platform{Split: timing.split, Pause: timing.pause}, noFilter: noFilter})
+				s := newScripted(t,
+					&scripted{Platform: &drivertest.Platform{Split: timing.split, Pause: timing.pause},
+						noFilter: noFilter})
 				cfg := s.driverConfig()
 				cfg.GoneAfter = time.Minute // the end must be found by events alone
 				d, probe := newDriver(t, cfg)

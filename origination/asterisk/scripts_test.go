@@ -34,7 +34,8 @@ func ofRemote(name string, fields ...string) amiMessage {
 }
 
 func response(result, reason string) amiMessage {
-	return amiMessage{{"Event", "OriginateResponse"}, {"Privilege", "call,all"}, {"ActionID", capturedAction}, {"Response", result},
+	return amiMessage{{"Event", "OriginateResponse"}, {"Privilege", "call,all"}, {"ActionID", capturedAction},
+		{"Response", result},
 		{"Reason", reason}, {"Uniqueid", ownerLeg}}
 }
 
@@ -86,16 +87,25 @@ func calls(t *testing.T) map[string]struct {
 		"2007": {remoteFails("CHANUNAVAIL", "20"), []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
 		"2010": {remoteFails("CHANUNAVAIL", "3"), []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
 		"2011": {remoteFails("CHANUNAVAIL", "1"), []string{ringing, answered, dialling, ended, "UNALLOCATED_NUMBER"}},
-		"2008": {remoteFails("CONGESTION", "0"), []string{ringing, answered, dialling, ended, "NORMAL_CIRCUIT_CONGESTION"}},
+		"2008": {remoteFails("CONGESTION", "0"),
+			[]string{ringing, answered, dialling, ended, "NORMAL_CIRCUIT_CONGESTION"}},
 		"2009": {remoteFails("CANCEL", "16"), []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
-		"unknown": {append(ownerAnswers(), ofRemote("Newchannel", "ChannelState", "0"), ofRemote("Hangup", "ChannelState", "0", "Cause", "0"),
-			ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, dialling, ended, "UNALLOCATED_NUMBER"}},
-		"hangs-up-early":    {append(ownerAnswers(), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, ended, "NORMAL_CLEARING"}},
-		"owner-busy":        {append(ownerRings(), ofOwner("Hangup", "ChannelState", "5", "Cause", "17"), response("Failure", "5")), []string{ringing, ended, "USER_BUSY"}},
-		"owner-rejects":     {append(ownerRings(), response("Failure", "8"), ofOwner("Hangup", "ChannelState", "5", "Cause", "21")), []string{ringing, ended, "CALL_REJECTED"}},
-		"owner-no-answer":   {append(ownerRings(), response("Failure", "3"), ofOwner("Hangup", "ChannelState", "5", "Cause", "0")), []string{ringing, ended, "NO_ANSWER"}},
-		"owner-absent":      {[]amiMessage{response("Failure", "0")}, []string{ended, "SUBSCRIBER_ABSENT"}},
-		"strange-responses": {append(append(ownerAnswers(), strangers()...), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, ended, "NORMAL_CLEARING"}},
+		"unknown": {append(ownerAnswers(), ofRemote("Newchannel", "ChannelState", "0"),
+			ofRemote("Hangup", "ChannelState", "0", "Cause", "0"),
+			ofOwner("Hangup", "ChannelState", "6", "Cause", "16")),
+			[]string{ringing, answered, dialling, ended, "UNALLOCATED_NUMBER"}},
+		"hangs-up-early": {append(ownerAnswers(), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")),
+			[]string{ringing, answered, ended, "NORMAL_CLEARING"}},
+		"owner-busy": {append(ownerRings(), ofOwner("Hangup", "ChannelState", "5", "Cause", "17"),
+			response("Failure", "5")), []string{ringing, ended, "USER_BUSY"}},
+		"owner-rejects": {append(ownerRings(), response("Failure", "8"),
+			ofOwner("Hangup", "ChannelState", "5", "Cause", "21")), []string{ringing, ended, "CALL_REJECTED"}},
+		"owner-no-answer": {append(ownerRings(), response("Failure", "3"),
+			ofOwner("Hangup", "ChannelState", "5", "Cause", "0")), []string{ringing, ended, "NO_ANSWER"}},
+		"owner-absent": {[]amiMessage{response("Failure", "0")}, []string{ended, "SUBSCRIBER_ABSENT"}},
+		"strange-responses": {append(append(ownerAnswers(), strangers()...),
+			ofOwner("Hangup", "ChannelState", "6", "Cause", "16")),
+			[]string{ringing, answered, ended, "NORMAL_CLEARING"}},
 	}
 }
 

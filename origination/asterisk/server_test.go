@@ -187,11 +187,13 @@ func (s *scripted) obey(nc net.Conn, a amiMessage) {
 		s.filters++
 		s.write(nc, succeed(a, "Filter added"))
 	case name == "CoreShowChannels":
-		s.write(nc, amiMessage{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"EventList", "start"}, {"Message", "Channels will follow"}})
+		s.write(nc, amiMessage{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"EventList", "start"},
+			{"Message", "Channels will follow"}})
 		for _, row := range s.channels {
 			s.write(nc, append(amiMessage{{"Event", "CoreShowChannel"}, {"ActionID", a.get("ActionID")}}, row...))
 		}
-		s.write(nc, amiMessage{{"Event", "CoreShowChannelsComplete"}, {"ActionID", a.get("ActionID")}, {"EventList", "Complete"}, {"ListItems", fmt.Sprint(len(s.channels))}})
+		s.write(nc, amiMessage{{"Event", "CoreShowChannelsComplete"}, {"ActionID", a.get("ActionID")},
+			{"EventList", "Complete"}, {"ListItems", fmt.Sprint(len(s.channels))}})
 	case name == "Hangup":
 		s.kill(nc, a)
 	case name == "Originate":
@@ -245,11 +247,13 @@ func (s *scripted) perform(id string, a amiMessage) {
 	drivertest.Play(s.Platform, id, of(script, id), eventName, tell, func() {
 		for _, row := range maps.Clone(s.channels) {
 			if row.get("Linkedid") == ownerChannel(id) {
-				s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState", row.get("ChannelState"), "Cause", "16"))
+				s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState",
+					row.get("ChannelState"), "Cause", "16"))
 			}
 		}
 		if !responded {
-			s.tell(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix}, {"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
+			s.tell(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix},
+				{"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
 		}
 	})
 }
@@ -263,7 +267,8 @@ func (s *scripted) tell(e amiMessage) {
 	case "Hangup":
 		delete(s.channels, channel)
 	case "Newchannel":
-		s.channels[channel] = amiMessage{{"Uniqueid", channel}, {"Linkedid", e.get("Linkedid")}, {"ChannelState", e.get("ChannelState")}}
+		s.channels[channel] = amiMessage{{"Uniqueid", channel}, {"Linkedid", e.get("Linkedid")},
+			{"ChannelState", e.get("ChannelState")}}
 	case "Newstate", "DialBegin", "BridgeEnter":
 		if row := s.channels[channel]; row != nil {
 			row = amiMessage{row[0], row[1], {"ChannelState", e.get("ChannelState")}}

@@ -40,18 +40,22 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Dialable("address", s.Address)
 	c.Must(s.Username != "", "username", "origination.driver asterisk needs it")
 	c.Must(s.Secret != "", "secret", "origination.driver asterisk needs it")
-	c.Must(!strings.ContainsAny(s.Username+string(s.Secret), "\r\n\x00"), "secret", "and username must be one line each")
+	c.Must(!strings.ContainsAny(s.Username+string(s.Secret), "\r\n\x00"), "secret",
+		"and username must be one line each")
 	s.TLS.Validate(c.Group("tls"))
 	c.Must(s.RingUser >= time.Second, "ring_user", "must be at least 1s, is %s", s.RingUser)
 	c.Must(s.RingDestination >= time.Second, "ring_destination", "must be at least 1s, is %s", s.RingDestination)
 	// The values are checked with each order; this checks the templates.
-	example := dialtext.Placeholders{"extension": "1", "destination": "2", "context": "c", "account": "a", "domain": "d"}
+	example := dialtext.Placeholders{"extension": "1", "destination": "2", "context": "c", "account": "a",
+		"domain": "d"}
 	for _, t := range []struct{ name, text, also string }{
 		{"owner", s.Owner, dialChars}, {"destination", s.Destination, dialChars}, {"context", s.Context, ""},
-		{"account_code", s.AccountCode, ""}, {"caller_id", s.CallerID, numberChars}, {"caller_name", s.CallerName, nameChars},
+		{"account_code", s.AccountCode, ""}, {"caller_id", s.CallerID, numberChars},
+		{"caller_name", s.CallerName, nameChars},
 	} {
 		filled, err := example.Fill(t.text)
-		c.Must(err == nil && dialtext.Safe(filled, t.also), t.name, "a character or a {name} in it is not allowed there, got %q", t.text)
+		c.Must(err == nil && dialtext.Safe(filled, t.also), t.name,
+			"a character or a {name} in it is not allowed there, got %q", t.text)
 	}
 	for name, text := range map[string]string{"owner": s.Owner, "destination": s.Destination} {
 		technology, resource, _ := strings.Cut(text, "/")

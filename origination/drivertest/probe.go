@@ -24,7 +24,8 @@ type Probe struct {
 // driver's metrics.
 func NewProbe(t *testing.T, name string) (eventdriver.Deps, *Probe) {
 	p := &Probe{Log: &Log{}, registry: prometheus.NewRegistry(), name: "trunkline_origination_" + name + "_"}
-	return eventdriver.Deps{Log: slog.New(slog.NewTextHandler(io.MultiWriter(p.Log, t.Output()), nil)), Metrics: p.registry}, p
+	return eventdriver.Deps{Log: slog.New(slog.NewTextHandler(io.MultiWriter(p.Log, t.Output()), nil)),
+		Metrics: p.registry}, p
 }
 
 // Metric returns the sum of a gauge's or a counter's series.

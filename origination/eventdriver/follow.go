@@ -31,7 +31,8 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 		}
 		wait := backoff.Next()
 		_, advice := d.platform.Explain(err)
-		d.log.Warn(d.cfg.Connection+" connection lost", "address", d.cfg.Address, "error", err, "advice", advice, "again_in", wait)
+		d.log.Warn(d.cfg.Connection+" connection lost", "address", d.cfg.Address, "error", err, "advice", advice,
+			"again_in", wait)
 		retry.Sleep(ctx, wait)
 	}
 	return nil

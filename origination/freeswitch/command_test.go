@@ -44,8 +44,10 @@ func TestJobsAreMadeFromTheCall(t *testing.T) {
 
 // hostile are texts that would say something else in an originate command.
 var hostile = []string{
-	"1002)", "1002} ", "{x=y}1002", "1002,1003", "1002|1003", "10:_:02", "1002;x=y", "1002 &park", "10'02", `10"02`, `10\02`,
-	"10\n02", "1002\r\n\r\nexit", "10\x0002", "${hangup}", "$(x)", "`x`", "1002/other/XML", "1002@host", "[x=y]1002", "<1002>",
+	"1002)", "1002} ", "{x=y}1002", "1002,1003", "1002|1003", "10:_:02", "1002;x=y", "1002 &park", "10'02", `10"02`,
+	`10\02`,
+	"10\n02", "1002\r\n\r\nexit", "10\x0002", "${hangup}", "$(x)", "`x`", "1002/other/XML", "1002@host", "[x=y]1002",
+	"<1002>",
 	"10\u00a002", "10\u202e02", "١٢٣", "é", "\xff\xfe", "1002\t", "a=b", "^^:1002", "100%2C2",
 }
 

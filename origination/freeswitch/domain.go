@@ -85,7 +85,10 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 	if p.cfg.Domain != "" {
 		return p.cfg.Domain, nil
 	}
-	if err := check(dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumber}, dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars, MaxBytes: maxDomain}); err != nil {
+	if err := check(
+		dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars,
+			MaxBytes: maxDomain}); err != nil {
 		return "", err
 	}
 	if s == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {
@@ -108,13 +111,15 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 		if answer != "true" {
 			continue
 		}
-		p.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain, "domain", candidate)
+		p.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain,
+			"domain", candidate)
 		s.mu.Lock()
 		s.domains[accountDomain] = candidate
 		s.mu.Unlock()
 		return candidate, nil
 	}
-	p.log.WarnContext(ctx, "owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
+	p.log.WarnContext(ctx,
+		"owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
 		"account_domain", accountDomain, "switch_domain", s.switchDomain)
 	return accountDomain, nil
 }

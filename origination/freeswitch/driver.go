@@ -37,7 +37,8 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	m := newMetrics(deps.Metrics)
 	p := &platform{cfg: cfg, client: client, log: deps.Log, metrics: m, pace: newPacer(queueTimeout, m, deps.Log)}
 	return &Driver{eventdriver.New(eventdriver.Config{
-		Limits: cfg.Limits, Name: "freeswitch", Connection: "event socket", Address: cfg.Address, RingUser: cfg.RingUser,
+		Limits: cfg.Limits, Name: "freeswitch", Connection: "event socket", Address: cfg.Address,
+		RingUser: cfg.RingUser,
 	}, p, deps, recoverer), p}, nil
 }
 
@@ -56,7 +57,8 @@ func (p *platform) NewCall(c eventdriver.Call) *call {
 
 func (p *platform) Key(callID string) string { return jobOf(callID) }
 
-func (p *platform) Prepare(ctx context.Context, s *session, order origination.Order) (func(context.Context, *session) error, error) {
+func (p *platform) Prepare(ctx context.Context, s *session,
+	order origination.Order) (func(context.Context, *session) error, error) {
 	where, err := p.domainOf(ctx, s, order.Domain, order.Extension)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,9 @@ func (p *platform) Prepare(ctx context.Context, s *session, order origination.Or
 
 func (p *platform) HangUp(ctx context.Context, s *session, channel string) error {
 	_, err := s.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
-	if refusal, ok := errors.AsType[*esl.Refusal](err); ok && strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // the case differs between versions
+	// the case differs between versions
+	if refusal, ok := errors.AsType[*esl.Refusal](err); ok &&
+		strings.EqualFold(refusal.Reply, "-ERR No such channel!") {
 		return nil
 	}
 	return err

@@ -74,7 +74,8 @@ func allSessions(t *testing.T) map[string]capturedCall {
 
 func TestDriver(t *testing.T) {
 	suite := drivertest.Suite{
-		Platform: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+		Platform: func(t *testing.T,
+			p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
 			s := newScripted(t, &scripted{Platform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
 				cfg := s.driverConfig()
@@ -87,7 +88,8 @@ func TestDriver(t *testing.T) {
 		},
 		Calls: make(map[string][]string), Talk: "2002", Busy: "2004",
 		Before: []string{"CHANNEL_OUTGOING", "CHANNEL_CREATE"},
-		Events: []string{"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER", "BACKGROUND_JOB", "CHANNEL_BRIDGE", "CHANNEL_HANGUP", "CHANNEL_DESTROY"},
+		Events: []string{"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER", "BACKGROUND_JOB", "CHANNEL_BRIDGE",
+			"CHANNEL_HANGUP", "CHANNEL_DESTROY"},
 		Answer: "CHANNEL_ANSWER", HangUp: "CHANNEL_HANGUP",
 	}
 	for number, session := range sessions {
@@ -109,7 +111,8 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		{name: "slow", pause: 200 * time.Microsecond},
 		{name: "split anywhere", split: true},
 		{name: "destination first", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
+			return sorted(events,
+				func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
 		}},
 		{name: "job first", order: func(events []told) []told {
 			return sorted(events, func(e told) bool { return eventName(e) == "BACKGROUND_JOB" })
@@ -124,7 +127,9 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 	for _, timing := range timings {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t, &scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split}, order: timing.order})
+			s := newScripted(t,
+				&scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split},
+					order: timing.order})
 			d, probe, j := follow(t, s.driverConfig())
 			for number := range sessions {
 				if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
@@ -214,18 +219,20 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 
 func TestMissingEventsLeadToALook(t *testing.T) {
 	script := load(t, "short_talk")
-	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}, Platform: &drivertest.Platform{Hold: "HEARTBEAT"}, order: func(events []told) []told {
-		var kept []told
-		for i, e := range events { // all of the owner's end is lost, and much more
-			e["Event-Sequence"] = fmt.Sprint(1000 + i)
-			if e["Event-Name"] == "CHANNEL_HANGUP" || e["Event-Name"] == "CHANNEL_DESTROY" {
-				delete(e, "Channel-Presence-Data")
-				e["Event-Name"] = "CHANNEL_GONE"
-			}
-			kept = append(kept, e)
-		}
-		return append(kept, told{"Event-Name": "HEARTBEAT", "Event-Sequence": "90000"})
-	}})
+	s := newScripted(t,
+		&scripted{scripts: map[string]capturedCall{"2002": script}, Platform: &drivertest.Platform{Hold: "HEARTBEAT"},
+			order: func(events []told) []told {
+				var kept []told
+				for i, e := range events { // all of the owner's end is lost, and much more
+					e["Event-Sequence"] = fmt.Sprint(1000 + i)
+					if e["Event-Name"] == "CHANNEL_HANGUP" || e["Event-Name"] == "CHANNEL_DESTROY" {
+						delete(e, "Channel-Presence-Data")
+						e["Event-Name"] = "CHANNEL_GONE"
+					}
+					kept = append(kept, e)
+				}
+				return append(kept, told{"Event-Name": "HEARTBEAT", "Event-Sequence": "90000"})
+			}})
 	cfg := s.driverConfig()
 	cfg.AllEvents, cfg.AuditEvery = true, time.Hour
 	d, probe, j := follow(t, cfg)

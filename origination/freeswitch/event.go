@@ -19,9 +19,10 @@ var subscribedEvents = []string{
 func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 	name := e.Name()
 	if name == "BACKGROUND_JOB" {
-		return eventdriver.Observation[*call]{Keys: []string{e.Get("Job-UUID")}, Apply: func(c *call) eventdriver.Change {
-			return eventdriver.Change{Steps: p.applyResult(c, e)}
-		}}
+		return eventdriver.Observation[*call]{Keys: []string{e.Get("Job-UUID")},
+			Apply: func(c *call) eventdriver.Change {
+				return eventdriver.Change{Steps: p.applyResult(c, e)}
+			}}
 	}
 	side, job, ok := readTag(e.Get("Channel-Presence-Data"))
 	if !ok || !strings.HasPrefix(name, "CHANNEL_") {

@@ -37,7 +37,8 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 			of, job, ok := readTag(r.Tag)
 			if ok && of == side {
 				channels = append(channels, eventdriver.Observation[*call]{
-					Keys: []string{job}, Apply: func(c *call) eventdriver.Change { return c.applyRow(r, side == tagOwner) },
+					Keys:  []string{job},
+					Apply: func(c *call) eventdriver.Change { return c.applyRow(r, side == tagOwner) },
 				})
 			}
 		}

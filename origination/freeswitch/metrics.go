@@ -20,11 +20,16 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	return &metrics{
-		tableless:         f.Counter("trunkline_origination_freeswitch_tableless_total", "Comparisons for which the switch did not return its channel table."),
-		missed:            f.Counter("trunkline_origination_freeswitch_missed_events_total", "Missing events detected by gaps in the sequence, with all_events only."),
-		sessionsPerSecond: f.Gauge("trunkline_origination_freeswitch_sessions_per_second", "The switch's sessions-per-second, which paces calls; 0: unknown."),
-		queued:            f.Gauge("trunkline_origination_freeswitch_queued", "Calls queued by pacing."),
-		queueSeconds:      f.Histogram("trunkline_origination_freeswitch_queue_seconds", "Time that queued calls waited.", .1, .25, .5, 1, 2, 4, 8),
-		queueRefused:      f.Counter("trunkline_origination_freeswitch_queue_refused_total", "Calls refused because they would have waited too long."),
+		tableless: f.Counter("trunkline_origination_freeswitch_tableless_total",
+			"Comparisons for which the switch did not return its channel table."),
+		missed: f.Counter("trunkline_origination_freeswitch_missed_events_total",
+			"Missing events detected by gaps in the sequence, with all_events only."),
+		sessionsPerSecond: f.Gauge("trunkline_origination_freeswitch_sessions_per_second",
+			"The switch's sessions-per-second, which paces calls; 0: unknown."),
+		queued: f.Gauge("trunkline_origination_freeswitch_queued", "Calls queued by pacing."),
+		queueSeconds: f.Histogram("trunkline_origination_freeswitch_queue_seconds",
+			"Time that queued calls waited.", .1, .25, .5, 1, 2, 4, 8),
+		queueRefused: f.Counter("trunkline_origination_freeswitch_queue_refused_total",
+			"Calls refused because they would have waited too long."),
 	}
 }

@@ -75,10 +75,13 @@ func (p *pacer) wait(ctx context.Context) error {
 	if delay > maxWait {
 		reservation.Cancel()
 		p.metrics.queueRefused.Inc()
-		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(), "would_wait", delay)
-		return fault.Unavailable(nil, delay-maxWait+time.Second, "Too many calls wait for the phone platform, which limits new sessions per second")
+		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(),
+			"would_wait", delay)
+		return fault.Unavailable(nil, delay-maxWait+time.Second,
+			"Too many calls wait for the phone platform, which limits new sessions per second")
 	}
-	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second", "sessions_per_second", p.perSecond(), "wait", delay)
+	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second",
+		"sessions_per_second", p.perSecond(), "wait", delay)
 	p.metrics.queued.Inc()
 	defer p.metrics.queued.Dec()
 	timer := time.NewTimer(delay)

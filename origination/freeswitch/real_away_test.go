@@ -78,7 +78,8 @@ func TestRealConnectionAway(t *testing.T) {
 	cfg.Address = wire.Addr().String()
 	cfg.ReconnectMax = 300 * time.Millisecond
 	d, probe, j := follow(t, cfg)
-	ends, stays, cancelled, rings := realOrder("1001", "9198"), realOrder("1002", "9196"), realOrder("1002", "9196"), realOrder("1001", "1003")
+	ends, stays, cancelled, rings := realOrder("1001", "9198"), realOrder("1002", "9196"), realOrder("1002",
+		"9196"), realOrder("1001", "1003")
 	for _, o := range []origination.Order{ends, stays, cancelled} {
 		if _, err := d.Originate(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,8 @@ func TestRealConnectionAway(t *testing.T) {
 		{rings, origination.Ended, []string{answered, dialling, ended, "NO_ANSWER"}},
 	} {
 		j.Await(t, test.order.ID, test.state)
-		got := slices.DeleteFunc(j.States(test.order.ID), func(s string) bool { return s == ringing && test.want[0] != ringing })
+		got := slices.DeleteFunc(j.States(test.order.ID),
+			func(s string) bool { return s == ringing && test.want[0] != ringing })
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.order.Destination, got, test.want)
 		}
@@ -127,11 +129,16 @@ func TestRealPhonesHangUp(t *testing.T) {
 		at                    origination.State
 		want                  []string
 	}{
-		{"owner, while the destination rings", "1001", "1003", "127.0.0.21", origination.Dialling, []string{ringing, answered, dialling, ended, "NORMAL_CLEARING"}},
-		{"owner, while it rings", "1003", "1002", "127.0.0.23", origination.RingingUser, []string{ringing, ended, "USER_BUSY"}},
-		{"destination, while it rings", "1001", "1003", "127.0.0.23", origination.Dialling, []string{ringing, answered, dialling, ended, "USER_BUSY"}},
-		{"owner, in conversation", "1001", "1002", "127.0.0.21", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
-		{"destination, in conversation", "1001", "1002", "127.0.0.22", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"owner, while the destination rings", "1001", "1003", "127.0.0.21", origination.Dialling,
+			[]string{ringing, answered, dialling, ended, "NORMAL_CLEARING"}},
+		{"owner, while it rings", "1003", "1002", "127.0.0.23", origination.RingingUser,
+			[]string{ringing, ended, "USER_BUSY"}},
+		{"destination, while it rings", "1001", "1003", "127.0.0.23", origination.Dialling,
+			[]string{ringing, answered, dialling, ended, "USER_BUSY"}},
+		{"owner, in conversation", "1001", "1002", "127.0.0.21", origination.Bridged,
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"destination, in conversation", "1001", "1002", "127.0.0.22", origination.Bridged,
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := realOrder(test.from, test.to)

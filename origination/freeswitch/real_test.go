@@ -25,9 +25,11 @@ func realConfig(t *testing.T) Config {
 		t.Skip("FREESWITCH_ESL is not set")
 	}
 	s := DefaultSettings()
-	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv("FREESWITCH_DOMAIN")
+	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv(
+		"FREESWITCH_DOMAIN")
 	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
-	return Config{Settings: s, Limits: eventdriver.Limits{MaxCalls: 100, AuditEvery: time.Second, GoneAfter: time.Second}}
+	return Config{Settings: s,
+		Limits: eventdriver.Limits{MaxCalls: 100, AuditEvery: time.Second, GoneAfter: time.Second}}
 }
 
 func realOrder(from, to string) origination.Order {
@@ -45,23 +47,33 @@ func TestRealCalls(t *testing.T) {
 		cancel         origination.State
 		want           []string
 	}{
-		{"two phones, cancelled in conversation", "1001", "1002", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
-		{"destination hangs up", "1001", "9198", "", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
-		{"early media is not an answer", "1001", "9197", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+		{"two phones, cancelled in conversation", "1001", "1002", origination.Bridged,
+			[]string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+		{"destination hangs up", "1001", "9198", "",
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"early media is not an answer", "1001", "9197", origination.Bridged,
+			[]string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
 		{"cancelled at once", "1003", "1002", accepted, []string{ended, "ORIGINATOR_CANCEL"}},
-		{"cancelled while the owner's phone rings", "1003", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
-		{"cancelled between answer and dialling", "1001", "1003", origination.UserAnswered, []string{ringing, answered, ended, "ORIGINATOR_CANCEL"}},
-		{"cancelled while the destination rings", "1001", "1003", origination.Dialling, []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
-		{"two phones of the owner ring, one answers", "1005", "9198", "", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
-		{"two phones of the owner ring, cancelled", "1006", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the owner's phone rings", "1003", "1002", origination.RingingUser,
+			[]string{ringing, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled between answer and dialling", "1001", "1003", origination.UserAnswered,
+			[]string{ringing, answered, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the destination rings", "1001", "1003", origination.Dialling,
+			[]string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
+		{"two phones of the owner ring, one answers", "1005", "9198", "",
+			[]string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"two phones of the owner ring, cancelled", "1006", "1002", origination.RingingUser,
+			[]string{ringing, ended, "ORIGINATOR_CANCEL"}},
 		{"two phones of the owner ring, none answers", "1006", "1002", "", []string{ringing, ended, "NO_ANSWER"}},
 		{"owner does not answer", "1003", "1002", "", []string{ringing, ended, "NO_ANSWER"}},
 		{"owner has no phone", "1004", "1002", "", []string{ended, "SUBSCRIBER_ABSENT"}},
 		{"destination busy", "1001", "9901", "", []string{ringing, answered, dialling, ended, "USER_BUSY"}},
 		{"destination rejects", "1001", "9902", "", []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},
 		{"destination does not answer", "1001", "1003", "", []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
-		{"destination has no phone", "1001", "1004", "", []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
-		{"destination is nowhere in the dialplan", "1001", "777", "", []string{ringing, answered, dialling, ended, "NO_ROUTE_DESTINATION"}},
+		{"destination has no phone", "1001", "1004", "",
+			[]string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
+		{"destination is nowhere in the dialplan", "1001", "777", "",
+			[]string{ringing, answered, dialling, ended, "NO_ROUTE_DESTINATION"}},
 	} {
 		for _, all := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, all events %v", test.name, all), func(t *testing.T) {
@@ -130,7 +142,8 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 	}{
 		{"ringing the owner", "1003", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
 		{"dialling", "1001", "9903", origination.Dialling, []string{answered, dialling, ended, "ORIGINATOR_CANCEL"}},
-		{"in conversation", "1001", "1002", origination.Bridged, []string{answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+		{"in conversation", "1001", "1002", origination.Bridged,
+			[]string{answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,14 +28,17 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 		"the account's": {"10.0.0.5", []string{"1001@pbx.example", "1001@10.0.0.5"}, "", "pbx.example",
 			[]string{"1001@pbx.example"}, []string{"domain=10.0.0.5", "account_domain=pbx.example domain=pbx.example"}},
 		"the switch's own, as vanilla has it": {"10.0.0.5", []string{"1001@10.0.0.5"}, "", "10.0.0.5",
-			[]string{"1001@pbx.example", "1001@10.0.0.5"}, []string{"domain=10.0.0.5", "account_domain=pbx.example domain=10.0.0.5"}},
+			[]string{"1001@pbx.example", "1001@10.0.0.5"},
+			[]string{"domain=10.0.0.5", "account_domain=pbx.example domain=10.0.0.5"}},
 		"in neither": {"10.0.0.5", nil, "", "pbx.example",
 			[]string{"1001@pbx.example", "1001@10.0.0.5", "1001@pbx.example", "1001@10.0.0.5"},
 			[]string{"level=WARN", "set origination.freeswitch.domain", "switch_domain=10.0.0.5"}},
 		"the switch has none": {"", []string{"1001@elsewhere"}, "", "pbx.example",
 			[]string{"1001@pbx.example", "1001@pbx.example"}, []string{`domain=""`, "level=WARN"}},
-		"a domain that cannot be dialled": {"a b", []string{"1001@pbx.example"}, "", "pbx.example", []string{"1001@pbx.example"}, []string{`domain=""`}},
-		"configured":                      {"10.0.0.5", []string{"1001@pbx.example"}, "sip.example", "sip.example", nil, []string{"configured_domain=sip.example"}},
+		"a domain that cannot be dialled": {"a b", []string{"1001@pbx.example"}, "", "pbx.example",
+			[]string{"1001@pbx.example"}, []string{`domain=""`}},
+		"configured": {"10.0.0.5", []string{"1001@pbx.example"}, "sip.example", "sip.example", nil,
+			[]string{"configured_domain=sip.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +106,8 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	if took := slices.MaxFunc(s.times, time.Time.Compare).Sub(began); took < least {
 		t.Errorf("%d calls within %s, at %d sessions per second they take %s", calls, took, sessions, least)
 	}
-	if !strings.Contains(probe.Log.String(), "call queued") || !strings.Contains(probe.Log.String(), "sessions_per_second=60") {
+	if !strings.Contains(probe.Log.String(), "call queued") ||
+		!strings.Contains(probe.Log.String(), "sessions_per_second=60") {
 		t.Errorf("the log does not have it:\n%s", probe.Log)
 	}
 	if got := probe.Metric(t, "sessions_per_second"); got != sessions {
@@ -120,7 +124,8 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	d.platform.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
 	d.platform.pace.maxWait = time.Second
 	_, err := d.Originate(t.Context(), drivertest.OrderTo("second", "2001"))
-	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter < time.Second || !strings.Contains(f.Message, "sessions per second") {
+	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter < time.Second ||
+		!strings.Contains(f.Message, "sessions per second") {
 		t.Errorf("got %v", err)
 	}
 	if probe.Metric(t, "queue_refused_total") != 1 || !strings.Contains(probe.Log.String(), "call refused") {
@@ -160,7 +165,8 @@ func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
 	for i := range 20 {
 		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
-	if !strings.Contains(probe.Log.String(), "sessions-per-second of the switch unknown") || strings.Contains(probe.Log.String(), "call queued") {
+	if !strings.Contains(probe.Log.String(), "sessions-per-second of the switch unknown") ||
+		strings.Contains(probe.Log.String(), "call queued") {
 		t.Errorf("the log says\n%s", probe.Log)
 	}
 }

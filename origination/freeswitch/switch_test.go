@@ -98,7 +98,8 @@ var (
 	existsForm    = regexp.MustCompile(`^api uuid_exists (` + uuidForm + `)$`)
 	killForm      = regexp.MustCompile(`^api uuid_kill (` + uuidForm + `) ORIGINATOR_CANCEL$`)
 	jobForm       = regexp.MustCompile(`^Job-UUID: (` + uuidForm + `)$`)
-	originateForm = regexp.MustCompile(`^bgapi originate \{\^\^;([^{}]*)\}user/([^ {}]+)@([^ {}]+) &bridge\(\{\^\^;([^{}]*)\}loopback/([^/ (){}]+)/default/XML\)$`)
+	originateForm = regexp.MustCompile(
+		`^bgapi originate \{\^\^;([^{}]*)\}user/([^ {}]+)@([^ {}]+) &bridge\(\{\^\^;([^{}]*)\}loopback/([^/ (){}]+)/default/XML\)$`)
 )
 
 func (s *scripted) converse(nc net.Conn) {
@@ -246,7 +247,8 @@ func (s *scripted) perform(number, job string, owner, destination map[string]str
 			}
 		}
 		if !jobTold {
-			s.tell(told{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job, "_body": "-ERR ORIGINATOR_CANCEL\n"})
+			s.tell(told{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
+				"_body": "-ERR ORIGINATOR_CANCEL\n"})
 		}
 	})
 }

@@ -67,7 +67,8 @@ func (k *kazoo) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != want.method || r.RequestURI != want.uri || string(sent.Data) != want.data ||
 		r.Header.Get("X-Auth-Token") != want.token || r.Header.Get("Content-Type") != "application/json" {
-		k.t.Errorf("got  %s %s %s token %q\nwant %s %s %s token %q", r.Method, r.RequestURI, sent.Data, r.Header.Get("X-Auth-Token"),
+		k.t.Errorf("got  %s %s %s token %q\nwant %s %s %s token %q", r.Method, r.RequestURI, sent.Data,
+			r.Header.Get("X-Auth-Token"),
 			want.method, want.uri, want.data, want.token)
 	}
 	w.WriteHeader(want.status)
@@ -82,7 +83,8 @@ func (k *kazoo) expect(script ...exchangeOf) {
 
 func (k *kazoo) newDriver() *Driver {
 	k.t.Helper()
-	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: 2 * time.Minute, PollEvery: 5 * time.Millisecond},
+	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}},
+		Timeout: 2 * time.Minute, PollEvery: 5 * time.Millisecond},
 		k.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		k.t.Fatal(err)
@@ -91,7 +93,8 @@ func (k *kazoo) newDriver() *Driver {
 }
 
 func loginAs(token string) exchangeOf {
-	return exchangeOf{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `{"auth_token":"` + token + `","data":{"account_id":"kz0"}}`}
+	return exchangeOf{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201,
+		`{"auth_token":"` + token + `","data":{"account_id":"kz0"}}`}
 }
 
 func provisioned(id string) exchangeOf {
@@ -101,7 +104,8 @@ func provisioned(id string) exchangeOf {
 }
 
 func connectedAs(id string, status int, answer string) exchangeOf {
-	return exchangeOf{"POST", "/v2/accounts/kz1/clicktocall/" + id + "/connect?contact=%2B43+1", `{"contact":"+43 1"}`, "t1", status, answer}
+	return exchangeOf{"POST", "/v2/accounts/kz1/clicktocall/" + id + "/connect?contact=%2B43+1", `{"contact":"+43 1"}`,
+		"t1", status, answer}
 }
 
 func channelOf(status int, answer string) exchangeOf {
@@ -115,7 +119,8 @@ func historyOf(answer string) exchangeOf {
 var hangUpIt = exchangeOf{"POST", "/v2/accounts/kz1/channels/o1", `{"action":"hangup"}`, "t1", 200, `{}`}
 
 func order(resource string) origination.Order {
-	return origination.Order{ID: "ours", AccountID: "demo", UserID: "u1", Extension: "1001", Destination: "+43 1", ClickToCallID: resource}
+	return origination.Order{ID: "ours", AccountID: "demo", UserID: "u1", Extension: "1001", Destination: "+43 1",
+		ClickToCallID: resource}
 }
 
 func TestOriginate(t *testing.T) {
@@ -126,38 +131,69 @@ func TestOriginate(t *testing.T) {
 		want     origination.Placed
 		kind     fault.Kind
 	}{
-		"a first call provisions": {"", []exchangeOf{loginAs("t1"), provisioned("c1"), connectedAs("c1", 202, accepted)},
+		"a first call provisions": {"",
+			[]exchangeOf{loginAs("t1"), provisioned("c1"), connectedAs("c1", 202, accepted)},
 			origination.Placed{CallID: "o1", ClickToCallID: "c1"}, ""},
-		"a later one does not": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, accepted)}, origination.Placed{CallID: "o1"}, ""},
-		"the outbound id is the next best": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":{"origination_call_id":"","outbound_call_id":"b1","call_id":"l1"}}`)},
-			origination.Placed{CallID: "b1"}, ""},
-		"then the call's": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 200, `{"data":{"origination_call_id":7,"call_id":"l1"}}`)},
-			origination.Placed{CallID: "l1"}, ""},
-		"an answer without an id":     {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":{}}`)}, origination.Placed{}, ""},
-		"an answer without data":      {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{}`)}, origination.Placed{}, ""},
-		"an answer that is not JSON":  {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `<html>`)}, origination.Placed{}, ""},
-		"an empty answer":             {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, ``)}, origination.Placed{}, ""},
-		"data of another shape":       {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":"success"}`)}, origination.Placed{}, ""},
-		"an id that cannot be one":    {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"a b"}}`)}, origination.Placed{}, ""},
-		"a deleted resource":          {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"), connectedAs("c2", 202, accepted)}, origination.Placed{CallID: "o1", ClickToCallID: "c2"}, ""},
-		"deleted again":               {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"), connectedAs("c2", 404, `{}`)}, origination.Placed{ClickToCallID: "c2"}, fault.KindRefused},
-		"a new one that is not there": {"", []exchangeOf{loginAs("t1"), provisioned("c1"), connectedAs("c1", 404, `{}`)}, origination.Placed{ClickToCallID: "c1"}, fault.KindRefused},
-		"refused":                     {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 400, `{"message":"not in whitelist"}`)}, origination.Placed{}, fault.KindRefused},
-		"provisioning refused": {"", []exchangeOf{loginAs("t1"), {"PUT", "/v2/accounts/kz1/clicktocall", provisioned("").data, "t1", 400, `{}`}},
-			origination.Placed{}, fault.KindRefused},
-		"provisioned without an id": {"", []exchangeOf{loginAs("t1"), provisioned("")}, origination.Placed{}, fault.KindRefused},
-		"broken":                    {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 500, `{}`)}, origination.Placed{}, fault.KindUnavailable},
-		"too much":                  {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 429, `{}`)}, origination.Placed{}, fault.KindUnavailable},
-		"sent elsewhere":            {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 307, ``)}, origination.Placed{}, fault.KindRefused},
-		"a wrong key": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 401, `{}`}}, origination.Placed{},
-			fault.KindRefused},
-		"a login without a token": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `{}`}}, origination.Placed{},
-			fault.KindRefused},
-		"a login that is not JSON": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `<html>`}}, origination.Placed{},
-			fault.KindUnavailable},
-		"an old token is replaced": {"c1", []exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 202, accepted)},
+		"a later one does not": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, accepted)},
 			origination.Placed{CallID: "o1"}, ""},
-		"a new one is not": {"c1", []exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 401, `{}`)},
+		"the outbound id is the next best": {"c1",
+			[]exchangeOf{loginAs("t1"),
+				connectedAs("c1", 202, `{"data":{"origination_call_id":"","outbound_call_id":"b1","call_id":"l1"}}`)},
+			origination.Placed{CallID: "b1"}, ""},
+		"then the call's": {"c1",
+			[]exchangeOf{loginAs("t1"), connectedAs("c1", 200, `{"data":{"origination_call_id":7,"call_id":"l1"}}`)},
+			origination.Placed{CallID: "l1"}, ""},
+		"an answer without an id": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":{}}`)},
+			origination.Placed{}, ""},
+		"an answer without data": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{}`)},
+			origination.Placed{}, ""},
+		"an answer that is not JSON": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `<html>`)},
+			origination.Placed{}, ""},
+		"an empty answer": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, ``)},
+			origination.Placed{}, ""},
+		"data of another shape": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":"success"}`)},
+			origination.Placed{}, ""},
+		"an id that cannot be one": {"c1",
+			[]exchangeOf{loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"a b"}}`)}, origination.Placed{},
+			""},
+		"a deleted resource": {"c1",
+			[]exchangeOf{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"),
+				connectedAs("c2", 202, accepted)}, origination.Placed{CallID: "o1", ClickToCallID: "c2"}, ""},
+		"deleted again": {"c1",
+			[]exchangeOf{loginAs("t1"), connectedAs("c1", 404, `{}`), provisioned("c2"), connectedAs("c2", 404, `{}`)},
+			origination.Placed{ClickToCallID: "c2"}, fault.KindRefused},
+		"a new one that is not there": {"",
+			[]exchangeOf{loginAs("t1"), provisioned("c1"), connectedAs("c1", 404, `{}`)},
+			origination.Placed{ClickToCallID: "c1"}, fault.KindRefused},
+		"refused": {"c1",
+			[]exchangeOf{loginAs("t1"), connectedAs("c1", 400, `{"message":"not in whitelist"}`)}, origination.Placed{},
+			fault.KindRefused},
+		"provisioning refused": {"",
+			[]exchangeOf{loginAs("t1"), {"PUT", "/v2/accounts/kz1/clicktocall", provisioned("").data, "t1", 400, `{}`}},
+			origination.Placed{}, fault.KindRefused},
+		"provisioned without an id": {"", []exchangeOf{loginAs("t1"), provisioned("")}, origination.Placed{},
+			fault.KindRefused},
+		"broken": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 500, `{}`)},
+			origination.Placed{}, fault.KindUnavailable},
+		"too much": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 429, `{}`)},
+			origination.Placed{}, fault.KindUnavailable},
+		"sent elsewhere": {"c1", []exchangeOf{loginAs("t1"), connectedAs("c1", 307, ``)},
+			origination.Placed{}, fault.KindRefused},
+		"a wrong key": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 401, `{}`}},
+			origination.Placed{},
+			fault.KindRefused},
+		"a login without a token": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `{}`}},
+			origination.Placed{},
+			fault.KindRefused},
+		"a login that is not JSON": {"c1",
+			[]exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `<html>`}}, origination.Placed{},
+			fault.KindUnavailable},
+		"an old token is replaced": {"c1",
+			[]exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"),
+				connectedAs("c1", 202, accepted)},
+			origination.Placed{CallID: "o1"}, ""},
+		"a new one is not": {"c1",
+			[]exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 401, `{}`)},
 			origination.Placed{}, fault.KindRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +237,8 @@ func TestKazooAway(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer hangs.Close()
-	d, err = New(Config{Settings: Settings{URL: hangs.URL, APIKey: "k"}, Timeout: 20 * time.Millisecond}, hangs.Client(), slog.New(slog.DiscardHandler))
+	d, err = New(Config{Settings: Settings{URL: hangs.URL, APIKey: "k"}, Timeout: 20 * time.Millisecond},
+		hangs.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +286,10 @@ func within(t *testing.T, what string, ok func() bool) {
 
 func TestACallIsFollowed(t *testing.T) {
 	k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`),
-		channelOf(404, `{}`), channelOf(200, `{"data":{"answered":false}}`), channelOf(500, `{}`), channelOf(200, `{"data":{"answered":true}}`),
-		channelOf(200, `{"data":{"answered":true}}`), channelOf(200, `{"data":{"answered":true,"other_leg_call_id":"x"}}`), channelOf(404, `{}`),
+		channelOf(404, `{}`), channelOf(200, `{"data":{"answered":false}}`), channelOf(500, `{}`),
+		channelOf(200, `{"data":{"answered":true}}`),
+		channelOf(200, `{"data":{"answered":true}}`),
+		channelOf(200, `{"data":{"answered":true,"other_leg_call_id":"x"}}`), channelOf(404, `{}`),
 		historyOf(`{"data":[{"call_id":"other","cause":"NO_ANSWER"},{"call_id":"o1","cause":"NORMAL_CLEARING"}]}`))
 	d := k.newDriver()
 	if _, err := d.Originate(t.Context(), order("c1")); err != nil {
@@ -266,7 +305,8 @@ func TestACallOfBeforeGoesOn(t *testing.T) {
 	k := newKazoo(t, loginAs("t1"), channelOf(404, `{}`), historyOf(`not json`))
 	d := k.newDriver()
 	reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
-	within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended " + origination.CauseUnknown}) })
+	within(t, "it has ended",
+		func() bool { return slices.Equal(reported(), []string{"o1 ended " + origination.CauseUnknown}) })
 }
 
 func TestCancel(t *testing.T) {
@@ -281,7 +321,8 @@ func TestCancel(t *testing.T) {
 		}
 		k.expect(channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
 		reported := collectReports(t, d)
-		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
+		within(t, "it has ended",
+			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 	t.Run("a call that has no channel yet", func(t *testing.T) {
 		missing := hangUpIt
@@ -296,7 +337,8 @@ func TestCancel(t *testing.T) {
 		}
 		k.expect(channelOf(404, `{}`), channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
 		reported := collectReports(t, d)
-		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
+		within(t, "it has ended",
+			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 	t.Run("during a request of a poll", func(t *testing.T) {
 		history, release := make(chan struct{}), make(chan struct{})
@@ -314,7 +356,8 @@ func TestCancel(t *testing.T) {
 			}
 		}))
 		t.Cleanup(k.Close)
-		d, err := New(Config{Settings: Settings{URL: k.URL, APIKey: "k"}, Timeout: time.Minute, PollEvery: 5 * time.Millisecond},
+		d, err := New(Config{Settings: Settings{URL: k.URL, APIKey: "k"}, Timeout: time.Minute,
+			PollEvery: 5 * time.Millisecond},
 			k.Client(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -351,8 +394,10 @@ func TestCancel(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for name, settings := range map[string]Settings{
-		"no url": {APIKey: "k"}, "no scheme": {URL: "kazoo:8443", APIKey: "k"}, "a password": {URL: "https://u:p@kazoo", APIKey: "k"},
-		"no key": {URL: "https://kazoo"}, "an account without Kazoo's": {URL: "https://kazoo", APIKey: "k", Accounts: []string{"demo"}},
+		"no url": {APIKey: "k"}, "no scheme": {URL: "kazoo:8443", APIKey: "k"},
+		"a password":                 {URL: "https://u:p@kazoo", APIKey: "k"},
+		"no key":                     {URL: "https://kazoo"},
+		"an account without Kazoo's": {URL: "https://kazoo", APIKey: "k", Accounts: []string{"demo"}},
 	} {
 		if _, err := New(Config{Settings: settings}, http.DefaultClient, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: taken", name)

@@ -49,7 +49,10 @@ func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 8*time.Second)
 	cfg.PollEvery = cmp.Or(cfg.PollEvery, 2*time.Second)
-	return &Driver{cfg: cfg, accounts: accounts, crossbar: crossbar.New(cfg.URL, string(cfg.APIKey), cfg.Timeout, client), log: log, calls: map[string]*call{}}, nil
+	return &Driver{cfg: cfg, accounts: accounts,
+			crossbar: crossbar.New(cfg.URL, string(cfg.APIKey), cfg.Timeout, client), log: log,
+			calls: map[string]*call{}},
+		nil
 }
 
 // account returns the path of the account's resources.
@@ -111,7 +114,8 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	}
 	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
-		DialFirst: "extension", AuthRequired: true, SIPHeaders: map[string]string{event.SIPHeaderCallType: event.CallTypeClickToCall},
+		DialFirst: "extension", AuthRequired: true,
+		SIPHeaders: map[string]string{event.SIPHeaderCallType: event.CallTypeClickToCall},
 	}, &made)
 	if err != nil {
 		return "", err
@@ -140,7 +144,8 @@ func (c connected) id() string {
 
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
 func (d *Driver) connect(ctx context.Context, order origination.Order, resource string) (answer connected, err error) {
-	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" + url.QueryEscape(order.Destination)
+	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" +
+		url.QueryEscape(order.Destination)
 	err = d.request(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
 	if errors.Is(err, errNotJSON) {
 		err = nil // the call was accepted nevertheless

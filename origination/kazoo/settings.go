@@ -19,7 +19,8 @@ type Settings struct {
 func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.URL != "", "url", "origination.driver kazoo needs it")
 	parsed, err := url.Parse(s.URL) // its error could contain a password
-	c.Must(s.URL == "" || err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Host != "" && parsed.User == nil,
+	c.Must(s.URL == "" ||
+		err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Host != "" && parsed.User == nil,
 		"url", "want an address such as https://kazoo.example.com:8443, without a user")
 	c.Must(s.APIKey != "", "api_key", "origination.driver kazoo needs it")
 	s.ValidateAccounts(c)

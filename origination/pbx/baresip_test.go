@@ -59,7 +59,9 @@ sip_cafile %[3]s/ca.pem
 sip_verify_server yes
 `, port, tone, b.folder, port+1000)
 	must(t, os.WriteFile(filepath.Join(b.folder, "ca.pem"), testAuthority().pem, 0o600))
-	account := fmt.Sprintf("<sip:%[1]s@127.0.0.1;transport=%[4]s>;auth_user=%[1]s;auth_pass=%[1]s;answermode=%[2]s;audio_codecs=%[3]s;regint=60\n", user, answer, codecs, transport)
+	account := fmt.Sprintf(
+		"<sip:%[1]s@127.0.0.1;transport=%[4]s>;auth_user=%[1]s;auth_pass=%[1]s;answermode=%[2]s;audio_codecs=%[3]s;regint=60\n",
+		user, answer, codecs, transport)
 	must(t, os.WriteFile(filepath.Join(b.folder, "config"), []byte(config), 0o600))
 	must(t, os.WriteFile(filepath.Join(b.folder, "accounts"), []byte(account), 0o600))
 	b.process = exec.Command("baresip", "-f", b.folder)
@@ -214,10 +216,12 @@ const toneOfRinging = 425
 // phones starts two, registered.
 func phones(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
 	t.Helper()
-	return registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"), registered(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
+	return registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"),
+		registered(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
 }
 
-func registered(t *testing.T, w *testEnv, port int, user, answer string, hz float64, codecs, transport string) *baresip {
+func registered(t *testing.T, w *testEnv, port int, user, answer string, hz float64,
+	codecs, transport string) *baresip {
 	t.Helper()
 	b := newBaresip(t, port, user, answer, hz, codecs, transport)
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -266,7 +270,8 @@ func TestRealPhones(t *testing.T) {
 		a.hears(hzB, hzA)
 		b.hears(hzA, hzB)
 		owner, _, destination := w.callRecords()
-		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 || float64(*destination[0].BillingSeconds) > time.Since(began).Seconds()+1 {
+		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 ||
+			float64(*destination[0].BillingSeconds) > time.Since(began).Seconds()+1 {
 			t.Errorf("records: %+v %+v", owner, destination)
 		}
 	})

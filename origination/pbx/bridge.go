@@ -49,7 +49,8 @@ func (b *bridge) startRingTone() {
 
 func (b *bridge) startToneLocked() {
 	format := b.near.agreed.Codecs[0]
-	stream := rtp.NewStream(b.near.port, rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
+	stream := rtp.NewStream(b.near.port,
+		rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -83,7 +83,8 @@ func (b *cdrBuilder) publish(cause sip.Cause) {
 	b.row.DurationSeconds, b.row.BillingSeconds, b.row.RingingSeconds = &duration, &billing, &ringing
 	b.call.driver.outbox.putCDR(b.call.id, b.row)
 	if !b.answeredAt.IsZero() {
-		b.publishAgentEvent(event.AgentCallEnd, now, map[string]any{"hangup_cause": string(cause), "billing_seconds": billing})
+		b.publishAgentEvent(event.AgentCallEnd, now,
+			map[string]any{"hangup_cause": string(cause), "billing_seconds": billing})
 	}
 }
 

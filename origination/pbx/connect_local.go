@@ -24,8 +24,9 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
 	session, err := c.driver.localDestination.Connect(ctx, localcall.Call{
-		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
-		Caller: numbers.from, Port: b.near.port, Negotiated: b.nearAgreed(),
+		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID,
+		OtherLegCallID: owner.row.CallID,
+		Caller:         numbers.from, Port: b.near.port, Negotiated: b.nearAgreed(),
 		Transfer: next.dial,
 	})
 	if err != nil {
@@ -81,7 +82,8 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}
-	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
+	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: who},
+		destination)
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,8 @@ func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
 	t.bridge.endRingTone(false)
-	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
+	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row,
+		func() { t.owner.row.OtherLegCallID = reached.row.CallID })
 	endSide(far, reached, cause)
 	return cause
 }

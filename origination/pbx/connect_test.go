@@ -46,13 +46,16 @@ func TestPhoneCallsPhone(t *testing.T) {
 	w.stop()
 	rows := w.records.rows
 	slices.SortFunc(rows, func(a, b event.CDR) int { return strings.Compare(a.Direction, b.Direction) })
-	if len(rows) != 2 || rows[0].Direction != "inbound" || rows[0].CallID != alice.CallID || rows[1].CallID != bob.CallID ||
-		rows[0].InteractionID != rows[1].InteractionID || rows[0].InteractionID == "" || rows[0].PresenceID != "1001" || rows[1].PresenceID != "1002" ||
+	if len(rows) != 2 || rows[0].Direction != "inbound" || rows[0].CallID != alice.CallID ||
+		rows[1].CallID != bob.CallID ||
+		rows[0].InteractionID != rows[1].InteractionID || rows[0].InteractionID == "" || rows[0].PresenceID != "1001" ||
+		rows[1].PresenceID != "1002" ||
 		rows[0].OtherLegCallID != bob.CallID || rows[1].OtherLegCallID != alice.CallID {
 		t.Errorf("records: %+v", rows)
 	}
 	for _, row := range rows {
-		if row.OriginationCallID != "" || row.CustomSIPHeaders != nil || row.HangupCause != "NORMAL_CLEARING" || row.AnsweredTime == 0 {
+		if row.OriginationCallID != "" || row.CustomSIPHeaders != nil || row.HangupCause != "NORMAL_CLEARING" ||
+			row.AnsweredTime == 0 {
 			t.Errorf("a record: %+v", row)
 		}
 	}
@@ -64,11 +67,12 @@ func TestPhoneCallsWhatCannotBeReached(t *testing.T) {
 		answer func(*siptest.Call)
 		want   int
 	}{
-		"nobody":                    {"2000", nil, 404},
-		"an absent user":            {"1003", nil, 480},
-		"a busy one":                {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 486, "") }, 486},
-		"one who rejects":           {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 603, "") }, 603},
-		"without a codec in common": {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 200, c.Phone.Media().SDP("sendrecv", 0, 107)) }, 488},
+		"nobody":          {"2000", nil, 404},
+		"an absent user":  {"1003", nil, 480},
+		"a busy one":      {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 486, "") }, 486},
+		"one who rejects": {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 603, "") }, 603},
+		"without a codec in common": {"1002",
+			func(c *siptest.Call) { c.Reply(c.Invite, 200, c.Phone.Media().SDP("sendrecv", 0, 107)) }, 488},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil, nil)
@@ -178,7 +182,8 @@ func TestOwnerIsAskedToChangeCodec(t *testing.T) {
 func TestTrunk(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	w := newTestEnv(t, func(c *pbx.Config) {
-		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Transport: "udp", Username: "us", Password: "secret", CallerID: "+4930", StripPrefix: "0"}
+		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Transport: "udp", Username: "us", Password: "secret",
+			CallerID: "+4930", StripPrefix: "0"}
 	}, nil)
 	trunk.SetServer(w.server.Addr().String())
 	trunk.OnCall(func(c *siptest.Call) {
@@ -201,7 +206,8 @@ func TestTrunk(t *testing.T) {
 		t.Error("no BYE")
 	}
 	_, _, destination := w.callRecords()
-	if len(destination) != 1 || destination[0].To != "0891234" || destination[0].From != "+4930" || destination[0].PresenceID != "" {
+	if len(destination) != 1 || destination[0].To != "0891234" || destination[0].From != "+4930" ||
+		destination[0].PresenceID != "" {
 		t.Errorf("records: %+v", destination)
 	}
 }
@@ -210,7 +216,8 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	rules, err := origination.ParseRules(origination.RuleTexts{AccountAllow: []string{account + "=^110$"}})
 	must(t, err)
-	w := newLimitedTestEnv(t, origination.AdmissionConfig{Rules: rules}, func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
+	w := newLimitedTestEnv(t, origination.AdmissionConfig{Rules: rules},
+		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
 	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
 	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 403 {
@@ -237,7 +244,8 @@ func TestTollFraudByAPhone(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	premium, err := origination.ParsePremium([]string{"known"})
 	must(t, err)
-	w := newLimitedTestEnv(t, origination.AdmissionConfig{Numbers: germanNumbers(t), Premium: premium, PerMinute: 30, UserCalls: 5},
+	w := newLimitedTestEnv(t,
+		origination.AdmissionConfig{Numbers: germanNumbers(t), Premium: premium, PerMinute: 30, UserCalls: 5},
 		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
 	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
@@ -371,13 +379,15 @@ func TestLocalDestination(t *testing.T) {
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
 	a.Media().SendPackets(0, 0x11, 5)
-	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID || s.taken.Negotiated.Codecs[0].Name != "PCMU" {
+	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID ||
+		s.taken.Negotiated.Codecs[0].Name != "PCMU" {
 		t.Errorf("heard %#x in %+v", got, s.taken)
 	}
 	alice.WaitBye()
 	w.waitEnded(sip.NormalClearing)
 	_, loopback, destination := w.callRecords()
-	if len(loopback) != 1 || len(destination) != 1 || destination[0].To != "ai-7" || destination[0].CallID != s.taken.CallID {
+	if len(loopback) != 1 || len(destination) != 1 || destination[0].To != "ai-7" ||
+		destination[0].CallID != s.taken.CallID {
 		t.Errorf("records: %+v %+v", loopback, destination)
 	}
 }
@@ -411,7 +421,8 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	w.originate("ai-7")
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
-	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent, "4711": sip.UnallocatedNumber} {
+	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent,
+		"4711": sip.UnallocatedNumber} {
 		h.to <- to
 		if err := <-h.errs; sip.FailureCause(err) != want {
 			t.Errorf("to %s: %v, want %s", to, err, want)
@@ -467,9 +478,11 @@ func TestCrashedCallsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan origination.Progress, 1)
 	go func() {
-		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}}, func(p origination.Progress) { ended <- p })
+		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}},
+			func(p origination.Progress) { ended <- p })
 	}()
-	if p := <-ended; p.CallID != "old" || p.State != origination.Ended || p.Cause != string(sip.NormalTemporaryFailure) {
+	if p := <-ended; p.CallID != "old" || p.State != origination.Ended ||
+		p.Cause != string(sip.NormalTemporaryFailure) {
 		t.Errorf("reported %+v", p)
 	}
 	cancel()

@@ -76,7 +76,8 @@ func New(
 	recoverer.InitMetrics(placeCall)
 	return &Driver{
 		panics: recoverer,
-		config: config, server: server, ports: ports, directory: directory, localDestination: local, admission: admission, metrics: m, log: log,
+		config: config, server: server, ports: ports, directory: directory, localDestination: local,
+		admission: admission, metrics: m, log: log,
 		outbox: newOutbox(outboxSize, records, m, log), progress: newProgress(), tones: newTones(),
 		calls: map[string]*call{}, idle: make(chan struct{}),
 	}, nil
@@ -143,7 +144,8 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 	for _, call := range open {
 		if !d.hasCall(call.CallID) { // its media ended with its process
 			report(origination.Progress{
-				CallID: call.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure), At: time.Now(),
+				CallID: call.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure),
+				At: time.Now(),
 			})
 		}
 	}

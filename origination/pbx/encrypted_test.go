@@ -18,8 +18,9 @@ import (
 func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config, trunk pbx.Trunk) *testEnv {
 	t.Helper()
 	return newTestEnvWithConfig(t, sip.Config{
-		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:5060", TLSListen: "127.0.0.1:5061"},
-		TLS:      testAuthority().listen(t), DialTLS: dial,
+		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:5060",
+			TLSListen: "127.0.0.1:5061"},
+		TLS: testAuthority().listen(t), DialTLS: dial,
 	}, func(c *pbx.Config) {
 		c.Encryption, c.Trunk.Transport = encryption, "udp"
 		if trunk.Address != "" {
@@ -130,7 +131,8 @@ func startKamailio(t *testing.T) {
 	must(t, os.WriteFile(config, fmt.Appendf(nil, kamailioConfig, certFile, keyFile, kamailioModules), 0o600))
 	log, err := os.Create(filepath.Join(folder, "log"))
 	must(t, err)
-	run := exec.Command("kamailio", "-f", config, "-DD", "-E", "-m", "32", "-M", "8", "-w", folder, "-Y", folder, "-P", filepath.Join(folder, "pid"))
+	run := exec.Command("kamailio", "-f", config, "-DD", "-E", "-m", "32", "-M", "8", "-w", folder, "-Y", folder, "-P",
+		filepath.Join(folder, "pid"))
 	run.Stdout, run.Stderr = log, log
 	must(t, run.Start())
 	t.Cleanup(func() {
@@ -162,8 +164,10 @@ func TestATrunkOverTLS(t *testing.T) {
 		return
 	}
 	const number = "4930123"
-	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config, far string) (w *testEnv, phone, outside *baresip) {
-		w = newEncryptedWorld(t, sip.EncryptionOptional, dial, pbx.Trunk{Address: "127.0.0.1:5161", Transport: "tls", SRTP: string(encryption)})
+	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config,
+		far string) (w *testEnv, phone, outside *baresip) {
+		w = newEncryptedWorld(t, sip.EncryptionOptional, dial,
+			pbx.Trunk{Address: "127.0.0.1:5161", Transport: "tls", SRTP: string(encryption)})
 		startKamailio(t)
 		phone = registered(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp-mand", "tls")
 		outside = newBaresip(t, 5091, number, "auto", hzB, far+";regint=0", "udp")

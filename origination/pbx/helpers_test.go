@@ -92,14 +92,18 @@ type testEnv struct {
 
 func newTestEnv(t testing.TB, change func(*pbx.Config), local localcall.Destination) *testEnv {
 	t.Helper()
-	return newTestEnvWithConfig(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}, Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
+	return newTestEnvWithConfig(t,
+		sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"},
+			Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
 }
 
 // newTestEnvAt listens where phones from Debian look for it; trusted may call
 // as trunks do.
 func newTestEnvAt(t testing.TB, listen string, trusted []netip.Prefix) *testEnv {
 	t.Helper()
-	return newTestEnvWithConfig(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: listen, TrustedNetworks: trusted}}, nil, nil)
+	return newTestEnvWithConfig(t,
+		sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: listen, TrustedNetworks: trusted}},
+		nil, nil)
 }
 
 // newTestEnvWithPublisher publishes through f.
@@ -110,7 +114,8 @@ func newTestEnvWithPublisher(t testing.TB, f *failing) *testEnv {
 }
 
 // newLimitedTestEnv has limits of calls.
-func newLimitedTestEnv(t testing.TB, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination) *testEnv {
+func newLimitedTestEnv(t testing.TB, limits origination.AdmissionConfig, change func(*pbx.Config),
+	local localcall.Destination) *testEnv {
 	t.Helper()
 	r := &records{}
 	config := sip.Config{
@@ -120,14 +125,16 @@ func newLimitedTestEnv(t testing.TB, limits origination.AdmissionConfig, change 
 	return buildTestEnv(t, config, limits, change, local, r, r)
 }
 
-func newTestEnvWithConfig(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination) *testEnv {
+func newTestEnvWithConfig(t testing.TB, config sip.Config, change func(*pbx.Config),
+	local localcall.Destination) *testEnv {
 	t.Helper()
 	r := &records{}
 	return buildTestEnv(t, config, origination.AdmissionConfig{}, change, local, r, r)
 }
 
 func buildTestEnv(
-	t testing.TB, config sip.Config, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination,
+	t testing.TB, config sip.Config, limits origination.AdmissionConfig, change func(*pbx.Config),
+	local localcall.Destination,
 	publish pbx.Records, kept *records,
 ) *testEnv {
 	t.Helper()
@@ -140,13 +147,15 @@ func buildTestEnv(
 	config.Limits.MaxCalls = 4000
 	w.server, err = sip.New(config, directory{}, bindings, w.reg, log)
 	must(t, err)
-	w.ports, err = rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 21000, MaxPort: 24000}, w.reg, log)
+	w.ports, err = rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 21000, MaxPort: 24000},
+		w.reg, log)
 	must(t, err)
 	settings := pbx.Config{Settings: pbx.DefaultSettings(), MediaServer: "node-1"}
 	if change != nil {
 		change(&settings)
 	}
-	admission := origination.NewAdmission(limits, origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Metrics: w.reg, Log: log})
+	admission := origination.NewAdmission(limits,
+		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Metrics: w.reg, Log: log})
 	w.driver, err = pbx.New(settings, w.server, w.ports, directory{}, local, admission, publish, w.reg, log)
 	must(t, err)
 	w.server.Handle("", w.driver)
@@ -195,7 +204,8 @@ func (w *testEnv) run() {
 // checkNothingOpen checks that no port, leg or call is held.
 func (w *testEnv) checkNothingOpen() {
 	w.t.Helper()
-	for _, name := range []string{"trunkline_rtp_ports_in_use", "trunkline_sip_legs", "trunkline_origination_sip_calls"} {
+	for _, name := range []string{"trunkline_rtp_ports_in_use", "trunkline_sip_legs",
+		"trunkline_origination_sip_calls"} {
 		if n := w.gauge(name); n != 0 {
 			w.t.Errorf("%s is %v after all calls", name, n)
 		}
@@ -233,7 +243,8 @@ func (w *testEnv) originate(destination string) {
 
 func order(id, destination string) origination.Order {
 	return origination.Order{
-		ID: id, InteractionID: "int-" + id, AccountID: account, Domain: domain, UserID: "user-1001", Extension: "1001", Destination: destination,
+		ID: id, InteractionID: "int-" + id, AccountID: account, Domain: domain, UserID: "user-1001", Extension: "1001",
+		Destination: destination,
 	}
 }
 

@@ -31,7 +31,8 @@ func inNamespace(t *testing.T, programs ...string) bool {
 	if output, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
 		skipOrFail(t, "no network namespace can be made: "+string(output))
 	}
-	run := append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
+	run := append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^"+t.Name()+"$",
+		"-test.v", "-test.timeout=20m")
 	again := exec.Command("unshare", run...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
 	output, err := again.CombinedOutput()

@@ -21,7 +21,8 @@ func talk(w *testEnv) (alice, bob *siptest.Call) {
 	w.waitState(origination.Accepted)
 	alice = a.WaitCall()
 	bob = b.WaitCall()
-	for _, state := range []origination.State{origination.RingingUser, origination.UserAnswered, origination.Dialling, origination.Bridged} {
+	for _, state := range []origination.State{origination.RingingUser, origination.UserAnswered, origination.Dialling,
+		origination.Bridged} {
 		w.waitState(state)
 	}
 	return alice, bob
@@ -42,7 +43,8 @@ func TestClickToCall(t *testing.T) {
 	if n := bob.Phone.Media().Received(0, 0x22); n != 0 {
 		t.Errorf("the destination received its own audio %d times", n)
 	}
-	if got := bob.Invite.GetHeader("X-svc_call_type"); got == nil || got.Value() != "clicktocall" || alice.Invite.GetHeader("X-svc_call_type") != nil {
+	if got := bob.Invite.GetHeader("X-svc_call_type"); got == nil || got.Value() != "clicktocall" ||
+		alice.Invite.GetHeader("X-svc_call_type") != nil {
 		t.Errorf("the destination's INVITE has the call type %v", got)
 	}
 	if r := alice.Bye(); r.StatusCode != 200 {
@@ -56,18 +58,23 @@ func TestClickToCall(t *testing.T) {
 
 	owner, loopback, destination := w.callRecords()
 	if len(owner) != 1 || len(loopback) != 1 || len(destination) != 1 {
-		t.Fatalf("records: %d of the owner, %d loopback, %d of the destination", len(owner), len(loopback), len(destination))
+		t.Fatalf("records: %d of the owner, %d loopback, %d of the destination", len(owner), len(loopback),
+			len(destination))
 	}
 	to := destination[0]
-	if to.To != "1002" || to.From != "1001" || string(to.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` || to.AnsweredTime == 0 ||
-		to.HangupCause != "NORMAL_CLEARING" || to.Direction != "outbound" || to.PresenceID != "1002" || to.DurationSeconds == nil ||
+	if to.To != "1002" || to.From != "1001" || string(to.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` ||
+		to.AnsweredTime == 0 ||
+		to.HangupCause != "NORMAL_CLEARING" || to.Direction != "outbound" || to.PresenceID != "1002" ||
+		to.DurationSeconds == nil ||
 		to.OtherLegCallID != owner[0].CallID || to.CallID != bob.CallID {
 		t.Errorf("the destination's record: %+v", to)
 	}
-	if from := owner[0]; from.PresenceID != "1001" || from.CustomSIPHeaders != nil || from.OtherLegCallID != to.CallID || from.CallID != alice.CallID || from.HangupCause != "NORMAL_CLEARING" {
+	if from := owner[0]; from.PresenceID != "1001" || from.CustomSIPHeaders != nil ||
+		from.OtherLegCallID != to.CallID || from.CallID != alice.CallID || from.HangupCause != "NORMAL_CLEARING" {
 		t.Errorf("the owner's record: %+v", from)
 	}
-	if got := w.eventCounts(); got["AGENT_CALL_START"] != 2 || got["AGENT_CALL_END"] != 2 || got["AGENT_DEVICE_REGISTER"] != 2 {
+	if got := w.eventCounts(); got["AGENT_CALL_START"] != 2 || got["AGENT_CALL_END"] != 2 ||
+		got["AGENT_DEVICE_REGISTER"] != 2 {
 		t.Errorf("events: %v", got)
 	}
 }
@@ -96,18 +103,24 @@ func TestNotAnswered(t *testing.T) {
 		want               sip.Cause
 		dialled            bool
 	}{
-		"the owner is busy":               {owner: refuse(486), number: "1002", want: sip.UserBusy},
-		"the owner rejects":               {owner: refuse(603), number: "1002", want: sip.CallRejected},
-		"the owner does not answer":       {owner: ring, number: "1002", change: ownerShort, want: sip.NoAnswer},
-		"the owner says nothing":          {owner: func(*siptest.Call) {}, number: "1002", change: ownerShort, want: sip.NoAnswer},
-		"the destination is busy":         {destination: refuse(486), number: "1002", want: sip.UserBusy, dialled: true},
-		"the destination rejects":         {destination: refuse(603), number: "1002", want: sip.CallRejected, dialled: true},
-		"the destination has no codec":    {destination: refuse(488), number: "1002", want: sip.IncompatibleDestination, dialled: true},
-		"the destination fails":           {destination: refuse(500), number: "1002", want: sip.NormalTemporaryFailure, dialled: true},
-		"the destination does not answer": {destination: ring, number: "1002", change: destinationShort, want: sip.NoAnswer, dialled: true},
-		"the destination has no phone":    {number: "1003", want: sip.SubscriberAbsent, dialled: true},
-		"the destination is nobody's":     {number: "+4930123", want: sip.UnallocatedNumber, dialled: true},
-		"the destination is no number":    {number: "nobody at all", want: sip.UnallocatedNumber, dialled: true},
+		"the owner is busy":         {owner: refuse(486), number: "1002", want: sip.UserBusy},
+		"the owner rejects":         {owner: refuse(603), number: "1002", want: sip.CallRejected},
+		"the owner does not answer": {owner: ring, number: "1002", change: ownerShort, want: sip.NoAnswer},
+		"the owner says nothing": {owner: func(*siptest.Call) {}, number: "1002", change: ownerShort,
+			want: sip.NoAnswer},
+		"the destination is busy": {destination: refuse(486), number: "1002", want: sip.UserBusy,
+			dialled: true},
+		"the destination rejects": {destination: refuse(603), number: "1002", want: sip.CallRejected,
+			dialled: true},
+		"the destination has no codec": {destination: refuse(488), number: "1002", want: sip.IncompatibleDestination,
+			dialled: true},
+		"the destination fails": {destination: refuse(500), number: "1002", want: sip.NormalTemporaryFailure,
+			dialled: true},
+		"the destination does not answer": {destination: ring, number: "1002", change: destinationShort,
+			want: sip.NoAnswer, dialled: true},
+		"the destination has no phone": {number: "1003", want: sip.SubscriberAbsent, dialled: true},
+		"the destination is nobody's":  {number: "+4930123", want: sip.UnallocatedNumber, dialled: true},
+		"the destination is no number": {number: "nobody at all", want: sip.UnallocatedNumber, dialled: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +151,8 @@ func TestNotAnswered(t *testing.T) {
 			if len(loopback) != 1 || len(destination) != 1 {
 				t.Fatalf("%d loopback records and %d of the destination", len(loopback), len(destination))
 			}
-			if d := destination[0]; d.HangupCause != string(c.want) || d.To != c.number || d.AnsweredTime != 0 || d.CustomSIPHeaders == nil {
+			if d := destination[0]; d.HangupCause != string(c.want) || d.To != c.number || d.AnsweredTime != 0 ||
+				d.CustomSIPHeaders == nil {
 				t.Errorf("the destination's record: %+v", d)
 			}
 		})
@@ -172,12 +186,14 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 	a.Media().WaitReceived(0, 0xFF, 0) // the tone has begun, or will
 	alice.Bye()
 	bob.WaitCancel()
-	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered, origination.Dialling} {
+	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered,
+		origination.Dialling} {
 		w.waitState(state)
 	}
 	w.waitEnded(sip.OriginatorCancel)
 	_, _, destination := w.callRecords()
-	if len(destination) != 1 || destination[0].HangupCause != "ORIGINATOR_CANCEL" || destination[0].RingingSeconds == nil {
+	if len(destination) != 1 || destination[0].HangupCause != "ORIGINATOR_CANCEL" ||
+		destination[0].RingingSeconds == nil {
 		t.Errorf("the destination's records: %+v", destination)
 	}
 }
@@ -256,7 +272,8 @@ func TestShutDownEndsCalls(t *testing.T) {
 	if len(owner) != 1 || len(destination) != 1 {
 		t.Errorf("records after the end: %+v %+v", owner, destination)
 	}
-	if _, err := w.driver.Originate(context.Background(), order("call-2", "1002")); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := w.driver.Originate(context.Background(),
+		order("call-2", "1002")); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a call after the end got %v", err)
 	}
 }

@@ -14,8 +14,10 @@ import (
 // near side is the caller. If the account wants it, both sides hear an announcement first.
 func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side) localcall.Recording {
 	recorded := localcall.RecordedCall{
-		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID, OriginationCallID: c.originationID(),
-		Direction: leg.Direction, Port: b.near.port, OtherIDs: []string{c.id}, CallerNumber: leg.From, CalleeNumber: leg.To,
+		AccountID: c.accountID, CallID: leg.CallID, InteractionID: c.interactionID,
+		OriginationCallID: c.originationID(),
+		Direction:         leg.Direction, Port: b.near.port, OtherIDs: []string{c.id}, CallerNumber: leg.From,
+		CalleeNumber: leg.To,
 	}
 	recording := c.driver.config.Recorder.Record(recorded)
 	if pcm := recording.Announcement(); pcm != nil {

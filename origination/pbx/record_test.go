@@ -93,7 +93,8 @@ func TestACallBetweenPhonesIsRecorded(t *testing.T) {
 	alice.WaitBye()
 	w.stop()
 	h.checkVoices(t, 0x11, 0x22)
-	if h.call.AccountID != account || h.call.CallID != alice.CallID || h.call.Direction != "inbound" || h.call.OriginationCallID != "" {
+	if h.call.AccountID != account || h.call.CallID != alice.CallID || h.call.Direction != "inbound" ||
+		h.call.OriginationCallID != "" {
 		t.Errorf("%+v", h.call)
 	}
 }
@@ -112,7 +113,8 @@ func TestAClickToCallIsRecorded(t *testing.T) {
 	w.stop()
 	h.checkVoices(t, 0x11, 0x22)
 	_, _, destination := w.callRecords()
-	if h.call.OriginationCallID == "" || len(destination) != 1 || destination[0].CallID != h.call.CallID || !isMarked(destination[0]) {
+	if h.call.OriginationCallID == "" || len(destination) != 1 || destination[0].CallID != h.call.CallID ||
+		!isMarked(destination[0]) {
 		t.Errorf("%+v, the destination's leg %+v", h.call, destination)
 	}
 }

@@ -84,7 +84,8 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 		result.offer = p.Offer
 		result.leg, result.err = d.server.Dial(ctx, p.OutgoingCall)
 		var refused *sip.Failure
-		if encryption != sip.EncryptionOptional || !errors.As(result.err, &refused) || refused.Cause != sip.IncompatibleDestination {
+		if encryption != sip.EncryptionOptional || !errors.As(result.err, &refused) ||
+			refused.Cause != sip.IncompatibleDestination {
 			return
 		}
 		encryption = sip.EncryptionRequired
@@ -92,7 +93,8 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 }
 
 // collect waits for all results. The first leg wins.
-func (r ringGroup) collect(results <-chan ringResult, cancel context.CancelCauseFunc) (winner *ringResult, failures []ringResult) {
+func (r ringGroup) collect(results <-chan ringResult,
+	cancel context.CancelCauseFunc) (winner *ringResult, failures []ringResult) {
 	for range r.phones {
 		result := <-results
 		switch {

@@ -80,13 +80,14 @@ func (c *call) trunkPhone(caller callingParty, number string) phone {
 	}
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), OutgoingCall: sip.OutgoingCall{
-		Target: sip.Target{
-			URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),
-			Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),
-		},
-		CallID: callID,
-		From:   sip.Party{Name: caller.name, User: shown, Host: c.driver.server.Host()},
-		To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: string(t.Password),
-	}}
+	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}),
+		encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), OutgoingCall: sip.OutgoingCall{
+			Target: sip.Target{
+				URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),
+				Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),
+			},
+			CallID: callID,
+			From:   sip.Party{Name: caller.name, User: shown, Host: c.driver.server.Host()},
+			To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: string(t.Password),
+		}}
 }

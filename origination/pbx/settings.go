@@ -30,7 +30,8 @@ type Trunk struct {
 
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
-	return Settings{MaxCalls: 1000, RingUser: 30 * time.Second, RingDestination: time.Minute, Trunk: Trunk{Transport: "udp"}}
+	return Settings{MaxCalls: 1000, RingUser: 30 * time.Second, RingDestination: time.Minute,
+		Trunk: Trunk{Transport: "udp"}}
 }
 
 // Validate implements setting.Group.

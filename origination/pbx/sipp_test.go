@@ -37,7 +37,8 @@ func TestHoldBySipp(t *testing.T) {
 	registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 	scenario, err := filepath.Abs("testdata/hold.xml")
 	must(t, err)
-	output, err := sipp(t.Context(), t, "-sf", scenario, "-i", "127.0.0.66", "-p", "5090", "-s", "1002", "-m", "1", "-trace_err", "127.0.0.1:5060")
+	output, err := sipp(t.Context(), t, "-sf", scenario, "-i", "127.0.0.66", "-p", "5090", "-s", "1002", "-m", "1",
+		"-trace_err", "127.0.0.1:5060")
 	if err != nil {
 		t.Errorf("sipp: %v\n%s", err, output[max(0, len(output)-4000):])
 	}
@@ -55,7 +56,8 @@ func TestFloodBySipp(t *testing.T) {
 	go func() {
 		defer close(flooded)
 		// It ends with an error, because no response arrives.
-		_, _ = sipp(ctx, t, "-sn", "uac", "-i", "127.0.0.66", "-p", "5090", "-r", "2000", "-m", "8000", "-l", "8000", "-timeout", "5", "127.0.0.1:5060")
+		_, _ = sipp(ctx, t, "-sn", "uac", "-i", "127.0.0.66", "-p", "5090", "-r", "2000", "-m", "8000", "-l", "8000",
+			"-timeout", "5", "127.0.0.1:5060")
 	}()
 	for w.flooded() < 1000 {
 		time.Sleep(10 * time.Millisecond)

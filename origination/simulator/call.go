@@ -38,7 +38,8 @@ func stepsTo(destination string) []step {
 	case "9903":
 		return append(steps, step{origination.Ended, noAnswer, "NO_ANSWER"})
 	}
-	return append(steps, step{origination.Bridged, destinationAnswers, ""}, step{origination.Ended, hangUp, "NORMAL_CLEARING"})
+	return append(steps, step{origination.Bridged, destinationAnswers, ""},
+		step{origination.Ended, hangUp, "NORMAL_CLEARING"})
 }
 
 // call is one simulated call. Only its goroutine uses it, except for the channel.
@@ -78,7 +79,8 @@ func (s *Simulator) run(c *call) {
 	defer s.forget(c)
 	<-s.followed
 	if s.panics.Do(placeCall, func() { s.runSteps(c) }) {
-		s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseLost, At: time.Now()})
+		s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseLost,
+			At: time.Now()})
 	}
 }
 
@@ -99,7 +101,8 @@ func (s *Simulator) runSteps(c *call) {
 	}
 	c.end(last.cause)
 	s.publish(c, publishTimeout)
-	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause, At: c.times[origination.Ended]})
+	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause,
+		At: c.times[origination.Ended]})
 	s.publishRest(c)
 }
 
@@ -132,7 +135,8 @@ func (c *call) enter(state origination.State) {
 func (c *call) end(cause string) {
 	c.times[origination.Ended] = time.Now()
 	for _, row := range c.rows(cause) {
-		c.unpublished = append(c.unpublished, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
+		c.unpublished = append(c.unpublished,
+			func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
 	_, answered := c.times[origination.UserAnswered]
 	if answered {
@@ -141,5 +145,6 @@ func (c *call) end(cause string) {
 }
 
 func (c *call) addRecord(data []byte) {
-	c.unpublished = append(c.unpublished, func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
+	c.unpublished = append(c.unpublished,
+		func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
 }

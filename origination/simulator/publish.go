@@ -51,7 +51,8 @@ func (s *Simulator) publishRest(c *call) {
 		}
 		select {
 		case <-over:
-			s.log.Error("a simulated call's records lost: Kafka did not accept them in time", "records", len(c.unpublished))
+			s.log.Error("a simulated call's records lost: Kafka did not accept them in time",
+				"records", len(c.unpublished))
 			return
 		case <-time.After(republishPause):
 		}

@@ -42,7 +42,8 @@ func (c *call) rows(cause string) []event.CDR {
 	destination.Direction, destination.From, destination.To = "outbound", c.Extension, c.Destination
 	destination.CallerIDNumber, destination.CalleeIDNumber = c.Extension, c.Destination
 	destination.OriginationCallID, destination.OtherLegCallID = c.id, c.leg(legLoopback)
-	destination.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`)
+	destination.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall +
+		`"}`)
 	return []event.CDR{owner, loopback, destination}
 }
 

@@ -134,7 +134,8 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 	s.report = report
 	close(s.followed)
 	for _, lost := range s.Adopt(ctx, open) {
-		report(origination.Progress{CallID: lost.CallID, State: origination.Ended, Cause: origination.CauseLost, At: time.Now()})
+		report(origination.Progress{CallID: lost.CallID, State: origination.Ended, Cause: origination.CauseLost,
+			At: time.Now()})
 	}
 	<-ctx.Done()
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

@@ -72,7 +72,8 @@ func (s *stage) place(destination string) (id string) {
 }
 
 func order(destination string) origination.Order {
-	return origination.Order{ID: "o-" + destination, InteractionID: "63954441200-0a1b2c3d", AccountID: "demo", Domain: "demo.local",
+	return origination.Order{ID: "o-" + destination, InteractionID: "63954441200-0a1b2c3d", AccountID: "demo",
+		Domain: "demo.local",
 		UserID: "u", Extension: "1001", Destination: destination}
 }
 
@@ -157,7 +158,8 @@ func (k *topics) got() (got struct {
 func (k *topics) leg(t *testing.T, name string) event.CDR {
 	t.Helper()
 	for _, row := range k.got().rows {
-		if row.CallID == (&call{id: "sim-o-" + name[1:]}).leg(map[byte]string{'o': legOwner, 'l': legLoopback, 'd': legDestination}[name[0]]) {
+		if row.CallID == (&call{id: "sim-o-" + name[1:]}).leg(
+			map[byte]string{'o': legOwner, 'l': legLoopback, 'd': legDestination}[name[0]]) {
 			return row
 		}
 	}
@@ -168,7 +170,8 @@ func (k *topics) leg(t *testing.T, name string) event.CDR {
 const ms = time.Millisecond
 
 func TestACallsCourse(t *testing.T) {
-	begin := []step{{origination.RingingUser, 0, ""}, {origination.UserAnswered, 300 * ms, ""}, {origination.Dialling, 300 * ms, ""}}
+	begin := []step{{origination.RingingUser, 0, ""}, {origination.UserAnswered, 300 * ms, ""},
+		{origination.Dialling, 300 * ms, ""}}
 	for destination, end := range map[string][]step{
 		"1002":   {{origination.Bridged, 900 * ms, ""}, {origination.Ended, 2900 * ms, "NORMAL_CLEARING"}},
 		"+43123": {{origination.Bridged, 900 * ms, ""}, {origination.Ended, 2900 * ms, "NORMAL_CLEARING"}},
@@ -185,7 +188,8 @@ func TestACallsCourse(t *testing.T) {
 					t.Errorf("got %v", got)
 				}
 				destinationLeg := s.kafka.leg(t, "d"+destination)
-				if bridged := len(end) == 2; (destinationLeg.AnsweredTime != 0) != bridged || destinationLeg.HangupCause != end[len(end)-1].cause {
+				if bridged := len(end) == 2; (destinationLeg.AnsweredTime != 0) != bridged ||
+					destinationLeg.HangupCause != end[len(end)-1].cause {
 					t.Errorf("leg %+v", destinationLeg)
 				}
 				s.stop()
@@ -201,23 +205,29 @@ func TestTheLegsOfACall(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		owner, loopback, destination := s.kafka.leg(t, "o1002"), s.kafka.leg(t, "l1002"), s.kafka.leg(t, "d1002")
 		for _, row := range []event.CDR{owner, loopback, destination} {
-			if row.InteractionID != "63954441200-0a1b2c3d" || row.MediaServer != "simulator" || row.AccountID != "demo" ||
-				row.CallID == id || row.EndedTime-row.Timestamp != *row.DurationSeconds || row.Timestamp+*row.RingingSeconds != row.AnsweredTime ||
+			if row.InteractionID != "63954441200-0a1b2c3d" || row.MediaServer != "simulator" ||
+				row.AccountID != "demo" ||
+				row.CallID == id || row.EndedTime-row.Timestamp != *row.DurationSeconds ||
+				row.Timestamp+*row.RingingSeconds != row.AnsweredTime ||
 				row.AnsweredTime+*row.BillingSeconds != row.EndedTime {
 				t.Errorf("row %+v", row)
 			}
 		}
-		if owner.OriginationCallID != "" || owner.PresenceID != "1001" || owner.To != "1001" || len(owner.CustomSIPHeaders) > 0 {
+		if owner.OriginationCallID != "" || owner.PresenceID != "1001" || owner.To != "1001" ||
+			len(owner.CustomSIPHeaders) > 0 {
 			t.Errorf("owner %+v", owner)
 		}
 		if loopback.OriginationCallID != id || string(loopback.CustomChannelVars) != `{"loopback_leg":"B"}` {
 			t.Errorf("loopback %+v", loopback)
 		}
-		if destination.OriginationCallID != id || destination.To != "1002" || string(destination.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` {
+		if destination.OriginationCallID != id || destination.To != "1002" ||
+			string(destination.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` {
 			t.Errorf("destination %+v", destination)
 		}
-		if e := s.kafka.got().events; len(e) != 2 || e[0].Type != event.AgentCallStart || e[1].Type != event.AgentCallEnd ||
-			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id || e[0].Data.CallID != owner.CallID || e[0].Data.UserID != "u" {
+		if e := s.kafka.got().events; len(e) != 2 || e[0].Type != event.AgentCallStart ||
+			e[1].Type != event.AgentCallEnd ||
+			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id ||
+			e[0].Data.CallID != owner.CallID || e[0].Data.UserID != "u" {
 			t.Errorf("events %+v", e)
 		}
 		s.stop()
@@ -245,7 +255,8 @@ func TestCancelAtAnyTime(t *testing.T) {
 				}
 				synctest.Wait()
 				course := s.course(begun)
-				if n := len(course); course[n-1] != (step{origination.Ended, after, "ORIGINATOR_CANCEL"}) || course[n-2].state != want.last {
+				if n := len(course); course[n-1] != (step{origination.Ended, after, "ORIGINATOR_CANCEL"}) ||
+					course[n-2].state != want.last {
 					t.Errorf("course %v", course)
 				}
 				if len(s.kafka.got().rows) != want.legs || len(s.kafka.got().events) != want.events {
@@ -272,7 +283,8 @@ func TestTheEndOfFollowEndsCallsAndKeepsTheirRecords(t *testing.T) {
 		}()
 		s.stop()
 		course := s.course(begun)
-		if course[len(course)-1].cause != origination.CauseLost || len(s.kafka.got().rows) != 3 || len(s.kafka.got().events) != 2 {
+		if course[len(course)-1].cause != origination.CauseLost || len(s.kafka.got().rows) != 3 ||
+			len(s.kafka.got().events) != 2 {
 			t.Errorf("course %v, %d rows", course, len(s.kafka.got().rows))
 		}
 		if _, err := s.Originate(t.Context(), order("1002")); fault.KindOf(err) != fault.KindUnavailable {
@@ -306,7 +318,8 @@ func TestRecordsWaitForKafka(t *testing.T) {
 		}
 		s.kafka.goes(false)
 		time.Sleep(time.Second)
-		if len(s.kafka.got().rows) != 3 || len(s.kafka.got().events) != 2 || s.kafka.got().events[0].Type != event.AgentCallStart {
+		if len(s.kafka.got().rows) != 3 || len(s.kafka.got().events) != 2 ||
+			s.kafka.got().events[0].Type != event.AgentCallStart {
 			t.Errorf("rows %v, events %v", s.kafka.got().rows, s.kafka.got().events)
 		}
 		s.stop()
@@ -336,7 +349,8 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 			o.ID = id
 			return o
 		}
-		s := newStage(t, open("sim-a", origination.Dialling, now.Add(-100*ms)), open("another's", origination.Bridged, now),
+		s := newStage(t, open("sim-a", origination.Dialling, now.Add(-100*ms)),
+			open("another's", origination.Bridged, now),
 			open("sim-b", origination.Bridged, now.Add(-time.Hour)))
 		time.Sleep(5 * time.Second)
 		s.mu.Lock()

@@ -15,7 +15,8 @@ import (
 func python(t *testing.T) func(args ...string) ([]byte, error) {
 	t.Helper()
 	if out, err := exec.Command("python3", "-c", "import cryptography").CombinedOutput(); err != nil {
-		message := fmt.Sprintf("NOT TESTED against the Python reader: python3 with the package cryptography is missing: %v %s", err, out)
+		message := fmt.Sprintf(
+			"NOT TESTED against the Python reader: python3 with the package cryptography is missing: %v %s", err, out)
 		if os.Getenv("CI") == "true" {
 			t.Fatal(message)
 		}
@@ -62,8 +63,10 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
 			audio := randomAudio(n)
 			writeFile(t, file, audio)
-			if out, err := run("seal", file, output, "--key", testKey, "--salt", testSalt, "--suite", strconv.Itoa(int(suite)),
-				"--account", "acme", "--recording", "rec-1", "--content-type", "audio/ogg", "--key-id", "key_auto_acme", "--key-version", "2"); err != nil {
+			if out, err := run("seal", file, output, "--key", testKey, "--salt", testSalt, "--suite",
+				strconv.Itoa(int(suite)),
+				"--account", "acme", "--recording", "rec-1", "--content-type", "audio/ogg", "--key-id", "key_auto_acme",
+				"--key-version", "2"); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			var got bytes.Buffer

@@ -49,7 +49,8 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 	}
 	last := (body - 1) / fullLen
 	r := &Reader{
-		parsedHeader: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen), buffers: getBuffers(),
+		parsedHeader: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen),
+		buffers: getBuffers(),
 	}
 	if err := r.loadChunk(r.lastChunk); err != nil {
 		r.buffers.release()

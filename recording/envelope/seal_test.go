@@ -90,7 +90,8 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 			if out.Len() != want {
 				t.Errorf("%s: %d bytes sealed, want %d", name, out.Len(), want)
 			}
-			if _, _, err := Open(&back, &out, Expected{}, testRootFinder); err != nil || !bytes.Equal(back.Bytes(), audio) {
+			if _, _, err := Open(&back, &out, Expected{}, testRootFinder); err != nil ||
+				!bytes.Equal(back.Bytes(), audio) {
 				t.Errorf("%s: came back differently: %v", name, err)
 			}
 			if _, err := w.Write([]byte("more")); err == nil {
@@ -128,7 +129,8 @@ func TestReaderPlaysAnyPart(t *testing.T) {
 		if _, err := r.Seek(int64(from), io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := r.WriteTo(&rest); err != nil || n != int64(len(audio)-from) || !bytes.Equal(rest.Bytes(), audio[from:]) {
+		if n, err := r.WriteTo(&rest); err != nil || n != int64(len(audio)-from) ||
+			!bytes.Equal(rest.Bytes(), audio[from:]) {
 			t.Fatalf("from %d to the end: %d bytes, %v", from, n, err)
 		}
 		if err := r.Close(); err != nil {
@@ -183,7 +185,8 @@ func TestSealStopsAtTheFirstError(t *testing.T) {
 			t.Errorf("what was written before the break: %v", err)
 		}
 	}
-	_, _, err := Seal(&fullDisk{room: 2 * ChunkSize, err: broken}, bytes.NewReader(randomAudio(9*ChunkSize)), testParams(AES256CBC))
+	_, _, err := Seal(&fullDisk{room: 2 * ChunkSize, err: broken}, bytes.NewReader(randomAudio(9*ChunkSize)),
+		testParams(AES256CBC))
 	if !errors.Is(err, broken) {
 		t.Errorf("full disk: %v", err)
 	}

@@ -78,7 +78,8 @@ func TestLostChunksAreToldFromAlteredOnes(t *testing.T) {
 		wantRefused(t, "all chunks lost", whole[:head], audio, ErrTruncated)
 		wantRefused(t, "a chunk repeated at the end", slices.Concat(whole, chunk(2)), audio, ErrTrailing, ErrAltered)
 		wantRefused(t, "a byte appended", append(slices.Clone(whole), 0), audio, ErrTrailing, ErrTruncated)
-		wantRefused(t, "two chunks swapped", slices.Concat(whole[:head], chunk(1), chunk(0), chunk(2)), audio, ErrAltered)
+		wantRefused(t, "two chunks swapped", slices.Concat(whole[:head], chunk(1), chunk(0), chunk(2)), audio,
+			ErrAltered)
 		wantRefused(t, "a chunk left out", slices.Concat(whole[:head], chunk(0), chunk(2)), audio, ErrAltered)
 		wantRefused(t, "the first chunk left out", slices.Concat(whole[:head], chunk(1), chunk(2)), audio, ErrAltered)
 	}
@@ -92,7 +93,8 @@ func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 		for bit := range head * 8 {
 			bad := slices.Clone(whole)
 			bad[bit/8] ^= 1 << (bit % 8)
-			wantRefused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
+			wantRefused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader,
+				ErrTruncated)
 
 			// The same with a corrected checksum.
 			corrected := fixChecksum(bad, head)
@@ -166,14 +168,16 @@ func TestSplicesAreRefused(t *testing.T) {
 		wantRefused(t, "a chunk of a twin", slices.Concat(one[:head+full], two[head+full:]), audio, ErrAltered)
 		wantRefused(t, "the body of another", slices.Concat(one[:head], three[head:]), audio, ErrAltered)
 		wantRefused(t, "the core of another", fixChecksum(slices.Concat(three[:core], one[core:]), head), audio, ErrKey)
-		wantRefused(t, "the key block of another", fixChecksum(slices.Concat(one[:core], three[core:head], one[head:]), head), audio, ErrKey)
+		wantRefused(t, "the key block of another",
+			fixChecksum(slices.Concat(one[:core], three[core:head], one[head:]), head), audio, ErrKey)
 	}
 }
 
 func TestTheSuiteCannotBeDowngraded(t *testing.T) {
 	whole := sealAudio(t, randomAudio(500), testParams(AES256GCM))
 	whole[len(magic)+1] = byte(AES256CBC)
-	wantRefused(t, "suite changed", fixChecksum(whole, int(testHeader(t, sealAudio(t, nil, testParams(AES256GCM))).Len())), nil, ErrKey)
+	wantRefused(t, "suite changed",
+		fixChecksum(whole, int(testHeader(t, sealAudio(t, nil, testParams(AES256GCM))).Len())), nil, ErrKey)
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
@@ -224,7 +228,8 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 		before := sealAudio(t, audio, testParams(suite))
 		var after bytes.Buffer
 		old := testHeader(t, before)
-		h, err := Rewrap(&after, bytes.NewReader(before), Expected{AccountID: "acme"}, testRootFinder, Key{"key_auto_acme", 4, next})
+		h, err := Rewrap(&after, bytes.NewReader(before), Expected{AccountID: "acme"}, testRootFinder,
+			Key{"key_auto_acme", 4, next})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,11 +240,13 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 			t.Error("the body changed")
 		}
 		var got bytes.Buffer
-		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Expected{}, nextOf); err != nil || !bytes.Equal(got.Bytes(), audio) {
+		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Expected{}, nextOf); err != nil ||
+			!bytes.Equal(got.Bytes(), audio) {
 			t.Errorf("under the new key: %v", err)
 		}
 		wantRefused(t, "under the old key", after.Bytes(), nil, ErrKey)
-		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootFinder, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
+		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootFinder,
+			Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
 			t.Errorf("another account's: %v", err)
 		}
 	}

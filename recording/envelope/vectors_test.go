@@ -105,7 +105,8 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", want.File, got, want)
 		}
 		var audio bytes.Buffer
-		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil || !bytes.Equal(audio.Bytes(), randomAudio(want.AudioLength)) {
+		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil ||
+			!bytes.Equal(audio.Bytes(), randomAudio(want.AudioLength)) {
 			t.Errorf("%s: %v", want.File, err)
 		}
 	}

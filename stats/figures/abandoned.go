@@ -123,7 +123,9 @@ func (s *Store) readAbandoned(ctx context.Context, f AbandonedFilter, after curs
 		w.Add("(abandoned_ms, call_id) < (?, ?)", after.start, after.id)
 	}
 	w.OrderAndLimit("abandoned_ms DESC, call_id DESC", limit)
-	rows, err := s.db.QueryContext(ctx, "SELECT queue_id, call_id, interaction_id, caller, entered_ms, abandoned_ms, wait_ms, short FROM figures_abandoned"+w.Text(), w.Args()...)
+	rows, err := s.db.QueryContext(ctx,
+		"SELECT queue_id, call_id, interaction_id, caller, entered_ms, abandoned_ms, wait_ms, short FROM figures_abandoned"+w.Text(),
+		w.Args()...)
 	found, err := sqldb.Collect(rows, err, "reading abandoned calls", func(scan sqldb.ScanFunc) (*Abandoned, error) {
 		a := &Abandoned{AccountID: f.Account}
 		var short int64

@@ -64,9 +64,11 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 // that all writers lock rows in the same order.
 func newestOfEach(entries []entry) []entry {
 	compare := func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Seconds, b.Seconds))
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.Seconds, b.Seconds))
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Or(compare(a, b), cmp.Compare(b.eventID, a.eventID)) })
+	slices.SortStableFunc(entries,
+		func(a, b entry) int { return cmp.Or(compare(a, b), cmp.Compare(b.eventID, a.eventID)) })
 	return slices.CompactFunc(entries, func(a, b entry) bool { return compare(a, b) == 0 })
 }
 
@@ -96,7 +98,8 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, 
 				arrays[i] = appendValue(arrays[i], value)
 			}
 		}
-		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")"), arrays...)
+		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")"),
+			arrays...)
 		return err
 	}
 	places := make([]string, len(columns))

@@ -23,7 +23,9 @@ func BenchmarkReportOf400Days(b *testing.B) {
 			}
 			s := openStore(b, at)
 			series := func(n int) string {
-				return fmt.Sprintf("(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n)", n-1)
+				return fmt.Sprintf(
+					"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n)",
+					n-1)
 			}
 			for _, query := range []string{
 				fmt.Sprintf(`INSERT INTO figures_queues SELECT 'demo', 'queue-' || q.i, %d + d.i * 86400 + 28800 + t.i * 900, 900, 0, 1, 9, 7, 2, 1, 6, 0, 20, 5, 90000, 40000, 9000, 700000, 0, 60000
@@ -38,7 +40,8 @@ func BenchmarkReportOf400Days(b *testing.B) {
 			if err := s.sumDays(b.Context(), "demo", zone, day0.AddDate(0, 0, days-2)); err != nil {
 				b.Fatal(err)
 			}
-			f := Filter{Account: "demo", Location: zone, Start: day0.Unix(), End: day0.Unix() + days*86400 - 1, Seconds: day, PageSize: report.MaxPage}
+			f := Filter{Account: "demo", Location: zone, Start: day0.Unix(), End: day0.Unix() + days*86400 - 1,
+				Seconds: day, PageSize: report.MaxPage}
 			for _, interval := range []int64{day, hour} {
 				b.Run(fmt.Sprintf("page-of-%ds", interval), func(b *testing.B) {
 					f := f

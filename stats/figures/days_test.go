@@ -20,7 +20,8 @@ var autumn = time.Date(2024, 10, 24, 0, 0, 0, 0, time.UTC)
 func quarterOf(queue string, start time.Time, id event.ID, offered int64) entry {
 	e := entry{eventID: id, Row: Row{Kind: Queues, AccountID: "acme", ID: queue, Start: start.Unix(), Seconds: quarter,
 		figures: make([]int64, len(tables[Queues].figures))}}
-	for name, n := range map[string]int64{"offered": offered, "wait_ms_max": offered * 1000, "service_level_seconds": 20 + offered%7} {
+	for name, n := range map[string]int64{"offered": offered, "wait_ms_max": offered * 1000,
+		"service_level_seconds": 20 + offered%7} {
 		e.figures[tables[Queues].index(name)] = n
 	}
 	return e
@@ -63,7 +64,8 @@ func berlin(t testing.TB) *time.Location {
 // a range that cuts days, and their sums.
 func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 	t.Helper()
-	week := Filter{Account: "acme", Location: zone, Start: autumn.Unix() - 7200, End: autumn.AddDate(0, 0, 7).Unix(), Seconds: day}
+	week := Filter{Account: "acme", Location: zone, Start: autumn.Unix() - 7200, End: autumn.AddDate(0, 0, 7).Unix(),
+		Seconds: day}
 	one, seen, cut := week, week, week
 	one.ID, seen.Visible = "queue-1", &report.Visible{Queues: []string{"queue-0", "queue-2"}}
 	cut.Start, cut.End = autumn.Unix()+30*3600, autumn.Unix()+130*3600
@@ -83,7 +85,8 @@ func sameReports(t testing.TB, when string, got, want []string) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Errorf("%s: %d rows, want %d; row %d is\n%s, want\n%s", when, len(got), len(want), i, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+			t.Errorf("%s: %d rows, want %d; row %d is\n%s, want\n%s", when, len(got), len(want), i,
+				got[min(i, len(got)-1)], want[min(i, len(want)-1)])
 			return
 		}
 	}
@@ -138,7 +141,8 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		for by, want := range map[By]int{"": 1, ByID: 1, ByInterval: 1} {
-			f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, 1).Unix() - 1, Seconds: day, By: by}
+			f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, 1).Unix() - 1, Seconds: day,
+				By: by}
 			if rows := s.listRows(t, f); len(rows) != want || !strings.Contains(rows[0], `"offered":7,`) {
 				t.Errorf("by %q: %q", by, rows)
 			}
@@ -198,7 +202,8 @@ func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {
 		}
 		stop()
 		adding.Wait()
-		f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, days).Unix() - 1, Seconds: day, By: ByID}
+		f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, days).Unix() - 1, Seconds: day,
+			By: ByID}
 		if rows := s.listRows(t, f); len(rows) != 1 || !strings.Contains(rows[0], `"offered":177,`) { // 58 + 59 + 60
 			t.Errorf("%q", rows)
 		}

@@ -59,7 +59,8 @@ func (r *Row) unmarshal(value []byte) error {
 	}
 	t := r.Kind.table()
 	r.figures = make([]int64, len(t.figures))
-	errs := []error{member("account_id", &r.AccountID), member(t.id, &r.ID), member("interval_start", &r.Start), member("interval_seconds", &r.Seconds)}
+	errs := []error{member("account_id", &r.AccountID), member(t.id, &r.ID), member("interval_start", &r.Start),
+		member("interval_seconds", &r.Seconds)}
 	for i, f := range t.figures {
 		errs = append(errs, member(f.name, &r.figures[i]))
 	}

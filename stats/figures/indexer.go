@@ -74,7 +74,8 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			i.log.Info("partition's figures stored by another process", "partition", w.partition)
 			continue
 		case passable:
-			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
+			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap",
+				"partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
 			err = w.storeEntries(ctx, changes{}, gap.Position())
 			if err == nil || errors.Is(err, errFenced) {
 				continue
@@ -105,7 +106,8 @@ func (w *worker) process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader := w.cluster.OpenReader(kafka.ReaderConfig{Topic: event.TopicStats, Partition: w.partition, From: w.at, Compacted: true})
+	reader := w.cluster.OpenReader(
+		kafka.ReaderConfig{Topic: event.TopicStats, Partition: w.partition, From: w.at, Compacted: true})
 	defer reader.Close()
 	for {
 		found, oldest, err := w.readBatch(ctx, reader)
@@ -136,7 +138,8 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (found cha
 			switch {
 			case err != nil:
 				w.metrics.invalid.Inc()
-				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition, "offset", r.Offset, "error", err)
+				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats,
+					"partition", r.Partition, "offset", r.Offset, "error", err)
 			case isRow:
 				found.entries = append(found.entries, e)
 			case occurred:

@@ -46,7 +46,8 @@ func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		stored := map[string]bool{}
-		for _, row := range append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...) {
+		for _, row := range append(s.listRows(t, wholeDay(Queues, account)),
+			s.listRows(t, wholeDay(Agents, account))...) {
 			stored[row] = true
 		}
 		missing := 0
@@ -74,7 +75,8 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		produce(t, c, []kafka.Record{
 			{Topic: event.TopicStats, Key: []byte(state.PositionKey), Value: []byte(`{}`)},
 			{Topic: event.TopicStats, Key: all[0].Key}, // a tombstone: the row stays
-			{Topic: event.TopicStats, Key: []byte("acme|queue|q|900"), Value: []byte(`{"account_id":"acme"}`), Headers: all[0].Headers},
+			{Topic: event.TopicStats, Key: []byte("acme|queue|q|900"), Value: []byte(`{"account_id":"acme"}`),
+				Headers: all[0].Headers},
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup

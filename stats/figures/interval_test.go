@@ -72,7 +72,8 @@ func TestHoursFollowEachOther(t *testing.T) {
 
 // Every hour of two years is in one day, and days follow each other.
 func TestDaysFollowEachOther(t *testing.T) {
-	for _, zone := range []string{"Europe/Berlin", "Africa/Cairo", "America/Havana", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Chatham", "America/St_Johns"} {
+	for _, zone := range []string{"Europe/Berlin", "Africa/Cairo", "America/Havana", "America/Sao_Paulo",
+		"Australia/Lord_Howe", "Pacific/Chatham", "America/St_Johns"} {
 		location, err := time.LoadLocation(zone)
 		if err != nil {
 			t.Fatal(err)

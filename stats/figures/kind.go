@@ -43,12 +43,16 @@ type table struct {
 
 var tables = [...]table{
 	Queues: {name: "figures_queues", word: "queue", id: "queue_id", levels: true, figures: []column{
-		{"offered", total}, {"answered", total}, {"abandoned", total}, {"abandoned_short", total}, {"answered_within", total},
-		{"transferred", total}, {"service_level_seconds", newest}, {"short_abandon_seconds", newest}, {"wait_ms_total", total},
-		{"wait_ms_max", highest}, {"abandon_wait_ms_total", total}, {"talk_ms_total", total}, {"hold_ms_total", total}, {"wrap_up_ms_total", total},
+		{"offered", total}, {"answered", total}, {"abandoned", total}, {"abandoned_short", total},
+		{"answered_within", total},
+		{"transferred", total}, {"service_level_seconds", newest}, {"short_abandon_seconds", newest},
+		{"wait_ms_total", total},
+		{"wait_ms_max", highest}, {"abandon_wait_ms_total", total}, {"talk_ms_total", total}, {"hold_ms_total", total},
+		{"wrap_up_ms_total", total},
 	}},
 	Agents: {name: "figures_agents", word: "agent", id: "agent_id", byReason: true, figures: []column{
-		{"logged_in_ms", total}, {"available_ms", total}, {"talking_ms", total}, {"wrap_up_ms", total}, {"break_ms", total},
+		{"logged_in_ms", total}, {"available_ms", total}, {"talking_ms", total}, {"wrap_up_ms", total},
+		{"break_ms", total},
 		{"offered", total}, {"answered", total}, {"no_answer", total},
 	}},
 }

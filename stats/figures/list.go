@@ -45,7 +45,8 @@ func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
 // WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
 // report.WriteCSV does.
 func (s *Store) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
-	return report.WriteCSV(w, csvHeader(f.Kind), appendCSV, func(give func(*Row) error) error { return s.Each(ctx, f, give) })
+	return report.WriteCSV(w, csvHeader(f.Kind), appendCSV,
+		func(give func(*Row) error) error { return s.Each(ctx, f, give) })
 }
 
 // Each calls give with all rows of the filter, newest interval first, then by id. give

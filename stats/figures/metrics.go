@@ -18,7 +18,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		stored:  f.Counter("trunkline_figures_rows_total", "Rows of cc.stats written to the database."),
 		invalid: f.Counter("trunkline_figures_invalid_records_total", "Records of cc.stats that could not be read."),
-		retries: f.Counter("trunkline_figures_retries_total", "Attempts repeated because Kafka or the database was unavailable."),
-		delay:   f.NewHistogram(metric.Native("trunkline_figures_delay_seconds", "Time from the Kafka timestamp of a batch's first record until its rows are stored.", 160)),
+		retries: f.Counter("trunkline_figures_retries_total",
+			"Attempts repeated because Kafka or the database was unavailable."),
+		delay: f.NewHistogram(
+			metric.Native("trunkline_figures_delay_seconds",
+				"Time from the Kafka timestamp of a batch's first record until its rows are stored.", 160)),
 	}
 }

@@ -57,7 +57,9 @@ func decodeAlert(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error
 	if err != nil || !report.Storable(a.AccountID+string(value)+a.View.QueueID+a.View.AgentID) {
 		return o, false, fmt.Errorf("the alert cannot be stored: %w", err)
 	}
-	return occurrence{storeAlert, []any{a.AccountID, a.View.ID, int64(id), a.StartedMS, a.EndedMS, a.View.QueueID, a.View.AgentID, string(value)}}, true, nil
+	return occurrence{storeAlert,
+		[]any{a.AccountID, a.View.ID, int64(id), a.StartedMS, a.EndedMS, a.View.QueueID, a.View.AgentID,
+			string(value)}}, true, nil
 }
 
 func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error) {
@@ -75,5 +77,7 @@ func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err e
 	if c.Short {
 		short = 1
 	}
-	return occurrence{storeAbandoned, []any{c.AccountID, c.CallID, c.EnteredMS, int64(id), c.AbandonedMS, c.WaitMS, short, c.QueueID, c.Caller, c.InteractionID}}, true, nil
+	return occurrence{storeAbandoned,
+		[]any{c.AccountID, c.CallID, c.EnteredMS, int64(id), c.AbandonedMS, c.WaitMS, short, c.QueueID, c.Caller,
+			c.InteractionID}}, true, nil
 }

@@ -60,7 +60,8 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 		for _, a := range append(page.Data, second.Data...) {
 			got = append(got, fmt.Sprintf("%s %s %s %d %v", a.CallID, a.QueueID, a.Caller, a.WaitMS, a.Short))
 		}
-		if want := "4 sales +493014 300000 false, 2 support +493012 60000 false, 1 sales +493011 3000 true"; strings.Join(got, ", ") != want {
+		if want := "4 sales +493014 300000 false, 2 support +493012 60000 false, 1 sales +493011 3000 true"; strings.Join(
+			got, ", ") != want {
 			t.Errorf("abandoned %s", got)
 		}
 		span.Visible, span.StartKey = &report.Visible{Queues: []string{"support"}}, ""
@@ -73,7 +74,8 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			AlertsActive: "Longest wait/sales/false, Nobody is available and callers wait/sales/false",
 			AlertsEnded:  "Longest wait/sales/true, Nobody is available and callers wait/sales/true, Nobody is available and callers wait/support/true",
 		} {
-			alerts, err := s.ListAlerts(t.Context(), AlertFilter{Account: "demo", State: state, Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 50})
+			alerts, err := s.ListAlerts(t.Context(),
+				AlertFilter{Account: "demo", State: state, Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +94,8 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 		if n, err := s.PurgeAccount(t.Context(), "demo"); err != nil || n == 0 {
 			t.Errorf("purged %d, %v", n, err)
 		}
-		if page, err := s.ListAbandoned(t.Context(), AbandonedFilter{Account: "demo", End: report.EndOfTime, PageSize: 10}); err != nil || len(page.Data) != 0 {
+		if page, err := s.ListAbandoned(t.Context(),
+			AbandonedFilter{Account: "demo", End: report.EndOfTime, PageSize: 10}); err != nil || len(page.Data) != 0 {
 			t.Errorf("left after the purge: %+v, %v", page, err)
 		}
 	})

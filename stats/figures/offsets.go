@@ -15,12 +15,14 @@ var errFenced = errors.New("another indexer is processing the partition")
 // is stored, it starts at first.
 func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int64) (at kafka.LogPosition, err error) {
 	err = s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO figures_offsets (topic_partition, next, topic_id, leader_epoch) VALUES ($1, $2, '', $3)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO figures_offsets (topic_partition, next, topic_id, leader_epoch) VALUES ($1, $2, '', $3)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first, kafka.UnknownEpoch)
 		if err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch FROM figures_offsets WHERE topic_partition = $1`, partition).
+		return tx.QueryRowContext(ctx,
+			`SELECT next, topic_id, leader_epoch FROM figures_offsets WHERE topic_partition = $1`, partition).
 			Scan(&at.Offset, &at.TopicID, &at.LeaderEpoch)
 	})
 	return at, sqldb.Wrap(err, "reading an offset")

@@ -29,7 +29,8 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				values = append(values, n)
 			}
 			_, err := s.db.ExecContext(t.Context(), `INSERT INTO figures_queues VALUES
-				($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING`, values...)
+				($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING`,
+				values...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,8 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, seconds := range []int64{hour, day} {
-				f := Filter{Account: "demo", Location: location, Start: first + 3*quarter, End: first + days*day - 1, Seconds: seconds}
+				f := Filter{Account: "demo", Location: location, Start: first + 3*quarter, End: first + days*day - 1,
+					Seconds: seconds}
 				want := map[string]*Row{}
 				quarters := f
 				quarters.Seconds = quarter

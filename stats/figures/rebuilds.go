@@ -27,7 +27,8 @@ func (s *Store) Rebuilds() *Rebuilds { return &Rebuilds{db: s.db, changes: s.db.
 func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 	return r.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		var open int
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM figures_rebuilds WHERE state = $1`, string(stats.RebuildOpen)).Scan(&open); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM figures_rebuilds WHERE state = $1`,
+			string(stats.RebuildOpen)).Scan(&open); err != nil {
 			return sqldb.Wrap(err, "looking for open rebuilds")
 		}
 		if open > 0 {
@@ -38,8 +39,10 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 			return sqldb.Wrap(err, "deleting old rebuilds")
 		}
 		for _, one := range rebuilds {
-			_, err := tx.ExecContext(ctx, `INSERT INTO figures_rebuilds (topic_partition, request_id, from_time, state, message, folded, total)
-				VALUES ($1, $2, $3, $4, '', 0, $5)`, one.Partition, one.ID, one.From, string(stats.RebuildOpen), one.Total)
+			_, err := tx.ExecContext(ctx,
+				`INSERT INTO figures_rebuilds (topic_partition, request_id, from_time, state, message, folded, total)
+				VALUES ($1, $2, $3, $4, '', 0, $5)`, one.Partition, one.ID, one.From, string(stats.RebuildOpen),
+				one.Total)
 			if err != nil {
 				return sqldb.Wrap(err, "storing a rebuild")
 			}

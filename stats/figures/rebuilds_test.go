@@ -10,14 +10,18 @@ import (
 func TestRequestsToFoldAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		r := s.Rebuilds()
-		if err := r.Create(t.Context(), []stats.Rebuild{{ID: "a", Partition: 1, From: 900, Total: 10}, {ID: "a", Partition: 2, From: 900, Total: 20}}); err != nil {
+		if err := r.Create(t.Context(),
+			[]stats.Rebuild{{ID: "a", Partition: 1, From: 900, Total: 10},
+				{ID: "a", Partition: 2, From: 900, Total: 20}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Create(t.Context(), []stats.Rebuild{{ID: "b", Partition: 1}}); fault.KindOf(err) != fault.KindConflict {
+		if err := r.Create(t.Context(),
+			[]stats.Rebuild{{ID: "b", Partition: 1}}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("a second request: %v", err)
 		}
 		half := stats.Rebuild{ID: "a", Partition: 1, From: 900, State: stats.RebuildOpen, Folded: 5, Total: 10}
-		failed := stats.Rebuild{ID: "a", Partition: 2, From: 900, State: stats.RebuildFailed, Message: "no log", Total: 20}
+		failed := stats.Rebuild{ID: "a", Partition: 2, From: 900, State: stats.RebuildFailed, Message: "no log",
+			Total: 20}
 		for _, one := range []stats.Rebuild{half, failed} {
 			if err := r.Update(t.Context(), one); err != nil {
 				t.Fatal(err)

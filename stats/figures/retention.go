@@ -61,7 +61,8 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 		{"figures_queues", "account_id, interval_start, queue_id, interval_seconds, topic_partition"},
 		{"figures_agents", "account_id, interval_start, agent_id, interval_seconds, topic_partition"},
 	} {
-		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, t.key, condition)
+		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`,
+			t.name, t.key, condition)
 		deleted, err := s.db.ExecWithoutTx(ctx, statement, arg, deleteRows)
 		n += deleted
 		if err != nil {
@@ -74,7 +75,8 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 // EraseCaller deletes the abandoned calls of a caller's number in an account, and returns their
 // number. Those that cc.stats still has come back with a rebuild.
 func (s *Store) EraseCaller(ctx context.Context, account, number string) (n int, err error) {
-	n, err = s.db.ExecWithoutTx(ctx, `DELETE FROM figures_abandoned WHERE account_id = $1 AND caller = $2`, account, number)
+	n, err = s.db.ExecWithoutTx(ctx, `DELETE FROM figures_abandoned WHERE account_id = $1 AND caller = $2`, account,
+		number)
 	return n, sqldb.Wrap(err, "deleting abandoned calls")
 }
 
@@ -82,8 +84,10 @@ func (s *Store) EraseCaller(ctx context.Context, account, number string) (n int,
 // the argument $1.
 func (s *Store) deleteOccurrences(ctx context.Context, alerts, calls string, arg any) (n int, err error) {
 	for _, statement := range [...]string{
-		"DELETE FROM figures_alerts WHERE (account_id, alert_id) IN (SELECT account_id, alert_id FROM figures_alerts WHERE " + alerts + " LIMIT $2)",
-		"DELETE FROM figures_abandoned WHERE (account_id, call_id, entered_ms) IN (SELECT account_id, call_id, entered_ms FROM figures_abandoned WHERE " + calls + " LIMIT $2)",
+		"DELETE FROM figures_alerts WHERE (account_id, alert_id) IN (SELECT account_id, alert_id FROM figures_alerts WHERE " +
+			alerts + " LIMIT $2)",
+		"DELETE FROM figures_abandoned WHERE (account_id, call_id, entered_ms) IN (SELECT account_id, call_id, entered_ms FROM figures_abandoned WHERE " +
+			calls + " LIMIT $2)",
 	} {
 		deleted, err := s.db.ExecWithoutTx(ctx, statement, arg, deleteRows)
 		n += deleted

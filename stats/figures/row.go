@@ -36,7 +36,8 @@ func (r *Row) Figure(name string) int64 {
 
 // QueueRow returns the inputs of the service levels.
 func (r *Row) QueueRow() *stats.QueueRow {
-	return &stats.QueueRow{Offered: r.Figure("offered"), AbandonedShort: r.Figure("abandoned_short"), AnsweredWithin: r.Figure("answered_within")}
+	return &stats.QueueRow{Offered: r.Figure("offered"), AbandonedShort: r.Figure("abandoned_short"),
+		AnsweredWithin: r.Figure("answered_within")}
 }
 
 // level is a named service level; ok is false if it has no value.

@@ -25,7 +25,8 @@ type Store struct {
 
 // New migrates the tables and creates a Store. Rows are deleted when their interval is
 // older than retention; 0: never.
-func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Store, error) {
+func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometheus.Registerer,
+	log *slog.Logger) (*Store, error) {
 	if err := db.Migrate(ctx, "figures", migrations); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 // byte for byte.
 func (s *Store) same(t testing.TB, account string, want map[string]string) {
 	t.Helper()
-	got := slices.Sorted(slices.Values(append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...)))
+	got := slices.Sorted(
+		slices.Values(append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...)))
 	if expected := slices.Sorted(maps.Values(want)); !slices.Equal(got, expected) {
 		t.Fatalf("%d rows, want %d; the first ones:\n%s\n%s", len(got), len(expected), first(got), first(expected))
 	}
@@ -55,7 +56,8 @@ func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 		}
 		// 30 calls a partition and queue, all answered after 4 s.
 		r := page.Data[0]
-		if r.Figure("offered") != 60 || r.Figure("answered") != 60 || r.Figure("wait_ms_total") != 240_000 || r.Figure("wait_ms_max") != 4000 ||
+		if r.Figure("offered") != 60 || r.Figure("answered") != 60 || r.Figure("wait_ms_total") != 240_000 ||
+			r.Figure("wait_ms_max") != 4000 ||
 			r.Figure("service_level_seconds") != 20 || r.Start != day0.Unix() || r.Seconds != day {
 			t.Errorf("%+v", r)
 		}
@@ -65,7 +67,8 @@ func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 	s := openStore(t, testdb.SQLite(t))
 	put := func(start time.Time, offered, short, within int64) {
-		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarter, figures: make([]int64, len(tables[Queues].figures))}, eventID: 1}
+		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarter,
+			figures: make([]int64, len(tables[Queues].figures))}, eventID: 1}
 		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
 			e.figures[tables[Queues].index(name)] = n
 		}
@@ -117,7 +120,8 @@ func TestPagesAndCSVHaveTheSameRows(t *testing.T) {
 					t.Fatal(err)
 				}
 				for column, name := range lines[0] {
-					if text := fmt.Sprint(row[name]); name != reasonsColumn && jsonNumber(row[name]) != line[column] && text != line[column] {
+					if text := fmt.Sprint(row[name]); name != reasonsColumn && jsonNumber(row[name]) != line[column] &&
+						text != line[column] {
 						t.Fatalf("%s is %q in CSV, %s as JSON", name, line[column], text)
 					}
 				}
@@ -142,7 +146,8 @@ func TestCSVRunsNoFormula(t *testing.T) {
 
 func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
-		acme, other := records(0, 50, workday("acme", 0, 200, time.Hour)), records(0, 50, workday("other", 0, 200, time.Hour))
+		acme, other := records(0, 50, workday("acme", 0, 200, time.Hour)), records(0, 50,
+			workday("other", 0, 200, time.Hour))
 		s.storeRecords(t, 0, acme)
 		s.storeRecords(t, 0, other)
 		for {

@@ -59,18 +59,24 @@ func workday(account string, partition, calls int, over time.Duration) []state.E
 	}
 	for i := range calls {
 		at := day0.Add(over * time.Duration(i) / time.Duration(calls))
-		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%3), fmt.Sprint("call-", partition, "-", i)
+		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%3), fmt.Sprint("call-", partition,
+			"-", i)
 		add(at, event.Facts{Name: event.NameQueueCallEntered, QueueID: queue, CallID: call})
 		switch i % 3 {
 		case 0:
 			add(at.Add(7*time.Second), event.Facts{Name: event.NameQueueCallAbandoned, QueueID: queue, CallID: call})
 		case 1:
-			add(at.Add(time.Second), event.Facts{Name: event.NameAgentBreakStart, AgentID: agent, State: event.Break, Reason: "lunch"})
-			add(at.Add(3*time.Second), event.Facts{Name: event.NameAgentBreakEnd, AgentID: agent, State: event.Available})
+			add(at.Add(time.Second),
+				event.Facts{Name: event.NameAgentBreakStart, AgentID: agent, State: event.Break, Reason: "lunch"})
+			add(at.Add(3*time.Second),
+				event.Facts{Name: event.NameAgentBreakEnd, AgentID: agent, State: event.Available})
 			fallthrough
 		default:
-			add(at.Add(4*time.Second), event.Facts{Name: event.NameQueueCallAnswered, QueueID: queue, CallID: call, AgentID: agent, State: event.Talking})
-			add(at.Add(9*time.Second), event.Facts{Name: event.NameQueueCallEnded, QueueID: queue, CallID: call, AgentID: agent})
+			add(at.Add(4*time.Second),
+				event.Facts{Name: event.NameQueueCallAnswered, QueueID: queue, CallID: call, AgentID: agent,
+					State: event.Talking})
+			add(at.Add(9*time.Second),
+				event.Facts{Name: event.NameQueueCallEnded, QueueID: queue, CallID: call, AgentID: agent})
 			add(at.Add(9*time.Second), event.Facts{Name: event.NameAgentState, AgentID: agent, State: event.Available})
 		}
 	}
@@ -87,8 +93,10 @@ func records(partition, every int, events []state.Event) (all []kafka.Record) {
 			continue
 		}
 		f.Flush(func(r stats.Record) {
-			all = append(all, kafka.Record{Topic: event.TopicStats, Partition: partition, Offset: int64(len(all)), Key: []byte(r.Key), Value: r.Value,
-				Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}})
+			all = append(all,
+				kafka.Record{Topic: event.TopicStats, Partition: partition, Offset: int64(len(all)), Key: []byte(r.Key),
+					Value:   r.Value,
+					Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}})
 		})
 	}
 	return all
@@ -132,7 +140,8 @@ func (s *Store) storeRecords(t testing.TB, partition int, all []kafka.Record) {
 
 // wholeDay is the filter of everything that an account has.
 func wholeDay(kind Kind, account string) Filter {
-	return Filter{Kind: kind, Account: account, Start: day0.Add(-24 * time.Hour).Unix(), End: day0.Add(48 * time.Hour).Unix()}
+	return Filter{Kind: kind, Account: account, Start: day0.Add(-24 * time.Hour).Unix(),
+		End: day0.Add(48 * time.Hour).Unix()}
 }
 
 // listRows returns the rows of a filter as JSON, page by page.

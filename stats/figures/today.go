@@ -31,7 +31,8 @@ func (s *Store) QueuesSince(ctx context.Context, accounts []string, since int64)
 			args = append(args, account)
 			places[i] = fmt.Sprintf("$%d", i+2)
 		}
-		query := fmt.Sprintf("SELECT account_id, queue_id, %s FROM %s WHERE interval_start >= $1 AND account_id IN (%s) GROUP BY account_id, queue_id",
+		query := fmt.Sprintf(
+			"SELECT account_id, queue_id, %s FROM %s WHERE interval_start >= $1 AND account_id IN (%s) GROUP BY account_id, queue_id",
 			strings.Join(sums, ", "), t.name, strings.Join(places, ", "))
 		rows, err := s.db.QueryContext(ctx, query, args...)
 		found, err := sqldb.Collect(rows, err, "adding up figures", func(scan sqldb.ScanFunc) (*Row, error) {

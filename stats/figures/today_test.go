@@ -15,7 +15,8 @@ func TestQueuesSinceATimeAreAddedUp(t *testing.T) {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		for _, r := range rows {
-			if r.AccountID != "acme" || r.Figure("offered") != 60 || r.Figure("service_level_seconds") != 20 || r.ID == "queue-1" && r.Figure("wait_ms_max") != 4000 {
+			if r.AccountID != "acme" || r.Figure("offered") != 60 || r.Figure("service_level_seconds") != 20 ||
+				r.ID == "queue-1" && r.Figure("wait_ms_max") != 4000 {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -71,8 +71,9 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 		}
 	}
 	var refusal *Refusal
-	c.client.conn.CountRequest(o.err, errors.As(o.err, &refusal) || errors.Is(o.err, ErrInvalidAction) || errors.Is(o.err, ErrDuplicateID) ||
-		errors.Is(o.err, ErrListCancelled) || errors.Is(o.err, ErrListTooLarge))
+	c.client.conn.CountRequest(o.err,
+		errors.As(o.err, &refusal) || errors.Is(o.err, ErrInvalidAction) || errors.Is(o.err, ErrDuplicateID) ||
+			errors.Is(o.err, ErrListCancelled) || errors.Is(o.err, ErrListTooLarge))
 	return o
 }
 

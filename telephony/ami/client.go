@@ -24,8 +24,9 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		return nil, err
 	}
 	conn := eventconn.Config{
-		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.ActionTimeout,
-		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
+		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS,
+		AnswerTimeout: cfg.ActionTimeout,
+		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
 	return &Client{cfg, conn}, nil
 }
@@ -66,7 +67,9 @@ func (c *Conn) readBanner() error {
 // login logs in on a connection with a running reader.
 func (c *Conn) login(ctx context.Context) error {
 	cfg := &c.client.cfg
-	_, err := c.Do(ctx, Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})
+	_, err := c.Do(ctx,
+		Action{Name: "Login",
+			Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return fmt.Errorf("%w: %s", ErrLoginDenied, refusal.Message)
 	}

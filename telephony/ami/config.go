@@ -58,8 +58,10 @@ func (c Config) Validate() error {
 		return fault.InvalidField("events", "invalid", "the manager interface's event mask is one line")
 	case c.DialTimeout <= 0 || c.ActionTimeout <= 0 || c.PingInterval <= 0:
 		return fault.InvalidField("action_timeout", "invalid", "the manager interface's timeouts are positive")
-	case c.MaxMessage < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxMessage || c.MaxList < c.MaxMessage:
-		return fault.InvalidField("max_message", "invalid", "the manager interface's limits are positive, and its queue and lists hold a message")
+	case c.MaxMessage < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxMessage ||
+		c.MaxList < c.MaxMessage:
+		return fault.InvalidField("max_message", "invalid",
+			"the manager interface's limits are positive, and its queue and lists hold a message")
 	}
 	return nil
 }

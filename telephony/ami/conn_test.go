@@ -31,8 +31,10 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 			a, _ := p.readAction()
 			p.answer(a, "Response: Error", "Message: Authentication failed")
 		}, ErrLoginDenied},
-		"not a manager interface": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n"); p.WaitClosed() }, ErrMalformed},
-		"endless banner":          {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrMalformed},
+		"not a manager interface": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n"); p.WaitClosed() },
+			ErrMalformed},
+		"endless banner": {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() },
+			ErrMalformed},
 		"closes":                  {func(p *peer) {}, io.EOF},
 		"closes after the banner": {func(p *peer) { p.banner() }, io.EOF},
 		"sends nothing":           {func(p *peer) { p.WaitClosed() }, context.DeadlineExceeded},
@@ -87,9 +89,12 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 	}{
 		"closed":              {func(p *peer) {}, io.EOF},
 		"closed in a message": {func(p *peer) { p.Writef("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
-		"endless line":        {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrTooLarge},
-		"endless message":     {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\r\n", 1<<16)); p.WaitClosed() }, ErrTooLarge},
-		"endless blanks":      {func(p *peer) { p.Writef("%s", strings.Repeat("\r\n", 1<<20)); p.WaitClosed() }, ErrTooLarge},
+		"endless line": {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() },
+			ErrTooLarge},
+		"endless message": {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\r\n", 1<<16)); p.WaitClosed() },
+			ErrTooLarge},
+		"endless blanks": {func(p *peer) { p.Writef("%s", strings.Repeat("\r\n", 1<<20)); p.WaitClosed() },
+			ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dialClient(t, Config{Address: afterLogin(t, test.play), MaxMessage: 64 << 10})
@@ -110,27 +115,30 @@ func TestAnswersWithoutEndEndTheAction(t *testing.T) {
 		play func(p *peer, a *Message)
 		want error
 	}{
-		"responses":  {func(p *peer, a *Message) { p.answer(a, "Response: Success") }, ErrListTooLarge},
-		"events":     {func(p *peer, a *Message) { p.answer(a, "Event: QueueParams", "Queue: q") }, ErrListTooLarge},
-		"other ids":  {func(p *peer, a *Message) { p.Writef("Response: Success\r\nActionID: other\r\n\r\n") }, ErrTimeout},
+		"responses": {func(p *peer, a *Message) { p.answer(a, "Response: Success") }, ErrListTooLarge},
+		"events":    {func(p *peer, a *Message) { p.answer(a, "Event: QueueParams", "Queue: q") }, ErrListTooLarge},
+		"other ids": {func(p *peer, a *Message) { p.Writef("Response: Success\r\nActionID: other\r\n\r\n") },
+			ErrTimeout},
 		"without id": {func(p *peer, a *Message) { p.Writef("Response: Success\r\n\r\n") }, ErrTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stop := make(chan struct{})
-			c := dialClient(t, Config{MaxMessage: 4 << 10, MaxList: 64 << 10, ActionTimeout: 200 * time.Millisecond, Address: afterLogin(t, func(p *peer) {
-				a, err := p.readAction()
-				if err != nil {
-					return
-				}
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						test.play(p, a)
-					}
-				}
-			})})
+			c := dialClient(t,
+				Config{MaxMessage: 4 << 10, MaxList: 64 << 10, ActionTimeout: 200 * time.Millisecond,
+					Address: afterLogin(t, func(p *peer) {
+						a, err := p.readAction()
+						if err != nil {
+							return
+						}
+						for {
+							select {
+							case <-stop:
+								return
+							default:
+								test.play(p, a)
+							}
+						}
+					})})
 			_, err := c.List(t.Context(), "QueueStatus")
 			close(stop)
 			if !errors.Is(err, test.want) {
@@ -263,7 +271,8 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 			return
 		}
 		text := strings.ReplaceAll(string(data), "ActionID: a2\r\n", "ActionID: "+a.Get("ActionID")+"\r\n")
-		p.Writef("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
+		p.Writef("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n",
+			"\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
 		a, _ = p.readAction()
 		p.answer(a, "Response: Error", "Message: No such queue")
 		a, _ = p.readAction()
@@ -290,7 +299,8 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 		}
 	}
 	var refusal *Refusal
-	if _, err := c.List(t.Context(), "QueueStatus", Field{"Queue", "x"}); !errors.As(err, &refusal) || refusal.Message != "No such queue" {
+	if _, err := c.List(t.Context(), "QueueStatus", Field{"Queue", "x"}); !errors.As(err, &refusal) ||
+		refusal.Message != "No such queue" {
 		t.Errorf("an error: %v", err)
 	}
 	if _, err := c.List(t.Context(), "QueueStatus"); !errors.Is(err, ErrListCancelled) {
@@ -362,9 +372,12 @@ func TestAnEventThatAsteriskKeepsComesByAPing(t *testing.T) {
 }
 
 func TestActionsThatAreNotSent(t *testing.T) {
-	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
+	c := dialClient(t,
+		Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2,
+			ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
-		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}}, {Name: "X", Fields: []Field{{text, "v"}}}} {
+		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}},
+			{Name: "X", Fields: []Field{{text, "v"}}}} {
 			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrInvalidAction) {
 				t.Errorf("%q: %v", a, err)
 			}

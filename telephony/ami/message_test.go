@@ -116,8 +116,9 @@ func TestMessageCutAnywhereIsAnError(t *testing.T) {
 }
 
 func TestMessageValues(t *testing.T) {
-	p := readMessages(t, strings.NewReader("\r\n\r\nEvent: X\r\nAppData: a: b: c\r\nEmpty: \r\nBare:\r\nno separator\r\n"+
-		"ChanVariable(AudioSocket/127.0.0.1:9092): a=1\r\nCallerIDNum: 1\r\nCallerIDNum: 2\r\nName: J\xfcrgen\x00\r\nUnix: line\n\r\n"))
+	p := readMessages(t,
+		strings.NewReader("\r\n\r\nEvent: X\r\nAppData: a: b: c\r\nEmpty: \r\nBare:\r\nno separator\r\n"+
+			"ChanVariable(AudioSocket/127.0.0.1:9092): a=1\r\nCallerIDNum: 1\r\nCallerIDNum: 2\r\nName: J\xfcrgen\x00\r\nUnix: line\n\r\n"))
 	if len(p) != 1 || p[0].Name() != "X" || p[0].isResponse() {
 		t.Fatalf("%d messages", len(p))
 	}
@@ -136,7 +137,9 @@ func TestMessageValues(t *testing.T) {
 
 // The text after a line break in a caller's number may look like a message.
 func TestKindOfAMessageIsThatOfItsFirstLine(t *testing.T) {
-	p := readMessages(t, strings.NewReader("Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
+	p := readMessages(t,
+		strings.NewReader(
+			"Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
 	if p[0].Name() != "OriginateResponse" || p[0].isResponse() {
 		t.Error("an OriginateResponse is a response")
 	}
@@ -151,7 +154,8 @@ func TestMessageAboveTheLimitIsRefused(t *testing.T) {
 		"many lines":  strings.Repeat("a: b\r\n", 20<<10),
 		"empty lines": strings.Repeat("\r\n", 40<<10),
 	} {
-		if _, err := readMessage(bufio.NewReaderSize(strings.NewReader(data), 4096), 64<<10); !errors.Is(err, ErrTooLarge) {
+		if _, err := readMessage(bufio.NewReaderSize(strings.NewReader(data), 4096), 64<<10); !errors.Is(err,
+			ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -60,7 +60,8 @@ const (
 // NewJitterBuffer returns a jitter buffer for packets of the format. timeBased means that timestamps measure
 // time, as in RTP; otherwise they count the samples sent.
 func NewJitterBuffer(format Format, timeBased bool) *JitterBuffer {
-	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets), minWaiting: math.MaxInt, windowLength: shortWindow}
+	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets),
+		minWaiting: math.MaxInt, windowLength: shortWindow}
 }
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last

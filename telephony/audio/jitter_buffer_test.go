@@ -105,7 +105,8 @@ func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
 }
 
 func TestASendersNewClockIsTaken(t *testing.T) {
-	for name, jump := range map[string]uint32{"ahead": 1 << 30, "back": 1 << 31, "back a little": 0xffffffff - 8000*10} {
+	for name, jump := range map[string]uint32{"ahead": 1 << 30, "back": 1 << 31,
+		"back a little": 0xffffffff - 8000*10} {
 		t.Run(name, func(t *testing.T) {
 			j := NewJitterBuffer(ulawFormat, true)
 			putPackets(j, 1, 2)

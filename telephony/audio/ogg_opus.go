@@ -21,14 +21,16 @@ type oggOpus struct {
 // headers are little beside it.
 const oggFrame = 60
 
-// NewOggOpus returns a reader of a WAV file's samples in Opus, in an Ogg file (RFC 7845). Rates are those of Opus: 8, 12,
+// NewOggOpus returns a reader of a WAV file's samples in Opus, in an Ogg file (RFC 7845). Rates are
+// those of Opus: 8, 12,
 // 16, 24 and 48 kHz. It encodes as it is read.
 func NewOggOpus(wav *WAV) (io.Reader, error) {
 	encoder, err := newChannelsEncoder(wav.Rate, wav.Channels, oggFrame)
 	if err != nil {
 		return nil, err
 	}
-	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrame/1000), skip: encoder.encoder.Lookahead()}
+	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrame/1000),
+		skip: encoder.encoder.Lookahead()}
 	o.ogg, err = newOggWriter(&o.encoded, wav, o.ticks(o.skip))
 	if err != nil {
 		return nil, fmt.Errorf("audio: ogg: %w", err)

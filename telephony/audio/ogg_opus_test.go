@@ -60,7 +60,8 @@ func beeps(rate, channels, samples int) (pcm []int16) {
 // A WAV file keeps its length and each channel its sound where it was, in a fraction of its size.
 func TestOggOpusKeepsChannelsAndPositions(t *testing.T) {
 	for _, c := range []struct{ kind, channels, rate, samples int }{
-		{1, 2, 8000, 8000*3 + 7}, {7, 1, 8000, 8000 * 3}, {6, 2, 8000, 8000*3 + 479}, {1, 1, 16000, 16000*2 + 1}, {1, 2, 48000, 48000 * 2},
+		{1, 2, 8000, 8000*3 + 7}, {7, 1, 8000, 8000 * 3}, {6, 2, 8000, 8000*3 + 479}, {1, 1, 16000, 16000*2 + 1},
+		{1, 2, 48000, 48000 * 2},
 	} {
 		wav := wavFile(c.kind, c.channels, c.rate, beeps(c.rate, c.channels, c.samples))
 		file := encodeOgg(t, wav)
@@ -190,7 +191,8 @@ func TestWAVFilesThatAreNot(t *testing.T) {
 	whole := wavFile(1, 2, 8000, beeps(8000, 2, 960))
 	for name, file := range map[string][]byte{
 		"empty": nil, "text": []byte("hello, this is no audio at all"), "cut off": whole[:40],
-		"24 bits": bytes.Replace(whole, []byte{16, 0, 0, 0, 'd'}, []byte{24, 0, 0, 0, 'd'}, 1), "three channels": wavFile(1, 3, 8000, beeps(8000, 1, 960)),
+		"24 bits":        bytes.Replace(whole, []byte{16, 0, 0, 0, 'd'}, []byte{24, 0, 0, 0, 'd'}, 1),
+		"three channels": wavFile(1, 3, 8000, beeps(8000, 1, 960)),
 	} {
 		if _, err := NewWAV(bytes.NewReader(file)); err == nil {
 			t.Errorf("%s: no error", name)

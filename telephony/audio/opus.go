@@ -109,7 +109,8 @@ func newOpusEncoder(rate int) (*opusEncoder, error) {
 
 // newChannelsEncoder returns an encoder of interleaved channels in frames of some milliseconds.
 func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
-	encoder, err := gopus.NewEncoder(gopus.EncoderConfig{SampleRate: rate, Channels: channels, Application: gopus.ApplicationVoIP})
+	encoder, err := gopus.NewEncoder(
+		gopus.EncoderConfig{SampleRate: rate, Channels: channels, Application: gopus.ApplicationVoIP})
 	if err != nil {
 		return nil, fmt.Errorf("audio: opus encoder at %d Hz: %w", rate, err)
 	}
@@ -132,7 +133,8 @@ type oggWriter = *ogg.Writer
 // decoder skips.
 func newOggWriter(w io.Writer, wav *WAV, skip int) (oggWriter, error) {
 	return ogg.NewWriterWithConfig(w, ogg.WriterConfig{
-		SampleRate: uint32(wav.Rate), Channels: uint8(wav.Channels), PreSkip: uint16(skip), StreamCount: 1, CoupledCount: uint8(wav.Channels - 1),
+		SampleRate: uint32(wav.Rate), Channels: uint8(wav.Channels), PreSkip: uint16(skip), StreamCount: 1,
+		CoupledCount: uint8(wav.Channels - 1),
 	})
 }
 

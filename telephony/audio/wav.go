@@ -93,7 +93,9 @@ func (w *WAV) setFormat(format []byte) error {
 	case kind == 7 && bits == 8:
 		w.size, w.decode = 1, g711.ULaw().Decode
 	default:
-		return fmt.Errorf("audio: a WAV file of format %d with %d bits is not supported: only PCM of 16 bits and G.711 are", kind, bits)
+		return fmt.Errorf(
+			"audio: a WAV file of format %d with %d bits is not supported: only PCM of 16 bits and G.711 are", kind,
+			bits)
 	}
 	if w.Channels < 1 || w.Channels > 2 {
 		return fmt.Errorf("audio: a WAV file of %d channels is not supported", w.Channels)

@@ -87,7 +87,9 @@ type Client struct {
 	timeout  time.Duration
 	client   *http.Client
 
-	mu        sync.Mutex // guards the following fields; held during a token request, so that other requests wait for the token
+	// guards the following fields; held during a token request, so that other requests wait for the
+	// token
+	mu        sync.Mutex
 	token     string
 	accountID string // the account of the API key
 }

@@ -24,7 +24,8 @@ func BenchmarkReadEvents(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			for _, name := range []string{"Event-Name", "Channel-Presence-Data", "Unique-ID", "Hangup-Cause", "Event-Sequence"} {
+			for _, name := range []string{"Event-Name", "Channel-Presence-Data", "Unique-ID", "Hangup-Cause",
+				"Event-Sequence"} {
 				e.Get(name)
 			}
 			events++

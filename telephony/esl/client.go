@@ -24,8 +24,9 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		return nil, err
 	}
 	conn := eventconn.Config{
-		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.CommandTimeout,
-		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
+		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS,
+		AnswerTimeout: cfg.CommandTimeout,
+		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
 	return &Client{cfg, conn}, nil
 }

@@ -50,7 +50,8 @@ func (c Config) Validate() error {
 	case c.DialTimeout <= 0 || c.CommandTimeout <= 0:
 		return fault.InvalidField("command_timeout", "invalid", "the event socket's timeouts are positive")
 	case c.MaxMessage < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxMessage:
-		return fault.InvalidField("max_message", "invalid", "the event socket's limits are positive, and its queue holds a message")
+		return fault.InvalidField("max_message", "invalid",
+			"the event socket's limits are positive, and its queue holds a message")
 	}
 	return nil
 }

@@ -18,7 +18,12 @@ func TestDialSaysWhyItFailed(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"wrong password": {func(p *peer) { p.Writef("Content-Type: auth/request\n\n"); p.command(); p.reply("-ERR invalid") }, ErrLoginDenied},
+		"wrong password": {func(p *peer) {
+			p.Writef("Content-Type: auth/request\n\n")
+			p.command()
+			p.reply(
+				"-ERR invalid")
+		}, ErrLoginDenied},
 		"access list": {func(p *peer) {
 			p.Writef("Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n")
 		}, ErrRejected},
@@ -55,23 +60,43 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"goodbye":                {func(p *peer) { p.Writef("Content-Type: text/disconnect-notice\nContent-Length: 4\n\nbye\n") }, ErrDisconnect},
-		"closed":                 {func(p *peer) {}, io.EOF},
-		"closed in a header":     {func(p *peer) { p.Writef("Content-Length: 12\nConte") }, io.ErrUnexpectedEOF},
-		"closed in a body":       {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 12\n\nhal") }, io.ErrUnexpectedEOF},
-		"garbage":                {func(p *peer) { p.Writef("\x00\xff\xfe garbage\n\n") }, ErrMalformed},
-		"endless line":           {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrTooLarge},
-		"endless headers":        {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\n", 1<<16)); p.WaitClosed() }, ErrTooLarge},
-		"endless blank lines":    {func(p *peer) { p.Writef("%s", strings.Repeat("\n", 1<<20)); p.WaitClosed() }, ErrTooLarge},
-		"huge body":              {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 99999999\n\n"); p.WaitClosed() }, ErrTooLarge},
-		"length overflows":       {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 99999999999999999999999\n\n") }, ErrTooLarge},
-		"negative length":        {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: -1\n\n") }, ErrMalformed},
-		"no content type":        {func(p *peer) { p.Writef("Content-Length: 1\n\nx") }, ErrMalformed},
-		"unknown content type":   {func(p *peer) { p.Writef("Content-Type: text/event-xml\nContent-Length: 1\n\nx") }, ErrMalformed},
-		"reply to nothing":       {func(p *peer) { p.reply("+OK") }, ErrMalformed},
-		"event without a name":   {func(p *peer) { p.sendEvent("Core-UUID: 1\n\n") }, ErrMalformed},
-		"event that is not JSON": {func(p *peer) { p.Writef("Content-Type: text/event-json\nContent-Length: 5\n\n{\"a\":") }, ErrMalformed},
-		"event body too long":    {func(p *peer) { p.sendEvent("Event-Name: X\nContent-Length: 9\n\nshort") }, ErrMalformed},
+		"goodbye": {func(p *peer) {
+			p.Writef(
+				"Content-Type: text/disconnect-notice\nContent-Length: 4\n\nbye\n")
+		}, ErrDisconnect},
+		"closed":             {func(p *peer) {}, io.EOF},
+		"closed in a header": {func(p *peer) { p.Writef("Content-Length: 12\nConte") }, io.ErrUnexpectedEOF},
+		"closed in a body": {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 12\n\nhal") },
+			io.ErrUnexpectedEOF},
+		"garbage": {func(p *peer) { p.Writef("\x00\xff\xfe garbage\n\n") }, ErrMalformed},
+		"endless line": {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() },
+			ErrTooLarge},
+		"endless headers": {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\n", 1<<16)); p.WaitClosed() },
+			ErrTooLarge},
+		"endless blank lines": {func(p *peer) { p.Writef("%s", strings.Repeat("\n", 1<<20)); p.WaitClosed() },
+			ErrTooLarge},
+		"huge body": {func(p *peer) {
+			p.Writef(
+				"Content-Type: api/response\nContent-Length: 99999999\n\n")
+			p.WaitClosed()
+		}, ErrTooLarge},
+		"length overflows": {func(p *peer) {
+			p.Writef(
+				"Content-Type: api/response\nContent-Length: 99999999999999999999999\n\n")
+		}, ErrTooLarge},
+		"negative length": {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: -1\n\n") },
+			ErrMalformed},
+		"no content type": {func(p *peer) { p.Writef("Content-Length: 1\n\nx") }, ErrMalformed},
+		"unknown content type": {func(p *peer) { p.Writef("Content-Type: text/event-xml\nContent-Length: 1\n\nx") },
+			ErrMalformed},
+		"reply to nothing":     {func(p *peer) { p.reply("+OK") }, ErrMalformed},
+		"event without a name": {func(p *peer) { p.sendEvent("Core-UUID: 1\n\n") }, ErrMalformed},
+		"event that is not JSON": {func(p *peer) {
+			p.Writef(
+				"Content-Type: text/event-json\nContent-Length: 5\n\n{\"a\":")
+		}, ErrMalformed},
+		"event body too long": {func(p *peer) { p.sendEvent("Event-Name: X\nContent-Length: 9\n\nshort") },
+			ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, func(p *peer) {
@@ -178,7 +203,8 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 		all = append(all, fmt.Sprint("echo ", i))
 	}
 	for i, answer := range c.APIBatch(t.Context(), all) {
-		if refusal := new(Refusal); i%10 == 3 && !errors.As(answer.Err, &refusal) || i%10 != 3 && (answer.Err != nil || answer.Output != all[i]) {
+		if refusal := new(Refusal); i%10 == 3 && !errors.As(answer.Err, &refusal) ||
+			i%10 != 3 && (answer.Err != nil || answer.Output != all[i]) {
 			t.Errorf("%q answered %+v", all[i], answer)
 		}
 	}

@@ -121,7 +121,8 @@ func TestEventValues(t *testing.T) {
 	if err != nil || list.Get("many") != "1" || list.Get("n") != "7" || list.Body() != "b" {
 		t.Errorf("JSON: %+v, %v", list, err)
 	}
-	for _, bad := range []string{`{"Event-Name":{}}`, `{"Event-Name":"X","a":{}}`, `{"Event-Name":"X","a":[1]}`, `[]`, `{}`} {
+	for _, bad := range []string{`{"Event-Name":{}}`, `{"Event-Name":"X","a":{}}`, `{"Event-Name":"X","a":[1]}`, `[]`,
+		`{}`} {
 		if _, err := parseJSON([]byte(bad)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -17,7 +17,8 @@ func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
 	recoverer := panics.New(registry, log)
 	malformed := errors.New("malformed")
 	cfg := Config{
-		Protocol: "test", Requests: "requests", Name: "test server", QueueEvents: 1, QueueBytes: 1, Errors: Errors{Malformed: malformed},
+		Protocol: "test", Requests: "requests", Name: "test server", QueueEvents: 1, QueueBytes: 1,
+		Errors: Errors{Malformed: malformed},
 	}.WithDeps(Deps{Log: log, Metrics: registry, Panics: recoverer})
 	near, far := net.Pipe()
 	defer far.Close()

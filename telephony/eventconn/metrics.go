@@ -24,9 +24,12 @@ func newMetrics(reg prometheus.Registerer, c *Config) *Metrics {
 	prefix := "trunkline_" + c.Protocol
 	m := &Metrics{
 		connected: metric.Share(reg, f.Gauge(prefix+"_connections", title+" connections that are logged in.")),
-		ended:     metric.Share(reg, f.CounterVec(prefix+"_connections_ended_total", title+" connections that ended, or could not be made, by reason.", "reason")),
-		requests:  metric.Share(reg, f.CounterVec(prefix+"_"+c.Requests+"_total", "Requests sent over the "+c.Name+", by result.", "result")),
-		Events:    metric.Share(reg, f.Counter(prefix+"_events_total", "Events received over the "+c.Name+".")),
+		ended: metric.Share(reg,
+			f.CounterVec(prefix+"_connections_ended_total",
+				title+" connections that ended, or could not be made, by reason.", "reason")),
+		requests: metric.Share(reg,
+			f.CounterVec(prefix+"_"+c.Requests+"_total", "Requests sent over the "+c.Name+", by result.", "result")),
+		Events: metric.Share(reg, f.Counter(prefix+"_events_total", "Events received over the "+c.Name+".")),
 	}
 	m.ended.WithLabelValues("broken")
 	for label := range c.Errors.Labels {

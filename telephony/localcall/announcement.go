@@ -16,13 +16,15 @@ const AnnouncementRate = 8000
 // Announce sends samples at AnnouncementRate to a port's peer in the negotiated codec, and returns when all are sent
 // or ctx ends. A codec that is none of sip.AllCodecs hears nothing.
 func Announce(ctx context.Context, port *rtp.Port, codec sip.NegotiatedCodec, pcm []int16) {
-	transcoder, err := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: AnnouncementRate}, FormatOf(codec.Codec))
+	transcoder, err := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: AnnouncementRate},
+		FormatOf(codec.Codec))
 	if err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(pcm))*time.Second/AnnouncementRate)
 	defer cancel()
-	stream := rtp.NewStream(port, rtp.Format{PayloadType: codec.SendType, Clock: codec.Clock, Frame: audio.FrameDuration})
+	stream := rtp.NewStream(port,
+		rtp.Format{PayloadType: codec.SendType, Clock: codec.Clock, Frame: audio.FrameDuration})
 	stream.Run(ctx, &announcement{pcm: pcm, transcoder: transcoder})
 }
 

@@ -30,7 +30,8 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 	case d.hasCode:
 		return true
 	case country == "":
-		return strings.HasPrefix(d.digits, "00") || strings.HasPrefix(d.digits, "011") || hasInternationalEnd("", d.digits) ||
+		return strings.HasPrefix(d.digits, "00") || strings.HasPrefix(d.digits, "011") ||
+			hasInternationalEnd("", d.digits) ||
 			len(d.digits) > maxNationalDigits && isInternational(d.digits)
 	}
 	parsed, err := phonenumbers.ParseAndKeepRawInput(d.digits, country)
@@ -40,7 +41,8 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 	if parsed.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_NUMBER_WITH_IDD {
 		return !numberInCountry(country, parsed)
 	}
-	if phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE && dialledInFull(d.digits, country, parsed) {
+	if phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE &&
+		dialledInFull(d.digits, country, parsed) {
 		return !numberInCountry(country, parsed)
 	}
 	// A trunk may interpret it as an international number without its prefix, or its first digits as
@@ -52,7 +54,8 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 // hasInternationalEnd reports whether digits end in "00" and a number of another country.
 func hasInternationalEnd(country, digits string) bool {
 	for i := range digits {
-		if end, ok := strings.CutPrefix(digits[i:], "00"); ok && isInternational(end) && !digitsInCountry(country, end) {
+		if end, ok := strings.CutPrefix(digits[i:], "00"); ok && isInternational(end) &&
+			!digitsInCountry(country, end) {
 			return true
 		}
 	}

@@ -47,7 +47,8 @@ const maxExtensionDigits = 6
 func (p *Plan) E164(accountID, number string) string {
 	digits := strings.NewReplacer(" ", "", "-", "", ".", "", "/", "", "(", "", ")", "").Replace(number)
 	international := strings.HasPrefix(digits, "+")
-	if strings.Trim(strings.TrimPrefix(digits, "+"), "0123456789") != "" || !international && len(digits) <= maxExtensionDigits {
+	if strings.Trim(strings.TrimPrefix(digits, "+"), "0123456789") != "" ||
+		!international && len(digits) <= maxExtensionDigits {
 		return number
 	}
 	country, own := p.accounts[accountID]
@@ -73,7 +74,8 @@ func (p *Plan) E164(accountID, number string) string {
 // dialledInFull reports whether the digits are more than a subscriber number within an area: they begin
 // with the country's national prefix or an international prefix, or the country has no area codes.
 func dialledInFull(digits, country string, parsed *phonenumbers.PhoneNumber) bool {
-	if phonenumbers.GetRegionCodeForNumber(parsed) != country && parsed.GetCountryCode() != int32(phonenumbers.GetCountryCodeForRegion(country)) {
+	if phonenumbers.GetRegionCodeForNumber(parsed) != country &&
+		parsed.GetCountryCode() != int32(phonenumbers.GetCountryCodeForRegion(country)) {
 		return true // an international prefix was removed
 	}
 	switch prefix := phonenumbers.GetNddPrefixForRegion(country, true); prefix {

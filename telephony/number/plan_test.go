@@ -3,7 +3,8 @@ package number
 import "testing"
 
 func TestNumbersInE164(t *testing.T) {
-	plan, err := NewPlan(Settings{Country: "DE", AccountCountry: []string{"acme=US", "rome=IT", "madrid=ES", "london=GB", "moscow=RU"}})
+	plan, err := NewPlan(
+		Settings{Country: "DE", AccountCountry: []string{"acme=US", "rome=IT", "madrid=ES", "london=GB", "moscow=RU"}})
 	if err != nil {
 		t.Fatal(err)
 	}

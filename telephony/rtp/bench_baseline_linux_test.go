@@ -21,8 +21,10 @@ func bareRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, end fun
 	for i, phone := range phones {
 		fd, port := bareOpen(b)
 		s := &bareSocket{fd: fd}
-		s.phone = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: phone.Port()<<8 | phone.Port()>>8, Addr: phone.Addr().As4()}
-		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		s.phone = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: phone.Port()<<8 | phone.Port()>>8,
+			Addr: phone.Addr().As4()}
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 			b.Fatal(err)
 		}
 		numbers = append(numbers, port)
@@ -35,7 +37,8 @@ func bareRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, end fun
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, stop, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(stop)}); err != nil {
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, stop,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(stop)}); err != nil {
 		b.Fatal(err)
 	}
 	var running sync.WaitGroup
@@ -85,7 +88,8 @@ func bareLoop(epoll int, to map[int32]*bareSocket) {
 				return
 			}
 			size := uint32(unix.SizeofSockaddrInet4)
-			n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(e.Fd), uintptr(unsafe.Pointer(&packet)), uintptr(len(packet)),
+			n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(e.Fd), uintptr(unsafe.Pointer(&packet)),
+				uintptr(len(packet)),
 				0, uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)))
 			if errno == 0 {
 				_, _, _ = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(out.fd), uintptr(unsafe.Pointer(&packet)), n,

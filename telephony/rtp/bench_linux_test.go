@@ -74,7 +74,8 @@ type traffic struct {
 
 func relayFor(b *testing.B, calls int, length time.Duration, relay relaying) {
 	phones := exec.Command(os.Args[0], "-test.run=^TestPhonesOfBenchmark$")
-	phones.Env = append(os.Environ(), fmt.Sprintf("TRUNKLINE_BENCH_PHONES=%d", 2*calls), "TRUNKLINE_BENCH_LENGTH="+length.String())
+	phones.Env = append(os.Environ(), fmt.Sprintf("TRUNKLINE_BENCH_PHONES=%d", 2*calls),
+		"TRUNKLINE_BENCH_LENGTH="+length.String())
 	in, err := phones.StdinPipe()
 	if err != nil {
 		b.Fatal(err)

@@ -47,7 +47,8 @@ func (benchAccount) Policy(context.Context, string) (callrecording.Policy, error
 }
 
 func (benchAccount) Key(context.Context, string, int64) (encryption.Key, error) {
-	return encryption.Key{ID: "key_auto_bench", Version: 1, Key: "a key of a benchmark, long enough", Salt: "the salt of a benchmark"}, nil
+	return encryption.Key{ID: "key_auto_bench", Version: 1, Key: "a key of a benchmark, long enough",
+		Salt: "the salt of a benchmark"}, nil
 }
 
 func (a benchAccount) Current(ctx context.Context, accountID string) (encryption.Sealing, error) {
@@ -69,8 +70,9 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 		b.Fatal(err)
 	}
 	service, err := recording.New(b.Context(), recording.DefaultSettings(), recording.Deps{
-		DB: db, Store: store, TakesDir: filepath.Join(folder, "takes"), Keys: benchAccount{}, Publisher: benchAccount{}, Policies: benchAccount{},
-		Audit: audittest.New(b, db), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		DB: db, Store: store, TakesDir: filepath.Join(folder, "takes"), Keys: benchAccount{}, Publisher: benchAccount{},
+		Policies: benchAccount{},
+		Audit:    audittest.New(b, db), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -90,7 +92,9 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 		if i%2 == 1 {
 			near := opened[i-1]
 			rtp.Relay(near, p, pcmu, pcmu)
-			r := recorder.Record(localcall.RecordedCall{AccountID: "bench", CallID: fmt.Sprint("call-", i/2), Direction: "inbound", Port: near})
+			r := recorder.Record(
+				localcall.RecordedCall{AccountID: "bench", CallID: fmt.Sprint("call-", i/2), Direction: "inbound",
+					Port: near})
 			r.Begin(sip.NegotiatedMedia{Codecs: []sip.NegotiatedCodec{{Codec: sip.PCMU()}}})
 			recordings = append(recordings, r)
 		}

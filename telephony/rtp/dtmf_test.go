@@ -24,34 +24,41 @@ func TestDTMFReceiver(t *testing.T) {
 		want   []DTMF
 	}{
 		"a press with its end three times": {
-			[]event{{0, 100, 5, false, 160}, {20 * ms, 100, 5, false, 320}, {40 * ms, 100, 5, true, 480}, {40 * ms, 100, 5, true, 480}, {40 * ms, 100, 5, true, 480}},
+			[]event{{0, 100, 5, false, 160}, {20 * ms, 100, 5, false, 320}, {40 * ms, 100, 5, true, 480},
+				{40 * ms, 100, 5, true, 480}, {40 * ms, 100, 5, true, 480}},
 			[]DTMF{{'5', 60 * ms}},
 		},
 		"its beginning lost": {
 			[]event{{40 * ms, 100, 11, true, 480}, {40 * ms, 100, 11, true, 480}}, []DTMF{{'#', 60 * ms}},
 		},
 		"its end lost": {
-			[]event{{0, 100, 10, false, 160}, {20 * ms, 100, 10, false, 320}, {100 * ms, 0, nothing, false, 0}, {141 * ms, 0, nothing, false, 0}, {161 * ms, 0, nothing, false, 0}},
+			[]event{{0, 100, 10, false, 160}, {20 * ms, 100, 10, false, 320}, {100 * ms, 0, nothing, false, 0},
+				{141 * ms, 0, nothing, false, 0}, {161 * ms, 0, nothing, false, 0}},
 			[]DTMF{{'*', 40 * ms}},
 		},
 		"its end lost and another key": {
-			[]event{{0, 100, 1, false, 320}, {60 * ms, 900, 2, false, 160}, {80 * ms, 900, 2, true, 320}}, []DTMF{{'1', 40 * ms}, {'2', 40 * ms}},
+			[]event{{0, 100, 1, false, 320}, {60 * ms, 900, 2, false, 160}, {80 * ms, 900, 2, true, 320}},
+			[]DTMF{{'1', 40 * ms}, {'2', 40 * ms}},
 		},
 		"the same key twice": {
 			[]event{{0, 100, 1, true, 160}, {60 * ms, 900, 1, true, 240}}, []DTMF{{'1', 20 * ms}, {'1', 30 * ms}},
 		},
 		"a late packet of the press before": {
-			[]event{{0, 100, 1, true, 160}, {60 * ms, 900, 2, false, 160}, {61 * ms, 100, 1, true, 160}, {80 * ms, 900, 2, true, 320}}, []DTMF{{'1', 20 * ms}, {'2', 40 * ms}},
+			[]event{{0, 100, 1, true, 160}, {60 * ms, 900, 2, false, 160}, {61 * ms, 100, 1, true, 160},
+				{80 * ms, 900, 2, true, 320}}, []DTMF{{'1', 20 * ms}, {'2', 40 * ms}},
 		},
 		"packets out of order": {
-			[]event{{0, 100, 1, false, 320}, {20 * ms, 100, 1, false, 160}, {40 * ms, 100, 1, true, 480}}, []DTMF{{'1', 60 * ms}},
+			[]event{{0, 100, 1, false, 320}, {20 * ms, 100, 1, false, 160}, {40 * ms, 100, 1, true, 480}},
+			[]DTMF{{'1', 60 * ms}},
 		},
 		"a press of ten seconds, in segments": {
-			[]event{{0, 100, 1, false, 0xFFFF}, {8200 * ms, 100 + 0xFFFF, 1, false, 160}, {10 * time.Second, 100 + 0xFFFF, 1, true, 14465}},
+			[]event{{0, 100, 1, false, 0xFFFF}, {8200 * ms, 100 + 0xFFFF, 1, false, 160},
+				{10 * time.Second, 100 + 0xFFFF, 1, true, 14465}},
 			[]DTMF{{'1', 10 * time.Second}},
 		},
 		"an end right after a lost end": {
-			[]event{{0, 100, 1, false, 320}, {60 * ms, 900, 2, true, 160}, {181 * ms, 0, nothing, false, 0}}, []DTMF{{'1', 40 * ms}, {'2', 20 * ms}},
+			[]event{{0, 100, 1, false, 320}, {60 * ms, 900, 2, true, 160}, {181 * ms, 0, nothing, false, 0}},
+			[]DTMF{{'1', 40 * ms}, {'2', 20 * ms}},
 		},
 		"what is no key": {
 			[]event{{0, 100, 16, true, 320}, {0, 200, 200, true, 320}}, nil,

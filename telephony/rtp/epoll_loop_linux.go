@@ -59,7 +59,8 @@ func (l *epollLoop) createIdleEpoll() (err error) {
 	if err != nil {
 		return fmt.Errorf("making an epoll: %w", err)
 	}
-	if err := unix.SetNonblock(l.idleFd, true); err != nil { // os.NewFile registers only non-blocking files with the poller
+	// os.NewFile registers only non-blocking files with the poller
+	if err := unix.SetNonblock(l.idleFd, true); err != nil {
 		return errors.Join(fmt.Errorf("setting up an epoll: %w", err), unix.Close(l.idleFd))
 	}
 	l.idleEpoll = os.NewFile(uintptr(l.idleFd), "epoll")
@@ -80,7 +81,8 @@ func (l *epollLoop) add(p *Port) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fd := p.socket.fd
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 		return fmt.Errorf("watching a media port: %w", err)
 	}
 	l.ports[int32(fd)] = p
@@ -178,7 +180,8 @@ func (l *epollLoop) waitReadable() bool {
 	err := l.idleConn.Read(func(uintptr) bool {
 		if !armed {
 			armed = true
-			err := unix.EpollCtl(l.idleFd, unix.EPOLL_CTL_MOD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
+			err := unix.EpollCtl(l.idleFd, unix.EPOLL_CTL_MOD, l.epoll,
+				&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
 			if err != nil {
 				l.log.Error("epoll wait failed", "error", err)
 				return true

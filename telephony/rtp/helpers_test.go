@@ -25,7 +25,8 @@ func newPorts(t testing.TB, first, last uint16) *rtp.Ports {
 
 func newCounted(t testing.TB, first, last uint16, reg *prometheus.Registry) *rtp.Ports {
 	t.Helper()
-	ports, err := rtp.NewPorts(rtp.Config{Listen: loopback, MinPort: first, MaxPort: last}, reg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: loopback, MinPort: first, MaxPort: last}, reg,
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func awaitDropped(t testing.TB, reg *prometheus.Registry, reason string, packets
 		}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				if f.GetName() == "trunkline_rtp_packets_dropped_total" && m.GetLabel()[0].GetValue() == reason && m.GetCounter().GetValue() == packets {
+				if f.GetName() == "trunkline_rtp_packets_dropped_total" && m.GetLabel()[0].GetValue() == reason &&
+					m.GetCounter().GetValue() == packets {
 					return
 				}
 			}

@@ -37,7 +37,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	dropped := f.CounterVec("trunkline_rtp_packets_dropped_total", "Media packets dropped, by reason.", "reason")
 	for i, reason := range [dropReasons]string{
 		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
-		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable", dropForged: "forged",
+		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable",
+		dropForged: "forged",
 	} {
 		m.dropped[i] = dropped.WithLabelValues(reason)
 	}

@@ -30,7 +30,8 @@ func FuzzParse(f *testing.F) {
 			}
 			t.Fatalf("refused a valid packet: %x", b)
 		}
-		if ours.PayloadType != theirs.PayloadType || ours.Sequence != theirs.SequenceNumber || ours.Timestamp != theirs.Timestamp ||
+		if ours.PayloadType != theirs.PayloadType || ours.Sequence != theirs.SequenceNumber ||
+			ours.Timestamp != theirs.Timestamp ||
 			ours.SSRC != theirs.SSRC || ours.Marker != theirs.Marker || !bytes.Equal(ours.Payload, theirs.Payload) {
 			t.Errorf("read %+v of %x, want %+v", ours, b, theirs)
 		}

@@ -83,7 +83,8 @@ func TestBursts(t *testing.T) {
 
 func TestRelayOverIPv6(t *testing.T) {
 	listen := netip.IPv6Loopback()
-	ports, err := rtp.NewPorts(rtp.Config{Listen: listen, MinPort: 25400, MaxPort: 25410}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: listen, MinPort: 25400, MaxPort: 25410}, prometheus.NewRegistry(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,8 @@ func TestRelay(t *testing.T) {
 	ab := mapping(0, 0, 101, 96)
 	rtp.Relay(portA, portB, ab, mapping(0, 0, 96, 101))
 	send := func(pt uint8, sequence uint16, ssrc uint32) {
-		a.send(portA, pion.Packet{Header: pion.Header{PayloadType: pt, SequenceNumber: sequence, Timestamp: 160 * uint32(sequence), SSRC: ssrc}, Payload: []byte("hello")})
+		a.send(portA, pion.Packet{Header: pion.Header{PayloadType: pt, SequenceNumber: sequence,
+			Timestamp: 160 * uint32(sequence), SSRC: ssrc}, Payload: []byte("hello")})
 	}
 	send(0, 100, 1)
 	first := b.hear()
@@ -127,12 +128,14 @@ func TestRelay(t *testing.T) {
 	if string(first.Payload) != "hello" || first.PayloadType != 0 || second.PayloadType != 96 {
 		t.Errorf("heard %v and %v", first, second)
 	}
-	if second.SequenceNumber != first.SequenceNumber+2 || late.SequenceNumber != first.SequenceNumber+1 || second.Timestamp != first.Timestamp+320 {
+	if second.SequenceNumber != first.SequenceNumber+2 || late.SequenceNumber != first.SequenceNumber+1 ||
+		second.Timestamp != first.Timestamp+320 {
 		t.Errorf("gaps are not passed on: %v %v %v", first, second, late)
 	}
 	send(0, 40000, 2) // the phone began anew
 	third := b.hear()
-	if third.SequenceNumber != second.SequenceNumber+1 || third.SSRC != first.SSRC || !third.Marker || int32(third.Timestamp-second.Timestamp) <= 0 {
+	if third.SequenceNumber != second.SequenceNumber+1 || third.SSRC != first.SSRC || !third.Marker ||
+		int32(third.Timestamp-second.Timestamp) <= 0 {
 		t.Errorf("a new source is not continued: %v after %v", third, second)
 	}
 	send(9, 40001, 2) // not negotiated
@@ -155,7 +158,8 @@ func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 	rtp.Relay(portA, portB, m, rtp.PayloadMapping{})
 	a.send(portA, pion.Packet{Header: pion.Header{PayloadType: 0}, Payload: []byte{0x80, 0xFF, 0x00}})
 	got := b.hear()
-	if want := []byte{g711.ALaw().EncodeSample(32124), g711.ALaw().EncodeSample(0), g711.ALaw().EncodeSample(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
+	if want := []byte{g711.ALaw().EncodeSample(32124), g711.ALaw().EncodeSample(0),
+		g711.ALaw().EncodeSample(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
 		t.Errorf("heard %x as %d, want %x", got.Payload, got.PayloadType, want)
 	}
 }
@@ -283,7 +287,8 @@ func TestStreamKeepsItsPace(t *testing.T) {
 		if more := p.Timestamp - before.Timestamp - step; more%160 == 0 && more < 160*50*60 && more > 0 {
 			step, marker = step+more, true // a slow machine missed frames
 		}
-		if p.SequenceNumber != before.SequenceNumber+1 || p.Timestamp != before.Timestamp+step || p.Marker != marker || p.SSRC != before.SSRC {
+		if p.SequenceNumber != before.SequenceNumber+1 || p.Timestamp != before.Timestamp+step || p.Marker != marker ||
+			p.SSRC != before.SSRC {
 			t.Errorf("%v came after %v", p, before)
 		}
 	}

@@ -104,7 +104,8 @@ func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 		}
 		s.setAddress(to)
 	}
-	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)),
 		0, uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize)
 	if errno != 0 {
 		return errno
@@ -122,7 +123,8 @@ type datagramBuffer struct {
 // readDatagram reads one datagram. The error is unix.EAGAIN if there is none.
 func (s *socket) readDatagram(in *datagramBuffer) (b []byte, from netip.AddrPort, err error) {
 	in.size = unix.SizeofSockaddrAny
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.bytes)), uintptr(len(in.bytes)),
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.bytes)),
+		uintptr(len(in.bytes)),
 		0, uintptr(unsafe.Pointer(&in.from)), uintptr(unsafe.Pointer(&in.size)))
 	if errno != 0 {
 		return nil, from, errno

@@ -84,7 +84,8 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 			far.SetRemote(plain.addr(), loopback)
 			rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
 			for n := range uint16(3) {
-				safe.raw(near, safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: n, SSRC: 9}, Payload: []byte("secret")}))
+				safe.raw(near, safe.sealed(
+					pion.Packet{Header: pion.Header{SequenceNumber: n, SSRC: 9}, Payload: []byte("secret")}))
 				if got := plain.hear(); string(got.Payload) != "secret" {
 					t.Errorf("the plain leg heard %q", got.Payload)
 				}
@@ -96,12 +97,14 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 				t.Fatal(err)
 			}
 			far.SetRemote(other.addr(), loopback)
-			safe.raw(near, safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 10, SSRC: 9}, Payload: []byte("for the other")}))
+			safe.raw(near, safe.sealed(
+				pion.Packet{Header: pion.Header{SequenceNumber: 10, SSRC: 9}, Payload: []byte("for the other")}))
 			other.hears("for the other")
 			if err := near.SetKeys(safe.keys); err != nil { // a later offer with the same keys
 				t.Fatal(err)
 			}
-			other.raw(far, other.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 1, SSRC: 5}, Payload: []byte("and back")}))
+			other.raw(far, other.sealed(
+				pion.Packet{Header: pion.Header{SequenceNumber: 1, SSRC: 5}, Payload: []byte("and back")}))
 			safe.hears("and back")
 		})
 	}

@@ -14,8 +14,11 @@ const offerOfNobody = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.
 
 // message is a request from an address that has proven nothing.
 func message(method, body, more string) string {
-	return fmt.Sprintf("%s sip:1002@acme.example SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bK%s%d;rport\r\nFrom: <sip:1001@acme.example>;tag=1\r\nTo: <sip:1001@acme.example>\r\n"+
-		"Call-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: %d\r\n\r\n%s", method, method, time.Now().UnixNano(), method, method, more, len(body), body)
+	return fmt.Sprintf(
+		"%s sip:1002@acme.example SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bK%s%d;rport\r\nFrom: <sip:1001@acme.example>;tag=1\r\nTo: <sip:1001@acme.example>\r\n"+
+			"Call-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: %d\r\n\r\n%s", method, method, time.Now().UnixNano(),
+		method,
+		method, more, len(body), body)
 }
 
 // exchange sends text count times, waits for an answer if there must be one, and returns the bytes sent
@@ -57,15 +60,16 @@ func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 		text     string
 		answered bool // at the first attempt
 	}{
-		"a short OPTIONS":          {message("OPTIONS", "", ""), false},
-		"a short REGISTER":         {message("REGISTER", "", ""), false},
-		"a short INVITE":           {message("INVITE", "", ""), false},
-		"a short BYE":              {message("BYE", "", ""), false},
-		"an unknown method":        {message("HELLO", "", ""), false},
-		"a request without CSeq":   {strings.Replace(message("OPTIONS", "", ""), "CSeq", "X-CSeq", 1), false},
-		"an OPTIONS of a phone":    {message("OPTIONS", "", phones), true},
-		"a REGISTER of a phone":    {message("REGISTER", "", phones), true},
-		"an INVITE with its offer": {message("INVITE", offerOfNobody, phones+"Content-Type: application/sdp\r\n"), true},
+		"a short OPTIONS":        {message("OPTIONS", "", ""), false},
+		"a short REGISTER":       {message("REGISTER", "", ""), false},
+		"a short INVITE":         {message("INVITE", "", ""), false},
+		"a short BYE":            {message("BYE", "", ""), false},
+		"an unknown method":      {message("HELLO", "", ""), false},
+		"a request without CSeq": {strings.Replace(message("OPTIONS", "", ""), "CSeq", "X-CSeq", 1), false},
+		"an OPTIONS of a phone":  {message("OPTIONS", "", phones), true},
+		"a REGISTER of a phone":  {message("REGISTER", "", phones), true},
+		"an INVITE with its offer": {message("INVITE", offerOfNobody, phones+"Content-Type: application/sdp\r\n"),
+			true},
 	} {
 		in, out, answers := exchange(t, w, c.text, 1, c.answered)
 		t.Logf("%s: %d bytes in, %d out", name, in, out)

@@ -27,7 +27,8 @@ type challengeForm struct {
 
 var (
 	wwwAuthenticate   = challengeForm{status{401, "Unauthorized"}, "WWW-Authenticate", "Authorization"}
-	proxyAuthenticate = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate", "Proxy-Authorization"}
+	proxyAuthenticate = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate",
+		"Proxy-Authorization"}
 )
 
 // expectedCredentials has the values that a request's credentials must match.
@@ -42,7 +43,8 @@ type expectedCredentials struct {
 //
 // Credentials are compared only if their nonce was issued for their source address, so that each guess
 // is counted, and only for an address that receives our responses.
-func (s *Server) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials) (User, bool) {
+func (s *Server) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
+	expected expectedCredentials) (User, bool) {
 	user, err := s.users.SIPUser(ctx, expected.domain, expected.username)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
 		s.rejectUnavailable(r, tx, "phone lookup failed", err)
@@ -93,7 +95,8 @@ func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, messa
 // sendChallenge answers with a challenge for each algorithm. stale makes the phone retry with the same
 // password, because its nonce is not valid. The values are short, because the response must be shorter
 // than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
-func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string, stale bool) {
+func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string,
+	stale bool) {
 	nonce := s.nonces.issue(expected.source.Addr(), time.Now())
 	challenges := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
 	for _, algorithm := range s.config.DigestAlgorithms {

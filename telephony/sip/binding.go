@@ -15,12 +15,13 @@ type AOR struct {
 // Binding is the registration of one phone.
 type Binding struct {
 	AOR
-	Domain    string         `json:"domain"`
-	UserID    string         `json:"user_id"`
-	Contact   string         `json:"contact"`            // registered URI
-	Instance  string         `json:"instance,omitempty"` // device id (RFC 5626), if the phone has one
-	Source    netip.AddrPort `json:"source"`             // source address of the REGISTER: requests go there, through NAT
-	Transport string         `json:"transport"`          // UDP or TCP
+	Domain   string `json:"domain"`
+	UserID   string `json:"user_id"`
+	Contact  string `json:"contact"`            // registered URI
+	Instance string `json:"instance,omitempty"` // device id (RFC 5626), if the phone has one
+	// source address of the REGISTER: requests go there, through NAT
+	Source    netip.AddrPort `json:"source"`
+	Transport string         `json:"transport"` // UDP or TCP
 	UserAgent string         `json:"user_agent,omitempty"`
 	CallID    string         `json:"call_id"`
 	CSeq      uint32         `json:"cseq"`

@@ -120,7 +120,8 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 const removeInterval = 30 * time.Second
 
 // RemoveDeleted removes the bindings of the accounts that list returns until ctx ends.
-func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Context) ([]string, error), log *slog.Logger) error {
+func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Context) ([]string, error),
+	log *slog.Logger) error {
 	for {
 		deleted, err := list(ctx)
 		if err == nil && len(deleted) > 0 {

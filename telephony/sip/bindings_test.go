@@ -44,14 +44,16 @@ func TestBindings(t *testing.T) {
 func binding(extension, contact string, since, life time.Duration) sip.Binding {
 	now := time.Now().Truncate(time.Millisecond)
 	return sip.Binding{
-		AOR: sip.AOR{AccountID: "acme", Extension: extension}, UserID: "u", Contact: contact, Source: netip.MustParseAddrPort("192.0.2.1:5060"),
+		AOR: sip.AOR{AccountID: "acme", Extension: extension}, UserID: "u", Contact: contact,
+		Source:    netip.MustParseAddrPort("192.0.2.1:5060"),
 		Transport: "UDP", Since: now.Add(since), Expires: now.Add(life),
 	}
 }
 
 func bindingsSuite(t *testing.T, b sip.Bindings) {
 	ctx := t.Context()
-	desk, soft := binding("1001", "sip:1001@desk", -time.Hour, time.Minute), binding("1001", "sip:1001@soft", 0, time.Minute)
+	desk, soft := binding("1001", "sip:1001@desk", -time.Hour, time.Minute), binding("1001", "sip:1001@soft", 0,
+		time.Minute)
 	other, old := binding("1002", "sip:1002@desk", 0, time.Minute), binding("1001", "sip:1001@old", 0, -time.Second)
 	for _, one := range []sip.Binding{soft, desk, other, old} {
 		must(t, b.Put(ctx, one))
@@ -64,7 +66,8 @@ func bindingsSuite(t *testing.T, b sip.Bindings) {
 		t.Fatalf("found %+v", found)
 	}
 	byContact := map[string]sip.Binding{found[0].Contact: found[0], found[1].Contact: found[1]}
-	if got := byContact[desk.Contact]; got.CSeq != 7 || got.Source != desk.Source || !got.Expires.Equal(desk.Expires) || got.AOR != desk.AOR {
+	if got := byContact[desk.Contact]; got.CSeq != 7 || got.Source != desk.Source || !got.Expires.Equal(desk.Expires) ||
+		got.AOR != desk.AOR {
 		t.Errorf("found %+v, want %+v", got, desk)
 	}
 	gone, err := b.Expire(ctx, time.Now())

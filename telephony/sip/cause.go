@@ -37,28 +37,42 @@ const (
 // q850Numbers has the Q.850 numbers under FreeSWITCH's names. ORIGINATOR_CANCEL, LOSE_RACE and the causes above
 // 127 are FreeSWITCH's own; in SIP they are sent as the nearest of Q.850.
 var q850Numbers = map[Cause]int{
-	UnallocatedNumber: 1, "NO_ROUTE_TRANSIT_NET": 2, "NO_ROUTE_DESTINATION": 3, "CHANNEL_UNACCEPTABLE": 6, "CALL_AWARDED_DELIVERED": 7,
-	NormalClearing: 16, UserBusy: 17, NoUserResponse: 18, NoAnswer: 19, SubscriberAbsent: 20,
+	UnallocatedNumber: 1, "NO_ROUTE_TRANSIT_NET": 2, "NO_ROUTE_DESTINATION": 3, "CHANNEL_UNACCEPTABLE": 6,
+	"CALL_AWARDED_DELIVERED": 7,
+	NormalClearing:           16, UserBusy: 17, NoUserResponse: 18, NoAnswer: 19, SubscriberAbsent: 20,
 	CallRejected: 21, NumberChanged: 22, "REDIRECTION_TO_NEW_DESTINATION": 23, "EXCHANGE_ROUTING_ERROR": 25,
-	DestinationOutOfOrder: 27, InvalidNumberFormat: 28, FacilityRejected: 29, "RESPONSE_TO_STATUS_ENQUIRY": 30, "NORMAL_UNSPECIFIED": 31,
+	DestinationOutOfOrder: 27, InvalidNumberFormat: 28, FacilityRejected: 29, "RESPONSE_TO_STATUS_ENQUIRY": 30,
+	"NORMAL_UNSPECIFIED":        31,
 	"NORMAL_CIRCUIT_CONGESTION": 34, "NETWORK_OUT_OF_ORDER": 38,
-	NormalTemporaryFailure: 41, SwitchCongestion: 42, "ACCESS_INFO_DISCARDED": 43, "REQUESTED_CHAN_UNAVAIL": 44, "PRE_EMPTED": 45,
-	"FACILITY_NOT_SUBSCRIBED": 50, "OUTGOING_CALL_BARRED": 52, "INCOMING_CALL_BARRED": 54, "BEARERCAPABILITY_NOTAUTH": 57,
-	BearerCapability: 58, "SERVICE_UNAVAILABLE": 63, "BEARERCAPABILITY_NOTIMPL": 65, "CHAN_NOT_IMPLEMENTED": 66, "FACILITY_NOT_IMPLEMENTED": 69,
-	ServiceNotImplemented: 79, "INVALID_CALL_REFERENCE": 81, IncompatibleDestination: 88, "INVALID_MSG_UNSPECIFIED": 95,
-	"MANDATORY_IE_MISSING": 96, "MESSAGE_TYPE_NONEXIST": 97, "WRONG_MESSAGE": 98, "IE_NONEXIST": 99, "INVALID_IE_CONTENTS": 100,
-	"WRONG_CALL_STATE": 101, RecoveryOnTimerExpire: 102, "MANDATORY_IE_LENGTH_ERROR": 103, "PROTOCOL_ERROR": 111, Interworking: 127,
+	NormalTemporaryFailure: 41, SwitchCongestion: 42, "ACCESS_INFO_DISCARDED": 43, "REQUESTED_CHAN_UNAVAIL": 44,
+	"PRE_EMPTED":              45,
+	"FACILITY_NOT_SUBSCRIBED": 50, "OUTGOING_CALL_BARRED": 52, "INCOMING_CALL_BARRED": 54,
+	"BEARERCAPABILITY_NOTAUTH": 57,
+	BearerCapability:           58, "SERVICE_UNAVAILABLE": 63, "BEARERCAPABILITY_NOTIMPL": 65,
+	"CHAN_NOT_IMPLEMENTED":     66,
+	"FACILITY_NOT_IMPLEMENTED": 69,
+	ServiceNotImplemented:      79, "INVALID_CALL_REFERENCE": 81, IncompatibleDestination: 88,
+	"INVALID_MSG_UNSPECIFIED": 95,
+	"MANDATORY_IE_MISSING":    96, "MESSAGE_TYPE_NONEXIST": 97, "WRONG_MESSAGE": 98, "IE_NONEXIST": 99,
+	"INVALID_IE_CONTENTS": 100,
+	"WRONG_CALL_STATE":    101, RecoveryOnTimerExpire: 102, "MANDATORY_IE_LENGTH_ERROR": 103, "PROTOCOL_ERROR": 111,
+	Interworking:     127,
 	OriginatorCancel: 16, LoseRace: 26,
-	"ALLOTTED_TIMEOUT": 19, "PROGRESS_TIMEOUT": 19, "MEDIA_TIMEOUT": 102, "GATEWAY_DOWN": 27, "INVALID_GATEWAY": 3, "INVALID_PROFILE": 3,
-	"INVALID_URL": 28, "PICKED_OFF": 26, "BLIND_TRANSFER": 16, "ATTENDED_TRANSFER": 16, "MANAGER_REQUEST": 16, "SYSTEM_SHUTDOWN": 41,
-	"USER_CHALLENGE": 21, "USER_NOT_REGISTERED": 20, "CRASH": 41, "DECLINE": 21,
+	"ALLOTTED_TIMEOUT": 19, "PROGRESS_TIMEOUT": 19, "MEDIA_TIMEOUT": 102, "GATEWAY_DOWN": 27, "INVALID_GATEWAY": 3,
+	"INVALID_PROFILE": 3,
+	"INVALID_URL":     28, "PICKED_OFF": 26, "BLIND_TRANSFER": 16, "ATTENDED_TRANSFER": 16, "MANAGER_REQUEST": 16,
+	"SYSTEM_SHUTDOWN": 41,
+	"USER_CHALLENGE":  21, "USER_NOT_REGISTERED": 20, "CRASH": 41, "DECLINE": 21,
 }
 
 // ownCauses are the causes that share a number of Q.850 with another one: a number is not read as one of them.
 var ownCauses = map[Cause]bool{
-	OriginatorCancel: true, LoseRace: true, "ALLOTTED_TIMEOUT": true, "PROGRESS_TIMEOUT": true, "MEDIA_TIMEOUT": true, "GATEWAY_DOWN": true,
-	"INVALID_GATEWAY": true, "INVALID_PROFILE": true, "INVALID_URL": true, "PICKED_OFF": true, "BLIND_TRANSFER": true, "ATTENDED_TRANSFER": true,
-	"MANAGER_REQUEST": true, "SYSTEM_SHUTDOWN": true, "USER_CHALLENGE": true, "USER_NOT_REGISTERED": true, "CRASH": true, "DECLINE": true,
+	OriginatorCancel: true, LoseRace: true, "ALLOTTED_TIMEOUT": true, "PROGRESS_TIMEOUT": true, "MEDIA_TIMEOUT": true,
+	"GATEWAY_DOWN":    true,
+	"INVALID_GATEWAY": true, "INVALID_PROFILE": true, "INVALID_URL": true, "PICKED_OFF": true, "BLIND_TRANSFER": true,
+	"ATTENDED_TRANSFER": true,
+	"MANAGER_REQUEST":   true, "SYSTEM_SHUTDOWN": true, "USER_CHALLENGE": true, "USER_NOT_REGISTERED": true,
+	"CRASH": true, "DECLINE": true,
 }
 
 // CauseOfQ850 returns the cause with the Q.850 number; ok is false if none has it.

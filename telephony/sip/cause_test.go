@@ -4,9 +4,11 @@ import "testing"
 
 func TestCauses(t *testing.T) {
 	statuses := map[int]Cause{
-		486: UserBusy, 600: UserBusy, 480: SubscriberAbsent, 404: UnallocatedNumber, 603: CallRejected, 403: CallRejected,
+		486: UserBusy, 600: UserBusy, 480: SubscriberAbsent, 404: UnallocatedNumber, 603: CallRejected,
+		403: CallRejected,
 		408: RecoveryOnTimerExpire, 487: OriginatorCancel, 488: IncompatibleDestination, 500: NormalTemporaryFailure,
-		503: NormalTemporaryFailure, 599: NormalTemporaryFailure, 200: NormalClearing, 499: Interworking, 302: NumberChanged, 699: CallRejected,
+		503: NormalTemporaryFailure, 599: NormalTemporaryFailure, 200: NormalClearing, 499: Interworking,
+		302: NumberChanged, 699: CallRejected,
 	}
 	for status, want := range statuses {
 		if got := CauseOfStatus(status); got != want {

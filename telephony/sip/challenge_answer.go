@@ -11,7 +11,8 @@ import (
 func isChallenge(r *sipmsg.Response) bool { return r.StatusCode == 401 || r.StatusCode == 407 }
 
 // authorize returns a copy of the request as a new transaction, with credentials for a challenge.
-func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response, username, password string) (*sipmsg.Request, error) {
+func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response,
+	username, password string) (*sipmsg.Request, error) {
 	ask, reply := "WWW-Authenticate", "Authorization"
 	if challenge.StatusCode == 407 {
 		ask, reply = "Proxy-Authenticate", "Proxy-Authorization"

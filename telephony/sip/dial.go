@@ -159,7 +159,8 @@ func cancelFailure(ctx context.Context) *Failure {
 }
 
 // awaitFinalResponse returns the final response to an INVITE.
-func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request, progress func(Progress)) (*sipmsg.Response, error) {
+func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request,
+	progress func(Progress)) (*sipmsg.Response, error) {
 	ringing := false
 	for {
 		select {

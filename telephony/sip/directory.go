@@ -51,5 +51,6 @@ type UnregisterReason string
 const (
 	UnregisteredByDevice UnregisterReason = "unregistered"
 	UnregisteredExpired  UnregisterReason = "expired"
-	UnregisteredReplaced UnregisterReason = "replaced" // by a new contact of the same device, or by one above MaxContacts
+	// by a new contact of the same device, or by one above MaxContacts
+	UnregisteredReplaced UnregisterReason = "replaced"
 )

@@ -217,12 +217,14 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 }
 
 // admitCaller checks the caller of an INVITE and returns its user. If it returns false, it has answered.
-func (s *Server) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, source netip.AddrPort) (User, bool) {
+func (s *Server) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
+	source netip.AddrPort) (User, bool) {
 	if s.guard.isTrusted(source.Addr()) {
 		return User{}, true
 	}
 	from := r.From().Address
-	caller, ok := s.authenticateRequest(ctx, r, tx, expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
+	caller, ok := s.authenticateRequest(ctx, r, tx,
+		expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
 	if !ok {
 		return User{}, false
 	}
@@ -252,7 +254,8 @@ func unsupportedExtension(r *sipmsg.Request) string {
 }
 
 // callHandler calls the handler of a call.
-func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session, handler Handler) {
+func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session,
+	handler Handler) {
 	ctx, cancel := context.WithCancel(s.handlerCtx)
 	defer cancel()
 	invite := &Invite{
@@ -265,7 +268,8 @@ func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 			cancel()
 		}
 	}
-	if !tx.OnCancel(func(*sipmsg.Request) { cancelUnlessAccepted() }) || !tx.OnTerminate(func(string, error) { cancelUnlessAccepted() }) {
+	if !tx.OnCancel(func(*sipmsg.Request) { cancelUnlessAccepted() }) ||
+		!tx.OnTerminate(func(string, error) { cancelUnlessAccepted() }) {
 		s.releaseLeg()
 		return
 	}

@@ -89,9 +89,11 @@ func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Key
 		theirs := offer.Crypto[0]
 		ours := n.suiteKey(theirs.Key.Suite())
 		n.agreed.suite, n.agreed.secure = theirs.Key.Suite(), offer.Secure
-		return mediaEncryption{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}}, srtp.Keys{Send: ours, Receive: theirs.Key}, nil
+		return mediaEncryption{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}},
+			srtp.Keys{Send: ours, Receive: theirs.Key}, nil
 	case offer.Secure:
-		return mediaEncryption{}, srtp.Keys{}, fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
+		return mediaEncryption{}, srtp.Keys{},
+			fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
 	}
 	return mediaEncryption{}, srtp.Keys{}, n.checkPlainAllowed()
 }

@@ -36,7 +36,8 @@ func newForger(t testing.TB, to netip.AddrPort) *forger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &forger{t: t, conn: ipv4.NewPacketConn(conn), port: conn.LocalAddr().(*net.UDPAddr).Port, to: net.UDPAddrFromAddrPort(to)}
+	return &forger{t: t, conn: ipv4.NewPacketConn(conn), port: conn.LocalAddr().(*net.UDPAddr).Port,
+		to: net.UDPAddrFromAddrPort(to)}
 }
 
 // send sends text, with %d for a number of its own, from the next address.
@@ -44,7 +45,8 @@ func (f *forger) send(text string) {
 	f.sent++
 	n := f.sent
 	from := net.IPv4(127, byte(64+n>>16), byte(n>>8), byte(n))
-	if _, err := f.conn.WriteTo([]byte(strings.ReplaceAll(text, "%d", fmt.Sprint(n))), &ipv4.ControlMessage{Src: from}, f.to); err != nil {
+	if _, err := f.conn.WriteTo([]byte(strings.ReplaceAll(text, "%d", fmt.Sprint(n))), &ipv4.ControlMessage{Src: from},
+		f.to); err != nil {
 		f.t.Fatalf("datagram %d: %v", n, err)
 	}
 }
@@ -64,7 +66,8 @@ func newForged(t testing.TB, prepare func(*Server)) *Server {
 
 func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare func(*Server)) *Server {
 	t.Helper()
-	config.Settings = Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	config.Settings = Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0",
+		TrustedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	config.Limits.MaxCalls = 4000
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
@@ -125,7 +128,8 @@ func answers(t testing.TB, s *Server, probe *net.UDPConn) {
 	t.Helper()
 	buffer := make([]byte, 2000)
 	for attempt := range 50 {
-		text := strings.ReplaceAll(forgedOptions, "branch=z9hG4bKf%d", fmt.Sprintf("branch=z9hG4bKp%d-%d;rport", time.Now().UnixNano(), attempt))
+		text := strings.ReplaceAll(forgedOptions, "branch=z9hG4bKf%d",
+			fmt.Sprintf("branch=z9hG4bKp%d-%d;rport", time.Now().UnixNano(), attempt))
 		if _, err := probe.WriteToUDPAddrPort([]byte(strings.ReplaceAll(text, "%d", "1")), s.Addr()); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +155,8 @@ func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	const peers, count = 512, 20_000
 	s := newForged(t, func(s *Server) { s.udp.peers.maxAddresses, s.udp.peers.minAge = peers, 10*time.Millisecond })
 	f, probe := newForger(t, s.Addr()), newProbe(t)
-	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"), fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
+	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"),
+		fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
 	f.flood(s, probe, 2000, kinds...)
 	before := heap()
 	f.flood(s, probe, count, kinds...)
@@ -171,7 +176,8 @@ func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 func BenchmarkForgedDatagrams(b *testing.B) {
 	s := newForged(b, func(*Server) {})
 	f, probe := newForger(b, s.Addr()), newProbe(b)
-	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"), fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
+	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"),
+		fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
 	f.flood(s, probe, 2*maxPeers, kinds...)
 	before := heap()
 	b.ResetTimer()

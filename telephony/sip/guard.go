@@ -50,9 +50,10 @@ const (
 func newGuard(config Config, b *branchSigner, m *metrics) *guard {
 	limits := config.Limits
 	return &guard{
-		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, provenFor: maxExpires + registrationGrace,
-		overall: rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
-		sources: map[netip.Prefix]*sourceState{}, proven: map[netip.AddrPort]time.Time{},
+		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m,
+		provenFor: maxExpires + registrationGrace,
+		overall:   rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
+		sources:   map[netip.Prefix]*sourceState{}, proven: map[netip.AddrPort]time.Time{},
 	}
 }
 

@@ -29,7 +29,8 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMetrics(prometheus.NewRegistry())
 			g := newGuard(Config{Limits: Limits{PerAddress: 10, Requests: 1000}}, &branchSigner{}, m)
-			connections := &streamListener{maxConnections: 20, open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{}}
+			connections := &streamListener{maxConnections: 20, open: map[*streamConn]struct{}{},
+				perNetwork: map[netip.Prefix]int{}}
 			now := time.Now()
 			messages, open := 0, []*streamConn(nil)
 			for i := range 100 {
@@ -42,7 +43,8 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 				}
 			}
 			if messages != c.messages || len(open) != c.connections {
-				t.Errorf("%d messages and %d connections are admitted, want %d and %d", messages, len(open), c.messages, c.connections)
+				t.Errorf("%d messages and %d connections are admitted, want %d and %d", messages, len(open), c.messages,
+					c.connections)
 			}
 			for _, one := range open {
 				connections.forget(one)

@@ -20,7 +20,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"), goleak.IgnoreAnyFunction(testservice.Goroutine))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"),
+		goleak.IgnoreAnyFunction(testservice.Goroutine))
 }
 
 const domain = "acme.example"
@@ -126,7 +129,8 @@ func newTestEnv(t testing.TB, config sip.Config, bindings sip.Bindings) *testEnv
 	if config.DigestAlgorithms == nil {
 		config.DigestAlgorithms = sip.DefaultSettings().DigestAlgorithms
 	}
-	w := &testEnv{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &recordedRegistrations{}, invites: make(chan *sip.Invite, 100)}
+	w := &testEnv{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &recordedRegistrations{},
+		invites: make(chan *sip.Invite, 100)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	var err error
 	w.server, err = sip.New(config, w.users, bindings, w.reg, log)

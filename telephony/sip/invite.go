@@ -74,7 +74,8 @@ func (i *Invite) CustomHeaders(limit, maxBytes int) map[string]string {
 	custom := make(map[string]string)
 	for _, h := range i.request.Headers() {
 		name, value := h.Name(), h.Value()
-		if !strings.HasPrefix(strings.ToLower(name), "x-") || len(name) > maxBytes || len(value) > maxBytes || !utf8.ValidString(value) {
+		if !strings.HasPrefix(strings.ToLower(name), "x-") || len(name) > maxBytes || len(value) > maxBytes ||
+			!utf8.ValidString(value) {
 			continue
 		}
 		_, repeated := custom[name]

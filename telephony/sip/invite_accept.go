@@ -31,7 +31,8 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		i.finalSent = true
 		refusal := i.newResponse(status{422, "Session Interval Too Small"})
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
-		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer", Cause: i.server.sendResponse(i.tx, refusal)}
+		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer",
+			Cause: i.server.sendResponse(i.tx, refusal)}
 	}
 	i.server.addDialog(leg) // before the 200: its ACK may arrive at once
 	leg.retransmitUntilAck(i.tx, response)
@@ -51,9 +52,11 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	from, to := i.request.From(), response.To()
 	leg := &Leg{
-		server: i.server, dialogCallID: i.CallID(), localAddress: to.AsFrom(), remoteAddress: from.AsTo(), contact: *response.Contact(),
-		transport: i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer, remoteSequence: i.request.CSeq().SeqNo,
-		endSignal: make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
+		server: i.server, dialogCallID: i.CallID(), localAddress: to.AsFrom(), remoteAddress: from.AsTo(),
+		contact:   *response.Contact(),
+		transport: i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer,
+		remoteSequence: i.request.CSeq().SeqNo,
+		endSignal:      make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
 	}
 	for _, h := range i.request.GetHeaders("Record-Route") {
 		leg.routeSet = append(leg.routeSet, h.Value())

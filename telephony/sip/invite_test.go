@@ -111,7 +111,8 @@ func TestOurOffer(t *testing.T) {
 		t.Errorf("answered %+v", got)
 	}
 	c.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
-	if _, err := leg.Reinvite(t.Context(), local.Offer(sip.Opus())); sip.FailureCause(err) != sip.IncompatibleDestination {
+	if _, err := leg.Reinvite(t.Context(),
+		local.Offer(sip.Opus())); sip.FailureCause(err) != sip.IncompatibleDestination {
 		t.Errorf("refused with %v", err)
 	}
 	select {
@@ -151,7 +152,8 @@ func TestGlare(t *testing.T) {
 func TestAnswerIsRepeatedUntilAcknowledged(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
-	_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>", "unacked", 1, "", p.Media().SDP("sendrecv", 0))
+	_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>", "unacked", 1, "",
+		p.Media().SDP("sendrecv", 0))
 	leg, _ := answer(t, w.invite())
 	first, second := p.WaitFinal(responses), p.WaitFinal(responses)
 	if first.StatusCode != 200 || second.StatusCode != 200 {
@@ -207,10 +209,12 @@ func TestInvitesRefused(t *testing.T) {
 		"too short a timer":  {"ai-1", "Session-Expires: 30\r\nSupported: timer\r\n", sdp, 422},
 		"a garbled contact?": {"ai-1", "Route: <\r\n", "x", 488},
 	} {
-		_, responses := p.Request("INVITE", fmt.Sprintf("sip:%s@%s", c.user, domain), "<sip:1001@x>;tag=1", "<sip:1@x>", name, 1, c.headers, c.body)
+		_, responses := p.Request("INVITE", fmt.Sprintf("sip:%s@%s", c.user, domain), "<sip:1001@x>;tag=1", "<sip:1@x>",
+			name, 1, c.headers, c.body)
 		if c.want == 422 {
 			i := w.invite()
-			session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
+			session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"),
+				sip.AllCodecs()).Answer(i.Offer())
 			must(t, err)
 			if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s: %v", name, err)
@@ -220,7 +224,8 @@ func TestInvitesRefused(t *testing.T) {
 			t.Errorf("%s got %d, want %d", name, r.StatusCode, c.want)
 		}
 	}
-	for method, want := range map[string]int{"OPTIONS": 200, "BYE": 481, "UPDATE": 481, "CANCEL": 481, "SUBSCRIBE": 405, "FOO": 405} {
+	for method, want := range map[string]int{"OPTIONS": 200, "BYE": 481, "UPDATE": 481, "CANCEL": 481, "SUBSCRIBE": 405,
+		"FOO": 405} {
 		status(t, raw(p, method, "sip:"+domain, ""), want)
 	}
 }
@@ -236,11 +241,14 @@ func TestSessionTimer(t *testing.T) {
 			"Session-Expires: 1800\r\nSupported: timer\r\n", p.Media().SDP("sendrecv", 0))
 		leg, _ := answer(t, w.invite())
 		r := p.WaitFinal(responses)
-		if got := r.GetHeader("Session-Expires"); got == nil || got.Value() != "1800;refresher=uac" || r.GetHeader("Require") == nil {
+		if got := r.GetHeader("Session-Expires"); got == nil || got.Value() != "1800;refresher=uac" ||
+			r.GetHeader("Require") == nil {
 			t.Errorf("answered %s", r)
 		}
 		tag, _ := r.To().Params.Get("tag")
-		p.Write(strings.ReplaceAll(fmt.Sprintf("ACK sip:ai-1@x SIP/2.0\nVia: SIP/2.0/UDP x;branch=z9hG4bKack\nFrom: <sip:1001@x>;tag=1\nTo: <sip:ai-1@x>;tag=%s\nCall-ID: timed\nCSeq: 1 ACK\nContent-Length: 0\n\n", tag), "\n", "\r\n"))
+		p.Write(strings.ReplaceAll(
+			fmt.Sprintf("ACK sip:ai-1@x SIP/2.0\nVia: SIP/2.0/UDP x;branch=z9hG4bKack\nFrom: <sip:1001@x>;tag=1\nTo: <sip:ai-1@x>;tag=%s\nCall-ID: timed\nCSeq: 1 ACK\nContent-Length: 0\n\n",
+				tag), "\n", "\r\n"))
 		leg.Hangup(sip.NormalClearing)
 	})
 	t.Run("asked by the called, we refresh", func(t *testing.T) {
@@ -249,7 +257,8 @@ func TestSessionTimer(t *testing.T) {
 		refreshed := make(chan *sipmsg.Request, 1)
 		p.OnCall(func(c *siptest.Call) {
 			c.OnOffer(func(r *sipmsg.Request) (string, int) { refreshed <- r; return "", 200 })
-			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uac\r\nRequire: timer\r\n", p.Media().SDP("sendrecv", 0))
+			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uac\r\nRequire: timer\r\n",
+				p.Media().SDP("sendrecv", 0))
 		})
 		leg := dial(t, w, p)
 		select {
@@ -288,7 +297,8 @@ func dial(t *testing.T, w *testEnv, p *siptest.Phone) *sip.Leg {
 	must(t, err)
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	leg, err := w.server.Dial(t.Context(), sip.OutgoingCall{
-		Target: found[0].Target(), From: sip.Party{Name: `Al "the" Ice`, User: "+49 30", Host: domain}, To: sip.Party{User: p.User, Host: domain}, Offer: local.Offer(),
+		Target: found[0].Target(), From: sip.Party{Name: `Al "the" Ice`, User: "+49 30", Host: domain},
+		To: sip.Party{User: p.User, Host: domain}, Offer: local.Offer(),
 	})
 	must(t, err)
 	return leg
@@ -320,7 +330,8 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 	failed := make(chan error)
 	go func() {
 		_, err := w.server.Dial(ctx, sip.OutgoingCall{
-			Target: found[0].Target(), Offer: sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Offer(),
+			Target: found[0].Target(),
+			Offer:  sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Offer(),
 		})
 		failed <- err
 	}()

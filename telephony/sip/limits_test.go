@@ -44,16 +44,20 @@ func TestConnectionsAreBounded(t *testing.T) {
 		must(t, err)
 		defer conn.Close()
 	}
-	eventually(t, "the third connection is closed", func() bool { return w.metric("trunkline_sip_flood_dropped_total", "connections") == 1 })
+	eventually(t, "the third connection is closed",
+		func() bool { return w.metric("trunkline_sip_flood_dropped_total", "connections") == 1 })
 }
 
 func TestFloodFromOneAddress(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Limits: sip.Limits{PerAddress: 20}}, nil)
 	p := w.phone("1001", "1001")
 	for i := range 500 {
-		p.Write(fmt.Sprintf("INVITE sip:ai-1@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKf%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: f%d\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n", i, i))
+		p.Write(fmt.Sprintf(
+			"INVITE sip:ai-1@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKf%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: f%d\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n",
+			i, i))
 	}
-	eventually(t, "the flood is dropped", func() bool { return w.metric("trunkline_sip_flood_dropped_total", "address") > 100 })
+	eventually(t, "the flood is dropped",
+		func() bool { return w.metric("trunkline_sip_flood_dropped_total", "address") > 100 })
 	time.Sleep(150 * time.Millisecond) // three more messages are allowed by now
 	status(t, raw(p, "OPTIONS", "sip:"+domain, ""), 200)
 }
@@ -64,11 +68,13 @@ func TestFloodOfAll(t *testing.T) {
 	for range 200 {
 		p.Write("OPTIONS x\r\n\r\n")
 	}
-	eventually(t, "the flood is dropped", func() bool { return w.metric("trunkline_sip_flood_dropped_total", "overall") > 100 })
+	eventually(t, "the flood is dropped",
+		func() bool { return w.metric("trunkline_sip_flood_dropped_total", "overall") > 100 })
 }
 
 func TestTooManyCalls(t *testing.T) {
-	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 1}}, nil)
+	w := newTestEnv(t,
+		sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 1}}, nil)
 	c, leg := up(t, w)
 	p := w.phone("1002", "1002")
 	refused := p.Dial("ai-1", p.Media().SDP("sendrecv", 0))
@@ -77,7 +83,9 @@ func TestTooManyCalls(t *testing.T) {
 		t.Error("503 without Retry-After")
 	}
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
-	if _, err := w.server.Dial(t.Context(), sip.OutgoingCall{Target: sip.Target{URI: "sip:x@127.0.0.1:9"}, Offer: local.Offer()}); sip.FailureCause(err) != sip.SwitchCongestion {
+	if _, err := w.server.Dial(t.Context(),
+		sip.OutgoingCall{Target: sip.Target{URI: "sip:x@127.0.0.1:9"}, Offer: local.Offer()}); sip.FailureCause(
+		err) != sip.SwitchCongestion {
 		t.Errorf("dialling got %v", err)
 	}
 	leg.Hangup(sip.NormalClearing)
@@ -100,8 +108,9 @@ var registers int
 func register(t *testing.T, conn *net.UDPConn, headers string) string {
 	t.Helper()
 	registers++
-	text := fmt.Sprintf("REGISTER sip:%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKr%d;rport\r\nFrom: <sip:1001@%s>;tag=1\r\nTo: <sip:1001@%s>\r\n"+
-		"Call-ID: r%d\r\nCSeq: 1 REGISTER\r\nContact: <sip:1001@%s>;expires=300\r\n%sContent-Length: 0\r\n\r\n",
+	text := fmt.Sprintf(
+		"REGISTER sip:%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKr%d;rport\r\nFrom: <sip:1001@%s>;tag=1\r\nTo: <sip:1001@%s>\r\n"+
+			"Call-ID: r%d\r\nCSeq: 1 REGISTER\r\nContact: <sip:1001@%s>;expires=300\r\n%sContent-Length: 0\r\n\r\n",
 		domain, conn.LocalAddr(), registers, domain, domain, registers, conn.LocalAddr(), headers)
 	answer := make([]byte, 4096)
 	for range 20 {
@@ -145,7 +154,8 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 	for range 2 * maxFailures {
 		for _, password := range []string{"wrong", "1001"} {
 			p.Password = password
-			answer := register(t, victim, "Authorization: "+p.Authorization(nonce, "REGISTER", uri)+"\r\n") // as if forged
+			// as if forged
+			answer := register(t, victim, "Authorization: "+p.Authorization(nonce, "REGISTER", uri)+"\r\n")
 			status, _, _ := strings.Cut(answer, "\r\n")
 			_, stale, _ := strings.Cut(challengeIn(t, answer), "qop=")
 			answers[status+stale] = true
@@ -171,7 +181,8 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 	guesser := w.phone("1001", "wrong")
 	for range 2 * maxFailures {
 		nonce := challengeIn(t, register(t, attacker, ""))
-		answer := register(t, attacker, "Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n")
+		answer := register(t, attacker,
+			"Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n")
 		if !strings.HasPrefix(answer, "SIP/2.0 403") {
 			t.Errorf("a guess got %s", answer)
 		}
@@ -181,7 +192,9 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 	}
 	guesser.Password = "1001"
 	nonce := challengeIn(t, register(t, attacker, ""))
-	if answer := register(t, attacker, "Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n"); !strings.HasPrefix(answer, "SIP/2.0 403") {
+	if answer := register(t, attacker,
+		"Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n"); !strings.HasPrefix(answer,
+		"SIP/2.0 403") {
 		t.Errorf("the right guess above the limit got %s", answer)
 	}
 	status(t, p.Register(300), 200)
@@ -203,7 +216,8 @@ func TestExpiredNoncesGiveNoOracle(t *testing.T) {
 func TestDigestWithSHA256(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"sha-256", "md5"}}}, nil)
 	answer := register(t, udpFrom(t, w, "127.0.0.1"), "")
-	if first := challengeIn(t, answer); !strings.Contains(first, "algorithm=SHA-256") || strings.Count(answer, "WWW-Authenticate") != 2 {
+	if first := challengeIn(t, answer); !strings.Contains(first, "algorithm=SHA-256") ||
+		strings.Count(answer, "WWW-Authenticate") != 2 {
 		t.Errorf("asked with %s", answer)
 	}
 	status(t, w.phone("1001", "1001").Register(300), 200)

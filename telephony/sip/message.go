@@ -30,7 +30,8 @@ const (
 func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, transport string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost, Port: s.advertisedPortOf(transport),
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost,
+		Port: s.advertisedPortOf(transport),
 	}
 	via.Params.Add("branch", s.branches.newBranch())
 	via.Params.Add("rport", "")
@@ -71,7 +72,8 @@ func setSession(m sipmsg.Message, session *Session) error {
 }
 
 func (s *Server) contactHeader(user, transport string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.advertisedPortOf(transport)}}
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost,
+		Port: s.advertisedPortOf(transport)}}
 	if transport != transportUDP {
 		c.Address.UriParams.Add("transport", strings.ToLower(transport))
 	}
@@ -104,7 +106,8 @@ func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
 	r := s.newRequest(sipmsg.INVITE, uri, transport)
-	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name), Address: partyURI(call.From, s.advertisedHost)}
+	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name),
+		Address: partyURI(call.From, s.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: sanitizeHeader(call.To.Name), Address: partyURI(call.To, uri.Host)}
 	addDialogHeaders(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)

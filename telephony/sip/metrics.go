@@ -35,18 +35,26 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		bindings:       f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
-		requests:       f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer; a value of a label appears with its first request.", "method", "class"),
-		floodDrops:     f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
-		setups:         f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
-		calls:          f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
-		malformed:      f.Counter("trunkline_sip_malformed_total", "Messages that are not SIP or lack a mandatory header."),
+		bindings: f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.",
+			"event"),
+		requests: f.CounterVec("trunkline_sip_requests_total",
+			"Requests answered, by method and class of the final answer; a value of a label appears with its first request.",
+			"method", "class"),
+		floodDrops: f.CounterVec("trunkline_sip_flood_dropped_total",
+			"Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
+		setups: f.CounterVec("trunkline_sip_setups_total",
+			"Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
+		calls: f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
+		malformed: f.Counter("trunkline_sip_malformed_total",
+			"Messages that are not SIP or lack a mandatory header."),
 		strayResponses: f.Counter("trunkline_sip_stray_answers_total", "Responses without a matching request."),
-		handshakes:     f.Counter("trunkline_sip_tls_handshake_failures_total", "TLS handshakes of incoming connections that failed."),
+		handshakes: f.Counter("trunkline_sip_tls_handshake_failures_total",
+			"TLS handshakes of incoming connections that failed."),
 	}
 	metric.Init(m.bindings, "registered", "refreshed")
 	metric.Init(m.bindings, UnregisteredByDevice, UnregisteredExpired, UnregisteredReplaced)
-	metric.Init(m.floodDrops, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven)
+	metric.Init(m.floodDrops, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources,
+		floodUnproven)
 	for cause := range q850Numbers {
 		m.setups.WithLabelValues(string(cause))
 	}

@@ -95,10 +95,12 @@ func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 	}
 	codecs := []Codec{chosen}
 	if events, ok := offer.findTelephoneEvent(chosen.Clock); ok {
-		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType, ReceiveType: events.PayloadType}
+		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType,
+			ReceiveType: events.PayloadType}
 		codecs = append(codecs, events)
 	}
-	return n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejected), agreed, nil
+	return n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejected), agreed,
+		nil
 }
 
 func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
@@ -127,10 +129,12 @@ func (s *Session) findTelephoneEvent(clock uint32) (Codec, bool) {
 
 // AcceptAnswer applies the answer to an offer of l.
 func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
-	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(), PeerReceives: answer.Direction.Receives()}
+	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(),
+		PeerReceives: answer.Direction.Receives()}
 	for _, theirs := range answer.Codecs {
 		if ours, ok := findCodec(offer.Codecs, theirs); ok && !theirs.IsTelephoneEvent() {
-			agreed.Codecs = append(agreed.Codecs, NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType})
+			agreed.Codecs = append(agreed.Codecs,
+				NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType})
 		}
 	}
 	if len(agreed.Codecs) == 0 {
@@ -143,7 +147,8 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 	}
 	if theirs, ok := answer.findTelephoneEvent(agreed.Codecs[0].Clock); ok {
 		if ours, ok := findCodec(offer.Codecs, theirs); ok {
-			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType}
+			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType,
+				ReceiveType: ours.PayloadType}
 		}
 	}
 	return agreed, nil
@@ -151,14 +156,18 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 
 // newSession returns the next description. Its version increases when it differs from the last one (RFC
 // 3264, section 8).
-func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int, others []rejectedMedia) *Session {
+func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int,
+	others []rejectedMedia) *Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := Session{
 		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
-		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto, audioIndex: audio, rejected: others,
+		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto,
+		audioIndex: audio, rejected: others,
 	}
-	if n.lastSent.Codecs != nil && (direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) || !slices.Equal(next.Crypto, n.lastSent.Crypto)) {
+	if n.lastSent.Codecs != nil &&
+		(direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) ||
+			!slices.Equal(next.Crypto, n.lastSent.Crypto)) {
 		next.Version++
 	}
 	n.lastSent = next

@@ -45,8 +45,10 @@ func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
 	trunk.OnCall(func(c *siptest.Call) {
 		body := trunk.Media().SDP("sendrecv", 0)
 		answer := &strings.Builder{}
-		fmt.Fprintf(answer, "SIP/2.0 200 OK\r\nVia: %s\r\nRecord-Route: <sip:%s;lr>\r\nFrom: %s\r\nTo: %s;tag=t\r\nCall-ID: %s\r\nCSeq: %s\r\nContact: <sip:trunk@%s>\r\nContent-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s",
-			c.Invite.Via().Value(), elsewhere, c.Invite.From().Value(), c.Invite.To().Value(), c.CallID, c.Invite.CSeq().Value(), elsewhere, len(body), body)
+		fmt.Fprintf(answer,
+			"SIP/2.0 200 OK\r\nVia: %s\r\nRecord-Route: <sip:%s;lr>\r\nFrom: %s\r\nTo: %s;tag=t\r\nCall-ID: %s\r\nCSeq: %s\r\nContact: <sip:trunk@%s>\r\nContent-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s",
+			c.Invite.Via().Value(), elsewhere, c.Invite.From().Value(), c.Invite.To().Value(), c.CallID,
+			c.Invite.CSeq().Value(), elsewhere, len(body), body)
 		trunk.Write(answer.String())
 	})
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
@@ -87,13 +89,16 @@ func TestRequestsOfATrustedCallStayInTrustedNetworks(t *testing.T) {
 			header := strings.NewReplacer("%s", elsewhere, "%[2]s", port, "%[3]s", "").Replace(c.header)
 			p := w.phone("pbx", "x")
 			callID := "routed-" + p.Addr()
-			_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:pbx@"+domain+">;tag=1", "<sip:ai-1@"+domain+">", callID, 1, header, p.Media().SDP("sendrecv", 0))
+			_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:pbx@"+domain+">;tag=1",
+				"<sip:ai-1@"+domain+">", callID, 1, header, p.Media().SDP("sendrecv", 0))
 			leg, _ := answer(t, w.invite())
 			var ok *sipmsg.Response
 			for ok = <-responses; ok.IsProvisional(); {
 				ok = <-responses
 			}
-			p.Write(fmt.Sprintf("ACK sip:ai-1@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKack\r\nFrom: <sip:pbx@%s>;tag=1\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 ACK\r\nContent-Length: 0\r\n\r\n", domain, p.Addr(), domain, ok.To().Value(), callID))
+			p.Write(fmt.Sprintf(
+				"ACK sip:ai-1@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKack\r\nFrom: <sip:pbx@%s>;tag=1\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 ACK\r\nContent-Length: 0\r\n\r\n",
+				domain, p.Addr(), domain, ok.To().Value(), callID))
 			leg.Hangup(sip.NormalClearing)
 			if c.want {
 				eventually(t, "the BYE comes by the route", func() bool { return came.Load() > 0 })

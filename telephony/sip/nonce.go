@@ -62,7 +62,8 @@ func (n *nonces) mac(over []byte, to netip.Addr) []byte {
 // valid reports whether a nonce was issued here, for the address, and has not expired.
 func (n *nonces) valid(nonce string, from netip.Addr, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(nonce)
-	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTimeSize+nonceRandomSize:], n.mac(raw[:nonceTimeSize+nonceRandomSize], from)) {
+	if err != nil || len(raw) != nonceSize ||
+		!hmac.Equal(raw[nonceTimeSize+nonceRandomSize:], n.mac(raw[:nonceTimeSize+nonceRandomSize], from)) {
 		return false
 	}
 	age := now.Sub(time.Unix(0, int64(binary.BigEndian.Uint64(raw))))

@@ -8,7 +8,8 @@ import (
 )
 
 // handleAnswer creates the leg of a call that this server placed and sends the ACK.
-func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) (*Leg, error) {
+func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response,
+	call OutgoingCall) (*Leg, error) {
 	leg := s.newOutgoingLeg(invite, answer, call)
 	s.markProven(answer) // it has our branch
 	session, err := s.parseSessionSafely(answer.Body())

@@ -40,7 +40,10 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	w := &testEnv{t: t, reg: prometheus.NewRegistry(), devices: &recordedRegistrations{}, invites: f.invites}
 	bindings, _ := redisBindings(t)
 	var err error
-	w.server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 10}}, f, bindings, w.reg, slog.New(slog.DiscardHandler))
+	w.server, err = sip.New(
+		sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0",
+			TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 10}}, f, bindings, w.reg,
+		slog.New(slog.DiscardHandler))
 	must(t, err)
 	w.server.Handle("", f)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +65,8 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	}
 	p := w.phone("1001", "1001")
 	status(t, p.Dial("bomb", p.Media().SDP("sendrecv", 0)).Answer, 503)
-	eventually(t, "the panic is counted", func() bool { return w.metric("trunkline_recovered_panics_total", "sip_call") == 1 })
+	eventually(t, "the panic is counted",
+		func() bool { return w.metric("trunkline_recovered_panics_total", "sip_call") == 1 })
 	eventually(t, "the call's place is free", func() bool { return w.metric("trunkline_sip_legs", "") == 0 })
 
 	ready := make(chan struct{})

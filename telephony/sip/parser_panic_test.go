@@ -50,7 +50,8 @@ func TestAStreamThatIsNotSIPEnds(t *testing.T) {
 	p := panics.New(reg, slog.New(slog.DiscardHandler))
 	i := newPreparser(p, m)
 	good := i.newStream().check
-	for _, part := range []string{"OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\n", "From: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"} {
+	for _, part := range []string{"OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\n",
+		"From: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"} {
 		if !good([]byte(part)) {
 			t.Error("a message in two parts is refused")
 		}
@@ -70,7 +71,8 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 			dial := func() error {
 				local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
 				_, err := s.Dial(t.Context(), OutgoingCall{
-					Target: Target{URI: "sip:1@127.0.0.1", Destination: trunk.Addr().String(), Transport: transport}, Offer: local.Offer(),
+					Target: Target{URI: "sip:1@127.0.0.1", Destination: trunk.Addr().String(), Transport: transport},
+					Offer:  local.Offer(),
 				})
 				return err
 			}

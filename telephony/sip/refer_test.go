@@ -29,7 +29,8 @@ func TestRefer(t *testing.T) {
 	}{
 		"the other answers": {peer: func(t *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 202, "")
-			for _, line := range []string{"SIP/2.0 100 Trying", "SIP/2.0 180 Ringing\r\n", "SIP/2.0 200 OK\r\nTo: x\r\n"} {
+			for _, line := range []string{"SIP/2.0 100 Trying", "SIP/2.0 180 Ringing\r\n",
+				"SIP/2.0 200 OK\r\nTo: x\r\n"} {
 				if got := notify(c, "active;expires=60", line); got != 200 {
 					t.Errorf("%q is answered %d", line, got)
 				}
@@ -46,7 +47,8 @@ func TestRefer(t *testing.T) {
 			c.Reply(c.WaitRefer(), 202, "")
 			c.Bye()
 		}, over: true},
-		"the peer declines": {peer: func(_ *testing.T, c *siptest.Call) { c.Reply(c.WaitRefer(), 603, "") }, want: sip.CallRejected},
+		"the peer declines": {peer: func(_ *testing.T, c *siptest.Call) { c.Reply(c.WaitRefer(), 603, "") },
+			want: sip.CallRejected},
 		"the peer does not know REFER": {peer: func(_ *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 405, "")
 		}, want: sip.ServiceNotImplemented},
@@ -146,10 +148,12 @@ func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
 	if got := call.Send("REFER", "Refer-To: <sip:1002@127.0.0.1>\r\n", "").StatusCode; got != 603 {
 		t.Errorf("a REFER is answered %d", got)
 	}
-	if got := call.Send("NOTIFY", "Event: message-summary\r\nSubscription-State: active\r\n", "").StatusCode; got != 489 {
+	if got := call.Send("NOTIFY", "Event: message-summary\r\nSubscription-State: active\r\n",
+		"").StatusCode; got != 489 {
 		t.Errorf("a NOTIFY of another event is answered %d", got)
 	}
-	if got := call.Send("INFO", "", ""); got.StatusCode != 405 || !strings.Contains(got.GetHeader("Allow").Value(), "NOTIFY") {
+	if got := call.Send("INFO", "", ""); got.StatusCode != 405 ||
+		!strings.Contains(got.GetHeader("Allow").Value(), "NOTIFY") {
 		t.Errorf("an INFO is answered %d", got.StatusCode)
 	}
 	for _, method := range []string{"REFER", "NOTIFY"} {

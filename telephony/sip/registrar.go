@@ -21,7 +21,8 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		return
 	}
 	address := r.To().Address
-	user, ok := s.authenticateRequest(ctx, r, tx, expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
+	user, ok := s.authenticateRequest(ctx, r, tx,
+		expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
 	if !ok {
 		return
 	}
@@ -89,13 +90,16 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 		}
 		uri := contact.Address.String()
 		scheme := contact.Address.Scheme
-		if scheme != "sip" && (scheme != "sips" || r.Transport() != transportTLS) || contact.Address.Host == "" || len(uri) > maxContact || len(requested.contacts) >= s.config.Limits.MaxContacts {
+		if scheme != "sip" && (scheme != "sips" || r.Transport() != transportTLS) || contact.Address.Host == "" ||
+			len(uri) > maxContact || len(requested.contacts) >= s.config.Limits.MaxContacts {
 			return requested, status{400, "Bad Contact"}
 		}
 		b := Binding{
 			AOR: AOR{AccountID: user.AccountID, Extension: user.Extension}, Domain: user.Domain, UserID: user.UserID,
-			Contact: uri, Instance: truncate(contact.Params.GetOr("+sip.instance", "")), Source: source, Transport: r.Transport(),
-			UserAgent: truncate(sanitizeHeader(headerValue(r, "User-Agent"))), CallID: requested.callID, CSeq: requested.sequence, Since: now,
+			Contact: uri, Instance: truncate(contact.Params.GetOr("+sip.instance", "")), Source: source,
+			Transport: r.Transport(),
+			UserAgent: truncate(sanitizeHeader(headerValue(r, "User-Agent"))), CallID: requested.callID,
+			CSeq: requested.sequence, Since: now,
 		}
 		if lifetime > 0 {
 			b.Expires = now.Add(min(lifetime, maxExpires))
@@ -117,7 +121,8 @@ func (s *Server) applyChanges(ctx context.Context, aor AOR, requested registerCh
 		return nil, status{}, err
 	}
 	for _, b := range current {
-		if b.CallID == requested.callID && b.CSeq >= requested.sequence && (requested.removeAll || len(requested.contacts) > 0) {
+		if b.CallID == requested.callID && b.CSeq >= requested.sequence &&
+			(requested.removeAll || len(requested.contacts) > 0) {
 			return nil, status{500, "Request Out Of Order"}, nil
 		}
 	}
@@ -158,7 +163,8 @@ func (s *Server) applyContact(ctx context.Context, current []Binding, b Binding)
 		d.DeviceRegistered(b)
 	}
 	// Replace the same device's binding at its old contact, or the oldest binding above the limit.
-	index = slices.IndexFunc(current, func(existing Binding) bool { return b.Instance != "" && existing.Instance == b.Instance })
+	index = slices.IndexFunc(current,
+		func(existing Binding) bool { return b.Instance != "" && existing.Instance == b.Instance })
 	if index < 0 && len(current) >= s.config.Limits.MaxContacts {
 		index = 0
 	}

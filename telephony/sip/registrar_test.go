@@ -70,7 +70,8 @@ func TestUnregisterAll(t *testing.T) {
 	}
 	r := proven("Contact: *\r\nExpires: 0\r\n")
 	status(t, r, 200)
-	if got := w.devices.all(); len(r.GetHeaders("Contact")) != 0 || !slices.Equal(got, []string{"1001 came", "1001 came", "1001 unregistered", "1001 unregistered"}) {
+	if got := w.devices.all(); len(r.GetHeaders("Contact")) != 0 ||
+		!slices.Equal(got, []string{"1001 came", "1001 came", "1001 unregistered", "1001 unregistered"}) {
 		t.Errorf("answered %s, told of %v", r, got)
 	}
 }
@@ -110,10 +111,12 @@ func TestProofs(t *testing.T) {
 	status(t, replayed, 401)
 	status(t, raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n"), 200)
 	for name, c := range map[string]string{
-		"of another method":   p.Authorization(challenge, "INVITE", uri),
-		"of another user":     strings.Replace(p.Authorization(challenge, "REGISTER", uri), `username="1001"`, `username="1002"`, 1),
-		"without qop":         strings.Replace(p.Authorization(challenge, "REGISTER", uri), "qop=auth, ", "", 1),
-		"of another algorith": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "algorithm=MD5", "algorithm=SHA-256", 1),
+		"of another method": p.Authorization(challenge, "INVITE", uri),
+		"of another user": strings.Replace(p.Authorization(challenge, "REGISTER", uri), `username="1001"`,
+			`username="1002"`, 1),
+		"without qop": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "qop=auth, ", "", 1),
+		"of another algorith": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "algorithm=MD5",
+			"algorithm=SHA-256", 1),
 	} {
 		if r := raw(p, "REGISTER", uri, "Authorization: "+c+"\r\n"); r.StatusCode != 403 {
 			t.Errorf("a proof %s got %d", name, r.StatusCode)
@@ -125,7 +128,8 @@ func TestProofs(t *testing.T) {
 }
 
 func TestNoncesGrowOld(t *testing.T) {
-	w := newTestEnv(t, sip.Config{NonceLifetime: 300 * time.Millisecond, Limits: sip.Limits{PerAddress: 1000}}, nil) // it asks all the time
+	// it asks all the time
+	w := newTestEnv(t, sip.Config{NonceLifetime: 300 * time.Millisecond, Limits: sip.Limits{PerAddress: 1000}}, nil)
 	p := w.phone("1001", "1001")
 	uri := "sip:" + domain
 	challenge := raw(p, "REGISTER", uri, "").GetHeader("WWW-Authenticate").Value()

@@ -106,7 +106,8 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if peers != nil && offer.ID == peers.ID && offer.Version == peers.Version && offer.Address == peers.Address && offer.Direction == peers.Direction {
+	if peers != nil && offer.ID == peers.ID && offer.Version == peers.Version && offer.Address == peers.Address &&
+		offer.Direction == peers.Direction {
 		return ours, nil // a refresh of the session timer
 	}
 	if l.onOffer == nil {

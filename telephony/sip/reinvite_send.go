@@ -130,7 +130,8 @@ func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, erro
 	}
 }
 
-func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response, offer *Session) (*Session, error) {
+func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response,
+	offer *Session) (*Session, error) {
 	switch {
 	case answer.StatusCode == 491:
 		return nil, errGlare

@@ -161,7 +161,8 @@ func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescripti
 	s.Address = netip.AddrPortFrom(addr.Unmap(), uint16(media.MediaName.Port.Value))
 	s.readDirection(media.Attributes)
 	if addr.IsUnspecified() && s.Direction.Receives() {
-		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold as in RFC 2543
+		// a hold as in RFC 2543
+		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction]
 	}
 	if text, ok := media.Attribute("ptime"); ok {
 		n, err := strconv.Atoi(strings.TrimSpace(text))

@@ -25,7 +25,8 @@ func TestParseSession(t *testing.T) {
 	if got := strings.Join(names, " "); got != "opus PCMA PCMU telephone-event telephone-event" {
 		t.Errorf("codecs %s", got)
 	}
-	if s.Address != netip.MustParseAddrPort("192.0.2.9:4000") || s.Direction != SendOnly || s.PacketTime != 30*time.Millisecond || s.ID != 42 || s.Version != 7 {
+	if s.Address != netip.MustParseAddrPort("192.0.2.9:4000") || s.Direction != SendOnly ||
+		s.PacketTime != 30*time.Millisecond || s.ID != 42 || s.Version != 7 {
 		t.Errorf("read %+v", s)
 	}
 }
@@ -35,9 +36,10 @@ func TestParseSessionRefuses(t *testing.T) {
 		change [2]string
 		want   fault.Kind
 	}{
-		"no audio":           {[2]string{"m=audio", "m=text"}, fault.KindUnsupported},
-		"refused audio":      {[2]string{"m=audio 4000", "m=audio 0"}, fault.KindUnsupported},
-		"DTLS-SRTP":          {[2]string{"m=audio 4000 RTP/AVP", "m=audio 4000 UDP/TLS/RTP/SAVPF"}, fault.KindUnsupported},
+		"no audio":      {[2]string{"m=audio", "m=text"}, fault.KindUnsupported},
+		"refused audio": {[2]string{"m=audio 4000", "m=audio 0"}, fault.KindUnsupported},
+		"DTLS-SRTP": {[2]string{"m=audio 4000 RTP/AVP", "m=audio 4000 UDP/TLS/RTP/SAVPF"},
+			fault.KindUnsupported},
 		"a name for address": {[2]string{"c=IN IP4 192.0.2.9", "c=IN IP4 phone.example"}, fault.KindInvalid},
 		"no address":         {[2]string{"c=IN IP4 192.0.2.9\r\n", ""}, fault.KindInvalid},
 		"no SDP":             {[2]string{"v=0", "hello"}, fault.KindInvalid},
@@ -55,8 +57,10 @@ func TestParseSessionRefuses(t *testing.T) {
 
 func parseOffer(t *testing.T, direction, formats string) *Session {
 	t.Helper()
-	s, err := ParseSession([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + formats +
-		"\r\na=rtpmap:120 opus/48000/2\r\na=rtpmap:101 telephone-event/8000\r\n" + direction))
+	s, err := ParseSession(
+		[]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " +
+			formats +
+			"\r\na=rtpmap:120 opus/48000/2\r\na=rtpmap:101 telephone-event/8000\r\n" + direction))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +78,9 @@ func TestAnswer(t *testing.T) {
 		want               Direction
 		events             bool
 	}{
-		"the offer's first that we have":   {"a=sendrecv\r\n", "18 8 0 101", nil, "PCMA", 8, SendRecv, true},
-		"what is preferred":                {"a=sendrecv\r\n", "8 0 101", []Codec{Opus(), PCMU()}, "PCMU", 0, SendRecv, true},
+		"the offer's first that we have": {"a=sendrecv\r\n", "18 8 0 101", nil, "PCMA", 8, SendRecv, true},
+		"what is preferred": {"a=sendrecv\r\n", "8 0 101", []Codec{Opus(), PCMU()}, "PCMU", 0, SendRecv,
+			true},
 		"the offer's number":               {"", "120", nil, "opus", 120, SendRecv, false},
 		"a hold":                           {"a=sendonly\r\n", "0", nil, "PCMU", 0, RecvOnly, false},
 		"a hold without music":             {"a=inactive\r\n", "0", nil, "PCMU", 0, Inactive, false},
@@ -85,7 +90,8 @@ func TestAnswer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(parseOffer(t, c.direction, c.formats), c.prefer...)
+			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(parseOffer(t, c.direction, c.formats),
+				c.prefer...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,10 +103,12 @@ func TestAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatalf("our answer %s: %v", body, err)
 			}
-			if back.Direction != c.want || back.Codecs[0].Name != c.codec || back.Codecs[0].PayloadType != c.number || back.Address != here {
+			if back.Direction != c.want || back.Codecs[0].Name != c.codec || back.Codecs[0].PayloadType != c.number ||
+				back.Address != here {
 				t.Errorf("answered %s", body)
 			}
-			if agreed.Codecs[0].SendType != c.number || (agreed.TelephoneEvent.Name != "") != c.events || agreed.PeerReceives != c.want.Sends() {
+			if agreed.Codecs[0].SendType != c.number || (agreed.TelephoneEvent.Name != "") != c.events ||
+				agreed.PeerReceives != c.want.Sends() {
 				t.Errorf("agreed on %+v", agreed)
 			}
 		})
@@ -127,11 +135,13 @@ func TestAnswerRefusesOtherStreams(t *testing.T) {
 }
 
 func TestNoCommonCodec(t *testing.T) {
-	if _, _, err := NewNegotiator(here, []Codec{PCMU()}).Answer(parseOffer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
+	if _, _, err := NewNegotiator(here,
+		[]Codec{PCMU()}).Answer(parseOffer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("answering got %v", err)
 	}
 	local := NewNegotiator(here, AllCodecs())
-	if _, err := local.AcceptAnswer(local.Offer(PCMU()), parseOffer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
+	if _, err := local.AcceptAnswer(local.Offer(PCMU()),
+		parseOffer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("accepting got %v", err)
 	}
 }
@@ -142,7 +152,8 @@ func TestAcceptKeepsBothSidesNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(agreed.Codecs) != 2 || agreed.Codecs[0].SendType != 120 || agreed.Codecs[0].ReceiveType != Opus().PayloadType || agreed.TelephoneEvent.Clock != 8000 {
+	if len(agreed.Codecs) != 2 || agreed.Codecs[0].SendType != 120 ||
+		agreed.Codecs[0].ReceiveType != Opus().PayloadType || agreed.TelephoneEvent.Clock != 8000 {
 		t.Errorf("agreed on %+v", agreed)
 	}
 }

@@ -16,9 +16,10 @@ func (s *Session) Bytes() ([]byte, error) {
 			Username: "-", SessionID: s.ID, SessionVersion: s.Version,
 			NetworkType: "IN", AddressType: sdpAddressType(host), UnicastAddress: host.String(),
 		},
-		SessionName:           "-",
-		ConnectionInformation: &sdp.ConnectionInformation{NetworkType: "IN", AddressType: sdpAddressType(host), Address: &sdp.Address{Address: host.String()}},
-		TimeDescriptions:      []sdp.TimeDescription{{}},
+		SessionName: "-",
+		ConnectionInformation: &sdp.ConnectionInformation{NetworkType: "IN", AddressType: sdpAddressType(host),
+			Address: &sdp.Address{Address: host.String()}},
+		TimeDescriptions: []sdp.TimeDescription{{}},
 	}
 	for i := range max(len(s.rejected), s.audioIndex+1) {
 		if i == s.audioIndex {

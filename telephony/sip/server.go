@@ -70,7 +70,8 @@ type route struct {
 }
 
 // New binds the sockets. Nothing is read before Run.
-func New(config Config, users Authenticator, bindings Bindings, reg prometheus.Registerer, log *slog.Logger) (*Server, error) {
+func New(config Config, users Authenticator, bindings Bindings, reg prometheus.Registerer,
+	log *slog.Logger) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -168,8 +169,10 @@ func (s *Server) newStack() {
 	s.transport.OnMessage(s.udp.setSource)
 	address := s.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
-	s.transport.Pool("udp").Add(address, socket) // Register the socket now: calls may be placed before the stack starts reading it.
-	s.udp.peers = recentPeers{connections: s.transport.Pool("udp"), socket: socket, maxAddresses: maxPeers, minAge: minPeerAge, metrics: s.metrics}
+	// Register the socket now: calls may be placed before the stack starts reading it.
+	s.transport.Pool("udp").Add(address, socket)
+	s.udp.peers = recentPeers{connections: s.transport.Pool("udp"), socket: socket, maxAddresses: maxPeers,
+		minAge: minPeerAge, metrics: s.metrics}
 	s.transactions = sipmsg.NewTransactionLayer(s.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
 		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strayResponses.Inc() }),

@@ -35,7 +35,8 @@ func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (
 	l.mu.Lock()
 	l.sessionInterval, l.isRefresher = interval, refresher == "uas"
 	l.mu.Unlock()
-	response.AppendHeader(sipmsg.NewHeader("Session-Expires", fmt.Sprintf("%d;refresher=%s", int(interval.Seconds()), refresher)))
+	response.AppendHeader(
+		sipmsg.NewHeader("Session-Expires", fmt.Sprintf("%d;refresher=%s", int(interval.Seconds()), refresher)))
 	if refresher == "uac" {
 		response.AppendHeader(sipmsg.NewHeader("Require", supportedOption))
 	}
@@ -80,7 +81,8 @@ func (l *Leg) startSessionTimer() {
 		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.server.background.Go(l.refreshSession) })
 		return
 	}
-	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
+	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3),
+		func() { l.Hangup(RecoveryOnTimerExpire) })
 }
 
 // refreshSession sends a refresh and detects a peer that is gone.

@@ -44,8 +44,10 @@ const perAddressDivisor = 10
 
 func (s *Server) newStreamListener(l net.Listener, secure *tls.Config) *streamListener {
 	return &streamListener{
-		Listener: l, tls: secure, maxConnections: s.config.Limits.MaxConnections, readTimeout: maxExpires + registrationGrace,
-		guard: s.guard, preparser: s.preparser, metrics: s.metrics, open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
+		Listener: l, tls: secure, maxConnections: s.config.Limits.MaxConnections,
+		readTimeout: maxExpires + registrationGrace,
+		guard:       s.guard, preparser: s.preparser, metrics: s.metrics, open: map[*streamConn]struct{}{},
+		perNetwork: map[netip.Prefix]int{},
 	}
 }
 
@@ -93,7 +95,8 @@ func (l *streamListener) admit(conn *streamConn) bool {
 	defer l.mu.Unlock()
 	limit := max(l.maxConnections/perAddressDivisor, 1)
 	host, site := addressprefix.OfIP(conn.remoteIP)
-	if len(l.open) >= l.maxConnections || l.perNetwork[host] >= limit || site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
+	if len(l.open) >= l.maxConnections || l.perNetwork[host] >= limit ||
+		site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
 	l.open[conn] = struct{}{}

@@ -53,7 +53,8 @@ func (u *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 			continue
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !u.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) || !u.peers.add(from) {
+		if !u.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) ||
+			!u.peers.add(from) {
 			continue
 		}
 		u.source = from

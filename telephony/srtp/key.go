@@ -105,7 +105,8 @@ func ParseAttribute(value string) (Attribute, error) {
 	for _, parameter := range parts[3:] {
 		// RFC 4568, section 6.3: a window size is a hint, and "-" marks parameters that may be ignored.
 		if !strings.HasPrefix(parameter, "WSH=") && !strings.HasPrefix(parameter, "-") {
-			return Attribute{}, fault.New(fault.KindUnsupported, "the crypto attribute's session parameter is not supported")
+			return Attribute{},
+				fault.New(fault.KindUnsupported, "the crypto attribute's session parameter is not supported")
 		}
 	}
 	inline, ok := strings.CutPrefix(parts[2], "inline:")

@@ -68,8 +68,9 @@ func TestPacketsPassAndForgedOrReplayedOnesDoNot(t *testing.T) {
 			forged[len(forged)-1] ^= 1
 			other, _ := pair(t, suite)
 			for name, b := range map[string][]byte{
-				"a changed tag": forged, "another key": protect(t, other, packet(41_000, 7, "x")), "plain RTP": packet(42_000, 7, "plain"),
-				"a header": packet(43_000, 7, ""), "nothing": {},
+				"a changed tag": forged, "another key": protect(t, other, packet(41_000, 7, "x")),
+				"plain RTP": packet(42_000, 7, "plain"),
+				"a header":  packet(43_000, 7, ""), "nothing": {},
 			} {
 				if _, err := r.Unprotect(b); err == nil {
 					t.Errorf("%s is accepted", name)
@@ -123,7 +124,8 @@ func TestAttributes(t *testing.T) {
 			if again, err := srtp.ParseAttribute(a.String()); err != nil || again != a {
 				t.Errorf("%s was written as %s", value, a)
 			}
-			if text := fmt.Sprintf("%v %+v %#v", a.Key, a.Key, a.Key); strings.Contains(text, "secret") || strings.Contains(text, "YS_") {
+			if text := fmt.Sprintf("%v %+v %#v", a.Key, a.Key, a.Key); strings.Contains(text, "secret") ||
+				strings.Contains(text, "YS_") {
 				t.Errorf("a printed key is %s", text)
 			}
 		}

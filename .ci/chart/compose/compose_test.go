@@ -34,7 +34,8 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: image %q has no version", name, service.Image)
 		}
 		// Trunkline's own image is built on this machine.
-		if !strings.HasPrefix(service.Image, "trunkline:") && !regexp.MustCompile(`:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(service.Image) {
+		if !strings.HasPrefix(service.Image, "trunkline:") &&
+			!regexp.MustCompile(`:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(service.Image) {
 			t.Errorf("%s: image %q has no version and digest", name, service.Image)
 		}
 		for _, volume := range service.Volumes {
@@ -45,7 +46,8 @@ func TestCompose(t *testing.T) {
 			}
 		}
 		for variable, value := range service.Environment {
-			if secret := regexp.MustCompile(`PASSWORD|_URL|KEY`).MatchString(variable); secret && value != nil && !strings.HasPrefix(*value, "/run/secrets/") {
+			if secret := regexp.MustCompile(`PASSWORD|_URL|KEY`).MatchString(variable); secret && value != nil &&
+				!strings.HasPrefix(*value, "/run/secrets/") {
 				t.Errorf("%s: %s is written out", name, variable)
 			}
 		}

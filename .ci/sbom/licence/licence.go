@@ -138,10 +138,13 @@ var known = []struct {
 	{"Apache-2.0", []string{"apache license version 2.0, january 2004"}},
 	{"MPL-2.0", []string{"mozilla public license version 2.0"}},
 	{"MIT", []string{"permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation"}},
-	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted", "appear in all copies"}},
-	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted", "appear in all copies"}},
+	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted",
+		"appear in all copies"}},
+	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted",
+		"appear in all copies"}},
 	{"BSD-3-Clause", []string{"redistributions of source code must retain the above copyright", "neither the name"}},
-	{"BSD-3-Clause", []string{"redistributions of source code must retain the above copyright", "may not be used to endorse"}},
+	{"BSD-3-Clause",
+		[]string{"redistributions of source code must retain the above copyright", "may not be used to endorse"}},
 	{"BSD-2-Clause", []string{"redistributions of source code must retain the above copyright"}},
 	{"Unlicense", []string{"this is free and unencumbered software released into the public domain"}},
 	{"CC0-1.0", []string{"cc0 1.0 universal"}},
@@ -151,8 +154,10 @@ var known = []struct {
 func identify(text string) (ids []string) {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	for _, licence := range known {
-		missing := slices.ContainsFunc(licence.phrases, func(phrase string) bool { return !strings.Contains(text, phrase) })
-		if missing || slices.Contains(ids, licence.id) || licence.id == "BSD-2-Clause" && slices.Contains(ids, "BSD-3-Clause") {
+		missing := slices.ContainsFunc(licence.phrases,
+			func(phrase string) bool { return !strings.Contains(text, phrase) })
+		if missing || slices.Contains(ids, licence.id) ||
+			licence.id == "BSD-2-Clause" && slices.Contains(ids, "BSD-3-Clause") {
 			continue
 		}
 		ids = append(ids, licence.id)

@@ -42,11 +42,13 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 		if err != nil {
 			return err
 		}
-		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())
+		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit,
+			prometheus.NewRegistry())
 		if err != nil {
 			return err
 		}
-		stores.Webhooks, err = webhook.New(ctx, webhook.DefaultSettings(), webhook.Deps{DB: stores.DB, Keys: stores.Keys, Audit: stores.Audit})
+		stores.Webhooks, err = webhook.New(ctx, webhook.DefaultSettings(),
+			webhook.Deps{DB: stores.DB, Keys: stores.Keys, Audit: stores.Audit})
 		if err != nil {
 			return err
 		}
@@ -56,7 +58,8 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 
 // WithDirectory runs work on the directory of accounts, users and keys.
 func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
-	return p.withDatabase(ctx, backend.OpenExistingDatabase, func(stores Stores) error { return work(stores.Directory) })
+	return p.withDatabase(ctx, backend.OpenExistingDatabase,
+		func(stores Stores) error { return work(stores.Directory) })
 }
 
 // WithNewDirectory is WithDirectory, and creates the database if it does not exist.
@@ -89,7 +92,8 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	if err != nil {
 		return err
 	}
-	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
+	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys,
+		identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,8 @@ func (p *Program) WithNewKafka(ctx context.Context, work func(*settings.Settings
 
 type openKafka func(context.Context, *settings.Settings, *slog.Logger) (*kafka.Cluster, func() error, error)
 
-func (p *Program) runOnKafka(ctx context.Context, open openKafka, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
+func (p *Program) runOnKafka(ctx context.Context, open openKafka,
+	work func(*settings.Settings, *kafka.Cluster) error) (err error) {
 	s, err := p.Settings()
 	if err != nil {
 		return err

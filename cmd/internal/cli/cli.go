@@ -116,7 +116,8 @@ func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 		if len(args) > 0 {
 			return commandErrorf(cmd, "has no command %q: want one of %s", args[0], strings.Join(names, ", "))
 		}
-		return commandErrorf(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "), cmd.CommandPath())
+		return commandErrorf(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "),
+			cmd.CommandPath())
 	}
 	return command
 }

@@ -76,7 +76,8 @@ func Send(client *http.Client, request *http.Request, want int) (*http.Response,
 		return nil, err
 	}
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
-	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
+	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]),
+		time.Duration(seconds) * time.Second}
 }
 
 func readBody(response *http.Response) ([]byte, error) {

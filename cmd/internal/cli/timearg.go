@@ -9,7 +9,8 @@ import (
 // timeLayouts are the accepted layouts of a time, besides a duration and Unix seconds. Without a
 // zone, times are local.
 var timeLayouts = []string{
-	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
+	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+	"2006-01-02 15:04", time.DateOnly,
 }
 
 // ParseTime parses a time argument: a duration before now (10m, 12h, 3d), a time
@@ -36,5 +37,7 @@ func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	if err == nil && age >= 0 {
 		return now.Add(-age), nil
 	}
-	return time.Time{}, Usagef("--%s is a duration such as 10m or 3d, a time such as 2026-11-22T09:00Z or 2026-11-22, or Unix seconds, not %q", flag, text)
+	return time.Time{},
+		Usagef("--%s is a duration such as 10m or 3d, a time such as 2026-11-22T09:00Z or 2026-11-22, or Unix seconds, not %q",
+			flag, text)
 }

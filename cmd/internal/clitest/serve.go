@@ -24,7 +24,8 @@ import (
 func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	e.T.Helper()
 	s := settings.Default()
-	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(e.T), sip.Off
+	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(
+		e.T), sip.Off
 	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, time.Minute
 	for _, f := range change {
 		f(s)
@@ -78,7 +79,8 @@ func (e *Env) OpenKafka() *kafka.Cluster {
 		e.T.Fatal(err)
 	}
 	s.DataDir = e.Dir
-	cluster, closeKafka, err := backend.OpenKafka(e.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(e.T.Context(), s, nil, prometheus.NewRegistry(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		e.T.Fatal(err)
 	}

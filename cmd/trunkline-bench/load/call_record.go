@@ -8,7 +8,8 @@ func CallRecord(dst []byte, s Stamp, run, account string, padding []byte) []byte
 	seconds := s.At / 1e9
 	dst = fmt.Appendf(dst, `{"account_id":"%s","call_id":"%s","origination_call_id":"%[2]s","direction":"outbound",`+
 		`"from":"1001","to":"1002","timestamp":%[3]d,"answered_time":%[3]d,"ended_time":%[3]d,"duration_seconds":0,`+
-		`"hangup_cause":"NORMAL_CLEARING","media_server":"bench","custom_channel_vars":{`, account, CallID(run, s.Stream, s.Seq), seconds)
+		`"hangup_cause":"NORMAL_CLEARING","media_server":"bench","custom_channel_vars":{`, account,
+		CallID(run, s.Stream, s.Seq), seconds)
 	dst = s.Append(dst, run)
 	dst = append(dst, `,"padding":"`...)
 	dst = append(dst, padding...)

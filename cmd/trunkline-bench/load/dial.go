@@ -44,7 +44,8 @@ func (r *Refusal) Error() string {
 }
 
 // dial opens one connection, up to and including the handshake.
-func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string, resumeFrom []byte) (*establishedConn, error) {
+func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
+	resumeFrom []byte) (*establishedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	dialer := net.Dialer{KeepAlive: -1}

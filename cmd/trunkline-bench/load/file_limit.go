@@ -18,7 +18,8 @@ func RaiseFileLimit(need uint64) error {
 	hard := limit.Max
 	limit.Cur, limit.Max = need, max(need, hard)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("%d open files are needed and %d are allowed: raise the limit (ulimit -Hn %[1]d as root) or start several benches: %[3]w",
+		return fmt.Errorf(
+			"%d open files are needed and %d are allowed: raise the limit (ulimit -Hn %[1]d as root) or start several benches: %[3]w",
 			need, hard, err)
 	}
 	return nil

@@ -28,7 +28,8 @@ func TestParseFrame(t *testing.T) {
 		payload := bytes.Repeat([]byte("p"), length)
 		wire := append(serverFrame(wsframe.Text, true, payload), "next"...)
 		f, size, whole, err := parseFrame(wire)
-		if err != nil || !whole || size != len(wire)-4 || f.Opcode != wsframe.Text || !f.Fin || !bytes.Equal(f.payload, payload) {
+		if err != nil || !whole || size != len(wire)-4 || f.Opcode != wsframe.Text || !f.Fin ||
+			!bytes.Equal(f.payload, payload) {
 			t.Errorf("length %d: size %d, whole %v, %v", length, size, whole, err)
 		}
 		for have := range min(len(wire)-4, 200) {
@@ -114,7 +115,8 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 			t.Fatalf("split at %d: %q, %v", at, got, err)
 		}
 	}
-	if got, err := transcript(wire, func(int) int { return 1 }); fmt.Sprint(got) != fmt.Sprint(want) || !sameText(err, wantErr) {
+	if got, err := transcript(wire, func(int) int { return 1 }); fmt.Sprint(got) != fmt.Sprint(want) ||
+		!sameText(err, wantErr) {
 		t.Errorf("byte by byte: %q, %v", got, err)
 	}
 }

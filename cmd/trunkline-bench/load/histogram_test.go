@@ -57,7 +57,8 @@ func TestHistogramsAddAndSubtract(t *testing.T) {
 	h.Record(2 * time.Millisecond)
 	h.Record(4 * time.Millisecond)
 	d := h.Since(&before)
-	if d.Count() != 2 || d.Max() < 4*time.Millisecond || d.Max() > 5*time.Millisecond || d.Quantile(0) > 3*time.Millisecond {
+	if d.Count() != 2 || d.Max() < 4*time.Millisecond || d.Max() > 5*time.Millisecond ||
+		d.Quantile(0) > 3*time.Millisecond {
 		t.Errorf("since: count %d, max %v, least %v", d.Count(), d.Max(), d.Quantile(0))
 	}
 	d.Add(&before)

@@ -42,12 +42,14 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 				})
 				const sockets = 20
 				l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Workers = sockets, 2 }))
-				tally := await(t, l, "all events", func(t *Tally) bool { return t.Deliveries == uint64(sockets*len(c.numbers)) })
+				tally := await(t, l, "all events",
+					func(t *Tally) bool { return t.Deliveries == uint64(sockets*len(c.numbers)) })
 				each := *tally
 				each.Lost /= sockets
 				each.Disordered /= sockets
 				each.Duplicated /= sockets
-				if got := describeTally(&each); !strings.Contains(got, c.want) || tally.Faultless() != (c.name == "none") {
+				if got := describeTally(&each); !strings.Contains(got, c.want) ||
+					tally.Faultless() != (c.name == "none") {
 					t.Error(got)
 				}
 				if tally.Proven != sockets || tally.Open != sockets || tally.Latency.Count() != tally.Deliveries {
@@ -157,9 +159,11 @@ func TestResume(t *testing.T) {
 		want    string
 	}{
 		{"by id after a restart", ResumeByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
-			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1012:1]"},
+			"since=cc_evt_0000000000000000003",
+			"lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1012:1]"},
 		{"by id after a break", ResumeByID, 1, func(*peer) {}, []uint64{4},
-			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1006:1]"},
+			"since=cc_evt_0000000000000000003",
+			"lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1006:1]"},
 		{"by id, one account: a repeat is a fault", ResumeByID, 1, func(*peer) {}, []uint64{3, 4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 1, repeated 0"},
 		{"by id, many accounts: a repeat is allowed", ResumeByID, 2, func(*peer) {}, []uint64{2, 3, 4},
@@ -170,7 +174,8 @@ func TestResume(t *testing.T) {
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
 		{"by cursor: what it covers must not", ResumeByCursor, 2, func(*peer) {}, []uint64{2, 3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
-		{"by cursor: the next one covers only what came before it", ResumeByCursor, 2, func(*peer) {}, []uint64{0, 3, 0, 4},
+		{"by cursor: the next one covers only what came before it", ResumeByCursor, 2, func(*peer) {},
+			[]uint64{0, 3, 0, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
 		{"by cursor: and that it does", ResumeByCursor, 2, func(*peer) {}, []uint64{3, 0, 3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
@@ -195,9 +200,11 @@ func TestResume(t *testing.T) {
 				p.send(events(3)...)
 				c.end(p)
 			})
-			l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
+			l := openLoad(t,
+				s.loadConfig(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
 			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
-			tally := await(t, l, "the second visit", func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
+			tally := await(t, l, "the second visit",
+				func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
 			if got := describeTally(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
 				t.Error(got)
 			}
@@ -226,7 +233,8 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 	})
 	l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Stalled = sockets, .05 }))
 	tally := await(t, l, "the others", func(t *Tally) bool { return t.Deliveries == sockets-2 })
-	if all, reading := l.Subscribers(); all != sockets || reading != sockets-2 || tally.Stalled != 2 || tally.Open != sockets {
+	if all, reading := l.Subscribers(); all != sockets || reading != sockets-2 || tally.Stalled != 2 ||
+		tally.Open != sockets {
 		t.Errorf("%d of %d read, %d stalled, %s", reading, all, tally.Stalled, describeTally(tally))
 	}
 	if n := l.Outstanding([]uint64{1}); n != 0 {
@@ -328,7 +336,8 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	if open := l.Tally().Open; open != 0 {
 		t.Errorf("%d connections are left", open)
 	}
-	for began := time.Now(); countDescriptors(t) > before; time.Sleep(time.Millisecond) { // the server closes its end later
+	// the server closes its end later
+	for began := time.Now(); countDescriptors(t) > before; time.Sleep(time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%d descriptors, %d before", countDescriptors(t), before)
 		}

@@ -50,7 +50,8 @@ func (p *poller) watch(fd int, reading bool, id readySocket) error {
 }
 
 func (p *poller) register(fd int, events uint32, id readySocket) error {
-	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
 }
 
 // wait appends the ready sockets to into, none after wake.

@@ -37,7 +37,8 @@ func TestSequence(t *testing.T) {
 				}
 			}
 			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.missingAtEnd(6) != c.behind {
-				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated, s.missingAtEnd(6))
+				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated,
+					s.missingAtEnd(6))
 			}
 		})
 	}

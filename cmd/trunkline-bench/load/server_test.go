@@ -143,7 +143,8 @@ func await(t *testing.T, l *Load, what string, met func(*Tally) bool) *Tally {
 }
 
 func describeTally(t *Tally) string {
-	return fmt.Sprintf("open %d, delivered %d, lost %d, disordered %d, duplicated %d, repeated %d, resumed %d, closed %v, foreign %d",
+	return fmt.Sprintf(
+		"open %d, delivered %d, lost %d, disordered %d, duplicated %d, repeated %d, resumed %d, closed %v, foreign %d",
 		t.Open, t.Deliveries, t.Lost, t.Disordered, t.Duplicated, t.Repeated, t.Resumed, t.Closed, t.Foreign)
 }
 

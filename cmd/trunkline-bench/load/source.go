@@ -169,7 +169,8 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	var failed error
 	for number := range publishers {
 		running.Go(func() {
-			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, startedAt: startedAt, next: number}
+			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, startedAt: startedAt,
+				next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)

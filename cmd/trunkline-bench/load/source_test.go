@@ -89,7 +89,8 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 					total += len(stamps)
 				}
 				// Events that become due during the last batch are not published.
-				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(defaultPublishers) {
+				if want := 2 * c.rate; float64(total) > want ||
+					float64(total) < want-c.rate*c.delay.Seconds()-float64(defaultPublishers) {
 					t.Errorf("%d events in 2 s at %v", total, c.rate)
 				}
 				if s.Acks().Max() != c.delay {
@@ -104,8 +105,10 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 	for name, rate := range map[string]float64{"paced": 100, "as fast as it goes": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sink := &recordingSink{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
-				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Publishers: 2, Batch: 5, Encode: CallRecord}
+				sink := &recordingSink{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{},
+					sizes: map[int]bool{}}
+				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(),
+					Publishers: 2, Batch: 5, Encode: CallRecord}
 				s, err := NewSource(cfg, sink)
 				if err != nil {
 					t.Fatal(err)
@@ -113,7 +116,9 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
 				defer cancel()
 				began := time.Now()
-				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[697] { // the test clock is in 2000, whose Unix seconds have nine digits
+				// the test clock is in 2000, whose Unix seconds have nine digits
+				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 ||
+					!sink.sizes[697] {
 					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
 				}
 				total, dues := 0, map[time.Duration]int{}

@@ -75,7 +75,8 @@ func TestIDAndCursor(t *testing.T) {
 
 func BenchmarkStamp(b *testing.B) {
 	r := newStampReader(testRun)
-	message := append(Stamp{1, 2, 3}.Append(bytes.Repeat([]byte(`{"a":"b"},`), 15), testRun), bytes.Repeat([]byte("x"), 900)...)
+	message := append(Stamp{1, 2, 3}.Append(bytes.Repeat([]byte(`{"a":"b"},`), 15), testRun),
+		bytes.Repeat([]byte("x"), 900)...)
 	for b.Loop() {
 		if _, ok := r.read(message); !ok {
 			b.Fatal("not read")

@@ -26,15 +26,22 @@ func TestTopicCheckerFindsFaults(t *testing.T) {
 		want      PartitionTally
 		in        int // partition of the record
 	}{
-		"nothing":               {[]record{{0, 1, 0, 1}, {1, 1, 1, 1}, {0, 2, 0, 2}}, []uint64{2, 1}, PartitionTally{Records: 3}, -2},
-		"one withheld":          {[]record{{0, 1, 0, 1}, {0, 3, 0, 3}}, []uint64{3, 0}, PartitionTally{Records: 2, Missing: 1}, 0},
-		"the last withheld":     {[]record{{3, 1, 0, 1}}, []uint64{3, 0}, PartitionTally{Records: 1, Missing: 2}, 3},
-		"a whole stream":        {[]record{{0, 1, 0, 1}}, []uint64{1, 5}, PartitionTally{Records: 1, Missing: 5}, -1},
-		"the same source again": {[]record{{0, 7, 0, 1}, {0, 7, 0, 1}}, []uint64{1, 0}, PartitionTally{Records: 1, Repeated: 1}, 0},
-		"another source again":  {[]record{{0, 7, 0, 1}, {0, 8, 0, 1}}, []uint64{1, 0}, PartitionTally{Records: 1, Duplicated: 1}, 0},
-		"no source, again":      {[]record{{0, -1, 0, 1}, {0, -1, 0, 1}}, []uint64{1, 0}, PartitionTally{Records: 1, Duplicated: 1}, 0},
-		"one late":              {[]record{{0, 1, 0, 2}, {0, 2, 0, 1}}, []uint64{2, 0}, PartitionTally{Records: 2, Disordered: 1}, 0},
-		"another partition":     {[]record{{0, 1, 0, 1}, {5, 2, 0, 2}}, []uint64{2, 0}, PartitionTally{Records: 2, Strayed: 1}, 5},
+		"nothing": {[]record{{0, 1, 0, 1}, {1, 1, 1, 1}, {0, 2, 0, 2}}, []uint64{2, 1},
+			PartitionTally{Records: 3}, -2},
+		"one withheld": {[]record{{0, 1, 0, 1}, {0, 3, 0, 3}}, []uint64{3, 0},
+			PartitionTally{Records: 2, Missing: 1}, 0},
+		"the last withheld": {[]record{{3, 1, 0, 1}}, []uint64{3, 0}, PartitionTally{Records: 1, Missing: 2}, 3},
+		"a whole stream":    {[]record{{0, 1, 0, 1}}, []uint64{1, 5}, PartitionTally{Records: 1, Missing: 5}, -1},
+		"the same source again": {[]record{{0, 7, 0, 1}, {0, 7, 0, 1}}, []uint64{1, 0},
+			PartitionTally{Records: 1, Repeated: 1}, 0},
+		"another source again": {[]record{{0, 7, 0, 1}, {0, 8, 0, 1}}, []uint64{1, 0},
+			PartitionTally{Records: 1, Duplicated: 1}, 0},
+		"no source, again": {[]record{{0, -1, 0, 1}, {0, -1, 0, 1}}, []uint64{1, 0},
+			PartitionTally{Records: 1, Duplicated: 1}, 0},
+		"one late": {[]record{{0, 1, 0, 2}, {0, 2, 0, 1}}, []uint64{2, 0},
+			PartitionTally{Records: 2, Disordered: 1}, 0},
+		"another partition": {[]record{{0, 1, 0, 1}, {5, 2, 0, 2}}, []uint64{2, 0},
+			PartitionTally{Records: 2, Strayed: 1}, 5},
 	} {
 		clock := NewClock()
 		checker := NewTopicChecker(checkerRun, 2, clock)
@@ -64,7 +71,8 @@ func TestTopicCheckerIgnoresProbesAndOtherRuns(t *testing.T) {
 	checker.Record(0, 2, GenericEvent(nil, Stamp{Seq: 1}, "OTHERRUN", "a", nil))
 	checker.Record(0, 3, checkedRecord(clock, 2, 1)) // an unknown stream
 	checker.Record(0, 4, []byte(`{"id":"x"}`))
-	if got := checker.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) || checker.Outstanding([]uint64{0, 2}) != 2 {
+	if got := checker.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) ||
+		checker.Outstanding([]uint64{0, 2}) != 2 {
 		t.Errorf("%+v", got)
 	}
 }

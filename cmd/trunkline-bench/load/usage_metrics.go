@@ -21,7 +21,8 @@ func MetricsUsage(ctx context.Context, client *http.Client, base string, collect
 		// finalizers.
 		for range 2 {
 			if err := get(ctx, client, base+"/debug/pprof/heap?gc=1", discard); err != nil {
-				return Usage{}, fmt.Errorf("memory is read after a collection, which needs debug.pprof: true on the server: %w", err)
+				return Usage{}, fmt.Errorf(
+					"memory is read after a collection, which needs debug.pprof: true on the server: %w", err)
 			}
 		}
 	}

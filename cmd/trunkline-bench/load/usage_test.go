@@ -11,7 +11,8 @@ import (
 
 func TestUsageOfProcesses(t *testing.T) {
 	own, err := OwnUsage()
-	for began := time.Now(); err == nil && own.CPU < 40*time.Millisecond && time.Since(began) < time.Minute; { // it works
+	// it works
+	for began := time.Now(); err == nil && own.CPU < 40*time.Millisecond && time.Since(began) < time.Minute; {
 		own, err = OwnUsage()
 	}
 	if err != nil || own.CPU < 40*time.Millisecond || own.RSS < 1<<20 {
@@ -72,7 +73,8 @@ func TestUsageFromMetrics(t *testing.T) {
 			t.Errorf("%q is %+v", broken, u)
 		}
 	}
-	if _, err := MetricsUsage(t.Context(), web.Client(), web.URL+"/away", false); err == nil || !strings.Contains(err.Error(), "404") {
+	if _, err := MetricsUsage(t.Context(), web.Client(), web.URL+"/away", false); err == nil ||
+		!strings.Contains(err.Error(), "404") {
 		t.Errorf("from nowhere: %v", err)
 	}
 }

@@ -114,7 +114,8 @@ func (w *worker) handleResult(c *conn, err error) {
 const codeProtocol = 1002
 
 func isProtocolError(err error) bool {
-	return errors.Is(err, wsframe.ErrReserved) || errors.Is(err, wsframe.ErrMasked) || errors.Is(err, wsframe.ErrControl) ||
+	return errors.Is(err, wsframe.ErrReserved) || errors.Is(err, wsframe.ErrMasked) ||
+		errors.Is(err, wsframe.ErrControl) ||
 		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
 }
 

@@ -81,20 +81,23 @@ func list(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("listing the agents: %w", err)
 		}
-		return cli.List(p.Out, *asJSON, agents, []string{"AGENT", "NAME", "STATE", "SINCE", "QUEUES", "CALL"}, func(r row) []string {
-			state := r.State
-			if r.Reason != "" {
-				state += " (" + r.Reason + ")"
-			}
-			return []string{cli.Printable(r.AgentID), cli.OrDash(cli.Printable(r.AgentName)), cli.Printable(state), time.Unix(r.Since, 0).Format("15:04:05"),
-				cli.OrDash(cli.Printable(strings.Join(r.Queues, ","))), cli.OrDash(cli.Printable(r.CallID))}
-		})
+		return cli.List(p.Out, *asJSON, agents, []string{"AGENT", "NAME", "STATE", "SINCE", "QUEUES", "CALL"},
+			func(r row) []string {
+				state := r.State
+				if r.Reason != "" {
+					state += " (" + r.Reason + ")"
+				}
+				return []string{cli.Printable(r.AgentID), cli.OrDash(cli.Printable(r.AgentName)), cli.Printable(state),
+					time.Unix(r.Since, 0).Format("15:04:05"),
+					cli.OrDash(cli.Printable(strings.Join(r.Queues, ","))), cli.OrDash(cli.Printable(r.CallID))}
+			})
 	})
 }
 
 // snapshot exchanges the portal token for one of the channel and reads the agents.
 func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
-	_, answer, err := s.Do(ctx, portal.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{}, Want: http.StatusOK})
+	_, answer, err := s.Do(ctx,
+		portal.Request{Method: http.MethodPost, Path: "/ws/v1/cc_events/login", Body: struct{}{}, Want: http.StatusOK})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,8 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+channel.Token)
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS()}, Timeout: time.Minute}
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS()},
+		Timeout: time.Minute}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err

@@ -38,18 +38,21 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == "/ucp/v2/login":
-		answer(200, map[string]any{"access_token": "a", "refresh_token": "r", "expires_in": 3600, "user": map[string]string{"account_id": "demo"}})
+		answer(200, map[string]any{"access_token": "a", "refresh_token": "r", "expires_in": 3600,
+			"user": map[string]string{"account_id": "demo"}})
 	case r.URL.Path == "/ws/v1/cc_events/login":
 		answer(200, map[string]string{"access_token": "channel"})
 	case r.URL.Path == "/ws/v1/cc_events/snapshot" && r.Header.Get("Authorization") == "Bearer channel":
-		answer(200, map[string]any{"agents": []map[string]any{{"agent_id": "1001@x", "agent_name": "Anna\u001b[31m", "state": "break", "reason": "lunch", "queues": []string{"sales@x"}}}})
+		answer(200, map[string]any{"agents": []map[string]any{{"agent_id": "1001@x", "agent_name": "Anna\u001b[31m",
+			"state": "break", "reason": "lunch", "queues": []string{"sales@x"}}}})
 	case strings.HasSuffix(r.URL.Path, "/actions") && s.refusal != "":
 		answer(409, map[string]string{"message": s.refusal})
 	case strings.HasSuffix(r.URL.Path, "/actions"):
 		s.requests = append(s.requests, r.URL.EscapedPath()+" "+string(body))
 		answer(202, map[string]string{"action_id": "9b2f"})
 	case r.URL.Path == "/api/v2/actions/9b2f":
-		answer(200, map[string]string{"action_id": "9b2f", "state": s.end, "event_id": "cc_evt_1", "message": "No event of the platform within 10 s"})
+		answer(200, map[string]string{"action_id": "9b2f", "state": s.end, "event_id": "cc_evt_1",
+			"message": "No event of the platform within 10 s"})
 	default:
 		answer(404, map[string]string{"message": r.URL.Path})
 	}
@@ -66,7 +69,8 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=secret"}
 	e.MustRun("login", "--url", trunkline.URL, "--insecure", "--username", "carla", "--domain", "x")
 
-	if out := e.MustRun("agent", "list"); !strings.Contains(out, "1001@x") || !strings.Contains(out, "break (lunch)") || strings.Contains(out, "\x1b") {
+	if out := e.MustRun("agent", "list"); !strings.Contains(out, "1001@x") || !strings.Contains(out, "break (lunch)") ||
+		strings.Contains(out, "\x1b") {
 		t.Errorf("agent list prints %q", out)
 	}
 	var listed []struct {

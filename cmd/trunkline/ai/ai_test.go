@@ -28,7 +28,8 @@ func echoed(t *testing.T, more ...string) (address string, end func() string) {
 	p := &cli.Program{In: strings.NewReader(""), Out: to, Err: to}
 	code := make(chan int, 1)
 	go func() {
-		code <- p.Run(ctx, p.Root("trunkline", "", Command(p)), append([]string{"ai", "echo", "--listen", "127.0.0.1:0"}, more...))
+		code <- p.Run(ctx, p.Root("trunkline", "", Command(p)),
+			append([]string{"ai", "echo", "--listen", "127.0.0.1:0"}, more...))
 		_ = to.Close()
 	}()
 	lines := bufio.NewScanner(from)
@@ -71,13 +72,16 @@ func TestTheCheckPassesTheEcho(t *testing.T) {
 	t.Parallel()
 	address, end := echoed(t)
 	for _, format := range []string{"pcm16", "g711_ulaw", "opus"} {
-		code, out, errs := checked(t, address+"/voice", "--format", format, "--duration", "600ms", "--header", "Authorization: Bearer sesame")
-		if code != cli.ExitOK || errs != "" || strings.Contains(out, "warn") || !strings.Contains(out, "30 media, as described") {
+		code, out, errs := checked(t, address+"/voice", "--format", format, "--duration", "600ms", "--header",
+			"Authorization: Bearer sesame")
+		if code != cli.ExitOK || errs != "" || strings.Contains(out, "warn") ||
+			!strings.Contains(out, "30 media, as described") {
 			t.Errorf("%s: exit code %d\n%s%s", format, code, out, errs)
 		}
 	}
 	printed := end()
-	for _, want := range []string{"session 3: open, /voice, with the headers Authorization", "opus at 48000 Hz", "dtmf 5, 160 ms", "dtmf #\n",
+	for _, want := range []string{"session 3: open, /voice, with the headers Authorization", "opus at 48000 Hz",
+		"dtmf 5, 160 ms", "dtmf #\n",
 		"hangup NORMAL_CLEARING", "closed, 1000 : 1 start, 30 media, 2 dtmf, 1 hangup"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q is not in\n%s", want, printed)
@@ -94,11 +98,13 @@ func TestTheCheckOverTLS(t *testing.T) {
 	address, end := echoed(t, "--cert", cert, "--key", key)
 	code, out, errs := checked(t, address, "--ca", cert, "--duration", "500ms", "--json")
 	var report aicheck.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != cli.ExitOK || !report.OK || !strings.Contains(report.Points[0].Detail, "TLS 1.3") {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != cli.ExitOK || !report.OK ||
+		!strings.Contains(report.Points[0].Detail, "TLS 1.3") {
 		t.Errorf("exit code %d, %v\n%s%s", code, err, out, errs)
 	}
 	code, out, errs = checked(t, address, "--duration", "500ms")
-	if code != cli.ExitFailed || !strings.Contains(out, "fail  connection") || !strings.Contains(errs, "1 of 1 checks failed") {
+	if code != cli.ExitFailed || !strings.Contains(out, "fail  connection") ||
+		!strings.Contains(errs, "1 of 1 checks failed") {
 		t.Errorf("a certificate of nobody's: exit code %d\n%s%s", code, out, errs)
 	}
 	if code, out, _ := checked(t, address, "--duration", "500ms", "--insecure"); code != cli.ExitOK {
@@ -143,7 +149,8 @@ func TestAICommandLinesThatCannotBeMeant(t *testing.T) {
 		var out, errs strings.Builder
 		p := &cli.Program{In: strings.NewReader(""), Out: &out, Err: &errs}
 		code := p.Run(t.Context(), p.Root("trunkline", "", Command(p)), append([]string{"ai"}, args...))
-		if code != cli.ExitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "sesame") {
+		if code != cli.ExitUsage || !strings.Contains(errs.String(), want) ||
+			strings.Contains(errs.String(), "sesame") {
 			t.Errorf("%q: exit code %d, %s", args, code, errs.String())
 		}
 	}

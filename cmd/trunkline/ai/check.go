@@ -60,12 +60,15 @@ providers are not checked here.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
-	flags.StringVar(&cfg.Protocol, "protocol", "", "the provider's protocol: trunkline (default), twilio, openai_realtime or deepgram_agent")
+	flags.StringVar(&opts.format, "format", aiprotocol.PCM16,
+		"the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
+	flags.StringVar(&cfg.Protocol, "protocol", "",
+		"the provider's protocol: trunkline (default), twilio, openai_realtime or deepgram_agent")
 	flags.StringVar(&opts.secretFile, "secret-file", "", "file with the provider's secret")
 	flags.StringVar(&opts.session, "session", "", "the provider's session object, JSON")
 	flags.StringArrayVar(&opts.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
-	flags.BoolVar(&cfg.Extensions, "extensions", false, "also check the extensions (the provider is configured with extensions: true)")
+	flags.BoolVar(&cfg.Extensions, "extensions", false,
+		"also check the extensions (the provider is configured with extensions: true)")
 	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "duration of the tone")
 	flags.BoolVar(&opts.asJSON, "json", false, "print the report as JSON")
 	flags.BoolVar(&opts.insecure, "insecure", false, "accept any certificate; for tests only")

@@ -58,7 +58,8 @@ loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 // serveEcho serves sessions until ctx ends.
 func serveEcho(p *cli.Program, ctx context.Context, listener net.Listener, opts echoFlags) error {
 	provider := aiecho.New(p.Out)
-	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(p.Err, "trunkline: ", 0)}
+	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: log.New(p.Err, "trunkline: ", 0)}
 	ended := make(chan error, 1)
 	go func() {
 		if opts.cert != "" {

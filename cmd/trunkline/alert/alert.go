@@ -30,7 +30,8 @@ func list(p *cli.Program) *cobra.Command {
 		Short: "List the alerts that are active or, with --since, all that have begun since",
 		Args:  cli.ExactArgs(),
 	}
-	command.Flags().StringVar(&since, "since", "", "also ended ones that began since: a duration such as 12h or 3d, or a time")
+	command.Flags().StringVar(&since, "since", "",
+		"also ended ones that began since: a duration such as 12h or 3d, or a time")
 	asJSON := cli.JSONListFlag(command.Flags())
 	return portal.WithAccount(p, command, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
 		query := url.Values{"page_size": {strconv.Itoa(report.MaxPage)}}
@@ -47,7 +48,8 @@ func list(p *cli.Program) *cobra.Command {
 
 		var alerts []figures.Alert
 		for {
-			_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(), Want: http.StatusOK})
+			_, answer, err := s.Do(cmd.Context(),
+				portal.Request{Method: http.MethodGet, Path: "/api/v2/alerts?" + query.Encode(), Want: http.StatusOK})
 			if err != nil {
 				return fmt.Errorf("listing the alerts: %w", err)
 			}

@@ -25,10 +25,12 @@ type server struct {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var answer any = map[string]any{"access_token": "a", "refresh_token": "r", "expires_in": 3600, "user": map[string]string{"account_id": "demo"}}
+	var answer any = map[string]any{"access_token": "a", "refresh_token": "r", "expires_in": 3600,
+		"user": map[string]string{"account_id": "demo"}}
 	if r.URL.Path == "/api/v2/alerts" {
 		s.queries = append(s.queries, r.URL.RawQuery)
-		row := map[string]any{"account_id": "demo", "state": "active", "alert_id": "1", "name": "Many wait\u001b[31m", "metric": "waiting",
+		row := map[string]any{"account_id": "demo", "state": "active", "alert_id": "1", "name": "Many wait\u001b[31m",
+			"metric":   "waiting",
 			"queue_id": "sales@x", "value": 7, "started_at": 1795686893.125}
 		page := map[string]any{"data": []any{row}, "page_size": 1000, "next_start_key": "more"}
 		if r.URL.Query().Get("start_key") == "more" {
@@ -53,7 +55,8 @@ func TestAlertList(t *testing.T) {
 
 	out := e.MustRun("alert", "list")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[1], "Many wait") || !strings.Contains(lines[1], "sales@x") || strings.Contains(out, "\x1b") ||
+	if len(lines) != 3 || !strings.Contains(lines[1], "Many wait") || !strings.Contains(lines[1], "sales@x") ||
+		strings.Contains(out, "\x1b") ||
 		!strings.HasSuffix(lines[1], "-") || !strings.Contains(lines[2], "2026-11-") {
 		t.Errorf("alert list prints\n%s", out)
 	}
@@ -68,7 +71,8 @@ func TestAlertList(t *testing.T) {
 	e.MustFail(cli.ExitUsage, "--since is a duration", "alert", "list", "--since", "soon")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queries) != 4 || strings.Contains(s.queries[0], "state") || !strings.Contains(s.queries[2], "state=all") || !strings.Contains(s.queries[2], "startDate=") {
+	if len(s.queries) != 4 || strings.Contains(s.queries[0], "state") || !strings.Contains(s.queries[2], "state=all") ||
+		!strings.Contains(s.queries[2], "startDate=") {
 		t.Errorf("queries %q", s.queries)
 	}
 }

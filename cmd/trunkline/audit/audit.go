@@ -49,10 +49,13 @@ ended.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.Out, "entries %d to %d are as they were written, %d are not chained yet\nhead %d:%s\n",
+				_, err = fmt.Fprintf(p.Out,
+					"entries %d to %d are as they were written, %d are not chained yet\nhead %d:%s\n",
 					v.First, v.Last, v.Pending, v.Last, v.Hash)
 				if v.Unrecorded > 0 && err == nil {
-					_, err = fmt.Fprintf(p.Out, "entries up to %d were deleted, and no entry of the log says that retention ended: compare with --head\n", v.Unrecorded)
+					_, err = fmt.Fprintf(p.Out,
+						"entries up to %d were deleted, and no entry of the log says that retention ended: compare with --head\n",
+						v.Unrecorded)
 				}
 				return err
 			})

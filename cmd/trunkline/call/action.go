@@ -26,14 +26,15 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 		if c.action == "transfer" {
 			use, arguments = use+" DESTINATION", append(arguments, "DESTINATION")
 		}
-		commands = append(commands, portal.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
-			func(cmd *cobra.Command, s *portal.Session, args []string) error {
-				body := map[string]string{"action": c.action}
-				if c.action == "transfer" {
-					body["destination"] = args[1]
-				}
-				return s.Act(cmd.Context(), p, "/api/v2/calls/"+url.PathEscape(args[0])+"/actions", body)
-			}))
+		commands = append(commands,
+			portal.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
+				func(cmd *cobra.Command, s *portal.Session, args []string) error {
+					body := map[string]string{"action": c.action}
+					if c.action == "transfer" {
+						body["destination"] = args[1]
+					}
+					return s.Act(cmd.Context(), p, "/api/v2/calls/"+url.PathEscape(args[0])+"/actions", body)
+				}))
 	}
 	return commands
 }

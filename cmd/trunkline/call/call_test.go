@@ -41,7 +41,8 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	e.MustFail(cli.ExitFailed, "401", "login", "--username", "alice", "--domain", "demo.local", "--password-stdin")
 	e.Stdin = ""
 	e.Environ = append(e.Environ, "TRUNKLINE_PASSWORD="+password)
-	if out := e.MustRun("login", "--username", "alice", "--domain", "demo.local"); !strings.Contains(out, "as alice of account demo") {
+	if out := e.MustRun("login", "--username", "alice", "--domain", "demo.local"); !strings.Contains(out,
+		"as alice of account demo") {
 		t.Errorf("login prints %q", out)
 	}
 	file := filepath.Join(e.Environ[0][len("HOME="):], ".config", "trunkline", "login.json")
@@ -50,7 +51,8 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	}
 
 	out := e.MustRun("call", "1002")
-	for _, want := range []string{"ringing_user", "user_answered", "bridged", "ended  NORMAL_CLEARING", "hangup_cause", "media_server"} {
+	for _, want := range []string{"ringing_user", "user_answered", "bridged", "ended  NORMAL_CLEARING", "hangup_cause",
+		"media_server"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("call prints no %q:\n%s", want, out)
 		}
@@ -64,7 +66,8 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 			HangupCause string `json:"hangup_cause"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &busy); err != nil || code != cli.ExitFailed || busy.Cause != "USER_BUSY" || busy.Record.HangupCause == "" {
+	if err := json.Unmarshal([]byte(out), &busy); err != nil || code != cli.ExitFailed || busy.Cause != "USER_BUSY" ||
+		busy.Record.HangupCause == "" {
 		t.Errorf("a busy destination: exit code %d, %q, %q, %v", code, out, errs, err)
 	}
 
@@ -92,7 +95,8 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	if err != nil || len(records) != len(rows)+1 || len(rows) < 2 {
 		t.Errorf("%d rows found, %d exported with the header: %v", len(rows), len(records), err)
 	}
-	if stdout := e.MustRun("cdr", "export", "--since", "1h", "--to", "9901"); strings.Count(stdout, "\n") < 2 || !strings.Contains(stdout, "USER_BUSY") {
+	if stdout := e.MustRun("cdr", "export", "--since", "1h", "--to", "9901"); strings.Count(stdout, "\n") < 2 ||
+		!strings.Contains(stdout, "USER_BUSY") {
 		t.Errorf("the export of one destination is %q", stdout)
 	}
 

@@ -59,7 +59,8 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	if err != nil {
 		return fmt.Errorf("after %d of %d records: %w", done.Done, done.Total, err)
 	}
-	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", done.Done, done.Rows, done.Invalid)
+	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", done.Done,
+		done.Rows, done.Invalid)
 	return err
 }
 
@@ -74,6 +75,7 @@ func progressPrinter(p *cli.Program) func(cdrindex.Progress) {
 		}
 		printed = time.Now()
 		fmt.Fprintf(p.Err, "trunkline: partition %d of %d, %d of %d records (%d%%), %.0f a second\n",
-			progress.Partition+1, progress.Partitions, progress.Done, progress.Total, 100*progress.Done/progress.Total, float64(progress.Done)/time.Since(began).Seconds())
+			progress.Partition+1, progress.Partitions, progress.Done, progress.Total, 100*progress.Done/progress.Total,
+			float64(progress.Done)/time.Since(began).Seconds())
 	}
 }

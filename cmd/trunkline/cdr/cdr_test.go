@@ -62,7 +62,8 @@ func TestReindexBesideAServer(t *testing.T) {
 	defer producer.Close(t.Context())
 	now := time.Now().Unix()
 	for n := range 10 {
-		value := fmt.Sprintf(`{"id":"r%d","account_id":"demo","call_id":"c%d","interaction_id":"i","timestamp":%d}`, n, n, now)
+		value := fmt.Sprintf(`{"id":"r%d","account_id":"demo","call_id":"c%d","interaction_id":"i","timestamp":%d}`, n,
+			n, now)
 		if n == 9 {
 			value = `{}`
 		}

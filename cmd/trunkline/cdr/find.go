@@ -46,7 +46,8 @@ func (q *search) query(now time.Time) (url.Values, error) {
 		return nil, err
 	}
 	values := dateParams(since, until)
-	for name, value := range map[string]string{"from": q.from, "to": q.to, "call_id": q.callID, "interaction_id": q.interactionID} {
+	for name, value := range map[string]string{"from": q.from, "to": q.to, "call_id": q.callID,
+		"interaction_id": q.interactionID} {
 		if value != "" {
 			values.Set(name, value)
 		}
@@ -118,7 +119,8 @@ func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 
 // Find returns the record of the call with the id that click to call returned. A 404 is a
 // *cli.HTTPError.
-func Find(ctx context.Context, s *portal.Session, originationCallID string, since, until time.Time) (json.RawMessage, error) {
+func Find(ctx context.Context, s *portal.Session, originationCallID string,
+	since, until time.Time) (json.RawMessage, error) {
 	values := dateParams(since, until)
 	values.Set("origination_call_id", originationCallID)
 	return s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
@@ -200,7 +202,8 @@ func Fields(record json.RawMessage) ([]Field, error) {
 // columns are the fields of the table.
 var columns = []struct{ header, field string }{
 	{"START", "timestamp"}, {"DIRECTION", "direction"}, {"FROM", "from"}, {"TO", "to"}, {"SECONDS", "duration_seconds"},
-	{"BILLED", "billing_seconds"}, {"CAUSE", "hangup_cause"}, {"CALL", "call_id"}, {"ORIGINATION", "origination_call_id"},
+	{"BILLED", "billing_seconds"}, {"CAUSE", "hangup_cause"}, {"CALL", "call_id"},
+	{"ORIGINATION", "origination_call_id"},
 }
 
 func printJSON(p *cli.Program, records []json.RawMessage) error {

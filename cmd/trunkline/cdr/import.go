@@ -82,7 +82,8 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 	flags.StringVar(&i.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
 	flags.BoolVar(&i.deleteStored, "delete", false, "delete each file once the server has stored it")
 	flags.StringVar(&i.timeZone, "time-zone", "UTC", "zone of the times in Asterisk's files, such as Europe/Berlin")
-	flags.DurationVar(&i.retryTimeout, "wait", time.Minute, "how long to retry a file while the server is unreachable or busy")
+	flags.DurationVar(&i.retryTimeout, "wait", time.Minute,
+		"how long to retry a file while the server is unreachable or busy")
 	return command
 }
 
@@ -264,7 +265,8 @@ func modJSONBody(file string, content []byte) body {
 
 // post posts a body once.
 func (i *importer) post(ctx context.Context, b body) (replayed bool, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/api/v2/ingest/"+b.path, bytes.NewReader(b.content))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/api/v2/ingest/"+b.path,
+		bytes.NewReader(b.content))
 	if err != nil {
 		return false, err
 	}

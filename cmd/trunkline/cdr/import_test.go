@@ -61,7 +61,8 @@ func errLogDir(t *testing.T) (dir string, uuids []string) {
 
 func writeFile(t *testing.T, name, content string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+		os.WriteFile(name, []byte(content), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +71,8 @@ func TestImportIntoAServer(t *testing.T) {
 	w := newImportEnv(t)
 	s := w.Serve()
 	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
-	w.Environ = append(w.Environ, cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
+	w.Environ = append(w.Environ,
+		cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
 	dir, uuids := errLogDir(t)
 	if len(uuids) != 4 {
 		t.Fatalf("%d captured legs", len(uuids))
@@ -97,7 +99,8 @@ func TestImportIntoAServer(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "broken.cdr.json"), "{\n")
 	code, out, errs := w.Run("cdr", "import", "--delete", dir)
-	if code != cli.ExitFailed || out != "0 new, 4 imported before, 1 refused\n" || !strings.Contains(errs, "broken.cdr.json: 400 Bad Request") {
+	if code != cli.ExitFailed || out != "0 new, 4 imported before, 1 refused\n" ||
+		!strings.Contains(errs, "broken.cdr.json: 400 Bad Request") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if left, err := recordFiles(dir); err != nil || len(left) != 1 || !strings.HasSuffix(left[0], "broken.cdr.json") {
@@ -122,12 +125,14 @@ func TestImportWaitsForTheServer(t *testing.T) {
 	defer server.Close()
 	dir, _ := errLogDir(t)
 	w := newImportEnv(t)
-	if out := w.MustRun("cdr", "import", "--api-key", "k", "--url", server.URL, dir); out != "4 new, 0 imported before, 0 refused\n" {
+	if out := w.MustRun("cdr", "import", "--api-key", "k", "--url", server.URL,
+		dir); out != "4 new, 0 imported before, 0 refused\n" {
 		t.Errorf("prints %q", out)
 	}
 	server.Close()
 	code, out, errs := w.Run("cdr", "import", "--api-key", "k", "--url", server.URL, "--wait", "10ms", dir)
-	if code != cli.ExitFailed || out != "0 new, 0 imported before, 0 refused\n" || !strings.Contains(errs, "stopped after 0 of 4 files; repeat the command to continue") {
+	if code != cli.ExitFailed || out != "0 new, 0 imported before, 0 refused\n" ||
+		!strings.Contains(errs, "stopped after 0 of 4 files; repeat the command to continue") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
@@ -141,7 +146,8 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 	w := newImportEnv(t)
 	s := w.Serve()
 	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
-	w.Environ = append(w.Environ, cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
+	w.Environ = append(w.Environ,
+		cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "Master.csv"), masterLines)
 	writeFile(t, filepath.Join(dir, "acme.csv"), masterLines)
@@ -154,7 +160,8 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
 		}
 	}
-	if out := w.MustRun("cdr", "import", "--delete", "--time-zone", "Europe/Berlin", filepath.Join(dir, "Master.csv")); out != "0 new, 1 imported before, 0 refused\n" {
+	if out := w.MustRun("cdr", "import", "--delete", "--time-zone", "Europe/Berlin",
+		filepath.Join(dir, "Master.csv")); out != "0 new, 1 imported before, 0 refused\n" {
 		t.Errorf("repeated it prints %q", out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "Master.csv")); err != nil {
@@ -167,10 +174,12 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "no.csv"), strings.Repeat("a,", 15)+"a\n")
 	code, out, errs := w.Run("cdr", "import", filepath.Join(dir, "no.csv"))
-	if code != cli.ExitFailed || out != "0 new, 0 imported before, 1 refused\n" || !strings.Contains(errs, "line 1: 16 columns") {
+	if code != cli.ExitFailed || out != "0 new, 0 imported before, 1 refused\n" ||
+		!strings.Contains(errs, "line 1: 16 columns") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
-	w.MustFail(cli.ExitUsage, "no such time zone", "cdr", "import", "--time-zone", "Mars", filepath.Join(dir, "Master.csv"))
+	w.MustFail(cli.ExitUsage, "no such time zone", "cdr", "import", "--time-zone", "Mars",
+		filepath.Join(dir, "Master.csv"))
 }
 
 func TestMasterCSVIsReadAsTheManagersEvents(t *testing.T) {
@@ -187,8 +196,10 @@ func TestMasterCSVIsReadAsTheManagersEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"Event": "Cdr", "Time-Zone": "Europe/Berlin", "CallerID": `"Bob <Sales>" <+12025550111>`, "LastData": "support,t,,,300",
-		"Duration": "132", "UniqueID": "1795165200.7", "Linkedid": "1795165200.7", "Sequence": "41", "Disposition": "ANSWERED",
+		"Event": "Cdr", "Time-Zone": "Europe/Berlin", "CallerID": `"Bob <Sales>" <+12025550111>`,
+		"LastData": "support,t,,,300",
+		"Duration": "132", "UniqueID": "1795165200.7", "Linkedid": "1795165200.7", "Sequence": "41",
+		"Disposition": "ANSWERED",
 	} {
 		if record[name] != want {
 			t.Errorf("%s: %q, want %q", name, record[name], want)

@@ -15,7 +15,8 @@ const csvSuffix = ".csv" // of the files of Asterisk's cdr_csv: Master.csv, and 
 // csvColumns are the members of an asterisk.cdr record in the columns of a line, up to the optional ones.
 var csvColumns = []string{
 	"AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel",
-	"LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags",
+	"LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition",
+	"AMAFlags",
 }
 
 // The columns that settings of cdr.conf, section csv, add.
@@ -40,7 +41,8 @@ func columnsOf(line []string) ([]string, error) {
 	case 5:
 		all = slices.Concat(all, uniqueIDColumn, userFieldColumn, newColumns)
 	default:
-		return nil, fmt.Errorf("%d columns: want 17 to 21 of Asterisk's cdr_csv, with loguniqueid=yes in cdr.conf", len(line))
+		return nil, fmt.Errorf("%d columns: want 17 to 21 of Asterisk's cdr_csv, with loguniqueid=yes in cdr.conf",
+			len(line))
 	}
 	if !isUniqueID(line[fixed]) {
 		return nil, errors.New("no unique id behind the AMA flags: set loguniqueid=yes in cdr.conf")

@@ -37,7 +37,8 @@ func withLetters(ctx context.Context, p *cli.Program, work func(*deadletter.Lett
 		return work(deadletter.New(deadletter.Deps{
 			Log: cluster, Producer: producer, Feeds: s.Feeds,
 			WithDirectory: func(ctx context.Context, work func(feed.Directory) error) error {
-				return p.WithDirectory(ctx, func(directory *identity.Service) error { return work(app.FeedDirectory{Identity: directory}) })
+				return p.WithDirectory(ctx,
+					func(directory *identity.Service) error { return work(app.FeedDirectory{Identity: directory}) })
 			},
 		}))
 	})

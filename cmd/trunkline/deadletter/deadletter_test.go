@@ -35,7 +35,8 @@ func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
 		w := newEnv(t)
 		brokers := testservice.Kafka(t)
 		w.Environ = []string{
-			"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX=" + testservice.Prefix(t),
+			"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","),
+			"TRUNKLINE_KAFKA_TOPIC_PREFIX=" + testservice.Prefix(t),
 		}
 		test(t, w)
 	})
@@ -50,7 +51,8 @@ func dead(n int, topic, kind string) kafka.Record {
 		Key: []byte("demo"), Value: []byte(`{"n":` + strconv.Itoa(n) + `}`),
 		Headers: []kafka.Header{
 			{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte("pbx")},
-			{Key: event.HeaderErrorKind, Value: []byte(kind)}, {Key: event.HeaderError, Value: []byte("it was\x1b[2Jbad")},
+			{Key: event.HeaderErrorKind, Value: []byte(kind)},
+			{Key: event.HeaderError, Value: []byte("it was\x1b[2Jbad")},
 			{Key: event.HeaderOrigTopic, Value: []byte(topic)},
 			{Key: event.HeaderOrigPartition, Value: []byte("1")}, {Key: event.HeaderOrigOffset, Value: []byte("7")},
 		},
@@ -182,7 +184,8 @@ func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
 	addDeadLetters(t, cluster)
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 2:0", "deadletter", "retry", "0:0", "2:0")
-	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry", "0:0", "0:2", "--topic", "cc.raw")
+	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry",
+		"0:0", "0:2", "--topic", "cc.raw")
 	expect(w, cluster, event.TopicRaw)
 	if out := w.MustRun("deadletter", "retry", "0:0", "1:1", "0:2"); out != "3 sent back\n" {
 		t.Errorf("retry prints %q", out)
@@ -278,15 +281,19 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 // An event of a feed whose account does not exist yet is delivered by a retry once it does.
 func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 	w, brokers, prefix := newEnv(t), testservice.Kafka(t), testservice.Prefix(t)
-	w.Environ = []string{"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX=" + prefix}
+	w.Environ = []string{"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","),
+		"TRUNKLINE_KAFKA_TOPIC_PREFIX=" + prefix}
 	w.Serve(func(s *settings.Settings) {
 		s.Kafka.Brokers, s.Kafka.TopicPrefix, s.Kafka.Partitions = brokers, prefix, 2
 	})
 	cluster := w.OpenKafka()
-	produce(t, cluster, kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Value: []byte(`{"Type":"AGENT_LOGIN"}`), Headers: []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte("feed:pbx")},
-		{Key: event.HeaderAccountNames, Value: []byte("support\nacme.example")},
-	}})
+	produce(t, cluster,
+		kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Value: []byte(`{"Type":"AGENT_LOGIN"}`),
+			Headers: []kafka.Header{
+				{Key: event.HeaderFormat, Value: []byte("svc.cc")},
+				{Key: event.HeaderSource, Value: []byte("feed:pbx")},
+				{Key: event.HeaderAccountNames, Value: []byte("support\nacme.example")},
+			}})
 	letters := func() (kinds []string) {
 		for line := range strings.Lines(w.MustRun("deadletter", "list", "--json")) {
 			var row deadletter.Row

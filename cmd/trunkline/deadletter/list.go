@@ -24,7 +24,8 @@ neither sent back nor discarded.`,
 				return cli.Usagef("--limit must be at least 1, is %d", limit)
 			}
 			return withLetters(cmd.Context(), p, func(letters *deadletter.Letters) error {
-				found, err := letters.List(cmd.Context(), filter, deadletter.ListOptions{Limit: limit, WithPayload: asJSON})
+				found, err := letters.List(cmd.Context(), filter,
+					deadletter.ListOptions{Limit: limit, WithPayload: asJSON})
 				if err != nil {
 					return err
 				}
@@ -56,7 +57,8 @@ func printTable(p *cli.Program, rows []deadletter.Row) error {
 	for i, row := range rows {
 		cells[i] = []string{
 			row.Position, row.At.UTC().Format("2006-01-02T15:04:05.000Z"),
-			cli.OrDash(cli.Printable(row.Topic)), cli.OrDash(cli.Printable(row.Kind)), cli.OrDash(cli.Printable(row.Reason)), strconv.Itoa(row.Size),
+			cli.OrDash(cli.Printable(row.Topic)), cli.OrDash(cli.Printable(row.Kind)),
+			cli.OrDash(cli.Printable(row.Reason)), strconv.Itoa(row.Size),
 		}
 	}
 	return cli.Table(p.Out, []string{"POSITION", "TIME", "TOPIC", "KIND", "REASON", "SIZE"}, cells)

@@ -45,7 +45,8 @@ feed's rules and the directory give them at the time of the retry.`,
 						fmt.Fprintf(p.Err, "%s: %d sent back from partition %d\n", topic, n, partition)
 					})
 				} else {
-					err = letters.Settle(cmd.Context(), deadletter.Retried, positions, deadletter.Filter{Topic: topic}, true)
+					err = letters.Settle(cmd.Context(), deadletter.Retried, positions, deadletter.Filter{Topic: topic},
+						true)
 				}
 				if err != nil {
 					return err

@@ -81,7 +81,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	d.p.Printf("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
 	d.p.Printf("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
-	d.p.Printf("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s", cli.EnvPassword)
+	d.p.Printf("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s",
+		cli.EnvPassword)
 	sent, err := d.send(ctx, account)
 	d.p.Printf("%d events sent", sent)
 	return err

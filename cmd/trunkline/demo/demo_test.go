@@ -63,8 +63,10 @@ func TestDemoSendsAsTheSourcesWould(t *testing.T) {
 	web := httptest.NewServer(server)
 	defer web.Close()
 	w := newEnv(t)
-	code, out, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "60", "--rate", "1000", "--seed", "4")
-	if code != cli.ExitOK || out != "" || !strings.Contains(errs, "trunkline: 60 events sent\n") || strings.Contains(errs, "k\n") {
+	code, out, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "60", "--rate", "1000", "--seed",
+		"4")
+	if code != cli.ExitOK || out != "" || !strings.Contains(errs, "trunkline: 60 events sent\n") ||
+		strings.Contains(errs, "k\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if len(server.taken) != 60 || slices.Contains(server.keys, "") {
@@ -82,7 +84,8 @@ func TestDemoLosesNothingToABusyServer(t *testing.T) {
 	web := httptest.NewServer(server)
 	defer web.Close()
 	w := newEnv(t)
-	if code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "3", "--rate", "1000"); code != cli.ExitOK {
+	if code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "3", "--rate",
+		"1000"); code != cli.ExitOK {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	if len(server.taken) != 3 || len(server.refused) != 4 {
@@ -137,7 +140,8 @@ func TestDemoDoesNotWaitForEver(t *testing.T) {
 	web.Close()
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL, "--wait", "300ms")
-	if code != cli.ExitFailed || !strings.Contains(errs, "waiting for "+web.URL) || !strings.Contains(errs, "not ready after 300ms") {
+	if code != cli.ExitFailed || !strings.Contains(errs, "waiting for "+web.URL) ||
+		!strings.Contains(errs, "not ready after 300ms") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -47,7 +47,8 @@ func (d *demo) checkHealth(ctx context.Context) error {
 }
 
 func (d *demo) post(ctx context.Context, e callcenter.Event) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/api/v2/ingest/"+e.Format, bytes.NewReader(e.JSON))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/api/v2/ingest/"+e.Format,
+		bytes.NewReader(e.JSON))
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ func accountCreate(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
-	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, such as Europe/Berlin; empty: UTC")
+	command.Flags().StringVar(&account.TimeZone, "time-zone", "",
+		"IANA time zone of its reports, such as Europe/Berlin; empty: UTC")
 	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: generated")
 	return command
 }
@@ -77,9 +78,10 @@ func accountList(p *cli.Program) *cobra.Command {
 		rows := mapSlice(accounts, func(a identity.Account) accountRow {
 			return accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
 		})
-		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"}, func(a accountRow) []string {
-			return []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), formatDay(a.CreatedAt)}
-		})
+		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"},
+			func(a accountRow) []string {
+				return []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), formatDay(a.CreatedAt)}
+			})
 	})
 }
 
@@ -123,7 +125,8 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	defer func() { err = errors.Join(err, closeStore()) }()
 	purged := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers, Webhooks: stores.Webhooks}
 	purged.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
-		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(),
+		Log: p.ToolLog(),
 	})
 	if err != nil {
 		return err
@@ -136,7 +139,8 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
-	purged.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), p.ToolLog())
+	purged.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(),
+		p.ToolLog())
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,8 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 	command.Flags().StringVar(&key.Name, "name", "", "purpose of the key")
 	command.Flags().StringSliceVar(&scopes, "scope", scopeNames(identity.DefaultScopes()),
 		"rights, comma-separated, of "+strings.Join(scopeNames(identity.Scopes()), ", "))
-	command.Flags().StringVar(&role, "role", string(identity.RoleAdmin), roleNames()+": what the key sees within its scopes")
+	command.Flags().StringVar(&role, "role", string(identity.RoleAdmin),
+		roleNames()+": what the key sees within its scopes")
 	addLimitFlags(command, &key.Limits)
 	command.Flags().StringVar(&expires, "expires", "", "lifetime, such as 12h or 90d; empty: it does not expire")
 	return command
@@ -113,9 +114,11 @@ type apikeyRow struct {
 }
 
 func apikeyList(p *cli.Program) *cobra.Command {
-	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).ListAPIKeys,
+	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"},
+		(*identity.Service).ListAPIKeys,
 		func(k identity.APIKey) apikeyRow {
-			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role, QueueIDs: k.QueueIDs, AgentIDs: k.AgentIDs, CreatedAt: k.CreatedAt.Unix()}
+			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role,
+				QueueIDs: k.QueueIDs, AgentIDs: k.AgentIDs, CreatedAt: k.CreatedAt.Unix()}
 			if !k.ExpiresAt.IsZero() {
 				row.ExpiresAt = k.ExpiresAt.Unix()
 			}
@@ -125,7 +128,8 @@ func apikeyList(p *cli.Program) *cobra.Command {
 			if k.ExpiresAt != 0 {
 				expires = formatDay(k.ExpiresAt)
 			}
-			return []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(scopeNames(k.Scopes), ","), expires, formatDay(k.CreatedAt)}
+			return []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(scopeNames(k.Scopes), ","), expires,
+				formatDay(k.CreatedAt)}
 		})
 }
 

@@ -45,16 +45,18 @@ type deviceRow struct {
 func deviceList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list USERNAME --account ACCOUNT", Short: "List the devices of a user"}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return runOnUser(p, command, func(ctx context.Context, directory *identity.Service, account, username string) error {
-		devices, err := directory.ListDevices(ctx, account, username)
-		if err != nil {
-			return fmt.Errorf("listing the devices of %s: %w", username, err)
-		}
-		rows := mapSlice(devices, func(d identity.Device) deviceRow { return deviceRow{d.ID, d.UserID, d.Name, d.CreatedAt.Unix()} })
-		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "CREATED"}, func(d deviceRow) []string {
-			return []string{d.ID, cli.OrDash(d.Name), formatDay(d.CreatedAt)}
+	return runOnUser(p, command,
+		func(ctx context.Context, directory *identity.Service, account, username string) error {
+			devices, err := directory.ListDevices(ctx, account, username)
+			if err != nil {
+				return fmt.Errorf("listing the devices of %s: %w", username, err)
+			}
+			rows := mapSlice(devices,
+				func(d identity.Device) deviceRow { return deviceRow{d.ID, d.UserID, d.Name, d.CreatedAt.Unix()} })
+			return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "CREATED"}, func(d deviceRow) []string {
+				return []string{d.ID, cli.OrDash(d.Name), formatDay(d.CreatedAt)}
+			})
 		})
-	})
 }
 
 func deviceDelete(p *cli.Program) *cobra.Command {

@@ -11,7 +11,8 @@ import (
 )
 
 // runOnDirectory completes a command that runs on the directory, with the required flags.
-func runOnDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
+func runOnDirectory(p *cli.Program, command *cobra.Command,
+	run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := cli.RequireFlags(cmd, required...); err != nil {
 			return err
@@ -22,7 +23,8 @@ func runOnDirectory(p *cli.Program, command *cobra.Command, run func(ctx context
 }
 
 // runOnUser completes a command about USERNAME of --account.
-func runOnUser(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
+func runOnUser(p *cli.Program, command *cobra.Command,
+	run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
 	account := command.Flags().String("account", "", cli.AccountUsage)
 	command.Args = cli.ExactArgs("USERNAME")
 	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, args []string) error {
@@ -32,7 +34,8 @@ func runOnUser(p *cli.Program, command *cobra.Command, run func(ctx context.Cont
 
 // listByAccount completes a command that prints the result of list for --account, or for every
 // account without it. view returns a row for --json.
-func listByAccount[T, R any](p *cli.Program, command *cobra.Command, list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
+func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
+	list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
 	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
 	command.Args = cli.ExactArgs()

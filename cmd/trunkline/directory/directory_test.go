@@ -19,10 +19,12 @@ func newEnv(t *testing.T) *clitest.Env {
 
 func TestDirectoryCommands(t *testing.T) {
 	w := newEnv(t)
-	if out := w.MustRun("account", "create", "Head Office", "--domain", "head.example", "--id", "head"); out != "head\n" {
+	if out := w.MustRun("account", "create", "Head Office", "--domain", "head.example", "--id",
+		"head"); out != "head\n" {
 		t.Errorf("account create prints %q", out)
 	}
-	branch := strings.TrimSpace(w.MustRun("account", "create", "Branch", "--domain", "branch.example", "--parent", "head.example"))
+	branch := strings.TrimSpace(
+		w.MustRun("account", "create", "Branch", "--domain", "branch.example", "--parent", "head.example"))
 	w.MustFail(cli.ExitFailed, "creating account Other: ", "account", "create", "Other", "--domain", "head.example")
 
 	code, out, errs := w.Run("user", "create", "alice", "--account", "head", "--presence-id", "1001", "--role", "admin")
@@ -85,13 +87,16 @@ func TestUserPassword(t *testing.T) {
 		t.Errorf("user password: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	w.Stdin = "another long password, river\n"
-	if code, _, errs := w.Run("user", "password", "alice", "--account", "head", "--password-stdin"); code != cli.ExitOK || errs != "" {
+	if code, _, errs := w.Run("user", "password", "alice", "--account", "head",
+		"--password-stdin"); code != cli.ExitOK || errs != "" {
 		t.Errorf("user password --password-stdin: exit code %d, stderr %q", code, errs)
 	}
 	w.Stdin = "password1\n"
-	w.MustFail(cli.ExitFailed, "is too easy to guess", "user", "password", "alice", "--account", "head", "--password-stdin")
+	w.MustFail(cli.ExitFailed, "is too easy to guess", "user", "password", "alice", "--account", "head",
+		"--password-stdin")
 	w.Stdin = "short\n"
-	w.MustFail(cli.ExitFailed, "has fewer than 8 characters", "user", "create", "bob", "--account", "head", "--password-stdin")
+	w.MustFail(cli.ExitFailed, "has fewer than 8 characters", "user", "create", "bob", "--account", "head",
+		"--password-stdin")
 }
 
 func TestDeviceCommands(t *testing.T) {
@@ -100,7 +105,8 @@ func TestDeviceCommands(t *testing.T) {
 	w.MustRun("account", "create", "Head Office", "--domain", "head.example", "--id", "head")
 	w.MustRun("user", "create", "alice", "--account", "head", "--presence-id", "1001")
 	w.MustRun("user", "create", "admin", "--account", "head")
-	password := strings.TrimSpace(w.MustRun("user", "device", "create", "alice", "--account", "head.example", "--name", "desk phone"))
+	password := strings.TrimSpace(
+		w.MustRun("user", "device", "create", "alice", "--account", "head.example", "--name", "desk phone"))
 	if len(password) < 26 || strings.ContainsAny(password, " \n") {
 		t.Errorf("user device create prints %q", password)
 	}
@@ -111,7 +117,8 @@ func TestDeviceCommands(t *testing.T) {
 	if len(devices) != 1 || devices[0].Name != "desk phone" || devices[0].CreatedAt == 0 {
 		t.Errorf("user device list gives %+v", devices)
 	}
-	if out := w.MustRun("user", "device", "list", "alice", "--account", "head"); !strings.Contains(out, "desk phone") || strings.Contains(out, password) {
+	if out := w.MustRun("user", "device", "list", "alice", "--account", "head"); !strings.Contains(out, "desk phone") ||
+		strings.Contains(out, password) {
 		t.Errorf("user device list prints %q", out)
 	}
 	w.MustRun("user", "device", "delete", devices[0].ID)
@@ -149,7 +156,8 @@ func TestSigningKeyRotate(t *testing.T) {
 func TestAPIKeyScopesAndExpiry(t *testing.T) {
 	w := newEnv(t)
 	w.MustRun("account", "create", "Head", "--domain", "head.example", "--id", "head")
-	w.MustRun("apikey", "create", "--account", "head", "--name", "wall", "--scope", "subscribe, read", "--expires", "90d")
+	w.MustRun("apikey", "create", "--account", "head", "--name", "wall", "--scope", "subscribe, read", "--expires",
+		"90d")
 	var keys []apikeyRow
 	w.MustJSON(&keys, "apikey", "list", "--json")
 	const life = 90 * 24 * 3600 // from before the key is created
@@ -157,7 +165,8 @@ func TestAPIKeyScopesAndExpiry(t *testing.T) {
 		keys[0].ExpiresAt-keys[0].CreatedAt > life || keys[0].ExpiresAt-keys[0].CreatedAt < life-60 {
 		t.Errorf("apikey list gives %+v", keys)
 	}
-	if out := w.MustRun("apikey", "list"); !strings.Contains(out, "subscribe,read") || !strings.Contains(out, "EXPIRES") {
+	if out := w.MustRun("apikey", "list"); !strings.Contains(out, "subscribe,read") ||
+		!strings.Contains(out, "EXPIRES") {
 		t.Errorf("apikey list prints %q", out)
 	}
 	w.MustFail(cli.ExitFailed, "unknown scope", "apikey", "create", "--account", "head", "--scope", "everything")

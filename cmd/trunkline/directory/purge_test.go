@@ -52,7 +52,9 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 		return struct{}{}, err
 	})
 	if err == nil {
-		_, err = db.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, table, strings.Join(names, ", "), strings.Join(values, ", ")))
+		_, err = db.ExecContext(t.Context(),
+			fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, table, strings.Join(names, ", "),
+				strings.Join(values, ", ")))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", table, err)
@@ -74,7 +76,8 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.Dir, "broker")); !os.IsNotExist(err) {
 		t.Errorf("an embedded broker was made: %v", err)
 	}
-	w.MustFail(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example", "--id", "first")
+	w.MustFail(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example",
+		"--id", "first")
 	w.MustFail(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
 
 	s := settings.Default()
@@ -92,7 +95,8 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(table, account string) (n int) {
-		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`, account).Scan(&n); err != nil {
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`,
+			account).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -122,7 +126,9 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		t.Errorf("the recording's file: %v", err)
 	}
 	var purged sql.NullInt64
-	if err := db.QueryRowContext(t.Context(), `SELECT purged_at FROM identity_deleted_accounts WHERE id = 'gone'`).Scan(&purged); err != nil || !purged.Valid {
+	if err := db.QueryRowContext(t.Context(),
+		`SELECT purged_at FROM identity_deleted_accounts WHERE id = 'gone'`).Scan(&purged); err != nil ||
+		!purged.Valid {
 		t.Errorf("purged at %v, %v", purged, err)
 	}
 }

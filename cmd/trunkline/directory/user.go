@@ -14,7 +14,8 @@ import (
 
 // UserCommand returns the command user with its subcommands.
 func UserCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("user", "The users", userCreate(p), userList(p), userPassword(p), otpCommand(p), userDelete(p), deviceCommand(p))
+	return cli.Group("user", "The users", userCreate(p), userList(p), userPassword(p), otpCommand(p), userDelete(p),
+		deviceCommand(p))
 }
 
 func userCreate(p *cli.Program) *cobra.Command {
@@ -61,7 +62,8 @@ func userCreate(p *cli.Program) *cobra.Command {
 	command.Flags().StringVar(&role, "role", string(identity.RoleUser), roleNames())
 	addLimitFlags(command, &user.Limits)
 	command.Flags().StringVar(&user.PresenceID, "presence-id", "", "extension")
-	command.Flags().StringVar(&user.OIDCSubject, "oidc-subject", "", "the user's sub at the OpenID Connect provider, in place of a password")
+	command.Flags().StringVar(&user.OIDCSubject, "oidc-subject", "",
+		"the user's sub at the OpenID Connect provider, in place of a password")
 	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
 	return command
 }
@@ -74,8 +76,10 @@ func roleNames() string {
 
 // addLimitFlags adds the flags of the queues or agents to which a role is limited.
 func addLimitFlags(command *cobra.Command, limits *identity.Limits) {
-	command.Flags().StringArrayVar(&limits.QueueIDs, "queue", nil, "a queue of a supervisor, repeatable; none: all of the account")
-	command.Flags().StringArrayVar(&limits.AgentIDs, "agent", nil, "an agent id of an agent, repeatable; none: those with the user's extension")
+	command.Flags().StringArrayVar(&limits.QueueIDs, "queue", nil,
+		"a queue of a supervisor, repeatable; none: all of the account")
+	command.Flags().StringArrayVar(&limits.AgentIDs, "agent", nil,
+		"an agent id of an agent, repeatable; none: those with the user's extension")
 }
 
 // userRow is a user as --json shows it.
@@ -91,11 +95,14 @@ type userRow struct {
 }
 
 func userList(p *cli.Program) *cobra.Command {
-	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).ListUsers,
+	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"},
+		(*identity.Service).ListUsers,
 		func(u identity.User) userRow {
-			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.QueueIDs, u.AgentIDs, u.CreatedAt.Unix()}
+			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.QueueIDs, u.AgentIDs,
+				u.CreatedAt.Unix()}
 		}, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, func(u userRow) []string {
-			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), formatDay(u.CreatedAt)}
+			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID),
+				formatDay(u.CreatedAt)}
 		})
 }
 

@@ -37,7 +37,8 @@ func TestExplain(t *testing.T) {
 	id := produce(e)
 	code, out, errs := e.Run("explain", id)
 	for _, want := range []string{
-		"event    " + id + "  AGENT_LOGIN, cc.evt 0:", "raw      cc.raw 0:", ", source test", "format   generic, from header", "account  demo, from key",
+		"event    " + id + "  AGENT_LOGIN, cc.evt 0:", "raw      cc.raw 0:", ", source test",
+		"format   generic, from header", "account  demo, from key",
 		"agent_id=1001, from record",
 	} {
 		if code != cli.ExitOK || !strings.Contains(out, want) {
@@ -54,7 +55,8 @@ func TestExplain(t *testing.T) {
 		Connections []any
 		Complete    bool
 	}
-	if out := e.MustRun("explain", id, "--json", "--user", "bob"); json.Unmarshal([]byte(out), &got) != nil || strings.Count(out, "\n") != 1 ||
+	if out := e.MustRun("explain", id, "--json", "--user", "bob"); json.Unmarshal([]byte(out), &got) != nil ||
+		strings.Count(out, "\n") != 1 ||
 		got.Event.Message.ID != id || got.Connections == nil || !got.Complete {
 		t.Errorf("--json prints %s", out)
 	}
@@ -63,28 +65,32 @@ func TestExplain(t *testing.T) {
 // produce produces an agent login to cc.raw and returns the id of its event.
 func produce(e *clitest.Env) (id string) {
 	e.T.Helper()
-	err := (&cli.Program{Env: append(e.Environ, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(), func(_ *settings.Settings, cluster *kafka.Cluster) error {
-		producer := cluster.NewProducer(kafka.ProducerConfig{})
-		err := producer.Produce(e.T.Context(), kafka.Record{Topic: event.TopicRaw, Partition: 0, Key: []byte("demo"), Value: []byte(`{"type":"AGENT_LOGIN","data":{"agent_id":"1001"}}`),
-			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}, {Key: event.HeaderSource, Value: []byte("test")}}})
-		if err != nil {
-			return err
-		}
-		for began := time.Now(); id == "" && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
-			last, err := cluster.LastRecord(e.T.Context(), event.TopicEvents, 0)
+	err := (&cli.Program{Env: append(e.Environ, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(),
+		func(_ *settings.Settings, cluster *kafka.Cluster) error {
+			producer := cluster.NewProducer(kafka.ProducerConfig{})
+			err := producer.Produce(e.T.Context(),
+				kafka.Record{Topic: event.TopicRaw, Partition: 0, Key: []byte("demo"),
+					Value: []byte(`{"type":"AGENT_LOGIN","data":{"agent_id":"1001"}}`),
+					Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")},
+						{Key: event.HeaderSource, Value: []byte("test")}}})
 			if err != nil {
 				return err
 			}
-			if last != nil {
-				found, err := event.MessageID(last.Value)
+			for began := time.Now(); id == "" && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+				last, err := cluster.LastRecord(e.T.Context(), event.TopicEvents, 0)
 				if err != nil {
 					return err
 				}
-				id = found.String()
+				if last != nil {
+					found, err := event.MessageID(last.Value)
+					if err != nil {
+						return err
+					}
+					id = found.String()
+				}
 			}
-		}
-		return producer.Close(e.T.Context())
-	})
+			return producer.Close(e.T.Context())
+		})
 	if err != nil || id == "" {
 		e.T.Fatalf("producing an event: %q, %v", id, err)
 	}

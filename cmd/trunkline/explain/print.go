@@ -69,11 +69,14 @@ func (e *explanation) print(p *cli.Program, r explainFlags) error {
 			hidden++
 			continue
 		}
-		rows = append(rows, printableCells(c.ID, cli.OrDash(cmp.Or(c.Username, c.UserID, c.KeyID)), c.AccountID, c.Node, formatSeconds(c.ConnectedAt), string(c.Outcome), connectionReason(c)))
+		rows = append(rows,
+			printableCells(c.ID, cli.OrDash(cmp.Or(c.Username, c.UserID, c.KeyID)), c.AccountID, c.Node,
+				formatSeconds(c.ConnectedAt), string(c.Outcome), connectionReason(c)))
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(p.Out)
-		if err := cli.Table(p.Out, []string{"CONNECTION", "USER", "ACCOUNT", "NODE", "CONNECTED", "OUTCOME", "WHY"}, rows); err != nil {
+		if err := cli.Table(p.Out, []string{"CONNECTION", "USER", "ACCOUNT", "NODE", "CONNECTED", "OUTCOME", "WHY"},
+			rows); err != nil {
 			return err
 		}
 	}
@@ -116,7 +119,8 @@ func (e *explanation) printNotes(p *cli.Program, hidden int) {
 func (e *explanation) sourceLines() []string {
 	raw := "deleted, or the log was cut"
 	if e.Raw.Available {
-		raw = "received " + formatMillis(e.Raw.At) + ", key " + cli.OrDash(e.Raw.Key) + ", source " + cli.OrDash(e.Raw.Headers["source"])
+		raw = "received " + formatMillis(e.Raw.At) + ", key " + cli.OrDash(e.Raw.Key) + ", source " +
+			cli.OrDash(e.Raw.Headers["source"])
 	}
 	lines := []string{
 		fmt.Sprintf("event    %s  %s, cc.evt %s", e.Event.ID, e.Event.Message.Type, e.Event.Position),
@@ -155,7 +159,8 @@ func connectionReason(c *fanout.Connection) string {
 	case fanout.OutcomeResumedLater:
 		return "resumed after " + c.ResumedFrom
 	case fanout.OutcomeRefused:
-		return fmt.Sprintf("resume after %s refused with %d at %s: %s", c.ResumedFrom, c.Code, formatMillis(c.EndedAt), c.Reason)
+		return fmt.Sprintf("resume after %s refused with %d at %s: %s", c.ResumedFrom, c.Code, formatMillis(c.EndedAt),
+			c.Reason)
 	case fanout.OutcomeDropped:
 		return "it waited in the queue; " + ended
 	case fanout.OutcomeDisconnected:

@@ -45,7 +45,8 @@ func check(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().DurationVar(&wait, "wait", 15*time.Second, "how long to wait for the connection, and then for an event")
+	command.Flags().DurationVar(&wait, "wait", 15*time.Second,
+		"how long to wait for the connection, and then for an event")
 	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as POST /api/v2/feeds/NAME/check responds")
 	return command
 }
@@ -65,7 +66,9 @@ func printResult(out io.Writer, name string, r *feed.CheckResult, wait time.Dura
 	}
 	switch e := r.Event; {
 	case e != nil && e.Account == "":
-		fmt.Fprintf(out, "first event: format %s, account unknown, of %q: set accounts: [{match: …, account: …}] or account\n%s\n", e.Format, e.Names, e.Value)
+		fmt.Fprintf(out,
+			"first event: format %s, account unknown, of %q: set accounts: [{match: …, account: …}] or account\n%s\n",
+			e.Format, e.Names, e.Value)
 	case e != nil:
 		fmt.Fprintf(out, "first event: format %s, account %s\n%s\n", e.Format, e.Account, e.Value)
 	case r.OK:

@@ -25,9 +25,11 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			header := []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT", "HOLES", "RESYNCED", "DROPPED", "ERROR"}
+			header := []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT",
+				"HOLES", "RESYNCED", "DROPPED", "ERROR"}
 			now := time.Now()
-			return cli.List(p.Out, *asJSON, statuses, header, func(s feed.Status) []string { return statusCells(s, now) })
+			return cli.List(p.Out, *asJSON, statuses, header,
+				func(s feed.Status) []string { return statusCells(s, now) })
 		})
 	}
 	return command
@@ -41,8 +43,11 @@ func statusCells(s feed.Status, now time.Time) []string {
 		return setting.FormatDuration(max(0, now.Sub(time.Unix(seconds, 0)).Round(time.Second)))
 	}
 	return []string{
-		s.Name, s.Kind, s.Node, string(s.State), ago(s.ConnectedAt), ago(s.LastEventAt), strconv.FormatUint(s.Events, 10),
-		setting.Bytes(s.SpoolBytes).String(), fmt.Sprintf("%.1fs", s.OldestUnsentSeconds), strconv.FormatUint(s.Holes, 10),
-		strconv.FormatUint(s.ResyncDifferences, 10), strconv.FormatUint(s.Dropped, 10), cli.OrDash(cli.Printable(s.Error)),
+		s.Name, s.Kind, s.Node, string(s.State), ago(s.ConnectedAt), ago(s.LastEventAt),
+		strconv.FormatUint(s.Events, 10),
+		setting.Bytes(s.SpoolBytes).String(), fmt.Sprintf("%.1fs", s.OldestUnsentSeconds),
+		strconv.FormatUint(s.Holes, 10),
+		strconv.FormatUint(s.ResyncDifferences, 10), strconv.FormatUint(s.Dropped, 10),
+		cli.OrDash(cli.Printable(s.Error)),
 	}
 }

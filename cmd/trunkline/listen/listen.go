@@ -59,8 +59,10 @@ twice.`,
 	flags.StringSliceVar(&f.options.Filters.QueueIDs, "queue", nil, "only events about these queues")
 	flags.StringSliceVar(&f.options.Filters.AgentIDs, "agent", nil, "only events about these agents")
 	flags.StringSliceVar(&f.options.Filters.CallIDs, "call", nil, "only events about these calls")
-	flags.StringSliceVar(&f.options.Filters.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
-	flags.StringVar(&f.options.Since, "since", "", "begin at a time (10m, 2026-11-22T09:00Z), after an event id or cursor, or with the earliest event there is")
+	flags.StringSliceVar(&f.options.Filters.Names, "name", nil,
+		"only events with these names in their facts, such as agent.login or call.*")
+	flags.StringVar(&f.options.Since, "since", "",
+		"begin at a time (10m, 2026-11-22T09:00Z), after an event id or cursor, or with the earliest event there is")
 	flags.BoolVar(&f.asJSON, "json", false, "print the messages unchanged, as JSON")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
@@ -96,7 +98,8 @@ func (f *listenFlags) useSession(p *cli.Program) error {
 		return err
 	}
 	if f.client.URL != "" || f.ca != "" || f.insecure {
-		return cli.Usagef("--url, --ca and --insecure need --username: trunkline login keeps the server that it logged in to")
+		return cli.Usagef(
+			"--url, --ca and --insecure need --username: trunkline login keeps the server that it logged in to")
 	}
 	f.client.URL, f.client.TLS, f.client.PortalToken = session.URL(), session.TLS(), session.AccessToken
 	return nil

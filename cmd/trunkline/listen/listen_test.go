@@ -45,7 +45,8 @@ func channel(messages ...string) http.Handler {
 
 var messages = []string{
 	`{"id":"cc_evt_1","type":"svc_cc_queue_on_call_event","account_id":"demo","timestamp":1795000000,` +
-		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" + `"Call-ID":"another"}},"metadata":{"queue_id":"support","facts":{"name":"queue.call_answered",` +
+		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" +
+		`"Call-ID":"another"}},"metadata":{"queue_id":"support","facts":{"name":"queue.call_answered",` +
 		`"agent_id":"2001","agent_name":"Ada","queue_id":"support","call_id":"c1\u001b[2J","caller":"+12025550104","state":"talking","previous_state":"ringing","wait_ms":65040}}}`,
 	`{"id":"cc_evt_1","type":"again"}`,
 	`{"id":"cc_evt_2","type":"AGENT_CUSTOM_EVENT","account_id":"demo","timestamp":1795000001,"data":[1],"metadata":{"facts":{"name":"other","reason":"test"}}}`,
@@ -58,7 +59,8 @@ func listens(w *clitest.Env, url string, more ...string) (code int, out, errs st
 	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
 	w.Environ = []string{"TRUNKLINE_PASSWORD=pw"}
-	args := append([]string{"listen", "--url", url, "--username", "alice", "--domain", "demo.local", "--path-set", "ws"}, more...)
+	args := append([]string{"listen", "--url", url, "--username", "alice", "--domain", "demo.local", "--path-set",
+		"ws"}, more...)
 	return w.RunContext(ctx, args...)
 }
 
@@ -82,7 +84,8 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 	}
 
 	_, out, _ = listens(w, web.URL, "--json")
-	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[2] + "\n" + messages[3] + "\n" + strings.ReplaceAll(messages[4], "\n", "") + "\n"
+	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[2] + "\n" + messages[3] + "\n" +
+		strings.ReplaceAll(messages[4], "\n", "") + "\n"
 	if out != want {
 		t.Errorf("prints %q, want %q", out, want)
 	}
@@ -92,7 +95,8 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	web := httptest.NewTLSServer(channel(messages[2]))
 	defer web.Close()
 	w := newEnv(t)
-	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" || !strings.Contains(errs, "certificate") {
+	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" ||
+		!strings.Contains(errs, "certificate") {
 		t.Errorf("a stranger: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if _, out, errs := listens(w, web.URL, "--insecure"); out == "" {
@@ -119,8 +123,10 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 func TestListenRefusesWhatCannotWork(t *testing.T) {
 	w := newEnv(t)
 	w.Environ = []string{"TRUNKLINE_PASSWORD=pw"}
-	w.MustFail(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d", "--url", "wss://x")
-	w.MustFail(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain", "d", "--path-set", "both")
+	w.MustFail(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d",
+		"--url", "wss://x")
+	w.MustFail(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain",
+		"d", "--path-set", "both")
 }
 
 func TestServerURL(t *testing.T) {
@@ -173,10 +179,12 @@ func TestListenSinceATime(t *testing.T) {
 	}))
 	defer web.Close()
 	_, out, errs := listens(newEnv(t), web.URL, "--since", fmt.Sprint(at))
-	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") || !slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {
+	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") ||
+		!slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {
 		t.Errorf("requests %q, stdout %q, stderr %q", asked, out, errs)
 	}
-	if code, _, errs := listens(newEnv(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage || !strings.Contains(errs, "--since is a duration") {
+	if code, _, errs := listens(newEnv(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage ||
+		!strings.Contains(errs, "--since is a duration") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 }

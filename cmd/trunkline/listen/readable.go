@@ -52,7 +52,8 @@ func textLine(message []byte) []byte {
 	}
 	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), name, m.AccountID}
 	for _, field := range [...]struct{ name, text string }{
-		{"agent", f.AgentID}, {"agent_name", f.AgentName}, {"queue", queue}, {"call", f.CallID}, {"origination_call", f.OriginationCallID},
+		{"agent", f.AgentID}, {"agent_name", f.AgentName}, {"queue", queue}, {"call", f.CallID},
+		{"origination_call", f.OriginationCallID},
 		{"caller", f.Caller}, {"callee", f.Callee}, {"state", string(f.State)}, {"reason", f.Reason},
 		{"before", previous}, {"wait", formatDuration(f.WaitMS)}, {"talk", formatDuration(f.TalkMS)},
 	} {

@@ -29,7 +29,8 @@ restart the nodes, then run this command: it seals everything under the last key
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
 				progress := p.Progress("secrets resealed")
-				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets(), stores.Webhooks.Secrets())
+				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets(),
+					stores.Webhooks.Secrets())
 				done, err := masterkey.Rotate(cmd.Context(), stores.Keys, secrets, progress.Report)
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)

@@ -89,7 +89,8 @@ func Open(p *cli.Program) (*Session, error) {
 }
 
 // WithSession completes a command that uses the saved login.
-func WithSession(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
+func WithSession(p *cli.Program, command *cobra.Command,
+	run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := Open(p)
 		if err != nil {
@@ -102,7 +103,8 @@ func WithSession(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Com
 }
 
 // WithAccount is WithSession on behalf of the user's account, or of --account.
-func WithAccount(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
+func WithAccount(p *cli.Program, command *cobra.Command,
+	run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
 	account := command.Flags().String("account", "", "id of another account that you may see")
 	return WithSession(p, command, func(cmd *cobra.Command, s *Session, args []string) error {
 		s.accountID = *account
@@ -140,7 +142,8 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 		// Once the server has used up the refresh token, the new tokens must be saved.
 		renewCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		defer cancel()
-		t, err := requestTokens(renewCtx, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
+		t, err := requestTokens(renewCtx, s.client, l.URL+"/ucp/v2/login/refresh",
+			map[string]string{"refresh_token": l.RefreshToken})
 		var status *cli.HTTPError
 		if errors.As(err, &status) && status.Status == http.StatusUnauthorized {
 			return cli.Usagef("the login has ended: run trunkline login again")

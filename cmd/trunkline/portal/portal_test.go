@@ -27,7 +27,8 @@ func TestAnInterruptDoesNotLoseARenewal(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(saved.path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	expired := login{URL: server.URL, AccessToken: "access-1", RefreshToken: "refresh-1", ExpiresAt: time.Now().Unix() - 1}
+	expired := login{URL: server.URL, AccessToken: "access-1", RefreshToken: "refresh-1",
+		ExpiresAt: time.Now().Unix() - 1}
 	if err := saved.write(expired); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,8 @@ func (o *person) run(ctx context.Context, work func(context.Context) error) erro
 		if err != nil {
 			return err
 		}
-		o.figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), o.p.ToolLog())
+		o.figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(),
+			o.p.ToolLog())
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,8 @@ func (o *person) run(ctx context.Context, work func(context.Context) error) erro
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
 		o.recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
-			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: o.p.ToolLog(),
+			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit,
+			Metrics: prometheus.NewRegistry(), Log: o.p.ToolLog(),
 		})
 		if err != nil {
 			return err
@@ -302,22 +304,27 @@ func (o *person) erase(ctx context.Context) error {
 // reportRest says what remains, where, and until when. last is the end of the last call, in Unix
 // seconds.
 func (o *person) reportRest(ctx context.Context, last int64) error {
-	fmt.Fprintf(o.p.Out, "the progress of click-to-call calls has the number that was dialled, until %s after each call (origination.retention)\n", o.settings.Origination.Retention)
-	fmt.Fprint(o.p.Out, `figures have numbers of callers who were not answered alone, on cc.stats for two days; state (cc.state) has the numbers of calls in progress alone;
+	fmt.Fprintf(o.p.Out,
+		"the progress of click-to-call calls has the number that was dialled, until %s after each call (origination.retention)\n",
+		o.settings.Origination.Retention)
+	fmt.Fprint(o.p.Out,
+		`figures have numbers of callers who were not answered alone, on cc.stats for two days; state (cc.state) has the numbers of calls in progress alone;
 webhooks have no backlog of their own: what they still have to deliver is on cc.evt
 `)
 	if last == 0 || !backend.KafkaExists(o.settings) {
 		return nil
 	}
 	return o.p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) error {
-		for _, topic := range []string{event.TopicRaw, event.TopicEvents, event.TopicCDRRaw, event.TopicCDR, event.TopicDead} {
+		for _, topic := range []string{event.TopicRaw, event.TopicEvents, event.TopicCDRRaw, event.TopicCDR,
+			event.TopicDead} {
 			kept, err := cluster.Retention(ctx, topic)
 			if err != nil {
 				return err
 			}
 			until := "for ever: set its retention.ms"
 			if kept >= 0 {
-				until = "until " + time.Unix(last, 0).Add(kept).UTC().Format(time.RFC3339) + " and the end of its log segment, or its disk limit"
+				until = "until " + time.Unix(last, 0).Add(kept).UTC().Format(time.RFC3339) +
+					" and the end of its log segment, or its disk limit"
 			}
 			fmt.Fprintf(o.p.Out, "kafka %s still has the records of these calls, %s\n", topic, until)
 		}

@@ -48,7 +48,8 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 			if err == nil {
 				return answer
 			}
-			if !strings.Contains(err.Error(), "401") || time.Since(began) > 30*time.Second { // the server does not know the key yet
+			// the server does not know the key yet
+			if !strings.Contains(err.Error(), "401") || time.Since(began) > 30*time.Second {
 				t.Fatalf("%s %s: %v", method, path, err)
 			}
 		}
@@ -57,19 +58,24 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	const person, other = "+4930123456", "+4930999999"
 	now := time.Now().Unix()
 	for i, leg := range []struct{ call, interaction, from, to string }{
-		{"a1", "a", person, "1001"}, {"a2", "a", "1000", "1001"}, {"b1", "b", "1001", other}, {"c1", "c", "1001", person}, {"h1", "h", person, "1002"},
+		{"a1", "a", person, "1001"}, {"a2", "a", "1000", "1001"}, {"b1", "b", "1001", other},
+		{"c1", "c", "1001", person}, {"h1", "h", person, "1002"},
 	} {
-		call(http.MethodPost, "/api/v2/ingest/svc.cdr", fmt.Sprintf(`{"id":%[1]q,"account_id":%[2]q,"call_id":%[1]q,"interaction_id":%[3]q,"from":%[4]q,"to":%[5]q,"timestamp":%[6]d}`,
-			leg.call, account, leg.interaction, leg.from, leg.to, now-int64(i)), http.StatusAccepted)
+		call(http.MethodPost, "/api/v2/ingest/svc.cdr",
+			fmt.Sprintf(`{"id":%[1]q,"account_id":%[2]q,"call_id":%[1]q,"interaction_id":%[3]q,"from":%[4]q,"to":%[5]q,"timestamp":%[6]d}`,
+				leg.call, account, leg.interaction, leg.from, leg.to, now-int64(i)), http.StatusAccepted)
 	}
 	const hostile = "calls.jsonl" // the name of a file of the export
 	for id, name := range map[string]string{"a2": hostile, "b1": "r-b1", "h1": "r-h1"} {
 		call(http.MethodPut, "/api/v2/recordings/"+name+"?call_id="+id, "audio of "+id, http.StatusCreated)
 	}
-	call(http.MethodPut, "/api/v2/recordings/r-h1/hold", `{"reason":"case 1"}`, http.StatusOK) // JSON without a Content-Type
+	// JSON without a Content-Type
+	call(http.MethodPut, "/api/v2/recordings/r-h1/hold", `{"reason":"case 1"}`, http.StatusOK)
 	rows := func() string {
 		var page struct{ Data []event.CDR }
-		check(t, json.Unmarshal(call(http.MethodGet, fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d", now-100, now+100), "", http.StatusOK), &page))
+		check(t, json.Unmarshal(
+			call(http.MethodGet, fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d", now-100, now+100), "",
+				http.StatusOK), &page))
 		calls := ""
 		for _, row := range page.Data {
 			calls += row.CallID + " "
@@ -88,7 +94,8 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	check(t, err)
 	audio, err := os.ReadFile(filepath.Join(dir, "recordings", hostile))
 	check(t, err)
-	if !strings.HasPrefix(out, "4 call records and 2 recordings") || strings.Count(string(list), "\n") != 4 || strings.Contains(string(list), other) || string(audio) != "audio of a2" {
+	if !strings.HasPrefix(out, "4 call records and 2 recordings") || strings.Count(string(list), "\n") != 4 ||
+		strings.Contains(string(list), other) || string(audio) != "audio of a2" {
 		t.Errorf("%q, %s", out, list)
 	}
 
@@ -97,7 +104,9 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 		t.Errorf("without a yes: %d %q, left %q", code, out, rows())
 	}
 	out = w.MustRun("privacy", "erase", "--number", person, "--account", "acme", "--yes")
-	if !strings.HasPrefix(out, "erased: 3 call records, 1 recordings and 0 abandoned calls\nkept: recording r-h1 has a legal hold") || strings.Count(out, "\nkafka ") != 5 || !strings.Contains(out, "kafka cdr still has") {
+	if !strings.HasPrefix(out,
+		"erased: 3 call records, 1 recordings and 0 abandoned calls\nkept: recording r-h1 has a legal hold") ||
+		strings.Count(out, "\nkafka ") != 5 || !strings.Contains(out, "kafka cdr still has") {
 		t.Errorf("%s", out)
 	}
 	if got := rows(); got != "b1 h1 " {
@@ -109,5 +118,6 @@ func TestAPersonIsExportedAndErased(t *testing.T) {
 	if !strings.HasPrefix(out, "erased: 0 call records, 0 recordings and 0 abandoned calls\n") {
 		t.Errorf("repeated: %s", out)
 	}
-	w.MustFail(cli.ExitFailed, "no account nobody", "privacy", "export", "--number", "1", "--account", "nobody", "--output", filepath.Join(t.TempDir(), "x"))
+	w.MustFail(cli.ExitFailed, "no account nobody", "privacy", "export", "--number", "1", "--account", "nobody",
+		"--output", filepath.Join(t.TempDir(), "x"))
 }

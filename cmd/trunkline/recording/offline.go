@@ -73,7 +73,8 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 	flags.StringVar(&output, "output", "", outputUsage)
 	flags.StringVar(&header.AccountID, "account", "", "id of the account it belongs to")
 	flags.StringVar(&header.RecordingID, "recording", "", "its id")
-	flags.StringVar(&header.Algorithm, "algorithm", encryption.AES256GCM, encryption.AES256GCM+" or "+encryption.AES256CBC)
+	flags.StringVar(&header.Algorithm, "algorithm", encryption.AES256GCM,
+		encryption.AES256GCM+" or "+encryption.AES256CBC)
 	flags.StringVar(&header.ContentType, "content-type", "audio/x-wav", "content type of the audio")
 	flags.StringVar(&header.KeyID, "key-id", "", "id of the key; empty: the account's")
 	flags.Uint32Var(&header.KeyVersion, "key-version", 1, "version of the key")

@@ -17,7 +17,8 @@ import (
 
 // Command returns the command recording with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("recording", "Recordings: send a switch's, open sealed ones offline, or move the service's to the newest key",
+	return cli.Group("recording",
+		"Recordings: send a switch's, open sealed ones offline, or move the service's to the newest key",
 		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p), recordingSend(p))
 }
 
@@ -37,7 +38,8 @@ func (k *keyFlags) register(flags *pflag.FlagSet) {
 		name  string
 		usage string
 	}{
-		{&k.key, "key", "key, as in the configuration (visible to every user of the machine: prefer --" + k.prefix + "key-file or " + k.envName("key") + ")"},
+		{&k.key, "key", "key, as in the configuration (visible to every user of the machine: prefer --" + k.prefix +
+			"key-file or " + k.envName("key") + ")"},
 		{&k.keyFile, "key-file", "file with the key"},
 		{&k.salt, "salt", "salt, as in the configuration, or " + k.envName("salt")},
 		{&k.saltFile, "salt-file", "file with the salt"},
@@ -76,7 +78,8 @@ func (k *keyFlags) readSecret(p *cli.Program, what, value, file string) (string,
 		value = p.Getenv(k.envName(what))
 	}
 	if value == "" {
-		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix, what, k.envName(what))
+		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix,
+			what, k.envName(what))
 	}
 	return value, nil
 }

@@ -24,7 +24,8 @@ import (
 
 func newEnv(t *testing.T) *clitest.Env {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{Command(p), masterkey.Command(p), directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p)}
+		return []*cobra.Command{Command(p), masterkey.Command(p), directory.AccountCommand(p), directory.UserCommand(p),
+			directory.APIKeyCommand(p)}
 	})
 }
 
@@ -56,15 +57,18 @@ func TestRecordingsOffline(t *testing.T) {
 	w := newEnv(t)
 	audio := strings.Repeat("the caller said something private. ", 4000)
 	call := file(w, "call.wav", audio)
-	sealed, opened, moved := filepath.Join(w.Dir, "call.trkrec"), filepath.Join(w.Dir, "opened.wav"), filepath.Join(w.Dir, "moved.trkrec")
-	w.MustRun("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key", recordingKey,
+	sealed, opened, moved := filepath.Join(w.Dir, "call.trkrec"), filepath.Join(w.Dir,
+		"opened.wav"), filepath.Join(w.Dir, "moved.trkrec")
+	w.MustRun("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key",
+		recordingKey,
 		"--salt", recordingSalt, "--algorithm", "AES-256-CBC", "--output", sealed)
 	if text := content(w, "call.trkrec"); strings.Contains(text, "private") {
 		t.Error("it can be read")
 	}
 	var inspection recording.Inspection
 	w.MustJSON(&inspection, "recording", "inspect", sealed)
-	if inspection.AccountID != "acme-call-center" || inspection.RecordingID != "call-1" || inspection.KeyID != "key_auto_acme-cal" || inspection.KeyVersion != 1 || inspection.Algorithm != "AES-256-CBC" {
+	if inspection.AccountID != "acme-call-center" || inspection.RecordingID != "call-1" ||
+		inspection.KeyID != "key_auto_acme-cal" || inspection.KeyVersion != 1 || inspection.Algorithm != "AES-256-CBC" {
 		t.Errorf("%+v", inspection)
 	}
 	keys := []string{"--key-file", file(w, "key", recordingKey+"\n"), "--salt-file", file(w, "salt", recordingSalt)}
@@ -76,14 +80,16 @@ func TestRecordingsOffline(t *testing.T) {
 	if content(w, "opened.wav") != audio {
 		t.Error("another audio")
 	}
-	w.MustRun("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s", "--output", moved)
+	w.MustRun("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s",
+		"--output", moved)
 	w.MustJSON(&inspection, "recording", "inspect", moved)
 	if inspection.KeyVersion != 2 || inspection.KeyID != "key_auto_acme-cal" {
 		t.Errorf("moved: %+v", inspection)
 	}
 	w.MustFail(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
 	w.Stdin = content(w, "moved.trkrec")
-	if out := w.MustRun("recording", "open", "-", "--key", "another key, that came after the first", "--salt", "s"); out != audio {
+	if out := w.MustRun("recording", "open", "-", "--key", "another key, that came after the first", "--salt",
+		"s"); out != audio {
 		t.Errorf("from stdin come %d bytes", len(out))
 	}
 	w.MustFail(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
@@ -108,10 +114,12 @@ func TestRecordingsWrongUsage(t *testing.T) {
 		args []string
 	}{
 		{"recording open needs FILE", []string{"recording", "open"}},
-		{"the key is missing: give --key or --key-file, or set TRUNKLINE_RECORDING_KEY", []string{"recording", "open", "f"}},
+		{"the key is missing: give --key or --key-file, or set TRUNKLINE_RECORDING_KEY",
+			[]string{"recording", "open", "f"}},
 		{"give --key or --key-file, not both", []string{"recording", "open", "f", "--key", "k", "--key-file", "f"}},
 		{"the salt is missing: ", []string{"recording", "open", "f", "--key", "k"}},
-		{"the new-key is missing: give --new-key or --new-key-file, or set TRUNKLINE_RECORDING_NEW_KEY", []string{"recording", "reseal", "f", "--key", "k", "--salt", "s"}},
+		{"the new-key is missing: give --new-key or --new-key-file, or set TRUNKLINE_RECORDING_NEW_KEY",
+			[]string{"recording", "reseal", "f", "--key", "k", "--salt", "s"}},
 		{"recording seal needs --account", []string{"recording", "seal", "f"}},
 		{`recording reseal does not take "g"`, []string{"recording", "reseal", "f", "g"}},
 		{"--account is for the service's recordings", []string{"recording", "reseal", "f", "--account", "a"}},
@@ -119,7 +127,8 @@ func TestRecordingsWrongUsage(t *testing.T) {
 	} {
 		w.MustFail(cli.ExitUsage, c.want, c.args...)
 	}
-	w.MustFail(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k", "--salt", "s")
+	w.MustFail(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k",
+		"--salt", "s")
 	w.MustRun("account", "create", "head", "--domain", "head.example")
 	w.MustFail(cli.ExitFailed, "there is no account nobody", "recording", "reseal", "--account", "nobody")
 	w.MustFail(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
@@ -168,7 +177,8 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	}
 	rotate(recordingKey)
 	audio := []byte("the caller said something private")
-	_, err := recordings.Store(t.Context(), recording.Upload{AccountID: "acme", RecordingID: "call", Body: bytes.NewReader(audio)})
+	_, err := recordings.Store(t.Context(),
+		recording.Upload{AccountID: "acme", RecordingID: "call", Body: bytes.NewReader(audio)})
 	check(t, err)
 	rotate("the second key of the recordings, later on")
 
@@ -179,7 +189,8 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	if after := content(w, "master.key"); after == before || strings.Count(after, "\n") != strings.Count(before, "\n") {
 		t.Error("the key file has not changed, or has both keys")
 	}
-	if out := w.MustRun("recording", "reseal", "--account", "acme.test"); out != "1 recordings moved to the newest key\n" {
+	if out := w.MustRun("recording", "reseal", "--account",
+		"acme.test"); out != "1 recordings moved to the newest key\n" {
 		t.Errorf("recording reseal prints %q", out)
 	}
 	// The running server uses the new key.

@@ -86,7 +86,8 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
 		recordings, err := recording.New(ctx, recording.Settings{}, recording.Deps{
-			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit,
+			Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 		})
 		if err != nil {
 			return err

@@ -33,8 +33,10 @@ const (
 
 // audioTypes are the content types of the files that are sent, by extension.
 var audioTypes = map[string]string{
-	".wav": "audio/wav", ".mp3": "audio/mpeg", ".ogg": "audio/ogg", ".opus": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4",
-	".au": "audio/basic", ".gsm": "audio/gsm", ".ulaw": "audio/PCMU", ".alaw": "audio/PCMA", ".g722": "audio/G722", ".sln": "audio/L16",
+	".wav": "audio/wav", ".mp3": "audio/mpeg", ".ogg": "audio/ogg", ".opus": "audio/ogg", ".flac": "audio/flac",
+	".m4a": "audio/mp4",
+	".au":  "audio/basic", ".gsm": "audio/gsm", ".ulaw": "audio/PCMU", ".alaw": "audio/PCMA", ".g722": "audio/G722",
+	".sln": "audio/L16",
 }
 
 // sender sends the complete recordings of a folder and removes what is stored. Its only state that
@@ -108,7 +110,8 @@ The API key, with the scope recordings, is ` + cli.EnvAPIKey + `, or in --key-fi
 	s.server = p.ServerFlags(flags)
 	flags.StringVar(&s.watch, "watch", "", "folder to watch")
 	flags.StringVar(&s.keyFile, "key-file", "", "file with the API key; empty: "+cli.EnvAPIKey)
-	flags.StringVar(&s.name, "name", `(?:^|/)(?P<id>(?P<call_id>[^/]+))\.[^./]+$`, "regular expression on a file's path, with groups id, call_id, …")
+	flags.StringVar(&s.name, "name", `(?:^|/)(?P<id>(?P<call_id>[^/]+))\.[^./]+$`,
+		"regular expression on a file's path, with groups id, call_id, …")
 	flags.DurationVar(&s.settle, "settle", 5*time.Second, "how long a file must not have changed")
 	return command
 }
@@ -376,7 +379,8 @@ func idOf(text string) string {
 
 // showStatus prints a line when the state has changed, at most every statusInterval.
 func (s *sender) showStatus(err error) {
-	status := fmt.Sprintf("%d sent, %d were there, %d refused, %d waiting", s.counts.sent, s.counts.repeated, s.counts.refused, s.waiting())
+	status := fmt.Sprintf("%d sent, %d were there, %d refused, %d waiting", s.counts.sent, s.counts.repeated,
+		s.counts.refused, s.waiting())
 	if err != nil {
 		status += ": " + cli.Printable(err.Error())
 	}

@@ -82,7 +82,8 @@ func isRefusal(status int) bool {
 
 // upload sends a file and compares what the server has stored with what was read. It returns the
 // digest of what was read, which is the whole file if the server read all of it.
-func (s *sender) upload(ctx context.Context, root, path, id string, params map[string]string, f *pending) (hash.Hash, error) {
+func (s *sender) upload(ctx context.Context, root, path, id string, params map[string]string,
+	f *pending) (hash.Hash, error) {
 	file, err := openWithin(root, path)
 	if err != nil {
 		return nil, &refusedError{err}
@@ -90,7 +91,8 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	defer func() { _ = file.Close() }() // opened for reading
 
 	digest := sha256.New()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.recordingURL(id), io.TeeReader(io.LimitReader(file, f.size), digest))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.recordingURL(id),
+		io.TeeReader(io.LimitReader(file, f.size), digest))
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +119,8 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	}
 	info, err := file.Stat()
 	if err == nil && (info.Size() != f.size || !info.ModTime().Equal(f.modified)) {
-		return digest, &refusedError{errors.New("it was changed while it was sent: set a longer --settle, and run as the switch's user")}
+		return digest, &refusedError{errors.New(
+			"it was changed while it was sent: set a longer --settle, and run as the switch's user")}
 	}
 	return digest, err
 }

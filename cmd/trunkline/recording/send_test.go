@@ -50,7 +50,8 @@ func TestSenderProcess(t *testing.T) {
 func startSender(t *testing.T, key string, args ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestSenderProcess$")
-	command.Env = append(os.Environ(), "TEST_SENDER_ARGS="+strings.Join(append([]string{"recording", "send"}, args...), "\n"),
+	command.Env = append(os.Environ(),
+		"TEST_SENDER_ARGS="+strings.Join(append([]string{"recording", "send"}, args...), "\n"),
 		cli.EnvAPIKey+"="+key, "TRUNKLINE_DATA_DIR="+t.TempDir())
 	_, err := command.StdinPipe() // ends with this process
 	check(t, err)
@@ -149,7 +150,8 @@ func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
 		t.Errorf("%d recordings, want %d", len(page.Data), n)
 	}
 	for _, m := range page.Data {
-		if audio := want[m.RecordingID]; m.CallID != m.RecordingID || m.ContentType != "audio/wav" || string(read("/"+m.RecordingID)) != audio {
+		if audio := want[m.RecordingID]; m.CallID != m.RecordingID || m.ContentType != "audio/wav" ||
+			string(read("/"+m.RecordingID)) != audio {
 			t.Errorf("%s is another one: %+v", m.RecordingID, m)
 		}
 	}
@@ -208,11 +210,14 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 	put(dir, "there-same.wav", "the same")
 	other, bad := put(dir, "there-other.wav", "another"), put(dir, "bad.mp3", "audio")
 	notes, hidden := put(dir, "notes.txt", "no audio"), put(dir, ".hidden.wav", "audio")
-	code, out, errs := w.Run("recording", "send", dir, "--url", server.URL, "--name", `(?:queue-(?P<queue_id>[a-z]+)_)?(?P<id>(?P<call_id>[^/]+))\.[^.]+$`)
-	if code != cli.ExitFailed || !strings.HasSuffix(out, "1 sent, 1 were there, 2 refused, 0 waiting\n") || !strings.Contains(errs, "another recording there-other") {
+	code, out, errs := w.Run("recording", "send", dir, "--url", server.URL, "--name",
+		`(?:queue-(?P<queue_id>[a-z]+)_)?(?P<id>(?P<call_id>[^/]+))\.[^.]+$`)
+	if code != cli.ExitFailed || !strings.HasSuffix(out, "1 sent, 1 were there, 2 refused, 0 waiting\n") ||
+		!strings.Contains(errs, "another recording there-other") {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
-	if want := "3f2a_10.0.0.1?call_id=3f2a%4010.0.0.1&queue_id=sales"; !strings.Contains(strings.Join(got, "\n"), want) {
+	if want := "3f2a_10.0.0.1?call_id=3f2a%4010.0.0.1&queue_id=sales"; !strings.Contains(strings.Join(got, "\n"),
+		want) {
 		t.Errorf("sent are %q", got)
 	}
 	for _, path := range []string{other, bad, notes, hidden} {
@@ -224,7 +229,8 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 	}
 
 	w.MustFail(cli.ExitUsage, "--name needs a group", "recording", "send", dir, "--url", server.URL, "--name", "x")
-	w.MustFail(cli.ExitUsage, "no field caller", "recording", "send", dir, "--url", server.URL, "--name", "(?P<id>x)(?P<caller>y)")
+	w.MustFail(cli.ExitUsage, "no field caller", "recording", "send", dir, "--url", server.URL, "--name",
+		"(?P<id>x)(?P<caller>y)")
 	w.MustFail(cli.ExitUsage, "give --watch DIR or PATH", "recording", "send")
 	w.Environ = w.Environ[:len(w.Environ)-1]
 	w.MustFail(cli.ExitUsage, "needs an API key", "recording", "send", dir)
@@ -248,7 +254,8 @@ func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 	check(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	check(t, os.Symlink(secret, filepath.Join(dir, "file.wav")))
 	check(t, os.Symlink(outside, filepath.Join(dir, "folder")))
-	s := &sender{url: server.URL, client: server.Client(), files: map[string]*pending{}, pattern: regexp.MustCompile("(?P<id>[a-z]+).wav")}
+	s := &sender{url: server.URL, client: server.Client(), files: map[string]*pending{},
+		pattern: regexp.MustCompile("(?P<id>[a-z]+).wav")}
 	for _, path := range []string{filepath.Join(dir, "file.wav"), filepath.Join(dir, "folder", "call.wav")} {
 		info, err := os.Stat(path)
 		check(t, err)
@@ -294,7 +301,8 @@ func TestAFileIsSentWhenItIsComplete(t *testing.T) {
 		after time.Duration
 		grow  bool
 		due   bool
-	}{{0, false, false}, {4 * time.Second, false, false}, {6 * time.Second, true, false}, {10 * time.Second, false, false}, {11 * time.Second, false, true}} {
+	}{{0, false, false}, {4 * time.Second, false, false}, {6 * time.Second, true, false},
+		{10 * time.Second, false, false}, {11 * time.Second, false, true}} {
 		if step.grow {
 			_, err := file.WriteString("more audio")
 			check(t, err)

@@ -49,7 +49,8 @@ the servers continue; run it again to see the progress.`,
 			return rebuild(p, cmd.Context(), start)
 		},
 	}
-	command.Flags().StringVar(&from, "from", "", "only intervals that begin at this time or later: a duration before now, a time, or Unix seconds")
+	command.Flags().StringVar(&from, "from", "",
+		"only intervals that begin at this time or later: a duration before now, a time, or Unix seconds")
 	return command
 }
 
@@ -100,7 +101,9 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 func checkSameStart(open []stats.Rebuild, from time.Time) error {
 	for _, r := range open {
 		if !from.IsZero() && r.From != from.Unix() {
-			return fmt.Errorf("a rebuild from %s on is already running: wait for its end, or omit --from to see its progress", formatUTC(r.From))
+			return fmt.Errorf(
+				"a rebuild from %s on is already running: wait for its end, or omit --from to see its progress",
+				formatUTC(r.From))
 		}
 	}
 	return nil
@@ -108,7 +111,8 @@ func checkSameStart(open []stats.Rebuild, from time.Time) error {
 
 // planRebuilds returns the rebuilds of all partitions that have events. It refuses a time before the
 // first from which the figures can be rebuilt exactly.
-func planRebuilds(ctx context.Context, log stats.Log, partitions int, from time.Time) (rebuilds []stats.Rebuild, err error) {
+func planRebuilds(ctx context.Context, log stats.Log, partitions int,
+	from time.Time) (rebuilds []stats.Rebuild, err error) {
 	id := uuid.NewString()
 	var earliest int64
 	for partition := range partitions {
@@ -130,9 +134,13 @@ func planRebuilds(ctx context.Context, log stats.Log, partitions int, from time.
 	case len(rebuilds) == 0:
 		return nil, errors.New("the topic cc.evt has no events: there is nothing to rebuild")
 	case !from.IsZero() && from.Unix() < earliest:
-		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are computed from: give --from %[1]s or later, or omit --from to rebuild all that can be", formatUTC(earliest))
+		return nil, fmt.Errorf(
+			"the topic cc.evt no longer has all events that figures before %s are computed from: give --from %[1]s or later, or omit --from to rebuild all that can be",
+			formatUTC(earliest))
 	case earliest > time.Now().Unix():
-		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are computed from: try again then", formatUTC(earliest))
+		return nil, fmt.Errorf(
+			"the topic cc.evt no longer has all events that figures before %s are computed from: try again then",
+			formatUTC(earliest))
 	}
 	return rebuilds, nil
 }

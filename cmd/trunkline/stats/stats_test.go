@@ -48,11 +48,15 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	now, last := time.Now(), event.ID(0)
 	for i := range calls {
 		last = event.NextID(last, now.UnixMilli(), 5)
-		m := event.Message{ID: last, Type: "AGENT_STATUS_CHANGE", AccountID: "demo", Timestamp: now.Unix(), Data: []byte(`{}`), Metadata: event.Metadata{
-			Source: "test", OriginalFormat: "test",
-			Facts: event.Facts{Name: event.NameQueueCallEntered, QueueID: "sales", CallID: fmt.Sprint("c", i), TimestampMS: now.UnixMilli()}}}
-		records = append(records, kafka.Record{Topic: event.TopicEvents, Partition: 5, Key: []byte("demo"), Value: m.Append(nil), Time: last.Time(),
-			Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(event.NameQueueCallEntered)}}})
+		m := event.Message{ID: last, Type: "AGENT_STATUS_CHANGE", AccountID: "demo", Timestamp: now.Unix(),
+			Data: []byte(`{}`), Metadata: event.Metadata{
+				Source: "test", OriginalFormat: "test",
+				Facts: event.Facts{Name: event.NameQueueCallEntered, QueueID: "sales", CallID: fmt.Sprint("c", i),
+					TimestampMS: now.UnixMilli()}}}
+		records = append(records,
+			kafka.Record{Topic: event.TopicEvents, Partition: 5, Key: []byte("demo"), Value: m.Append(nil),
+				Time:    last.Time(),
+				Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(event.NameQueueCallEntered)}}})
 	}
 	if err := producer.Produce(t.Context(), records...); err != nil {
 		t.Fatal(err)
@@ -88,11 +92,13 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `UPDATE figures_queues SET offered = 7`); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.MustRun("stats", "rebuild", "--from", "7d"); out != fmt.Sprintf("figures rebuilt from %d events of 1 partitions\n", calls) {
+	if out := w.MustRun("stats", "rebuild", "--from",
+		"7d"); out != fmt.Sprintf("figures rebuilt from %d events of 1 partitions\n", calls) {
 		t.Errorf("it prints %q", out)
 	}
 	awaitOffered()
-	if err := store.Rebuilds().Create(t.Context(), []stats.Rebuild{{ID: "other", Partition: 99, From: 900}}); err != nil {
+	if err := store.Rebuilds().Create(t.Context(),
+		[]stats.Rebuild{{ID: "other", Partition: 99, From: 900}}); err != nil {
 		t.Fatal(err)
 	}
 	w.MustFail(cli.ExitFailed, "1970-01-01T00:15:00Z", "stats", "rebuild", "--from", "1d")
@@ -112,7 +118,8 @@ var logBegins = time.Date(2026, 11, 20, 9, 7, 0, 0, time.UTC)
 type oneEvent struct{ stats.Reader }
 
 func (oneEvent) Read(context.Context) ([]kafka.Record, error) {
-	m := event.Message{ID: event.FirstID(logBegins, 0), Type: "CALL_ENDED", AccountID: "demo", Timestamp: logBegins.Unix(), Data: []byte(`{}`)}
+	m := event.Message{ID: event.FirstID(logBegins, 0), Type: "CALL_ENDED", AccountID: "demo",
+		Timestamp: logBegins.Unix(), Data: []byte(`{}`)}
 	return []kafka.Record{{Value: m.Append(nil)}}, nil
 }
 
@@ -120,12 +127,14 @@ func (oneEvent) Close() {}
 
 func TestATimeBeforeTheLogsBeginningIsRefused(t *testing.T) {
 	earliest := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
-	if _, err := planRebuilds(t.Context(), trimmedLog{}, 2, earliest.Add(-time.Second)); err == nil || !strings.Contains(err.Error(), "give --from 2026-11-21T09:15:00Z or later") {
+	if _, err := planRebuilds(t.Context(), trimmedLog{}, 2, earliest.Add(-time.Second)); err == nil ||
+		!strings.Contains(err.Error(), "give --from 2026-11-21T09:15:00Z or later") {
 		t.Errorf("%v", err)
 	}
 	for _, from := range []time.Time{earliest, {}} {
 		wanted, err := planRebuilds(t.Context(), trimmedLog{}, 2, from)
-		if err != nil || len(wanted) != 2 || wanted[1].Partition != 1 || wanted[1].From != earliest.Unix() || wanted[1].Total != 2 {
+		if err != nil || len(wanted) != 2 || wanted[1].Partition != 1 || wanted[1].From != earliest.Unix() ||
+			wanted[1].Total != 2 {
 			t.Errorf("%+v, %v", wanted, err)
 		}
 	}

@@ -40,9 +40,11 @@ func topicsList(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.List(p.Out, *asJSON, rows, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"}, func(t topicRow) []string {
-				return []string{t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), strconv.FormatInt(t.Records, 10)}
-			})
+			return cli.List(p.Out, *asJSON, rows, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"},
+				func(t topicRow) []string {
+					return []string{t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
+						strconv.FormatInt(t.Records, 10)}
+				})
 		})
 	}
 	return command
@@ -81,7 +83,8 @@ func countRecords(ctx context.Context, cluster *kafka.Cluster, topic string, par
 	backoff := retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}
 	for deadline := time.Now().Add(electionTimeout); ; {
 		first, next, err := cluster.Offsets(ctx, topic, partition)
-		if err == nil || fault.KindOf(err) != fault.KindUnavailable || time.Now().After(deadline) || !backoff.Wait(ctx) {
+		if err == nil || fault.KindOf(err) != fault.KindUnavailable || time.Now().After(deadline) ||
+			!backoff.Wait(ctx) {
 			return next - first, err
 		}
 	}

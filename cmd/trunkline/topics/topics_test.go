@@ -26,7 +26,8 @@ func TestTopicsWithoutAServer(t *testing.T) {
 	if len(topics) != specified || topics[0] != (topicRow{"cc.raw", 3, 1, 0}) {
 		t.Errorf("topics list gives %+v", topics)
 	}
-	if out := w.MustRun("topics", "list"); !strings.HasPrefix(out, "TOPIC ") || strings.Count(out, "\n") != specified+1 {
+	if out := w.MustRun("topics", "list"); !strings.HasPrefix(out, "TOPIC ") ||
+		strings.Count(out, "\n") != specified+1 {
 		t.Errorf("topics list prints %q", out)
 	}
 	w.MustRun("topics", "create", "--audit.topic")

@@ -18,7 +18,8 @@ import (
 
 // Command returns the command webhook.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("webhook", "The webhooks of an account", create(p), list(p), show(p), update(p), remove(p), retry(p))
+	return cli.Group("webhook", "The webhooks of an account", create(p), list(p), show(p), update(p), remove(p),
+		retry(p))
 }
 
 const webhooksPath = "/api/v2/webhooks"
@@ -39,7 +40,8 @@ func create(p *cli.Program) *cobra.Command {
 		if err := f.apply(p, cmd.Flags(), &created); err != nil {
 			return err
 		}
-		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, Want: http.StatusCreated})
+		_, answer, err := s.Do(cmd.Context(),
+			portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, Want: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
@@ -63,7 +65,8 @@ func create(p *cli.Program) *cobra.Command {
 
 func list(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := portal.WithAccount(p, &cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
+	c := portal.WithAccount(p,
+		&cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
 		func(cmd *cobra.Command, s *portal.Session, _ []string) error {
 			// One page holds the maximum number of webhooks of an account.
 			answer, err := s.Call(cmd.Context(), http.MethodGet, webhooksPath+"?page_size=1000", http.StatusOK)
@@ -88,7 +91,8 @@ func list(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rows = append(rows, []string{h.ID, h.Status, h.Format, cli.Printable(h.URL), cli.Printable(cli.OrDash(h.LastError))})
+				rows = append(rows,
+					[]string{h.ID, h.Status, h.Format, cli.Printable(h.URL), cli.Printable(cli.OrDash(h.LastError))})
 			}
 			if asJSON {
 				return nil
@@ -101,7 +105,9 @@ func list(p *cli.Program) *cobra.Command {
 
 func show(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := portal.WithAccount(p, &cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery", Args: cli.ExactArgs("ID")},
+	c := portal.WithAccount(p,
+		&cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery",
+			Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
 			answer, err := s.Call(cmd.Context(), http.MethodGet, webhookPath(args[0]), http.StatusOK)
 			if err != nil {
@@ -126,7 +132,8 @@ position.`,
 		Args: cli.ExactArgs("ID"),
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		fail := func(err error) error { return fmt.Errorf("changing webhook %s: %w", args[0], err) }
-		etag, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), Want: http.StatusOK})
+		etag, answer, err := s.Do(cmd.Context(),
+			portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), Want: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -140,7 +147,9 @@ position.`,
 		if err := f.apply(p, cmd.Flags(), &h.config); err != nil {
 			return err
 		}
-		_, answer, err = s.Do(cmd.Context(), portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag, Want: http.StatusOK})
+		_, answer, err = s.Do(cmd.Context(),
+			portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag,
+				Want: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -179,13 +188,16 @@ func retry(p *cli.Program) *cobra.Command {
 			}
 			body["since"] = since
 		}
-		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body, Want: http.StatusOK})
+		_, answer, err := s.Do(cmd.Context(),
+			portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body,
+				Want: http.StatusOK})
 		if err != nil {
 			return fmt.Errorf("retrying webhook %s: %w", args[0], err)
 		}
 		return printHook(p, answer, asJSON)
 	})
-	c.Flags().StringVar(&since, "since", "", "send the events after this event id again; empty: continue with the first undelivered one")
+	c.Flags().StringVar(&since, "since", "",
+		"send the events after this event id again; empty: continue with the first undelivered one")
 	c.Flags().BoolVar(&asJSON, "json", false, "print it as a JSON object on a line")
 	return c
 }

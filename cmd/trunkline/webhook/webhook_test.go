@@ -53,24 +53,30 @@ func TestWebhookCommands(t *testing.T) {
 	e.MustFail(cli.ExitFailed, "must begin with https", "webhook", "create", "http://crm.example.com")
 	e.MustFail(cli.ExitFailed, "404", "webhook", "list", "--account", "nowhere")
 
-	if out := e.MustRun("webhook", "list"); !strings.HasPrefix(out, "ID ") || !strings.Contains(out, id+"  active  trunkline    "+url) {
+	if out := e.MustRun("webhook", "list"); !strings.HasPrefix(out, "ID ") ||
+		!strings.Contains(out, id+"  active  trunkline    "+url) {
 		t.Errorf("list prints %s", out)
 	}
-	if out := e.MustRun("webhook", "list", "--json"); strings.Count(out, "\n") != 2 || !strings.Contains(out, second.ID) {
+	if out := e.MustRun("webhook", "list", "--json"); strings.Count(out, "\n") != 2 ||
+		!strings.Contains(out, second.ID) {
 		t.Errorf("list --json prints %s", out)
 	}
-	if out := e.MustRun("webhook", "update", id, "--url", url+"2", "--queue", "", "--agent", "1001"); !strings.Contains(out, "agent         1001\n") {
+	if out := e.MustRun("webhook", "update", id, "--url", url+"2", "--queue", "", "--agent",
+		"1001"); !strings.Contains(out, "agent         1001\n") {
 		t.Errorf("update prints %s", out)
 	}
 	var got shown
 	e.MustJSON(&got, "webhook", "show", id, "--json")
-	if got.URL != url+"2" || got.Format != "trunkline" || len(got.Filters) != 2 || got.Filters["agent_ids"][0] != "1001" || got.Filters["names"][0] != "queue.*" {
+	if got.URL != url+"2" || got.Format != "trunkline" || len(got.Filters) != 2 ||
+		got.Filters["agent_ids"][0] != "1001" || got.Filters["names"][0] != "queue.*" {
 		t.Errorf("after update show prints %+v", got)
 	}
-	if out := e.MustRun("webhook", "show", id); !strings.Contains(out, "status        active\n") || strings.Contains(out, "paused") {
+	if out := e.MustRun("webhook", "show", id); !strings.Contains(out, "status        active\n") ||
+		strings.Contains(out, "paused") {
 		t.Errorf("show prints %s", out)
 	}
-	if out := e.MustRun("webhook", "retry", id, "--json"); json.Unmarshal([]byte(out), &got) != nil || got.Status != "active" {
+	if out := e.MustRun("webhook", "retry", id, "--json"); json.Unmarshal([]byte(out), &got) != nil ||
+		got.Status != "active" {
 		t.Errorf("retry prints %s", out)
 	}
 	e.MustFail(cli.ExitUsage, "--since", "webhook", "retry", id, "--since", "yesterday")

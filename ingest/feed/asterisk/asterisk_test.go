@@ -124,10 +124,14 @@ func TestRefusalsHaveAdvice(t *testing.T) {
 		answers map[string]string
 		want    string
 	}{
-		"wrong secret":     {map[string]string{"Login": "error: Authentication failed"}, "manager.conf: [feed] with this secret, and permit ="},
-		"no reporting":     {map[string]string{"CoreStatus": "error: Permission denied"}, "manager.conf, [feed]: write = reporting"},
-		"a wrong filter":   {map[string]string{"Filter": "error: Filter did not compile.  Check the syntax of the filter given."}, "events: correct the filter"},
-		"no known class":   {map[string]string{"Events": "Response: Success\r\nActionID: a2\r\nEvents: Off\r\n\r\n"}, "events: name classes"},
+		"wrong secret": {map[string]string{"Login": "error: Authentication failed"},
+			"manager.conf: [feed] with this secret, and permit ="},
+		"no reporting": {map[string]string{"CoreStatus": "error: Permission denied"},
+			"manager.conf, [feed]: write = reporting"},
+		"a wrong filter": {map[string]string{"Filter": "error: Filter did not compile.  Check the syntax of the filter given."},
+			"events: correct the filter"},
+		"no known class": {map[string]string{"Events": "Response: Success\r\nActionID: a2\r\nEvents: Off\r\n\r\n"},
+			"events: name classes"},
 		"an unknown class": {map[string]string{"Events": "error: Invalid event mask"}, "events: name classes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +159,8 @@ func TestRefusalsHaveAdvice(t *testing.T) {
 // If it lacks a privilege for a part of the snapshot, the feed continues with the rest and logs it.
 func TestMissingRightsAreNotes(t *testing.T) {
 	denied := "error: Permission denied"
-	p := &pbx{t: t, answers: map[string]string{"Filter": denied, "CoreShowChannels": denied, "Agents": denied, "PJSIPShowContacts": denied}}
+	p := &pbx{t: t, answers: map[string]string{"Filter": denied, "CoreShowChannels": denied, "Agents": denied,
+		"PJSIPShowContacts": denied}}
 	p.start()
 	s := openSession(t, newPlatform(t, p, fixed("A"), nil))
 	snapshot, err := s.Snapshot(t.Context())
@@ -187,16 +192,23 @@ func TestMissingReadClassesAreNotes(t *testing.T) {
 		answers map[string]string
 		want    []string // words of the notes; nil: none
 	}{
-		"all classes":         {map[string]string{"GetConfig": section(all, "write=reporting,system,agent")}, nil},
-		"read = all":          {map[string]string{"GetConfig": section("read = all")}, nil},
-		"the last line":       {map[string]string{"GetConfig": section("read=call", all)}, nil},
-		"without agent, cdr":  {map[string]string{"GetConfig": section("read=system,call,dialplan,dtmf")}, []string{"classes agent, cdr (queues and agents; call records)", "[feed]: read = system,call,agent,dialplan,dtmf,cdr"}},
-		"a space before cdr":  {map[string]string{"GetConfig": section("read=system,call,agent,dialplan,dtmf, cdr")}, []string{"classes cdr (call records)"}},
-		"no read line":        {map[string]string{"GetConfig": section()}, []string{"classes system, call, agent"}},
-		"denied":              {map[string]string{"GetConfig": "error: Permission denied"}, []string{"is unknown", "write = system"}},
-		"no such section":     {map[string]string{"GetConfig": "error: No category found"}, []string{"is unknown", "No category found"}},
-		"an action is denied": {map[string]string{"QueueStatus": "error: Permission denied"}, []string{"agents cannot be corrected", "write = all"}},
-		"an unknown action":   {map[string]string{"QueueStatus": "error: Invalid/unknown command: QueueStatus"}, []string{"does not know the action QueueStatus", "load = app_queue.so"}},
+		"all classes":   {map[string]string{"GetConfig": section(all, "write=reporting,system,agent")}, nil},
+		"read = all":    {map[string]string{"GetConfig": section("read = all")}, nil},
+		"the last line": {map[string]string{"GetConfig": section("read=call", all)}, nil},
+		"without agent, cdr": {map[string]string{"GetConfig": section("read=system,call,dialplan,dtmf")},
+			[]string{"classes agent, cdr (queues and agents; call records)",
+				"[feed]: read = system,call,agent,dialplan,dtmf,cdr"}},
+		"a space before cdr": {map[string]string{"GetConfig": section("read=system,call,agent,dialplan,dtmf, cdr")},
+			[]string{"classes cdr (call records)"}},
+		"no read line": {map[string]string{"GetConfig": section()}, []string{"classes system, call, agent"}},
+		"denied": {map[string]string{"GetConfig": "error: Permission denied"},
+			[]string{"is unknown", "write = system"}},
+		"no such section": {map[string]string{"GetConfig": "error: No category found"},
+			[]string{"is unknown", "No category found"}},
+		"an action is denied": {map[string]string{"QueueStatus": "error: Permission denied"},
+			[]string{"agents cannot be corrected", "write = all"}},
+		"an unknown action": {map[string]string{"QueueStatus": "error: Invalid/unknown command: QueueStatus"},
+			[]string{"does not know the action QueueStatus", "load = app_queue.so"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t, answers: test.answers}
@@ -205,8 +217,10 @@ func TestMissingReadClassesAreNotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			notes := slices.DeleteFunc(snapshot.Notes, func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
-			if text := strings.Join(notes, "\n"); strings.Contains(text, "feed-secret") || (len(notes) > 0) != (test.want != nil) {
+			notes := slices.DeleteFunc(snapshot.Notes,
+				func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
+			if text := strings.Join(notes, "\n"); strings.Contains(text, "feed-secret") ||
+				(len(notes) > 0) != (test.want != nil) {
 				t.Errorf("notes %q", notes)
 			}
 			for _, want := range test.want {
@@ -225,27 +239,31 @@ func TestTheRulesOfChannelsAreToldFromThoseOfMembers(t *testing.T) {
 			amiEvent(name+"Complete", "ActionID: a2", "EventList: Complete")
 	}
 	member := amiEvent("QueueMember", "ActionID: a2", "Queue: support", "Name: Ann", "Location: PJSIP/101", "Status: 2")
-	own := amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/101-1", "Uniqueid: 1.1", "Linkedid: 1.1", "Context: from-internal", "ChannelState: 6")
+	own := amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/101-1", "Uniqueid: 1.1", "Linkedid: 1.1",
+		"Context: from-internal", "ChannelState: 6")
 	for name, test := range map[string]struct {
 		accounts feed.Accounts
 		channels string
 		want     []string
 	}{
-		"the queue alone is mapped":   {accounts{"support": "A"}, own, []string{"1 of 1 channels have no account", `"from-internal"`, "mapped by its account code, context"}},
+		"the queue alone is mapped": {accounts{"support": "A"}, own,
+			[]string{"1 of 1 channels have no account", `"from-internal"`, "mapped by its account code, context"}},
 		"both are mapped":             {accounts{"support": "A", "from-*": "A"}, own, nil},
 		"the context alone is mapped": {accounts{"from-*": "A"}, own, []string{"1 of 1 queue members have no account"}},
 		"no channel to check":         {accounts{"support": "A"}, "", []string{"no channel is up"}},
 		"one account":                 {fixed("A"), own, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, answers: map[string]string{"QueueStatus": list("QueueStatus", member), "CoreShowChannels": list("CoreShowChannels", test.channels)}}
+			p := &pbx{t: t, answers: map[string]string{"QueueStatus": list("QueueStatus", member),
+				"CoreShowChannels": list("CoreShowChannels", test.channels)}}
 			p.start()
 			platform := newPlatform(t, p, test.accounts, func(c *feed.Config) { c.UseAccountcode = true })
 			snapshot, err := openSession(t, platform).Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			notes := slices.DeleteFunc(snapshot.Notes, func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
+			notes := slices.DeleteFunc(snapshot.Notes,
+				func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
 			if (len(notes) > 0) != (test.want != nil) {
 				t.Errorf("notes %q", notes)
 			}
@@ -295,18 +313,33 @@ func TestAccountIsLearned(t *testing.T) {
 		events string
 		want   string // account of each event
 	}{
-		"code set after the first events": {byCode, leg("Newchannel", "1", "1", "AccountCode: ") + leg("Newstate", "1", "2", "AccountCode: ") +
-			leg("Newstate", "1", "1", "AccountCode: acme") + leg("Hangup", "1", "2"), "A A A A"},
-		"variable of a VarSet": {byVariable, leg("Newchannel", "1", "1") + leg("VarSet", "1", "1", "Variable: __TENANT", "Value: beta") + leg("Hangup", "1", "1"), "B B"},
+		"code set after the first events": {byCode,
+			leg("Newchannel", "1", "1", "AccountCode: ") + leg("Newstate", "1", "2", "AccountCode: ") +
+				leg("Newstate", "1", "1", "AccountCode: acme") + leg("Hangup", "1", "2"), "A A A A"},
+		"variable of a VarSet": {byVariable,
+			leg("Newchannel", "1", "1") + leg("VarSet", "1", "1", "Variable: __TENANT", "Value: beta") +
+				leg("Hangup", "1", "1"), "B B"},
 		"channel variable": {byVariable, leg("Newchannel", "1", "1", "ChanVariable: TENANT=", "ChanVariable: x=1") +
 			leg("Newstate", "1", "1", "ChanVariable: x=1", "ChanVariable: TENANT=beta"), "B B"},
-		"queue":                    {nil, leg("Newchannel", "1", "1") + leg("QueueCallerJoin", "1", "1", "Queue: beta-sales") + leg("Hangup", "1", "1"), "B B B"},
-		"context":                  {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("Hangup", "1", "1", "Context: agents"), "A A"},
-		"queue before context":     {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("QueueCallerJoin", "1", "1", "Queue: beta-x", "Context: from-acme") + leg("Hangup", "1", "1", "Context: from-acme"), "A B B"},
-		"shared agent":             {nil, amiEvent("QueueMemberStatus", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + amiEvent("QueueMemberStatus", "Queue: beta-b", "Interface: PJSIP/1", "Status: 1"), "A B"},
-		"record of a learned call": {byCode, leg("Newchannel", "1", "1", "AccountCode: acme") + amiEvent("Cdr", "AccountCode: ", "UniqueID: 1"), "A A"},
-		"phone of a member":        {nil, amiEvent("QueueMemberAdded", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + amiEvent("ContactStatus", "EndpointName: 1", "ContactStatus: Reachable"), "A A"},
-		"unknown":                  {byCode, leg("Newchannel", "1", "1", "AccountCode: other", "Context: x") + leg("Hangup", "1", "1"), "- -"},
+		"queue": {nil,
+			leg("Newchannel", "1", "1") + leg("QueueCallerJoin", "1", "1", "Queue: beta-sales") +
+				leg("Hangup", "1", "1"), "B B B"},
+		"context": {nil,
+			leg("Newchannel", "1", "1", "Context: from-acme") + leg("Hangup", "1", "1", "Context: agents"), "A A"},
+		"queue before context": {nil,
+			leg("Newchannel", "1", "1", "Context: from-acme") +
+				leg("QueueCallerJoin", "1", "1", "Queue: beta-x", "Context: from-acme") +
+				leg("Hangup", "1", "1", "Context: from-acme"), "A B B"},
+		"shared agent": {nil,
+			amiEvent("QueueMemberStatus", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") +
+				amiEvent("QueueMemberStatus", "Queue: beta-b", "Interface: PJSIP/1", "Status: 1"), "A B"},
+		"record of a learned call": {byCode,
+			leg("Newchannel", "1", "1", "AccountCode: acme") + amiEvent("Cdr", "AccountCode: ", "UniqueID: 1"), "A A"},
+		"phone of a member": {nil,
+			amiEvent("QueueMemberAdded", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") +
+				amiEvent("ContactStatus", "EndpointName: 1", "ContactStatus: Reachable"), "A A"},
+		"unknown": {byCode,
+			leg("Newchannel", "1", "1", "AccountCode: other", "Context: x") + leg("Hangup", "1", "1"), "- -"},
 		"fixed codes are not used": {nil, leg("Newchannel", "1", "1", "AccountCode: acme"), "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -379,7 +412,8 @@ func TestMemoryOfAccountsIsBounded(t *testing.T) {
 
 func TestWrapUpEnds(t *testing.T) {
 	last := time.Now().Unix() - 1
-	status := amiEvent("QueueMemberStatus", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "Status: 1", "Paused: 0", "InCall: 0",
+	status := amiEvent("QueueMemberStatus", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "Status: 1",
+		"Paused: 0", "InCall: 0",
 		"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: 7")
 	p := &pbx{t: t, events: status}
 	p.start()
@@ -393,7 +427,10 @@ func TestWrapUpEnds(t *testing.T) {
 		got = append(got, events...)
 	}
 	end := got[1]
-	if end.Format != "asterisk.resync" || end.Account != "A" || !strings.Contains(string(end.Value), fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`, (last+2)*1000)) {
+	if end.Format != "asterisk.resync" || end.Account != "A" ||
+		!strings.Contains(string(end.Value),
+			fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`,
+				(last+2)*1000)) {
 		t.Errorf("got %s %s", end.Format, end.Value)
 	}
 	// Another node that reads the switch makes the same record.
@@ -410,10 +447,12 @@ func TestWrapUpEnds(t *testing.T) {
 func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
 	before := time.Now().Unix() - 60
 	status := func(queue, number string, last int64) string {
-		return amiEvent("QueueMemberStatus", "Queue: "+queue, "Interface: PJSIP/1003", "MemberName: Cid", "Status: 1", "Paused: 0", "InCall: 0",
+		return amiEvent("QueueMemberStatus", "Queue: "+queue, "Interface: PJSIP/1003", "MemberName: Cid", "Status: 1",
+			"Paused: 0", "InCall: 0",
 			"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: "+number)
 	}
-	complete := amiEvent("AgentComplete", "Queue: support", "Interface: PJSIP/1003", "MemberName: Cid", "TalkTime: 1", "Reason: transfer",
+	complete := amiEvent("AgentComplete", "Queue: support", "Interface: PJSIP/1003", "MemberName: Cid", "TalkTime: 1",
+		"Reason: transfer",
 		"Uniqueid: 1795685770.278", "Linkedid: 1795685770.278", "SequenceNumber: 5")
 	for name, c := range map[string]struct {
 		last int64
@@ -441,7 +480,8 @@ func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
 					Timestamp float64     `json:"timestamp"`
 					Facts     event.Facts `json:"facts"`
 				}
-				if err := json.Unmarshal(e.Value, &record); err != nil || record.Facts.AgentID != "PJSIP/1003" || record.Facts.Agent == nil || !e.Identity.Valid() {
+				if err := json.Unmarshal(e.Value, &record); err != nil || record.Facts.AgentID != "PJSIP/1003" ||
+					record.Facts.Agent == nil || !e.Identity.Valid() {
 					t.Fatalf("%s, %v", e.Value, err)
 				}
 				until = append(until, record.Facts.Agent.WrapUpUntilMS-int64(record.Timestamp*1000))
@@ -470,11 +510,13 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	last := time.Now().Unix()
 	members := ""
 	for _, queue := range []string{"q", "r"} {
-		members += amiEvent("QueueMember", "ActionID: a2", "Queue: "+queue, "Name: Ann", "Location: PJSIP/1", "LastCall: "+fmt.Sprint(last), "InCall: 0",
+		members += amiEvent("QueueMember", "ActionID: a2", "Queue: "+queue, "Name: Ann", "Location: PJSIP/1",
+			"LastCall: "+fmt.Sprint(last), "InCall: 0",
 			"Status: 1", "Paused: 0", "Wrapuptime: 3600")
 	}
 	p := &pbx{t: t, answers: map[string]string{
-		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members + amiEvent("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
+		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members +
+			amiEvent("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
 	}}
 	p.start()
 	s := openSession(t, newPlatform(t, p, fixed("A"), nil)).(*session)
@@ -484,7 +526,8 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || len(o.Members) != 2 || o.Members[0].Said.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
+	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || len(o.Members) != 2 ||
+		o.Members[0].Said.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
 	}
 	if err := s.wait(ctx, time.Now()); err != nil {
@@ -496,7 +539,9 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	}
 	s.appendDueEvents(time.Unix(last+3600, 0))
 	if len(s.out) != 1 || s.out[0].Account != "A" || !s.out[0].Identity.Valid() ||
-		!strings.Contains(string(s.out[0].Value), fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`, (last+3600)*1000)) {
+		!strings.Contains(string(s.out[0].Value),
+			fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`,
+				(last+3600)*1000)) {
 		t.Errorf("got %+v", s.out)
 	}
 }
@@ -510,7 +555,8 @@ func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	s.addWrapUps(map[agentKey]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}}, s.platform.recentEvents.began)
+	s.addWrapUps(map[agentKey]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}},
+		s.platform.recentEvents.began)
 	if len(s.wrapUps) != 1 || s.wrapUps[agentKey{"A", "PJSIP/2"}].until != now {
 		t.Errorf("wrap-ups %v", s.wrapUps)
 	}
@@ -534,14 +580,18 @@ func TestResyncIsRequested(t *testing.T) {
 func TestInjectedEventsAreNotBelieved(t *testing.T) {
 	forged := "Event: Hangup\r\nPrivilege: call,all\r\nUniqueid: 9\r\nLinkedid: 9\r\n"
 	for name, text := range map[string]string{
-		"whole event": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
-		"open event":  "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "X: y\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+		"whole event": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged +
+			"\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+		"open event": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged +
+			"X: y\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") + amiEvent("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
+			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") +
+				amiEvent("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
 			p.start()
 			events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
-			if len(events) != 3 || !events[0].Resync || events[1].Subjects[0] != "2" || strings.Contains(string(events[2].Value), "other") {
+			if len(events) != 3 || !events[0].Resync || events[1].Subjects[0] != "2" ||
+				strings.Contains(string(events[2].Value), "other") {
 				for _, e := range events {
 					t.Log(line(e))
 				}
@@ -553,8 +603,10 @@ func TestInjectedEventsAreNotBelieved(t *testing.T) {
 
 // Seen on a real one: the channels of the call are gone.
 func TestAgentCompleteMayLackItsChannels(t *testing.T) {
-	p := &pbx{t: t, end: true, events: amiEvent("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5", "TalkTime: 0", "Reason: caller") +
-		leg("Hangup", "1", "1")}
+	p := &pbx{t: t, end: true,
+		events: amiEvent("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5",
+			"TalkTime: 0", "Reason: caller") +
+			leg("Hangup", "1", "1")}
 	p.start()
 	events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 	if len(events) != 2 || events[0].Resync {
@@ -621,15 +673,18 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 // A caller whom a transfer has parked keeps the application Queue.
 func TestSnapshotOfParkedCalls(t *testing.T) {
 	list := func(end, items string) string {
-		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + items + amiEvent(end, "ActionID: a2", "EventList: Complete")
+		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + items +
+			amiEvent(end, "ActionID: a2", "EventList: Complete")
 	}
 	channel := func(id, bridge string) string {
-		return amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/trunk-"+id, "ChannelState: 6", "Exten: 7000", "Uniqueid: "+id, "Linkedid: "+id,
+		return amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/trunk-"+id, "ChannelState: 6", "Exten: 7000",
+			"Uniqueid: "+id, "Linkedid: "+id,
 			"Application: Queue", "ApplicationData: support,tTxX", "BridgeId: "+bridge)
 	}
 	answers := map[string]string{
 		"CoreShowChannels": list("CoreShowChannelsComplete", channel("1.48", "lot")+channel("1.52", "two")),
-		"ParkedCalls":      list("ParkedCallsComplete", amiEvent("ParkedCall", "ActionID: a2", "ParkeeUniqueid: 1.48", "ParkingSpace: 701")),
+		"ParkedCalls": list("ParkedCallsComplete",
+			amiEvent("ParkedCall", "ActionID: a2", "ParkeeUniqueid: 1.48", "ParkingSpace: 701")),
 	}
 	for name, c := range map[string]struct {
 		parked string
@@ -639,7 +694,8 @@ func TestSnapshotOfParkedCalls(t *testing.T) {
 		"without a right": {"error: Permission denied", event.Facts{State: event.Talking}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, answers: map[string]string{"CoreShowChannels": answers["CoreShowChannels"], "ParkedCalls": c.parked}}
+			p := &pbx{t: t, answers: map[string]string{"CoreShowChannels": answers["CoreShowChannels"],
+				"ParkedCalls": c.parked}}
 			p.start()
 			snapshot, err := openSession(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
 			if err != nil {
@@ -647,7 +703,8 @@ func TestSnapshotOfParkedCalls(t *testing.T) {
 			}
 			for id, want := range map[string]event.Facts{"1.48": c.want, "1.52": {State: event.Talking}} {
 				at := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == id })
-				if at < 0 || snapshot.Objects[at].Facts.State != want.State || snapshot.Objects[at].Facts.Reason != want.Reason {
+				if at < 0 || snapshot.Objects[at].Facts.State != want.State ||
+					snapshot.Objects[at].Facts.Reason != want.Reason {
 					t.Errorf("%s: %+v", id, snapshot.Objects)
 				}
 			}
@@ -694,7 +751,8 @@ func FuzzEvent(f *testing.F) {
 		p := &ami.Message{Size: len(text)}
 		for one := range strings.SplitSeq(text, "\r\n") {
 			key, value, _ := strings.Cut(one, ": ")
-			p.Fields = append(p.Fields, ami.Field{Key: strings.ToValidUTF8(key, "?"), Value: strings.ToValidUTF8(value, "?")})
+			p.Fields = append(p.Fields,
+				ami.Field{Key: strings.ToValidUTF8(key, "?"), Value: strings.ToValidUTF8(value, "?")})
 		}
 		var object map[string]any
 		encoded := appendJSON(nil, p.Fields, time.Unix(1, 0))
@@ -721,7 +779,9 @@ func FuzzEvent(f *testing.F) {
 				}
 			}
 		}
-		s := newSession(&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}), recentEvents: newRecentEvents()}, nil)
+		s := newSession(
+			&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}),
+				recentEvents: newRecentEvents()}, nil)
 		s.lastSuspectResync = time.Now()
 		if err := s.handleMessage(p, time.Now()); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 
 // classContent has what the classes of the default mask tell.
 var classContent = map[string]string{
-	"agent": "queues and agents", "call": "calls", "cdr": "call records", "dialplan": "the reason why a caller left a queue, and variables",
-	"dtmf": "digits", "system": "registrations, and reloads",
+	"agent": "queues and agents", "call": "calls", "cdr": "call records",
+	"dialplan": "the reason why a caller left a queue, and variables",
+	"dtmf":     "digits", "system": "registrations, and reloads",
 }
 
 // checkClasses notes the classes of the mask that the user may not read: Asterisk leaves their events out without
@@ -24,12 +25,14 @@ func (s *session) checkClasses(ctx context.Context) error {
 	}})
 	switch {
 	case denied(err):
-		s.notes = append(s.notes, fmt.Sprintf("whether the user may read the events is unknown: manager.conf, [%s]: write = system lets Trunkline look; read needs %s",
-			cfg.Username, s.platform.mask))
+		s.notes = append(s.notes,
+			fmt.Sprintf("whether the user may read the events is unknown: manager.conf, [%s]: write = system lets Trunkline look; read needs %s",
+				cfg.Username, s.platform.mask))
 		return nil
 	case refused(err):
-		s.notes = append(s.notes, fmt.Sprintf("whether the user may read the events is unknown: Asterisk shows no section [%s] of manager.conf (%v); read needs %s",
-			cfg.Username, err, s.platform.mask))
+		s.notes = append(s.notes,
+			fmt.Sprintf("whether the user may read the events is unknown: Asterisk shows no section [%s] of manager.conf (%v); read needs %s",
+				cfg.Username, err, s.platform.mask))
 		return nil
 	case err != nil:
 		return fmt.Errorf("asking for the user's rights: %w", err)
@@ -46,7 +49,8 @@ func (s *session) checkClasses(ctx context.Context) error {
 			content = append(content, text)
 		}
 	}
-	note := fmt.Sprintf("the user may not read the classes %s (%s), whose events do not arrive: manager.conf, [%s]: read = %s",
+	note := fmt.Sprintf(
+		"the user may not read the classes %s (%s), whose events do not arrive: manager.conf, [%s]: read = %s",
 		strings.Join(missing, ", "), strings.Join(content, "; "), cfg.Username, s.platform.mask)
 	s.notes = append(s.notes, note)
 	s.platform.deps.Log.Warn("events denied by the platform", "classes", missing, "advice", note)
@@ -119,7 +123,9 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 	}
 	n := unknown(c.members)
 	if n > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d queue members have no account: a member's events are mapped by its queue and its phone; add a rule for them to accounts", n, len(c.members)))
+		notes = append(notes,
+			fmt.Sprintf("%d of %d queue members have no account: a member's events are mapped by its queue and its phone; add a rule for them to accounts",
+				n, len(c.members)))
 	}
 
 	rules := []string{"context"}
@@ -132,11 +138,14 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 	by := strings.Join(rules, ", ")
 	switch n := unknown(c.channels); {
 	case n > 0:
-		notes = append(notes, fmt.Sprintf("%d of %d channels have no account, and their events become dead letters: a channel is mapped by its %s; "+
-			"those of a queue's call also by the queue, a member's own calls not. Names seen: %q; add a rule for one of them to accounts", n, len(c.channels), by, c.names))
+		notes = append(notes,
+			fmt.Sprintf("%d of %d channels have no account, and their events become dead letters: a channel is mapped by its %s; "+
+				"those of a queue's call also by the queue, a member's own calls not. Names seen: %q; add a rule for one of them to accounts",
+				n, len(c.channels), by, c.names))
 	case len(c.channels) == 0 && len(c.members) > 0:
-		notes = append(notes, fmt.Sprintf("no channel is up, whose account could be checked: a channel is mapped by its %s, "+
-			"a queue member's own calls too, and not by the member's queue. Make such a call and check again", by))
+		notes = append(notes,
+			fmt.Sprintf("no channel is up, whose account could be checked: a channel is mapped by its %s, "+
+				"a queue member's own calls too, and not by the member's queue. Make such a call and check again", by))
 	}
 	return notes
 }

@@ -107,7 +107,8 @@ func (s *session) transfer(ctx context.Context, c feed.Command) error {
 	if err != nil {
 		return err
 	}
-	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: caller}, ami.Field{Key: "Exten", Value: c.Destination},
+	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: caller},
+		ami.Field{Key: "Exten", Value: c.Destination},
 		ami.Field{Key: "Context", Value: dialplan}, ami.Field{Key: "Priority", Value: "1"})
 }
 
@@ -130,7 +131,9 @@ func (s *session) parties(ctx context.Context, c feed.Command) (caller, agent st
 
 // variable returns a variable of a channel.
 func (s *session) variable(ctx context.Context, channel, name string) (string, error) {
-	answer, err := s.conn.Do(ctx, ami.Action{Name: "Getvar", Fields: []ami.Field{{Key: "Channel", Value: channel}, {Key: "Variable", Value: name}}})
+	answer, err := s.conn.Do(ctx,
+		ami.Action{Name: "Getvar",
+			Fields: []ami.Field{{Key: "Channel", Value: channel}, {Key: "Variable", Value: name}}})
 	if err != nil {
 		return "", commandError(err)
 	}

@@ -25,7 +25,8 @@ func TestCommandsOfActions(t *testing.T) {
 		return c
 	}
 	onCall := func(action feed.Action) feed.Command {
-		return feed.Command{ID: "9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22", Action: action, CallID: call, Extension: "1010", Destination: "7001"}
+		return feed.Command{ID: "9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22", Action: action, CallID: call, Extension: "1010",
+			Destination: "7001"}
 	}
 	toSales := func(c *feed.Command) { c.QueueID = "sales" }
 	getvar := "Response: Success\r\nActionID: a2\r\nVariable: CHANNEL(context)\r\nValue: from-internal\r\n\r\n"
@@ -37,37 +38,56 @@ func TestCommandsOfActions(t *testing.T) {
 		words   string
 		sent    []string
 	}{
-		"join":             {with(feed.ActionJoin, toSales), nil, "", "", []string{"Action: QueueAdd|Queue: sales|Interface: Local/1001@agents/n|MemberName: Anna"}},
-		"log in":           {with(feed.ActionLogin, toSales), nil, "", "", []string{"Action: QueueAdd|Queue: sales|Interface: Local/1001@agents/n|MemberName: Anna"}},
+		"join": {with(feed.ActionJoin, toSales), nil, "", "",
+			[]string{"Action: QueueAdd|Queue: sales|Interface: Local/1001@agents/n|MemberName: Anna"}},
+		"log in": {with(feed.ActionLogin, toSales), nil, "", "",
+			[]string{"Action: QueueAdd|Queue: sales|Interface: Local/1001@agents/n|MemberName: Anna"}},
 		"log in, no queue": {with(feed.ActionLogin, nil), nil, fault.KindConflict, "queue_id", nil},
-		"a member joins": {with(feed.ActionJoin, toSales), map[string]string{"QueueAdd": "error: Unable to add interface: Already there"},
+		"a member joins": {with(feed.ActionJoin, toSales),
+			map[string]string{"QueueAdd": "error: Unable to add interface: Already there"},
 			fault.KindRefused, "Unable to add interface: Already there", nil},
-		"no such queue": {with(feed.ActionJoin, toSales), map[string]string{"QueueAdd": "error: Unable to add interface to queue: No such queue"},
+		"no such queue": {with(feed.ActionJoin, toSales),
+			map[string]string{"QueueAdd": "error: Unable to add interface to queue: No such queue"},
 			fault.KindRefused, "No such queue", nil},
-		"leave":               {with(feed.ActionLeave, toSales), nil, "", "", []string{"Action: QueueRemove|Queue: sales|Interface: Local/1001@agents/n"}},
-		"a static one leaves": {with(feed.ActionLeave, toSales), map[string]string{"QueueRemove": "error: Member not dynamic"}, fault.KindRefused, "Member not dynamic", nil},
+		"leave": {with(feed.ActionLeave, toSales), nil, "", "",
+			[]string{"Action: QueueRemove|Queue: sales|Interface: Local/1001@agents/n"}},
+		"a static one leaves": {with(feed.ActionLeave, toSales),
+			map[string]string{"QueueRemove": "error: Member not dynamic"}, fault.KindRefused, "Member not dynamic",
+			nil},
 		"log out": {with(feed.ActionLogout, nil), nil, "", "", []string{
-			"Action: QueueRemove|Queue: sales|Interface: Local/1001@agents/n", "Action: QueueRemove|Queue: support|Interface: Local/1001@agents/n"}},
-		"log out of one of two": {with(feed.ActionLogout, nil), map[string]string{"QueueRemove sales": "error: Member not dynamic"}, "", "",
+			"Action: QueueRemove|Queue: sales|Interface: Local/1001@agents/n",
+			"Action: QueueRemove|Queue: support|Interface: Local/1001@agents/n"}},
+		"log out of one of two": {with(feed.ActionLogout, nil),
+			map[string]string{"QueueRemove sales": "error: Member not dynamic"}, "", "",
 			[]string{"Action: QueueRemove|Queue: support|Interface: Local/1001@agents/n"}},
-		"log out of none": {with(feed.ActionLogout, nil), map[string]string{"QueueRemove": "error: Unable to remove interface: Not there"},
+		"log out of none": {with(feed.ActionLogout, nil),
+			map[string]string{"QueueRemove": "error: Unable to remove interface: Not there"},
 			fault.KindRefused, "Not there", nil},
-		"log out without a queue": {with(feed.ActionLogout, func(c *feed.Command) { c.Queues = nil }), nil, fault.KindConflict, "in none", nil},
+		"log out without a queue": {with(feed.ActionLogout, func(c *feed.Command) { c.Queues = nil }), nil,
+			fault.KindConflict, "in none", nil},
 		"break": {with(feed.ActionBreak, func(c *feed.Command) { c.Reason = "Mittag: 30 min" }), nil, "", "",
 			[]string{"Action: QueuePause|Interface: Local/1001@agents/n|Paused: true|Reason: Mittag: 30 min"}},
-		"ready":  {with(feed.ActionReady, nil), nil, "", "", []string{"Action: QueuePause|Interface: Local/1001@agents/n|Paused: false"}},
-		"nobody": {with(feed.ActionReady, nil), map[string]string{"QueuePause": "error: Interface not found"}, fault.KindRefused, "Interface not found", nil},
-		"a reason of two lines": {with(feed.ActionBreak, func(c *feed.Command) { c.Reason = "x\r\nAction: Hangup" }), nil,
+		"ready": {with(feed.ActionReady, nil), nil, "", "",
+			[]string{"Action: QueuePause|Interface: Local/1001@agents/n|Paused: false"}},
+		"nobody": {with(feed.ActionReady, nil), map[string]string{"QueuePause": "error: Interface not found"},
+			fault.KindRefused, "Interface not found", nil},
+		"a reason of two lines": {with(feed.ActionBreak, func(c *feed.Command) { c.Reason = "x\r\nAction: Hangup" }),
+			nil,
 			fault.KindInvalid, "control character", nil},
-		"hang up":       {onCall(feed.ActionHangup), nil, "", "", []string{"Action: Hangup|Channel: " + call}},
-		"a call gone":   {onCall(feed.ActionHangup), map[string]string{"Hangup": "error: No such channel"}, fault.KindRefused, "No such channel", nil},
-		"transfer":      {onCall(feed.ActionTransfer), map[string]string{"Getvar": getvar}, "", "", []string{"Action: Redirect|Channel: " + call + "|Exten: 7001|Context: from-internal|Priority: 1"}},
-		"no permission": {onCall(feed.ActionTransfer), map[string]string{"Getvar": "error: Permission denied"}, fault.KindRefused, "Permission denied", nil},
-		"a transfer refused": {onCall(feed.ActionTransfer), map[string]string{"Getvar": getvar, "Redirect": "error: Redirect failed, channel not up."},
+		"hang up": {onCall(feed.ActionHangup), nil, "", "", []string{"Action: Hangup|Channel: " + call}},
+		"a call gone": {onCall(feed.ActionHangup), map[string]string{"Hangup": "error: No such channel"},
+			fault.KindRefused, "No such channel", nil},
+		"transfer": {onCall(feed.ActionTransfer), map[string]string{"Getvar": getvar}, "", "",
+			[]string{"Action: Redirect|Channel: " + call + "|Exten: 7001|Context: from-internal|Priority: 1"}},
+		"no permission": {onCall(feed.ActionTransfer), map[string]string{"Getvar": "error: Permission denied"},
+			fault.KindRefused, "Permission denied", nil},
+		"a transfer refused": {onCall(feed.ActionTransfer),
+			map[string]string{"Getvar": getvar, "Redirect": "error: Redirect failed, channel not up."},
 			fault.KindRefused, "channel not up", nil},
 		"hold": {onCall(feed.ActionHold), nil, fault.KindConflict, "cannot do this (hold)", nil},
-		"listen": {onCall(feed.ActionListen), nil, "", "", []string{"Action: Originate|Channel: PJSIP/1010|Application: ChanSpy|Data: " + call + ",uqE|" +
-			"Timeout: 30000|CallerID: Trunkline <1010>|Async: true|ChannelId: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22"}},
+		"listen": {onCall(feed.ActionListen), nil, "", "",
+			[]string{"Action: Originate|Channel: PJSIP/1010|Application: ChanSpy|Data: " + call + ",uqE|" +
+				"Timeout: 30000|CallerID: Trunkline <1010>|Async: true|ChannelId: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t, answers: c.answers}
@@ -101,21 +121,27 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 		agent, name, peer string // of the call, and its channel's
 		want              string
 	}{
-		"listen":                               {feed.ActionListen, "PJSIP/1013", caller, agent, "Data: 1.2,uqE|"},
-		"barge":                                {feed.ActionBarge, "PJSIP/1013", caller, agent, "Data: 1.2,uqEB|"},
-		"whisper, the caller's channel":        {feed.ActionWhisper, "PJSIP/1013", caller, agent, "Data: " + agent + ",qEw|"},
-		"whisper, the agent's channel":         {feed.ActionWhisper, "PJSIP/1013", agent, caller, "Data: 1.2,qEw|"},
-		"whisper, the agent's Local channel":   {feed.ActionWhisper, "Local/1007@from-queue/n", "Local/1007@from-queue-00000001;1", caller, "Data: 1.2,qEw|"},
-		"whisper while nobody has answered":    {feed.ActionWhisper, "", caller, "", ""},
-		"transfer of the caller's channel":     {feed.ActionTransfer, "PJSIP/1013", caller, agent, "Redirect|Channel: 1.2|Exten: 7001|Context: default"},
-		"transfer of the agent's channel":      {feed.ActionTransfer, "PJSIP/1013", agent, caller, "Redirect|Channel: " + caller + "|Exten: 7001|Context: default"},
+		"listen": {feed.ActionListen, "PJSIP/1013", caller, agent, "Data: 1.2,uqE|"},
+		"barge":  {feed.ActionBarge, "PJSIP/1013", caller, agent, "Data: 1.2,uqEB|"},
+		"whisper, the caller's channel": {feed.ActionWhisper, "PJSIP/1013", caller, agent,
+			"Data: " + agent + ",qEw|"},
+		"whisper, the agent's channel": {feed.ActionWhisper, "PJSIP/1013", agent, caller, "Data: 1.2,qEw|"},
+		"whisper, the agent's Local channel": {feed.ActionWhisper, "Local/1007@from-queue/n",
+			"Local/1007@from-queue-00000001;1", caller, "Data: 1.2,qEw|"},
+		"whisper while nobody has answered": {feed.ActionWhisper, "", caller, "", ""},
+		"transfer of the caller's channel": {feed.ActionTransfer, "PJSIP/1013", caller, agent,
+			"Redirect|Channel: 1.2|Exten: 7001|Context: default"},
+		"transfer of the agent's channel": {feed.ActionTransfer, "PJSIP/1013", agent, caller,
+			"Redirect|Channel: " + caller + "|Exten: 7001|Context: default"},
 		"transfer of a phone that still rings": {feed.ActionTransfer, "PJSIP/1013", agent, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": value(c.name), "Getvar BRIDGEPEER": value(c.peer), "Getvar CHANNEL(context)": value("default")}}
+			p := &pbx{t: t, answers: map[string]string{"Getvar CHANNEL(name)": value(c.name),
+				"Getvar BRIDGEPEER": value(c.peer), "Getvar CHANNEL(context)": value("default")}}
 			p.start()
 			s := openSession(t, newPlatform(t, p, fixed("demo"), nil)).(feed.Commander)
-			err := s.Command(t.Context(), feed.Command{Action: c.action, CallID: "1.2", AgentID: c.agent, Extension: "1010", Destination: "7001"})
+			err := s.Command(t.Context(),
+				feed.Command{Action: c.action, CallID: "1.2", AgentID: c.agent, Extension: "1010", Destination: "7001"})
 			if (c.want == "") != (fault.KindOf(err) == fault.KindConflict) {
 				t.Errorf("%v", err)
 			}
@@ -123,7 +149,8 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			sent := strings.Join(p.orders, "\n")
-			if !strings.Contains(sent, c.want) || c.want == "" && (strings.Contains(sent, "Originate") || strings.Contains(sent, "Redirect")) {
+			if !strings.Contains(sent, c.want) ||
+				c.want == "" && (strings.Contains(sent, "Originate") || strings.Contains(sent, "Redirect")) {
 				t.Error(sent)
 			}
 		})
@@ -137,7 +164,8 @@ func TestASilentAsteriskMayHaveTakenTheCommand(t *testing.T) {
 	s := openSession(t, newPlatform(t, p, fixed("demo"), nil)).(feed.Commander)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Command(ctx, feed.Command{Action: feed.ActionBreak, AgentID: "PJSIP/1001"}); fault.KindOf(err) != fault.KindUnavailable {
+	if err := s.Command(ctx,
+		feed.Command{Action: feed.ActionBreak, AgentID: "PJSIP/1001"}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("%v", err)
 	}
 }

@@ -30,7 +30,8 @@ func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 	dst = append(dst, '{')
 	timestamp := false
 	for i, f := range fields {
-		if f.Key == "Account-ID" || slices.ContainsFunc(fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
+		if f.Key == "Account-ID" ||
+			slices.ContainsFunc(fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			continue
 		}
 		timestamp = timestamp || f.Key == "Timestamp"
@@ -105,13 +106,15 @@ func isSplit(p *ami.Message) bool {
 	if p.Name() == "Cdr" {
 		return p.Get("UniqueID") == ""
 	}
-	return p.Get("ChannelState") != "" && p.Get("Linkedid") == "" || p.Get("DestChannelState") != "" && p.Get("DestLinkedid") == ""
+	return p.Get("ChannelState") != "" && p.Get("Linkedid") == "" ||
+		p.Get("DestChannelState") != "" && p.Get("DestLinkedid") == ""
 }
 
 // repeatsKey reports whether a key that Asterisk writes once occurs twice.
 func repeatsKey(p *ami.Message) bool {
 	for i, f := range p.Fields {
-		if !strings.Contains(f.Key, "ChanVariable") && slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
+		if !strings.Contains(f.Key, "ChanVariable") &&
+			slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			return true
 		}
 	}

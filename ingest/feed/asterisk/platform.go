@@ -112,13 +112,17 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
 	for _, filter := range s.platform.filters {
-		_, err := s.conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
+		_, err := s.conn.Do(ctx,
+			ami.Action{Name: "Filter",
+				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
 		switch {
 		case denied(err): // without a filter the session drops the other events
-			s.notes = append(s.notes, fmt.Sprintf("Asterisk sends events that are not needed: manager.conf, [%s]: write = system permits the feed to filter them, or: eventfilter = %s",
-				s.platform.cfg.Username, filter))
+			s.notes = append(s.notes,
+				fmt.Sprintf("Asterisk sends events that are not needed: manager.conf, [%s]: write = system permits the feed to filter them, or: eventfilter = %s",
+					s.platform.cfg.Username, filter))
 		case refused(err):
-			return &feed.Refusal{Err: fmt.Errorf("adding a filter: %w", err), Advice: "events: correct the filter " + filter}
+			return &feed.Refusal{Err: fmt.Errorf("adding a filter: %w", err),
+				Advice: "events: correct the filter " + filter}
 		case err != nil:
 			return fmt.Errorf("adding a filter: %w", err)
 		}
@@ -126,7 +130,8 @@ func (s *session) subscribe(ctx context.Context) error {
 	if err := s.checkClasses(ctx); err != nil {
 		return err
 	}
-	answer, err := s.conn.Do(ctx, ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
+	answer, err := s.conn.Do(ctx,
+		ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
 	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // Asterisk supports none of the classes
 		err = &ami.Refusal{Message: "the mask has no class of events"}
 	}
@@ -169,7 +174,9 @@ func (p *platform) dialError(err error) error {
 	advice := ""
 	switch {
 	case errors.Is(err, ami.ErrLoginDenied):
-		advice = fmt.Sprintf("manager.conf: [%s] with this secret, and permit = with the address of this node (deny and acl too); then: asterisk -rx 'manager reload'", p.cfg.Username)
+		advice = fmt.Sprintf(
+			"manager.conf: [%s] with this secret, and permit = with the address of this node (deny and acl too); then: asterisk -rx 'manager reload'",
+			p.cfg.Username)
 	case errors.As(err, &authority):
 		advice = "tls.ca_file: the certificate of the authority that signed tlscertfile of manager.conf"
 	case errors.As(err, &hostname):

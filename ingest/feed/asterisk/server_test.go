@@ -98,9 +98,11 @@ func (p *pbx) play(nc net.Conn) {
 		case ok:
 			io.WriteString(nc, strings.ReplaceAll(text, "ActionID: a2\r\n", "ActionID: "+id+"\r\n"))
 		case action == "CoreStatus":
-			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCoreStartupDate: 2026-11-22\r\nCoreStartupTime: 12:05:19\r\n\r\n", id)
+			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCoreStartupDate: 2026-11-22\r\nCoreStartupTime: 12:05:19\r\n\r\n",
+				id)
 		case action == "GetConfig":
-			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCategory-000000: feed\r\nLine-000000-000000: read=all\r\n\r\n", id)
+			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCategory-000000: feed\r\nLine-000000-000000: read=all\r\n\r\n",
+				id)
 		case action == "QueueStatus", action == "CoreShowChannels", action == "DeviceStateList":
 			io.WriteString(nc, answer(p.t, "answer-"+action, id))
 		case action == "Agents", action == "PJSIPShowContacts", action == "ParkedCalls":
@@ -192,5 +194,6 @@ var received = regexp.MustCompile(`,"Timestamp":"[0-9.]+"`)
 // line returns the golden file's line of an event.
 func line(e feed.Event) string {
 	return fmt.Sprintf("%s %s account=%s names=%q subjects=%q headers=%d resync=%t identity=%v %s\n",
-		e.Topic, e.Format, e.Account, e.Names, e.Subjects, len(e.Headers), e.Resync, e.Identity, received.ReplaceAll(e.Value, nil))
+		e.Topic, e.Format, e.Account, e.Names, e.Subjects, len(e.Headers), e.Resync, e.Identity,
+		received.ReplaceAll(e.Value, nil))
 }

@@ -19,7 +19,8 @@ import (
 var errShutdown = errors.New("shutdown of Asterisk")
 
 // errNoSequenceNumber is the error of a feed with redundancy 2 of a switch that does not number its events.
-var errNoSequenceNumber = errors.New("redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
+var errNoSequenceNumber = errors.New(
+	"redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
 
 type session struct {
 	platform *platform
@@ -171,7 +172,8 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 		return s.checkNumber(p)
 	}
 	e := feed.Event{
-		Topic: event.TopicRaw, Format: format.EventFormatName, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
+		Topic: event.TopicRaw, Format: format.EventFormatName,
+		Value:   appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
 		Account: account, Names: names, Subjects: subjects(p),
 	}
 	if name == "Cdr" {
@@ -200,7 +202,8 @@ func (s *session) checkNumber(p *ami.Message) error {
 	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
 		return nil
 	}
-	return &feed.Refusal{Err: errNoSequenceNumber, Advice: "manager.conf, [general]: debug = on; or redundancy: 1, with which another node takes the feed over and a resync corrects the state"}
+	return &feed.Refusal{Err: errNoSequenceNumber,
+		Advice: "manager.conf, [general]: debug = on; or redundancy: 1, with which another node takes the feed over and a resync corrects the state"}
 }
 
 // emit appends an event, or holds it until the account of its call is known.
@@ -268,7 +271,8 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 		s.beginWrapUp(p, key, &m, now)
 		end := m.WrapUpEnd()
 		if m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
-			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end), identity(p, s.run+"/wrap-up")}
+			s.wrapUps[key] = wrapUp{end, wrapUpFacts(id, value(p, "MemberName"), value(p, "Queue"), end),
+				identity(p, s.run+"/wrap-up")}
 		}
 	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
 		delete(s.wrapUps, key)
@@ -314,8 +318,10 @@ func parseMember(p *ami.Message, now time.Time) format.Member {
 		return n
 	}
 	return format.Member{
-		Interface: memberInterface(p), StateInterface: value(p, "StateInterface"), Status: p.Get("Status"), InCall: p.Get("InCall") == "1",
-		Paused: p.Get("Paused") == "1", PausedReason: value(p, "PausedReason"), LastPause: number("LastPause"), LastCall: number("LastCall"),
+		Interface: memberInterface(p), StateInterface: value(p, "StateInterface"), Status: p.Get("Status"),
+		InCall: p.Get("InCall") == "1",
+		Paused: p.Get("Paused") == "1", PausedReason: value(p, "PausedReason"), LastPause: number("LastPause"),
+		LastCall:   number("LastCall"),
 		WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
 	}
 }

@@ -21,11 +21,13 @@ import (
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	q := &snapshotBuilder{
-		session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}, poolMembers: map[agentKey]bool{}, accounts: newAccountCheck(),
+		session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}, poolMembers: map[agentKey]bool{},
+		accounts: newAccountCheck(),
 	}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
-	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices, q.setParked} {
+	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices,
+		q.setParked} {
 		if err := add(ctx); err != nil {
 			return feed.Snapshot{}, err
 		}
@@ -54,20 +56,23 @@ type snapshotBuilder struct {
 
 // list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
 // an empty list if Asterisk reports that there is nothing to list.
-func (q *snapshotBuilder) list(ctx context.Context, action, class, missing string) (items []*ami.Message, ok bool, err error) {
+func (q *snapshotBuilder) list(ctx context.Context,
+	action, class, missing string) (items []*ami.Message, ok bool, err error) {
 	items, err = q.session.conn.List(ctx, action)
 	switch {
 	case err == nil:
 		return items, true, nil
 	case denied(err):
-		q.Notes = append(q.Notes, fmt.Sprintf("%s cannot be corrected after a break: manager.conf, [%s]: write = %s (for the action %s)",
-			missing, q.session.platform.cfg.Username, class, action))
+		q.Notes = append(q.Notes,
+			fmt.Sprintf("%s cannot be corrected after a break: manager.conf, [%s]: write = %s (for the action %s)",
+				missing, q.session.platform.cfg.Username, class, action))
 		return nil, false, nil
 	case unknownAction(err):
 		module := actionModules[action]
 		if module != "" {
-			q.Notes = append(q.Notes, fmt.Sprintf("Asterisk does not know the action %s: %s cannot be corrected after a break. Where the switch has them: modules.conf: load = %s",
-				action, missing, module))
+			q.Notes = append(q.Notes,
+				fmt.Sprintf("Asterisk does not know the action %s: %s cannot be corrected after a break. Where the switch has them: modules.conf: load = %s",
+					action, missing, module))
 		}
 		return nil, false, nil
 	case refused(err):
@@ -125,7 +130,8 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	agent.LastCallMS = max(agent.LastCallMS, m.LastCall*1000)
 	end := m.WrapUpEnd()
 	if said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
-		q.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
+		q.wrapUps[key] = wrapUp{end, wrapUpFacts(key.id, agent.Facts.AgentName, queue, end),
+			q.session.wrapUpIdentity(key, end)}
 	}
 	if said.OtherID != "" {
 		q.poolMembers[agentKey{key.account, said.OtherID}] = true
@@ -167,7 +173,8 @@ func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 	}
 	denied := !ok && len(q.Notes) > 0 && strings.Contains(q.Notes[len(q.Notes)-1], "app_agent_pool")
 	for _, p := range items {
-		o := feed.Object{Account: q.accountOf(p), Kind: state.Agent, ID: value(p, "Agent"), Facts: event.Facts{AgentID: value(p, "Agent")}}
+		o := feed.Object{Account: q.accountOf(p), Kind: state.Agent, ID: value(p, "Agent"),
+			Facts: event.Facts{AgentID: value(p, "Agent")}}
 		switch p.Get("Status") {
 		case "AGENT_LOGGEDOFF":
 			continue
@@ -193,8 +200,9 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 		return err
 	}
 	q.Kinds = append(q.Kinds, state.Call)
-	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, calls for which a queue rings an agent
-	agents := map[string]string{}                        // by bridge: the channel of an agent of a queue
+	// by Uniqueid; by Linkedid, calls for which a queue rings an agent
+	ids, ringing := map[string]bool{}, map[string]bool{}
+	agents := map[string]string{} // by bridge: the channel of an agent of a queue
 	for _, p := range items {
 		q.accountOf(p) // stores the account, from any leg
 		ids[value(p, "Uniqueid")] = true
@@ -218,7 +226,8 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 			facts.Reason = event.ReasonParked
 		}
 		noQueue := facts.QueueID == "" && q.membersComplete && p.Get("Application") != "Queue"
-		q.Objects = append(q.Objects, feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts, Leg: true, NoQueue: noQueue})
+		q.Objects = append(q.Objects,
+			feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts, Leg: true, NoQueue: noQueue})
 	}
 	return nil
 }
@@ -226,7 +235,8 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 // legFacts returns the facts of a channel. agent is the channel of an agent in its bridge, ""
 // if there is none.
 func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent string) event.Facts {
-	facts := event.Facts{CallID: value(p, "Uniqueid"), InteractionID: value(p, "Linkedid"), Caller: value(p, "CallerIDNum"), State: event.Ringing}
+	facts := event.Facts{CallID: value(p, "Uniqueid"), InteractionID: value(p, "Linkedid"),
+		Caller: value(p, "CallerIDNum"), State: event.Ringing}
 	exten := value(p, "Exten")
 	if exten != "s" {
 		facts.Callee = exten
@@ -318,7 +328,8 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 	}
 	others, ok, err := q.list(ctx, "DeviceStateList", "reporting", "registrations")
 	if err == nil && !ok {
-		q.Notes = append(q.Notes, "registrations cannot be corrected after a break without the action DeviceStateList: modules.conf: load = res_manager_devicestate.so")
+		q.Notes = append(q.Notes,
+			"registrations cannot be corrected after a break without the action DeviceStateList: modules.conf: load = res_manager_devicestate.so")
 	}
 	if err != nil || !ok {
 		return err

@@ -33,7 +33,8 @@ type cachedAccount struct {
 }
 
 func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
-	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{}, older: map[string]cachedAccount{}, rotated: time.Now()}
+	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{}, older: map[string]cachedAccount{},
+		rotated: time.Now()}
 }
 
 // find returns the account of an event, "" if it is unknown, and the names that were looked up. It
@@ -88,7 +89,8 @@ func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 		add(&certain, value(p, "AccountCode"), value(p, "DestAccountCode"))
 	}
 	add(&certain, value(p, "Queue"))
-	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"), value(p, "Conference"))
+	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"),
+		value(p, "Conference"))
 	for _, device := range []string{memberInterface(p), deviceID(p), value(p, "AOR")} {
 		add(&uncertain, device)
 		_, domain, ok := strings.Cut(device, "@")
@@ -125,7 +127,8 @@ func variableValues(p *ami.Message, name string) (values []string) {
 // the whole call.
 func callIDs(p *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
-		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
+		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid",
+		"OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
 		id := value(p, key)
 		if id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)

@@ -26,9 +26,11 @@ func benchStream() (frames string, size int) {
 	var stream strings.Builder
 	for i := range benchEvents {
 		body := strings.Builder{}
-		fmt.Fprintf(&body, `{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"838f3dac-d3c3-4d97-9935-831417f7a97d","Event-Date-Timestamp":"1795169706190966",`+
-			`"Event-Sequence":"%d","Unique-ID":"e895fedc-3fa1-4984-81a7-%012d","Call-Direction":"inbound","Caller-Caller-ID-Number":"15551230001",`+
-			`"Caller-Destination-Number":"5000","Caller-Context":"default","variable_domain_name":"acme.example.com"`, i+1, i)
+		fmt.Fprintf(&body,
+			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"838f3dac-d3c3-4d97-9935-831417f7a97d","Event-Date-Timestamp":"1795169706190966",`+
+				`"Event-Sequence":"%d","Unique-ID":"e895fedc-3fa1-4984-81a7-%012d","Call-Direction":"inbound","Caller-Caller-ID-Number":"15551230001",`+
+				`"Caller-Destination-Number":"5000","Caller-Context":"default","variable_domain_name":"acme.example.com"`,
+			i+1, i)
 		for n := 0; body.Len() < 3000; n++ {
 			fmt.Fprintf(&body, `,"variable_sip_header_%d":"%s"`, n, pad)
 		}
@@ -109,10 +111,12 @@ func BenchmarkFeed(b *testing.B) {
 	}
 	k := &countingKafka{}
 	cfg := feed.Config{Name: "pbx", Kind: feed.KindFreeSWITCH, Address: f.address, Password: password, Redundancy: 1}
-	service, err := feed.NewService(feed.ServiceConfig{Settings: feed.DefaultSettings(), Feeds: []feed.Config{cfg}, DataDir: b.TempDir(), Node: "a"}, feed.ServiceDeps{
-		Store: store, Directory: domains{"acme.example.com": "acme"}, Platform: New,
-		Producer: k, Log: k, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
-	})
+	service, err := feed.NewService(
+		feed.ServiceConfig{Settings: feed.DefaultSettings(), Feeds: []feed.Config{cfg}, DataDir: b.TempDir(),
+			Node: "a"}, feed.ServiceDeps{
+			Store: store, Directory: domains{"acme.example.com": "acme"}, Platform: New,
+			Producer: k, Log: k, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		})
 	if err != nil {
 		b.Fatal(err)
 	}

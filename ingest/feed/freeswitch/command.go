@@ -15,12 +15,14 @@ import (
 
 // statuses are mod_callcenter's words for an agent's presence.
 var statuses = map[feed.Action]string{
-	feed.ActionLogin: "Available", feed.ActionReady: "Available", feed.ActionLogout: "Logged Out", feed.ActionBreak: "On Break",
+	feed.ActionLogin: "Available", feed.ActionReady: "Available", feed.ActionLogout: "Logged Out",
+	feed.ActionBreak: "On Break",
 }
 
 // spyKeys are the keys of eavesdrop that let the agent, or both, hear the listener: the
 // caller's leg is listened to, so the agent is its other leg.
-var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: "queue_dtmf:w2@500,", feed.ActionBarge: "queue_dtmf:w3@500,"}
+var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: "queue_dtmf:w2@500,",
+	feed.ActionBarge: "queue_dtmf:w3@500,"}
 
 // Command implements feed.Commander.
 func (s *session) Command(ctx context.Context, c feed.Command) error {

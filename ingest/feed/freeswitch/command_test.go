@@ -21,14 +21,15 @@ func TestCommandsOfActions(t *testing.T) {
 		"callcenter_config agent set status 1009@x 'Logged Out'": "-ERR Invalid Agent!\n",
 		"callcenter_config tier add sales@x 1001@x 1 1":          "+OK\n",
 		"uuid_exists " + member:                                  "false",
-		"callcenter_config queue list members sales@x":           "queue|instance_id|uuid|session_uuid|cid_number|cid_name|state\nsales@x|single_box|" + member + "|" + leg + "|1|Eve|Answered\n+OK\n",
-		"uuid_transfer " + leg + " 7001":                         "+OK\n",
-		"uuid_exists " + agentsLeg:                               "true",
-		"uuid_getvar " + agentsLeg + " cc_member_session_uuid":   leg,
-		"uuid_exists " + plain:                                   "true",
-		"uuid_getvar " + plain + " cc_member_session_uuid":       "_undef_",
-		"uuid_transfer " + plain + " 7002":                       "+OK\n",
-		"uuid_kill " + leg:                                       "+OK\n",
+		"callcenter_config queue list members sales@x": "queue|instance_id|uuid|session_uuid|cid_number|cid_name|state\nsales@x|single_box|" +
+			member + "|" + leg + "|1|Eve|Answered\n+OK\n",
+		"uuid_transfer " + leg + " 7001":                       "+OK\n",
+		"uuid_exists " + agentsLeg:                             "true",
+		"uuid_getvar " + agentsLeg + " cc_member_session_uuid": leg,
+		"uuid_exists " + plain:                                 "true",
+		"uuid_getvar " + plain + " cc_member_session_uuid":     "_undef_",
+		"uuid_transfer " + plain + " 7002":                     "+OK\n",
+		"uuid_kill " + leg:                                     "+OK\n",
 	} {
 		sw.answer(command, answer)
 	}
@@ -41,15 +42,22 @@ func TestCommandsOfActions(t *testing.T) {
 		want    fault.Kind
 		sent    string
 	}{
-		"break":                {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x"}, "", "callcenter_config agent set status 1001@x 'On Break'"},
-		"join":                 {feed.Command{Action: feed.ActionJoin, AgentID: "1001@x", QueueID: "sales@x"}, "", "callcenter_config tier add sales@x 1001@x 1 1"},
-		"a refusal":            {feed.Command{Action: feed.ActionLogout, AgentID: "1009@x"}, fault.KindRefused, ""},
-		"a reason":             {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x", Reason: "lunch"}, fault.KindConflict, ""},
-		"two words":            {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x 'x'"}, fault.KindConflict, ""},
-		"a line":               {feed.Command{Action: feed.ActionHangup, CallID: "x\n\napi shutdown"}, fault.KindConflict, ""},
-		"transfer of a call":   {feed.Command{Action: feed.ActionTransfer, CallID: plain, Destination: "7002"}, "", "uuid_transfer " + plain + " 7002"},
-		"transfer of a member": {feed.Command{Action: feed.ActionTransfer, CallID: member, QueueID: "sales@x", Destination: "7001"}, "", "uuid_transfer " + leg + " 7001"},
-		"hang up of a member":  {feed.Command{Action: feed.ActionHangup, CallID: member, QueueID: "sales@x"}, "", "uuid_kill " + leg},
+		"break": {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x"}, "",
+			"callcenter_config agent set status 1001@x 'On Break'"},
+		"join": {feed.Command{Action: feed.ActionJoin, AgentID: "1001@x", QueueID: "sales@x"}, "",
+			"callcenter_config tier add sales@x 1001@x 1 1"},
+		"a refusal": {feed.Command{Action: feed.ActionLogout, AgentID: "1009@x"}, fault.KindRefused, ""},
+		"a reason": {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x", Reason: "lunch"},
+			fault.KindConflict, ""},
+		"two words": {feed.Command{Action: feed.ActionBreak, AgentID: "1001@x 'x'"}, fault.KindConflict, ""},
+		"a line": {feed.Command{Action: feed.ActionHangup, CallID: "x\n\napi shutdown"},
+			fault.KindConflict, ""},
+		"transfer of a call": {feed.Command{Action: feed.ActionTransfer, CallID: plain, Destination: "7002"}, "",
+			"uuid_transfer " + plain + " 7002"},
+		"transfer of a member": {feed.Command{Action: feed.ActionTransfer, CallID: member, QueueID: "sales@x",
+			Destination: "7001"}, "", "uuid_transfer " + leg + " 7001"},
+		"hang up of a member": {feed.Command{Action: feed.ActionHangup, CallID: member, QueueID: "sales@x"}, "",
+			"uuid_kill " + leg},
 	} {
 		if err := s.Command(t.Context(), c.command); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -59,7 +67,9 @@ func TestCommandsOfActions(t *testing.T) {
 		}
 	}
 	// The agent's own leg stands for its caller's, who alone is sent on.
-	if err := s.Command(t.Context(), feed.Command{Action: feed.ActionTransfer, CallID: agentsLeg, QueueID: "sales@x", Destination: "7001"}); err != nil {
+	if err := s.Command(t.Context(),
+		feed.Command{Action: feed.ActionTransfer, CallID: agentsLeg, QueueID: "sales@x",
+			Destination: "7001"}); err != nil {
 		t.Error(err)
 	}
 	if n := sw.asked("api uuid_transfer " + leg + " 7001"); n != 2 {
@@ -90,13 +100,15 @@ func TestListeningBeepsFirst(t *testing.T) {
 	} {
 		sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true", beeps: c.answer}}).serve(t)
 		s := openSession(t, sw.at(t, feed.Config{ListenBeep: c.on}, domains{})).(feed.Commander)
-		err := s.Command(t.Context(), feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"})
+		err := s.Command(t.Context(),
+			feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"})
 		if fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 		sw.mu.Lock()
 		at := slices.Index(sw.commands, "api "+beeps)
-		ring := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+		ring := slices.IndexFunc(sw.commands,
+			func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 		sw.mu.Unlock()
 		if sw.asked("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
 			t.Errorf("%s: %q", name, sw.commands)
@@ -112,8 +124,10 @@ func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 		agent  string
 		want   string // dial string, "": refused
 	}{
-		"the account's":           {[]string{"acme.example", "pbx.example.com"}, "1003@pbx.example.com", "user/1010@acme.example"},
-		"the agent's":             {[]string{"pbx.example.com", "192.0.2.5"}, "1003@pbx.example.com", "user/1010@pbx.example.com"},
+		"the account's": {[]string{"acme.example", "pbx.example.com"}, "1003@pbx.example.com",
+			"user/1010@acme.example"},
+		"the agent's": {[]string{"pbx.example.com", "192.0.2.5"}, "1003@pbx.example.com",
+			"user/1010@pbx.example.com"},
 		"the switch's":            {[]string{"192.0.2.5"}, "1003@default", "user/1010@192.0.2.5"},
 		"none has such an user":   {nil, "1003@default", ""},
 		"a switch that says none": {[]string{"-"}, "1003@default", "user/1010@acme.example"},
@@ -122,18 +136,22 @@ func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 			answers := map[string]string{"uuid_exists " + leg: "true", "global_getvar domain": "192.0.2.5\n"}
 			for _, domain := range []string{"acme.example", "pbx.example.com", "192.0.2.5", "default"} {
 				if !slices.Contains(c.exists, "-") {
-					answers["user_exists id 1010 "+domain] = strconv.FormatBool(slices.Contains(c.exists, domain)) + "\n"
+					answers["user_exists id 1010 "+domain] = strconv.FormatBool(slices.Contains(c.exists, domain)) +
+						"\n"
 				}
 			}
 			sw := (&fakeSwitch{answers: answers}).serve(t)
 			s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
-			err := s.Command(t.Context(), feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, AgentID: c.agent, Extension: "1010", Domain: "acme.example"})
+			err := s.Command(t.Context(),
+				feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, AgentID: c.agent, Extension: "1010",
+					Domain: "acme.example"})
 			if (c.want == "") != (fault.KindOf(err) == fault.KindRefused) {
 				t.Errorf("%v", err)
 			}
 			sw.mu.Lock()
 			defer sw.mu.Unlock()
-			rings := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+			rings := slices.IndexFunc(sw.commands,
+				func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 			if (rings >= 0) != (c.want != "") || rings >= 0 && !strings.Contains(sw.commands[rings], "}"+c.want+" ") {
 				t.Errorf("%q", sw.commands)
 			}

@@ -7,13 +7,16 @@ import (
 
 // defaultEvents is the subscription if the setting events is empty.
 var defaultEvents = []string{
-	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE", "CHANNEL_UNBRIDGE",
-	"CHANNEL_HOLD", "CHANNEL_UNHOLD", "CHANNEL_HANGUP_COMPLETE", "CHANNEL_DESTROY", "DTMF", "RECORD_START", "RECORD_STOP",
+	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE",
+	"CHANNEL_UNBRIDGE",
+	"CHANNEL_HOLD", "CHANNEL_UNHOLD", "CHANNEL_HANGUP_COMPLETE", "CHANNEL_DESTROY", "DTMF", "RECORD_START",
+	"RECORD_STOP",
 }
 
 // defaultSubclasses are those of the CUSTOM events in the default subscription.
 var defaultSubclasses = []string{
-	"callcenter::info", "conference::maintenance", "sofia::register", "sofia::unregister", "sofia::expire", "valet_parking::info",
+	"callcenter::info", "conference::maintenance", "sofia::register", "sofia::unregister", "sofia::expire",
+	"valet_parking::info",
 }
 
 // ownEvents has the events that the session itself needs.

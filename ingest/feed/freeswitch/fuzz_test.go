@@ -10,7 +10,8 @@ import (
 
 // Every row of a table has its columns, and nothing of the answer is lost.
 func FuzzParseTable(f *testing.F) {
-	for _, seed := range []string{"+OK\n", "a|b|c\n1|x|y|3\n+OK\n", "a|b\n1|x\ny\n+OK\n", "a\n\n\n+OK", "|\n|\n+OK\n", "a|a\n(null)|2\n+OK\n"} {
+	for _, seed := range []string{"+OK\n", "a|b|c\n1|x|y|3\n+OK\n", "a|b\n1|x\ny\n+OK\n", "a\n\n\n+OK", "|\n|\n+OK\n",
+		"a|a\n(null)|2\n+OK\n"} {
 		f.Add(seed, "b")
 	}
 	f.Fuzz(func(t *testing.T, answer, free string) {
@@ -39,7 +40,8 @@ func FuzzParseTable(f *testing.F) {
 }
 
 func FuzzParseRows(f *testing.F) {
-	for _, seed := range []string{`{"row_count": 0}`, `{"row_count":1,"rows":[{"uuid":"a","callstate":"ACTIVE"}]}`, `{"rows":null}`, `[]`} {
+	for _, seed := range []string{`{"row_count": 0}`, `{"row_count":1,"rows":[{"uuid":"a","callstate":"ACTIVE"}]}`,
+		`{"rows":null}`, `[]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
@@ -55,11 +57,13 @@ func FuzzParseRows(f *testing.F) {
 }
 
 func FuzzContactDomain(f *testing.F) {
-	for _, seed := range []string{"{domain_name=a}user/1@b", "user/1@b|user/2@c", "user/", "domain_name=", "[a=b]user/1@c:x"} {
+	for _, seed := range []string{"{domain_name=a}user/1@b", "user/1@b|user/2@c", "user/", "domain_name=",
+		"[a=b]user/1@c:x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, contact string) {
-		if domain := contactDomain(contact); strings.ContainsAny(domain, ",|:]}> ") || !strings.Contains(contact, domain) {
+		if domain := contactDomain(contact); strings.ContainsAny(domain, ",|:]}> ") ||
+			!strings.Contains(contact, domain) {
 			t.Fatalf("%q has the domain %q", contact, domain)
 		}
 	})

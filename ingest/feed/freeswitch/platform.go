@@ -98,7 +98,8 @@ func (s *session) subscribe(ctx context.Context) error {
 		return &feed.Refusal{
 			Err: fmt.Errorf("subscribing to events: %w", err),
 			Advice: "remove esl-allowed-events from the user in the directory, or list in it all words that the feed subscribes to, " +
-				"HEARTBEAT and SHUTDOWN among them, and behind CUSTOM each subclass: \"" + strings.Join(s.eventList.words(), " ") + "\"; then reloadxml",
+				"HEARTBEAT and SHUTDOWN among them, and behind CUSTOM each subclass: \"" +
+				strings.Join(s.eventList.words(), " ") + "\"; then reloadxml",
 		}
 	}
 	if err != nil {

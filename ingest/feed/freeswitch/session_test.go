@@ -25,7 +25,8 @@ const captures = "../../../format/freeswitch/testdata/"
 // captured returns the events of a call to a queue and of a call between phones,
 // without those that are the session's own.
 func captured(t testing.TB) []string {
-	all := slices.Concat(lines(t, captures+"freeswitch.callcenter/captured.in.jsonl"), lines(t, captures+"freeswitch.event/captured.in.jsonl"))
+	all := slices.Concat(lines(t, captures+"freeswitch.callcenter/captured.in.jsonl"),
+		lines(t, captures+"freeswitch.event/captured.in.jsonl"))
 	return slices.DeleteFunc(all, func(body string) bool { return strings.Contains(body, `"Event-Name":"API"`) })
 }
 
@@ -54,7 +55,8 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 				if string(e.Value) != events[i] {
 					t.Fatalf("event %d is\n%s, want\n%s", i, e.Value, events[i])
 				}
-				if e.Account != "acme" || e.Topic != event.TopicRaw || e.Identity.Number == 0 || e.Hole != 0 || e.Resync {
+				if e.Account != "acme" || e.Topic != event.TopicRaw || e.Identity.Number == 0 || e.Hole != 0 ||
+					e.Resync {
 					t.Fatalf("event %d is %+v", i, e)
 				}
 			}
@@ -78,7 +80,8 @@ func TestFormatsAndSubjectsAreTheNormalizers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if parsed.Facts.Name != event.NameOther && parsed.Facts.CallID != "" && !slices.Contains(e.Subjects, parsed.Facts.CallID) {
+		if parsed.Facts.Name != event.NameOther && parsed.Facts.CallID != "" &&
+			!slices.Contains(e.Subjects, parsed.Facts.CallID) {
 			t.Errorf("event %d is about %q and has the subjects %q", i, parsed.Facts.CallID, e.Subjects)
 		}
 		if isQueue := strings.Contains(events[i], `"CC-Action"`); isQueue != (e.Format == callcenterFormat) {
@@ -99,8 +102,9 @@ type accountRow struct {
 
 func TestAccountsOfEvents(t *testing.T) {
 	for name, cfg := range map[string]feed.Config{
-		"domains":  {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}},
-		"settings": {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}, UseAccountcode: true, AccountVariable: "sip_auth_realm"},
+		"domains": {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}},
+		"settings": {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}, UseAccountcode: true,
+			AccountVariable: "sip_auth_realm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rows []accountRow
@@ -130,7 +134,8 @@ func TestAccountsOfEvents(t *testing.T) {
 func TestUnknownAgentIsAskedFor(t *testing.T) {
 	const agents, tiers = "callcenter_config agent list", "callcenter_config tier list"
 	status := func(agent string) string {
-		return `{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change","CC-Agent":"` + agent + `","CC-Agent-Status":"Available"}`
+		return `{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change","CC-Agent":"` +
+			agent + `","CC-Agent-Status":"Available"}`
 	}
 	for name, test := range map[string]struct {
 		pause time.Duration
@@ -164,9 +169,11 @@ func TestEndsOfSessions(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"closed":              {func(p *peer) { p.events(first); p.Close() }, io.EOF},
-		"cut within an event": {func(p *peer) { p.events(first); p.say("%s", second[:len(second)/2]); p.Close() }, io.ErrUnexpectedEOF},
-		"shut down":           {func(p *peer) { p.events(first, `{"Event-Name":"SHUTDOWN","Core-UUID":"r"}`) }, errShutdown},
+		"closed": {func(p *peer) { p.events(first); p.Close() }, io.EOF},
+		"cut within an event": {func(p *peer) { p.events(first); p.say("%s", second[:len(second)/2]); p.Close() },
+			io.ErrUnexpectedEOF},
+		"shut down": {func(p *peer) { p.events(first, `{"Event-Name":"SHUTDOWN","Core-UUID":"r"}`) },
+			errShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{play: test.play}
@@ -241,7 +248,8 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 		return fmt.Sprintf(`{"Event-Name":"API","API-Command":%q,"API-Command-Argument":%q}`, command, argument)
 	}
 	f := &fakeSwitch{play: func(p *peer) {
-		p.events(api("callcenter_config", "tier list"), api("status", ""), api("sofia_contact", "1001@acme.example.com"),
+		p.events(api("callcenter_config", "tier list"), api("status", ""),
+			api("sofia_contact", "1001@acme.example.com"),
 			api("callcenter_config", "tier  add support@acme 1001 1 1"), `{"Event-Name":"HEARTBEAT"}`,
 			`{"Event-Name":"CHANNEL_ANSWER"}`, api("callcenter_config", "agent del 1001"))
 	}}
@@ -256,10 +264,13 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 
 func TestCommandsThatChangeQueuesAreKnownInAnyCase(t *testing.T) {
 	for command, want := range map[string]bool{
-		"reload mod_callcenter": true, "reload -f mod_callcenter": true, "RELOAD Mod_CallCenter": true, "load mod_callcenter": true,
+		"reload mod_callcenter": true, "reload -f mod_callcenter": true, "RELOAD Mod_CallCenter": true,
+		"load mod_callcenter":                      true,
 		"callcenter_config agent reload 1001@acme": true, "callcenter_config Agent RELOAD 1001@acme": true,
-		"callcenter_config tier reload support@acme 1001": true, "Callcenter_Config TIER  Reload all": true, "callcenter_config queue Load q": true,
-		"callcenter_config agent set status 1001 Available": false, "callcenter_config tier list": false, "reload mod_sofia": false,
+		"callcenter_config tier reload support@acme 1001": true, "Callcenter_Config TIER  Reload all": true,
+		"callcenter_config queue Load q":                    true,
+		"callcenter_config agent set status 1001 Available": false, "callcenter_config tier list": false,
+		"reload mod_sofia":                false,
 		"callcenter_config agent reloads": false, "": false,
 	} {
 		if got := changesQueues(command); got != want {
@@ -285,14 +296,16 @@ func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
 		t.Errorf("asked %v behind the command: %v", time.Since(changed), err)
 	}
 	s.tableLag = 0
-	if _, err := s.Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "mod_callcenter is being loaded") {
+	if _, err := s.Snapshot(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "mod_callcenter is being loaded") {
 		t.Errorf("a snapshot without the module: %v", err)
 	}
 	s.mu.Lock()
 	s.queuesChangeAt = time.Now().Add(-reloadTime)
 	s.mu.Unlock()
 	snapshot, err := s.Snapshot(t.Context())
-	if err != nil || len(snapshot.Kinds) != 0 || !strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
+	if err != nil || len(snapshot.Kinds) != 0 ||
+		!strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
 		t.Errorf("later: %+v, %v", snapshot, err)
 	}
 }
@@ -341,8 +354,10 @@ func TestHoles(t *testing.T) {
 		"a clock that was set back":   {nil, []string{beat(100), beat(120), beat(60), beat(80)}, 0},
 		"the first interval too long": {nil, []string{beat(100), beat(160), beat(180), beat(220)}, 1},
 		"a clock that was set back by less than an interval": {nil,
-			[]string{beat(100), beat(120), beat(125), beat(145), beat(165), beat(185), beat(205), beat(225), beat(265)}, 3 + 3 + 1},
-		"a clock that was set back by an interval": {nil, []string{beat(100), beat(120), beat(120), beat(140), beat(200)}, 2},
+			[]string{beat(100), beat(120), beat(125), beat(145), beat(165), beat(185), beat(205), beat(225), beat(265)},
+			3 + 3 + 1},
+		"a clock that was set back by an interval": {nil,
+			[]string{beat(100), beat(120), beat(120), beat(140), beat(200)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"last"}`
@@ -367,11 +382,13 @@ func TestHoles(t *testing.T) {
 
 func TestEventsThatAreNotUTF8OrNotJSON(t *testing.T) {
 	f := &fakeSwitch{play: func(p *peer) {
-		p.events("{\"Event-Name\":\"CHANNEL_ANSWER\",\"Caller-Caller-ID-Name\":\"J\xf6rg\"}", `{"Event-Name":`, `{"Event-Name":"CHANNEL_ANSWER"}`)
+		p.events("{\"Event-Name\":\"CHANNEL_ANSWER\",\"Caller-Caller-ID-Name\":\"J\xf6rg\"}", `{"Event-Name":`,
+			`{"Event-Name":"CHANNEL_ANSWER"}`)
 	}}
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
-	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" + `rg"}`; string(events[0].Value) != want {
+	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" +
+		`rg"}`; string(events[0].Value) != want {
 		t.Errorf("got %q", events[0].Value)
 	}
 	if events[1].Value != nil || events[1].Hole != 1 || events[2].Value == nil {
@@ -385,9 +402,10 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		allowed func(string) bool
 		advice  string
 	}{
-		"wrong password":       {feed.Config{Password: "no"}, nil, "event_socket.conf.xml"},
-		"wrong user":           {feed.Config{Password: "no", User: "a@b"}, nil, "esl-password"},
-		"events not permitted": {feed.Config{User: "a@b"}, func(word string) bool { return word != "CHANNEL_ANSWER" }, "esl-allowed-events"},
+		"wrong password": {feed.Config{Password: "no"}, nil, "event_socket.conf.xml"},
+		"wrong user":     {feed.Config{Password: "no", User: "a@b"}, nil, "esl-password"},
+		"events not permitted": {feed.Config{User: "a@b"}, func(word string) bool { return word != "CHANNEL_ANSWER" },
+			"esl-allowed-events"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := (&fakeSwitch{allowed: test.allowed}).serve(t).at(t, test.cfg, nil)
@@ -406,7 +424,8 @@ func TestRefusalsOfOtherServers(t *testing.T) {
 		tls    bool
 		advice string
 	}{
-		"access list":  {"Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n", false, "apply-inbound-acl"},
+		"access list": {"Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n", false,
+			"apply-inbound-acl"},
 		"a web server": {"HTTP/1.1 400 Bad Request\r\n\r\n", false, "listen-port"},
 		"without TLS":  {"Content-Type: auth/request\n\n", true, "tls.enabled to false"},
 	} {
@@ -437,7 +456,8 @@ func TestSubscription(t *testing.T) {
 	const subclasses = " CUSTOM callcenter::info conference::maintenance sofia::register sofia::unregister sofia::expire valet_parking::info"
 	for setting, want := range map[string]string{
 		"": "API CHANNEL_CREATE CHANNEL_PROGRESS CHANNEL_PROGRESS_MEDIA CHANNEL_ANSWER CHANNEL_BRIDGE CHANNEL_UNBRIDGE CHANNEL_HOLD " +
-			"CHANNEL_UNHOLD CHANNEL_HANGUP_COMPLETE CHANNEL_DESTROY DTMF RECORD_START RECORD_STOP HEARTBEAT SHUTDOWN" + subclasses,
+			"CHANNEL_UNHOLD CHANNEL_HANGUP_COMPLETE CHANNEL_DESTROY DTMF RECORD_START RECORD_STOP HEARTBEAT SHUTDOWN" +
+			subclasses,
 		"CUSTOM|callcenter::info|CHANNEL_ANSWER": "API CHANNEL_ANSWER HEARTBEAT SHUTDOWN CUSTOM callcenter::info",
 		"CHANNEL_ANSWER CUSTOM my_own HEARTBEAT": "API CHANNEL_ANSWER HEARTBEAT SHUTDOWN CUSTOM my_own",
 		"ALL":                                    "ALL" + subclasses,

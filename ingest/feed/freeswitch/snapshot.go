@@ -91,8 +91,9 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 		return false, fmt.Errorf("mod_callcenter is being loaded: %w", err) // the feed tries again
 	}
 	if notLoaded(err) {
-		a.Notes = append(a.Notes, "mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
-			"<load module=\"mod_callcenter\"/> in modules.conf.xml")
+		a.Notes = append(a.Notes,
+			"mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
+				"<load module=\"mod_callcenter\"/> in modules.conf.xml")
 		return true, nil
 	}
 	if err != nil {
@@ -139,8 +140,9 @@ func (a *snapshotBuilder) noteRefusal(err error) error {
 	if !refused(err) {
 		return err
 	}
-	a.Notes = append(a.Notes, fmt.Sprintf("%v: allow the user callcenter_config, show, status and uuid_getvar with esl-allowed-api in the directory; "+
-		"show needs the core's database (not started with -nosql)", err))
+	a.Notes = append(a.Notes,
+		fmt.Sprintf("%v: allow the user callcenter_config, show, status and uuid_getvar with esl-allowed-api in the directory; "+
+			"show needs the core's database (not started with -nosql)", err))
 	return nil
 }
 

@@ -50,12 +50,14 @@ func TestSnapshots(t *testing.T) {
 // The time for a snapshot does not grow by a round trip with each queue and leg.
 func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 	const queues, legs = 100, 50
-	f := &fakeSwitch{answers: answers(t, "vanilla"), together: map[string]int{"callcenter_config queue list members ": queues / 2, "uuid_getvar ": legs}}
+	f := &fakeSwitch{answers: answers(t, "vanilla"),
+		together: map[string]int{"callcenter_config queue list members ": queues / 2, "uuid_getvar ": legs}}
 	list := "name|strategy\n"
 	for i := range queues {
 		name := fmt.Sprintf("q%d@acme.example.com", i)
 		list += name + "|ring-all\n"
-		f.answers["callcenter_config queue list members "+name] = fmt.Sprintf("queue|uuid|state\n%s|call-%d|Waiting\n+OK\n", name, i)
+		f.answers["callcenter_config queue list members "+name] = fmt.Sprintf(
+			"queue|uuid|state\n%s|call-%d|Waiting\n+OK\n", name, i)
 	}
 	f.answers["callcenter_config queue list"] = list + "+OK\n"
 	var rows []string
@@ -71,7 +73,8 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 			calls[o.ID] = o.Account
 		}
 	}
-	if len(calls) != queues+legs || calls["call-99"] != "acme" || calls["leg-0"] != "beta" || calls["leg-49"] != "beta" {
+	if len(calls) != queues+legs || calls["call-99"] != "acme" || calls["leg-0"] != "beta" ||
+		calls["leg-49"] != "beta" {
 		t.Errorf("it has %d calls, want %d: %v", len(calls), queues+legs, calls)
 	}
 }
@@ -81,7 +84,8 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "vanilla")}
 	const row = `{"uuid":%q,"direction":%q,"callstate":"ACTIVE","context":"public","presence_id":"1001@acme.example.com"}`
-	rows := []string{fmt.Sprintf(row, "stranger", "inbound"), fmt.Sprintf(row, "phone", "inbound"), fmt.Sprintf(row, "dialled", "outbound")}
+	rows := []string{fmt.Sprintf(row, "stranger", "inbound"), fmt.Sprintf(row, "phone", "inbound"),
+		fmt.Sprintf(row, "dialled", "outbound")}
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, len(rows), strings.Join(rows, ","))
 	for _, leg := range []string{"stranger", "phone"} {
 		f.answers["uuid_getvar "+leg+" domain_name"] = "_undef_"
@@ -108,9 +112,12 @@ func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
 		status, word string
 		want         event.State
 	}{
-		{"Available", "Waiting", event.Available}, {"Available", "Reserved", event.Available}, {"Available", "Receiving", event.Ringing},
-		{"Available (On Demand)", "In a queue call", event.Talking}, {"Available (On Demand)", "Idle", event.OtherState},
-		{"On Break", "In a queue call", event.Talking}, {"Logged Out", "Receiving", event.Ringing}, {"On Break", "Idle", event.Break}, {"Unknown", "Waiting", event.OtherState},
+		{"Available", "Waiting", event.Available}, {"Available", "Reserved", event.Available},
+		{"Available", "Receiving", event.Ringing},
+		{"Available (On Demand)", "In a queue call", event.Talking},
+		{"Available (On Demand)", "Idle", event.OtherState},
+		{"On Break", "In a queue call", event.Talking}, {"Logged Out", "Receiving", event.Ringing},
+		{"On Break", "Idle", event.Break}, {"Unknown", "Waiting", event.OtherState},
 	} {
 		f := &fakeSwitch{answers: answers(t, "vanilla")}
 		f.answers["callcenter_config agent list"] = "name|status|state\na|" + test.status + "|" + test.word + "\n+OK\n"
@@ -148,7 +155,9 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
 			test.change(f.answers)
 			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
-			if !slices.Equal(snapshot.Kinds, test.kinds) || !strings.Contains(strings.Join(snapshot.Notes, " "), test.note) || test.note == "" && len(snapshot.Notes) > 0 {
+			if !slices.Equal(snapshot.Kinds, test.kinds) ||
+				!strings.Contains(strings.Join(snapshot.Notes, " "), test.note) ||
+				test.note == "" && len(snapshot.Notes) > 0 {
 				t.Errorf("it is complete in %q with the notes %q", snapshot.Kinds, snapshot.Notes)
 			}
 			for _, o := range snapshot.Objects {
@@ -162,8 +171,10 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 
 func TestSnapshotsThatFail(t *testing.T) {
 	for name, answer := range map[string]string{
-		"callcenter_config agent list": "name|status\nhalf of a row", "callcenter_config tier list": "queue|agent\nno agent\n+OK\n",
-		"show channels as json": `{"row_count":2,"rows":[{"uuid":"a"}]}`, "show registrations as json": "nothing",
+		"callcenter_config agent list": "name|status\nhalf of a row",
+		"callcenter_config tier list":  "queue|agent\nno agent\n+OK\n",
+		"show channels as json":        `{"row_count":2,"rows":[{"uuid":"a"}]}`,
+		"show registrations as json":   "nothing",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
@@ -192,7 +203,8 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 		t.Errorf("it is unsettled in %q", snapshot.Unsettled)
 	}
 	for _, o := range snapshot.Objects {
-		if o.ID == "s-1" && (o.Account != "beta" || o.Facts.InteractionID != "i-1") || o.ID == "m-1" && o.Facts.InteractionID != "i-1" {
+		if o.ID == "s-1" && (o.Account != "beta" || o.Facts.InteractionID != "i-1") ||
+			o.ID == "m-1" && o.Facts.InteractionID != "i-1" {
 			t.Errorf("it has %+v", o)
 		}
 	}
@@ -217,11 +229,12 @@ func TestParseTable(t *testing.T) {
 		answer, free string
 		want         [][]string
 	}{
-		"nothing":                    {"+OK\n", "b", nil},
-		"names alone":                {"a|b\n+OK\n", "b", nil},
-		"rows":                       {"a|b\n1|2\n|\n+OK\n", "", [][]string{{"1", "2"}, {"", ""}}},
-		"a bar in the free column":   {"a|b|c\n1|x|y|z|3\n+OK\n", "b", [][]string{{"1", "x|y|z", "3"}}},
-		"a break in the free column": {"a|b|c\n1|x\ny|3\n4|5|6\n+OK\n", "b", [][]string{{"1", "x\ny", "3"}, {"4", "5", "6"}}},
+		"nothing":                  {"+OK\n", "b", nil},
+		"names alone":              {"a|b\n+OK\n", "b", nil},
+		"rows":                     {"a|b\n1|2\n|\n+OK\n", "", [][]string{{"1", "2"}, {"", ""}}},
+		"a bar in the free column": {"a|b|c\n1|x|y|z|3\n+OK\n", "b", [][]string{{"1", "x|y|z", "3"}}},
+		"a break in the free column": {"a|b|c\n1|x\ny|3\n4|5|6\n+OK\n", "b",
+			[][]string{{"1", "x\ny", "3"}, {"4", "5", "6"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseTable(test.answer, test.free)
@@ -239,9 +252,11 @@ func TestParseTable(t *testing.T) {
 
 func TestContactDomain(t *testing.T) {
 	for contact, want := range map[string]string{
-		"user/1001@acme.example.com": "acme.example.com", "[leg_timeout=10]user/1001@acme.example.com|user/2@b": "acme.example.com",
-		"{domain_name=acme.example.com,a=b}loopback/1": "acme.example.com", "{a=b,domain_name=acme}user/1@other": "acme",
-		"sofia/gateway/x/123": "", "user/1001": "", "": "", "domain_name=": "",
+		"user/1001@acme.example.com":                          "acme.example.com",
+		"[leg_timeout=10]user/1001@acme.example.com|user/2@b": "acme.example.com",
+		"{domain_name=acme.example.com,a=b}loopback/1":        "acme.example.com",
+		"{a=b,domain_name=acme}user/1@other":                  "acme",
+		"sofia/gateway/x/123":                                 "", "user/1001": "", "": "", "domain_name=": "",
 	} {
 		if got := contactDomain(contact); got != want {
 			t.Errorf("%q has the domain %q, want %q", contact, got, want)

@@ -151,9 +151,11 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 			return nil
 		}
 		if exists {
-			_, err = p.directory.UpdateAccount(ctx, a.ID, identity.AccountUpdate{Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
+			_, err = p.directory.UpdateAccount(ctx, a.ID,
+				identity.AccountUpdate{Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
 		} else {
-			_, err = p.directory.CreateAccount(ctx, identity.NewAccount{ID: a.ID, Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
+			_, err = p.directory.CreateAccount(ctx,
+				identity.NewAccount{ID: a.ID, Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
 		}
 		kind := fault.KindOf(err)
 		if err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {

@@ -102,7 +102,8 @@ func config(t *testing.T, address string) feed.Config {
 
 func newTest(t *testing.T, cfg feed.Config, accounts names, directory Directory) *platform {
 	t.Helper()
-	p, err := newPlatform(cfg, feed.Deps{Accounts: accounts, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, directory)
+	p, err := newPlatform(cfg, feed.Deps{Accounts: accounts, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		directory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,8 @@ func acknowledgeEvent(t *testing.T, s *session, e feed.Event) {
 // status is a message of ACDc's statistics.
 func status(account, agent, word string) string {
 	return object(map[string]any{
-		"Event-Category": "acdc_status_stat", "Event-Name": word, "App-Name": "acdc", "App-Version": "4.0.0", "Msg-ID": agent + word,
+		"Event-Category": "acdc_status_stat", "Event-Name": word, "App-Name": "acdc", "App-Version": "4.0.0",
+		"Msg-ID":     agent + word,
 		"Account-ID": account, "Agent-ID": agent, "Timestamp": 63962388900,
 	})
 }
@@ -260,7 +262,8 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 		if code >= 400 {
 			word = "error"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"auth_token": "token", "data": data, "request_id": "r", "revision": "v", "status": word})
+		_ = json.NewEncoder(w).Encode(
+			map[string]any{"auth_token": "token", "data": data, "request_id": "r", "revision": "v", "status": word})
 	}
 	if r.URL.Path == "/v2/api_auth" && r.Method == http.MethodPut {
 		var body struct {
@@ -274,7 +277,8 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		c.logins++
 		c.expired = false
-		reply(http.StatusCreated, map[string]any{"account_id": c.root, "owner_id": "o", "is_reseller": true, "language": "en-US"})
+		reply(http.StatusCreated,
+			map[string]any{"account_id": c.root, "owner_id": "o", "is_reseller": true, "language": "en-US"})
 		return
 	}
 	if r.Header.Get("X-Auth-Token") != "token" || c.expired {

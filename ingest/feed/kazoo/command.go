@@ -36,14 +36,17 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		if c.Reason != "" {
 			return feed.CannotDo("Kazoo", c, "its agents API has no reasons of breaks")
 		}
-		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "status"), map[string]string{"status": agentStatuses[c.Action]})
+		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "status"),
+			map[string]string{"status": agentStatuses[c.Action]})
 	case feed.ActionJoin, feed.ActionLeave:
 		word := map[feed.Action]string{feed.ActionJoin: "login", feed.ActionLeave: "logout"}[c.Action]
-		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "queue_status"), map[string]string{"action": word, "queue_id": c.QueueID})
+		return s.order(ctx, crossbar.AccountPath(account, "agents", c.AgentID, "queue_status"),
+			map[string]string{"action": word, "queue_id": c.QueueID})
 	case feed.ActionHangup:
 		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID), map[string]string{"action": "hangup"})
 	case feed.ActionTransfer:
-		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID), map[string]string{"action": "transfer", "target": c.Destination})
+		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID),
+			map[string]string{"action": "transfer", "target": c.Destination})
 	}
 	return feed.CannotDo("Kazoo", c, "Crossbar has no such action for a phone's extension")
 }

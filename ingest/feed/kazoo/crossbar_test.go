@@ -25,7 +25,8 @@ import (
 // accountTree are the documents of the accounts: root above acme above sub.
 func accountTree() map[string]any {
 	return map[string]any{
-		"/v2/accounts/" + rootID: map[string]any{"id": rootID, "name": "Root", "realm": "root.example.com", "is_reseller": true},
+		"/v2/accounts/" +
+			rootID: map[string]any{"id": rootID, "name": "Root", "realm": "root.example.com", "is_reseller": true},
 		"/v2/accounts/" + rootID + "/descendants": []any{
 			map[string]any{"id": subID, "name": "Sub", "realm": "sub.example.com", "tree": []string{rootID, acmeID}},
 			map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
@@ -59,21 +60,28 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 		},
 		acme + "/agents/status": map[string]any{
 			"a1": map[string]any{
-				fmt.Sprint(gregorian - 100): map[string]any{"agent_id": "a1", "status": "ready", "timestamp": gregorian - 100},
+				fmt.Sprint(gregorian - 100): map[string]any{"agent_id": "a1", "status": "ready",
+					"timestamp": gregorian - 100},
 				fmt.Sprint(gregorian): map[string]any{"agent_id": "a1", "status": "connected", "timestamp": gregorian,
 					"call_id": "c1", "caller_id_number": "+15551230001", "queue_id": "q1"},
 			},
-			"a2": map[string]any{fmt.Sprint(gregorian): map[string]any{"agent_id": "a2", "status": "paused", "timestamp": gregorian}},
+			"a2": map[string]any{fmt.Sprint(gregorian): map[string]any{"agent_id": "a2", "status": "paused",
+				"timestamp": gregorian}},
 		},
 		acme + "/agents/a3/status": "ready",   // since the day before
 		acme + "/agents/a4/status": "unknown", // never logged in
 		acme + "/queues/stats": map[string]any{"current_timestamp": gregorian, "stats": []any{
-			map[string]any{"call_id": "c1", "queue_id": "q1", "status": "handled", "agent_id": "a1", "caller_id_number": "+15551230001", "entered_timestamp": gregorian - 30, "handled_timestamp": gregorian - 10},
-			map[string]any{"call_id": "c2", "queue_id": "q1", "status": "waiting", "caller_id_number": "+15551230002", "entered_timestamp": gregorian - 5},
-			map[string]any{"call_id": "c0", "queue_id": "q1", "status": "processed", "entered_timestamp": gregorian - 500},
+			map[string]any{"call_id": "c1", "queue_id": "q1", "status": "handled", "agent_id": "a1",
+				"caller_id_number": "+15551230001", "entered_timestamp": gregorian - 30,
+				"handled_timestamp": gregorian - 10},
+			map[string]any{"call_id": "c2", "queue_id": "q1", "status": "waiting", "caller_id_number": "+15551230002",
+				"entered_timestamp": gregorian - 5},
+			map[string]any{"call_id": "c0", "queue_id": "q1", "status": "processed",
+				"entered_timestamp": gregorian - 500},
 		}},
 		acme + "/channels": []any{
-			map[string]any{"uuid": "c1", "answered": true, "direction": "inbound", "destination": "+15559990000", "interaction_id": "i1", "timestamp": gregorian - 31},
+			map[string]any{"uuid": "c1", "answered": true, "direction": "inbound", "destination": "+15559990000",
+				"interaction_id": "i1", "timestamp": gregorian - 31},
 			map[string]any{"uuid": "c2", "answered": true, "direction": "inbound"},
 			map[string]any{"uuid": "c3", "answered": true, "is_onhold": true, "direction": "outbound"},
 			map[string]any{"uuid": "c4", "answered": true, "direction": "outbound"},
@@ -87,7 +95,9 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	crossbar := startCrossbar(t, documents)
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
-	s := openSession(t, newTest(t, withCrossbar(t, address, crossbar), names{"acme.example.com": "acme", "sub.example.com": "sub"}, nil))
+	s := openSession(t,
+		newTest(t, withCrossbar(t, address, crossbar), names{"acme.example.com": "acme", "sub.example.com": "sub"},
+			nil))
 	snapshot := func() feed.Snapshot {
 		t.Helper()
 		got, err := s.Snapshot(t.Context())
@@ -102,18 +112,26 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	}
 	const ms = (gregorian - 62167219200) * 1000
 	want := []feed.Object{
-		{Account: "acme", Kind: state.Agent, ID: "a1", Queues: []string{"q1", "q2"}, Facts: event.Facts{AgentID: "a1", AgentName: "Ann Lee",
-			State: event.Talking, CallID: "c1", Caller: "+15551230001", QueueID: "q1", TimestampMS: ms}},
-		{Account: "acme", Kind: state.Agent, ID: "a2", Queues: []string{}, Facts: event.Facts{AgentID: "a2", AgentName: "Bob", State: event.Break, TimestampMS: ms}},
-		{Account: "acme", Kind: state.Agent, ID: "a3", Queues: []string{"q1"}, Facts: event.Facts{AgentID: "a3", State: event.Available}},
+		{Account: "acme", Kind: state.Agent, ID: "a1", Queues: []string{"q1", "q2"},
+			Facts: event.Facts{AgentID: "a1", AgentName: "Ann Lee",
+				State: event.Talking, CallID: "c1", Caller: "+15551230001", QueueID: "q1", TimestampMS: ms}},
+		{Account: "acme", Kind: state.Agent, ID: "a2", Queues: []string{},
+			Facts: event.Facts{AgentID: "a2", AgentName: "Bob", State: event.Break, TimestampMS: ms}},
+		{Account: "acme", Kind: state.Agent, ID: "a3", Queues: []string{"q1"},
+			Facts: event.Facts{AgentID: "a3", State: event.Available}},
 		{Account: "acme", Kind: state.Agent, ID: "a4", Facts: event.Facts{AgentID: "a4", State: event.Offline}},
-		{Account: "acme", Kind: state.Call, ID: "c1", Leg: true, Facts: event.Facts{CallID: "c1", InteractionID: "i1", QueueID: "q1", AgentID: "a1",
-			Caller: "+15551230001", Callee: "+15559990000", State: event.Talking, TimestampMS: ms - 10_000}},
-		{Account: "acme", Kind: state.Call, ID: "c2", Leg: true, Facts: event.Facts{CallID: "c2", QueueID: "q1", Caller: "+15551230002", State: event.Waiting, TimestampMS: ms - 5_000}},
+		{Account: "acme", Kind: state.Call, ID: "c1", Leg: true,
+			Facts: event.Facts{CallID: "c1", InteractionID: "i1", QueueID: "q1", AgentID: "a1",
+				Caller: "+15551230001", Callee: "+15559990000", State: event.Talking, TimestampMS: ms - 10_000}},
+		{Account: "acme", Kind: state.Call, ID: "c2", Leg: true,
+			Facts: event.Facts{CallID: "c2", QueueID: "q1", Caller: "+15551230002", State: event.Waiting,
+				TimestampMS: ms - 5_000}},
 		{Account: "acme", Kind: state.Call, ID: "c3", Leg: true, Facts: event.Facts{CallID: "c3", State: event.Held}},
-		{Account: "acme", Kind: state.Call, ID: "c4", Leg: true, Facts: event.Facts{CallID: "c4", State: event.Talking}},
+		{Account: "acme", Kind: state.Call, ID: "c4", Leg: true,
+			Facts: event.Facts{CallID: "c4", State: event.Talking}},
 		{Account: "acme", Kind: state.Call, ID: "c5", Leg: true, Facts: event.Facts{CallID: "c5"}},
-		{Account: "acme", Kind: state.Device, ID: "u1@acme.example.com", Facts: event.Facts{AgentID: "u1@acme.example.com", State: event.Registered}},
+		{Account: "acme", Kind: state.Device, ID: "u1@acme.example.com",
+			Facts: event.Facts{AgentID: "u1@acme.example.com", State: event.Registered}},
 	}
 	slices.SortFunc(got.Objects, func(a, b feed.Object) int {
 		return strings.Compare(string(a.Kind)+a.ID, string(b.Kind)+b.ID)
@@ -132,7 +150,8 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	crossbar.set(acme+"/channels", nil)
 	crossbar.set(acme+"/registrations", []any{})
 	if got := snapshot(); !slices.Equal(got.Kinds, []state.Kind{state.Agent}) || len(got.Notes) != 2 {
-		t.Errorf("kinds %v, notes %q: calls were not told, and no registrations may mean that nobody answered", got.Kinds, got.Notes)
+		t.Errorf("kinds %v, notes %q: calls were not told, and no registrations may mean that nobody answered",
+			got.Kinds, got.Notes)
 	}
 	crossbar.Close()
 	if got, err := s.Snapshot(t.Context()); err == nil {
@@ -150,7 +169,8 @@ func TestWithoutCrossbarASnapshotIsEmpty(t *testing.T) {
 	unset.Name += "2"
 	for _, cfg := range []feed.Config{wrong, unset} {
 		s := openSession(t, newTest(t, cfg, nil, nil))
-		if got, err := s.Snapshot(t.Context()); err != nil || len(got.Kinds) != 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "crossbar") {
+		if got, err := s.Snapshot(t.Context()); err != nil || len(got.Kinds) != 0 || len(got.Notes) != 1 ||
+			!strings.Contains(got.Notes[0], "crossbar") {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -172,12 +192,15 @@ func newDirectory(t *testing.T) *identity.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	audited, err := audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
+	audited, err := audit.New(t.Context(), audit.DefaultSettings(),
+		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}}
-	directory, err := identity.New(t.Context(), cfg, db, ring, identity.NewMemoryLimiter(), audited, prometheus.NewRegistry(), log)
+	cfg := identity.Config{Settings: identity.DefaultSettings(),
+		Argon2: identity.Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}}
+	directory, err := identity.New(t.Context(), cfg, db, ring, identity.NewMemoryLimiter(), audited,
+		prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +219,14 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	s := openSession(t, p)
 	show := func() (all []string) {
 		for _, a := range directory.Tree().Accounts() {
-			all = append(all, fmt.Sprint(a.ID[max(0, len(a.ID)-1):], " ", a.Name, " ", a.Domain, " ", len(directory.Tree().Path(a.ID))))
+			all = append(all,
+				fmt.Sprint(a.ID[max(0, len(a.ID)-1):], " ", a.Name, " ", a.Domain, " ",
+					len(directory.Tree().Path(a.ID))))
 		}
 		return all
 	}
-	if got := show(); !slices.Equal(got, []string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Sub sub.example.com 3"}) {
+	if got := show(); !slices.Equal(got,
+		[]string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Sub sub.example.com 3"}) {
 		t.Errorf("created %q", got)
 	}
 	// Renamed, another realm, moved; and two of one name.
@@ -218,7 +244,8 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	if e := read(t, s, 1)[0]; e.Account != newID {
 		t.Errorf("account %q of a new one", e.Account)
 	}
-	want := []string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Acme (00000000) new.example.com 2", "4 New four.example.com 3"}
+	want := []string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Acme (00000000) new.example.com 2",
+		"4 New four.example.com 3"}
 	if got := show(); !slices.Equal(got, want) {
 		t.Errorf("changed %q, want %q", got, want)
 	}
@@ -249,7 +276,8 @@ func TestAnAccountWithTheRealmStandsForKazoos(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
 	directory := newDirectory(t)
-	if _, err := directory.CreateAccount(t.Context(), identity.NewAccount{ID: "ours", Name: "Ours", Domain: "acme.example.com"}); err != nil {
+	if _, err := directory.CreateAccount(t.Context(),
+		identity.NewAccount{ID: "ours", Name: "Ours", Domain: "acme.example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := withCrossbar(t, address, crossbar)
@@ -281,7 +309,8 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 	crossbar := startCrossbar(t, documents)
 	directory := newDirectory(t)
 	for _, a := range []identity.NewAccount{
-		{ID: victim, Name: "Victim", Domain: "victim.example.com"}, {ID: "bank", Name: "Bank", Domain: "bank.example.com"},
+		{ID: victim, Name: "Victim", Domain: "victim.example.com"},
+		{ID: "bank", Name: "Bank", Domain: "bank.example.com"},
 	} {
 		if _, err := directory.CreateAccount(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -295,7 +324,8 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 	for _, a := range directory.Tree().Accounts() {
 		got = append(got, fmt.Sprint(a.Name, " ", a.Domain, " ", len(directory.Tree().Path(a.ID))))
 	}
-	want := []string{"Root root.example.com 1", "Acme acme.example.com 2", "Victim victim.example.com 1", "Bank bank.example.com 1"}
+	want := []string{"Root root.example.com 1", "Acme acme.example.com 2", "Victim victim.example.com 1",
+		"Bank bank.example.com 1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("accounts %q, want %q", got, want)
 	}
@@ -316,13 +346,15 @@ func TestAnAccountOfTheKeyThatIsNotKazoosIsRefused(t *testing.T) {
 	crossbar := startCrossbar(t, documents)
 	crossbar.root = "bank"
 	directory := newDirectory(t)
-	if _, err := directory.CreateAccount(t.Context(), identity.NewAccount{ID: "bank", Name: "Bank", Domain: "bank.example.com"}); err != nil {
+	if _, err := directory.CreateAccount(t.Context(),
+		identity.NewAccount{ID: "bank", Name: "Bank", Domain: "bank.example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := withCrossbar(t, "amqp://127.0.0.1:1/", crossbar)
 	cfg.SyncAccounts = true
 	newTest(t, cfg, names{}, directory).syncAccounts(t.Context())
-	if all := directory.Tree().Accounts(); len(all) != 1 || all[0].Name != "Bank" || all[0].Domain != "bank.example.com" {
+	if all := directory.Tree().Accounts(); len(all) != 1 || all[0].Name != "Bank" ||
+		all[0].Domain != "bank.example.com" {
 		t.Errorf("%+v", all)
 	}
 }

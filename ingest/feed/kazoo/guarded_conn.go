@@ -123,7 +123,8 @@ func (g *guardedConn) checkContent(size uint64) error {
 	}
 	g.waiting = size
 	if g.pendingBytes.Add(int64(size)) > maxPendingBytes || g.pending.Add(1) > maxPending {
-		return fmt.Errorf("the broker sends more than was asked for: over %d messages or %d bytes", maxPending, maxPendingBytes)
+		return fmt.Errorf("the broker sends more than was asked for: over %d messages or %d bytes", maxPending,
+			maxPendingBytes)
 	}
 	return nil
 }

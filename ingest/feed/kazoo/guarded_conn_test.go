@@ -25,7 +25,8 @@ func frame(kind byte, channel uint16, payload []byte) []byte {
 }
 
 func method(channel, class, number uint16, arguments ...byte) []byte {
-	return frame(frameMethod, channel, append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, class), number), arguments...))
+	return frame(frameMethod, channel,
+		append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, class), number), arguments...))
 }
 
 // deliver is a basic.deliver to the consumer, and header a content header of a body of n bytes.
@@ -97,7 +98,8 @@ func speak(conn net.Conn, attack func(channel uint16, consumer string, out io.Wr
 			queue := int(payload[6])
 			tag := payload[7+queue:]
 			consumer := string(tag[1 : 1+tag[0]])
-			if _, err := conn.Write(method(channel, 60, 21, append([]byte{byte(len(consumer))}, consumer...)...)); err != nil {
+			if _, err := conn.Write(
+				method(channel, 60, 21, append([]byte{byte(len(consumer))}, consumer...)...)); err != nil {
 				return err
 			}
 			return attack(channel, consumer, conn)
@@ -129,13 +131,16 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 			return send(deliver(channel, consumer, 1), frame(frameHeartbeat, channel, nil))(channel, consumer, out)
 		},
 		"a heartbeat inside a body": func(channel uint16, consumer string, out io.Writer) error {
-			return send(deliver(channel, consumer, 1), header(channel, 100), frame(frameHeartbeat, channel, nil))(channel, consumer, out)
+			return send(deliver(channel, consumer, 1), header(channel, 100),
+				frame(frameHeartbeat, channel, nil))(channel, consumer, out)
 		},
 		"a message of 2^60 bytes": func(channel uint16, consumer string, out io.Writer) error {
-			return send(deliver(channel, consumer, 1), header(channel, 1<<60), frame(frameBody, channel, []byte("{}")))(channel, consumer, out)
+			return send(deliver(channel, consumer, 1), header(channel, 1<<60),
+				frame(frameBody, channel, []byte("{}")))(channel, consumer, out)
 		},
 		"a body longer than its header says": func(channel uint16, consumer string, out io.Writer) error {
-			return send(deliver(channel, consumer, 1), header(channel, 2), frame(frameBody, channel, []byte("{}{}")))(channel, consumer, out)
+			return send(deliver(channel, consumer, 1), header(channel, 2),
+				frame(frameBody, channel, []byte("{}{}")))(channel, consumer, out)
 		},
 		"a frame of 4 GiB":        send([]byte{frameBody, 0, 1, 0xff, 0xff, 0xff, 0xff}),
 		"a frame of another type": send(frame(7, 1, nil)),
@@ -143,7 +148,8 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 		"more than was asked for": func(channel uint16, consumer string, out io.Writer) error {
 			body := make([]byte, 100<<10)
 			for tag := uint64(1); ; tag++ {
-				for _, f := range [][]byte{deliver(channel, consumer, tag), header(channel, uint64(len(body))), frame(frameBody, channel, body)} {
+				for _, f := range [][]byte{deliver(channel, consumer, tag), header(channel, uint64(len(body))),
+					frame(frameBody, channel, body)} {
 					if _, err := out.Write(f); err != nil {
 						return err
 					}
@@ -153,8 +159,9 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
-			p := &platform{name: "x", url: lyingBroker(t, attack), prefetch: prefetch, maxQueued: maxQueued, watchInterval: time.Hour,
-				log: log, panics: panics.New(prometheus.NewRegistry(), log)}
+			p := &platform{name: "x", url: lyingBroker(t, attack), prefetch: prefetch, maxQueued: maxQueued,
+				watchInterval: time.Hour,
+				log:           log, panics: panics.New(prometheus.NewRegistry(), log)}
 			opened, err := p.Connect(t.Context())
 			if err != nil { // the lie came with the answer to the subscription
 				if !strings.Contains(err.Error(), "the broker") {
@@ -184,9 +191,10 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 func TestHostileMessagesAreStoredOrDropped(t *testing.T) {
 	p := &platform{log: slog.New(slog.DiscardHandler), accounts: names{}}
 	for name, body := range map[string]string{
-		"deep arrays":    strings.Repeat("[", 1<<20),
-		"deep objects":   strings.Repeat(`{"Custom-Channel-Vars":`, 200_000),
-		"many keys":      `{"Event-Category":"call_event","Event-Name":"CHANNEL_CREATE"` + strings.Repeat(`,"Call-ID":"x"`, 200_000) + `}`,
+		"deep arrays":  strings.Repeat("[", 1<<20),
+		"deep objects": strings.Repeat(`{"Custom-Channel-Vars":`, 200_000),
+		"many keys": `{"Event-Category":"call_event","Event-Name":"CHANNEL_CREATE"` +
+			strings.Repeat(`,"Call-ID":"x"`, 200_000) + `}`,
 		"zero bytes":     "\x00\x00\x00",
 		"invalid UTF-8":  "{\"Event-Category\":\"\xff\xfe\",\"Event-Name\":\"\xc0\"}",
 		"a large number": `{"Event-Category":"call_event","Event-Name":"CHANNEL_CREATE","Timestamp":1e999999999}`,

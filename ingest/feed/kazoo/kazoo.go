@@ -89,8 +89,10 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		return nil, err
 	}
 	p := &platform{
-		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueued, prefetch: prefetch, watchInterval: watchInterval,
-		accounts: deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics, seed: maphash.MakeSeed(),
+		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueued, prefetch: prefetch,
+		watchInterval: watchInterval,
+		accounts:      deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics,
+		seed: maphash.MakeSeed(),
 	}
 	if tlsConfig != nil { // tls.enabled enables TLS with either scheme
 		p.url = strings.Replace(p.url, "amqp://", "amqps://", 1)
@@ -104,15 +106,17 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		exchange, key, ok := strings.Cut(word, " ")
 		key = strings.TrimSpace(key)
 		if !ok || exchange == "" || key == "" {
-			return nil, fmt.Errorf("events: want an exchange and a routing key such as %q, got %q", defaultBindings[0], word)
+			return nil, fmt.Errorf("events: want an exchange and a routing key such as %q, got %q", defaultBindings[0],
+				word)
 		}
 		p.bindings = append(p.bindings, binding{exchange, key})
 		p.cdrEvents = p.cdrEvents && exchange != "cdr"
 	}
 	if cfg.CrossbarURL != "" {
-		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), requestTimeout, &http.Client{Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: maxParallelRequests,
-		}})
+		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), requestTimeout,
+			&http.Client{Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: maxParallelRequests,
+			}})
 	}
 	p.syncsAccounts = cfg.SyncAccounts && directory != nil && p.crossbar != nil
 	return p, nil

@@ -40,16 +40,24 @@ func (p *platform) advice(err error, b binding) string {
 		case strings.Contains(broker.Reason, "access to"):
 			return p.permissions(user, vhost)
 		}
-		return fmt.Sprintf("the user or its password in url is wrong: rabbitmqctl add_user %s PASSWORD, or rabbitmqctl change_password %s PASSWORD; the user guest may only log in from RabbitMQ's own machine", user, user)
+		return fmt.Sprintf(
+			"the user or its password in url is wrong: rabbitmqctl add_user %s PASSWORD, or rabbitmqctl change_password %s PASSWORD; the user guest may only log in from RabbitMQ's own machine",
+			user, user)
 	case amqp.NotAllowed:
-		return fmt.Sprintf("the vhost %s does not exist or the user has no rights in it: name Kazoo's vhost at the end of url (rabbitmqctl list_vhosts), and %s", vhost, p.permissions(user, vhost))
+		return fmt.Sprintf(
+			"the vhost %s does not exist or the user has no rights in it: name Kazoo's vhost at the end of url (rabbitmqctl list_vhosts), and %s",
+			vhost, p.permissions(user, vhost))
 	case amqp.NotFound:
 		if b.exchange == "" {
 			return ""
 		}
-		return fmt.Sprintf("Kazoo has not declared the exchange %s (rabbitmqctl -p %s list_exchanges): start the application that does, or leave its words out of events", b.exchange, vhost)
+		return fmt.Sprintf(
+			"Kazoo has not declared the exchange %s (rabbitmqctl -p %s list_exchanges): start the application that does, or leave its words out of events",
+			b.exchange, vhost)
 	case amqp.PreconditionFailed:
-		return fmt.Sprintf("the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost", vhost, p.queueName())
+		return fmt.Sprintf(
+			"the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost",
+			vhost, p.queueName())
 	}
 	return ""
 }
@@ -65,7 +73,8 @@ func (p *platform) permissions(user, vhost string) string {
 			read = append(read, b.exchange)
 		}
 	}
-	return fmt.Sprintf("rabbitmqctl set_permissions -p %s %s '^%s$' '^%s$' '^(%s)$'", vhost, user, own, own, strings.Join(read, "|"))
+	return fmt.Sprintf("rabbitmqctl set_permissions -p %s %s '^%s$' '^%s$' '^(%s)$'", vhost, user, own, own,
+		strings.Join(read, "|"))
 }
 
 func (p *platform) loginNames() (user, vhost string) {

@@ -81,7 +81,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, error) {
 	uri, err := amqp.ParseURI(p.url)
 	if err != nil { // it has the address, password included
-		return nil, nil, errors.New("url is no AMQP address: special characters of user, password and vhost are written as %XX")
+		return nil, nil,
+			errors.New("url is no AMQP address: special characters of user, password and vhost are written as %XX")
 	}
 	var guard *guardedConn
 	plain, overTLS := strings.CutPrefix(p.url, "amqps:")
@@ -223,7 +224,8 @@ func (s *session) deliveryError() error {
 		}
 	case <-time.After(closeTimeout):
 	}
-	return errors.New("reading from RabbitMQ: the consumer was cancelled: the queue was deleted, or the connection closed")
+	return errors.New(
+		"reading from RabbitMQ: the consumer was cancelled: the queue was deleted, or the connection closed")
 }
 
 // Acknowledge implements feed.Acknowledger.

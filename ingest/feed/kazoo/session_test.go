@@ -38,7 +38,8 @@ func report(call string) string {
 	return object(map[string]any{
 		"Event-Category": "cdr", "Event-Name": "report", "App-Name": "freeswitch", "App-Version": "1.0", "Msg-ID": "m",
 		"Account-ID": "acme", "Call-ID": call, "Timestamp": 63962388895, "Channel-Created-Time": 1795169700123456,
-		"Call-Interaction": map[string]any{"Id": "63962388895-abcdef01", "Key": "abcdef01", "Timestamp": 63962388895, "Is-Root": true},
+		"Call-Interaction": map[string]any{"Id": "63962388895-abcdef01", "Key": "abcdef01", "Timestamp": 63962388895,
+			"Is-Root": true},
 		"Duration-Seconds": 10, "Billing-Seconds": 7, "Ringing-Seconds": 3, "Hangup-Cause": "NORMAL_CLEARING",
 	})
 }
@@ -46,7 +47,8 @@ func report(call string) string {
 func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
+	s := openSession(t,
+		newTest(t, config(t, address), names{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
 	type want struct {
 		topic, format, account string
 		subjects               []string
@@ -55,34 +57,43 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		exchange, key, body string
 		want                want
 	}{
-		{"callevt", "call.CHANNEL_ANSWER.c1", callEvent("CHANNEL_ANSWER", "c1", nil), want{event.TopicRaw, "kazoo.call_event", "acme", []string{"c1"}}},
+		{"callevt", "call.CHANNEL_ANSWER.c1", callEvent("CHANNEL_ANSWER", "c1", nil),
+			want{event.TopicRaw, "kazoo.call_event", "acme", []string{"c1"}}},
 		{"cdr", "cdr.report.acme.c1", report("c1"), want{event.TopicCDRRaw, "kazoo.cdr", "acme", nil}},
 		{"conference", "conference.event.add-member.acme.conf.c2", object(map[string]any{
-			"Event-Category": "conference", "Event-Name": "event", "Event": "add-member", "Conference-ID": "conf", "Account-ID": "acme", "Call-ID": "c2",
+			"Event-Category": "conference", "Event-Name": "event", "Event": "add-member", "Conference-ID": "conf",
+			"Account-ID": "acme", "Call-ID": "c2",
 		}), want{event.TopicRaw, "kazoo.conference", "acme", []string{"c2"}}},
 		{"kapps", "acdc_stats.call.acme.q1", object(map[string]any{
-			"Event-Category": "acdc_call_stat", "Event-Name": "handled", "Account-ID": "acme", "Queue-ID": "q1", "Call-ID": "c3", "Agent-ID": "a1", "Handled-Timestamp": 63962388905,
+			"Event-Category": "acdc_call_stat", "Event-Name": "handled", "Account-ID": "acme", "Queue-ID": "q1",
+			"Call-ID": "c3", "Agent-ID": "a1", "Handled-Timestamp": 63962388905,
 		}), want{event.TopicRaw, "kazoo.acdc", "acme", []string{"a1", "c3"}}},
-		{"kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "paused"), want{event.TopicRaw, "kazoo.acdc", "acme", []string{"a1"}}},
+		{"kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "paused"),
+			want{event.TopicRaw, "kazoo.acdc", "acme", []string{"a1"}}},
 		{"kapps", "acdc.queue.agent_change.acme.q1", object(map[string]any{
-			"Event-Category": "queue", "Event-Name": "agent_change", "Account-ID": "acme", "Queue-ID": "q1", "Agent-ID": "a1", "Change": "ringing",
+			"Event-Category": "queue", "Event-Name": "agent_change", "Account-ID": "acme", "Queue-ID": "q1",
+			"Agent-ID": "a1", "Change": "ringing",
 		}), want{event.TopicRaw, "kazoo.acdc", "acme", []string{"a1"}}},
 		{"kapps", "acdc.agent.action.login.acme.a2", object(map[string]any{
 			"Event-Category": "agent", "Event-Name": "login", "Account-ID": "acme", "Agent-ID": "a2",
 		}), want{event.TopicRaw, "kazoo.acdc", "acme", []string{"a2"}}},
 		{"callmgr", "acdc.member.call.acme.q1", object(map[string]any{
-			"Event-Category": "member", "Event-Name": "call", "Account-ID": "acme", "Queue-ID": "q1", "Call": map[string]any{"Call-ID": "c4", "Caller-ID-Number": "1001"},
+			"Event-Category": "member", "Event-Name": "call", "Account-ID": "acme", "Queue-ID": "q1",
+			"Call": map[string]any{"Call-ID": "c4", "Caller-ID-Number": "1001"},
 		}), want{event.TopicRaw, "kazoo.acdc", "acme", []string{"c4"}}},
 		{"registrar", "registration.success.sub%2Eexample%2Ecom.u1", object(map[string]any{
-			"Event-Category": "directory", "Event-Name": "reg_success", "Contact": "sip:u1@192.0.2.1", "Event-Timestamp": 63962388900, "Expires": 60, "Realm": "sub.example.com", "Username": "u1",
+			"Event-Category": "directory", "Event-Name": "reg_success", "Contact": "sip:u1@192.0.2.1",
+			"Event-Timestamp": 63962388900, "Expires": 60, "Realm": "sub.example.com", "Username": "u1",
 		}), want{event.TopicRaw, "kazoo.call_event", "sub", []string{"u1@sub.example.com"}}},
-		{"kapps", "acdc_stats.status.nobody.a9", status("nobody", "a9", "ready"), want{event.TopicRaw, "kazoo.acdc", "", []string{"a9"}}},
+		{"kapps", "acdc_stats.status.nobody.a9", status("nobody", "a9", "ready"),
+			want{event.TopicRaw, "kazoo.acdc", "", []string{"a9"}}},
 		{"kapps", "acdc.queue.x.y", `{"Event-Category": "something"}`, want{event.TopicRaw, "", "", nil}},
 		{"kapps", "acdc.queue.x.y", `not JSON`, want{event.TopicRaw, "", "", nil}},
 	} {
 		kazoo.publish(t, c.exchange, c.key, c.body)
 		e := read(t, s, 1)[0]
-		if got := (want{e.Topic, e.Format, e.Account, e.Subjects}); string(e.Value) != c.body || fmt.Sprint(got) != fmt.Sprint(c.want) {
+		if got := (want{e.Topic, e.Format, e.Account, e.Subjects}); string(e.Value) != c.body ||
+			fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %+v, want %+v; value %s", c.key, got, c.want, e.Value)
 		}
 		if e.Account == "" && strings.Contains(c.key, "nobody") && !slices.Equal(e.Names, []string{"nobody"}) {
@@ -129,9 +140,11 @@ func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 	all := read(t, s, 6)
 	var got []string
 	for _, e := range all {
-		got = append(got, fmt.Sprintf("%s %v", e.Format, bytes.Contains(e.Value, []byte(`"Origination-Call-ID":"c2c-1"`))))
+		got = append(got,
+			fmt.Sprintf("%s %v", e.Format, bytes.Contains(e.Value, []byte(`"Origination-Call-ID":"c2c-1"`))))
 	}
-	want := []string{"kazoo.call_event true", "kazoo.cdr true", "kazoo.call_event true", "kazoo.cdr true", "kazoo.cdr false", "kazoo.call_event false"}
+	want := []string{"kazoo.call_event true", "kazoo.cdr true", "kazoo.call_event true", "kazoo.cdr true",
+		"kazoo.cdr false", "kazoo.call_event false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -305,7 +318,8 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 	}
 	server := testservice.OwnRabbitMQ(t, right,
 		testservice.RabbitMQUser{Name: "nothing"},
-		testservice.RabbitMQUser{Name: "noread", Configure: right.Configure, Write: right.Write, Read: `^trunkline\..*$`})
+		testservice.RabbitMQUser{Name: "noread", Configure: right.Configure, Write: right.Write,
+			Read: `^trunkline\..*$`})
 	kazoo := dial(t, server.URL)
 	as := func(login, vhost string) feed.Config {
 		cfg := config(t, server.URL)
@@ -315,20 +329,22 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 	other := as("trunkline:trunkline", "")
 	other.Events = []string{"nowhere key.#"}
 	old := as("trunkline:trunkline", "")
-	if _, err := kazoo.channel.QueueDeclare(queuePrefix+old.Name, true, false, false, false, amqp.Table{"x-max-length": int64(5)}); err != nil {
+	if _, err := kazoo.channel.QueueDeclare(queuePrefix+old.Name, true, false, false, false,
+		amqp.Table{"x-max-length": int64(5)}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		cfg    feed.Config
 		advice string
 	}{
-		"a wrong password":      {as("trunkline:wrong", ""), "rabbitmqctl change_password trunkline"},
-		"an unknown user":       {as("stranger:x", ""), "rabbitmqctl add_user stranger"},
-		"an unknown vhost":      {as("trunkline:trunkline", "nowhere"), "rabbitmqctl list_vhosts"},
-		"no right to configure": {as("nothing:nothing", ""), `rabbitmqctl set_permissions -p / nothing '^trunkline\..*$' '^trunkline\..*$' '^(trunkline\..*|callevt|cdr|conference|kapps|callmgr|registrar)$'`},
-		"no right to read":      {as("noread:noread", ""), "rabbitmqctl set_permissions -p / noread"},
-		"a missing exchange":    {other, "rabbitmqctl -p / list_exchanges"},
-		"another queue":         {old, "rabbitmqctl -p / delete_queue " + queuePrefix + old.Name},
+		"a wrong password": {as("trunkline:wrong", ""), "rabbitmqctl change_password trunkline"},
+		"an unknown user":  {as("stranger:x", ""), "rabbitmqctl add_user stranger"},
+		"an unknown vhost": {as("trunkline:trunkline", "nowhere"), "rabbitmqctl list_vhosts"},
+		"no right to configure": {as("nothing:nothing", ""),
+			`rabbitmqctl set_permissions -p / nothing '^trunkline\..*$' '^trunkline\..*$' '^(trunkline\..*|callevt|cdr|conference|kapps|callmgr|registrar)$'`},
+		"no right to read":   {as("noread:noread", ""), "rabbitmqctl set_permissions -p / noread"},
+		"a missing exchange": {other, "rabbitmqctl -p / list_exchanges"},
+		"another queue":      {old, "rabbitmqctl -p / delete_queue " + queuePrefix + old.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newTest(t, c.cfg, nil, nil).Connect(t.Context())
@@ -380,7 +396,8 @@ func TestWordsOfEventsAreChecked(t *testing.T) {
 	cfg.SetDefaults()
 	for _, word := range []string{"callevt", "callevt ", " call.#"} {
 		cfg.Events = []string{word}
-		if _, err := Constructor(nil)(cfg, feed.Deps{Accounts: names{}, Log: newTest(t, feed.Config{}, nil, nil).log}); err == nil {
+		if _, err := Constructor(nil)(cfg,
+			feed.Deps{Accounts: names{}, Log: newTest(t, feed.Config{}, nil, nil).log}); err == nil {
 			t.Errorf("%q is taken", word)
 		}
 	}
@@ -388,7 +405,8 @@ func TestWordsOfEventsAreChecked(t *testing.T) {
 
 // Errors of a feed are shown to its account's administrators.
 func TestTheErrorOfAnAddressHasNoPassword(t *testing.T) {
-	for _, address := range []string{"amqp://kazoo:sec%zzret@rabbit:5672/", "amqp://kazoo:sec/ret@rabbit:5672/", "amqp://kazoo:sec ret@rabbit:5672/"} {
+	for _, address := range []string{"amqp://kazoo:sec%zzret@rabbit:5672/", "amqp://kazoo:sec/ret@rabbit:5672/",
+		"amqp://kazoo:sec ret@rabbit:5672/"} {
 		p := &platform{url: address}
 		_, _, err := p.dial(t.Context())
 		if err == nil || strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret") {

@@ -33,11 +33,13 @@ import (
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	c := s.p.crossbar
 	if c == nil {
-		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}}, nil
+		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}},
+			nil
 	}
 	accounts, err := accountsBelow(ctx, c)
 	if errors.Is(err, crossbar.ErrKeyRefused) {
-		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}}, nil
+		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}},
+			nil
 	}
 	if err != nil {
 		return feed.Snapshot{}, err
@@ -163,7 +165,8 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 			return err
 		}
 		if status.Status == "" {
-			if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"), &status.Status); err != nil {
+			if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"),
+				&status.Status); err != nil {
 				return err
 			}
 		}
@@ -257,7 +260,8 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 
 // queueCalls returns the facts of the calls that wait in queues or are with an agent. known is false
 // without ACDc.
-func (b *snapshotBuilder) queueCalls(ctx context.Context, a kazooAccount) (facts map[string]event.Facts, hasACDc bool, err error) {
+func (b *snapshotBuilder) queueCalls(ctx context.Context,
+	a kazooAccount) (facts map[string]event.Facts, hasACDc bool, err error) {
 	var response struct {
 		Stats []struct {
 			Status  string          `json:"status"`
@@ -301,7 +305,8 @@ func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error 
 		Username string `json:"username"`
 		Realm    string `json:"realm"`
 	}
-	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "registrations")+"?paginate=false", &registrations); err != nil {
+	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "registrations")+"?paginate=false",
+		&registrations); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -315,7 +320,8 @@ func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error 
 			continue
 		}
 		seen[id] = true
-		objects = append(objects, feed.Object{Kind: state.Device, ID: id, Facts: event.Facts{AgentID: id, State: event.Registered}})
+		objects = append(objects,
+			feed.Object{Kind: state.Device, ID: id, Facts: event.Facts{AgentID: id, State: event.Registered}})
 	}
 	b.addObjects(a, objects)
 	return nil

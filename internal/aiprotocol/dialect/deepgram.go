@@ -67,7 +67,8 @@ func (d *deepgramDialect) encodeOutput(reason string, send Send) {
 	d.callID = ""
 	d.mu.Unlock()
 	if id != "" {
-		sendJSON(send, map[string]any{"type": "FunctionCallResponse", "id": id, "name": name, "content": errorOutput(reason)})
+		sendJSON(send, map[string]any{"type": "FunctionCallResponse", "id": id, "name": name,
+			"content": errorOutput(reason)})
 	}
 }
 

@@ -39,32 +39,41 @@ var conversations = map[string]struct {
 		`{"event":"clear","streamSid":"MZ0"}`,
 		`{"event":"hangup","hangup":{}}`,
 	}},
-	OpenAIRealtime: {Config{Secret: "sk-1", Session: []byte(`{"model":"gpt-realtime","instructions":"Be kind.","greeting":"Hello!","audio":{"output":{"voice":"marin"}},"tools":[{"type":"function","name":"transfer"}]}`)}, []string{
-		`{"type":"session.created","event_id":"e1","session":{"type":"realtime"}}`,
-		`{"type":"response.output_audio.delta","event_id":"e2","response_id":"r1","item_id":"i1","output_index":0,"content_index":0,"delta":"` + silence(320) + `"}`,
-		`{"type":"input_audio_buffer.speech_started","event_id":"e3","audio_start_ms":100,"item_id":"i2"}`,
-		`{"type":"response.output_audio.delta","event_id":"e4","response_id":"r1","item_id":"i1","output_index":0,"content_index":0,"delta":"` + silence(160) + `"}`,
-		`{"type":"response.output_audio.delta","event_id":"e5","response_id":"r2","item_id":"i3","output_index":0,"content_index":0,"delta":"` + silence(160) + `"}`,
-		`{"type":"response.output_item.done","event_id":"e6","response_id":"r2","output_index":1,"item":{"id":"i4","type":"function_call","status":"completed","call_id":"c1","name":"transfer","arguments":"{\"destination\":\"7000\"}"}}`,
-		`{"type":"response.output_item.done","event_id":"e7","response_id":"r3","output_index":0,"item":{"id":"i5","type":"function_call","status":"completed","call_id":"c2","name":"weather","arguments":"{}"}}`,
-		`{"type":"response.output_item.done","event_id":"e8","response_id":"r3","output_index":0,"item":{"id":"i6","type":"function_call","status":"incomplete","call_id":"c3","name":"hangup","arguments":"{"}}`,
-		`{"type":"response.output_item.done","event_id":"e9","response_id":"r4","output_index":0,"item":{"id":"i7","type":"function_call","status":"completed","call_id":"c4","name":"hangup","arguments":"{}"}}`,
-		`{"type":"error","event_id":"e10","error":{"type":"invalid_request_error","code":"invalid_value","message":"no such voice"}}`,
-		`{"type":"response.output_audio.delta","delta":"!"}`,
-		`{"kind":"x"}`,
-	}},
-	DeepgramAgent: {Config{Secret: "dg", Session: []byte(`{"agent":{"greeting":"Hello!","think":{"provider":{"type":"open_ai","temperature":0.70}}},"audio":{"output":{"bitrate":48000}}}`)}, []string{
-		`{"type":"Welcome","request_id":"q"}`,
-		`{"type":"SettingsApplied"}`,
-		`{"type":"UserStartedSpeaking"}`,
-		`{"type":"ConversationText","role":"user","content":"hi"}`,
-		`{"type":"FunctionCallRequest","functions":[{"id":"f0","name":"lookup","arguments":"{}","client_side":false},{"id":"f1","name":"transfer","arguments":"{\"destination\":\"7000\"}","client_side":true}]}`,
-		`{"type":"FunctionCallRequest","functions":[{"id":"f2","name":"weather","arguments":"{}","client_side":true}]}`,
-		`{"type":"FunctionCallRequest","functions":[{"id":"f3","name":"transfer","arguments":"{}","client_side":true}]}`,
-		`{"type":"FunctionCallRequest","functions":[{"id":"f4","name":"hangup","arguments":"{\"reason\":\"USER_BUSY\"}","client_side":true}]}`,
-		`{"type":"Error","description":"no such model","code":"INVALID_SETTINGS"}`,
-		`[]`,
-	}},
+	OpenAIRealtime: {Config{Secret: "sk-1",
+		Session: []byte(
+			`{"model":"gpt-realtime","instructions":"Be kind.","greeting":"Hello!","audio":{"output":{"voice":"marin"}},"tools":[{"type":"function","name":"transfer"}]}`)},
+		[]string{
+			`{"type":"session.created","event_id":"e1","session":{"type":"realtime"}}`,
+			`{"type":"response.output_audio.delta","event_id":"e2","response_id":"r1","item_id":"i1","output_index":0,"content_index":0,"delta":"` +
+				silence(320) + `"}`,
+			`{"type":"input_audio_buffer.speech_started","event_id":"e3","audio_start_ms":100,"item_id":"i2"}`,
+			`{"type":"response.output_audio.delta","event_id":"e4","response_id":"r1","item_id":"i1","output_index":0,"content_index":0,"delta":"` +
+				silence(160) + `"}`,
+			`{"type":"response.output_audio.delta","event_id":"e5","response_id":"r2","item_id":"i3","output_index":0,"content_index":0,"delta":"` +
+				silence(160) + `"}`,
+			`{"type":"response.output_item.done","event_id":"e6","response_id":"r2","output_index":1,"item":{"id":"i4","type":"function_call","status":"completed","call_id":"c1","name":"transfer","arguments":"{\"destination\":\"7000\"}"}}`,
+			`{"type":"response.output_item.done","event_id":"e7","response_id":"r3","output_index":0,"item":{"id":"i5","type":"function_call","status":"completed","call_id":"c2","name":"weather","arguments":"{}"}}`,
+			`{"type":"response.output_item.done","event_id":"e8","response_id":"r3","output_index":0,"item":{"id":"i6","type":"function_call","status":"incomplete","call_id":"c3","name":"hangup","arguments":"{"}}`,
+			`{"type":"response.output_item.done","event_id":"e9","response_id":"r4","output_index":0,"item":{"id":"i7","type":"function_call","status":"completed","call_id":"c4","name":"hangup","arguments":"{}"}}`,
+			`{"type":"error","event_id":"e10","error":{"type":"invalid_request_error","code":"invalid_value","message":"no such voice"}}`,
+			`{"type":"response.output_audio.delta","delta":"!"}`,
+			`{"kind":"x"}`,
+		}},
+	DeepgramAgent: {Config{Secret: "dg",
+		Session: []byte(
+			`{"agent":{"greeting":"Hello!","think":{"provider":{"type":"open_ai","temperature":0.70}}},"audio":{"output":{"bitrate":48000}}}`)},
+		[]string{
+			`{"type":"Welcome","request_id":"q"}`,
+			`{"type":"SettingsApplied"}`,
+			`{"type":"UserStartedSpeaking"}`,
+			`{"type":"ConversationText","role":"user","content":"hi"}`,
+			`{"type":"FunctionCallRequest","functions":[{"id":"f0","name":"lookup","arguments":"{}","client_side":false},{"id":"f1","name":"transfer","arguments":"{\"destination\":\"7000\"}","client_side":true}]}`,
+			`{"type":"FunctionCallRequest","functions":[{"id":"f2","name":"weather","arguments":"{}","client_side":true}]}`,
+			`{"type":"FunctionCallRequest","functions":[{"id":"f3","name":"transfer","arguments":"{}","client_side":true}]}`,
+			`{"type":"FunctionCallRequest","functions":[{"id":"f4","name":"hangup","arguments":"{\"reason\":\"USER_BUSY\"}","client_side":true}]}`,
+			`{"type":"Error","description":"no such model","code":"INVALID_SETTINGS"}`,
+			`[]`,
+		}},
 }
 
 func silence(bytes int) string {
@@ -127,7 +136,8 @@ func play(t *testing.T, p Protocol) []byte {
 	}}, send)
 	audio()
 	audio()
-	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventDTMF, DTMF: aiprotocol.DTMF{Call: call, Digit: "5", Duration: 160 * time.Millisecond}}, send)
+	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventDTMF,
+		DTMF: aiprotocol.DTMF{Call: call, Digit: "5", Duration: 160 * time.Millisecond}}, send)
 
 	for _, raw := range c.provider {
 		fmt.Fprintf(&lines, "< %s\n", raw)
@@ -144,21 +154,26 @@ func play(t *testing.T, p Protocol) []byte {
 			fmt.Fprintf(&lines, "=\n")
 			continue
 		}
-		fmt.Fprintf(&lines, "= %s audio %d mark %q destination %q reason %q refusal %q after audio %v\n", m.Event, len(m.Audio), m.Mark.Name,
+		fmt.Fprintf(&lines, "= %s audio %d mark %q destination %q reason %q refusal %q after audio %v\n", m.Event,
+			len(m.Audio), m.Mark.Name,
 			m.Destination, m.Hangup.Reason, m.Refusal, m.AfterAudio)
 		switch m.Event {
 		case aiprotocol.EventClear:
-			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: aiprotocol.Cleared{Played: 20 * time.Millisecond, Dropped: 20 * time.Millisecond}}, send)
+			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventCleared,
+				Cleared: aiprotocol.Cleared{Played: 20 * time.Millisecond, Dropped: 20 * time.Millisecond}}, send)
 		case aiprotocol.EventMark:
-			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventMark, Mark: aiprotocol.Mark{Name: m.Mark.Name, Played: 40 * time.Millisecond}}, send)
+			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventMark,
+				Mark: aiprotocol.Mark{Name: m.Mark.Name, Played: 40 * time.Millisecond}}, send)
 		case aiprotocol.EventTransfer:
-			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: m.Destination, Refusal: "nobody is there"}, send)
+			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: m.Destination,
+				Refusal: "nobody is there"}, send)
 		case aiprotocol.EventFunction:
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal}, send)
 		}
 	}
 	audio()
-	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Call: call, Reason: aiprotocol.NormalClearing}}, send)
+	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventHangup,
+		Hangup: aiprotocol.Hangup{Call: call, Reason: aiprotocol.NormalClearing}}, send)
 	return lines.Bytes()
 }
 
@@ -195,12 +210,14 @@ func TestAnAudioFrameAllocatesNothing(t *testing.T) {
 		c := conversations[p.Name].config
 		c.Format = ulaw()
 		d := p.New(c)
-		d.Encode(&aiprotocol.Message{Event: aiprotocol.EventStart}, func(appendTo func([]byte) []byte) { appendTo(nil) })
+		d.Encode(&aiprotocol.Message{Event: aiprotocol.EventStart},
+			func(appendTo func([]byte) []byte) { appendTo(nil) })
 		buffer, frame := make([]byte, 0, 1024), make([]byte, 160)
 		media := map[string][]byte{
 			Trunkline: aiprotocol.AppendMedia(nil, frame), Twilio: aiprotocol.AppendMedia(nil, frame),
-			OpenAIRealtime: []byte(`{"type":"response.output_audio.delta","item_id":"i","delta":"` + silence(160) + `"}`),
-			DeepgramAgent:  []byte(`{"type":"History"}`),
+			OpenAIRealtime: []byte(`{"type":"response.output_audio.delta","item_id":"i","delta":"` + silence(160) +
+				`"}`),
+			DeepgramAgent: []byte(`{"type":"History"}`),
 		}[p.Name]
 		n := testing.AllocsPerRun(100, func() {
 			d.AppendAudio(buffer, frame, aiprotocol.NoTrack)
@@ -253,7 +270,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: aiprotocol.Cleared{Dropped: 1}}, send)
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal}, send)
-			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: m.Destination, Refusal: "x"}, send)
+			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: m.Destination, Refusal: "x"},
+				send)
 		}
 	})
 }

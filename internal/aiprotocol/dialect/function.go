@@ -25,13 +25,15 @@ func requestOf(name string, arguments []byte) aiprotocol.Message {
 	}
 	switch {
 	case name == functionHangup:
-		return aiprotocol.Message{Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Reason: a.Reason}, AfterAudio: true}
+		return aiprotocol.Message{Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Reason: a.Reason},
+			AfterAudio: true}
 	case name == functionTransfer && a.Destination != "":
 		return aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: a.Destination, AfterAudio: true}
 	case name == functionTransfer:
 		return aiprotocol.Message{Event: aiprotocol.EventFunction, Refusal: "destination is missing"}
 	}
-	return aiprotocol.Message{Event: aiprotocol.EventFunction, Refusal: "there is no such function: transfer and hangup are available"}
+	return aiprotocol.Message{Event: aiprotocol.EventFunction,
+		Refusal: "there is no such function: transfer and hangup are available"}
 }
 
 // errorOutput returns the result of a function that failed.

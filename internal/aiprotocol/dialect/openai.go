@@ -13,9 +13,10 @@ import (
 
 func openAIProtocol() Protocol {
 	return Protocol{
-		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, Requests: true, TakesSecret: true, TakesSession: true,
-		Prepare: prepareOpenAI,
-		New:     func(c Config) Dialect { return &openAIDialect{config: c} },
+		Name: OpenAIRealtime, Encodings: []string{aiprotocol.PCM16, aiprotocol.ULaw}, Requests: true, TakesSecret: true,
+		TakesSession: true,
+		Prepare:      prepareOpenAI,
+		New:          func(c Config) Dialect { return &openAIDialect{config: c} },
 	}
 }
 
@@ -89,7 +90,8 @@ func (o *openAIDialect) encodeStart(send Send) {
 
 	sendJSON(send, map[string]any{"type": "session.update", "session": session})
 	if ok && greeting != "" {
-		sendJSON(send, map[string]any{"type": "response.create", "response": map[string]any{"instructions": "Say to the caller: " + greeting}})
+		sendJSON(send, map[string]any{"type": "response.create",
+			"response": map[string]any{"instructions": "Say to the caller: " + greeting}})
 	}
 }
 
@@ -108,7 +110,8 @@ func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 	}
 
 	sendJSON(send, map[string]any{
-		"type": "conversation.item.truncate", "item_id": item, "content_index": 0, "audio_end_ms": max(heard, 0).Milliseconds(),
+		"type": "conversation.item.truncate", "item_id": item, "content_index": 0,
+		"audio_end_ms": max(heard, 0).Milliseconds(),
 	})
 }
 

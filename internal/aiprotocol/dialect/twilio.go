@@ -16,7 +16,8 @@ import (
 
 func twilioProtocol() Protocol {
 	return Protocol{
-		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, Listens: true, TakesSecret: true, TakesSession: true,
+		Name: Twilio, Encodings: []string{aiprotocol.ULaw}, Requests: true, CloseEndsCall: true, Listens: true,
+		TakesSecret: true, TakesSession: true,
 		Prepare: signTwilio,
 		New: func(c Config) Dialect {
 			return &twilioDialect{config: c, decoder: aiprotocol.Decoder{Extensions: true, Listens: c.Listens}}
@@ -138,7 +139,8 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 	t.accountSID, t.callSID = sid("AC", s.AccountID), TwilioCallSID(s.SessionID)
 	t.streamSID = sid("MZ", s.SessionID)
 	parameters := map[string]any{
-		"callId": s.CallID, "otherLegCallId": s.OtherLegCallID, "callerIdNumber": s.CallerIDNumber, "calleeIdNumber": s.CalleeIDNumber,
+		"callId": s.CallID, "otherLegCallId": s.OtherLegCallID, "callerIdNumber": s.CallerIDNumber,
+		"calleeIdNumber": s.CalleeIDNumber,
 	}
 	for name, value := range objectOf(t.config.Session) {
 		parameters[name] = value
@@ -177,5 +179,6 @@ func (t *twilioDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	case aiprotocol.EventMedia, aiprotocol.EventMark, aiprotocol.EventClear, aiprotocol.EventTranscript:
 		return m, nil
 	}
-	return nil, aiprotocol.NewError(aiprotocol.ProblemUnknown, "%q is no event of Twilio's Media Streams", string(m.Event))
+	return nil, aiprotocol.NewError(aiprotocol.ProblemUnknown, "%q is no event of Twilio's Media Streams",
+		string(m.Event))
 }

@@ -30,7 +30,8 @@ func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, e
 		if err != nil {
 			return bearerToken{}, err
 		}
-		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region, credentials.StaticCredentialsProvider{Value: awsCredentials})
+		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region,
+			credentials.StaticCredentialsProvider{Value: awsCredentials})
 		token := bearerToken{text, requestedAt, time.UnixMilli(expiresMillis)}
 		if awsCredentials.CanExpire && awsCredentials.Expires.Before(token.expiresAt) {
 			token.expiresAt = awsCredentials.Expires

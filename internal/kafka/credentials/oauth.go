@@ -51,7 +51,8 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	if err != nil || rejection.Status == "" {
 		return false, nil, kafkago.SASLAuthenticationFailed
 	}
-	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, rejection.Status)
+	return false, nil,
+		fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, rejection.Status)
 }
 
 // newOAuthLogin returns the login with tokens from a file or a token endpoint.
@@ -96,7 +97,8 @@ func (s OAuth) newTokenRequester() func(context.Context) (bearerToken, error) {
 		parameters.Add(name, value)
 	}
 	grant := clientcredentials.Config{
-		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes, EndpointParams: parameters,
+		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes,
+		EndpointParams: parameters,
 	}
 	client := &http.Client{
 		Timeout: tokenRequestTimeout,
@@ -107,7 +109,8 @@ func (s OAuth) newTokenRequester() func(context.Context) (bearerToken, error) {
 		requestedAt := time.Now()
 		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 		if retrieveErr, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text contains the whole response
-			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", retrieveErr.Response.Status, retrieveErr.ErrorCode)
+			return bearerToken{},
+				fmt.Errorf("the token endpoint answers %s %q", retrieveErr.Response.Status, retrieveErr.ErrorCode)
 		}
 		if err != nil {
 			return bearerToken{}, err

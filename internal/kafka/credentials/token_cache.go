@@ -44,7 +44,8 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 		return c.last.text, nil
 	}
 	if c.lastErr == nil || now.After(c.retryAt) {
-		fetchCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenRequestTimeout) // shared by all connections, so not canceled by one
+		// shared by all connections, so not canceled by one
+		fetchCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenRequestTimeout)
 		token, err := c.fetch(fetchCtx)
 		cancel()
 		if err == nil {
@@ -53,7 +54,8 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 		}
 		c.lastErr, c.retryAt = err, time.Now().Add(tokenRetryInterval)
 		if valid {
-			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err, "expires", c.last.expiresAt)
+			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err,
+				"expires", c.last.expiresAt)
 		}
 	}
 	if valid {

@@ -116,7 +116,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log)
+	b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil,
+		log)
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}

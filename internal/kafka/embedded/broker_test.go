@@ -46,7 +46,8 @@ func TestASecondProcessIsKeptOut(t *testing.T) {
 	dir := t.TempDir()
 	b := openBroker(t, Config{Dir: dir})
 	_, err := Open(Config{Dir: dir}, quiet())
-	if fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "another trunkline uses this data directory") {
+	if fault.KindOf(err) != fault.KindConflict ||
+		!strings.Contains(err.Error(), "another trunkline uses this data directory") {
 		t.Errorf("got %v", err)
 	}
 	if conn, err := DialSocket(dir)(t.Context(), "", ""); err != nil || !answers(t, conn) {
@@ -104,7 +105,8 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 
 func TestPortIsLoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:9092", "nonsense"} {
-		if _, err := Open(Config{Dir: t.TempDir(), ListenTCP: address}, quiet()); fault.KindOf(err) != fault.KindInvalid {
+		if _, err := Open(Config{Dir: t.TempDir(), ListenTCP: address},
+			quiet()); fault.KindOf(err) != fault.KindInvalid {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -141,7 +143,8 @@ func TestBrokenFramesEndTheirConnectionOnly(t *testing.T) {
 		}
 		conn.Write(b)
 		conn.SetReadDeadline(time.Now().Add(time.Minute))
-		if n, err := conn.Read(make([]byte, 1)); name != "a body that cannot parse" && (n != 0 || err == nil || os.IsTimeout(err)) {
+		if n, err := conn.Read(make([]byte, 1)); name != "a body that cannot parse" &&
+			(n != 0 || err == nil || os.IsTimeout(err)) {
 			t.Errorf("%s: read %d, %v", name, n, err)
 		}
 		conn.Close()
@@ -161,7 +164,8 @@ func FuzzCheckedConn(f *testing.F) {
 	}
 	f.Cleanup(func() { broker.Close() })
 	produce := kmsg.NewPtrProduceRequest()
-	produce.Acks, produce.Topics = -1, []kmsg.ProduceRequestTopic{{Topic: "t", Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: 1}}}}
+	produce.Acks, produce.Topics = -1, []kmsg.ProduceRequestTopic{{Topic: "t",
+		Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: 1}}}}
 	f.Add(kmsg.NewRequestFormatter().AppendRequest(nil, produce, 1), 7)
 	f.Fuzz(func(t *testing.T, b []byte, chunk int) {
 		ours, theirs := net.Pipe()
@@ -212,7 +216,8 @@ func TestLevelCutsTheLargest(t *testing.T) {
 	} {
 		var partitions []sizedPartition
 		for _, size := range test.sizes {
-			partitions = append(partitions, sizedPartition{topic: "t", disk: size, PartitionInfo: &kfake.PartitionInfo{NumBytes: size}})
+			partitions = append(partitions,
+				sizedPartition{topic: "t", disk: size, PartitionInfo: &kfake.PartitionInfo{NumBytes: size}})
 		}
 		if got := trimTarget(partitions, test.most); got != test.want {
 			t.Errorf("%v within %d: %d, want %d", test.sizes, test.most, got, test.want)

@@ -102,7 +102,8 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 			err = c.appendAgain(ctx, records)
 		}
 		if err == nil {
-			err = b.deleteBefore(sizedPartition{topic: p.topic, PartitionInfo: b.cluster.PartitionInfo(p.topic, p.number)}, to)
+			err = b.deleteBefore(
+				sizedPartition{topic: p.topic, PartitionInfo: b.cluster.PartitionInfo(p.topic, p.number)}, to)
 		}
 		if err != nil {
 			return err
@@ -191,7 +192,8 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 }
 
 // others returns the records with offsets in [from, to) that are none of the copies.
-func (c *compaction) others(ctx context.Context, copies []kafka.Record, from, to int64) (others []kafka.Record, err error) {
+func (c *compaction) others(ctx context.Context, copies []kafka.Record,
+	from, to int64) (others []kafka.Record, err error) {
 	values := map[string][]byte{}
 	for i := range copies {
 		values[string(copies[i].Key)] = copies[i].Value

@@ -67,7 +67,8 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	close(synced)
 	return &durability{
 		dir: dir, fsync: (*os.File).Sync, syncData: syncData, log: log, metrics: m,
-		inFlight: map[partition]*unanswered{}, paused: map[partition]chan struct{}{}, logs: map[partition]*partitionLog{},
+		inFlight: map[partition]*unanswered{}, paused: map[partition]chan struct{}{},
+		logs:    map[partition]*partitionLog{},
 		waiting: map[partition]struct{}{}, unsynced: map[*partitionLog]struct{}{}, checkpoint: synced,
 	}
 }
@@ -237,7 +238,8 @@ func (d *durability) recordError(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.firstErr == nil {
-		d.firstErr = fmt.Errorf("the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
+		d.firstErr = fmt.Errorf(
+			"the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
 		d.metrics.writable.Set(0)
 		d.log.Error("embedded broker: log sync failed, no more writes until the next start", "error", err)
 	}

@@ -18,7 +18,8 @@ func repairIndexes(logDir string) error {
 		bases, listErr := segmentBases(dir)
 		err = errors.Join(err, listErr)
 		for _, base := range bases {
-			err = errors.Join(err, repairIndex(filepath.Join(dir, segmentName(base)), filepath.Join(dir, indexName(base))))
+			err = errors.Join(err,
+				repairIndex(filepath.Join(dir, segmentName(base)), filepath.Join(dir, indexName(base))))
 		}
 	}
 	if err != nil {
@@ -47,7 +48,8 @@ func repairIndex(segmentPath, indexPath string) error {
 		entry := indexEntry(segment)
 		rebuilt = append(rebuilt, entry[:]...)
 		at := n * indexEntrySize
-		agrees = agrees && at+indexEntrySize <= len(index) && index[at+1] == byte(crc32.Checksum(index[at+2:at+indexEntrySize], castagnoli)) &&
+		agrees = agrees && at+indexEntrySize <= len(index) &&
+			index[at+1] == byte(crc32.Checksum(index[at+2:at+indexEntrySize], castagnoli)) &&
 			binary.LittleEndian.Uint32(index[at+2:]) == binary.LittleEndian.Uint32(entry[2:])
 		segment = segment[batch.size:]
 	}

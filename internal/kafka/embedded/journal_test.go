@@ -15,7 +15,9 @@ func TestJournalIsReplayed(t *testing.T) {
 	record := func(generation uint64, name string, position int64, content string) []byte {
 		return appendRecord(nil, generation, name, position, []byte(content))
 	}
-	whole := bytes.Join([][]byte{record(7, "p/0.dat", 0, "one "), record(7, "p/0.dat", 4, "two "), record(7, "p/0.dat", 8, "three")}, nil)
+	whole := bytes.Join(
+		[][]byte{record(7, "p/0.dat", 0, "one "), record(7, "p/0.dat", 4, "two "), record(7, "p/0.dat", 8, "three")},
+		nil)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-1] ^= 1
 
@@ -24,17 +26,21 @@ func TestJournalIsReplayed(t *testing.T) {
 		before   string // p/0.dat; empty: missing
 		after    string
 	}{
-		"the file is lost":                    {[2][]byte{whole}, "", "one two three"},
-		"the file is whole":                   {[2][]byte{whole}, "one two three", "one two three"},
-		"the file is cut":                     {[2][]byte{whole}, "one t", "one two three"},
-		"the file has garbage":                {[2][]byte{whole}, "one xxx \x00\x00", "one two three"},
-		"the file has what nobody was told":   {[2][]byte{whole}, "one two threefour", "one two three"},
-		"the last record is torn":             {[2][]byte{whole[:len(whole)-1]}, "one two thr", "one two "},
-		"the last record is damaged":          {[2][]byte{damaged}, "", "one two "},
-		"records of an earlier turn follow":   {[2][]byte{append(record(9, "p/0.dat", 13, " four"), whole...)}, "one two three", "one two three four"},
-		"the newer file is the first":         {[2][]byte{record(8, "p/0.dat", 13, " four"), whole}, "", "one two three four"},
-		"the newer file is the second":        {[2][]byte{whole, record(8, "p/0.dat", 13, " four")}, "", "one two three four"},
-		"the topic was made anew":             {[2][]byte{append(bytes.Clone(whole), record(7, "p/0.dat", 0, "new")...)}, "one two three", "new"},
+		"the file is lost":                  {[2][]byte{whole}, "", "one two three"},
+		"the file is whole":                 {[2][]byte{whole}, "one two three", "one two three"},
+		"the file is cut":                   {[2][]byte{whole}, "one t", "one two three"},
+		"the file has garbage":              {[2][]byte{whole}, "one xxx \x00\x00", "one two three"},
+		"the file has what nobody was told": {[2][]byte{whole}, "one two threefour", "one two three"},
+		"the last record is torn":           {[2][]byte{whole[:len(whole)-1]}, "one two thr", "one two "},
+		"the last record is damaged":        {[2][]byte{damaged}, "", "one two "},
+		"records of an earlier turn follow": {[2][]byte{append(record(9, "p/0.dat", 13, " four"), whole...)},
+			"one two three", "one two three four"},
+		"the newer file is the first": {[2][]byte{record(8, "p/0.dat", 13, " four"), whole}, "",
+			"one two three four"},
+		"the newer file is the second": {[2][]byte{whole, record(8, "p/0.dat", 13, " four")}, "",
+			"one two three four"},
+		"the topic was made anew": {[2][]byte{append(bytes.Clone(whole),
+			record(7, "p/0.dat", 0, "new")...)}, "one two three", "new"},
 		"the file was trimmed":                {[2][]byte{record(7, "p/0.dat", 4, "two")}, "", ""},
 		"the file was cut by somebody":        {[2][]byte{record(7, "p/0.dat", 4, "two")}, "o", "o"},
 		"the name leads out of the directory": {[2][]byte{record(7, "../p/0.dat", 0, "two")}, "", ""},

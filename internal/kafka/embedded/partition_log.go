@@ -189,11 +189,13 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers 
 	}
 	batches := parseBatches(content, count)
 	if batches.count < count {
-		return records, fmt.Errorf("it has %d batches of %d in its index: %w", batches.count, count, io.ErrUnexpectedEOF)
+		return records, fmt.Errorf("it has %d batches of %d in its index: %w", batches.count, count,
+			io.ErrUnexpectedEOF)
 	}
 
 	name := strconv.FormatInt(l.base, 10)
-	records = appendRecord(records, generation, filepath.Join(l.name, name+segmentSuffix), l.segmentRead, content[:batches.size])
+	records = appendRecord(records, generation, filepath.Join(l.name, name+segmentSuffix), l.segmentRead,
+		content[:batches.size])
 	records = appendRecord(records, generation, filepath.Join(l.name, name+indexSuffix), l.indexRead, entries)
 	l.segmentRead += int64(batches.size)
 	l.indexRead += int64(len(entries))

@@ -293,13 +293,15 @@ func checkAfterPowerLoss(t *testing.T, dir string, acknowledged [][]writtenBatch
 			t.Errorf("partition %d begins at %d", p, info.LogStartOffset)
 		}
 		found := map[int64]int{}
-		err := b.client.Scan(t.Context(), "t", p, info.LogStartOffset, info.HighWatermark, func(r *kafka.Record) { found[r.Offset] = len(r.Value) })
+		err := b.client.Scan(t.Context(), "t", p, info.LogStartOffset, info.HighWatermark,
+			func(r *kafka.Record) { found[r.Offset] = len(r.Value) })
 		if err != nil {
 			t.Errorf("reading partition %d: %v", p, err)
 		}
 		for _, batch := range want {
 			if batch.offset >= info.LogStartOffset && found[batch.offset] != batch.size {
-				t.Errorf("partition %d has [%d, %d): %d bytes at offset %d, want %d", p, info.LogStartOffset, info.HighWatermark,
+				t.Errorf("partition %d has [%d, %d): %d bytes at offset %d, want %d", p, info.LogStartOffset,
+					info.HighWatermark,
 					found[batch.offset], batch.offset, batch.size)
 				return
 			}

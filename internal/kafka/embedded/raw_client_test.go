@@ -36,7 +36,8 @@ func (a *rawClient) request(req kmsg.Request, res kmsg.Response) error {
 	const version = 4 // the requests used here are not flexible in it
 	req.SetVersion(version)
 	res.SetVersion(version)
-	if _, err := a.conn.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("trunkline")).AppendRequest(nil, req, 0)); err != nil {
+	if _, err := a.conn.Write(
+		kmsg.NewRequestFormatter(kmsg.FormatterClientID("trunkline")).AppendRequest(nil, req, 0)); err != nil {
 		return fmt.Errorf("asking the embedded broker: %w", err)
 	}
 	var head [8]byte // size, correlation id

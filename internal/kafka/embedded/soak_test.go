@@ -58,7 +58,8 @@ func TestSoak(t *testing.T) {
 				n := random.IntN(keys)
 				records = append(records, kafka.Record{Topic: event.TopicRaw, Partition: p, Value: []byte(text)},
 					kafka.Record{Topic: event.TopicEvents, Partition: p, Value: []byte(text)},
-					kafka.Record{Topic: event.TopicState, Partition: p, Key: fmt.Append(nil, n), Value: []byte(text[:500])})
+					kafka.Record{Topic: event.TopicState, Partition: p, Key: fmt.Append(nil, n),
+						Value: []byte(text[:500])})
 				written += 2*len(text) + 500
 			}
 		}
@@ -79,7 +80,8 @@ func TestSoak(t *testing.T) {
 		}
 	}
 
-	t.Logf("%d MiB written, the directory had at most %d MiB, followers were behind for at most %v and had %d gaps", written>>20, largest>>20, longest, gapsOf(followers))
+	t.Logf("%d MiB written, the directory had at most %d MiB, followers were behind for at most %v and had %d gaps",
+		written>>20, largest>>20, longest, gapsOf(followers))
 	if largest > maxBytes {
 		t.Errorf("the directory had %d MiB, more than %d", largest>>20, maxBytes>>20)
 	}

@@ -140,7 +140,8 @@ func (b *Broker) deleteBefore(p sizedPartition, offset int64) error {
 	if offset <= p.LogStartOffset {
 		return nil
 	}
-	b.log.Debug("embedded broker: trimming", "topic", p.topic, "partition", p.Partition, "records", offset-p.LogStartOffset)
+	b.log.Debug("embedded broker: trimming", "topic", p.topic, "partition", p.Partition,
+		"records", offset-p.LogStartOffset)
 	return b.cluster.DeleteRecords(p.topic, p.Partition, offset)
 }
 
@@ -202,7 +203,8 @@ func (b *Broker) removeSegmentSizes(ctx context.Context, topics []string) error 
 	transport := &kafkago.Transport{Dial: b.Dial}
 	defer transport.CloseIdleConnections()
 	client := &kafkago.Client{Addr: kafkago.TCP(Address), Transport: transport}
-	remove := []kafkago.IncrementalAlterConfigsRequestConfig{{Name: segmentConfig, ConfigOperation: kafkago.ConfigOperationDelete}}
+	remove := []kafkago.IncrementalAlterConfigsRequestConfig{{Name: segmentConfig,
+		ConfigOperation: kafkago.ConfigOperationDelete}}
 	req := &kafkago.IncrementalAlterConfigsRequest{}
 	for _, topic := range topics {
 		req.Resources = append(req.Resources, kafkago.IncrementalAlterConfigsRequestResource{

@@ -27,7 +27,8 @@ func sealed(seq Sequence, records ...Record) []byte {
 func sample() []Record {
 	at := time.UnixMilli(1_795_000_000_123)
 	return []Record{
-		{Time: at, Key: []byte("account"), Value: []byte(`{"a":1}`), Headers: []Header{{"format", []byte("generic")}, {"nil", nil}, {"", []byte{}}}},
+		{Time: at, Key: []byte("account"), Value: []byte(`{"a":1}`),
+			Headers: []Header{{"format", []byte("generic")}, {"nil", nil}, {"", []byte{}}}},
 		{Time: at.Add(-70 * time.Millisecond)},
 		{Time: at.Add(time.Hour), Key: []byte{}, Value: []byte(strings.Repeat("long ", 40))},
 	}
@@ -57,7 +58,8 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 	if err := b.ReadFrom(frame); err != nil {
 		t.Fatal(err)
 	}
-	if b.ProducerID != 4711 || b.ProducerEpoch != 3 || b.FirstSequence != 42 || b.NumRecords != 3 || b.LastOffsetDelta != 2 ||
+	if b.ProducerID != 4711 || b.ProducerEpoch != 3 || b.FirstSequence != 42 || b.NumRecords != 3 ||
+		b.LastOffsetDelta != 2 ||
 		b.Magic != 2 || int(b.Length) != len(frame)-12 || b.MaxTimestamp != records[2].Time.UnixMilli() {
 		t.Errorf("header %+v", b)
 	}
@@ -69,7 +71,8 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest = rest[n+size:]
-		if !same(r.Key, records[i].Key) || !same(r.Value, records[i].Value) || len(r.Headers) != len(records[i].Headers) ||
+		if !same(r.Key, records[i].Key) || !same(r.Value, records[i].Value) ||
+			len(r.Headers) != len(records[i].Headers) ||
 			b.FirstTimestamp+r.TimestampDelta64 != records[i].Time.UnixMilli() || int(r.OffsetDelta) != i {
 			t.Errorf("record %d: %+v", i, r)
 		}
@@ -117,7 +120,8 @@ func TestDecoderGivesWhatWasWritten(t *testing.T) {
 		}
 		for _, g := range d.Records {
 			w := want[g.Offset]
-			if !same(g.Key, w.Key) || !same(g.Value, w.Value) || !g.Time.Equal(w.Time) || g.Topic != "t" || g.Partition != 7 || len(g.Headers) != len(w.Headers) {
+			if !same(g.Key, w.Key) || !same(g.Value, w.Value) || !g.Time.Equal(w.Time) || g.Topic != "t" ||
+				g.Partition != 7 || len(g.Headers) != len(w.Headers) {
 				t.Errorf("offset %d: %+v", g.Offset, g)
 			}
 			for i, h := range g.Headers {

@@ -11,7 +11,9 @@ import (
 func BenchmarkCompression(b *testing.B) {
 	var records []Record
 	for i := range 200 {
-		value := strings.ReplaceAll(strings.ReplaceAll(compressionSample, "#1", time.Unix(1700000000+int64(i), 0).UTC().Format(time.RFC3339)), "#2", strings.Repeat(string(rune('a'+i%26)), 3)+time.Duration(i*7919).String())
+		value := strings.ReplaceAll(
+			strings.ReplaceAll(compressionSample, "#1", time.Unix(1700000000+int64(i), 0).UTC().Format(time.RFC3339)),
+			"#2", strings.Repeat(string(rune('a'+i%26)), 3)+time.Duration(i*7919).String())
 		records = append(records, Record{Key: []byte("account"), Value: []byte(value)})
 	}
 	for _, name := range []string{"none", "lz4", "zstd"} {

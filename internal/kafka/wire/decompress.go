@@ -195,7 +195,8 @@ func (d *Decoder) moveWindow() {
 	if d.compressed == nil {
 		rest = nil
 	}
-	if cap(d.window) < d.wantedWindow || cap(d.window) > maxWindow && d.wantedWindow <= maxWindow && len(rest) <= minWindow {
+	if cap(d.window) < d.wantedWindow ||
+		cap(d.window) > maxWindow && d.wantedWindow <= maxWindow && len(rest) <= minWindow {
 		d.window = append(make([]byte, 0, max(d.wantedWindow, minWindow)), rest...)
 	} else {
 		d.window = d.window[:copy(d.window[:cap(d.window)], rest)]
@@ -245,7 +246,8 @@ func newZstdReader(content []byte) (io.ReadCloser, error) {
 	d, ok := zstdDecoders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,8 @@ import (
 // and key, and the records around it are read.
 func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 	at := time.UnixMilli(1_795_000_000_000)
-	large := Record{Time: at, Key: []byte("acme"), Value: make([]byte, maxDecompressedRecord+1), Headers: []Header{{"h", []byte("v")}}}
+	large := Record{Time: at, Key: []byte("acme"), Value: make([]byte, maxDecompressedRecord+1),
+		Headers: []Header{{"h", []byte("v")}}}
 	longKey := Record{Time: at, Key: make([]byte, maxDecompressedRecord+1)}
 	records := []Record{{Time: at, Value: []byte("first")}, large, longKey, {Time: at, Value: []byte("last")}}
 	for _, codec := range []string{"lz4", "zstd"} {
@@ -41,12 +42,15 @@ func TestARecordAboveTheBoundIsReportedAndPassed(t *testing.T) {
 				t.Fatalf("%d records, next offset %d", len(got), next)
 			}
 			for i, r := range got {
-				if r.Offset != int64(i) || !r.Time.Equal(at) || (r.Oversized > maxDecompressedRecord) != (i == 1 || i == 2) {
+				if r.Offset != int64(i) || !r.Time.Equal(at) ||
+					(r.Oversized > maxDecompressedRecord) != (i == 1 || i == 2) {
 					t.Errorf("record %d: %d, %v, %d bytes", i, r.Offset, r.Time, r.Oversized)
 				}
 			}
-			if string(got[0].Value) != "first" || string(got[3].Value) != "last" || string(got[1].Key) != "acme" || got[1].Value != nil || got[2].Key != nil {
-				t.Errorf("key %q and value %.20q, values %q and %q", got[1].Key, got[1].Value, got[0].Value, got[3].Value)
+			if string(got[0].Value) != "first" || string(got[3].Value) != "last" || string(got[1].Key) != "acme" ||
+				got[1].Value != nil || got[2].Key != nil {
+				t.Errorf("key %q and value %.20q, values %q and %q", got[1].Key, got[1].Value, got[0].Value,
+					got[3].Value)
 			}
 			if cap(d.window) > 2*maxWindow {
 				t.Errorf("the window has %d bytes", cap(d.window))

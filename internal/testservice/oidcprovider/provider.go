@@ -121,7 +121,8 @@ func (p *Provider) Authorize(t testing.TB, address string, overrides map[string]
 		t.Fatal(err)
 	}
 	q := authorizationURL.Query()
-	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" || q.Get("state") == "" {
+	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" ||
+		q.Get("state") == "" {
 		t.Fatalf("unexpected request to the provider: %s", address)
 	}
 	redirect, err := url.Parse(q.Get("redirect_uri"))
@@ -159,10 +160,12 @@ func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	login, ok := p.codes[r.FormValue("code")]
 	delete(p.codes, r.FormValue("code"))
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || login.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || r.FormValue("redirect_uri") != login.redirect {
+	if !ok || login.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) ||
+		r.FormValue("redirect_uri") != login.redirect {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"error":"invalid_grant"}`)
 		return
 	}
-	fmt.Fprintf(w, `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"id_token":%q}`, p.sign(login.claims))
+	fmt.Fprintf(w, `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"id_token":%q}`,
+		p.sign(login.claims))
 }

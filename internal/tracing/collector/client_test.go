@@ -81,7 +81,9 @@ func TestSpansAreSent(t *testing.T) {
 				_, _ = w.Write(c.body)
 			}))
 			defer server.Close()
-			client, err := New(Config{URL: server.URL, Headers: map[string]string{"X-Tenant": "acme"}, Getenv: func(name string) string { return c.env[name] }})
+			client, err := New(
+				Config{URL: server.URL, Headers: map[string]string{"X-Tenant": "acme"},
+					Getenv: func(name string) string { return c.env[name] }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +104,8 @@ func TestFilesAndVariables(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { received(t, r) }))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -111,7 +114,8 @@ func TestFilesAndVariables(t *testing.T) {
 	}{
 		{nil, true, false}, // the system does not know the authority
 		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": file}, true, true},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": file}, true, true},
+		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": file},
+			true, true},
 		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere"}, false, false},
 		{map[string]string{"OTEL_EXPORTER_OTLP_CLIENT_KEY": file}, false, false},
 		{map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, false, false},

@@ -34,7 +34,8 @@ type Call struct {
 func newCall(p *Phone, callID string) *Call {
 	return &Call{
 		Phone: p, CallID: callID, sequence: 1,
-		referred: make(chan *sipmsg.Request, 1), acked: make(chan struct{}), cancelReceived: make(chan struct{}), ended: make(chan struct{}),
+		referred: make(chan *sipmsg.Request, 1), acked: make(chan struct{}), cancelReceived: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 }
 
@@ -204,7 +205,8 @@ func (p *Phone) SendInvite(user, body string) *Call {
 				c.ack(r, c.branch)
 				proof := p.Authorization(r.GetHeader("Proxy-Authenticate").Value(), "INVITE", uri)
 				c.sequence++
-				c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence, "Proxy-Authorization: "+proof+"\r\n", body)
+				c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence,
+					"Proxy-Authorization: "+proof+"\r\n", body)
 			case r.StatusCode >= 180:
 				c.Answer = r
 				return c

@@ -76,7 +76,8 @@ func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
 	version := m.version
 	m.mu.Unlock()
 	formats := strings.Trim(fmt.Sprint(payloadTypes), "[]")
-	s := fmt.Sprintf("v=0\r\no=- 7 %d IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP %s 101\r\na=rtpmap:101 telephone-event/8000\r\n",
+	s := fmt.Sprintf(
+		"v=0\r\no=- 7 %d IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP %s 101\r\na=rtpmap:101 telephone-event/8000\r\n",
 		version, m.Port()+other, formats)
 	for _, pt := range payloadTypes {
 		if pt >= 96 {
@@ -123,7 +124,8 @@ func (m *Media) SendPackets(payloadType uint8, voice byte, n int) {
 	}
 	for i := range n {
 		p := rtp.Packet{Header: rtp.Header{
-			Version: 2, PayloadType: payloadType, SequenceNumber: uint16(i), Timestamp: uint32(160 * i), SSRC: uint32(m.Port()),
+			Version: 2, PayloadType: payloadType, SequenceNumber: uint16(i), Timestamp: uint32(160 * i),
+			SSRC: uint32(m.Port()),
 		}, Payload: payload}
 		b, err := p.Marshal()
 		if err != nil {
@@ -158,7 +160,8 @@ func (m *Media) WaitReceived(payloadType uint8, voice byte, n int) {
 	m.t.Helper()
 	for deadline := time.Now().Add(patience); m.Received(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			m.t.Fatalf("received %d packets of type %d with %#x, want %d", m.Received(payloadType, voice), payloadType, voice, n)
+			m.t.Fatalf("received %d packets of type %d with %#x, want %d", m.Received(payloadType, voice), payloadType,
+				voice, n)
 		}
 	}
 }

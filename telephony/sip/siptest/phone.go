@@ -173,9 +173,11 @@ func (p *Phone) read() {
 }
 
 // Request sends a request and returns the channel of its responses.
-func (p *Phone) Request(method, uri, from, to, callID string, sequence int, headers, body string) (branch string, responses <-chan *sipmsg.Response) {
+func (p *Phone) Request(method, uri, from, to, callID string, sequence int,
+	headers, body string) (branch string, responses <-chan *sipmsg.Response) {
 	branch = "z9hG4bK" + p.uniqueID()
-	return branch, p.sendUntilAnswered(method, branch, p.formatRequest(method, uri, branch, from, to, callID, sequence, headers, body))
+	return branch, p.sendUntilAnswered(method, branch,
+		p.formatRequest(method, uri, branch, from, to, callID, sequence, headers, body))
 }
 
 // sendUntilAnswered sends a request, retransmits it until there is a response (RFC 3261, section 17.1), and returns
@@ -207,8 +209,10 @@ func (p *Phone) RequestWithoutContact(method, uri, headers string) *sipmsg.Respo
 	p.t.Helper()
 	branch := "z9hG4bK" + p.uniqueID()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
-	return p.WaitFinal(p.sendUntilAnswered(method, branch, fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
-		method, uri, p.Addr(), branch, aor, aor, branch, method, headers)))
+	return p.WaitFinal(
+		p.sendUntilAnswered(method, branch,
+			fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
+				method, uri, p.Addr(), branch, aor, aor, branch, method, headers)))
 }
 
 // features has the headers that make requests of real phones long enough to be challenged at once: a
@@ -224,7 +228,8 @@ func (p *Phone) formatRequest(method, uri, branch, from, to, callID string, sequ
 	if method != "ACK" {
 		headers += features
 	}
-	return fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nMax-Forwards: 70\r\nFrom: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:%s@%s>\r\n%sContent-Length: %d\r\n\r\n%s",
+	return fmt.Sprintf(
+		"%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nMax-Forwards: 70\r\nFrom: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:%s@%s>\r\n%sContent-Length: %d\r\n\r\n%s",
 		method, uri, p.Addr(), branch, from, to, callID, sequence, method, p.User, p.Addr(), headers, len(body), body)
 }
 
@@ -260,7 +265,8 @@ func (p *Phone) Register(expires int) *sipmsg.Response {
 		if r.StatusCode != 401 || attempt == 2 {
 			return r
 		}
-		authorization = "Authorization: " + p.Authorization(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
+		authorization = "Authorization: " +
+			p.Authorization(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
 	}
 }
 
@@ -285,7 +291,8 @@ func (p *Phone) Authorization(challenge, method, uri string) string {
 	}
 	ha1 := digest(p.User, parts["realm"], p.Password)
 	response := digest(ha1, parts["nonce"], nc, "c0ffee", "auth", digest(method, uri))
-	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", response="%s", algorithm=%s, qop=auth, nc=%s, cnonce="c0ffee"`,
+	return fmt.Sprintf(
+		`Digest username="%s", realm="%s", nonce="%s", uri="%s", response="%s", algorithm=%s, qop=auth, nc=%s, cnonce="c0ffee"`,
 		p.User, parts["realm"], parts["nonce"], uri, response, algorithm, nc)
 }
 

@@ -72,13 +72,16 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 	}
 	defer client.Close()
 	options := trunkline.Options{
-		Since: s.Since, Snapshot: s.Snapshot, RetryMin: milliseconds(s.RetryMin), RetryMax: milliseconds(s.RetryMax), Silence: milliseconds(s.Silence),
+		Since: s.Since, Snapshot: s.Snapshot, RetryMin: milliseconds(s.RetryMin), RetryMax: milliseconds(s.RetryMax),
+		Silence: milliseconds(s.Silence),
 		Filters: trunkline.Filters{
-			AccountIDs: s.Filters["account_ids"], EventTypes: s.Filters["event_types"], QueueIDs: s.Filters["queue_ids"],
+			AccountIDs: s.Filters["account_ids"], EventTypes: s.Filters["event_types"],
+			QueueIDs: s.Filters["queue_ids"],
 			AgentIDs: s.Filters["agent_ids"], CallIDs: s.Filters["call_ids"], Names: s.Filters["names"],
 		},
 		Status: func(status trunkline.Status) {
-			line := conformance.Line{Kind: "status", State: "connected", Error: described(status.Err), RetryIn: float64(status.RetryIn) / float64(time.Millisecond)}
+			line := conformance.Line{Kind: "status", State: "connected", Error: described(status.Err),
+				RetryIn: float64(status.RetryIn) / float64(time.Millisecond)}
 			if status.Err != nil {
 				line.State = "waiting"
 			}
@@ -143,10 +146,13 @@ func described(err error) *conformance.Error {
 		}
 	}
 	for typed, name := range map[error]string{
-		trunkline.ErrGoingAway: "GoingAwayError", trunkline.ErrMisuse: "MisuseError", trunkline.ErrServerFault: "ServerFaultError",
-		trunkline.ErrRestart: "RestartError", trunkline.ErrTokenExpired: "TokenExpiredError", trunkline.ErrAccessRevoked: "AccessRevokedError",
-		trunkline.ErrTooSlow: "TooSlowError", trunkline.ErrReplaced: "ReplacedError", trunkline.ErrPositionGone: "PositionGoneError",
-		trunkline.ErrProtocol: "ProtocolError",
+		trunkline.ErrGoingAway: "GoingAwayError", trunkline.ErrMisuse: "MisuseError",
+		trunkline.ErrServerFault: "ServerFaultError",
+		trunkline.ErrRestart:     "RestartError", trunkline.ErrTokenExpired: "TokenExpiredError",
+		trunkline.ErrAccessRevoked: "AccessRevokedError",
+		trunkline.ErrTooSlow:       "TooSlowError", trunkline.ErrReplaced: "ReplacedError",
+		trunkline.ErrPositionGone: "PositionGoneError",
+		trunkline.ErrProtocol:     "ProtocolError",
 	} {
 		if errors.Is(err, typed) {
 			e.Name = name

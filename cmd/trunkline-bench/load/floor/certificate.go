@@ -26,6 +26,7 @@ func SelfSigned() (*tls.Config, error) {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
 	}, nil
 }

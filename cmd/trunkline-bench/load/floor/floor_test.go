@@ -88,7 +88,8 @@ func awaitProbes(t *testing.T, s *Server, l *load.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
 		for stream := range 2 {
-			if !s.Send(t.Context(), stream, load.Stamp{Stream: stream}.Append(nil, run)) || time.Since(began) > time.Minute {
+			if !s.Send(t.Context(), stream, load.Stamp{Stream: stream}.Append(nil, run)) ||
+				time.Since(began) > time.Minute {
 				t.Fatalf("%d of %d have had a probe", l.Tally().Proven, sockets)
 			}
 		}

@@ -29,7 +29,8 @@ type frame struct {
 }
 
 func newWriter(coalesce bool) *writer {
-	return &writer{coalesce: coalesce, frames: make(chan frame, maxQueuedFrames), queued: map[int][]byte{}, sockets: map[int][]net.Conn{}}
+	return &writer{coalesce: coalesce, frames: make(chan frame, maxQueuedFrames), queued: map[int][]byte{},
+		sockets: map[int][]net.Conn{}}
 }
 
 func (w *writer) add(stream int, socket net.Conn) {

@@ -56,7 +56,8 @@ func TestOpenLoopDoesNotOmitWhatWaited(t *testing.T) {
 		if got.Requests != 1000 || got.Failed != 0 || got.Statuses[200] != 1000 {
 			t.Errorf("%+v", got)
 		}
-		if p50, p95 := got.Latency.Quantile(.5), got.Latency.Quantile(.95); p50 > 2*time.Millisecond || p95 < 450*time.Millisecond || p95 > 550*time.Millisecond {
+		if p50, p95 := got.Latency.Quantile(.5), got.Latency.Quantile(.95); p50 > 2*time.Millisecond ||
+			p95 < 450*time.Millisecond || p95 > 550*time.Millisecond {
 			t.Errorf("p50 %s, p95 %s", p50, p95)
 		}
 		if got.Latency.Max() < 990*time.Millisecond {
@@ -148,8 +149,10 @@ func TestFailuresHaveNames(t *testing.T) {
 		}, 1)
 		runFor(t, l, 0, 4*time.Second-time.Nanosecond)
 		got := l.Tally()["one"]
-		if got.Requests != 4 || got.Failed != 3 || got.Statuses[200] != 1 || got.Statuses[503] != 2 || got.Statuses[0] != 0 ||
-			got.Errors["status 503"] != 2 || got.Errors["connection closed"] != 1 || got.Examples["status 503"] != "503 first" {
+		if got.Requests != 4 || got.Failed != 3 || got.Statuses[200] != 1 || got.Statuses[503] != 2 ||
+			got.Statuses[0] != 0 ||
+			got.Errors["status 503"] != 2 || got.Errors["connection closed"] != 1 ||
+			got.Examples["status 503"] != "503 first" {
 			t.Errorf("%+v", got)
 		}
 		var sum Tally

@@ -62,8 +62,10 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	defer func() { _ = conn.Close() }() // closed before, or lost
 	report.add("connection", Pass, "open after %v%s", roundDuration(took), tlsSuffix(conn))
 	s := &session{
-		config: config, protocol: protocol, dialect: protocol.New(config.dialect()), conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
-		ended: make(chan struct{}), replies: make(chan *aiprotocol.Message, 16), received: received{events: map[aiprotocol.Event]int{}},
+		config: config, protocol: protocol, dialect: protocol.New(config.dialect()), conn: conn,
+		call:  aiprotocol.Call{CallID: uuid.NewString()},
+		ended: make(chan struct{}), replies: make(chan *aiprotocol.Message, 16),
+		received: received{events: map[aiprotocol.Event]int{}},
 	}
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { s.received.pongAt = time.Now(); return nil })
@@ -87,7 +89,8 @@ func (s *session) runSession(ctx context.Context) error {
 	s.startedAt = time.Now()
 	s.started.Store(true)
 	err := s.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: aiprotocol.Start{
-		Call: s.call, CallerIDNumber: "+15550100001", CalleeIDNumber: "+15550100002", AccountID: "check", Media: s.config.Format,
+		Call: s.call, CallerIDNumber: "+15550100001", CalleeIDNumber: "+15550100002", AccountID: "check",
+		Media:     s.config.Format,
 		SessionID: s.call.CallID,
 	}})
 	if err != nil {
@@ -114,7 +117,8 @@ func (s *session) sendFrame(n, frames int) error {
 	switch n {
 	case frames / 4:
 		s.pingedAt = time.Now()
-		if err := s.conn.WriteControl(websocket.PingMessage, []byte("check"), time.Now().Add(writeTimeout)); err != nil {
+		if err := s.conn.WriteControl(websocket.PingMessage, []byte("check"),
+			time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
 	case frames / 3, frames / 2:
@@ -149,7 +153,8 @@ func (s *session) replyTo(m *aiprotocol.Message) {
 		s.hangupRequested.Store(true)
 		return
 	case aiprotocol.EventClear:
-		reply = &aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: aiprotocol.Cleared{Played: s.received.audio}}
+		reply = &aiprotocol.Message{Event: aiprotocol.EventCleared,
+			Cleared: aiprotocol.Cleared{Played: s.received.audio}}
 	case aiprotocol.EventMark:
 		reply = &aiprotocol.Message{Event: m.Event, Mark: aiprotocol.Mark{Name: m.Mark.Name, Played: s.received.audio}}
 	case aiprotocol.EventFunction:

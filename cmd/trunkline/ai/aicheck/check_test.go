@@ -106,22 +106,32 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 		"nothing to say":            {answering(), nil, []string{"messages warn", "audio warn"}},
 		"chunks that are no frames": {answering(media(make([]byte, 200)), media(nil)), nil, nil},
 		"a burst":                   {answering(media(make([]byte, 8000*31))), nil, []string{"pace warn"}},
-		"half a sample":             {answering(media(make([]byte, 961))), func(c *Config) { c.Format = pcm }, []string{"chunks fail"}},
-		"no opus packet":            {answering(media(nil), media([]byte{0xfb, 0x3f})), func(c *Config) { c.Format = opus }, []string{"chunks fail"}},
-		"no JSON":                   {answering(frame, "hello"), nil, []string{"messages fail"}},
-		"wrong base64":              {answering(frame, `{"event":"media","media":{"payload":"?"}}`), nil, []string{"messages fail"}},
-		"base64 without padding":    {answering(`{"event":"media","media":{"payload":"AAA"}}`), nil, []string{"messages warn"}},
-		"a member not described":    {answering(`{"event":"media","streamSid":"1","media":{"payload":"AAAA"}}`), nil, []string{"messages warn"}},
+		"half a sample": {answering(media(make([]byte, 961))), func(c *Config) { c.Format = pcm },
+			[]string{"chunks fail"}},
+		"no opus packet": {answering(media(nil), media([]byte{0xfb, 0x3f})),
+			func(c *Config) { c.Format = opus }, []string{"chunks fail"}},
+		"no JSON": {answering(frame, "hello"), nil, []string{"messages fail"}},
+		"wrong base64": {answering(frame, `{"event":"media","media":{"payload":"?"}}`), nil,
+			[]string{"messages fail"}},
+		"base64 without padding": {answering(`{"event":"media","media":{"payload":"AAA"}}`), nil,
+			[]string{"messages warn"}},
+		"a member not described": {answering(`{"event":"media","streamSid":"1","media":{"payload":"AAAA"}}`), nil,
+			[]string{"messages warn"}},
 		"an event not described":    {answering(frame, `{"event":"pong"}`), nil, []string{"messages warn"}},
 		"an extra nobody asked for": {answering(frame, `{"event":"clear","clear":{}}`), nil, []string{"messages warn"}},
-		"extras that were agreed":   {answering(frame, `{"event":"clear","clear":{}}`, `{"event":"mark","mark":{"name":"a"}}`), func(c *Config) { c.Extensions = true }, nil},
-		"an end it asks for":        {answering(frame, `{"event":"hangup","hangup":{}}`), func(c *Config) { c.Extensions, c.Duration = true, time.Minute }, []string{"ping warn"}},
-		"media before start":        {provider(func(conn *websocket.Conn) { _ = conn.WriteMessage(websocket.TextMessage, []byte(frame)) }), nil, []string{"start fail"}},
+		"extras that were agreed": {answering(frame, `{"event":"clear","clear":{}}`,
+			`{"event":"mark","mark":{"name":"a"}}`), func(c *Config) { c.Extensions = true }, nil},
+		"an end it asks for": {answering(frame, `{"event":"hangup","hangup":{}}`),
+			func(c *Config) { c.Extensions, c.Duration = true, time.Minute }, []string{"ping warn"}},
+		"media before start": {provider(
+			func(conn *websocket.Conn) { _ = conn.WriteMessage(websocket.TextMessage, []byte(frame)) }), nil,
+			[]string{"start fail"}},
 		"binary frames": {provider(func(conn *websocket.Conn) {
 			_, _, _ = conn.ReadMessage()
 			_ = conn.WriteMessage(websocket.BinaryMessage, []byte(frame))
 		}), nil, []string{"frames fail", "messages warn", "audio warn"}},
-		"2 MiB at once": {answering(media(make([]byte, 2<<20))), nil, []string{"messages warn", "audio warn", "ping warn", "stays fail"}},
+		"2 MiB at once": {answering(media(make([]byte, 2<<20))), nil,
+			[]string{"messages warn", "audio warn", "ping warn", "stays fail"}},
 		"no pong": {provider(func(conn *websocket.Conn) {
 			conn.SetPingHandler(func(string) error { return nil })
 			answering(frame)(conn)
@@ -130,7 +140,9 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 			answering(frame)(conn)
 			_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "oops"))
 		}), nil, []string{"ping warn", "stays fail"}},
-		"a break in the middle": {provider(func(conn *websocket.Conn) { answering(frame)(conn); _ = conn.NetConn().Close() }), nil, []string{"ping warn", "stays fail"}},
+		"a break in the middle": {provider(
+			func(conn *websocket.Conn) { answering(frame)(conn); _ = conn.NetConn().Close() }), nil,
+			[]string{"ping warn", "stays fail"}},
 		"another close": {provider(func(conn *websocket.Conn) {
 			conn.SetCloseHandler(func(int, string) error {
 				return conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1001, ""))
@@ -141,9 +153,12 @@ func TestWhatIsFoundInAProvider(t *testing.T) {
 			conn.SetCloseHandler(func(int, string) error { return conn.NetConn().Close() })
 			answering(frame)(conn)
 		}), nil, []string{"close fail"}},
-		"no WebSocket":                 {http.NotFoundHandler(), nil, []string{"connection fail"}},
-		"a redirect":                   {http.RedirectHandler("/elsewhere", http.StatusFound), nil, []string{"connection fail"}},
-		"a header it wants is missing": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", http.StatusUnauthorized) }), nil, []string{"connection fail"}},
+		"no WebSocket": {http.NotFoundHandler(), nil, []string{"connection fail"}},
+		"a redirect": {http.RedirectHandler("/elsewhere", http.StatusFound), nil,
+			[]string{"connection fail"}},
+		"a header it wants is missing": {http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) { http.Error(w, "", http.StatusUnauthorized) }), nil,
+			[]string{"connection fail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +190,8 @@ func TestACheckThatIsBrokenOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(provider(func(*websocket.Conn) { cancel() }))
 	defer server.Close()
-	config := Config{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Format: aiprotocol.Formats()[1], Duration: time.Minute}
+	config := Config{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Format: aiprotocol.Formats()[1],
+		Duration: time.Minute}
 	if _, err := Run(ctx, config); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -200,7 +216,8 @@ func TestValidate(t *testing.T) {
 
 func TestPacketLengths(t *testing.T) {
 	for packet, want := range map[string]time.Duration{
-		"\xf8\xff\xfe": 20 * time.Millisecond, "\x18": 60 * time.Millisecond, "\x19": 120 * time.Millisecond, "\x60": 10 * time.Millisecond,
+		"\xf8\xff\xfe": 20 * time.Millisecond, "\x18": 60 * time.Millisecond, "\x19": 120 * time.Millisecond,
+		"\x60": 10 * time.Millisecond,
 		"\x80": 2500 * time.Microsecond, "\xfb\x03": 60 * time.Millisecond,
 		"": 0, "\xfb": 0, "\xfb\x00": 0, "\xfb\x07": 0,
 	} {
@@ -239,7 +256,8 @@ func TestTheTone(t *testing.T) {
 
 // The decoded values of these G.711 bytes, and the ends of the range.
 func TestULaw(t *testing.T) {
-	for sample, want := range map[int16]byte{0: 0xff, 32767: 0x80, -32768: 0x00, 7932: 0xa0, 8316: 0x9f, -8316: 0x1f, 132: 0xef, -1: 0x7f} {
+	for sample, want := range map[int16]byte{0: 0xff, 32767: 0x80, -32768: 0x00, 7932: 0xa0, 8316: 0x9f, -8316: 0x1f,
+		132: 0xef, -1: 0x7f} {
 		if got := uLaw(sample); got != want {
 			t.Errorf("%d: %#x, want %#x", sample, got, want)
 		}
@@ -253,11 +271,16 @@ func TestOtherProtocols(t *testing.T) {
 		texts    []string
 		want     []string
 	}{
-		"twilio":                      {"twilio", []string{media(make([]byte, 160)), `{"event":"mark","mark":{"name":"m"}}`, `{"event":"clear"}`}, nil},
-		"a bot that speaks trunkline": {"twilio", []string{`{"event":"hangup"}`}, []string{"messages fail", "audio warn"}},
-		"openai":                      {"openai_realtime", []string{`{"type":"session.created"}`, pcm, `{"type":"input_audio_buffer.speech_started"}`}, nil},
-		"an error of openai's":        {"openai_realtime", []string{pcm, `{"type":"error","error":{"message":"no such voice"}}`}, []string{"messages fail"}},
-		"deepgram without audio":      {"deepgram_agent", []string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
+		"twilio": {"twilio",
+			[]string{media(make([]byte, 160)), `{"event":"mark","mark":{"name":"m"}}`, `{"event":"clear"}`}, nil},
+		"a bot that speaks trunkline": {"twilio", []string{`{"event":"hangup"}`},
+			[]string{"messages fail", "audio warn"}},
+		"openai": {"openai_realtime",
+			[]string{`{"type":"session.created"}`, pcm, `{"type":"input_audio_buffer.speech_started"}`}, nil},
+		"an error of openai's": {"openai_realtime",
+			[]string{pcm, `{"type":"error","error":{"message":"no such voice"}}`}, []string{"messages fail"}},
+		"deepgram without audio": {"deepgram_agent",
+			[]string{`{"type":"Welcome"}`, `{"type":"UserStartedSpeaking"}`}, []string{"audio warn"}},
 	} {
 		r := try(t, answering(c.texts...), func(config *Config) { config.Protocol, config.Secret = c.protocol, "s" })
 		if got := not(r); !slices.Equal(got, c.want) {

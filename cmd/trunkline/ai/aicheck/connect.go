@@ -25,7 +25,8 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 	address := protocol.Prepare(config.dialect(), config.URL, header)
 	conn, response, err := dialer.DialContext(ctx, address, header)
 	if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
-		err = fmt.Errorf("the server answered the handshake with %s; expected 101 and the headers of RFC 6455", response.Status)
+		err = fmt.Errorf("the server answered the handshake with %s; expected 101 and the headers of RFC 6455",
+			response.Status)
 		location := response.Header.Get("Location")
 		if location != "" {
 			err = fmt.Errorf("%w; Trunkline does not follow redirects", err)

@@ -29,7 +29,8 @@ func (s *session) judge(r *Report) {
 
 func (s *session) judgeStart(r *Report) {
 	if s.received.beforeStart > 0 {
-		r.add("start", Fail, "%d frames were sent before start, which must be the first message", s.received.beforeStart)
+		r.add("start", Fail, "%d frames were sent before start, which must be the first message",
+			s.received.beforeStart)
 		return
 	}
 	r.add("start", Pass, "nothing came before it")
@@ -82,7 +83,8 @@ func (s *session) judgeAudio(r *Report) {
 	case len(h.badAudio) > 0:
 		r.add("chunks", Fail, "%s, with %s", sizes, strings.Join(h.badAudio, "; "))
 	case h.partialChunks > 0:
-		r.add("chunks", Pass, "%s, %d of them not a whole number of 20 ms frames: Trunkline splits them into frames", sizes, h.partialChunks)
+		r.add("chunks", Pass, "%s, %d of them not a whole number of 20 ms frames: Trunkline splits them into frames",
+			sizes, h.partialChunks)
 	default:
 		r.add("chunks", Pass, "%s, whole frames of 20 ms", sizes)
 	}
@@ -122,7 +124,8 @@ func (s *session) judgeEarlyClose(r *Report) {
 	case errors.Is(s.received.readErr, websocket.ErrReadLimit):
 		r.add("stays", Fail, "a message was over 1 MiB, which ends the session")
 	default:
-		r.add("stays", Fail, "the provider closed the connection before the hangup: %s", closeReason(s.received.readErr, s.writeErr))
+		r.add("stays", Fail, "the provider closed the connection before the hangup: %s",
+			closeReason(s.received.readErr, s.writeErr))
 	}
 }
 
@@ -130,7 +133,8 @@ func (s *session) judgeClose(r *Report) {
 	var closed *websocket.CloseError
 	switch {
 	case !errors.As(s.received.readErr, &closed) || closed.Code == websocket.CloseAbnormalClosure:
-		r.add("close", Fail, "not answered with a close frame within %v: %s", closeTimeout, closeReason(s.received.readErr, s.writeErr))
+		r.add("close", Fail, "not answered with a close frame within %v: %s", closeTimeout,
+			closeReason(s.received.readErr, s.writeErr))
 	case closed.Code != websocket.CloseNormalClosure:
 		r.add("close", Warn, "answered with %d, want 1000", closed.Code)
 	default:

@@ -51,7 +51,8 @@ func (p *Provider) Close() {
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.openSessions.Add(1)
 	defer p.openSessions.Done()
-	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // any origin: it has no secrets
+	// any origin: it has no secrets
+	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		p.logger.Printf("refused a request without a WebSocket upgrade")
@@ -65,7 +66,8 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	defer cancelClose()
 	conn.SetReadLimit(maxMessage)
-	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true}, received: map[aiprotocol.Event]int{}}
+	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true},
+		received: map[aiprotocol.Event]int{}}
 	s.printf = func(format string, args ...any) {
 		p.logger.Printf("session %d: %s", s.number, cli.Printable(fmt.Sprintf(format, args...)))
 	}
@@ -75,7 +77,8 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // standardHeaders are the handshake headers that every WebSocket client sends.
-var standardHeaders = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
+var standardHeaders = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version",
+	"Sec-Websocket-Extensions"}
 
 // headerNames returns the names of the configured headers, never their values, which are secrets.
 func headerNames(h http.Header) string {

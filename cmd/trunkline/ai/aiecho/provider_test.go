@@ -58,8 +58,9 @@ func send(t *testing.T, conn *websocket.Conn, kind int, messages ...[]byte) {
 
 func start() []byte {
 	return aiprotocol.AppendStart(nil, aiprotocol.Start{
-		Call: aiprotocol.Call{CallID: "call-1"}, CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002\x1b[2J", AccountID: "demo",
-		Media: aiprotocol.Format{Encoding: aiprotocol.ULaw, SampleRate: 8000},
+		Call: aiprotocol.Call{CallID: "call-1"}, CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002\x1b[2J",
+		AccountID: "demo",
+		Media:     aiprotocol.Format{Encoding: aiprotocol.ULaw, SampleRate: 8000},
 	})
 }
 
@@ -84,7 +85,8 @@ func TestASessionIsAnsweredAndTold(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"session 1: open, /voice, with the headers Authorization, X-Tenant\n",
-		`session 1: start, call "call-1", other leg "", from "+15551230001" to "+15551230002\x1b[2J", account "demo", g711_ulaw at 8000 Hz` + "\n",
+		`session 1: start, call "call-1", other leg "", from "+15551230001" to "+15551230002\x1b[2J", account "demo", g711_ulaw at 8000 Hz` +
+			"\n",
 		"session 1: dtmf 5, 160 ms\n", "session 1: hangup NORMAL_CLEARING\n",
 		"session 1: closed, 1000 : 1 start, 2 media, 1 dtmf, 1 hangup\n",
 	} {
@@ -100,7 +102,8 @@ func TestASessionIsAnsweredAndTold(t *testing.T) {
 func TestWhatIsNotOfTheProtocolIsToldAndBorne(t *testing.T) {
 	p, out, conn := open(t)
 	media := aiprotocol.AppendMedia(nil, []byte{1})
-	send(t, conn, websocket.TextMessage, media, start(), start(), []byte("hello\x1b[2J"), []byte(`{"event":"dance","dance":{}}`))
+	send(t, conn, websocket.TextMessage, media, start(), start(), []byte("hello\x1b[2J"),
+		[]byte(`{"event":"dance","dance":{}}`))
 	send(t, conn, websocket.BinaryMessage, make([]byte, 320))
 	send(t, conn, websocket.TextMessage, aiprotocol.AppendHangup(nil, aiprotocol.Hangup{}), media)
 	for range 2 {
@@ -113,7 +116,8 @@ func TestWhatIsNotOfTheProtocolIsToldAndBorne(t *testing.T) {
 		t.Errorf("the provider's end: %v", err)
 	}
 	text := out.String()
-	for _, want := range []string{"media before start", "a second start", "not valid JSON", `"dance" is no event`, "a binary frame of 320 bytes",
+	for _, want := range []string{"media before start", "a second start", "not valid JSON", `"dance" is no event`,
+		"a binary frame of 320 bytes",
 		"media after hangup", "2 start, 2 media, 1 hangup, 6 not of the protocol"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

@@ -135,7 +135,8 @@ func TestEventsAreOfKnownFormats(t *testing.T) {
 		if found, _, err := registry.Recognise(format.Topic, e.JSON, new(registry.Scratch)); found != format {
 			t.Fatalf("recognised as %v, %v: %s", found, err, e.JSON)
 		}
-		if account, err := format.NamedAccount(e.JSON); err != nil || account != "demo" && e.Format != "freeswitch.callcenter" {
+		if account, err := format.NamedAccount(e.JSON); err != nil ||
+			account != "demo" && e.Format != "freeswitch.callcenter" {
 			t.Fatalf("account %q, %v: %s", account, err, e.JSON)
 		}
 	}

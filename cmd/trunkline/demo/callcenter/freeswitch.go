@@ -20,7 +20,8 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 		"CC-Member-CID-Number":   k.number,
 	}
 	if a != nil {
-		headers["CC-Agent"], headers["CC-Agent-Type"], headers["CC-Agent-System"] = f.agentName(a), "callback", "single_box"
+		headers["CC-Agent"], headers["CC-Agent-Type"], headers["CC-Agent-System"] = f.agentName(
+			a), "callback", "single_box"
 	}
 	switch m {
 	case entered:
@@ -32,7 +33,8 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 		headers["CC-Agent-Called-Time"], headers["CC-Agent-Aborted-Time"] = unixSeconds(k.offeredAt), unixSeconds(c.now)
 	case answered, transferred:
 		headers["CC-Action"], headers["CC-Agent-UUID"] = "bridge-agent-start", k.bridge
-		headers["CC-Agent-Called-Time"], headers["CC-Agent-Answered-Time"] = unixSeconds(k.offeredAt), unixSeconds(k.answeredAt)
+		headers["CC-Agent-Called-Time"], headers["CC-Agent-Answered-Time"] = unixSeconds(k.offeredAt), unixSeconds(
+			k.answeredAt)
 		headers["CC-Member-Joined-Time"] = unixSeconds(k.joinedAt)
 	case abandoned:
 		f.setQueueEnd(c, k, headers, "Cancel", "BREAK_OUT")

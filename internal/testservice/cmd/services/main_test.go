@@ -45,7 +45,8 @@ func TestRunPassesSIGTERMOn(t *testing.T) {
 	given(t)
 	// the command sends SIGTERM to its parent, this test, and ends only after a SIGTERM of its
 	// own
-	code, err := runCommand([]string{"run", "--", "sh", "-c", "trap 'exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"})
+	code, err := runCommand(
+		[]string{"run", "--", "sh", "-c", "trap 'exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"})
 	if err != nil || code != 5 {
 		t.Fatalf("code %d, %v; want 5", code, err)
 	}
