@@ -54,7 +54,7 @@ func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
 	return &feedReader{
 		store: store, directory: directory, log: slog.New(slog.DiscardHandler),
 		partition: func(_ context.Context, account string) (int, error) { return len(account), nil },
-		changes:   db.WatchChanges(),
+		changes:   db.WatchChanges(), busy: map[string]time.Time{},
 	}, db
 }
 
