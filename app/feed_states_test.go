@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"trunkline/identity"
 	"trunkline/ingest/feed"
