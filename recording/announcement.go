@@ -43,9 +43,9 @@ func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID 
 	return err
 }
 
-// announcement returns what is heard before a recording, at localcall.AnnouncementRate: the recording that the policy
+// samplesBefore returns what is heard before a recording, at localcall.AnnouncementRate: the recording that the policy
 // names, or a tone.
-func (s *Service) announcement(ctx context.Context, policy *callrecording.Policy) []int16 {
+func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Policy) []int16 {
 	if policy.Announcement != "" {
 		pcm, err := s.readAnnouncement(ctx, policy.From, policy.Announcement)
 		if err == nil {

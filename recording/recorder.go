@@ -49,9 +49,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 // liveCall is a call in progress. It implements localcall.Recording.
 type liveCall struct {
 	localcall.RecordedCall
-	recorder     *Recorder
-	policy       callrecording.Policy
-	announcement []int16 // until Begin; nil: none
+	recorder   *Recorder
+	policy     callrecording.Policy
+	heardFirst []int16 // until Begin; nil: none
 
 	mu    sync.Mutex
 	media sip.NegotiatedMedia
@@ -73,7 +73,7 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	}
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
-		c.announcement = r.service.announcement(ctx, &policy)
+		c.heardFirst = r.service.samplesBefore(ctx, &policy)
 	}
 	r.calls.Add(c)
 	return c
@@ -83,13 +83,13 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 func (c *liveCall) mode() callrecording.Mode { return c.policy.ModeOf("") }
 
 // Announcement implements localcall.Recording.
-func (c *liveCall) Announcement() []int16 { return c.announcement }
+func (c *liveCall) Announcement() []int16 { return c.heardFirst }
 
 // Begin implements localcall.Recording.
 func (c *liveCall) Begin(media sip.NegotiatedMedia) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.media, c.begun, c.announcement = media, true, nil
+	c.media, c.begun, c.heardFirst = media, true, nil
 	if c.mode() == callrecording.ModeAll {
 		c.start()
 	}

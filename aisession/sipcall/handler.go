@@ -111,7 +111,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		session.Close(aiprotocol.OriginatorCancel)
 		return err
 	}
-	if pcm := m.recording.Announcement(); pcm != nil {
+	pcm := m.recording.Announcement()
+	if pcm != nil {
 		announce(ctx, leg, port, agreed.Codecs[0], pcm)
 	}
 	defer port.SetReceiver(nil)

@@ -20,7 +20,8 @@ func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side)
 		CalleeNumber: leg.To,
 	}
 	recording := c.driver.config.Recorder.Record(recorded)
-	if pcm := recording.Announcement(); pcm != nil {
+	pcm := recording.Announcement()
+	if pcm != nil {
 		b.announce(ctx, far, pcm)
 	}
 	return recording

@@ -12,4 +12,11 @@
 //
 // A JitterBuffer is safe for two goroutines (the receiver and the player) and has the package's only
 // lock. All other types are for one goroutine at a time.
+//
+// # Files
+//
+//   - format.go, codec.go, pcm16.go, opus.go: formats, and the codec of each
+//   - transcoder.go, resample.go: from one format to another, frame by frame
+//   - jitter_buffer.go, conceal.go: packets in order, and what stands for lost ones
+//   - wav.go, ogg_opus.go: files
 package audio

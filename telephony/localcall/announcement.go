@@ -25,18 +25,18 @@ func Announce(ctx context.Context, port *rtp.Port, codec sip.NegotiatedCodec, pc
 	defer cancel()
 	stream := rtp.NewStream(port,
 		rtp.Format{PayloadType: codec.SendType, Clock: codec.Clock, Frame: audio.FrameDuration})
-	stream.Run(ctx, &announcement{pcm: pcm, transcoder: transcoder})
+	stream.Run(ctx, &sampleSource{pcm: pcm, transcoder: transcoder})
 }
 
-// announcement implements rtp.Source.
-type announcement struct {
+// sampleSource implements rtp.Source.
+type sampleSource struct {
 	pcm        []int16 // that is not sent yet
 	transcoder *audio.Transcoder
 	bytes      []byte
 }
 
 // Next implements rtp.Source. After the last sample it is silence.
-func (a *announcement) Next(buffer []byte) int {
+func (a *sampleSource) Next(buffer []byte) int {
 	for a.transcoder.SamplesNeeded() > 0 {
 		part := a.pcm[:min(len(a.pcm), a.transcoder.SamplesNeeded())]
 		a.pcm = a.pcm[len(part):]

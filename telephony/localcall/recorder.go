@@ -77,7 +77,8 @@ type recordings []Recording
 // Announcement implements Recording: that of the first that has one.
 func (r recordings) Announcement() []int16 {
 	for _, one := range r {
-		if pcm := one.Announcement(); pcm != nil {
+		pcm := one.Announcement()
+		if pcm != nil {
 			return pcm
 		}
 	}
