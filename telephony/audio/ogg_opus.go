@@ -44,15 +44,15 @@ func (o *oggOpus) ticks(samples int) int { return samples * (opusRate / 1000) / 
 // Read implements io.Reader.
 func (o *oggOpus) Read(p []byte) (int, error) {
 	for o.encoded.Len() == 0 && !o.ended {
-		if err := o.encodeFrame(); err != nil {
+		if err := o.encodeNext(); err != nil {
 			return 0, err
 		}
 	}
 	return o.encoded.Read(p) // io.EOF at the end
 }
 
-// encodeFrame encodes a frame; at the end of the WAV file so much more that its last sample is heard.
-func (o *oggOpus) encodeFrame() error {
+// encodeNext encodes a frame; at the end of the WAV file so much more that its last sample is heard.
+func (o *oggOpus) encodeNext() error {
 	n, err := o.wav.Read(o.pcm)
 	if err != nil {
 		return err
