@@ -445,8 +445,12 @@ func (c *stressClient) take(data []byte) bool {
 	return true
 }
 
-// rollBack forgets what came after the last cursor: it will come again.
+// rollBack forgets what came after the last cursor: it will come again. What a plain id is after does
+// not.
 func (c *stressClient) rollBack() {
+	if !c.cursors {
+		return
+	}
 	for _, account := range c.pending {
 		c.last[account]--
 		if c.last[account] < 0 {
