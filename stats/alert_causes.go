@@ -52,7 +52,7 @@ type feedWatch struct {
 	mu     sync.Mutex
 	read   bool // states are known
 	states []FeedState
-	wakes  map[int]func() // by partition: ends the read of a worker that knows no feed
+	wakes  wakes // of workers that know no feed
 }
 
 // run reads the states until ctx ends.
@@ -64,7 +64,7 @@ func (w *feedWatch) run(ctx context.Context) {
 			w.mu.Lock()
 			w.read, w.states = true, states
 			for _, s := range states {
-				w.wake(s.Partition)
+				w.wakes.wake(s.Partition)
 			}
 			w.mu.Unlock()
 		case ctx.Err() == nil:
@@ -76,30 +76,13 @@ func (w *feedWatch) run(ctx context.Context) {
 	}
 }
 
-// setWake sets the function that is called when the partition has a feed; nil: none.
+// setWake sets the function that is called when the partition has a feed, at once if it has one already;
+// nil: none. It is called with w.mu locked.
 func (w *feedWatch) setWake(partition int, wake func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if wake == nil {
-		delete(w.wakes, partition)
-		return
-	}
-
-	if w.wakes == nil {
-		w.wakes = map[int]func(){}
-	}
-	w.wakes[partition] = wake
-	if slices.ContainsFunc(w.states, func(s FeedState) bool { return s.Partition == partition }) {
-		wake()
-	}
-}
-
-// wake calls the function of setWake. The caller holds w.mu.
-func (w *feedWatch) wake(partition int) {
-	wake := w.wakes[partition]
-	if wake != nil {
-		wake()
-	}
+	isFollowed := slices.ContainsFunc(w.states, func(s FeedState) bool { return s.Partition == partition })
+	w.wakes.set(partition, wake, isFollowed)
 }
 
 // statesOf returns the states whose events are in a partition; ok is false before they are known.

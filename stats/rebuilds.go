@@ -90,7 +90,7 @@ type rebuildRequests struct {
 	mu         sync.Mutex
 	open       map[int]Rebuild // as stored, by partition
 	unreported map[int]Rebuild // progress not stored yet
-	wakes      map[int]func()  // by partition: ends the read of a worker that waits for a request
+	wakes      wakes           // of workers that wait for a request
 }
 
 // run reads requests and stores progress until ctx ends.
@@ -136,10 +136,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	for _, rebuild := range list {
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
 			r.open[rebuild.Partition] = rebuild
-			wake := r.wakes[rebuild.Partition]
-			if wake != nil {
-				wake()
-			}
+			r.wakes.wake(rebuild.Partition)
 		}
 	}
 	return nil
@@ -150,19 +147,8 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 func (r *rebuildRequests) setWake(partition int, wake func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if wake == nil {
-		delete(r.wakes, partition)
-		return
-	}
-
-	if r.wakes == nil {
-		r.wakes = map[int]func(){}
-	}
-	r.wakes[partition] = wake
 	_, requested := r.open[partition]
-	if requested {
-		wake()
-	}
+	r.wakes.set(partition, wake, requested)
 }
 
 // requestedRebuild returns the rebuild requested for a partition.

@@ -1,0 +1,30 @@
+package stats
+
+// wakes has the functions that end the reads of workers which wait for something, by partition. Who
+// knows what they wait for has one, under its own lock.
+type wakes map[int]func()
+
+// set sets the function of a partition's worker, and calls it if what the worker waits for is there
+// already; nil: the worker waits no longer.
+func (w *wakes) set(partition int, wake func(), isThere bool) {
+	if wake == nil {
+		delete(*w, partition)
+		return
+	}
+
+	if *w == nil {
+		*w = wakes{}
+	}
+	(*w)[partition] = wake
+	if isThere {
+		wake()
+	}
+}
+
+// wake ends the read of a partition's worker, if it waits.
+func (w wakes) wake(partition int) {
+	wake := w[partition]
+	if wake != nil {
+		wake()
+	}
+}
