@@ -22,10 +22,7 @@ type feedReader struct {
 	partition func(ctx context.Context, account string) (int, error)
 	feeds     []feed.Config // of this node's settings
 	log       *slog.Logger
-
-	// Of the last call of FeedStates.
-	changes  *sqldb.ChangeWatch
-	statuses []feed.AccountsStatus
+	changes   *sqldb.ChangeWatch // of FeedStates, since it found no feed
 
 	checks sync.Mutex
 	busy   map[string]time.Time // by feed: no check begins before
@@ -44,21 +41,22 @@ func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 
 // FeedStates implements stats.Feeds. It is for one goroutine.
 func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) {
+	var statuses []feed.AccountsStatus
 	err := s.changes.Poll(func() (err error) {
-		s.statuses, err = s.store.ListWithAccounts(ctx)
+		statuses, err = s.store.ListWithAccounts(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(s.statuses) > 0 { // a status expires
+	if len(statuses) > 0 { // a status expires
 		s.changes.Distrust()
 	}
 	type place struct{ account, name string }
 	connected := map[place]bool{}
 	tree := s.directory.Tree()
-	for i := range s.statuses {
-		status := &s.statuses[i]
+	for i := range statuses {
+		status := &statuses[i]
 		for _, account := range accountsOf(tree, status.Accounts) {
 			at := place{account, status.Name}
 			connected[at] = connected[at] || status.State == feed.StateConnected
