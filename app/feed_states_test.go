@@ -130,7 +130,7 @@ func TestWhoMayCheckAFeed(t *testing.T) {
 		want          fault.Kind
 	}{
 		{"acme", "no-such", fault.KindNotFound},
-		{"other", "north", fault.KindNotFound}, // it is told no more than of one that does not exist
+		{"other", "north", fault.KindNotFound}, // as one that does not exist
 		{"acme", "shared", fault.KindForbidden},
 		{"acme", "elsewhere", fault.KindUnavailable},
 	} {

@@ -22,7 +22,7 @@ const (
 	longLiteral = 40
 )
 
-// alignment is what gofmt puts between the columns of a table.
+// alignment matches the spaces with which gofmt aligns columns.
 var alignment = regexp.MustCompile(" {2,}")
 
 // TestLinesAreShort refuses lines above maxColumns that can be broken: of code, of comments, of

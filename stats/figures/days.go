@@ -13,21 +13,21 @@ import (
 const (
 	sumDaysEvery = time.Hour
 	sumTime      = 50 * time.Millisecond // for which one transaction adds days up
-	// daySettled is the time after which a day's rows seldom change: the default of
-	// stats.late_events.
-	daySettled = 48 * time.Hour
-	// daysSettledFor is how old a changed row must be to be of a day with sums; less than
-	// daySettled by more than clocks differ.
-	daysSettledFor = 24 * time.Hour
-	longestDay     = 26 * hour
-	dayTable       = "figures_queue_days"
+	// minDayAge is the time from the end of a day until it is added up: rows change until
+	// stats.late_events, whose default it is.
+	minDayAge = 48 * time.Hour
+	// minSummedAge is the age from which a row may be of a day with sums. It is less than minDayAge by
+	// more than the clocks of nodes differ.
+	minSummedAge = 24 * time.Hour
+	longestDay   = 26 * hour
+	dayTable     = "figures_queue_days"
 )
 
 // runDays adds up the days of all accounts that are over, again and again, until ctx ends.
 func (i *Indexer) runDays(ctx context.Context) {
 	for {
 		for account, zone := range i.zones() {
-			err := i.sumDays(ctx, account, zone, time.Now().Add(-daySettled))
+			err := i.sumDays(ctx, account, zone, time.Now().Add(-minDayAge))
 			if err != nil && ctx.Err() == nil {
 				i.log.Warn("adding up the days of figures failed, retrying", "account_id", account, "error", err)
 			}
@@ -134,7 +134,7 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 // forgetDays deletes the marks of the days in which a batch changes rows. It comes before the
 // changes, so that sumDay either waits for the transaction or comes before it.
 func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
-	changed, settled := map[string]span{}, time.Now().Add(-daysSettledFor).Unix()
+	changed, settled := map[string]span{}, time.Now().Add(-minSummedAge).Unix()
 	for i := range queues {
 		account, start := queues[i].AccountID, queues[i].Start
 		if start > settled {

@@ -22,7 +22,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// BenchmarkRecordedRelay is what recording costs beyond relaying: 200 calls at once, relayed, and then
+// BenchmarkRecordedRelay measures the cost of recording beyond relaying: 200 calls at once, relayed, and then
 // relayed and recorded, sealed, from their first packet to their row in the database. late counts frames
 // that came more than 20 ms after they were sent.
 func BenchmarkRecordedRelay(b *testing.B) {
