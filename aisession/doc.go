@@ -50,8 +50,7 @@
 // Session.tickMu, providerConn.encoding, wheel.mu, playout.mu, outbox.mu, providerConn.mu,
 // Service.mu. None of them is held while another is taken, except Session.tickMu and
 // providerConn.encoding, which may be held while any later one is taken. Fields of a providerConn
-// and a nonblockingConn without a lock
-// are used by the ticks only.
+// and a nonblockingConn without a lock are used by the ticks only.
 //
 // # Files
 //

@@ -34,10 +34,8 @@ type ProviderLogins interface {
 // cookies of the browser, so that any node can continue it:
 //
 //	handleStart     sets cookieFlow and redirects to the provider
-//
-// handleCallback exchanges the code of the provider's redirect, creates a session, sets
-// cookieResult and redirects to the board
-//
+//	handleCallback  exchanges the code of the provider's redirect, creates a session, sets
+//	                cookieResult and redirects to the board
 //	handleSession   returns the session's tokens to the board
 //
 // The cookies' prefix __Host- keeps other hosts of the domain from setting them.

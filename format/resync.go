@@ -16,12 +16,11 @@ import (
 //	{"resync": "asterisk", "account_id": "acme", "timestamp": 1795169706.25,
 //	 "facts": {"name": "agent.state", "agent_id": "PJSIP/1002", "state": "break"}}
 //
-// resync is the platform, which identifies a record without a format header.
-// account_id and timestamp are optional, as in generic. facts has the fields of
-// metadata.facts and needs a name; an unknown name, state or field is rejected.
-// Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in
-// facts.agent. The normalizer adds previous_state, previous_since and
-// other facts from the state, as for any other event.
+// resync is the platform, which identifies a record without a format header. account_id and
+// timestamp are optional, as in generic. facts has the fields of metadata.facts and needs a
+// name; an unknown name, state or field is rejected. Its reason becomes "resync", but for
+// "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds
+// previous_state, previous_since and other facts from the state, as for any other event.
 //
 // extension is Format.Extension of the platform.
 func ResyncFormat(name string, extension func(agentID string) string) Format {

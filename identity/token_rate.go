@@ -26,8 +26,7 @@ const (
 )
 
 // limitTokens counts a token that the user, key or other holder with the id asks for. Returns
-// fault.KindLimited if it had
-// perMinute in the last minute: each writes rows.
+// fault.KindLimited if it had perMinute in the last minute: each writes rows.
 func (s *Service) limitTokens(ctx context.Context, kind tokenKind, id string, perMinute int) error {
 	wait := s.limiter.Fail(ctx, Limit{subjectHash(string(kind), id), perMinute, tokenWindow})
 	if wait <= 0 {

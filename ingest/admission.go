@@ -181,8 +181,8 @@ type reservation struct {
 func (r *reservation) covers(n int) bool { return r.used+int64(n) <= r.reserved }
 
 // grow adds n bytes to the used ones and reserves memory for them if necessary. It returns
-// fault.KindTooLarge for a body that can never fit and
-// fault.KindUnavailable if the memory is not free now.
+// fault.KindTooLarge for a body that can never fit and fault.KindUnavailable if the memory is
+// not free now.
 func (r *reservation) grow(n int) error {
 	r.used += int64(n)
 	if r.used <= r.reserved {

@@ -1,6 +1,6 @@
 // Package encryption stores an account's recording-encryption configuration: whether new recordings
-// are sealed, with which algorithm,
-// under which version of which key and salt, and all earlier versions.
+// are sealed, with which algorithm, under which version of which key and salt, and all earlier
+// versions.
 //
 // If this is your first change, read state.go (the table of transitions, without I/O) and
 // body.go (the valid bodies of a PUT).

@@ -17,16 +17,14 @@
 // responses brought it; small batches that come while a produce request is on its way
 // share the next one (produceQueue). Both cost a record that comes alone nothing.
 //
-// Goroutines: the transport has one for each connection and broker, ended by
-// Cluster.Close; a Producer has one for each partition with records to send and
-// one for each request that several partitions share, ended by Producer.Close; a Reader has none;
-// RunGroup has one for each
-// assigned partition and a few for the membership, all ended when it returns,
-// except a leave request to a coordinator that does not answer, which has a
-// timeout. All readers of a broker share one or two goroutines, which end with
-// the last Close, after they have closed their session at the broker (see
-// fetcher); Cluster.Close waits up to a second for them. Look-ups of offsets
-// and leaders have one while any is in progress.
+// Goroutines: the transport has one for each connection and broker, ended by Cluster.Close; a
+// Producer has one for each partition with records to send and one for each request that several
+// partitions share, ended by Producer.Close; a Reader has none; RunGroup has one for each
+// assigned partition and a few for the membership, all ended when it returns, except a leave
+// request to a coordinator that does not answer, which has a timeout. All readers of a broker
+// share one or two goroutines, which end with the last Close, after they have closed their
+// session at the broker (see fetcher); Cluster.Close waits up to a second for them. Look-ups of
+// offsets and leaders have one while any is in progress.
 //
 // Bounds: a Producer holds ProducerConfig.MaxBytes of unacknowledged records; then
 // Produce waits. A Reader holds the records last returned and up to 2 MiB of

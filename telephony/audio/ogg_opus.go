@@ -22,8 +22,7 @@ type oggOpus struct {
 const oggFrame = 60
 
 // NewOggOpus returns a reader of a WAV file's samples in Opus, in an Ogg file (RFC 7845). Rates are
-// those of Opus: 8, 12,
-// 16, 24 and 48 kHz. It encodes as it is read.
+// those of Opus: 8, 12, 16, 24 and 48 kHz. It encodes as it is read.
 func NewOggOpus(wav *WAV) (io.Reader, error) {
 	encoder, err := newChannelsEncoder(wav.Rate, wav.Channels, oggFrame)
 	if err != nil {

@@ -3,8 +3,8 @@
 // cmd/trunkline (directory, deadletter, recording, ...), which exports their constructors.
 //
 // Commands work with or without a running server on the same data directory. They write results to
-// stdout, everything else to stderr, and return
-// errors: Program.Run prints them and chooses the exit code.
+// stdout, everything else to stderr, and return errors: Program.Run prints them and chooses the
+// exit code.
 //
 // # Files
 //
