@@ -58,7 +58,8 @@ func versionBefore(t *testing.T) string {
 }
 
 // upgradeAndBack replaces the nodes, which have not been started.
-func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []string, prefix string, nodes ...*node) {
+func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []string, prefix string,
+	nodes ...*node) {
 	for _, n := range nodes {
 		n.version = before
 	}
@@ -76,7 +77,8 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 
 	subscribe := func(sse bool, account string) *subscriber {
 		token := nodes[0].login(t, apiPaths, user("alice").accounts(account))
-		return follow(t, subscription{paths: apiPaths, token: token, sse: sse, header: sse, since: "earliest"}, nodes...)
+		return follow(t, subscription{paths: apiPaths, token: token, sse: sse, header: sse, since: "earliest"},
+			nodes...)
 	}
 	socket, stream, feed := subscribe(false, "load-a"), subscribe(true, "load-b"), subscribe(false, "demo")
 	var posters []*poster

@@ -16,9 +16,9 @@
 // OwnPostgres, OwnRabbitMQ and OwnS3 start a local install for one test, which may kill and pause
 // it.
 //
-// All services listen on loopback, or where TRUNKLINE_TEST_HOST says. Each process has one goroutine, locked to the thread that
-// forked it, which waits for its end: the kernel ends the process when that thread ends, so a
-// server never outlives the test binary. A test that checks for leaked goroutines ignores
+// All services listen on loopback, or where TRUNKLINE_TEST_HOST says. Each process has one
+// goroutine, locked to the thread that forked it, which waits for its end: the kernel ends the
+// process when that thread ends, so a server never outlives the test binary. A test that checks for leaked goroutines ignores
 // Goroutine. Data is in temporary folders named after the pid of the owner; the next start
 // removes those of ended owners.
 //
