@@ -220,7 +220,7 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 	}
 }
 
-// placedCalls are calls that Trunkline places itself: joe's of the account demo.
+// placedCalls is a call that Trunkline places itself, own-1: anna's, of the account demo.
 type placedCalls struct {
 	hungUp []string
 	ended  bool
