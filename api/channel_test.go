@@ -34,7 +34,7 @@ func TestBothPathSetsLogIn(t *testing.T) {
 		if got.ExpiresIn != 86400 {
 			t.Errorf("expires_in %d", got.ExpiresIn)
 		}
-		p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+		p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 		if err != nil || len(p.AccountIDs) != 1 || p.AccountIDs[0] != "sub" || len(p.EventTypes) != 1 {
 			t.Errorf("principal %+v, %v", p, err)
 		}
@@ -49,7 +49,7 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 			{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
 			var got sessionView
 			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
-			p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+			p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {
 				t.Errorf("principal %+v, %v", p, err)
 			}

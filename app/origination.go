@@ -46,7 +46,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	calls, err := origination.New(ctx, origination.Config{
 		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
-		DB: a.db, Driver: driver, Users: a.identity, Admission: admission,
+		DB: a.db, Driver: driver, Users: a.identity.Directory, Admission: admission,
 		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log,
 		Tracer: a.tracer,
 	})
