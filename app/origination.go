@@ -109,7 +109,7 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 		return nil, err
 	}
 	phones.server.Handle("", driver)
-	phones.server.AddRegistrationListener(driver)
+	phones.server.Registrations.AddListener(driver)
 	a.lifecycle.addRun("sip driver", driver.Run)
 	return driver, nil
 }
