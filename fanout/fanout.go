@@ -97,7 +97,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f := &Fanout{
 		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
 		logger: deps.Logger,
-		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
+		index:  newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
