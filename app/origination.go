@@ -85,8 +85,9 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 		return simulatorDriver, err
 	}
 	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
-	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver, Registered: phones.server.Registered,
-		Simulated: simulator.Simulated}, err
+	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
+		Registered: phones.server.Registrations.Exist,
+		Simulated:  simulator.Simulated}, err
 }
 
 // sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
