@@ -253,7 +253,9 @@ func TestStream(t *testing.T) {
 }
 
 func TestWithoutTheRole(t *testing.T) {
-	e := newEnv(t, func(_ *Config, d *Deps) { d.Channel, d.ChannelLogins, d.Ingest, d.Portal = nil, nil, nil, nil })
+	e := newEnv(t, func(_ *Config, d *Deps) {
+		d.Channel, d.ChannelLogins, d.ChannelTokens, d.Ingest, d.Portal, d.Sessions = nil, nil, nil, nil, nil, nil
+	})
 	var got failure
 	for _, path := range []string{channelAPI + "/health", channelSocket, "/ucp/v2/login"} {
 		w := httptest.NewRecorder()
