@@ -37,7 +37,7 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 	if err := d.checkNewPlace(ctx, n.Parent); err != nil {
 		return Account{}, err
 	}
-	account := buildAccount(n, d.cfg.now())
+	account := buildAccount(n, d.cfg.storedNow())
 	entry := d.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		if n.Parent != "" {
@@ -270,7 +270,7 @@ func (d *Directory) removeAccount(ctx context.Context, ref, ifMatch string, purg
 		}
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
-			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), d.cfg.now().UnixMilli(),
+			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), d.cfg.storedNow().UnixMilli(),
 			purgeNow,
 			account.Name, account.Domain)
 		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID

@@ -27,7 +27,7 @@ type NewAPIKey struct {
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
 func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
-	k, err = buildAPIKey(n, d.cfg.now())
+	k, err = buildAPIKey(n, d.cfg.storedNow())
 	if err != nil {
 		return "", APIKey{}, err
 	}
@@ -152,7 +152,7 @@ func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate)
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
-		key, err = buildAPIKey(n, d.cfg.now())
+		key, err = buildAPIKey(n, d.cfg.storedNow())
 		if err != nil {
 			return err
 		}

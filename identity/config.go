@@ -56,8 +56,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// now returns the time as it is stored, in milliseconds.
-func (c *Config) now() time.Time { return time.UnixMilli(c.Now().UnixMilli()) }
+// storedNow returns the time as it is stored, in milliseconds.
+func (c *Config) storedNow() time.Time { return time.UnixMilli(c.Now().UnixMilli()) }
 
 func (a Argon2) check() error {
 	switch {

@@ -31,7 +31,7 @@ func (d *Directory) CreateDevice(ctx context.Context,
 		}
 	}
 	password = rand.Text()
-	device = Device{ID: sqldb.NewID(), Name: name, CreatedAt: d.cfg.now()}
+	device = Device{ID: sqldb.NewID(), Name: name, CreatedAt: d.cfg.storedNow()}
 	entry := d.audit.Entry(ctx, audit.DeviceCreate, "", "device:"+device.ID)
 	err = audit.Tx(ctx, d.audit, d.db.Tx, &entry, func(tx *sql.Tx) error {
 		account, user, err := resolveUser(ctx, tx, accountRef, username)

@@ -19,7 +19,7 @@ func (d *Directory) FindAccount(ctx context.Context, id string) (Account, bool, 
 	if account, ok := d.Tree().Account(id); ok {
 		return account, true, nil
 	}
-	if d.unknownAccounts.has(id, d.cfg.now()) && !d.accountLookupLimiter.Allow() {
+	if d.unknownAccounts.has(id, d.cfg.storedNow()) && !d.accountLookupLimiter.Allow() {
 		return Account{}, false, nil
 	}
 	var found int
@@ -28,7 +28,7 @@ func (d *Directory) FindAccount(ctx context.Context, id string) (Account, bool, 
 		return Account{}, false, sqldb.Wrap(err, "looking up an account")
 	}
 	if found == 0 {
-		d.unknownAccounts.put(id, d.cfg.now())
+		d.unknownAccounts.put(id, d.cfg.storedNow())
 		return Account{}, false, nil
 	}
 	if err := d.changes.poll(ctx); err != nil {
@@ -48,7 +48,7 @@ const userLookupsPerSecond = 20
 // lookupUser loads the state of a user that is not in memory: another node has just
 // created the user, or the user does not exist.
 func (d *Directory) lookupUser(ctx context.Context, id string) {
-	now := d.cfg.now()
+	now := d.cfg.storedNow()
 	if d.unknownUsers.has(id, now) || !d.userLookupLimiter.Allow() {
 		return
 	}

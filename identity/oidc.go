@@ -229,7 +229,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim",
 			"The token's claims are not valid for a user: "+bad[0].Message)
 	}
-	user := buildUser(n, c.cfg.now())
+	user := buildUser(n, c.cfg.storedNow())
 	hash, err := c.passwords.hashRandom(ctx)
 	if err != nil {
 		return User{}, err

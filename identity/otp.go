@@ -210,7 +210,7 @@ func (c *Credentials) insertOTP(ctx context.Context, tx *sql.Tx, user User, doma
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
 		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
-		c.cfg.now().UnixMilli())
+		c.cfg.storedNow().UnixMilli())
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 

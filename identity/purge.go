@@ -208,7 +208,7 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 
 		_, err = tx.ExecContext(ctx,
 			`UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
-			d.cfg.now().UnixMilli(), id)
+			d.cfg.storedNow().UnixMilli(), id)
 		again = previous.Valid
 		if err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")

@@ -17,7 +17,7 @@ func (d *Directory) Seed(ctx context.Context, directory []byte) error {
 	if err != nil {
 		return err
 	}
-	contents, err := buildSeed(file, d.cfg.now())
+	contents, err := buildSeed(file, d.cfg.storedNow())
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (d *Directory) SeedDemo(ctx context.Context, password string) (seeded bool,
 	if err != nil || !empty {
 		return false, err
 	}
-	root := buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"}, d.cfg.now())
+	root := buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"}, d.cfg.storedNow())
 	for _, user := range users {
 		if err := checkNewPassword("demo_password", password, ownWords(user.Username, root)); err != nil {
 			return false, err
@@ -114,7 +114,7 @@ func (d *Directory) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, conte
 		domains[account.ID] = account.Domain
 	}
 	for i, n := range contents.users {
-		user := buildUser(n, d.cfg.now())
+		user := buildUser(n, d.cfg.storedNow())
 		user.AccountID = n.Account
 		if err := insertUser(ctx, tx, rev, user, hashes[i]); err != nil {
 			return nil, err

@@ -229,7 +229,7 @@ func (t *Tokens) RotateSigningKey(ctx context.Context, endTokens bool) (id strin
 		if err != nil {
 			return err
 		}
-		now := t.cfg.now()
+		now := t.cfg.storedNow()
 		from := now
 		current, err := keys.signer(now)
 		if err == nil && !current.signsFrom.Before(now) { // the clock of another node is ahead

@@ -60,7 +60,7 @@ func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	user := buildUser(n, d.cfg.now())
+	user := buildUser(n, d.cfg.storedNow())
 	entry := d.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
 	err = d.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		account, err := resolveAccount(ctx, tx, n.Account)

@@ -59,8 +59,8 @@ const placeCall = "pbx_call"
 
 var _ origination.Driver = (*Driver)(nil)
 
-// New returns a driver. It must be registered with the server's Handle("", driver) and Registrations.AddListener(driver)
-// before the server runs. local may be nil.
+// New returns a driver. It must be registered with the server's Handle("", driver) and
+// Registrations.AddListener(driver) before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
 	admission Admission, records Records, reg prometheus.Registerer, log *slog.Logger,
