@@ -92,7 +92,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if f.draining.Load() {
 		return nil, fault.Unavailable(nil, time.Second, "shutting down, retry")
 	}
-	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
+	principal, err := f.auth.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {
 		return nil, err
 	}

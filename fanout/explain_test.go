@@ -266,7 +266,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		peers := RedisPeers{shared}
 		start := func(name string) *node {
 			return startWith(t, Config{NodeID: name},
-				Deps{Log: log, Directory: directory, Presence: shared, Peers: peers}, false)
+				Deps{Log: log, Auth: directory, Directory: directory, Presence: shared, Peers: peers}, false)
 		}
 		a, b := start("a"), start("b")
 		here := a.dial(t, directory.user("here", "root", identity.Filter{}), "")
