@@ -25,7 +25,7 @@ type Deps struct {
 	Recordings    Recordings
 	CallRecording CallRecording
 	LiveRecorder  LiveRecorder
-	CallListeners CallListeners // nil: this process has no AI sessions
+	CallListeners CallListeners
 	Roster        Roster        // required with Reports or Figures, where supervisors have queues
 	Reports       Reports       // requires Audit
 	Figures       FigureReports // requires Audit

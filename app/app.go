@@ -78,7 +78,7 @@ type App struct {
 	limiter           *identity.RedisLimiter
 	recordingPolicies *callrecording.Service // nil without recordings
 	recorder          *recording.Recorder    // nil without recordings
-	listeners         *listening.Listeners   // nil without AI sessions
+	listeners         *listening.Listeners   // nil without the roles api, origination and aisession
 	health            *health
 	certificate       *certificate.Server // of the public listener and SIP over TLS; nil without TLS
 	tracer            *tracing.Tracer     // nil: tracing is off
@@ -241,13 +241,22 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controls, err := a.buildControl(ctx, subscribers, feeds, admission)
+	controls, err := a.buildControl(ctx, subscribers, feeds, admission, calls)
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	deps := api.Deps{Auth: a.identity, Ingest: in, Tracer: a.tracer}
+	if calls != nil {
+		deps.Calls = calls
+	}
 	if controls != nil {
-		platform.control, deps.Control = controls, controls
+		deps.Control = controls
+	}
+	if controls != nil && len(a.settings.Feeds) > 0 {
+		platform.control = controls
+	}
+	if a.recorder != nil { // it asks the node that connects the call
+		deps.LiveRecorder = a.recorder
 	}
 	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
@@ -255,7 +264,10 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
 			a.log), a.providers
-		deps.AICalls, deps.CallListeners = sessions, a.listeners
+		deps.AICalls = sessions
+	}
+	if a.listeners != nil {
+		deps.CallListeners = a.listeners
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
@@ -270,7 +282,6 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.Encryption = a.encryption
 		deps.Recordings = recordings
 		deps.CallRecording = a.recordingPolicies
-		deps.LiveRecorder = a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AlertConfigs = queueConfigs
@@ -356,7 +367,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 }
 
 func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
 	var presence fanout.Presence = fanout.NoPresence{}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 
-	"trunkline/api"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -29,7 +28,7 @@ var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call with the configured platform; nil: it is off.
 func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination,
-	admission *origination.Admission) (api.Calls, error) {
+	admission *origination.Admission) (*origination.Service, error) {
 	if !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}

@@ -55,28 +55,35 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	return worst
 }
 
-// reportDeliveryLag stores this node's delivery lag for the other nodes.
-func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
+// takeWorstLag implements channel.
+func (f *Fanout) takeWorstLag(now time.Time) (lag time.Duration, ok bool) {
 	streams := f.follower.list()
-	if len(streams) == 0 {
-		return
-	}
 	worst := max(f.placements.lag.takeWorst(now), f.placements.countLag.takeWorst(now), f.joinLag.takeWorst(now))
 	for _, s := range streams {
 		worst = max(worst, s.lag.takeWorst(now))
 	}
-	hour := now.Truncate(time.Hour)
-	if !hour.Equal(f.worstLag.hour) {
-		f.worstLag.hour, f.worstLag.lag = hour, 0
+	return worst, len(streams) > 0
+}
+
+// reportDeliveryLag stores this node's delivery lag for the other nodes.
+func (c *cluster) reportDeliveryLag(ctx context.Context, now time.Time) {
+	lag, ok := c.channel.takeWorstLag(now)
+	if !ok {
+		return
 	}
-	f.worstLag.lag = max(f.worstLag.lag, worst)
-	if f.worstLag.lag == 0 {
+
+	hour := now.Truncate(time.Hour)
+	if !hour.Equal(c.worstLag.hour) {
+		c.worstLag.hour, c.worstLag.lag = hour, 0
+	}
+	c.worstLag.lag = max(c.worstLag.lag, lag)
+	if c.worstLag.lag == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worstLag.lag); err != nil {
-		f.metrics.presence.WithLabelValues("failed").Inc()
+	if err := c.presence.ReportLag(ctx, c.cfg.NodeID, hour, c.worstLag.lag); err != nil {
+		c.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
 

@@ -24,12 +24,13 @@
 //
 // # Parts
 //
-// Fanout registers subscribers and delivers to them; partitionStream and replay are its
+// Fanout admits subscribers and delivers to them; partitionStream and replay are its
 // two sources of events. The other parts have only the dependencies that they name and
 // do not refer to Fanout: index, follower (which streams run), placements (which
 // partitions have an account's events), resumer (where a client that resumes
-// continues), history, states (snapshots), webSocket and eventStream, pastSessions,
-// tasks. follower, placements and webSocket call it through an interface of two to four
+// continues), history, snapshots, cluster (what this node and the others tell each other of their
+// connections, and their leases), outcomes (explanations), webSocket and eventStream, tasks.
+// cluster, follower, placements and webSocket call it through an interface of two to four
 // methods that they declare.
 //
 // # Goroutines and what stops them

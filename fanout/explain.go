@@ -88,12 +88,22 @@ type NodeAnswer struct {
 // Outcomes, then newest first.
 const MaxListed = 1000
 
-// explainHere answers a question with the connections of this node.
-func (f *Fanout) explainHere(q *Question) NodeAnswer {
-	past, since := f.pastSessions.list()
-	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{},
+// outcomes answers questions about the connections of this node.
+type outcomes struct {
+	nodeID       string
+	directory    Directory
+	members      *members
+	follower     *follower
+	peers        Peers // nil: questions of other nodes are not answered
+	pastSessions pastSessions
+}
+
+// answer answers a question with the connections of this node.
+func (o *outcomes) answer(q *Question) NodeAnswer {
+	past, since := o.pastSessions.list()
+	a := NodeAnswer{Node: o.nodeID, Since: unixSeconds(since), Connections: []Connection{},
 		Counts: map[Outcome]int{}}
-	tree := f.directory.Tree()
+	tree := o.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
 		if known[id] || !q.selects(id, p, tree) {
@@ -103,7 +113,7 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username,
 			KeyID: p.KeyID}
 		m := &q.Message
-		mismatch, sight := p.Mismatch(p.AccountID, m, tree), f.directory.SightOf(p)
+		mismatch, sight := p.Mismatch(p.AccountID, m, tree), o.directory.SightOf(p)
 		switch {
 		case mismatch != nil && mismatch.Field == identity.FieldAccount:
 			c.Outcome = OutcomeNotVisible
@@ -118,8 +128,8 @@ func (f *Fanout) explainHere(q *Question) NodeAnswer {
 		a.Connections = append(a.Connections, c)
 		a.Counts[c.Outcome]++
 	}
-	for _, s := range f.members.everyone() {
-		add(s.id, s.principal, func(c *Connection) { f.describe(s, q, c) })
+	for _, s := range o.members.everyone() {
+		add(s.id, s.principal, func(c *Connection) { o.describe(s, q, c) })
 	}
 	for _, p := range past {
 		add(p.id, p.principal, func(c *Connection) { p.describe(q, c) })
@@ -146,7 +156,7 @@ func sortAndLimit(all []Connection) []Connection {
 
 // describe adds the details of a connected subscriber. It sets the outcome, unless the
 // filter has already determined it.
-func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
+func (o *outcomes) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session.end != nil {
@@ -162,7 +172,7 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 	if c.Outcome != "" {
 		return
 	}
-	st := f.follower.stream(q.EventID.Partition())
+	st := o.follower.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
 	live := s.session.liveSince
 	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
@@ -255,9 +265,9 @@ type Peers interface {
 }
 
 // answerPeers answers the questions of other nodes until ctx ends.
-func (f *Fanout) answerPeers(ctx context.Context) {
-	if f.peers != nil {
-		f.peers.Answer(ctx, f.cfg.NodeID, f.explainHere)
+func (o *outcomes) answerPeers(ctx context.Context) {
+	if o.peers != nil {
+		o.peers.Answer(ctx, o.nodeID, o.answer)
 	}
 }
 
@@ -286,7 +296,7 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 	node := ""
 	if e.Local != nil {
 		node = e.Local.cfg.NodeID
-		answers = append(answers, e.Local.explainHere(&q))
+		answers = append(answers, e.Local.outcomes.answer(&q))
 	}
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()

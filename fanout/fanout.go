@@ -52,41 +52,34 @@ type Deps struct {
 
 // Fanout is the events channel of one node.
 type Fanout struct {
+	*snapshots
+	*cluster
+	outcomes *outcomes
+
 	cfg       Config
 	log       Log
 	directory Directory
-	presence  Presence
-	limits    Limits
-	peers     Peers
 	metrics   *metrics
 	logger    *slog.Logger
 
-	index               *index
-	history             *history
-	lookups             *offsetLookup
-	partitionAccounts   *partitionAccounts
-	logIdentity         *logIdentity
-	resumer             *resumer
-	gapCount            atomic.Int64 // gaps found in the log by the live streams
-	writers             *conn.Writers[*subscriber]
-	follower            *follower
-	placements          *placements
-	joinLag             joinLag
-	ringShare           atomic.Int64 // bytes that the ring of one partition may use
-	members             *members
-	pastSessions        pastSessions
-	tokens              tokens
-	traces              traces
-	states              *states
-	today               today
-	draining            atomic.Bool
-	handshakes          atomic.Int64 // handshakes in progress
-	presenceUnavailable atomic.Bool  // the last presence update failed
-	sweeps              uint64       // used by sweepOnce only
-	otherNodes          atomic.Int64 // refreshed with otherConnections
-	otherConnections    atomic.Int64 // connections of the other nodes, refreshed every presenceInterval
-	worstLag            hourlyLag    // used by publishPresence only
-	tasks               *tasks
+	index             *index
+	history           *history
+	lookups           *offsetLookup
+	partitionAccounts *partitionAccounts
+	logIdentity       *logIdentity
+	resumer           *resumer
+	gapCount          atomic.Int64 // gaps found in the log by the live streams
+	writers           *conn.Writers[*subscriber]
+	follower          *follower
+	placements        *placements
+	joinLag           joinLag
+	ringShare         atomic.Int64 // bytes that the ring of one partition may use
+	members           *members
+	tokens            tokens
+	traces            traces
+	handshakes        atomic.Int64 // handshakes in progress
+	sweeps            uint64       // used by sweepOnce only
+	tasks             *tasks
 }
 
 // New validates the settings and creates a Fanout. It starts no goroutine.
@@ -96,11 +89,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		return nil, err
 	}
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits,
-		peers:   deps.Peers,
-		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
+		cfg: cfg, log: deps.Log, directory: deps.Directory, metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
-		pastSessions: pastSessions{since: time.Now()},
 	}
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
@@ -113,14 +103,26 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.placements = newPlacements(f.log, f, f.metrics, f.logger)
 	f.resumer = &resumer{
 		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history, follower: f.follower,
-		placements: f.placements, partitionAccounts: f.partitionAccounts, directory: f.directory, presence: f.presence,
+		placements: f.placements, partitionAccounts: f.partitionAccounts, directory: f.directory,
+		presence: deps.Presence,
 	}
-	f.states = &states{
-		log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
-		logger: f.logger,
-		views:  make(map[int]*stateView),
+	f.snapshots = &snapshots{
+		directory: f.directory, placements: f.placements, logIdentity: f.logIdentity,
+		states: &states{
+			log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics,
+			logger: f.logger, views: make(map[int]*stateView),
+		},
+		today: today{source: deps.Figures, accounts: map[string]accountToday{}},
 	}
-	f.today = today{source: deps.Figures, accounts: map[string]accountToday{}}
+	f.cluster = &cluster{
+		cfg: cfg, directory: f.directory, presence: deps.Presence, members: f.members, channel: f,
+		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
+		metrics: f.metrics, logger: f.logger,
+	}
+	f.outcomes = &outcomes{
+		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
+		pastSessions: pastSessions{since: time.Now()},
+	}
 	return f, nil
 }
 
@@ -131,8 +133,8 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
-		f.placements.run, f.placements.detectGrowth, f.answerPeers} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.cluster.publish, f.rebalance,
+		f.placements.run, f.placements.detectGrowth, f.outcomes.answerPeers} {
 		running.Go(func() { work(f.tasks.ctx) })
 	}
 	<-ctx.Done()
@@ -263,7 +265,7 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	}
 	past := s.endedSession(d)
 	s.mu.Unlock()
-	f.pastSessions.add(past)
+	f.outcomes.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
 	f.members.delete(s)

@@ -54,83 +54,87 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// newConnectionLease returns the lease of a subscriber; it has no scopes when no limits
-// are set.
-func (f *Fanout) newConnectionLease(s *subscriber) ConnectionLease {
-	p := s.principal
-	return ConnectionLease{ID: s.id, Since: s.connected,
-		Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
+// leases applies the connection limits to the subscribers of this node.
+type leases struct {
+	cfg     Config
+	limits  Limits // may be nil when the settings limit nothing
+	metrics *metrics
 }
 
-// acquireLease applies the connection limits. It returns fault.KindLimited when a
-// limit is reached. While Redis is unavailable, limits are not applied.
-func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
-	lease := f.newConnectionLease(s)
+// of returns the lease of a subscriber; it has no scopes when no limits are set.
+func (l *leases) of(s *subscriber) ConnectionLease {
+	p := s.principal
+	return ConnectionLease{ID: s.id, Since: s.connected,
+		Scopes: l.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
+}
+
+// acquire applies the connection limits to a new subscriber. It returns fault.KindLimited
+// when a limit is reached. While Redis is unavailable, limits are not applied.
+func (l *leases) acquire(ctx context.Context, s *subscriber) error {
+	lease := l.of(s)
 	if len(lease.Scopes) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	fullScope, err := f.limits.Acquire(ctx, f.cfg.NodeID, lease, f.cfg.OnLimit == replaceOldest)
+	fullScope, err := l.limits.Acquire(ctx, l.cfg.NodeID, lease, l.cfg.OnLimit == replaceOldest)
 	if err != nil {
-		f.metrics.presence.WithLabelValues("failed").Inc()
+		l.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
 	}
 	if fullScope != "" {
-		return fault.Limited(f.cfg.PingInterval, "too many connections of this "+fullScope)
+		return fault.Limited(l.cfg.PingInterval, "too many connections of this "+fullScope)
 	}
 	return nil
 }
 
-func (f *Fanout) limited() bool {
-	return f.cfg.MaxConnectionsPerAccount+f.cfg.MaxConnectionsPerUser+f.cfg.MaxConnectionsPerAddress > 0
+// limited reports whether the settings limit anything.
+func (l *leases) limited() bool {
+	return l.cfg.MaxConnectionsPerAccount+l.cfg.MaxConnectionsPerUser+l.cfg.MaxConnectionsPerAddress > 0
 }
 
-// releaseLeases releases the leases of subscribers that have been removed.
-func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
-	if !f.limited() || len(left) == 0 {
+// release releases the leases of subscribers that have been removed.
+func (l *leases) release(ctx context.Context, left []*subscriber) {
+	if !l.limited() || len(left) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	if err := f.limits.Release(ctx, f.cfg.NodeID, f.connectionLeases(left)); err != nil {
-		f.metrics.presence.WithLabelValues("failed").Inc()
+	if err := l.limits.Release(ctx, l.cfg.NodeID, l.ofAll(left)); err != nil {
+		l.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
 
-// renewLeases disconnects the subscribers that were evicted and, with renew,
-// renews the leases of the others.
-func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
-	if !f.limited() {
-		return
-	}
-	here := f.members.all()
-	if len(here) == 0 && !renew {
-		return // nobody to disconnect
+// renew renews the leases of the connected subscribers, unless it is asked only for those that were
+// evicted, and returns the evicted ones.
+func (l *leases) renew(ctx context.Context, connected []*subscriber, evictedOnly bool) (evicted []*subscriber) {
+	if !l.limited() || len(connected) == 0 && evictedOnly {
+		return nil
 	}
 
-	var leases []ConnectionLease
-	if renew {
-		leases = f.connectionLeases(here)
+	var renewed []ConnectionLease
+	if !evictedOnly {
+		renewed = l.ofAll(connected)
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	evicted, err := f.limits.Renew(ctx, f.cfg.NodeID, leases)
+	ids, err := l.limits.Renew(ctx, l.cfg.NodeID, renewed)
 	if err != nil {
-		f.metrics.presence.WithLabelValues("failed").Inc()
-		return
+		l.metrics.presence.WithLabelValues("failed").Inc()
+		return nil
 	}
-	for _, s := range here {
-		if slices.Contains(evicted, s.id) {
-			f.disconnect(s, DisconnectReplaced)
+	for _, s := range connected {
+		if slices.Contains(ids, s.id) {
+			evicted = append(evicted, s)
 		}
 	}
+	return evicted
 }
 
-func (f *Fanout) connectionLeases(subscribers []*subscriber) []ConnectionLease {
-	leases := make([]ConnectionLease, len(subscribers))
+func (l *leases) ofAll(subscribers []*subscriber) []ConnectionLease {
+	all := make([]ConnectionLease, len(subscribers))
 	for i, s := range subscribers {
-		leases[i] = f.newConnectionLease(s)
+		all[i] = l.of(s)
 	}
-	return leases
+	return all
 }

@@ -2,8 +2,11 @@ package fanout
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"trunkline/fanout/conn"
 	"trunkline/identity"
 )
 
@@ -45,9 +48,36 @@ const (
 	summaryTTL       = 400 * time.Millisecond
 )
 
-// publishPresence publishes connections and delivery lag and renews leases,
-// until ctx ends.
-func (f *Fanout) publishPresence(ctx context.Context) {
+// cluster is this node among the others: what it tells them of its connections, and what it
+// knows of theirs.
+type cluster struct {
+	cfg       Config
+	directory Directory
+	presence  Presence
+	leases    *leases
+	members   *members
+	channel   channel
+	metrics   *metrics
+	logger    *slog.Logger
+
+	draining            atomic.Bool  // this node refuses connections
+	presenceUnavailable atomic.Bool  // the last presence update failed
+	otherNodes          atomic.Int64 // refreshed with otherConnections
+	otherConnections    atomic.Int64 // connections of the other nodes, refreshed every presenceInterval
+	worstLag            hourlyLag    // used by publish only
+}
+
+// channel is what a cluster needs of the node's channel.
+type channel interface {
+	// disconnect closes a subscriber with a close frame.
+	disconnect(s *subscriber, d conn.Disconnect)
+	// takeWorstLag returns the longest delivery lag since the last call. It returns false while
+	// no partition is read.
+	takeWorstLag(now time.Time) (lag time.Duration, ok bool)
+}
+
+// publish publishes connections and delivery lag and renews leases, until ctx ends.
+func (c *cluster) publish(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
 	view := presenceState{publishAll: true}
@@ -56,18 +86,20 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		case <-ctx.Done():
 			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 			defer cancel()
-			_ = f.presence.Leave(leave, f.cfg.NodeID)
+			_ = c.presence.Leave(leave, c.cfg.NodeID)
 			return
 		case <-ticker.C:
 		}
-		left := f.members.takeRemoved()
-		idle := len(left) == 0 && f.members.count() == 0 && !view.publishAll && !f.presenceUnavailable.Load()
+		left := c.members.takeRemoved()
+		idle := len(left) == 0 && c.members.count() == 0 && !view.publishAll && !c.presenceUnavailable.Load()
 		if !idle || turn%renewEvery == 0 {
-			f.recordPresenceResult(f.publishChanges(ctx, &view, left))
+			c.recordResult(c.publishChanges(ctx, &view, left))
 		}
-		f.reportDeliveryLag(ctx, time.Now())
-		f.releaseLeases(ctx, left)
-		f.renewLeases(ctx, turn%renewEvery == 0)
+		c.reportDeliveryLag(ctx, time.Now())
+		c.leases.release(ctx, left)
+		for _, s := range c.leases.renew(ctx, c.members.all(), turn%renewEvery != 0) {
+			c.channel.disconnect(s, DisconnectReplaced)
+		}
 	}
 }
 
@@ -80,23 +112,23 @@ type presenceState struct {
 
 // publishChanges stores the changes since the last update, or all connections, and reads the
 // number of connections of the other nodes.
-func (f *Fanout) publishChanges(ctx context.Context, v *presenceState, left []*subscriber) error {
+func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
 	}
-	all := f.members.all()
+	all := c.members.all()
 	var changed []Client
 	for _, s := range all {
-		c := s.presenceClient()
-		if v.publishAll || c.LastPing != s.publishedPong {
-			s.publishedPong = c.LastPing
-			changed = append(changed, c)
+		client := s.presenceClient()
+		if v.publishAll || client.LastPing != s.publishedPong {
+			s.publishedPong = client.LastPing
+			changed = append(changed, client)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.publishAll)
+	total, err := c.presence.Publish(ctx, c.cfg.NodeID, changed, ids, v.publishAll)
 	if err != nil {
 		v.publishAll = true
 		return err
@@ -105,28 +137,28 @@ func (f *Fanout) publishChanges(ctx context.Context, v *presenceState, left []*s
 	// differ.
 	off := total != len(all)
 	v.publishAll, v.mismatched = off && v.mismatched, off
-	nodes, connections, err := f.presence.Others(ctx, f.cfg.NodeID)
+	nodes, connections, err := c.presence.Others(ctx, c.cfg.NodeID)
 	if err == nil {
-		f.otherNodes.Store(int64(nodes))
-		f.otherConnections.Store(int64(connections))
+		c.otherNodes.Store(int64(nodes))
+		c.otherConnections.Store(int64(connections))
 	}
 	return err
 }
 
-// recordPresenceResult counts the result of an update and logs changes of
+// recordResult counts the result of an update and logs changes of
 // availability.
-func (f *Fanout) recordPresenceResult(err error) {
+func (c *cluster) recordResult(err error) {
 	switch {
-	case err != nil && !f.presenceUnavailable.Swap(true):
-		f.logger.Warn("shared connection state unavailable, only this node counted", "error", err)
-	case err == nil && f.presenceUnavailable.Swap(false):
-		f.logger.Info("shared connection state available again")
+	case err != nil && !c.presenceUnavailable.Swap(true):
+		c.logger.Warn("shared connection state unavailable, only this node counted", "error", err)
+	case err == nil && c.presenceUnavailable.Swap(false):
+		c.logger.Info("shared connection state available again")
 	}
 	result := "ok"
 	if err != nil {
 		result = "failed"
 	}
-	f.metrics.presence.WithLabelValues(result).Inc()
+	c.metrics.presence.WithLabelValues(result).Inc()
 }
 
 func (s *subscriber) presenceClient() Client {
@@ -146,34 +178,34 @@ const (
 
 // Health returns the node's status and the number of connections of the
 // cluster, or of this node while Redis is unavailable. It does no I/O.
-func (f *Fanout) Health(context.Context) (Status, int) {
-	here, others := f.members.count(), int(f.otherConnections.Load())
+func (c *cluster) Health(context.Context) (Status, int) {
+	here, others := c.members.count(), int(c.otherConnections.Load())
 	switch {
-	case f.draining.Load():
+	case c.draining.Load():
 		return StatusDraining, here + others
-	case f.presenceUnavailable.Load():
+	case c.presenceUnavailable.Load():
 		return StatusDegraded, here
 	}
 	return StatusOK, here + others
 }
 
 // Stats lists the connections of the accounts that the caller has access to.
-func (f *Fanout) Stats(ctx context.Context, caller *identity.Principal) []Client {
+func (c *cluster) Stats(ctx context.Context, caller *identity.Principal) []Client {
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	clients, err := f.presence.Clients(ctx, f.cfg.NodeID)
+	clients, err := c.presence.Clients(ctx, c.cfg.NodeID)
 	if err != nil {
 		clients = nil
 	}
-	for _, s := range f.members.all() {
+	for _, s := range c.members.all() {
 		clients = append(clients, s.presenceClient())
 	}
-	tree := f.directory.Tree()
+	tree := c.directory.Tree()
 	visible := []Client{}
-	all := f.directory.SightOf(caller).Everything()
-	for _, c := range clients {
-		if all && tree.Contains(caller.AccountID, c.AccountID) {
-			visible = append(visible, c)
+	all := c.directory.SightOf(caller).Everything()
+	for _, client := range clients {
+		if all && tree.Contains(caller.AccountID, client.AccountID) {
+			visible = append(visible, client)
 		}
 	}
 	return visible

@@ -23,26 +23,26 @@ const (
 )
 
 // rebalance disconnects the excess of this node for as long as ctx lasts.
-func (f *Fanout) rebalance(ctx context.Context) {
-	if f.cfg.RebalanceTime == 0 {
+func (c *cluster) rebalance(ctx context.Context) {
+	if c.cfg.RebalanceTime == 0 {
 		return
 	}
-	r := rebalancer{period: f.cfg.RebalanceTime}
+	r := rebalancer{period: c.cfg.RebalanceTime}
 	for range retry.Ticks(ctx, presenceInterval) {
-		if f.draining.Load() || f.presenceUnavailable.Load() {
+		if c.draining.Load() || c.presenceUnavailable.Load() {
 			continue
 		}
-		c := clusterSize{nodes: 1 + int(f.otherNodes.Load()), here: f.members.count(),
-			others: int(f.otherConnections.Load())}
+		size := clusterSize{nodes: 1 + int(c.otherNodes.Load()), here: c.members.count(),
+			others: int(c.otherConnections.Load())}
 		began := !r.active()
-		moving := r.nextToDisconnect(time.Now(), c, f.members.all)
+		moving := r.nextToDisconnect(time.Now(), size, c.members.all)
 		if began && r.active() {
-			f.logger.Info("rebalance started", "nodes", c.nodes, "connections", c.here, "excess", c.excess(0))
+			c.logger.Info("rebalance started", "nodes", size.nodes, "connections", size.here, "excess", size.excess(0))
 		}
 		for _, s := range moving {
-			f.disconnect(s, DisconnectRebalance)
+			c.channel.disconnect(s, DisconnectRebalance)
 		}
-		f.metrics.rebalanced.Add(float64(len(moving)))
+		c.metrics.rebalanced.Add(float64(len(moving)))
 	}
 }
 

@@ -96,28 +96,37 @@ const (
 	snapshotTimeout = 5 * time.Second
 )
 
+// snapshots makes snapshots of accounts.
+type snapshots struct {
+	directory   Directory
+	placements  *placements
+	logIdentity *logIdentity
+	states      *states
+	today       today
+}
+
 // Snapshot returns the agents, calls and queues of the principal's accounts that match
 // its filter, regardless of event types and names. It returns fault.KindUnavailable
 // while a partition is behind.
-func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
-	filter := newFilter(p, f.directory)
+func (m *snapshots) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
+	filter := newFilter(p, m.directory)
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
 	merged := newMerged()
-	s, err := f.collect(ctx, filter, merged)
+	s, err := m.collect(ctx, filter, merged)
 	if err != nil {
 		return nil, err
 	}
 	s.fill(merged.live, filter)
-	f.addToday(ctx, s, filter)
+	m.addToday(ctx, s, filter)
 	return s, nil
 }
 
 // AgentsIn returns the agents of an account that are members of one of the queues, also those
 // that are not logged in. It returns fault.KindUnavailable while the state is not read.
-func (f *Fanout) AgentsIn(ctx context.Context, account string, queues []string) ([]string, error) {
-	entries, err := f.Entries(ctx, account)
+func (m *snapshots) AgentsIn(ctx context.Context, account string, queues []string) ([]string, error) {
+	entries, err := m.Entries(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -135,33 +144,33 @@ func (f *Fanout) AgentsIn(ctx context.Context, account string, queues []string) 
 // Entries returns the state of an account's agents and calls, and of those of the accounts
 // below it, up to maxSnapshotAge ago. It returns fault.KindUnavailable while the state is
 // not read. The entries must not be modified.
-func (f *Fanout) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
+func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error) {
 	merged := newMerged()
 	merged.ended = make(map[state.Key]*state.Entry)
 	filter := &filter{root: account, types: event.EveryType, names: event.EveryName}
-	_, err := f.collect(ctx, filter, merged)
+	_, err := m.collect(ctx, filter, merged)
 	maps.Copy(merged.ended, merged.live)
 	return merged.ended, err
 }
 
 // collect merges the state of a filter's accounts into merged, and returns a snapshot
 // with its cursor.
-func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
+func (m *snapshots) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	if err := f.placements.awaitLoaded(ctx); err != nil {
+	if err := m.placements.awaitLoaded(ctx); err != nil {
 		return nil, err
 	}
 	for {
 		// Get the partitions before reading the state: partitions added later are not
 		// in it.
-		set, _ := f.placements.partitionsOf(filter, f.directory.Tree())
-		views, partitions, err := f.states.viewsOf(ctx, set, time.Now())
+		set, _ := m.placements.partitionsOf(filter, m.directory.Tree())
+		views, partitions, err := m.states.viewsOf(ctx, set, time.Now())
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
 		merged.reset()
-		s := f.mergeViews(views, partitions, filter, time.Now(), merged)
+		s := m.mergeViews(views, partitions, filter, time.Now(), merged)
 		if s != nil {
 			return s, nil
 		}
@@ -174,9 +183,9 @@ func (f *Fanout) collect(ctx context.Context, filter *filter, merged *merged) (*
 
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
-func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time,
+func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time,
 	merged *merged) *Snapshot {
-	log := f.logIdentity.id()
+	log := m.logIdentity.id()
 	for _, v := range views { // the views are large: nothing is copied while one of them is behind
 		if !v.isCurrent(now) {
 			return nil

@@ -3,7 +3,6 @@ package fanout
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -443,7 +442,7 @@ func (s *interestStress) visit(i int) {
 		for {
 			_, data, err := ws.ReadMessage()
 			if err != nil {
-				if !errors.Is(err, os.ErrDeadlineExceeded) {
+				if !timedOut(err) {
 					s.stress.count(err)
 				}
 				break

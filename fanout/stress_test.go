@@ -382,10 +382,10 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 		if n == end {
 			return errBreak
 		}
-		_ = ws.SetReadDeadline(time.Now().Add(time.Minute))
+		_ = ws.SetReadDeadline(time.Now().Add(5 * time.Minute))
 		_, data, err := ws.ReadMessage()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.t.Errorf("nothing came for a minute since %q, with %v", c.since, c.last)
+		if timedOut(err) {
+			c.t.Errorf("nothing came for five minutes since %q, with %v", c.since, c.last)
 		}
 		if err != nil {
 			return err
@@ -409,6 +409,12 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 			return errBreak
 		}
 	}
+}
+
+// timedOut reports whether a read of a WebSocket ended at its deadline. gorilla's error wraps none.
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // take checks one event: each account's come one behind the other.

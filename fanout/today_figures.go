@@ -120,7 +120,7 @@ func midnightOf(t time.Time, zone *time.Location) int64 {
 // addToday adds the figures of today to the snapshot's queues, and adds queues that
 // only have figures: of the accounts that the filter names, or else of its own account
 // and those in the snapshot. Without the database the snapshot has no figures.
-func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
+func (m *snapshots) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 	ids := maps.Clone(filter.accounts)
 	if ids == nil {
 		ids = idSet{filter.root: {}}
@@ -131,15 +131,15 @@ func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 			ids[s.Queues[i].AccountID] = struct{}{}
 		}
 	}
-	tree, accounts := f.directory.Tree(), []identity.Account(nil)
+	tree, accounts := m.directory.Tree(), []identity.Account(nil)
 	for id := range ids {
 		if a, ok := tree.Account(id); ok {
 			accounts = append(accounts, a)
 		}
 	}
-	figures, err := f.today.queues(ctx, accounts, time.Now())
+	figures, err := m.today.queues(ctx, accounts, time.Now())
 	if err != nil {
-		f.states.recordError("reading today's figures", err)
+		m.states.recordError("reading today's figures", err)
 	}
 	s.addFigures(figures, filter)
 }
