@@ -33,8 +33,9 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	deps := control.Deps{
 		DB: a.db, Roster: subscribers, Users: a.identity.Directory, Limiter: a.limiter,
 		Destinations: transferRules{admission},
-		Publisher:    ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control", a.tracer},
-		Nodes:        nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
+		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control",
+			a.tracer},
+		Nodes: nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
 	}
 	if calls != nil {
 		deps.OwnCalls = calls

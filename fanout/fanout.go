@@ -59,7 +59,7 @@ type Deps struct {
 type Fanout struct {
 	*snapshots
 	*cluster
-	outcomes *outcomes
+	explanations *explanations
 
 	cfg       Config
 	log       Log
@@ -126,7 +126,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}
-	f.outcomes = &outcomes{
+	f.explanations = &explanations{
 		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
 		pastSessions: pastSessions{since: time.Now()},
 	}
@@ -140,8 +140,8 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.cluster.publish, f.rebalance,
-		f.placements.run, f.placements.detectGrowth, f.outcomes.answerPeers} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
+		f.placements.run, f.placements.detectGrowth, f.explanations.answerPeers} {
 		running.Go(func() { work(f.tasks.ctx) })
 	}
 	<-ctx.Done()
@@ -272,7 +272,7 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	}
 	past := s.endedSession(d)
 	s.mu.Unlock()
-	f.outcomes.pastSessions.add(past)
+	f.explanations.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
 	f.members.delete(s)

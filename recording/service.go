@@ -70,9 +70,10 @@ type Service struct {
 	log            *slog.Logger
 	tracer         *tracing.Tracer
 	wakeAnnouncer  chan struct{} // wakes Run to announce recordings; capacity 1
-	writers        chan struct{} // has an element for each recording in progress that is written; capacity: how many may
-	openers        chan struct{} // the same of recordings that begin
-	encoders       chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
+	// has an element for each recording in progress that is written; capacity: how many may
+	writers  chan struct{}
+	openers  chan struct{} // the same of recordings that begin
+	encoders chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
 }
 
 // maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
