@@ -67,7 +67,7 @@ type cluster struct {
 	worstLag            hourlyLag    // used by publishPresence only
 }
 
-// channel is what a cluster needs of the node's channel.
+// channel has the subscribers and streams of this node; *Fanout implements it.
 type channel interface {
 	// disconnect closes a subscriber with a close frame.
 	disconnect(s *subscriber, d conn.Disconnect)
