@@ -113,8 +113,9 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 		}
 	}
 
+	// origination_uuid is not set: the second phone of the extension would fail as a duplicate.
 	return commandError(s.conn.Background(ctx, fmt.Sprintf(
-		"originate {origination_uuid=%s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%s}%s '%seavesdrop:%s' inline",
+		"originate {interaction_id=%s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%s}%s '%seavesdrop:%s' inline",
 		c.ID, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
 }
 

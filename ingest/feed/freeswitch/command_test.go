@@ -116,6 +116,25 @@ func TestListeningBeepsFirst(t *testing.T) {
 	}
 }
 
+// Each phone of the extension rings, with a leg of its own: two legs with one uuid are one on FreeSWITCH 1.11.1,
+// which drops the second as a duplicate. The interaction is the action's.
+func TestEveryPhoneOfTheListenerRings(t *testing.T) {
+	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
+	sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true"}}).serve(t)
+	s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+	if err := s.Command(t.Context(),
+		feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	ring := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+	if ring < 0 || strings.Contains(sw.commands[ring], "uuid=") ||
+		!strings.Contains(sw.commands[ring], "{interaction_id=9b2f,") {
+		t.Errorf("%q", sw.commands)
+	}
+}
+
 // Of the caller's leg, which is listened to, key 1 of eavesdrop speaks to its other leg, the agent, and 2 to itself:
 // heard by tones on FreeSWITCH 1.11.1.
 func TestWhoHearsTheListener(t *testing.T) {
