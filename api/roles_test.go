@@ -369,7 +369,9 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 			}
 			return sortedWords(ids)
 		},
-		"recordings": func(h header) string { return sortedWords(strings.Fields(e.recordingIDs(h, ""))) },
+		"recordings": func(h header) string {
+			return sortedWords(strings.Fields(e.recordingIDs(withHeader(h, "X-Account-ID", "demo"), "")))
+		},
 	}
 	for _, kind := range []string{"queues", "agents"} {
 		shown[kind] = func(h header) string {

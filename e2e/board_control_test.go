@@ -103,7 +103,7 @@ func TestBoardControlOfCalls(t *testing.T) {
 	b.pressNamed(t, "Listen")
 	b.awaitTrue(t, "what was asked", said+" === 'Asked: Listen'")
 	pbx.awaitOrders(t, 1)
-	rings := regexp.MustCompile(`^originate \{.*interaction_id=([0-9a-f-]+),.*\}user/7009@127\.0\.0\.20 'eavesdrop:`)
+	rings := regexp.MustCompile(`^originate \{.*interaction_id=([0-9a-f-]+),.*\}user/7009@[a-z0-9.]+ 'eavesdrop:`)
 	interaction := rings.FindStringSubmatch(pbx.lastOrder())
 	if interaction == nil {
 		t.Fatalf("the switch was asked %q", pbx.lastOrder())
