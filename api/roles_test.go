@@ -220,7 +220,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			{`"role":"supervisor","queue_ids":["sales"]`, made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales"}}},
 			{`"role":"agent","agent_ids":["1001@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
 			{`"role":"agent"`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
-			{`"role":"agent","agent_ids":[]`, made{Role: identity.RoleAgent}},
+			{`"role":"agent","agent_ids":["1003@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1003@x"}}},
 			{`"role":"auditor"`, made{Role: identity.RoleAuditor}},
 			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor}},
 		} {
