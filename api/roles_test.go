@@ -211,13 +211,15 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			AgentIDs []string `json:"agent_ids"`
 		}
 		var first made
-		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`, &first)
+		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
+			&first)
 		for _, step := range []struct {
 			body string
 			want made
 		}{
 			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales", "support"}}},
-			{`"role":"supervisor","queue_ids":["sales"]`, made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales"}}},
+			{`"role":"supervisor","queue_ids":["sales"]`,
+				made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales"}}},
 			{`"role":"agent","agent_ids":["1001@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
 			{`"role":"agent"`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
 			{`"role":"agent","agent_ids":["1003@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1003@x"}}},
@@ -362,7 +364,8 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		"call records": func(h header) string {
 			var p struct{ Data []event.CDR }
 			e.want(200, "GET",
-				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
+				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "",
+				&p)
 			ids := make([]string, len(p.Data))
 			for i, row := range p.Data {
 				ids[i] = row.CallID
@@ -401,7 +404,8 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		}
 		sees := func(queue, agent string) bool {
 			isMember := func(q string) bool { return agent != "" && slices.Contains(members[q], agent) }
-			return queue != "" && slices.Contains(limits.QueueIDs, queue) || slices.ContainsFunc(limits.QueueIDs, isMember) ||
+			return queue != "" && slices.Contains(limits.QueueIDs, queue) ||
+				slices.ContainsFunc(limits.QueueIDs, isMember) ||
 				agent != "" && slices.Contains(limits.AgentIDs, agent)
 		}
 		want := map[string][]string{"queues": {}, "agents": {}}

@@ -72,7 +72,8 @@ func TestDirectoryCommands(t *testing.T) {
 	w.MustRun("user", "create", "dan", "--account", "head", "--role", "agent", "--agent", "1003@x", "--password-stdin")
 	w.MustJSON(&users, "user", "list", "--json", "--account", "head")
 	if len(users) != 3 || !slices.Equal(users[1].QueueIDs, []string{"sales", "support"}) ||
-		users[1].Role != "supervisor" || !slices.Equal(users[2].AgentIDs, []string{"1003@x"}) || users[2].Role != "agent" {
+		users[1].Role != "supervisor" || !slices.Equal(users[2].AgentIDs, []string{"1003@x"}) ||
+		users[2].Role != "agent" {
 		t.Errorf("user list with roles gives %+v", users)
 	}
 	w.MustFail(cli.ExitFailed, "queue_ids is for the role supervisor", "user", "create", "eve", "--account", "head",

@@ -128,7 +128,8 @@ func TestEveryPhoneOfTheListenerRings(t *testing.T) {
 	}
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	ring := slices.IndexFunc(sw.commands, func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+	ring := slices.IndexFunc(sw.commands,
+		func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 	if ring < 0 || strings.Contains(sw.commands[ring], "uuid=") ||
 		!strings.Contains(sw.commands[ring], "{interaction_id=9b2f,presence_data=trunkline-listener:9b2f,") {
 		t.Errorf("%q", sw.commands)
