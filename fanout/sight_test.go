@@ -152,6 +152,10 @@ func compareSights(t *testing.T, random *rand.Rand) {
 			text(t, got.Queues) != text(t, want.Queues) {
 			t.Errorf("%s (%+v) saw in its snapshot %s, want %s", s.name, s.Limits, text(t, got), text(t, want))
 		}
+		seesAll := s.role == identity.RoleAdmin || s.role == identity.RoleUser
+		if clients := n.Stats(t.Context(), directory.tokens[s.token]); len(clients) > 0 != seesAll {
+			t.Errorf("%s is shown %d connections", s.name, len(clients))
+		}
 	}
 	for _, id := range seers[0].wants {
 		id, err := event.ParseID(id)
