@@ -89,7 +89,7 @@ func (f *Format) Scan(record []byte, fields *Fields) error {
 	clear(fields[maxFields:])
 	err := f.Keys.Scan(record, fields[:])
 	if err == nil {
-		err = f.openEnvelope(fields)
+		err = f.unwrap(fields)
 	}
 	if err != nil {
 		return RejectScan(err)
@@ -97,8 +97,8 @@ func (f *Format) Scan(record []byte, fields *Fields) error {
 	return nil
 }
 
-// openEnvelope calls OpenEnvelope, if the format has one, for fields of a scan.
-func (f *Format) openEnvelope(fields *Fields) error {
+// unwrap calls OpenEnvelope, if the format has one, for fields of a scan.
+func (f *Format) unwrap(fields *Fields) error {
 	if f.OpenEnvelope == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (f *Format) Split(e Encoding, body []byte, take func(record []byte, at int,
 	var fields Fields
 	return e.Split(body, split.Sink{Keys: f.Keys, Members: fields[:], Take: func(record []byte, at int) error {
 		var account string
-		err := f.openEnvelope(&fields)
+		err := f.unwrap(&fields)
 		if err == nil {
 			account, err = f.Account(&fields)
 		}

@@ -30,7 +30,8 @@ type Sink struct {
 // TakeBuilt takes a record that was built from what stands at an offset of the body: valid UTF-8.
 func (s Sink) TakeBuilt(record []byte, at int) error {
 	clear(s.Members)
-	if _, err := s.Keys.ScanAt(record, 0, s.Members); err != nil {
+	_, err := s.Keys.ScanAt(record, 0, s.Members)
+	if err != nil {
 		return malformedJSON(at, err)
 	}
 	return s.Take(record, at)

@@ -121,7 +121,7 @@ func skipLiteral(b []byte, i int, want string) (int, error) {
 	return i + len(want), nil
 }
 
-// skipNumber moves past a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+// skipNumber moves past a number (RFC 8259, section 6).
 func skipNumber(b []byte, i int) (int, error) {
 	start := i
 	if b[i] == '-' {

@@ -75,8 +75,8 @@ func FailureCause(err error) Cause {
 // NewCallID returns a new random Call-ID.
 func NewCallID() string { return uuid.NewString() }
 
-// dial is Server.Dial.
-func (d *dialogs) dial(ctx context.Context, call OutgoingCall) (*Leg, error) {
+// dialLeg is Server.Dial.
+func (d *dialogs) dialLeg(ctx context.Context, call OutgoingCall) (*Leg, error) {
 	if !d.reserveLeg() {
 		return nil, d.countFailure(&Failure{Cause: SwitchCongestion})
 	}

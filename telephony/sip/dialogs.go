@@ -60,8 +60,8 @@ func (d *dialogs) releaseLeg() {
 	d.metrics.calls.Dec()
 }
 
-// remove removes a leg and releases its capacity.
-func (d *dialogs) remove(leg *Leg) {
+// removeLeg removes a leg and releases its capacity.
+func (d *dialogs) removeLeg(leg *Leg) {
 	d.mu.Lock()
 	delete(d.byKey, leg.dialogKey())
 	d.mu.Unlock()
@@ -97,6 +97,6 @@ func (d *dialogs) handleBye(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 func (l *Leg) endByPeer(cause Cause) {
 	l.stopRetransmission()
 	if l.markEnded(cause) {
-		l.dialogs.remove(l)
+		l.dialogs.removeLeg(l)
 	}
 }

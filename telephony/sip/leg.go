@@ -101,13 +101,13 @@ func (l *Leg) Hangup(cause Cause) {
 	case first && counted:
 		go func() {
 			defer tasks.finish()
-			defer l.dialogs.remove(l)
+			defer l.dialogs.removeLeg(l)
 			defer tasks.panics.Recover(placeCall)
 			l.awaitAck()
 			l.sendBye(cause)
 		}()
 	case first:
-		l.dialogs.remove(l)
+		l.dialogs.removeLeg(l)
 	case counted:
 		tasks.finish()
 	}

@@ -96,7 +96,7 @@ func (s *Server) Host() string { return s.transports.advertisedHost }
 // call is cancelled in the background and the failure's cause is NO_ANSWER if ctx's deadline passed,
 // LOSE_RACE if ctx's cause is ErrAnsweredElsewhere, and ORIGINATOR_CANCEL otherwise.
 func (s *Server) Dial(ctx context.Context, call OutgoingCall) (*Leg, error) {
-	return s.dialogs.dial(ctx, call)
+	return s.dialogs.dialLeg(ctx, call)
 }
 
 // Run serves until ctx ends. It then rejects new calls, sends a BYE on the remaining legs, and returns
