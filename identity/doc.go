@@ -96,7 +96,7 @@
 //   - change.go, poll.go, freshness.go, change_signal.go: writing and following the database: reloading,
 //     how old memory may be, telling of changes
 //   - password.go, hash_slots.go, passwordrules.go: hashes, how many at once and whose, rules
-//   - cache.go, striped_lock.go: caches and locks
+//   - cache.go: caches
 //   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
 //     times in the database
 package identity
