@@ -260,7 +260,8 @@ func TestAListenerIsBegunOnAnyNode(t *testing.T) {
 	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session {
 		t.Errorf("session %v, want %s", e["session_id"], session)
 	}
-	for call, want := range map[string]fault.Kind{o.phone.leg.CallID(): fault.KindConflict, "none": fault.KindNotFound} {
+	for call, want := range map[string]fault.Kind{o.phone.leg.CallID(): fault.KindConflict,
+		"none": fault.KindNotFound} {
 		if _, err := asking.StartListener(t.Context(), "demo", call, "hears"); fault.KindOf(err) != want {
 			t.Errorf("%s: %v, want %s", call, err, want)
 		}

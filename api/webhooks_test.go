@@ -17,7 +17,7 @@ import (
 func (e *env) addWebhooks(deps *Deps) {
 	e.t.Helper()
 	webhooks, err := webhook.New(e.t.Context(), webhook.DefaultSettings(), webhook.Deps{
-		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: emptyTopic{},
+		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity.Directory, Topic: emptyTopic{},
 	})
 	must(e.t, err)
 	deps.Webhooks = webhooks

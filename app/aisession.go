@@ -97,7 +97,7 @@ func (a *App) recorders() (all localcall.Recorders) {
 // canUseProvider reports whether a caller's account can use the provider of an account. accountID
 // is "" for callers from a trusted network, which can use the providers of every account.
 func (a *App) canUseProvider(accountID, providerAccountID string) bool {
-	tree := a.identity.Tree()
+	tree := a.identity.Directory.Tree()
 	if accountID == "" {
 		_, ok := tree.Account(providerAccountID)
 		return ok

@@ -232,7 +232,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	platform := &platformControl{tree: a.identity.Tree}
+	platform := &platformControl{tree: a.identity.Directory.Tree}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Tracer: a.tracer}
+	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
 	if calls != nil {
 		deps.Calls = calls
 	}
@@ -259,7 +259,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.LiveRecorder = a.recorder
 	}
 	if a.hasRole(settings.RoleFanout) {
-		deps.Channel, deps.ChannelLogins = subscribers, a.identity
+		deps.Channel, deps.ChannelLogins, deps.ChannelTokens = subscribers, a.identity.Credentials, a.identity.Tokens
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
@@ -278,7 +278,8 @@ func (a *App) buildRoles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
+		deps.Portal, deps.Sessions = a.identity.Credentials, a.identity.Tokens
+		deps.Directory, deps.OTPs, deps.Audit = a.identity.Directory, a.identity.Credentials, a.audit
 		deps.Encryption = a.encryption
 		deps.Recordings = recordings
 		deps.CallRecording = a.recordingPolicies
@@ -327,7 +328,7 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
 	if a.hasRole(settings.RoleAPI) {
 		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
-			return configs.KeepInheritance(ctx, accountTree{a.identity}, func(err error) {
+			return configs.KeepInheritance(ctx, accountTree{a.identity.Directory}, func(err error) {
 				a.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
 			})
 		})
@@ -342,7 +343,7 @@ func (a *App) buildNormalizer() error {
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
 		Log:      normalizer.NewKafkaLog(a.cluster),
 		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
+		Accounts: accountDirectory{a.identity.Directory}, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
 		return err
@@ -357,7 +358,8 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 	}
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
 		Log: stats.NewKafkaLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(), Feeds: feeds,
+		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
+		Feeds: feeds,
 	}, a.registry, a.log)
 	if err != nil {
 		return err
@@ -377,7 +379,7 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
+		Log: fanout.KafkaLog{Cluster: a.cluster}, Auth: a.identity.Tokens, Directory: a.identity.Directory,
 		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
 		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
@@ -395,7 +397,7 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error
 		return nil, nil, nil
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
-		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
+		Formats: registry.Lookup, Accounts: accountDirectory{a.identity.Directory},
 		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
 		Tracer: a.tracer,
 	}, a.registry, a.log)

@@ -31,9 +31,11 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 		nodes.Feeds = feeds
 	}
 	deps := control.Deps{
-		DB: a.db, Roster: subscribers, Users: a.identity, Limiter: a.limiter, Destinations: transferRules{admission},
-		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control", a.tracer},
-		Nodes:     nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
+		DB: a.db, Roster: subscribers, Users: a.identity.Directory, Limiter: a.limiter,
+		Destinations: transferRules{admission},
+		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control",
+			a.tracer},
+		Nodes: nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
 	}
 	if calls != nil {
 		deps.OwnCalls = calls

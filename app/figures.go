@@ -28,7 +28,7 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 // timeZones returns the time zone of each account.
 func (a *App) timeZones() map[string]*time.Location {
 	zones := map[string]*time.Location{}
-	for _, account := range a.identity.Tree().Accounts() {
+	for _, account := range a.identity.Directory.Tree().Accounts() {
 		zones[account.ID] = account.Location()
 	}
 	return zones

@@ -27,7 +27,7 @@ type webhookFilters struct{ app *App }
 // CheckFilter implements webhook.Filters.
 func (f webhookFilters) CheckFilter(ctx context.Context, accountID string,
 	filter identity.Filter) (identity.Filter, error) {
-	return f.app.identity.CheckFilter(ctx, accountID, filter)
+	return f.app.identity.Directory.CheckFilter(ctx, accountID, filter)
 }
 
 // buildWebhooks builds the delivery to webhooks.
@@ -35,6 +35,7 @@ func (a *App) buildWebhooks() {
 	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
-	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity}, a.registry, a.log)
+	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity.Directory}, a.registry,
+		a.log)
 	a.lifecycle.addRun("webhooks", deliverer.Run)
 }

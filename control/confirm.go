@@ -211,10 +211,10 @@ func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]
 	if a.Command.Feed != "" {
 		return done(a, entries)
 	}
-	if s.ownCalls == nil { // another node follows it
+	if s.placed == nil { // another node follows it
 		return 0, false
 	}
-	ended, err := s.ownCalls.HasEnded(ctx, a.Command.CallID)
+	ended, err := s.placed.HasEnded(ctx, a.Command.CallID)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the state of a call is not known, will retry", "action_id", a.ID, "error", err)
 	}

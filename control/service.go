@@ -102,7 +102,7 @@ type Service struct {
 	destinations Destinations
 	publish      Publisher
 	nodes        Nodes
-	ownCalls     OwnCalls
+	placed       OwnCalls // nil: this process has none
 	audit        *audit.Log
 	log          *slog.Logger
 	now          func() time.Time
@@ -119,7 +119,7 @@ func New(ctx context.Context, d Deps) (*Service, error) {
 		d.Now = time.Now
 	}
 	return &Service{db: d.DB, roster: d.Roster, users: d.Users, limiter: d.Limiter, destinations: d.Destinations,
-		publish: d.Publisher, nodes: d.Nodes, ownCalls: d.OwnCalls, audit: d.Audit, log: d.Log, now: d.Now,
+		publish: d.Publisher, nodes: d.Nodes, placed: d.OwnCalls, audit: d.Audit, log: d.Log, now: d.Now,
 		metrics: newMetrics(d.Metrics), stored: make(chan struct{}, 1)}, nil
 }
 
@@ -173,7 +173,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if err := s.audit.Record(ctx, newEntry()); err != nil {
 		return "", err
 	}
-	if err := s.send(ctx, a); err != nil {
+	if err := s.dispatch(ctx, a); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
 	_, err = s.change(ctx, a, Accepted, "", "", "", Sent)
@@ -183,13 +183,13 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	return a.ID, nil
 }
 
-// send sends an action to the node with its feed, or does it on a call of our own.
-func (s *Service) send(ctx context.Context, a *action) error {
+// dispatch sends an action to the node with its feed, or does it on a call of our own.
+func (s *Service) dispatch(ctx context.Context, a *action) error {
 	if a.Command.Feed != "" {
 		return s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend)
 	}
 	return s.TakeAndSend(ctx, a.ID, func(ctx context.Context, _ string, c feed.Command) error {
-		return s.ownCalls.HangUp(ctx, c.CallID)
+		return s.placed.HangUp(ctx, c.CallID)
 	})
 }
 
@@ -314,7 +314,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, err
 	}
 	e, err := findEntry(entries, r)
-	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.ownCalls != nil {
+	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
 		return s.buildOwn(ctx, r)
 	}
 	if err != nil {
@@ -363,7 +363,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 
 // buildOwn returns the command for a call of Trunkline's own, which no feed knows: it has no feed.
 func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, error) {
-	account, err := s.ownCalls.CheckCancel(ctx, r.Caller, r.CallID)
+	account, err := s.placed.CheckCancel(ctx, r.Caller, r.CallID)
 	if err != nil {
 		return nil, err
 	}

@@ -220,13 +220,13 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 	}
 }
 
-// ownCalls are calls that Trunkline places itself: joe's of the account demo.
-type ownCalls struct {
+// placedCalls is a call that Trunkline places itself, own-1: anna's, of the account demo.
+type placedCalls struct {
 	hungUp []string
 	ended  bool
 }
 
-func (o *ownCalls) CheckCancel(_ context.Context, caller *identity.Principal, callID string) (string, error) {
+func (o *placedCalls) CheckCancel(_ context.Context, caller *identity.Principal, callID string) (string, error) {
 	switch {
 	case callID != "own-1":
 		return "", fault.NotFound("There is no such call")
@@ -238,20 +238,20 @@ func (o *ownCalls) CheckCancel(_ context.Context, caller *identity.Principal, ca
 	return "demo", nil
 }
 
-func (o *ownCalls) HangUp(_ context.Context, callID string) error {
+func (o *placedCalls) HangUp(_ context.Context, callID string) error {
 	o.hungUp = append(o.hungUp, callID)
 	return nil
 }
 
-func (o *ownCalls) HasEnded(context.Context, string) (bool, error) { return o.ended, nil }
+func (o *placedCalls) HasEnded(context.Context, string) (bool, error) { return o.ended, nil }
 
 // A call of Trunkline's own PBX is hung up, by its owner or an administrator, and takes no other action.
 func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
 	for _, action := range feed.CallActions {
 		t.Run(string(action), func(t *testing.T) {
 			w := newWorld(t)
-			own := &ownCalls{}
-			w.service.ownCalls = own
+			own := &placedCalls{}
+			w.service.placed = own
 			r := Request{CallID: "own-1", Action: action}
 			if action == feed.ActionTransfer {
 				r.Destination = "7001"

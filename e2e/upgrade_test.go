@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +30,7 @@ func TestUpgradeAndBackOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	before, pbx := versionBefore(t), newSwitch(t)
 	settings, prefix := backendSettings(t)
-	settings = withSettings(upgradeSettings(t, pbx, 2), flatten(settings)...)
+	maps.Copy(settings, upgradeSettings(t, pbx, 2))
 	upgradeAndBack(t, before, pbx, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "node 1", settings), newNode(t, "node 2", settings))
 }
@@ -38,13 +39,6 @@ func upgradeSettings(t *testing.T, pbx *scriptedSwitch, redundancy int, more ...
 	t.Helper()
 	return withSettings(map[string]string{"TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, redundancy),
 		"TRUNKLINE_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}, more...)
-}
-
-func flatten(settings map[string]string) (pairs []string) {
-	for name, value := range settings {
-		pairs = append(pairs, name, value)
-	}
-	return pairs
 }
 
 // versionBefore returns the program of the version before.

@@ -34,6 +34,9 @@ func New(deps Deps) *Listeners {
 	return &Listeners{deps: deps}
 }
 
+// ReadAhead implements localcall.Recorder: a listener needs nothing before.
+func (l *Listeners) ReadAhead(string) {}
+
 // Record implements localcall.Recorder.
 func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, listeners: l, heardBy: make(map[string]*listener)}
