@@ -28,7 +28,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test kubernetes compose image up down install site
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test kubernetes arm64 compose image up down install site
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,6 +124,9 @@ upgrade-test: ## the version before, this one and back, under load: make upgrade
 
 kubernetes: ## the chart on a Kubernetes of one node, built from its modules: restarts, upgrade and rollback under load; needs root
 	@.ci/kubernetes/build.sh '$(KUBERNETES)' '$(OLD)' && .ci/kubernetes/run.sh '$(KUBERNETES)'
+
+arm64: ## the program for arm64 under qemu-user: version, and events to WebSocket clients
+	@.ci/arm64
 
 compose: ## deploy/compose.yaml on a Docker of its own, with stand-ins for the images of others, under load; needs root
 	@.ci/compose/run.sh

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	s3credentials "github.com/minio/minio-go/v7/pkg/credentials"
 
 	"trunkline/internal/freeport"
 	"trunkline/internal/sqldb"
@@ -163,7 +163,7 @@ func testNoBucketOfRecordings(t *testing.T, p *messageTable) {
 	}
 
 	client, err := minio.New(store.Host, &minio.Options{
-		Creds:  credentials.NewStaticV4(store.User.Username(), secret, ""),
+		Creds:  s3credentials.NewStaticV4(store.User.Username(), secret, ""),
 		Secure: store.Query().Get("tls") != "false",
 	})
 	if err != nil {
