@@ -77,12 +77,13 @@ func TestImageByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	digest := "sha256:" + strings.Repeat("0", 64)
 	released := "trunkline:" + strings.TrimSpace(string(version))
 	for given, want := range map[string]string{
 		``:             released,
 		`mode: single`: released,
-		`image: {repository: registry.example.com/trunkline, tag: 1.2.3}`:         "registry.example.com/trunkline:1.2.3",
-		`image: {repository: registry.example.com/trunkline, digest: "sha256:0"}`: "registry.example.com/trunkline@sha256:0",
+		`image: {repository: registry.example.com/trunkline, tag: 1.2.3}`: "registry.example.com/trunkline:1.2.3",
+		`image: {repository: trunkline, digest: "` + digest + `"}`:        "trunkline@" + digest,
 	} {
 		r, err := render(t, []byte(given))
 		if err != nil {
