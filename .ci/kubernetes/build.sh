@@ -7,7 +7,7 @@ set -euo pipefail
 folder=$1
 revision=${2:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+export GOFLAGS='-trimpath -buildvcs=false'
 say() { printf '== %s (%ss)\n' "$1" "$SECONDS"; }
 
 mkdir -p "$folder/bin"
@@ -21,7 +21,7 @@ if [ "$built" != "$(cat "$folder/built" 2>/dev/null)" ]; then
 	for tool in $(go list -C .ci/kubernetes tool); do
 		name=$(basename "${tool%/server/v3}")
 		say "$name"
-		nice go build -C .ci/kubernetes -p "${KUBERNETES_BUILD_JOBS:-2}" -ldflags "$flags" -o "$folder/bin/$name" "$tool"
+		CGO_ENABLED=0 nice go build -C .ci/kubernetes -p "${KUBERNETES_BUILD_JOBS:-2}" -ldflags "$flags" -o "$folder/bin/$name" "$tool"
 	done
 	echo "$built" >"$folder/built"
 fi
@@ -38,5 +38,5 @@ deploy/image.sh "$(deploy/version.sh)" "$(git rev-parse HEAD)" "$folder/image"
 cp "$folder/image/trunkline" "$folder/bin/trunkline"
 image this "$folder/bin/trunkline"
 image before "$(deploy/before.sh "$revision")"
-go build -C .ci/kubernetes -ldflags '-s -w' -o "$folder/bin/pause" ./pause
+CGO_ENABLED=0 go build -C .ci/kubernetes -ldflags '-s -w' -o "$folder/bin/pause" ./pause
 image pause "$folder/bin/pause"
