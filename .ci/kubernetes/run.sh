@@ -33,7 +33,12 @@ fi
 work=$KUBERNETES_INSIDE
 export PATH=$folder/bin:$PATH KUBECONFIG=$work/admin.yaml HELM_CACHE_HOME=$work/helm
 say() { printf '%4ds  %s\n' "$SECONDS" "$1"; }
-fail() { say "FAILED: $1" >&2; kubectl get pods -o wide >&2 || true; tail -n 5 "$work"/*.log >&2; exit 1; }
+fail() {
+	say "FAILED: $1" >&2
+	{ kubectl get pods -o wide && kubectl get events --sort-by=.lastTimestamp | tail -n 20 && kubectl logs --tail 3 --prefix -l app.kubernetes.io/name=trunkline; } >&2 || true
+	tail -n 5 "$work"/*.log >&2
+	exit 1
+}
 background() { "$@" >"$work/$(basename "$1").log" 2>&1 & }
 await() { # await WHAT COMMAND…
 	local limit=$((SECONDS + 180))
