@@ -42,5 +42,5 @@
 //   - durability.go, sync_round.go, journal.go, partition_log.go, pause.go: nothing is acknowledged
 //     before it is on disk
 //   - trim.go, compact.go: the bounds of the folder
-//   - epochs.go, truncated_segment.go, index.go: what a start after a crash repairs
+//   - epochs.go, reopen_after_cut.go, index.go: what a start after a crash repairs
 package embedded
