@@ -94,16 +94,16 @@ func skipColon(b []byte, i int) (int, error) {
 // bracket.
 func SkipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
 	i = SkipSpace(b, i)
-	if i < len(b) {
-		switch b[i] {
-		case ',':
-			return SkipSpace(b, i+1), true, nil
-		case closer:
-			return i + 1, false, nil
-		}
+	if i >= len(b) {
+		return i, false, errEnd
 	}
-	i, err = failAt(b, i, errComma)
-	return i, false, err
+	switch b[i] {
+	case ',':
+		return SkipSpace(b, i+1), true, nil
+	case closer:
+		return i + 1, false, nil
+	}
+	return i, false, errComma
 }
 
 // SkipSpace returns the index of the next byte at or after i that is not white space, or len(b).

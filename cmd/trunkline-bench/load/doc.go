@@ -1,6 +1,6 @@
 // Package load generates the load that Trunkline is measured with: many cheap WebSocket
 // subscribers that check the received events, a source of numbered events, and a TopicChecker that
-// checks the events of a topic. Package requests sends requests to an HTTP API.
+// checks the events of a topic.
 //
 // A subscriber is a socket, a few hundred bytes and no goroutine: one socketReader waits for many
 // sockets (epoll) and reads each into a shared buffer. It does not parse messages as JSON, but
