@@ -19,7 +19,7 @@ if [ -z "${KUBERNETES_INSIDE:-}" ]; then
 	work=$(mktemp -d)
 	controllers=$(awk '$3 == "cgroup" && $2 ~ "^/sys/fs/cgroup/[a-z,]+$" {print $2}' /proc/mounts)
 	end() {
-		for controller in $controllers; do find "$controller$group" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
+		for controller in /sys/fs/cgroup/*; do find "$controller$group" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
 		mkdir -p "$folder/log" && cp "$work"/*.log "$folder/log/" 2>/dev/null || true
 		rm -rf "$work"
 	}
