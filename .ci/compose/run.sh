@@ -66,7 +66,8 @@ cp -r "$root/deploy" "$work/deploy"
 rm -rf "$work/deploy/compose/secrets"
 KAFKA_LIBS=$(echo "${XDG_CACHE_HOME:-$HOME/.cache}"/trunkline/kafka-*/libs | awk '{print $NF}')
 POSTGRES_BIN=$(echo /usr/lib/postgresql/*/bin | awk '{print $NF}')
-export KAFKA_LIBS POSTGRES_BIN COMPOSE_OVERRIDE=$root/.ci/compose/stand-in.yaml
+NOFILE=$(ulimit -Hn)
+export KAFKA_LIBS POSTGRES_BIN NOFILE COMPOSE_OVERRIDE=$root/.ci/compose/stand-in.yaml
 compose() { docker compose --file "$work/deploy/compose.yaml" --file "$COMPOSE_OVERRIDE" "$@"; }
 "$work/deploy/compose/up.sh" >"$work/up.log" 2>&1 || { cat "$work/up.log"; compose logs --tail 20; exit 1; }
 say "up: $(compose ps --format json | jq -rs '[.[] | select(.State == "running")] | length') services"

@@ -19,7 +19,7 @@ if [ -z "${KUBERNETES_INSIDE:-}" ]; then
 	work=$(mktemp -d)
 	controllers=$(awk '$3 == "cgroup" && $2 ~ "^/sys/fs/cgroup/[a-z,]+$" {print $2}' /proc/mounts)
 	end() {
-		for controller in $controllers; do find "$controller$group" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
+		for controller in /sys/fs/cgroup/*; do find "$controller$group" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
 		mkdir -p "$folder/log" && cp "$work"/*.log "$folder/log/" 2>/dev/null || true
 		rm -rf "$work"
 	}
@@ -51,6 +51,10 @@ mount --make-rshared /
 mount -t tmpfs tmpfs /run
 mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys
 mount --bind /proc/sys/net /proc/sys/net && mount -o remount,bind,rw /proc/sys/net
+for one in vm/overcommit_memory=1 kernel/panic=10 kernel/panic_on_oops=1; do # what kubelet would set
+	file=$work/$(basename "${one%=*}")
+	echo "${one#*=}" >"$file" && mount --bind "$file" "/proc/sys/${one%=*}"
+done
 ip link set lo up
 ip link add node0 type veth peer name node1
 ip addr add "$node/24" dev node0
@@ -103,6 +107,7 @@ address = "/run/containerd/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "docker.io/library/trunkline:pause"
 disable_apparmor = true
+restrict_oom_score_adj = true # a session without CAP_SYS_RESOURCE cannot lower it
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "$folder/bin"
 conf_dir = "$work/network"
@@ -124,7 +129,6 @@ containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
 failCgroupV1: false
 failSwapOn: false
-featureGates: {KubeletInUserNamespace: true} # does not insist on changing the kernel's settings
 makeIPTablesUtilChains: false
 resolvConf: /dev/null
 END
