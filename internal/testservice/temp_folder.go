@@ -21,7 +21,8 @@ func newFolder(service string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a folder for %s: %w", service, err)
 	}
-	if _, err := lockFolder(unnamed); err != nil {
+	_, err = lockFolder(unnamed)
+	if err != nil {
 		return "", fmt.Errorf("locking the folder for %s: %w", service, err)
 	}
 
