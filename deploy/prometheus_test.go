@@ -41,7 +41,6 @@ var metricsWithoutData = map[string]string{
 	"trunkline_origination_freeswitch_connected":           "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_originates_total":    "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_gone_total":          "origination.driver freeswitch",
-	"trunkline_origination_freeswitch_missed_events_total": "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_queued":              "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_queue_refused_total": "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_sessions_per_second": "origination.driver freeswitch",

@@ -27,7 +27,7 @@ type storedEvent struct {
 // fails, another one announces them after the lease.
 func (s *Service) announce(ctx context.Context) error {
 	for {
-		leased, err := s.rows.leaseUnannounced(ctx, time.Now(), announceLease, announceBatch)
+		leased, err := s.rows.lease(ctx, dueAnnouncement, time.Now(), announceLease, announceBatch)
 		if err != nil || len(leased) == 0 {
 			return err
 		}

@@ -58,7 +58,7 @@ func (s *Service) completeRecordings(ctx context.Context) error {
 	}
 	for {
 		now := time.Now()
-		leased, err := s.rows.leaseIncomplete(ctx, now, announceLease, completionBatch)
+		leased, err := s.rows.lease(ctx, dueCompletion, now, announceLease, completionBatch)
 		if err != nil || len(leased) == 0 {
 			return err
 		}
@@ -106,20 +106,6 @@ func (t rows) hasIncomplete(ctx context.Context) (waiting bool, err error) {
 	err = t.db.QueryRowContext(ctx,
 		`SELECT EXISTS (SELECT 1 FROM recordings WHERE complete_after IS NOT NULL)`).Scan(&waiting)
 	return waiting, sqldb.Wrap(err, "looking for recordings without their call's record")
-}
-
-// leaseIncomplete leases up to limit recordings that are due for a look for their call's record.
-func (t rows) leaseIncomplete(ctx context.Context, now time.Time, lease time.Duration,
-	limit int) (leased []*row, err error) {
-	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.QueryContext(ctx, `UPDATE recordings SET complete_after = $1 WHERE complete_after <= $2
-			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
-				WHERE complete_after <= $2 ORDER BY complete_after LIMIT $3) RETURNING `+columns,
-			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
-		leased, err = sqldb.Collect(result, err, "looking for recordings without their call's record", scanRow)
-		return err
-	})
-	return leased, err
 }
 
 // updateCall stores what the recording knows of its call, and when to look for its record next.

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"trunkline/audit"
@@ -156,16 +157,22 @@ func (t rows) selectRows(ctx context.Context, query string, args ...any) ([]*row
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
-// leaseUnannounced leases up to limit recordings that are not announced, so that other
-// nodes do not announce them before the lease has expired.
-func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Duration,
+// The columns with the times at which something is due for a recording.
+const (
+	dueAnnouncement = "announce_after"
+	dueCompletion   = "complete_after" // a look for its call's record
+)
+
+// lease returns up to limit recordings for which something is due, the longest overdue first, and defers it by
+// the lease: other nodes do not take them before that.
+func (t rows) lease(ctx context.Context, due string, now time.Time, lease time.Duration,
 	limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
+		result, err := tx.QueryContext(ctx, strings.ReplaceAll(`UPDATE recordings SET DUE = $1 WHERE DUE <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
-				WHERE announce_after <= $2 ORDER BY announce_after LIMIT $3) RETURNING `+columns,
+				WHERE DUE <= $2 ORDER BY DUE LIMIT $3) RETURNING `, "DUE", due)+columns,
 			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
-		leased, err = sqldb.Collect(result, err, "looking for recordings to announce", scanRow)
+		leased, err = sqldb.Collect(result, err, "looking for recordings with "+due, scanRow)
 		return err
 	})
 	return leased, err

@@ -112,11 +112,11 @@ func (p *platform) HangUp(ctx context.Context, conn *ami.Conn, channel string) e
 	return err
 }
 
-func (p *platform) Events(conn *ami.Conn) (events []eventdriver.Observation[*call], missing bool) {
+func (p *platform) Events(conn *ami.Conn) (events []eventdriver.Observation[*call]) {
 	for _, e := range conn.Take() {
 		events = append(events, observe(e))
 	}
-	return events, false
+	return events
 }
 
 func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventdriver.Observation[*call], error) {

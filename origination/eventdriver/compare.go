@@ -12,7 +12,6 @@ import (
 const (
 	ReasonConnected = "connected"
 	ReasonPeriodic  = "periodic"
-	ReasonGap       = "gap" // events are missing
 	ReasonAdopted   = "adopted"
 )
 

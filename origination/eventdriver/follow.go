@@ -134,10 +134,7 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	for {
 		select {
 		case <-f.conn.Arrived():
-			missing := f.takeEvents()
-			if missing {
-				return ReasonGap, nil
-			}
+			f.takeEvents()
 		case <-f.conn.Done():
 			f.takeEvents() // events that arrived before the end
 			return "", f.conn.Err()
@@ -151,13 +148,11 @@ func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time)
 	}
 }
 
-// takeEvents applies the events that have arrived, and reports whether some were lost.
-func (f *follower[C, K]) takeEvents() (missing bool) {
-	events, missing := f.platform.Events(f.conn)
-	for _, e := range events {
+// takeEvents applies the events that have arrived.
+func (f *follower[C, K]) takeEvents() {
+	for _, e := range f.platform.Events(f.conn) {
 		f.execute(f.apply(e))
 	}
-	return missing
 }
 
 // execute hangs up channels and sends reports. A hang-up that fails is left to the next comparison.

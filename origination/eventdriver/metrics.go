@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer, name string) *metrics {
 		fault.KindInternal)
 	metric.Init(m.progress, origination.RingingUser, origination.UserAnswered, origination.Dialling,
 		origination.Bridged, origination.Ended)
-	metric.Init(m.comparisons, ReasonConnected, ReasonPeriodic, ReasonGap, ReasonAdopted)
+	metric.Init(m.comparisons, ReasonConnected, ReasonPeriodic, ReasonAdopted)
 	return m
 }
 

@@ -28,8 +28,8 @@ type Platform[C Tracked, K Conn] interface {
 	Prepare(ctx context.Context, conn K, order origination.Order) (send func(context.Context, K) error, err error)
 	// HangUp ends a channel. It returns nil if there is no such channel.
 	HangUp(ctx context.Context, conn K, channel string) error
-	// Events returns the events that have arrived, in order, and whether events before them are missing.
-	Events(conn K) (events []Observation[C], missing bool)
+	// Events returns the events that have arrived, in order.
+	Events(conn K) []Observation[C]
 	// List returns the platform's list of channels. reason is the reason for the comparison.
 	List(ctx context.Context, conn K, reason string) ([]Observation[C], error)
 	// Exists reports whether the platform has one of the channels of a call that List did not have.

@@ -36,13 +36,10 @@
 //
 // # Subscription
 //
-// Filters select the events of channels with our tag and the results of originates; with AllEvents the
-// switch sends all events.
-//
-// Event-Sequence alone does not show missed events: FreeSWITCH numbers events when it creates them, and
-// creates some (REQUEST_PARAMS, CHANNEL_DATA) that it never sends, so every call leaves gaps with any
-// subscription. With AllEvents, a longer gap causes a comparison at once. A comparison is one command,
-// which lists all channels with our tag.
+// Filters select the events of channels with our tag and the results of originates. Event-Sequence does not
+// show missed events: FreeSWITCH numbers events when it creates them, and creates some (REQUEST_PARAMS,
+// CHANNEL_DATA) that it never sends. Comparisons find them: one command, which lists all channels with our
+// tag.
 //
 // # Limits
 //

@@ -216,34 +216,3 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 	}
 	probe.AwaitNoCalls(t)
 }
-
-func TestMissingEventsLeadToALook(t *testing.T) {
-	script := load(t, "short_talk")
-	s := newScripted(t,
-		&scripted{scripts: map[string]capturedCall{"2002": script}, Platform: &drivertest.Platform{Hold: "HEARTBEAT"},
-			order: func(events []told) []told {
-				var kept []told
-				for i, e := range events { // all of the owner's end is lost, and much more
-					e["Event-Sequence"] = fmt.Sprint(1000 + i)
-					if e["Event-Name"] == "CHANNEL_HANGUP" || e["Event-Name"] == "CHANNEL_DESTROY" {
-						delete(e, "Channel-Presence-Data")
-						e["Event-Name"] = "CHANNEL_GONE"
-					}
-					kept = append(kept, e)
-				}
-				return append(kept, told{"Event-Name": "HEARTBEAT", "Event-Sequence": "90000"})
-			}})
-	cfg := s.driverConfig()
-	cfg.AllEvents, cfg.AuditEvery = true, time.Hour
-	d, probe, j := follow(t, cfg)
-	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
-		t.Fatal(err)
-	}
-	j.Await(t, "c", origination.Bridged)
-	s.Mu.Lock()
-	clear(s.channels)
-	s.Mu.Unlock()
-	s.Release()
-	j.Await(t, "c", origination.Ended)
-	probe.AwaitNoCalls(t)
-}

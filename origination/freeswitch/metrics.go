@@ -9,7 +9,6 @@ import (
 // metrics has the metrics that package eventdriver does not have.
 type metrics struct {
 	tableless prometheus.Counter
-	missed    prometheus.Counter
 
 	sessionsPerSecond prometheus.Gauge
 	queued            prometheus.Gauge
@@ -22,8 +21,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		tableless: f.Counter("trunkline_origination_freeswitch_tableless_total",
 			"Comparisons for which the switch did not return its channel table."),
-		missed: f.Counter("trunkline_origination_freeswitch_missed_events_total",
-			"Missing events detected by gaps in the sequence, with all_events only."),
 		sessionsPerSecond: f.Gauge("trunkline_origination_freeswitch_sessions_per_second",
 			"The switch's sessions-per-second, which paces calls; 0: unknown."),
 		queued: f.Gauge("trunkline_origination_freeswitch_queued", "Calls queued by pacing."),

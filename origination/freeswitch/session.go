@@ -12,7 +12,6 @@ import (
 type session struct {
 	*esl.Conn
 	switchDomain string // the switch's own; "" if it has none
-	gaps         esl.LossDetector
 
 	mu      sync.Mutex
 	domains map[string]string // cache: domain on the switch by the account's domain
@@ -35,11 +34,8 @@ func (p *platform) Connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// subscribe subscribes to the events of our calls, or to all events.
+// subscribe subscribes to the events of our calls.
 func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
-	if p.cfg.AllEvents {
-		return conn.Subscribe(ctx, "plain", "ALL")
-	}
 	if err := conn.Filter(ctx, "Channel-Presence-Data", "/^"+tagPrefix+"/"); err != nil {
 		return err
 	}
@@ -49,16 +45,9 @@ func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
 	return conn.Subscribe(ctx, "plain", subscribedEvents...)
 }
 
-func (p *platform) Events(s *session) (events []eventdriver.Observation[*call], missing bool) {
+func (p *platform) Events(s *session) (events []eventdriver.Observation[*call]) {
 	for _, e := range s.Take() {
-		if n, ok := e.Sequence(); ok && p.cfg.AllEvents {
-			lost := s.gaps.Record(n)
-			if lost > 0 {
-				p.metrics.missed.Add(float64(lost))
-				missing = true
-			}
-		}
 		events = append(events, p.observe(e))
 	}
-	return events, missing
+	return events
 }

@@ -22,7 +22,6 @@ type Settings struct {
 	Ringback        string         `yaml:"ringback" doc:"tone for the owner while the destination rings, - for none"`
 	RingUser        time.Duration  `yaml:"ring_user" doc:"how long the phones of a call's owner ring"`
 	RingDestination time.Duration  `yaml:"ring_destination" doc:"how long a destination rings"`
-	AllEvents       bool           `yaml:"all_events" doc:"subscribe to all events, to notice missing ones at once"`
 }
 
 // DefaultSettings returns the settings where nothing is set.

@@ -81,11 +81,19 @@ func (d *dialogs) findDialog(r *sipmsg.Request) *Leg {
 	return leg
 }
 
-// handleBye handles a BYE.
-func (d *dialogs) handleBye(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// findOrReject returns the leg that a request belongs to. If it returns nil, it has answered.
+func (d *dialogs) findOrReject(r *sipmsg.Request, tx *sipmsg.ServerTx) *Leg {
 	leg := d.findDialog(r)
 	if leg == nil {
 		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
+	}
+	return leg
+}
+
+// handleBye handles a BYE.
+func (d *dialogs) handleBye(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := d.findOrReject(r, tx)
+	if leg == nil {
 		return
 	}
 	d.transports.reply(tx, r, status{200, "OK"})

@@ -201,9 +201,8 @@ const maxStatusLine = 256
 
 // handleRefer declines a REFER from the peer. The call is unchanged.
 func (d *dialogs) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := d.findDialog(r)
+	leg := d.findOrReject(r, tx)
 	if leg == nil {
-		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
 	leg.mu.Lock()

@@ -8,12 +8,8 @@ import (
 
 // handleReinvite handles a re-INVITE.
 func (d *dialogs) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := d.findDialog(r)
-	if leg == nil {
-		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
-		return
-	}
-	if !leg.beginRemoteOffer(r, tx) {
+	leg := d.findOrReject(r, tx)
+	if leg == nil || !leg.beginRemoteOffer(r, tx) {
 		return
 	}
 	d.background.Go(func() {
@@ -154,12 +150,8 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 
 // handleUpdate handles an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
 func (d *dialogs) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := d.findDialog(r)
-	if leg == nil {
-		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
-		return
-	}
-	if !leg.beginRemoteOffer(r, tx) {
+	leg := d.findOrReject(r, tx)
+	if leg == nil || !leg.beginRemoteOffer(r, tx) {
 		return
 	}
 	d.background.Go(func() {
