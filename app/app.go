@@ -329,7 +329,7 @@ func (a *App) buildNormalizer() error {
 		return nil
 	}
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log:      normalizer.NewKafkaLog(a.cluster),
+		Log:      a.cluster.Log(),
 		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
 	}, a.registry, a.log)
@@ -345,7 +345,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 		return nil
 	}
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
-		Log: stats.NewKafkaLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
+		Log: a.cluster.Log(), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(), Feeds: feeds,
 	}, a.registry, a.log)
 	if err != nil {

@@ -20,7 +20,7 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
 	if a.hasRole(settings.RoleStats) {
-		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster, a.timeZones).Run)
+		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster.Log(), a.timeZones).Run)
 	}
 	return store, nil
 }

@@ -18,7 +18,7 @@ func (a *App) buildReports(ctx context.Context) (*cdrindex.Index, error) {
 		return nil, fmt.Errorf("call records: %w", err)
 	}
 	if a.hasRole(settings.RoleCDRIndex) {
-		a.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, cdrindex.NewKafkaTopic(a.cluster), a.tracer).Run)
+		a.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, a.cluster.Log(), a.tracer).Run)
 	}
 	return index, nil
 }

@@ -12,7 +12,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster),
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Log: a.cluster.Log(),
 		Version: a.version,
 	})
 	if err != nil {

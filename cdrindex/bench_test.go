@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/internal/consume"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/report"
@@ -259,23 +260,22 @@ func BenchmarkIndexing(b *testing.B) {
 		})
 	}
 	indexed := func(x *Index, lane, from, to int) error {
-		at, err := x.findOrCreatePosition(ctx, lane, int64(from))
+		at, err := x.positions.FindOrCreate(ctx, lane, int64(from))
 		if err != nil {
 			return err
 		}
-		next := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
-			return updatePosition(ctx, tx, lane, at,
-				indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each),
-					LeaderEpoch: kafka.UnknownEpoch}})
+		next := consume.Position{LogPosition: kafka.AtOffset(int64(from + lanes*each))}
+		b := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
+			return x.positions.Move(ctx, tx, lane, at, &next)
 		}}
 		for i := range records[from:to] {
 			e, err := decodeEntry(&records[from+i], 0)
 			if err != nil {
 				return err
 			}
-			next.entries = append(next.entries, e)
+			b.entries = append(b.entries, e)
 		}
-		_, err = x.apply(ctx, next)
+		_, err = x.apply(ctx, b)
 		return err
 	}
 	var took [2]atomic.Int64

@@ -30,7 +30,7 @@ func quarterOf(queue string, start time.Time, id event.ID, offered int64) entry 
 // put stores rows as a batch of events does.
 func (s *Store) put(t testing.TB, rows ...entry) {
 	t.Helper()
-	if err := s.apply(t.Context(), batch{changes: changes{entries: rows}}); err != nil {
+	if err := (&batch{tables: s, entries: rows}).Store(t.Context(), stay); err != nil {
 		t.Fatal(err)
 	}
 }

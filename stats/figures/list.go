@@ -94,7 +94,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 			r.forgetThresholds()
 		}
 		if sum, ok := sums[r.ID]; ok {
-			sum.add(r)
+			sum.addRow(r)
 			return nil
 		}
 		r.Start, r.Seconds = start, end-start

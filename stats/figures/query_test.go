@@ -50,7 +50,7 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				if err := s.eachStored(t.Context(), quarters, func(r *Row) error {
 					key := fmt.Sprint(intervalStart(time.Unix(r.Start, 0).In(location), seconds).Unix(), " ", r.ID)
 					if sum, ok := want[key]; ok {
-						sum.add(r)
+						sum.addRow(r)
 					} else {
 						want[key] = r
 					}
