@@ -27,7 +27,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release image up down install site
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test image up down install site
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,10 @@ artifacts: ## files of the image, licences, bill of materials (CycloneDX), check
 
 release: ## binaries, deb, rpm, image, chart, clients' packages, checksums: bin/release
 	@deploy/release.sh '$(VERSION)' '$(COMMIT)'
+
+upgrade-test: ## the version before, this one and back, under load: make upgrade-test [OLD=<revision>]
+	@TRUNKLINE_TEST_BEFORE=$$(deploy/before.sh $(OLD)) $(SERVICES) run -- \
+	go test -vet=off -v -count=1 -timeout 30m -run '^TestUpgradeAndBack' ./e2e
 
 image: artifacts ## container image trunkline:VERSION, and artifacts; needs Docker
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image

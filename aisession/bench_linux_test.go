@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -47,21 +48,47 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
-// BenchmarkDialects is BenchmarkSessions for each protocol of providers, with its cost relative to the first.
+// BenchmarkDialects is BenchmarkSessions for each protocol of providers and its formats, in turn, three times, and
+// reports the medians.
 func BenchmarkDialects(b *testing.B) {
-	first := 0.0
-	for _, protocol := range dialect.Names() {
-		b.Run(protocol, func(b *testing.B) {
-			cost := benchWith(b, "g711_ulaw", "ws",
-				func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
-					return startSessions(b, protocol, "g711_ulaw", url, phones)
+	costs, memory := make(map[string][]float64), make(map[string][]float64)
+	var names []string
+	for round := range 3 {
+		for _, encoding := range []string{"g711_ulaw", "pcm16"} {
+			for _, protocol := range dialect.Names() {
+				if protocol == dialect.Twilio && encoding != "g711_ulaw" {
+					continue // it has no other
+				}
+				name := protocol + "-" + encoding
+				if round == 0 {
+					names = append(names, name)
+				}
+				b.Run(fmt.Sprintf("%s/%d", name, round+1), func(b *testing.B) {
+					start := func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
+						return startSessions(b, protocol, encoding, url, phones)
+					}
+					cost, kilobytes := benchWith(b, encoding, "ws", start)
+					costs[name] = append(costs[name], cost)
+					memory[name] = append(memory[name], kilobytes)
 				})
-			if first == 0 {
-				first = cost
 			}
-			b.ReportMetric(cost/first, "x-"+dialect.Trunkline)
-		})
+		}
 	}
+	b.Run("median", func(b *testing.B) {
+		for b.Loop() {
+		}
+		for _, name := range names {
+			if len(costs[name]) > 0 { // -bench may have chosen others
+				b.ReportMetric(median(costs[name]), "%core-"+name)
+				b.ReportMetric(median(memory[name]), "KB-"+name)
+			}
+		}
+	})
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 const (
@@ -72,9 +99,9 @@ const (
 
 // benchWith measures what start runs: it gets the provider's URL and the
 // phones' addresses, and answers with its own, one for each phone. It returns the cost of a session in percent of
-// a core.
+// a core, and the memory of one in the heap and in stacks, in KB.
 func benchWith(b *testing.B, encoding, scheme string,
-	start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) (cost float64) {
+	start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) (cost, kilobytes float64) {
 	peer := exec.Command(os.Args[0])
 	peer.Env = append(os.Environ(), benchPeer+"="+scheme)
 	peer.Stderr = os.Stderr
@@ -93,6 +120,7 @@ func benchWith(b *testing.B, encoding, scheme string,
 	for _, word := range words[1:] {
 		phones = append(phones, netip.MustParseAddrPort(word))
 	}
+	empty := memoryInUse()
 	ours, stop := start(b, words[0], phones)
 	for _, addr := range ours {
 		fmt.Fprintln(in, addr)
@@ -106,6 +134,8 @@ func benchWith(b *testing.B, encoding, scheme string,
 		cost = 100 * used.Seconds() / benchSeconds / benchCalls
 		b.ReportMetric(cost, "%core/session")
 	}
+	kilobytes = (memoryInUse() - empty) / 1024 / benchCalls
+	b.ReportMetric(kilobytes, "KB/session")
 	_ = in.Close()
 	var got struct {
 		ToProvider, Gaps []float64
@@ -127,7 +157,15 @@ func benchWith(b *testing.B, encoding, scheme string,
 	if len(got.ToProvider) > 0 { // measured with the first encoding and protocol, over ws
 		report("to-provider", got.ToProvider, 50, 95, 99)
 	}
-	return cost
+	return cost, kilobytes
+}
+
+// memoryInUse returns the bytes of live objects and of stacks.
+func memoryInUse() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
 }
 
 func cpu() time.Duration {

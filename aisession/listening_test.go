@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/gorilla/websocket"
+	"github.com/redis/go-redis/v9"
 
 	"trunkline/aisession"
 	"trunkline/aisession/listening"
@@ -26,6 +28,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 	"trunkline/internal/sqldb"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/rtp"
@@ -40,6 +43,7 @@ type overheard struct {
 	answers   *fakeConnection // speaks µ-law 0x00
 	bot       *vendor         // listens
 	audit     *audit.Log
+	nodes     *redisclient.Holders[listening.Start]
 }
 
 // overhear connects the call. The phone is silent.
@@ -57,10 +61,14 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	log := audittest.New(t, db)
-	o := &overheard{testEnv: e, bot: bot, audit: log, listeners: listening.New(listening.Deps{
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	nodes := &redisclient.Holders[listening.Start]{Client: client, Channel: "test:listeners",
+		Log: slog.New(slog.DiscardHandler)}
+	o := &overheard{testEnv: e, bot: bot, audit: log, nodes: nodes, listeners: listening.New(listening.Deps{
 		Sessions: e.Service, Providers: envProviders{e},
 		MayUse: func(of, provider string) bool { return of == provider },
-		Audit:  log,
+		Nodes:  nodes, Audit: log,
 	})}
 	server := startSIP(t, 23600, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
@@ -75,6 +83,20 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	}
 	o.phone, o.answers = phone, answering.nextConnection()
 	return o
+}
+
+// run has a node answer the others until the test ends.
+func (o *overheard) run(t *testing.T, node *listening.Listeners) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = node.Run(ctx) // ends with ctx
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
 }
 
 // listen has the second provider hear the call.
@@ -207,6 +229,46 @@ func TestAListenerThatIsLostComesBackAndTheCallGoesOn(t *testing.T) {
 	})
 	quiet()
 	<-talking
+	o.phone.leg.Hangup(sip.NormalClearing)
+	bot.named(t, "hangup")
+}
+
+// A node that does not connect the call asks the one that does, and the audit log has one entry.
+func TestAListenerIsBegunOnAnyNode(t *testing.T) {
+	o := overhear(t, "trunkline", sip.PCMU())
+	asking := listening.New(listening.Deps{Nodes: o.nodes, Audit: o.audit})
+	for _, node := range []*listening.Listeners{o.listeners, asking} {
+		o.run(t, node)
+	}
+	until(t, "both nodes to answer", func() bool {
+		n, err := o.nodes.Client.PubSubNumSub(t.Context(), o.nodes.Channel).Result()
+		return err == nil && n[o.nodes.Channel] == 2
+	})
+
+	var session string
+	var err error
+	until(t, "a connected call", func() bool {
+		session, err = asking.StartListener(t.Context(), "demo", o.phone.leg.CallID(), "hears")
+		return fault.KindOf(err) != fault.KindConflict
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := <-o.bot.accepts
+	bot.named(t, "start")
+	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
+	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session {
+		t.Errorf("session %v, want %s", e["session_id"], session)
+	}
+	for call, want := range map[string]fault.Kind{o.phone.leg.CallID(): fault.KindConflict,
+		"none": fault.KindNotFound} {
+		if _, err := asking.StartListener(t.Context(), "demo", call, "hears"); fault.KindOf(err) != want {
+			t.Errorf("%s: %v, want %s", call, err, want)
+		}
+	}
+	if entries := audittest.Entries(t, o.audit, "demo", "call.monitor"); len(entries) != 1 {
+		t.Errorf("the audit log has %q", entries)
+	}
 	o.phone.leg.Hangup(sip.NormalClearing)
 	bot.named(t, "hangup")
 }

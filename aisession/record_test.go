@@ -23,6 +23,8 @@ type hearing struct {
 	announcement   []int16
 }
 
+func (h *hearing) ReadAhead(string) {}
+
 func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,6 +13,8 @@ type Request struct {
 	Call     aiprotocol.Call
 	// Listens means that the provider hears the call, which is one of others. Its mode must be that.
 	Listens bool
+	// SessionID is the id of the session to open, "" for a new one.
+	SessionID string
 	// AccountID, InteractionID and OriginationCallID are those of a call that is listened to, for the events of
 	// its transcripts.
 	AccountID         string

@@ -1,6 +1,7 @@
 package aisession
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,8 +166,8 @@ func (s *Service) newSession(r Request) (*Session, error) {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
 	session := &Session{
-		service: s, sessionID: uuid.NewString(), queue: rand.IntN(publishers), request: r, protocol: protocol,
-		opened: time.Now(),
+		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), queue: rand.IntN(publishers), request: r,
+		protocol: protocol, opened: time.Now(),
 		tracks: tracks, toCall: toCall, playout: newPlayout(format, s.settings), endSignal: make(chan struct{}),
 		requests: make(chan providerRequest, maxRequests),
 	}

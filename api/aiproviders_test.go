@@ -212,7 +212,8 @@ func TestRoutesOfAIExistOnlyWithTheirServices(t *testing.T) {
 			t.Errorf("%s %s leads nowhere", r.Method, r.Path)
 		}
 	}
-	if _, err := New(Config{}, Deps{Auth: e.identity, AIMedia: e.ai}, nil, nil); err == nil {
+	if _, err := New(Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory, AIMedia: e.ai}, nil,
+		nil); err == nil {
 		t.Error("a socket without providers is accepted")
 	}
 }

@@ -67,7 +67,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 			t.Errorf("%v: %s", change, w.Body)
 		}
 	}
-	stranger, _, err := e.identity.CreateAPIKey(t.Context(),
+	stranger, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	e := newEnv(t)
 	id := e.provider(e.of("admin", "demo")).ID
 	subs := e.provider(e.of("admin", "sub")).ID
-	stranger, _, err := e.identity.CreateAPIKey(t.Context(),
+	stranger, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
 	admin, alice := e.loginUser("admin").AccessToken, e.loginUser("alice").AccessToken

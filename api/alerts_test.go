@@ -138,7 +138,7 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 	e.putAlert("demo", "alert_3", "", "a1", (day+20)*1000, 0)
 	e.putAlert("demo", "alert_4", "", "", (day+30)*1000, 0) // of a feed
 	e.putAlert("sub", "alert_5", "sales", "", day*1000, 0)
-	_, err := e.identity.CreateUser(t.Context(),
+	_, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Username: "sue", Account: "demo", Password: password, Role: identity.RoleSupervisor,
 			Limits: identity.Limits{QueueIDs: []string{"support"}}})
 	must(t, err)

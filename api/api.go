@@ -12,20 +12,24 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Deps are the packages that the routes call. All but Auth may be nil; the API then has no
+// Deps are the packages that the routes call. All but Auth and Accounts may be nil; the API then has no
 // routes for them.
 type Deps struct {
 	Auth          Authenticator
+	Accounts      Accounts
 	Portal        Portal
+	Sessions      Sessions // required with Portal
 	Directory     Directory
+	OTPs          OTPs // required with Directory
 	Ingest        Ingest
 	Channel       Channel
 	ChannelLogins ChannelLogins // required with Channel
+	ChannelTokens ChannelTokens // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
 	CallRecording CallRecording
 	LiveRecorder  LiveRecorder
-	CallListeners CallListeners // nil: this process has no AI sessions
+	CallListeners CallListeners
 	Roster        Roster        // required with Reports or Figures, where supervisors have queues
 	Reports       Reports       // requires Audit
 	Figures       FigureReports // requires Audit
@@ -68,22 +72,28 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if deps.Auth == nil {
-		return nil, errors.New("api: Auth is missing")
+	if deps.Auth == nil || deps.Accounts == nil {
+		return nil, errors.New("api: Auth or Accounts is missing")
+	}
+	if (deps.Portal == nil) != (deps.Sessions == nil) {
+		return nil, errors.New("api: Portal and Sessions go together")
+	}
+	if (deps.Directory == nil) != (deps.OTPs == nil) {
+		return nil, errors.New("api: Directory and OTPs go together")
 	}
 	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil ||
 		deps.Abandoned != nil || deps.Feeds != nil ||
 		deps.DeadLetters != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
-	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {
-		return nil, errors.New("api: Channel and ChannelLogins go together")
+	if (deps.Channel == nil) != (deps.ChannelLogins == nil) || (deps.Channel == nil) != (deps.ChannelTokens == nil) {
+		return nil, errors.New("api: Channel, ChannelLogins and ChannelTokens go together")
 	}
 	if deps.AIOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
 		return nil, errors.New("api: AIOpener is missing")
 	}
 	a := &API{
-		config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New(),
+		config: config.withDefaults(), deps: deps, auth: auth{deps.Auth, deps.Accounts}, log: log, echo: echo.New(),
 		strangers: newBodyBudget(strangerLimits()), callers: newBodyBudget(callerLimits()),
 	}
 	routes := a.routes()

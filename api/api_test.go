@@ -357,10 +357,18 @@ func TestNewRefuses(t *testing.T) {
 		config Config
 		deps   Deps
 	}{
-		"no Auth":                  {Config{}, Deps{}},
-		"a channel without logins": {Config{}, Deps{Auth: e.identity, Channel: e.channel}},
-		"a negative timeout":       {Config{StallTimeout: -1}, e.api.deps},
-		"a network that is none":   {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
+		"no Auth":     {Config{}, Deps{Accounts: e.identity.Directory}},
+		"no Accounts": {Config{}, Deps{Auth: e.identity.Tokens}},
+		"a portal without sessions": {Config{},
+			Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory, Portal: e.identity.Credentials}},
+		"a directory without OTPs": {Config{},
+			Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory, Directory: e.identity.Directory}},
+		"a channel without logins": {Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
+			Channel: e.channel, ChannelTokens: e.identity.Tokens}},
+		"a channel without tokens": {Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
+			Channel: e.channel, ChannelLogins: e.identity.Credentials}},
+		"a negative timeout":     {Config{StallTimeout: -1}, e.api.deps},
+		"a network that is none": {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
 	} {
 		if _, err := New(tc.config, tc.deps, e.registry, e.api.log); err == nil {
 			t.Error(name)

@@ -75,7 +75,7 @@ func TestReadsAndRefusalsAreAudited(t *testing.T) {
 		e.want(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
 	}
 
-	key, err := e.identity.AuthenticateKey(t.Context(), e.key)
+	key, err := e.identity.Tokens.AuthenticateKey(t.Context(), e.key)
 	must(t, err)
 	for action, want := range map[audit.Action][]string{
 		audit.CDRRead:       {"user:" + alice.User.ID + " cdrs:1795000000-1795000900 ok"},

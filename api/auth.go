@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Authenticator checks tokens and API keys, and has the tree of accounts.
+// Authenticator checks tokens and API keys.
 type Authenticator interface {
 	// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a token
 	// that is malformed, forged, expired or revoked, and fault.KindForbidden for a valid one of an
@@ -22,12 +22,19 @@ type Authenticator interface {
 	// the time reveals nothing about how much of a guessed key is correct. Returns
 	// fault.KindUnauthenticated for an unknown or expired key.
 	AuthenticateKey(ctx context.Context, key string) (*identity.Principal, error)
+}
+
+// Accounts has the tree of accounts.
+type Accounts interface {
 	// Tree returns the current account tree.
 	Tree() *identity.Tree
 }
 
 // auth authenticates the callers of routes and finds the account of a request.
-type auth struct{ identity Authenticator }
+type auth struct {
+	tokens   Authenticator
+	accounts Accounts
+}
 
 // credentials are the credentials of a request; at most one is not "".
 type credentials struct {
@@ -85,7 +92,7 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 		if sent.token == "" {
 			return nil, fault.Unauthenticated("A token is required")
 		}
-		p, err := a.identity.Authenticate(c.Request().Context(), sent.token, accept...)
+		p, err := a.tokens.Authenticate(c.Request().Context(), sent.token, accept...)
 		if p != nil {
 			rememberCaller(c, p) // a refusal of a valid token is audited
 		}
@@ -157,7 +164,7 @@ func admitRole(c echo.Context, p *identity.Principal) error {
 // authenticateKeyText returns the principal of the API key. Returns fault.KindForbidden if
 // the key does not have the route's scope.
 func (a auth) authenticateKeyText(c echo.Context, key string) (*identity.Principal, error) {
-	p, err := a.identity.AuthenticateKey(c.Request().Context(), key)
+	p, err := a.tokens.AuthenticateKey(c.Request().Context(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +265,7 @@ func (a auth) namedOrOwnAccount(c echo.Context, caller *identity.Principal) (ide
 	if err == nil {
 		return a.namedAccount(c, caller)
 	}
-	account, ok := a.identity.Tree().Account(caller.AccountID)
+	account, ok := a.accounts.Tree().Account(caller.AccountID)
 	if !ok {
 		return identity.Account{}, fault.NotFound("Account not found")
 	}
@@ -278,7 +285,7 @@ func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity
 // visibleAccount returns an account. Returns fault.KindNotFound if the caller cannot
 // access it.
 func (a auth) visibleAccount(caller *identity.Principal, id string) (identity.Account, error) {
-	tree := a.identity.Tree()
+	tree := a.accounts.Tree()
 	account, ok := tree.Account(id)
 	if !ok || !tree.Contains(caller.AccountID, id) {
 		return identity.Account{}, fault.NotFound("Account not found")

@@ -16,7 +16,7 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 	auth.UserTokensPerMinute = 60
 	e := newEnvWith(t, auth)
 	session, other := e.loginUser("alice"), e.loginUser("bob")
-	key, _, err := e.identity.CreateAPIKey(t.Context(),
+	key, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
 	must(t, err)
 	refresh := session.RefreshToken

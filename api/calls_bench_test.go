@@ -39,7 +39,7 @@ func BenchmarkClickToCall(b *testing.B) {
 	calls, err := origination.New(b.Context(),
 		origination.Config{Settings: origination.Settings{MaxCalls: 1 << 20, Retention: time.Hour}, Node: "bench"},
 		origination.Deps{
-			DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: discardEvents{},
+			DB: e.db, Driver: platform, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
 			Audit:   e.audit,
 			Metrics: prometheus.NewRegistry(), Log: log,
 		})
@@ -47,7 +47,8 @@ func BenchmarkClickToCall(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- calls.Run(ctx) }()
-	a, err := New(Config{}, Deps{Auth: e.identity, Portal: e.identity, Calls: calls}, prometheus.NewRegistry(), log)
+	a, err := New(Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
+		Portal: e.identity.Credentials, Sessions: e.identity.Tokens, Calls: calls}, prometheus.NewRegistry(), log)
 	must(b, err)
 	token := "Bearer " + e.loginUser("alice").AccessToken
 	ask := func() int {

@@ -28,7 +28,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
 	calls, err := origination.New(e.t.Context(),
 		origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
-			DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: discardEvents{},
+			DB: e.db, Driver: e.phones, Users: e.identity.Directory, Admission: admission, Publisher: discardEvents{},
 			Audit:   e.audit,
 			Metrics: e.registry, Log: log,
 		})
@@ -243,7 +243,7 @@ func TestProgressAndCancel(t *testing.T) {
 	for _, h := range []header{admin, key} {
 		e.want(202, "DELETE", callsPath+e.call(alice, "1002"), h, "", nil)
 	}
-	_, err := e.identity.CreateUser(t.Context(),
+	_, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)
 	var s sessionView

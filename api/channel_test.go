@@ -34,7 +34,7 @@ func TestBothPathSetsLogIn(t *testing.T) {
 		if got.ExpiresIn != 86400 {
 			t.Errorf("expires_in %d", got.ExpiresIn)
 		}
-		p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+		p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 		if err != nil || len(p.AccountIDs) != 1 || p.AccountIDs[0] != "sub" || len(p.EventTypes) != 1 {
 			t.Errorf("principal %+v, %v", p, err)
 		}
@@ -49,7 +49,7 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 			{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
 			var got sessionView
 			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
-			p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+			p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {
 				t.Errorf("principal %+v, %v", p, err)
 			}
@@ -253,7 +253,9 @@ func TestStream(t *testing.T) {
 }
 
 func TestWithoutTheRole(t *testing.T) {
-	e := newEnv(t, func(_ *Config, d *Deps) { d.Channel, d.ChannelLogins, d.Ingest, d.Portal = nil, nil, nil, nil })
+	e := newEnv(t, func(_ *Config, d *Deps) {
+		d.Channel, d.ChannelLogins, d.ChannelTokens, d.Ingest, d.Portal, d.Sessions = nil, nil, nil, nil, nil, nil
+	})
 	var got failure
 	for _, path := range []string{channelAPI + "/health", channelSocket, "/ucp/v2/login"} {
 		w := httptest.NewRecorder()

@@ -16,15 +16,15 @@ import (
 )
 
 // feedAccounts is the directory as feeds see it.
-type feedAccounts struct{ identity *identity.Service }
+type feedAccounts struct{ directory *identity.Directory }
 
 func (d feedAccounts) Resolve(ref string) (string, bool) {
-	account, ok := d.identity.Tree().Resolve(ref)
+	account, ok := d.directory.Tree().Resolve(ref)
 	return account.ID, ok
 }
 
 func (d feedAccounts) ByDomain(domain string) (string, bool) {
-	account, ok := d.identity.Tree().ByDomain(domain)
+	account, ok := d.directory.Tree().ByDomain(domain)
 	return account.ID, ok
 }
 
@@ -33,9 +33,10 @@ func (e *env) addDeadLetters(deps *Deps, c *kafka.Cluster, p *kafka.Producer) {
 	letters := deadletter.New(
 		deadletter.Deps{Log: c, Producer: p,
 			WithDirectory: func(_ context.Context, work func(feed.Directory) error) error {
-				return work(feedAccounts{e.identity})
+				return work(feedAccounts{e.identity.Directory})
 			}})
-	deps.DeadLetters = deadletter.NewAccountLetters(letters, e.identity.Tree, feedAccounts{e.identity})
+	deps.DeadLetters = deadletter.NewAccountLetters(letters, e.identity.Directory.Tree,
+		feedAccounts{e.identity.Directory})
 	e.deadLog = c
 }
 

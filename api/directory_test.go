@@ -15,7 +15,7 @@ import (
 // manager is the header of a key of an account with the scope admin.
 func (e *env) manager(account string) header {
 	e.t.Helper()
-	key, _, err := e.identity.CreateAPIKey(e.t.Context(),
+	key, _, err := e.identity.Directory.CreateAPIKey(e.t.Context(),
 		identity.NewAPIKey{Account: account, Scopes: []identity.Scope{identity.ScopeAdmin}})
 	must(e.t, err)
 	return header{"X-API-Key": key}
@@ -269,12 +269,12 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	admin := e.loginUser("admin")
 	var above keyView
 	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
-	foreign, err := e.identity.CreateUser(t.Context(),
+	foreign, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password, river", PresenceID: "1"})
 	must(t, err)
-	_, stolen, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger"})
+	_, stolen, err := e.identity.Directory.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger"})
 	must(t, err)
-	below, err := e.identity.CreateUser(t.Context(),
+	below, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "sub", Username: "lead", Password: "a long password, river",
 			Role: identity.RoleAdmin})
 	must(t, err)
@@ -289,7 +289,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`,
 		"PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
 	}
-	for _, r := range (directoryRoutes{e.identity, e.api.auth}).routes() {
+	for _, r := range (directoryRoutes{e.identity.Directory, e.identity.Credentials, e.api.auth}).routes() {
 		body := bodies[r.method+" "+r.path]
 		fill := func(account, user, key string) string {
 			id := account

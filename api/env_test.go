@@ -87,13 +87,15 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.seed()
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
-		Accounts: accountsOf{e.identity},
+		Accounts: accountsOf{e.identity.Directory},
 		Producer: e.kafka, Log: e.kafka, DB: db,
 	}, e.registry, log)
 	must(t, err)
 	config := Config{}
-	deps := Deps{Auth: e.identity, Portal: e.identity, Directory: e.identity, Ingest: in, Channel: e.channel,
-		ChannelLogins: e.identity}
+	deps := Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
+		Portal: e.identity.Credentials, Sessions: e.identity.Tokens,
+		Directory: e.identity.Directory, OTPs: e.identity.Credentials, Ingest: in, Channel: e.channel,
+		ChannelLogins: e.identity.Credentials, ChannelTokens: e.identity.Tokens}
 	e.addRecordings(&deps, e.addReports(&deps, log), log)
 	e.addFigures(&deps, log)
 	e.addQueueConfigs(&deps)
@@ -115,15 +117,15 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 // seed creates the account demo, its sub-account sub, an unrelated account, and an API key of demo.
 func (e *env) seed() {
 	ctx := e.t.Context()
-	_, err := e.identity.SeedDemo(ctx, password)
+	_, err := e.identity.Directory.SeedDemo(ctx, password)
 	must(e.t, err)
-	_, err = e.identity.CreateAccount(ctx,
+	_, err = e.identity.Directory.CreateAccount(ctx,
 		identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.demo.local", Parent: "demo"})
 	must(e.t, err)
-	_, err = e.identity.CreateAccount(ctx,
+	_, err = e.identity.Directory.CreateAccount(ctx,
 		identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	must(e.t, err)
-	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
+	e.key, _, err = e.identity.Directory.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
 		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings,
 			identity.ScopeCalls}})
 	must(e.t, err)
@@ -181,10 +183,10 @@ func (e *env) eventsToken(user string) string {
 	return s.AccessToken
 }
 
-type accountsOf struct{ identity *identity.Service }
+type accountsOf struct{ directory *identity.Directory }
 
 func (t accountsOf) MayName(p *identity.Principal, account string) bool {
-	return t.identity.Tree().Contains(p.AccountID, account)
+	return t.directory.Tree().Contains(p.AccountID, account)
 }
 
 type fakeKafka struct {

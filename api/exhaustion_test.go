@@ -260,10 +260,10 @@ func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
 	}
 	filter := `"queue_ids":[` + strings.Join(ids, ",") + `]`
 	session := e.loginUser("alice")
-	withKey, _, err := e.identity.CreateAPIKey(t.Context(),
+	withKey, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
 	must(t, err)
-	ingestOnly, _, err := e.identity.CreateAPIKey(t.Context(),
+	ingestOnly, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeIngest}})
 	must(t, err)
 	withPassword := strings.TrimSuffix(loginBody("alice"), "}") + "," + filter + "}"

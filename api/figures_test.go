@@ -190,7 +190,7 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 
 func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 	e := newEnv(t)
-	_, err := e.identity.CreateAccount(t.Context(),
+	_, err := e.identity.Directory.CreateAccount(t.Context(),
 		identity.NewAccount{ID: "tokyo", Name: "tokyo", Domain: "tokyo.local", Parent: "demo", TimeZone: "Asia/Tokyo"})
 	must(t, err)
 	for _, start := range []int64{figuresDay + 14*3600, figuresDay + 15*3600} { // 23:00, and midnight in Tokyo

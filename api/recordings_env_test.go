@@ -26,7 +26,7 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	store, err := recording.OpenDir(e.store)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
-	policies, err := callrecording.New(e.t.Context(), e.db, pathsOf{e.identity}, e.audit)
+	policies, err := callrecording.New(e.t.Context(), e.db, pathsOf{e.identity.Directory}, e.audit)
 	must(e.t, err)
 	deps.CallRecording = policies
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
@@ -44,7 +44,7 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 }
 
 // pathsOf are the accounts above an account.
-type pathsOf struct{ directory *identity.Service }
+type pathsOf struct{ directory *identity.Directory }
 
 func (p pathsOf) Path(accountID string) []string { return p.directory.Tree().Path(accountID) }
 

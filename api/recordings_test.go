@@ -158,7 +158,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
 		t.Errorf("%q", w.Body)
 	}
-	below, _, err := e.identity.CreateAPIKey(t.Context(),
+	below, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "sub", Scopes: []identity.Scope{identity.ScopeRecordings}})
 	must(t, err)
 	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "",

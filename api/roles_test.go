@@ -126,11 +126,11 @@ var roleLetters = map[identity.Role]string{
 // userWith creates a user of an account with a role and returns a header with its token.
 func (e *env) userWith(name, account string, role identity.Role, extension string, limits identity.Limits) header {
 	e.t.Helper()
-	_, err := e.identity.CreateUser(e.t.Context(), identity.NewUser{
+	_, err := e.identity.Directory.CreateUser(e.t.Context(), identity.NewUser{
 		Account: account, Username: name, Password: password, Role: role, PresenceID: extension, Limits: limits,
 	})
 	must(e.t, err)
-	found, _ := e.identity.Tree().Account(account)
+	found, _ := e.identity.Directory.Tree().Account(account)
 	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", nil,
 		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)

@@ -53,7 +53,7 @@ func (a *API) routes() []route {
 		}
 	}
 	if a.deps.Portal != nil {
-		p := portalRoutes{a.deps.Portal}
+		p := portalRoutes{a.deps.Portal, a.deps.Sessions}
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.handleLogin},
 			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.handleRefresh},
@@ -69,10 +69,10 @@ func (a *API) routes() []route {
 				handle: authorized(a.auth.authenticateAdmin, p.handlePutLoginRules)},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.handleKeySet},
 		)
-		routes = append(routes, oidcRoutes{a.deps.Portal}.routes()...)
+		routes = append(routes, oidcRoutes{a.deps.Portal, a.deps.Sessions}.routes()...)
 	}
 	if a.deps.Directory != nil {
-		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.routes()...)
+		routes = append(routes, directoryRoutes{a.deps.Directory, a.deps.OTPs, a.auth}.routes()...)
 	}
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
@@ -83,7 +83,7 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Channel != nil {
-		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.auth}
+		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.deps.ChannelTokens, a.auth}
 		routes = append(routes, c.routes(channelAPI, channelAPI+"/ws")...)
 		routes = append(routes, c.routes(channelSocket, channelSocket)...)
 	}

@@ -29,7 +29,7 @@ func viewAccount(caller *identity.Principal, a identity.Account) accountView {
 }
 
 func (r directoryRoutes) handleListAccounts(c echo.Context, caller *identity.Principal) error {
-	tree := r.auth.identity.Tree()
+	tree := r.auth.accounts.Tree()
 	var visible []identity.Account
 	for _, a := range tree.Accounts() {
 		if tree.Contains(caller.AccountID, a.ID) {
@@ -63,7 +63,7 @@ func (r directoryRoutes) handleCreateAccount(c echo.Context, caller *identity.Pr
 
 // checkParent adds a fault to body if the caller cannot access the account parent.
 func (r directoryRoutes) checkParent(c echo.Context, body *jsonObject, parent string) {
-	if !r.auth.identity.Tree().Contains(callerOf(c).AccountID, parent) {
+	if !r.auth.accounts.Tree().Contains(callerOf(c).AccountID, parent) {
 		body.fault("parent_id", "unknown_account", "is not an account")
 	}
 }

@@ -126,7 +126,7 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	if !strings.Contains(queryToken, ".") { // as every JWT does and no API key
 		return r.auth.authenticateKeyText(c, queryToken)
 	}
-	caller, err := r.auth.identity.Authenticate(ctx, queryToken, identity.AudienceAPI)
+	caller, err := r.auth.tokens.Authenticate(ctx, queryToken, identity.AudienceAPI)
 	if caller != nil {
 		rememberCaller(c, caller)
 	}
@@ -141,7 +141,7 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 		return aiprovider.Provider{}, err
 	}
 	headerAccount := c.Request().Header.Get("X-Account-ID")
-	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) ||
+	if !r.auth.accounts.Tree().Contains(caller.AccountID, provider.AccountID) ||
 		headerAccount != "" && headerAccount != provider.AccountID {
 		return aiprovider.Provider{}, providerNotFound()
 	}

@@ -46,7 +46,7 @@ func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	key, err := r.directory.FindAPIKey(c.Request().Context(), c.Param("id"))
 	headerAccount := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
-		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) ||
+		(!r.auth.accounts.Tree().Contains(caller.AccountID, key.AccountID) ||
 			headerAccount != "" && headerAccount != key.AccountID) {
 		return identity.APIKey{}, fault.NotFound("API key not found")
 	}

@@ -52,9 +52,9 @@ func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) 
 	}))
 }
 
-// CallListeners has AI providers hear the calls that this process connects.
+// CallListeners has AI providers hear the calls that Trunkline connects.
 type CallListeners interface {
-	// StartListener has a provider hear an account's call in progress in this process, with an entry of the audit log,
+	// StartListener has a provider hear an account's call in progress on any node, with an entry of the audit log,
 	// and returns the id of the session. Returns fault.KindNotFound for a call or a provider that the account
 	// does not have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears
 	// the call already or the call is not connected, fault.KindLimited, fault.KindUnavailable and

@@ -37,12 +37,12 @@ type Subscriptions interface {
 	ServeEventStream(w http.ResponseWriter, r fanout.Request) error
 }
 
-// ChannelLogins issues the channel's tokens.
+// ChannelLogins issues the channel's tokens for passwords and the provider's tokens.
 type ChannelLogins interface {
 	// EventsLogin checks the credentials and returns a channel token, which is for the events
 	// audience and has the filter f; an empty f does not restrict. An account of f that the user
 	// cannot access and one that does not exist cause the same error.
-	EventsLogin(ctx context.Context, c identity.Credentials,
+	EventsLogin(ctx context.Context, c identity.LoginRequest,
 		f identity.Filter) (token string, expiresIn time.Duration, err error)
 	// IsProviderToken reports whether a provider is configured and the token names an issuer other
 	// than Trunkline. The token is not verified.
@@ -54,6 +54,10 @@ type ChannelLogins interface {
 	// The channel token expires with that token at the latest.
 	EventsLoginByToken(ctx context.Context, token, address string,
 		f identity.Filter) (channel string, expiresIn time.Duration, err error)
+}
+
+// ChannelTokens issues the channel's tokens for portal tokens and API keys, and revokes them.
+type ChannelTokens interface {
 	// EventsExchange issues a channel token for the principal of a portal token, or of an API key
 	// with identity.ScopeSubscribe, at the address. The channel token ends when the portal token's session
 	// ends, or when the key expires or is deleted.
@@ -68,6 +72,7 @@ type ChannelLogins interface {
 type channelRoutes struct {
 	channel Channel
 	logins  ChannelLogins
+	tokens  ChannelTokens
 	auth    auth
 }
 
@@ -163,12 +168,12 @@ func (r channelRoutes) chooseLogin(c echo.Context,
 	}
 	caller, err := r.auth.authenticateAny(c)
 	return func(f identity.Filter) (string, time.Duration, error) {
-		return r.logins.EventsExchange(c.Request().Context(), caller, c.RealIP(), f)
+		return r.tokens.EventsExchange(c.Request().Context(), caller, c.RealIP(), f)
 	}, err
 }
 
 func (r channelRoutes) handleLogout(c echo.Context, caller *identity.Principal) error {
-	return noContent(c, r.logins.EventsLogout(c.Request().Context(), caller))
+	return noContent(c, r.tokens.EventsLogout(c.Request().Context(), caller))
 }
 
 func (r channelRoutes) handleSocket(c echo.Context) error {
@@ -195,7 +200,7 @@ func (r channelRoutes) rememberRefused(c echo.Context, err error) error {
 	if invalid == nil && sent.token != "" {
 		token = sent.token
 	}
-	p, _ := r.auth.identity.Authenticate(c.Request().Context(), token) // refused before
+	p, _ := r.auth.tokens.Authenticate(c.Request().Context(), token) // refused before
 	if p != nil {
 		rememberCaller(c, p)
 	}

@@ -18,7 +18,7 @@ type Directory interface {
 	KeyDirectory
 }
 
-// AccountDirectory changes accounts. Authenticator reads them.
+// AccountDirectory changes accounts. Accounts reads them.
 type AccountDirectory interface {
 	// CreateAccount creates an account. Its id, name and domain must not be the id, name or domain
 	// of another account, because each of them identifies one account.
@@ -58,6 +58,10 @@ type UserDirectory interface {
 	// everything. Users' tokens are bound by the role alone, which the caller has checked. Returns
 	// fault.KindForbidden.
 	CheckCredentialGrant(by *identity.Principal, role identity.Role) error
+}
+
+// OTPs creates and deletes the one-time passwords of users.
+type OTPs interface {
 	// EnrolOTP creates a secret for a user that needs no confirmation.
 	EnrolOTP(ctx context.Context, accountRef, username string) (identity.OTPEnrolment, []string, error)
 	// DeleteOTP deletes a user's one-time password secrets and recovery codes.
@@ -100,6 +104,7 @@ const (
 // the caller's account and those below it.
 type directoryRoutes struct {
 	directory Directory
+	otps      OTPs
 	auth      auth
 }
 

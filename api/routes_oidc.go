@@ -39,7 +39,10 @@ type ProviderLogins interface {
 //	handleSession   returns the session's tokens to the board
 //
 // The cookies' prefix __Host- keeps other hosts of the domain from setting them.
-type oidcRoutes struct{ portal Portal }
+type oidcRoutes struct {
+	portal   Portal
+	sessions Sessions
+}
 
 const (
 	cookieFlow      = "__Host-trunkline_flow"
@@ -143,7 +146,7 @@ func (r oidcRoutes) handleSession(c echo.Context) error {
 	if result.Kind != "" {
 		return fault.New(result.Kind, "%s", result.Message)
 	}
-	s, err := r.portal.Refresh(c.Request().Context(), result.RefreshToken)
+	s, err := r.sessions.Refresh(c.Request().Context(), result.RefreshToken)
 	if err != nil {
 		return err
 	}

@@ -10,41 +10,48 @@ import (
 	"trunkline/identity"
 )
 
-// Portal issues, renews and revokes all tokens except those of the events channel.
+// Portal logs users in at the portal and changes what they log in with.
 type Portal interface {
 	// Login checks the credentials and creates a session with tokens for the api audience. A wrong
 	// user, domain or password takes the same time and returns the same error. After too many of
 	// them the error is fault.KindLimited.
-	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
+	Login(ctx context.Context, c identity.LoginRequest) (*identity.Session, error)
 	ProviderLogins
 	// LoginByToken is Login with an ID or access token of the OpenID Connect provider. The session
 	// ends when the token expires.
 	LoginByToken(ctx context.Context, token, address string) (*identity.Session, error)
-	// Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
-	// family: the login, every refresh since, and their access tokens.
-	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
-	// Logout revokes the principal's token, and its family if it has one.
-	Logout(ctx context.Context, p *identity.Principal) error
 	// ChangePassword sets the password of the principal's user and ends the user's other portal
 	// sessions and channel logins by password. A wrong current password counts as a failed login
 	// from the address.
 	ChangePassword(ctx context.Context, p *identity.Principal, current, next, address string) error
 	// BeginOTP creates a secret for the user of the credentials, to be confirmed with ConfirmOTP. A
 	// user who already has one-time passwords must give one, or a recovery code.
-	BeginOTP(ctx context.Context, c identity.Credentials) (identity.OTPEnrolment, error)
+	BeginOTP(ctx context.Context, c identity.LoginRequest) (identity.OTPEnrolment, error)
 	// ConfirmOTP completes an enrolment with a one-time password of the new secret. Later logins
 	// require one. It returns recovery codes, which replace earlier ones.
-	ConfirmOTP(ctx context.Context, c identity.Credentials) (recoveryCodes []string, err error)
+	ConfirmOTP(ctx context.Context, c identity.LoginRequest) (recoveryCodes []string, err error)
 	// OTPRequired reports whether RequireOTP is set for the account.
 	OTPRequired(ctx context.Context, accountID string) (bool, error)
 	// RequireOTP sets whether an account's administrators need one-time passwords to log in. If
 	// they do, administrators without a secret can only enrol.
 	RequireOTP(ctx context.Context, accountID string, required bool) error
+}
+
+// Sessions renews and revokes the tokens of portal logins.
+type Sessions interface {
+	// Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
+	// family: the login, every refresh since, and their access tokens.
+	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
+	// Logout revokes the principal's token, and its family if it has one.
+	Logout(ctx context.Context, p *identity.Principal) error
 	// JWKS returns the JSON Web Key Set for the verification of tokens. Callers must not modify it.
 	JWKS() []byte
 }
 
-type portalRoutes struct{ portal Portal }
+type portalRoutes struct {
+	portal   Portal
+	sessions Sessions
+}
 
 type sessionView struct {
 	User         userFields `json:"user"`
@@ -75,7 +82,7 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 			return err
 		}
 	}
-	var login identity.Credentials
+	var login identity.LoginRequest
 	if sent.token == "" {
 		login = readLogin(body, c)
 	}
@@ -95,17 +102,17 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 }
 
 // readLogin reads the members of a login with a password, whose domain may be absent.
-func readLogin(body *jsonObject, c echo.Context) identity.Credentials {
+func readLogin(body *jsonObject, c echo.Context) identity.LoginRequest {
 	return readCredentialsWith(requirement(body.Has("domain")), body, c)
 }
 
 // readCredentials reads the members of a request with a password that is no login.
-func readCredentials(body *jsonObject, c echo.Context) identity.Credentials {
+func readCredentials(body *jsonObject, c echo.Context) identity.LoginRequest {
 	return readCredentialsWith(required, body, c)
 }
 
-func readCredentialsWith(domain requirement, body *jsonObject, c echo.Context) identity.Credentials {
-	return identity.Credentials{
+func readCredentialsWith(domain requirement, body *jsonObject, c echo.Context) identity.LoginRequest {
+	return identity.LoginRequest{
 		Username: body.String("username", required),
 		Password: body.String("password", required),
 		Domain:   body.String("domain", domain),
@@ -123,7 +130,7 @@ func (p portalRoutes) handleRefresh(c echo.Context) error {
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	s, err := p.portal.Refresh(c.Request().Context(), token)
+	s, err := p.sessions.Refresh(c.Request().Context(), token)
 	if err != nil {
 		return err
 	}
@@ -147,7 +154,7 @@ func viewUserFields(u identity.User) userFields {
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 func (p portalRoutes) handleLogout(c echo.Context, caller *identity.Principal) error {
-	return noContent(c, p.portal.Logout(c.Request().Context(), caller))
+	return noContent(c, p.sessions.Logout(c.Request().Context(), caller))
 }
 
 func (p portalRoutes) handleChangePassword(c echo.Context, caller *identity.Principal) error {
@@ -187,10 +194,10 @@ func (p portalRoutes) handleConfirmOTP(c echo.Context) error {
 	}{codes}, err)
 }
 
-func decodeCredentials(c echo.Context) (identity.Credentials, error) {
+func decodeCredentials(c echo.Context) (identity.LoginRequest, error) {
 	body, err := decode(c)
 	if err != nil {
-		return identity.Credentials{}, err
+		return identity.LoginRequest{}, err
 	}
 	credentials := readCredentials(body, c)
 	return credentials, body.Err(invalidBody)
@@ -239,5 +246,5 @@ func (p portalRoutes) handlePutLoginRules(c echo.Context, account identity.Accou
 
 func (p portalRoutes) handleKeySet(c echo.Context) error {
 	allowCaching(c)
-	return writeBytes(c, http.StatusOK, "application/json", p.portal.JWKS())
+	return writeBytes(c, http.StatusOK, "application/json", p.sessions.JWKS())
 }

@@ -175,7 +175,7 @@ func (r directoryRoutes) handleEnrolOTP(c echo.Context, found identity.User) err
 		return err
 	}
 
-	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
+	enrolment, codes, err := r.otps.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {
 		Secret        string   `json:"secret"`
 		URI           string   `json:"uri"`
@@ -187,7 +187,7 @@ func (r directoryRoutes) handleDeleteOTP(c echo.Context, found identity.User) er
 	if err := r.checkOTPChange(c, found); err != nil {
 		return err
 	}
-	return noContent(c, r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
+	return noContent(c, r.otps.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
 }
 
 // deviceView is the JSON of a device in responses. Only the response to its creation has

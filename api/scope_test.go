@@ -13,7 +13,7 @@ import (
 // keyWith creates an API key of demo.
 func (e *env) keyWith(scopes ...identity.Scope) string {
 	e.t.Helper()
-	key, _, err := e.identity.CreateAPIKey(e.t.Context(), identity.NewAPIKey{Account: "demo", Scopes: scopes})
+	key, _, err := e.identity.Directory.CreateAPIKey(e.t.Context(), identity.NewAPIKey{Account: "demo", Scopes: scopes})
 	must(e.t, err)
 	return key
 }
@@ -94,7 +94,7 @@ func isOpen(operation node) bool {
 
 func TestAnExpiredKeyIsUnauthenticated(t *testing.T) {
 	e := newEnv(t)
-	key, _, err := e.identity.CreateAPIKey(t.Context(),
+	key, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "demo", ExpiresAt: e.clock.Now().Add(time.Hour)})
 	must(t, err)
 	e.want(202, "POST", "/api/v2/ingest/generic", header{"X-API-Key": key}, `{"type":"AGENT_LOGIN"}`, nil)

@@ -26,7 +26,7 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	ctx := t.Context()
 	expires := e.clock.Now().Add(time.Hour).Truncate(time.Second)
 	newKey := func(expiresAt time.Time, scopes ...identity.Scope) (header, identity.APIKey) {
-		key, made, err := e.identity.CreateAPIKey(ctx,
+		key, made, err := e.identity.Directory.CreateAPIKey(ctx,
 			identity.NewAPIKey{Account: "demo", Scopes: scopes, ExpiresAt: expiresAt})
 		must(t, err)
 		return header{"X-API-Key": key}, made
@@ -35,7 +35,7 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	_, other := newKey(expires.Add(time.Hour), identity.ScopeAdmin, identity.ScopeRead)
 	later, at := expires.Add(time.Minute).Unix(), expires.Unix()
 	own, others := keysPath+"/"+made.ID, keysPath+"/"+other.ID
-	alice, err := e.identity.ListUsers(ctx, "demo")
+	alice, err := e.identity.Directory.ListUsers(ctx, "demo")
 	must(t, err)
 	user := accountsPath + "/demo/users/" + alice[1].ID
 	for _, r := range []struct{ method, path, body string }{

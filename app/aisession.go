@@ -21,6 +21,9 @@ import (
 func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
+		if a.storesRecordings() { // serves calls of other nodes
+			a.listeners = a.newListeners(nil)
+		}
 		return nil, nil, nil
 	}
 	s := a.settings.AISession.Sessions
@@ -44,8 +47,8 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
-	a.listeners = listening.New(
-		listening.Deps{Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit})
+	a.listeners = a.newListeners(sessions)
+	a.lifecycle.addRun("listeners", a.listeners.Run)
 	if phones != nil {
 		calls := sipcall.New(
 			sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
@@ -71,12 +74,21 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	return sessions, onSIP, nil
 }
 
+// newListeners returns what has providers hear calls: of this process, unless sessions is nil, and of other nodes.
+func (a *App) newListeners(sessions *aisession.Service) *listening.Listeners {
+	return listening.New(listening.Deps{
+		Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit,
+		Nodes: &redisclient.Holders[listening.Start]{Client: a.redis,
+			Channel: a.settings.Redis.KeyPrefix + "aisession:listeners", Log: a.log},
+	})
+}
+
 // recorders returns what hears the calls that this process connects.
 func (a *App) recorders() (all localcall.Recorders) {
 	if a.recorder != nil {
 		all = append(all, a.recorder)
 	}
-	if a.listeners != nil {
+	if a.listeners != nil && a.hasRole(settings.RoleAISession) {
 		all = append(all, a.listeners)
 	}
 	return all
@@ -85,7 +97,7 @@ func (a *App) recorders() (all localcall.Recorders) {
 // canUseProvider reports whether a caller's account can use the provider of an account. accountID
 // is "" for callers from a trusted network, which can use the providers of every account.
 func (a *App) canUseProvider(accountID, providerAccountID string) bool {
-	tree := a.identity.Tree()
+	tree := a.identity.Directory.Tree()
 	if accountID == "" {
 		_, ok := tree.Account(providerAccountID)
 		return ok

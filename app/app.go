@@ -78,7 +78,7 @@ type App struct {
 	limiter           *identity.RedisLimiter
 	recordingPolicies *callrecording.Service // nil without recordings
 	recorder          *recording.Recorder    // nil without recordings
-	listeners         *listening.Listeners   // nil without AI sessions
+	listeners         *listening.Listeners   // nil without the roles api, origination and aisession
 	health            *health
 	certificate       *certificate.Server // of the public listener and SIP over TLS; nil without TLS
 	tracer            *tracing.Tracer     // nil: tracing is off
@@ -232,7 +232,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	platform := &platformControl{tree: a.identity.Tree}
+	platform := &platformControl{tree: a.identity.Directory.Tree}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
 		return err
@@ -241,21 +241,33 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controls, err := a.buildControl(ctx, subscribers, feeds, admission)
+	controls, err := a.buildControl(ctx, subscribers, feeds, admission, calls)
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
+	if calls != nil {
+		deps.Calls = calls
+	}
 	if controls != nil {
-		platform.control, deps.Control = controls, controls
+		deps.Control = controls
+	}
+	if controls != nil && len(a.settings.Feeds) > 0 {
+		platform.control = controls
+	}
+	if a.recorder != nil { // it asks the node that connects the call
+		deps.LiveRecorder = a.recorder
 	}
 	if a.hasRole(settings.RoleFanout) {
-		deps.Channel, deps.ChannelLogins = subscribers, a.identity
+		deps.Channel, deps.ChannelLogins, deps.ChannelTokens = subscribers, a.identity.Credentials, a.identity.Tokens
 	}
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
 			a.log), a.providers
-		deps.AICalls, deps.CallListeners = sessions, a.listeners
+		deps.AICalls = sessions
+	}
+	if a.listeners != nil {
+		deps.CallListeners = a.listeners
 	}
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
@@ -266,11 +278,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
+		deps.Portal, deps.Sessions = a.identity.Credentials, a.identity.Tokens
+		deps.Directory, deps.OTPs, deps.Audit = a.identity.Directory, a.identity.Credentials, a.audit
 		deps.Encryption = a.encryption
 		deps.Recordings = recordings
 		deps.CallRecording = a.recordingPolicies
-		deps.LiveRecorder = a.recorder
 		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AlertConfigs = queueConfigs
@@ -316,7 +328,7 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
 	if a.hasRole(settings.RoleAPI) {
 		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
-			return configs.KeepInheritance(ctx, accountTree{a.identity}, func(err error) {
+			return configs.KeepInheritance(ctx, accountTree{a.identity.Directory}, func(err error) {
 				a.log.Warn("which account inherits the alerts of which cannot be stored, retrying", "error", err)
 			})
 		})
@@ -329,9 +341,9 @@ func (a *App) buildNormalizer() error {
 		return nil
 	}
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log:      a.cluster.Log(),
+		Log:      kafka.NewLog(a.cluster),
 		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
+		Accounts: accountDirectory{a.identity.Directory}, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
 		return err
@@ -345,8 +357,9 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 		return nil
 	}
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
-		Log: a.cluster.Log(), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
-		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(), Feeds: feeds,
+		Log: kafka.NewLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
+		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
+		Feeds: feeds,
 	}, a.registry, a.log)
 	if err != nil {
 		return err
@@ -356,7 +369,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 }
 
 func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
 	var presence fanout.Presence = fanout.NoPresence{}
@@ -366,7 +379,7 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
+		Log: fanout.KafkaLog{Cluster: a.cluster}, Auth: a.identity.Tokens, Directory: a.identity.Directory,
 		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
 		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
@@ -384,7 +397,7 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error
 		return nil, nil, nil
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
-		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
+		Formats: registry.Lookup, Accounts: accountDirectory{a.identity.Directory},
 		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
 		Tracer: a.tracer,
 	}, a.registry, a.log)

@@ -12,12 +12,13 @@ import (
 	"trunkline/settings"
 )
 
-// buildControl builds the actions on agents and calls: their endpoints with the role api, and
-// with the role ingest the sending of those that other nodes ask for. feeds is nil without
-// feeds.
+// buildControl builds the actions on agents and calls: their endpoints with the roles api and origination, whose
+// nodes serve all below /api/v2/calls, and with the role ingest the sending of those that other nodes ask for. feeds
+// is nil without feeds, calls without click to call; nil: there is nothing to act on.
 func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feeds *feed.Service,
-	admission *origination.Admission) (*control.Service, error) {
-	if len(a.settings.Feeds) == 0 || !a.hasRole(settings.RoleAPI) && feeds == nil {
+	admission *origination.Admission, calls *origination.Service) (*control.Service, error) {
+	asked := a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleOrigination)
+	if len(a.settings.Feeds) == 0 && calls == nil || !asked && feeds == nil {
 		return nil, nil
 	}
 	statuses, err := feed.NewStore(ctx, a.db)
@@ -29,11 +30,17 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	if feeds != nil {
 		nodes.Feeds = feeds
 	}
-	c, err := control.New(ctx, control.Deps{
-		DB: a.db, Roster: subscribers, Users: a.identity, Limiter: a.limiter, Destinations: transferRules{admission},
-		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control", a.tracer},
-		Nodes:     nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
-	})
+	deps := control.Deps{
+		DB: a.db, Roster: subscribers, Users: a.identity.Directory, Limiter: a.limiter,
+		Destinations: transferRules{admission},
+		Publisher: ownEventPublisher{a.newProducer("control's producer", kafka.ProducerConfig{}), "control",
+			a.tracer},
+		Nodes: nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
+	}
+	if calls != nil {
+		deps.OwnCalls = calls
+	}
+	c, err := control.New(ctx, deps)
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
@@ -41,7 +48,7 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 		a.lifecycle.addRun("control of other nodes",
 			func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
 	}
-	if !a.hasRole(settings.RoleAPI) {
+	if !asked {
 		return nil, nil
 	}
 	a.lifecycle.addRun("control", c.Run)

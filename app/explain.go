@@ -17,7 +17,7 @@ func (a *App) newExplain(subscribers *fanout.Fanout) *explain.Service {
 		subscribers = nil
 	}
 	return &explain.Service{
-		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity,
+		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity.Directory,
 		Connections: fanout.Explainer{Local: subscribers, Peers: a.peers(), Log: a.log},
 	}
 }

@@ -18,7 +18,7 @@ import (
 // feedReader implements stats.Feeds and api.Feeds.
 type feedReader struct {
 	store     *feed.Store
-	directory *identity.Service
+	directory *identity.Directory
 	partition func(ctx context.Context, account string) (int, error)
 	feeds     []feed.Config // of this node's settings
 	log       *slog.Logger
@@ -34,8 +34,8 @@ func (a *App) newFeedReader(ctx context.Context) (*feedReader, error) {
 		return nil, fmt.Errorf("states of feeds: %w", err)
 	}
 	return &feedReader{
-		store: store, directory: a.identity, partition: a.accountPartition, feeds: a.settings.Feeds, log: a.log,
-		changes: a.db.WatchChanges(), busy: map[string]time.Time{},
+		store: store, directory: a.identity.Directory, partition: a.accountPartition, feeds: a.settings.Feeds,
+		log: a.log, changes: a.db.WatchChanges(), busy: map[string]time.Time{},
 	}, nil
 }
 
@@ -193,7 +193,7 @@ func accountsOf(tree *identity.Tree, refs []string) (ids []string) {
 }
 
 // accountTree implements stats.AccountTree.
-type accountTree struct{ directory *identity.Service }
+type accountTree struct{ directory *identity.Directory }
 
 // Ancestors implements stats.AccountTree.
 func (t accountTree) Ancestors() map[string][]string {

@@ -38,7 +38,7 @@ func putFeed(t *testing.T, db *sqldb.DB, name, node string, state feed.State, ac
 func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
 	t.Helper()
 	db := testdb.Open(t, testdb.SQLite(t))
-	directory := newTestDirectory(t, db)
+	directory := newTestIdentity(t, db).Directory
 	for _, account := range []identity.NewAccount{
 		{ID: "acme", Name: "acme", Domain: "acme.example"},
 		{ID: "acme-north", Name: "north", Domain: "north.acme.example", Parent: "acme"},

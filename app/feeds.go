@@ -23,7 +23,7 @@ var feedPlatforms = map[string]feed.Constructor{
 }
 
 // FeedPlatform returns the constructor of the platforms of feeds.
-func FeedPlatform(directory *identity.Service) feed.Constructor {
+func FeedPlatform(directory *identity.Directory) feed.Constructor {
 	return func(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 		construct, ok := feedPlatforms[cfg.Kind]
 		if cfg.Kind == feed.KindKazoo {
@@ -37,7 +37,7 @@ func FeedPlatform(directory *identity.Service) feed.Constructor {
 }
 
 // CheckFeed connects to a feed's platform as feed.Check does. The error is that of the feed's settings.
-func CheckFeed(ctx context.Context, directory *identity.Service, cfg feed.Config, wait time.Duration,
+func CheckFeed(ctx context.Context, directory *identity.Directory, cfg feed.Config, wait time.Duration,
 	log *slog.Logger) (*feed.CheckResult, error) {
 	cfg.SyncAccounts = false // a check has no side effects
 	accounts := FeedDirectory{directory}
@@ -62,7 +62,8 @@ func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 	feeds, err := feed.NewService(feed.ServiceConfig{
 		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
 	}, feed.ServiceDeps{
-		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
+		Store: store, Directory: FeedDirectory{a.identity.Directory}, Platform: FeedPlatform(a.identity.Directory),
+		Log:      a.cluster,
 		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry,
 		Logger: a.log,
 	})
@@ -74,16 +75,16 @@ func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 }
 
 // FeedDirectory implements feed.Directory.
-type FeedDirectory struct{ Identity *identity.Service }
+type FeedDirectory struct{ Directory *identity.Directory }
 
 // Resolve implements feed.Directory.
 func (d FeedDirectory) Resolve(ref string) (id string, ok bool) {
-	account, ok := d.Identity.Tree().Resolve(ref)
+	account, ok := d.Directory.Tree().Resolve(ref)
 	return account.ID, ok
 }
 
 // ByDomain implements feed.Directory.
 func (d FeedDirectory) ByDomain(domain string) (id string, ok bool) {
-	account, ok := d.Identity.Tree().ByDomain(domain)
+	account, ok := d.Directory.Tree().ByDomain(domain)
 	return account.ID, ok
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/fanout"
+	"trunkline/internal/kafka"
 	"trunkline/settings"
 	"trunkline/stats/figures"
 )
@@ -20,7 +21,7 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
 	if a.hasRole(settings.RoleStats) {
-		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster.Log(), a.timeZones).Run)
+		a.lifecycle.addRun("figures", figures.NewIndexer(store, kafka.NewLog(a.cluster), a.timeZones).Run)
 	}
 	return store, nil
 }
@@ -28,7 +29,7 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 // timeZones returns the time zone of each account.
 func (a *App) timeZones() map[string]*time.Location {
 	zones := map[string]*time.Location{}
-	for _, account := range a.identity.Tree().Accounts() {
+	for _, account := range a.identity.Directory.Tree().Accounts() {
 		zones[account.ID] = account.Location()
 	}
 	return zones

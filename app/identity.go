@@ -17,7 +17,7 @@ func (a *App) seedDirectory(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("directory_file: %w", err)
 		}
-		if err := a.identity.Seed(ctx, content); err != nil {
+		if err := a.identity.Directory.Seed(ctx, content); err != nil {
 			return fmt.Errorf("directory_file %s: %w", file, err)
 		}
 		return nil
@@ -25,7 +25,7 @@ func (a *App) seedDirectory(ctx context.Context) error {
 	if a.settings.DemoPassword == "" {
 		return nil
 	}
-	seeded, err := a.identity.SeedDemo(ctx, string(a.settings.DemoPassword))
+	seeded, err := a.identity.Directory.SeedDemo(ctx, string(a.settings.DemoPassword))
 	if err != nil {
 		return fmt.Errorf("demo_password: creating the demo account: %w", err)
 	}
@@ -36,17 +36,17 @@ func (a *App) seedDirectory(ctx context.Context) error {
 }
 
 // accountDirectory adapts the directory for the packages that ingest records.
-type accountDirectory struct{ identity *identity.Service }
+type accountDirectory struct{ directory *identity.Directory }
 
 // Exists reports whether an account exists. It also finds an account that was just created.
 func (a accountDirectory) Exists(ctx context.Context, id string) (bool, error) {
-	_, ok, err := a.identity.FindAccount(ctx, id)
+	_, ok, err := a.directory.FindAccount(ctx, id)
 	return ok, err
 }
 
 // MayName reports whether the caller may send records of the account.
 func (a accountDirectory) MayName(caller *identity.Principal, accountID string) bool {
-	return a.identity.Tree().Contains(caller.AccountID, accountID)
+	return a.directory.Tree().Contains(caller.AccountID, accountID)
 }
 
 // identityConfig returns the configuration of the directory. The server's own names are

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 
-	"trunkline/api"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -29,7 +28,7 @@ var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call with the configured platform; nil: it is off.
 func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination,
-	admission *origination.Admission) (api.Calls, error) {
+	admission *origination.Admission) (*origination.Service, error) {
 	if !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
@@ -46,7 +45,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	calls, err := origination.New(ctx, origination.Config{
 		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
-		DB: a.db, Driver: driver, Users: a.identity, Admission: admission,
+		DB: a.db, Driver: driver, Users: a.identity.Directory, Admission: admission,
 		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log,
 		Tracer: a.tracer,
 	})
@@ -85,8 +84,9 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 		return simulatorDriver, err
 	}
 	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
-	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver, Registered: phones.server.Registered,
-		Simulated: simulator.Simulated}, err
+	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
+		Registered: phones.server.Registrations.Exist,
+		Simulated:  simulator.Simulated}, err
 }
 
 // sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
@@ -109,7 +109,7 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 		return nil, err
 	}
 	phones.server.Handle("", driver)
-	phones.server.AddRegistrationListener(driver)
+	phones.server.Registrations.AddListener(driver)
 	a.lifecycle.addRun("sip driver", driver.Run)
 	return driver, nil
 }

@@ -28,7 +28,7 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	if !a.storesRecordings() {
 		return nil, nil
 	}
-	policies, err := callrecording.New(ctx, a.db, accountPaths{a.identity}, a.audit)
+	policies, err := callrecording.New(ctx, a.db, accountPaths{a.identity.Directory}, a.audit)
 	if err != nil {
 		return nil, fmt.Errorf("recording policies: %w", err)
 	}
@@ -63,7 +63,7 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 }
 
 // accountPaths implements callrecording.Accounts.
-type accountPaths struct{ directory *identity.Service }
+type accountPaths struct{ directory *identity.Directory }
 
 // Path returns the account, its parent, and so on to its root.
 func (a accountPaths) Path(accountID string) []string { return a.directory.Tree().Path(accountID) }

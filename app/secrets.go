@@ -6,6 +6,7 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/config/encryption"
+	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/settings"
 )
@@ -42,7 +43,7 @@ func (a *App) requireIdentitySecrets(ctx context.Context) error {
 	if !a.hasLogins() && !a.hasRole(settings.RoleOrigination) {
 		return nil
 	}
-	return a.identity.RequireSecrets(ctx)
+	return identity.RequireSecrets(ctx, a.db, a.keys)
 }
 
 // prepareSigning prepares the keys that sign tokens, if users log in at this process. It returns
@@ -58,7 +59,7 @@ func (a *App) prepareSigning(ctx context.Context) error {
 				"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI,
 				settings.RoleFanout, err))
 	}
-	return a.identity.PrepareSigning(ctx)
+	return a.identity.Tokens.PrepareSigning(ctx)
 }
 
 // ensureMasterKey creates the first master key if this process is the only user of the

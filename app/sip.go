@@ -39,7 +39,8 @@ func (a *App) buildSIP() (*phones, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
-	directory := sipDirectory{identity: a.identity, defaultDomain: s.DefaultDomain}
+	directory := sipDirectory{directory: a.identity.Directory, credentials: a.identity.Credentials,
+		defaultDomain: s.DefaultDomain}
 	listenTLS, dialTLS, err := a.sipTLS()
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (a *App) buildSIP() (*phones, error) {
 	}
 	a.lifecycle.addRun("sip", server.Run)
 	a.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
-		return bindings.RemoveDeleted(ctx, a.identity.ListDeletedAccounts, a.log)
+		return bindings.RemoveDeleted(ctx, a.identity.Directory.ListDeletedAccounts, a.log)
 	})
 	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
 	return &phones{server: server, ports: ports, directory: directory}, nil
@@ -115,21 +116,22 @@ func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
 
 // sipDirectory adapts the directory for phones.
 type sipDirectory struct {
-	identity      *identity.Service
+	directory     *identity.Directory
+	credentials   *identity.Credentials
 	defaultDomain string
 }
 
 // SIPUser implements sip.Directory. A phone whose domain is this server's address, or
 // any other than an account's, belongs to the default domain.
 func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip.User, error) {
-	account, ok := d.identity.Tree().ByDomain(domain)
+	account, ok := d.directory.Tree().ByDomain(domain)
 	if !ok {
 		account, ok = d.defaultAccount()
 		if !ok {
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}
-	phone, err := d.identity.FindPhone(ctx, account.Domain, username)
+	phone, err := d.directory.FindPhone(ctx, account.Domain, username)
 	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension},
 		err
 }
@@ -137,7 +139,7 @@ func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip
 // Authenticate implements sip.Authenticator.
 func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from netip.Addr,
 	proves func(sip.HA1) bool) error {
-	return d.identity.AuthenticatePhone(ctx, user.Domain, user.Extension, from.Unmap().String(),
+	return d.credentials.AuthenticatePhone(ctx, user.Domain, user.Extension, from.Unmap().String(),
 		func(ha1 identity.HA1) bool {
 			return proves(sip.HA1(ha1))
 		})
@@ -147,7 +149,7 @@ func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from neti
 // other beside it: the realm of a challenge would tell a stranger the domain of some tenant.
 func (d sipDirectory) defaultAccount() (identity.Account, bool) {
 	if d.defaultDomain != "" {
-		return d.identity.Tree().ByDomain(d.defaultDomain)
+		return d.directory.Tree().ByDomain(d.defaultDomain)
 	}
-	return d.identity.Tree().OnlyRoot()
+	return d.directory.Tree().OnlyRoot()
 }

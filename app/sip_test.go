@@ -53,8 +53,8 @@ func challengeRealm(t *testing.T, server *sip.Server, method, domain string) str
 	return ""
 }
 
-// newTestDirectory is an empty directory.
-func newTestDirectory(t *testing.T, db *sqldb.DB) *identity.Service {
+// newTestIdentity has an empty directory.
+func newTestIdentity(t *testing.T, db *sqldb.DB) *identity.Service {
 	t.Helper()
 	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
 	if err != nil {
@@ -63,21 +63,21 @@ func newTestDirectory(t *testing.T, db *sqldb.DB) *identity.Service {
 	log := slog.New(slog.DiscardHandler)
 	config := identity.Config{Settings: identity.DefaultSettings(),
 		Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
-	directory, err := identity.New(t.Context(), config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db),
+	service, err := identity.New(t.Context(), config, db, ring, identity.NewMemoryLimiter(), audittest.New(t, db),
 		prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return directory
+	return service
 }
 
 // A stranger who names a domain that is no account's learns no tenant's domain from the challenge, and
 // one who names a tenant's learns no other.
 func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 	ctx := t.Context()
-	directory := newTestDirectory(t, testdb.Open(t, testdb.SQLite(t)))
+	service := newTestIdentity(t, testdb.Open(t, testdb.SQLite(t)))
 	for _, name := range []string{"acme", "other"} {
-		if _, err := directory.CreateAccount(ctx,
+		if _, err := service.Directory.CreateAccount(ctx,
 			identity.NewAccount{ID: name, Name: name, Domain: name + ".example"}); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,8 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 	}
 	cfg := sip.Config{Settings: sip.DefaultSettings(), Limits: sip.Limits{MaxCalls: 10}}
 	cfg.Listen = "127.0.0.1:0"
-	server, err := sip.New(cfg, sipDirectory{identity: directory}, bindings, prometheus.NewRegistry(), log)
+	server, err := sip.New(cfg, sipDirectory{directory: service.Directory, credentials: service.Credentials}, bindings,
+		prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

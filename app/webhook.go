@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/identity"
+	"trunkline/internal/kafka"
 	"trunkline/settings"
 	"trunkline/webhook"
 )
@@ -12,7 +13,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Log: a.cluster.Log(),
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Log: kafka.NewLog(a.cluster),
 		Version: a.version,
 	})
 	if err != nil {
@@ -27,7 +28,7 @@ type webhookFilters struct{ app *App }
 // CheckFilter implements webhook.Filters.
 func (f webhookFilters) CheckFilter(ctx context.Context, accountID string,
 	filter identity.Filter) (identity.Filter, error) {
-	return f.app.identity.CheckFilter(ctx, accountID, filter)
+	return f.app.identity.Directory.CheckFilter(ctx, accountID, filter)
 }
 
 // buildWebhooks builds the delivery to webhooks.
@@ -35,6 +36,7 @@ func (a *App) buildWebhooks() {
 	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
-	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity}, a.registry, a.log)
+	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity.Directory}, a.registry,
+		a.log)
 	a.lifecycle.addRun("webhooks", deliverer.Run)
 }

@@ -83,7 +83,7 @@ func indexForever(at []string) error {
 		}
 		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), discardLog())
 		if err == nil {
-			return NewIndexer(x, allPartitions{c.Log()}, nil).Run(ctx)
+			return NewIndexer(x, allPartitions{kafka.NewLog(c)}, nil).Run(ctx)
 		}
 		_ = db.Close()
 	}

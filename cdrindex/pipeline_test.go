@@ -31,7 +31,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: c.Log(), Producer: producer, Accounts: anyAccount{}},
+		normalizer.Deps{Log: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
 		prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 			t.Error(err)
 		}
 	})
-	stop := startIndexer(t, x, c.Log())
+	stop := startIndexer(t, x, kafka.NewLog(c))
 	t.Cleanup(func() {
 		stop()
 		cancel()

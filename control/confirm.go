@@ -150,9 +150,25 @@ func (s *Service) Run(ctx context.Context) error {
 			s.log.Warn("following actions failed, will retry", "error", err)
 			retry.Sleep(ctx, time.Second)
 		}
-		retry.Sleep(ctx, watchInterval)
+		s.awaitWork(ctx, len(open) > 0)
 	}
 	return nil
+}
+
+// awaitWork waits until open actions are to be looked at again; without any, until one is stored here, or for
+// sweepInterval: a killed node may have left some.
+func (s *Service) awaitWork(ctx context.Context, open bool) {
+	interval := sweepInterval
+	if open {
+		interval = watchInterval
+	}
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.stored:
+	case <-timer.C:
+	}
 }
 
 // watch confirms open actions, and ends those without an event in confirmTimeout.
@@ -171,7 +187,8 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 
 		var err error
 		late := s.now().Sub(a.CreatedAt) > confirmTimeout
-		if id, ok := done(a, entries); ok && entries != nil && a.State != Asked {
+		id, ok := s.findEnd(ctx, a, entries)
+		if ok && entries != nil && a.State != Asked {
 			eventID := ""
 			if id != 0 {
 				eventID = id.String()
@@ -187,6 +204,21 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 			s.log.Warn("ending an action failed, will retry", "action_id", a.ID, "error", err)
 		}
 	}
+}
+
+// findEnd returns done's result; of a call of our own, whether it has ended: no feed tells of it.
+func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
+	if a.Command.Feed != "" {
+		return done(a, entries)
+	}
+	if s.placed == nil { // another node follows it
+		return 0, false
+	}
+	ended, err := s.placed.HasEnded(ctx, a.Command.CallID)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the state of a call is not known, will retry", "action_id", a.ID, "error", err)
+	}
+	return 0, ended && err == nil
 }
 
 // giveUp ends an action for which nothing has happened in confirmTimeout.

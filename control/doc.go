@@ -15,13 +15,16 @@
 // # Confirmation
 //
 // The state of agents and calls (event/state) is the fold of events. An action is confirmed
-// when the entry is as the action wants it, by an event that is not older than the action.
+// when the entry is as the action wants it, by an event that is not older than the action. Calls of
+// click to call that no feed knows are not in it: the one action on them, hang-up, is done and
+// confirmed by package origination.
 //
 // # Goroutines, bounds and locks
 //
-// Run is one goroutine; it looks at the open actions every watchInterval, and ends those that
-// a killed node has left. Requests work in their own. An agent takes one action at a time of
-// this service, by a unique index: a second one before the end of the first is refused. There
+// Run is one goroutine; it looks at the open actions every watchInterval, without any every
+// sweepInterval or once one is stored here, and ends those that a killed node has left.
+// Requests work in their own. An agent takes one action at a time of this service, by a
+// unique index: a second one before the end of the first is refused. There
 // are no locks but those of the database.
 //
 // Read service.go first (a request from its rights to its answer), then confirm.go (its end),

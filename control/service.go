@@ -65,6 +65,18 @@ type Publisher interface {
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
+// OwnCalls ends calls that Trunkline places itself (click to call); *origination.Service implements it.
+type OwnCalls interface {
+	// CheckCancel returns the account of a call that the caller may end. Returns fault.KindNotFound for one
+	// that the caller does not see, fault.KindForbidden for another's, and fault.KindConflict for one that has
+	// ended.
+	CheckCancel(ctx context.Context, caller *identity.Principal, callID string) (accountID string, err error)
+	// HangUp ends a call, on whatever node it is. It does not check who asks.
+	HangUp(ctx context.Context, callID string) error
+	// HasEnded reports whether a call has ended.
+	HasEnded(ctx context.Context, callID string) (bool, error)
+}
+
 // Deps are the dependencies of a Service.
 type Deps struct {
 	DB           *sqldb.DB
@@ -74,6 +86,7 @@ type Deps struct {
 	Destinations Destinations
 	Publisher    Publisher
 	Nodes        Nodes
+	OwnCalls     OwnCalls // nil: this process has none
 	Audit        *audit.Log
 	Metrics      prometheus.Registerer
 	Log          *slog.Logger
@@ -89,10 +102,12 @@ type Service struct {
 	destinations Destinations
 	publish      Publisher
 	nodes        Nodes
+	placed       OwnCalls // nil: this process has none
 	audit        *audit.Log
 	log          *slog.Logger
 	now          func() time.Time
 	metrics      *prometheus.CounterVec
+	stored       chan struct{} // has one element after an action was stored: Run has something to follow
 }
 
 // New migrates the tables and returns the service.
@@ -104,8 +119,8 @@ func New(ctx context.Context, d Deps) (*Service, error) {
 		d.Now = time.Now
 	}
 	return &Service{db: d.DB, roster: d.Roster, users: d.Users, limiter: d.Limiter, destinations: d.Destinations,
-		publish: d.Publisher,
-		nodes:   d.Nodes, audit: d.Audit, log: d.Log, now: d.Now, metrics: newMetrics(d.Metrics)}, nil
+		publish: d.Publisher, nodes: d.Nodes, placed: d.OwnCalls, audit: d.Audit, log: d.Log, now: d.Now,
+		metrics: newMetrics(d.Metrics), stored: make(chan struct{}, 1)}, nil
 }
 
 // Request is what a caller asks for. Exactly one of AgentID and CallID is set.
@@ -158,7 +173,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if err := s.audit.Record(ctx, newEntry()); err != nil {
 		return "", err
 	}
-	if err := s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend); err != nil {
+	if err := s.dispatch(ctx, a); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
 	_, err = s.change(ctx, a, Accepted, "", "", "", Sent)
@@ -166,6 +181,16 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		s.log.Warn("storing a taken action failed", "action_id", a.ID, "error", err) // the sweep ends it
 	}
 	return a.ID, nil
+}
+
+// dispatch sends an action to the node with its feed, or does it on a call of our own.
+func (s *Service) dispatch(ctx context.Context, a *action) error {
+	if a.Command.Feed != "" {
+		return s.nodes.Send(ctx, a.Command.Feed, a.ID, s.TakeAndSend)
+	}
+	return s.TakeAndSend(ctx, a.ID, func(ctx context.Context, _ string, c feed.Command) error {
+		return s.placed.HangUp(ctx, c.CallID)
+	})
 }
 
 // prepare checks a request and stores its action. replayed is true for the action of an
@@ -204,6 +229,10 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
+		select {
+		case s.stored <- struct{}{}:
+		default:
+		}
 		return a, false, err
 	}
 	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
@@ -285,6 +314,9 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, err
 	}
 	e, err := findEntry(entries, r)
+	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
+		return s.buildOwn(ctx, r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -326,6 +358,24 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	}
 	own, _ := s.users.Tree().Account(user.AccountID)
 	c.Extension, c.Domain = user.PresenceID, own.Domain
+	return c, nil
+}
+
+// buildOwn returns the command for a call of Trunkline's own, which no feed knows: it has no feed.
+func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, error) {
+	account, err := s.placed.CheckCancel(ctx, r.Caller, r.CallID)
+	if err != nil {
+		return nil, err
+	}
+	if !s.users.Tree().Contains(r.Account.ID, account) {
+		return nil, fault.NotFound("Call not found")
+	}
+
+	c := &storedCommand{Command: feed.Command{ID: uuid.NewString(), Action: r.Action, AccountID: account,
+		CallID: r.CallID}}
+	if r.Action != feed.ActionHangup {
+		return nil, feed.CannotDo("Trunkline's own PBX", c.Command, "its calls can only be hung up")
+	}
 	return c, nil
 }
 

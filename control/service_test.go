@@ -220,6 +220,78 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 	}
 }
 
+// placedCalls is a call that Trunkline places itself, own-1: anna's, of the account demo.
+type placedCalls struct {
+	hungUp []string
+	ended  bool
+}
+
+func (o *placedCalls) CheckCancel(_ context.Context, caller *identity.Principal, callID string) (string, error) {
+	switch {
+	case callID != "own-1":
+		return "", fault.NotFound("There is no such call")
+	case caller.Role != identity.RoleAdmin && caller.UserID != "anna":
+		return "", fault.Forbidden("Only its owner and administrators may cancel a call")
+	case o.ended:
+		return "", fault.Conflict("The call has ended")
+	}
+	return "demo", nil
+}
+
+func (o *placedCalls) HangUp(_ context.Context, callID string) error {
+	o.hungUp = append(o.hungUp, callID)
+	return nil
+}
+
+func (o *placedCalls) HasEnded(context.Context, string) (bool, error) { return o.ended, nil }
+
+// A call of Trunkline's own PBX is hung up, by its owner or an administrator, and takes no other action.
+func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
+	for _, action := range feed.CallActions {
+		t.Run(string(action), func(t *testing.T) {
+			w := newWorld(t)
+			own := &placedCalls{}
+			w.service.placed = own
+			r := Request{CallID: "own-1", Action: action}
+			if action == feed.ActionTransfer {
+				r.Destination = "7001"
+			}
+			for by, want := range map[*identity.Principal]fault.Kind{supervisor: fault.KindForbidden,
+				plain: fault.KindForbidden} {
+				if _, err := w.actAs(by, r); fault.KindOf(err) != want {
+					t.Errorf("%s: %v", by.Role, err)
+				}
+			}
+			by := agent
+			if action.Monitors() {
+				by = admin
+			}
+			id, err := w.actAs(by, r)
+			if action != feed.ActionHangup {
+				if fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "own PBX cannot do this") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+
+			must(t, err)
+			if s := w.end(id, 0); s.State != Accepted {
+				t.Errorf("before its end: %+v", s)
+			}
+			own.ended = true
+			if s := w.end(id, 0); s.State != Confirmed {
+				t.Errorf("after its end: %+v", s)
+			}
+			if _, err := w.actAs(admin, r); fault.KindOf(err) != fault.KindConflict {
+				t.Errorf("an ended call: %v", err)
+			}
+			if len(own.hungUp) != 1 || len(w.sent) != 0 {
+				t.Errorf("hung up %q, sent %+v", own.hungUp, w.sent)
+			}
+		})
+	}
+}
+
 // Each refusal has its kind, and nothing is sent.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)

@@ -73,13 +73,15 @@ func TestBoardHistory(t *testing.T) {
 		return `[...document.querySelectorAll("#history .figure")].find((one) => one.querySelector("h2").textContent === ` +
 			quote(title) + `)?.querySelector(".number").textContent`
 	}
+	const ofIntervals = "[...document.querySelectorAll('details tbody tr')]" +
+		".reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0)"
 	eventually(t, "yesterday's figures", func() error {
 		b.view(t, "#history/queues?range=yesterday&again="+fmt.Sprint(time.Now().UnixNano()))
 		b.awaitTrue(t, "an answer", "document.querySelector('#history [aria-busy=\"false\"]')")
 		var got string
 		b.mustEval(t, "["+number("Offered")+", "+number("Answered")+", "+number("Not answered")+", "+number(
-			"Service level")+"].join()", &got)
-		if got != "16,13,3,69 %" {
+			"Service level")+", "+ofIntervals+"].join()", &got)
+		if got != "16,13,3,69 %,16" { // the intervals are another request's
 			return fmt.Errorf("the page shows %s", got)
 		}
 		return nil
@@ -94,8 +96,7 @@ func TestBoardHistory(t *testing.T) {
 	b.awaitTrue(t, "the first interval",
 		"/ offered, .* answered, .* service level/.test(document.querySelector('.readout').textContent)")
 	b.pressNamed(t, "Numbers")
-	b.awaitTrue(t, "the numbers",
-		"[...document.querySelectorAll('details tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
+	b.awaitTrue(t, "the numbers", "document.querySelector('details[open] tbody')?.getClientRects().length === 1")
 
 	// One queue; its address shows the same again.
 	b.pressNamed(t, "support")

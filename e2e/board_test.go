@@ -125,8 +125,8 @@ func (b *board) recordedIDs(t *testing.T) []string {
 
 // floorShown returns a summary of the board's floor: agents, then calls.
 const floorShown = `[
-	...[...document.querySelectorAll("#agents li")].map((li) => "agent " + li.querySelector(".name").title),
-	...[...document.querySelectorAll("#calls tr")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.querySelector(".queue").title, tr.querySelector(".agent").title].join(" ")),
+	...[...document.querySelectorAll("#agents li[data-tone]")].map((li) => "agent " + li.querySelector(".name").title),
+	...[...document.querySelectorAll("#calls tr[data-tone]")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.querySelector(".queue").title, tr.querySelector(".agent").title].join(" ")),
 ].sort()`
 
 // floorSnapshot returns the same summary of the server's snapshot.
@@ -389,7 +389,7 @@ func TestBoardPages(t *testing.T) {
 	b.testWrongPassword(t)
 	b.login(t, "admin")
 	b.awaitTrue(t, "agents and calls",
-		"document.querySelectorAll('#agents li').length > 2 && document.querySelector('#calls tr')")
+		"document.querySelectorAll('#agents li[data-tone]').length > 2 && document.querySelector('#calls tr')")
 	check("floor")
 	var shift float64
 	b.mustEval(t, `new Promise((done) => {

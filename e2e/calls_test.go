@@ -232,6 +232,14 @@ func TestClickToCall(t *testing.T) {
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cancelled: %s", p.Cause)
 	}
+	admin := n.dialler(t, "admin").header
+	hungUp := d.dial(t, "9903")
+	if end := n.awaitActionEnd(t, admin, n.act(t, admin, "calls/"+hungUp, "hangup")); end.State != "confirmed" {
+		t.Errorf("the action that hung a call up: %+v", end)
+	}
+	if p := d.await(t, hungUp, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
+		t.Errorf("hung up by an action: %s", p.Cause)
+	}
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	eventually(t, "the key to be refused", func() error {
 		a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
@@ -240,7 +248,7 @@ func TestClickToCall(t *testing.T) {
 		}
 		return nil
 	})
-	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", n.dialler(t, "admin").header,
+	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", admin,
 		""); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("a user without an extension: %v", a)
 	}

@@ -3,11 +3,13 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	wire "trunkline/event"
+	"trunkline/internal/kafka"
 	"trunkline/internal/testservice"
 )
 
@@ -52,4 +54,58 @@ func TestReadinessNamesMissingTopics(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Partitions that are added to the raw topics of a running service get their events out, and nobody logs an error
+// until the topics that follow have them too.
+func TestAddedPartitionsLogNoErrors(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(t testing.TB) *cluster{
+		"embedded": func(t testing.TB) *cluster { return embeddedCluster(t) }, "kafka": allRolesCluster,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t)
+			token := c.channel[0].login(t, apiPaths, user("alice"))
+			s := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token})
+			opened := c.kafka(t)
+			before, err := opened.Partitions(t.Context(), wire.TopicRaw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			have := before
+			for _, added := range []int{1, 8, 24} {
+				for _, topic := range []string{wire.TopicRaw, wire.TopicCDRRaw} {
+					if err := opened.EnsurePartitions(t.Context(), topic, have+added); err != nil {
+						t.Fatal(err)
+					}
+				}
+				producer := opened.NewProducer(kafka.ProducerConfig{})
+				for partition := have; partition < have+added; partition++ {
+					err := producer.Produce(t.Context(), kafka.Record{Topic: wire.TopicRaw, Partition: partition,
+						Key: []byte("demo"), Value: []byte(record("demo", partition))})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := producer.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				have += added
+				s.awaitCount(t, have-before)
+			}
+
+			for _, n := range c.nodes {
+				text, err := os.ReadFile(n.log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(string(text)) {
+					if strings.Contains(line, "level=ERROR") {
+						t.Errorf("%s logs %s", n.name, line)
+					}
+				}
+			}
+		})
+	}
 }

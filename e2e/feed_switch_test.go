@@ -32,6 +32,7 @@ type scriptedSwitch struct {
 	sent     []string // sent events
 	orders   []string // commands that change something
 	refusal  string   // the answer to them; "": they are done
+	mute     bool     // they are done and not answered
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
@@ -85,6 +86,12 @@ func (s *scriptedSwitch) setAgent(status string) {
 	s.agent = status
 }
 
+func (s *scriptedSwitch) setMute(mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = mute
+}
+
 // serveConn logs a client in and answers its commands until it disconnects.
 func (s *scriptedSwitch) serveConn(nc net.Conn) {
 	defer func() {
@@ -121,12 +128,15 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 			s.mu.Unlock()
 		case "api":
 			text := s.answer(rest)
+			if text == "" {
+				continue
+			}
 			say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
 		}
 	}
 }
 
-// answer returns the response to an api command.
+// answer returns the response to an api command, "" for none.
 func (s *scriptedSwitch) answer(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,6 +146,9 @@ func (s *scriptedSwitch) answer(command string) string {
 			return s.refusal + "\n"
 		}
 		s.agent = strings.Trim(status, "'")
+		if s.mute {
+			return ""
+		}
 		return "+OK\n"
 	}
 	switch command {

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,21 +37,24 @@ func (c *cluster) repeatUntilAccepted(t *testing.T, n *node, number int) time.Du
 	return time.Since(began)
 }
 
-// checkStoredOnce checks that the raw topic has each of the bodies' records once.
-func (c *cluster) checkStoredOnce(t *testing.T, bodies int) {
+// countRecords returns how many records of a topic have the record of each of the bodies.
+func (c *cluster) countRecords(t *testing.T, topic string, bodies int) []int {
 	t.Helper()
 	opened := c.kafka(t)
-	partitions, err := opened.Partitions(t.Context(), wire.TopicRaw)
+	partitions, err := opened.Partitions(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := map[string]int{}
+	counts := make([]int, bodies)
 	for p := range partitions {
-		first, next, err := opened.Offsets(t.Context(), wire.TopicRaw, p)
+		first, next, err := opened.Offsets(t.Context(), topic, p)
 		if err == nil {
-			err = opened.Scan(t.Context(), wire.TopicRaw, p, first, next, func(r *kafka.Record) {
-				if r.Header(wire.HeaderBody) != nil {
-					counts[string(r.Value)]++
+			err = opened.Scan(t.Context(), topic, p, first, next, func(r *kafka.Record) {
+				for number := range counts {
+					own := strings.TrimSuffix(record("demo", number), "}") // an event has more members
+					if bytes.Contains(r.Value, []byte(own+",")) || bytes.Contains(r.Value, []byte(own+"}")) {
+						counts[number]++
+					}
 				}
 			})
 		}
@@ -56,8 +62,14 @@ func (c *cluster) checkStoredOnce(t *testing.T, bodies int) {
 			t.Fatal(err)
 		}
 	}
-	for number := range bodies {
-		if got := counts[record("demo", number)]; got != 2 {
+	return counts
+}
+
+// checkStoredOnce checks that the raw topic has each of the bodies' two records once.
+func (c *cluster) checkStoredOnce(t *testing.T, bodies int) {
+	t.Helper()
+	for number, got := range c.countRecords(t, wire.TopicRaw, bodies) {
+		if got != 2 {
 			t.Errorf("body %d has %d records in Kafka, want 2", number, got)
 		}
 	}
@@ -99,6 +111,41 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 			}
 			c.checkStoredOnce(t, bodies)
 		})
+	}
+}
+
+// A process that is stopped with a body for longer than its lease, and then goes on, may send it after it was
+// repeated: each record is one event all the same.
+func TestABodyOfAStoppedProcessIsOneEventEach(t *testing.T) {
+	t.Parallel()
+	c := allRolesCluster(t)
+	stopped, other := c.nodes[0], c.nodes[1]
+	const bodies = 8
+	for number := range bodies {
+		posted := make(chan struct{})
+		go func() {
+			defer close(posted)
+			_, _ = c.postKeyed(t.Context(), stopped, number) // whatever its outcome
+		}()
+		time.Sleep(time.Duration(number) * 2 * time.Millisecond) // a point of the request
+		stopped.signal(t, syscall.SIGSTOP)
+		c.repeatUntilAccepted(t, other, number)
+		stopped.signal(t, syscall.SIGCONT)
+		<-posted
+	}
+
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", bodies), 1)
+	eventually(t, "the last event", func() error {
+		if c.countRecords(t, wire.TopicEvents, bodies+1)[bodies] == 0 {
+			return errors.New("it is not there")
+		}
+		return nil
+	})
+	t.Logf("records of the bodies in %s: %d", wire.TopicRaw, c.countRecords(t, wire.TopicRaw, bodies))
+	for number, got := range c.countRecords(t, wire.TopicEvents, bodies) {
+		if got != 2 {
+			t.Errorf("body %d is %d events, want 2", number, got)
+		}
 	}
 }
 

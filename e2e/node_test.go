@@ -28,6 +28,7 @@ const patience = 3 * time.Minute
 // restarts.
 type node struct {
 	name     string
+	version  string // its program; "": the one built from this tree
 	dir      string // TRUNKLINE_DATA_DIR
 	url      string
 	address  string // of url
@@ -91,6 +92,14 @@ func (n *node) close(t testing.TB) {
 	}
 }
 
+func (n *node) program(t testing.TB) string {
+	t.Helper()
+	if n.version != "" {
+		return n.version
+	}
+	return program(t)
+}
+
 // start starts the process, and waits until it is ready.
 func (n *node) start(t testing.TB) {
 	t.Helper()
@@ -105,7 +114,7 @@ func (n *node) startProcess(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(program(t), "serve")
+	cmd := exec.Command(n.program(t), "serve")
 	cmd.Env, cmd.Dir = environment(n.settings), filepath.Dir(n.log)
 	cmd.Stdout, cmd.Stderr = log, log
 	n.child, err = startChild(cmd)
@@ -204,7 +213,7 @@ func (n *node) cli(t testing.TB, args ...string) string {
 
 func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
-	done := run(t, n.settings, stdin, args...)
+	done := runProgram(t, n.program(t), n.settings, stdin, args...)
 	if done.code != 0 {
 		t.Fatalf("trunkline %s ends with %d: %s", strings.Join(args, " "), done.code, done.err)
 	}

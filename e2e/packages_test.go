@@ -41,6 +41,13 @@ var typeScriptPackages = sync.OnceValues(func() (string, error) {
 	return dir, installWithClient(dir, "typescript@5.9.3 json-schema-to-typescript@15.0.4")
 })
 
+// vendorPackages returns a folder with the packages of npm of those whose protocols bots speak, and the compiler.
+var vendorPackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "vendors")
+	return dir, install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline --ignore-scripts "+
+		"typescript@5.9.3 openai@6.49.0 @deepgram/sdk@5.13.0 twilio@6.2.0")
+})
+
 // installWithClient installs packages of npm and clients/js.
 func installWithClient(dir, packages string) error {
 	client, err := filepath.Abs("../clients/js")

@@ -123,7 +123,12 @@ type outcome struct {
 // run runs one command line, which must end within patience.
 func run(t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
 	t.Helper()
-	cmd := exec.Command(program(t), args...)
+	return runProgram(t, program(t), settings, stdin, args...)
+}
+
+func runProgram(t testing.TB, program string, settings map[string]string, stdin string, args ...string) outcome {
+	t.Helper()
+	cmd := exec.Command(program, args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(settings), strings.NewReader(stdin), &out, &errs
 	c, err := startChild(cmd)

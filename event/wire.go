@@ -28,7 +28,7 @@ const (
 const (
 	HeaderFormat   = "format"   // raw: the source's format
 	HeaderSource   = "source"   // raw: the feed or API key that sent it
-	HeaderIdentity = "identity" // raw, cc.evt: Identity of an event that several feeds may send
+	HeaderIdentity = "identity" // raw, cc.evt: Identity of an event that may be sent several times
 	// raw: IANA name of the zone of a switch that writes local times; absent: UTC
 	HeaderTimeZone = "time_zone"
 	// raw: of a feed's event of an unknown account: the names that were looked up, a line each

@@ -46,7 +46,8 @@ func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 
 // newTestStream is the stream of a single partition, with writers.
 func newTestStream(t testing.TB, cfg Config) *partitionStream {
-	f, err := New(testConfig(cfg, "test"), Deps{Directory: newDirectory(), Presence: newPresence(),
+	directory := newDirectory()
+	f, err := New(testConfig(cfg, "test"), Deps{Auth: directory, Directory: directory, Presence: newPresence(),
 		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(),
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
@@ -152,8 +153,9 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 	}
 	for b.Loop() {
 		b.StopTimer()
-		f, err := New(testConfig(Config{}, "node"), Deps{Log: log, Directory: directory, Presence: newPresence(),
-			Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+		f, err := New(testConfig(Config{}, "node"),
+			Deps{Log: log, Auth: directory, Directory: directory, Presence: newPresence(),
+				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			b.Fatal(err)
 		}

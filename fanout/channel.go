@@ -92,7 +92,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if f.draining.Load() {
 		return nil, fault.Unavailable(nil, time.Second, "shutting down, retry")
 	}
-	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
+	principal, err := f.auth.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), handshakeTimeout)
 	defer cancel()
-	if err := f.leases.acquire(ctx, s); err != nil {
+	if err := f.leases.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
 	a := &admission{subscriber: s}
 	if err := f.findStarts(ctx, a, since); err != nil {
 		f.recordRefusal(a, req, err)
-		f.leases.release(context.WithoutCancel(ctx), []*subscriber{s})
+		f.leases.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, asUnavailable(err)
 	}
 	return a, nil

@@ -29,7 +29,7 @@
 // do not refer to Fanout: index, follower (which streams run), placements (which
 // partitions have an account's events), resumer (where a client that resumes
 // continues), history, snapshots, cluster (what this node and the others tell each other of their
-// connections, and their leases), outcomes (explanations), webSocket and eventStream, tasks.
+// connections, and their leases), explanations, webSocket and eventStream, tasks.
 // cluster, follower, placements and webSocket call it through an interface of two to four
 // methods that they declare.
 //

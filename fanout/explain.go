@@ -88,8 +88,8 @@ type NodeAnswer struct {
 // Outcomes, then newest first.
 const MaxListed = 1000
 
-// outcomes answers questions about the connections of this node.
-type outcomes struct {
+// explanations answers questions about the connections of this node.
+type explanations struct {
 	nodeID       string
 	directory    Directory
 	members      *members
@@ -98,12 +98,12 @@ type outcomes struct {
 	pastSessions pastSessions
 }
 
-// answer answers a question with the connections of this node.
-func (o *outcomes) answer(q *Question) NodeAnswer {
-	past, since := o.pastSessions.list()
-	a := NodeAnswer{Node: o.nodeID, Since: unixSeconds(since), Connections: []Connection{},
+// explainHere answers a question with the connections of this node.
+func (x *explanations) explainHere(q *Question) NodeAnswer {
+	past, since := x.pastSessions.list()
+	a := NodeAnswer{Node: x.nodeID, Since: unixSeconds(since), Connections: []Connection{},
 		Counts: map[Outcome]int{}}
-	tree := o.directory.Tree()
+	tree := x.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
 		if known[id] || !q.selects(id, p, tree) {
@@ -113,7 +113,7 @@ func (o *outcomes) answer(q *Question) NodeAnswer {
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username,
 			KeyID: p.KeyID}
 		m := &q.Message
-		mismatch, sight := p.Mismatch(p.AccountID, m, tree), o.directory.SightOf(p)
+		mismatch, sight := p.Mismatch(p.AccountID, m, tree), x.directory.SightOf(p)
 		switch {
 		case mismatch != nil && mismatch.Field == identity.FieldAccount:
 			c.Outcome = OutcomeNotVisible
@@ -128,8 +128,8 @@ func (o *outcomes) answer(q *Question) NodeAnswer {
 		a.Connections = append(a.Connections, c)
 		a.Counts[c.Outcome]++
 	}
-	for _, s := range o.members.everyone() {
-		add(s.id, s.principal, func(c *Connection) { o.describe(s, q, c) })
+	for _, s := range x.members.everyone() {
+		add(s.id, s.principal, func(c *Connection) { x.describe(s, q, c) })
 	}
 	for _, p := range past {
 		add(p.id, p.principal, func(c *Connection) { p.describe(q, c) })
@@ -156,7 +156,7 @@ func sortAndLimit(all []Connection) []Connection {
 
 // describe adds the details of a connected subscriber. It sets the outcome, unless the
 // filter has already determined it.
-func (o *outcomes) describe(s *subscriber, q *Question, c *Connection) {
+func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session.end != nil {
@@ -172,7 +172,7 @@ func (o *outcomes) describe(s *subscriber, q *Question, c *Connection) {
 	if c.Outcome != "" {
 		return
 	}
-	st := o.follower.stream(q.EventID.Partition())
+	st := x.follower.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
 	live := s.session.liveSince
 	if st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
@@ -265,9 +265,9 @@ type Peers interface {
 }
 
 // answerPeers answers the questions of other nodes until ctx ends.
-func (o *outcomes) answerPeers(ctx context.Context) {
-	if o.peers != nil {
-		o.peers.Answer(ctx, o.nodeID, o.answer)
+func (x *explanations) answerPeers(ctx context.Context) {
+	if x.peers != nil {
+		x.peers.Answer(ctx, x.nodeID, x.explainHere)
 	}
 }
 
@@ -296,7 +296,7 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 	node := ""
 	if e.Local != nil {
 		node = e.Local.cfg.NodeID
-		answers = append(answers, e.Local.outcomes.answer(&q))
+		answers = append(answers, e.Local.explanations.explainHere(&q))
 	}
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()

@@ -45,7 +45,7 @@ func (n *node) eventOutcomes(t *testing.T, log *memoryLog, id event.ID) map[stri
 	t.Helper()
 	q := log.questionAbout(t, id)
 	found := map[string]Outcome{}
-	for _, c := range n.outcomes.answer(&q).Connections {
+	for _, c := range n.explanations.explainHere(&q).Connections {
 		found[c.Username] = c.Outcome
 	}
 	return found
@@ -113,7 +113,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	}
 
 	q := log.questionAbout(t, late)
-	a := n.outcomes.answer(&q)
+	a := n.explanations.explainHere(&q)
 	for _, c := range a.Connections {
 		switch {
 		case c.Username == "service" &&
@@ -137,12 +137,12 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 		{Client: a.Connections[slices.IndexFunc(a.Connections,
 			func(c Connection) bool { return c.Username == "left" })].ID}} {
 		q.User, q.Client = narrow.User, narrow.Client
-		if some := n.outcomes.answer(&q).Connections; len(some) != 1 || some[0].Username != "left" {
+		if some := n.explanations.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "left" {
 			t.Errorf("%+v: %+v", narrow, some)
 		}
 	}
 	q.User, q.Client, q.Root = "", "", "kiosk"
-	if some := n.outcomes.answer(&q).Connections; len(some) != 1 || some[0].Username != "below" {
+	if some := n.explanations.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "below" {
 		t.Errorf("an administrator of kiosk sees %+v", some)
 	}
 }
@@ -185,7 +185,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	for i, id := range ids {
 		q := Question{EventID: id, Offset: int64(i), Root: "root", User: "stalled",
 			Message: identity.Message{AccountID: "root", Type: event.QueueCall, Format: "svc.cc"}}
-		all := n.outcomes.answer(&q).Connections
+		all := n.explanations.explainHere(&q).Connections
 		if len(all) != 1 || all[0].Code != DisconnectTooSlow.Code ||
 			received[id.String()] != (all[0].Outcome == OutcomeDelivered) {
 			t.Fatalf("event %d of %d, received: %v; %+v", i, len(ids), received[id.String()], all)
@@ -209,7 +209,8 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 	n.become(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
 	n.become(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
 	q := log.questionAbout(t, ids[7])
-	if c := n.outcomes.answer(&q).Connections[0]; c.Code != 410 || c.Reason == "" || c.ResumedFrom != ids[2].String() ||
+	if c := n.explanations.explainHere(&q).Connections[0]; c.Code != 410 || c.Reason == "" ||
+		c.ResumedFrom != ids[2].String() ||
 		c.Transport != transportWebSocket {
 		t.Errorf("%+v", c)
 	}
@@ -266,7 +267,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		peers := RedisPeers{shared}
 		start := func(name string) *node {
 			return startWith(t, Config{NodeID: name},
-				Deps{Log: log, Directory: directory, Presence: shared, Peers: peers}, false)
+				Deps{Log: log, Auth: directory, Directory: directory, Presence: shared, Peers: peers}, false)
 		}
 		a, b := start("a"), start("b")
 		here := a.dial(t, directory.user("here", "root", identity.Filter{}), "")

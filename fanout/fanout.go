@@ -17,8 +17,8 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Directory authenticates tokens and holds the account tree and permissions.
-type Directory interface {
+// Authenticator authenticates the tokens of subscribers.
+type Authenticator interface {
 	// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a token
 	// that is malformed, forged, expired or revoked, and fault.KindForbidden for a valid one of an
 	// audience that is not in accept. An empty accept accepts all audiences.
@@ -26,6 +26,10 @@ type Directory interface {
 	// CheckPrincipal returns an error when a principal's token is no longer valid. It performs
 	// no I/O.
 	CheckPrincipal(p *identity.Principal) error
+}
+
+// Directory has the account tree and permissions.
+type Directory interface {
 	// Tree returns the current account tree.
 	Tree() *identity.Tree
 	// SightOf returns what the role of a principal sees now. It performs no I/O.
@@ -40,6 +44,7 @@ type Directory interface {
 // Deps holds the dependencies of a Fanout.
 type Deps struct {
 	Log       Log
+	Auth      Authenticator
 	Directory Directory
 	Presence  Presence
 	Limits    Limits       // may be nil when the settings limit nothing
@@ -54,10 +59,11 @@ type Deps struct {
 type Fanout struct {
 	*snapshots
 	*cluster
-	outcomes *outcomes
+	explanations *explanations
 
 	cfg       Config
 	log       Log
+	auth      Authenticator
 	directory Directory
 	metrics   *metrics
 	logger    *slog.Logger
@@ -89,8 +95,9 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		return nil, err
 	}
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, directory: deps.Directory, metrics: newMetrics(deps.Metrics), logger: deps.Logger,
-		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
+		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
+		logger: deps.Logger,
+		index:  newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
@@ -119,7 +126,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		leases:  &leases{cfg: cfg, limits: deps.Limits, metrics: f.metrics},
 		metrics: f.metrics, logger: f.logger,
 	}
-	f.outcomes = &outcomes{
+	f.explanations = &explanations{
 		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
 		pastSessions: pastSessions{since: time.Now()},
 	}
@@ -133,8 +140,8 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.cluster.publish, f.rebalance,
-		f.placements.run, f.placements.detectGrowth, f.outcomes.answerPeers} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
+		f.placements.run, f.placements.detectGrowth, f.explanations.answerPeers} {
 		running.Go(func() { work(f.tasks.ctx) })
 	}
 	<-ctx.Done()
@@ -265,7 +272,7 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	}
 	past := s.endedSession(d)
 	s.mu.Unlock()
-	f.outcomes.pastSessions.add(past)
+	f.explanations.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
 	f.members.delete(s)

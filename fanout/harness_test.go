@@ -665,14 +665,16 @@ func testConfig(cfg Config, node string) Config {
 	return cfg
 }
 
-func startNode(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, tls bool) *node {
+func startNode(t *testing.T, cfg Config, log Log, directory *memoryDirectory, presence Presence, tls bool) *node {
 	t.Helper()
-	return startWith(t, cfg, Deps{Log: log, Directory: directory, Presence: presence}, tls)
+	return startWith(t, cfg, Deps{Log: log, Auth: directory, Directory: directory, Presence: presence}, tls)
 }
 
-func startLimited(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, limits Limits) *node {
+func startLimited(t *testing.T, cfg Config, log Log, directory *memoryDirectory, presence Presence,
+	limits Limits) *node {
 	t.Helper()
-	return startWith(t, cfg, Deps{Log: log, Directory: directory, Presence: presence, Limits: limits}, false)
+	return startWith(t, cfg, Deps{Log: log, Auth: directory, Directory: directory, Presence: presence, Limits: limits},
+		false)
 }
 
 func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {

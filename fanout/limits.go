@@ -68,9 +68,9 @@ func (l *leases) of(s *subscriber) ConnectionLease {
 		Scopes: l.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
 
-// acquire applies the connection limits to a new subscriber. It returns fault.KindLimited
+// acquireLease applies the connection limits to a new subscriber. It returns fault.KindLimited
 // when a limit is reached. While Redis is unavailable, limits are not applied.
-func (l *leases) acquire(ctx context.Context, s *subscriber) error {
+func (l *leases) acquireLease(ctx context.Context, s *subscriber) error {
 	lease := l.of(s)
 	if len(lease.Scopes) == 0 {
 		return nil
@@ -93,8 +93,8 @@ func (l *leases) limited() bool {
 	return l.cfg.MaxConnectionsPerAccount+l.cfg.MaxConnectionsPerUser+l.cfg.MaxConnectionsPerAddress > 0
 }
 
-// release releases the leases of subscribers that have been removed.
-func (l *leases) release(ctx context.Context, left []*subscriber) {
+// releaseLeases releases the leases of subscribers that have been removed.
+func (l *leases) releaseLeases(ctx context.Context, left []*subscriber) {
 	if !l.limited() || len(left) == 0 {
 		return
 	}
@@ -105,9 +105,9 @@ func (l *leases) release(ctx context.Context, left []*subscriber) {
 	}
 }
 
-// renew renews the leases of the connected subscribers, unless it is asked only for those that were
+// renewLeases renews the leases of the connected subscribers, unless it is asked only for those that were
 // evicted, and returns the evicted ones.
-func (l *leases) renew(ctx context.Context, connected []*subscriber, evictedOnly bool) (evicted []*subscriber) {
+func (l *leases) renewLeases(ctx context.Context, connected []*subscriber, evictedOnly bool) (evicted []*subscriber) {
 	if !l.limited() || len(connected) == 0 && evictedOnly {
 		return nil
 	}

@@ -64,10 +64,10 @@ type cluster struct {
 	presenceUnavailable atomic.Bool  // the last presence update failed
 	otherNodes          atomic.Int64 // refreshed with otherConnections
 	otherConnections    atomic.Int64 // connections of the other nodes, refreshed every presenceInterval
-	worstLag            hourlyLag    // used by publish only
+	worstLag            hourlyLag    // used by publishPresence only
 }
 
-// channel is what a cluster needs of the node's channel.
+// channel has the subscribers and streams of this node; *Fanout implements it.
 type channel interface {
 	// disconnect closes a subscriber with a close frame.
 	disconnect(s *subscriber, d conn.Disconnect)
@@ -76,8 +76,8 @@ type channel interface {
 	takeWorstLag(now time.Time) (lag time.Duration, ok bool)
 }
 
-// publish publishes connections and delivery lag and renews leases, until ctx ends.
-func (c *cluster) publish(ctx context.Context) {
+// publishPresence publishes connections and delivery lag and renews leases, until ctx ends.
+func (c *cluster) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
 	view := presenceState{publishAll: true}
@@ -96,8 +96,8 @@ func (c *cluster) publish(ctx context.Context) {
 			c.recordResult(c.publishChanges(ctx, &view, left))
 		}
 		c.reportDeliveryLag(ctx, time.Now())
-		c.leases.release(ctx, left)
-		for _, s := range c.leases.renew(ctx, c.members.all(), turn%renewEvery != 0) {
+		c.leases.releaseLeases(ctx, left)
+		for _, s := range c.leases.renewLeases(ctx, c.members.all(), turn%renewEvery != 0) {
 			c.channel.disconnect(s, DisconnectReplaced)
 		}
 	}

@@ -185,7 +185,7 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 		transport = transportWebSocket
 	}
 	s.session.ensureEnd()
-	f.outcomes.pastSessions.add(
+	f.explanations.pastSessions.add(
 		&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
 			disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
 }

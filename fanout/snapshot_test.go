@@ -277,7 +277,7 @@ func inBubble(t *testing.T, cfg Config,
 		log, directory := newMemoryLog(1), newDirectory()
 		gate := make(chan struct{})
 		f, err := New(testConfig(cfg, "node"),
-			Deps{Log: &gatedLog{log, gate}, Directory: directory, Presence: newPresence(),
+			Deps{Log: &gatedLog{log, gate}, Auth: directory, Directory: directory, Presence: newPresence(),
 				Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)

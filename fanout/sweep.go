@@ -133,7 +133,7 @@ func (f *Fanout) applyPermissions() {
 // accounts are no longer accessible. It replaces the filter if the tree has changed
 // it.
 func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
-	if err := f.directory.CheckPrincipal(s.principal); err != nil {
+	if err := f.auth.CheckPrincipal(s.principal); err != nil {
 		reason := DisconnectAccessRevoked
 		switch fault.KindOf(err) {
 		case fault.KindUnauthenticated:

@@ -17,20 +17,20 @@ const rootFactor = 100
 
 // checkNewPlace returns an error if no account can be created below the parent: see
 // Tree.checkPlace. It returns nil for a parent that does not exist.
-func (s *Service) checkNewPlace(ctx context.Context, parentRef string) error {
+func (d *Directory) checkNewPlace(ctx context.Context, parentRef string) error {
 	if parentRef == "" {
 		return nil
 	}
-	tree := s.Tree()
+	tree := d.Tree()
 	parent, known := tree.Resolve(parentRef)
 	if !known {
-		if err := s.poll(ctx); err != nil { // another process may have just created it
+		if err := d.changes.poll(ctx); err != nil { // another process may have just created it
 			return err
 		}
-		tree = s.Tree()
+		tree = d.Tree()
 		parent, _ = tree.Resolve(parentRef)
 	}
-	return tree.checkPlace(tree.nodesByID[parent.ID], nil, s.cfg.AccountsPerTenant)
+	return tree.checkPlace(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant)
 }
 
 // checkPlace returns fault.KindInvalid if moved (nil: an account to create) would be deeper

@@ -122,7 +122,7 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 	s.insertAccounts(t, accounts)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := s.poll(t.Context()); err != nil {
+	if err := s.changes.poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -165,7 +165,7 @@ func BenchmarkReadDirectory(b *testing.B) {
 			s := startService(b, testdb.SQLite(b), Config{})
 			s.insertAccounts(b, accounts)
 			for b.Loop() {
-				if err := s.readDirectory(b.Context()); err != nil {
+				if err := s.Directory.reload(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -212,7 +212,7 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.poll(t.Context()); err == nil {
+	if err := s.changes.poll(t.Context()); err == nil {
 		t.Fatal("the accounts were read")
 	}
 	_, err = s.Authenticate(t.Context(), token)
@@ -222,8 +222,8 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	s.mustAuthenticate(t, admin)
 
 	past := time.Now().Add(-maxStaleness - time.Second).UnixNano()
-	s.freshness.currentAt.Store(past)
-	s.freshness.behindSince.Store(past)
+	s.changes.freshness.currentAt.Store(past)
+	s.changes.freshness.behindSince.Store(past)
 	_, err = s.Authenticate(t.Context(), admin)
 	wantKind(t, "a token", err, fault.KindUnavailable)
 	_, err = s.AuthenticateKey(t.Context(), key)
@@ -233,11 +233,11 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	if _, err := s.db.ExecContext(t.Context(), `ALTER TABLE unreadable RENAME TO identity_accounts`); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.poll(t.Context()); err != nil {
+	if err := s.changes.poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.mustAuthenticate(t, admin)
-	if s.freshness.age() > maxStaleness || s.CheckPrincipal(bob) != nil {
+	if s.changes.freshness.age() > maxStaleness || s.CheckPrincipal(bob) != nil {
 		t.Error("it is not fresh again")
 	}
 }
@@ -247,7 +247,7 @@ func TestStaleMemoryIsReadAgainWhereNothingPolls(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	past := time.Now().Add(-time.Hour).UnixNano()
-	s.freshness.currentAt.Store(past)
-	s.freshness.polledAt.Store(past)
+	s.changes.freshness.currentAt.Store(past)
+	s.changes.freshness.polledAt.Store(past)
 	s.mustAuthenticate(t, token)
 }

@@ -28,18 +28,18 @@ type NewAccount struct {
 
 // CreateAccount creates an account. Its id, name and domain must not be the id, name or
 // domain of another account, because each of them identifies one account.
-func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, error) {
+func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, error) {
 	var bad problems
 	n.check("", &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
-	if err := s.checkNewPlace(ctx, n.Parent); err != nil {
+	if err := d.checkNewPlace(ctx, n.Parent); err != nil {
 		return Account{}, err
 	}
-	account := s.buildAccount(n)
-	entry := s.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
-	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+	account := buildAccount(n, d.cfg.storedNow())
+	entry := d.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
+	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		if n.Parent != "" {
 			parent, err := resolveAccount(ctx, tx, n.Parent)
 			if fault.KindOf(err) == fault.KindNotFound {
@@ -52,7 +52,7 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 		}
 
 		by := newNamer(n.By, n.FromFeed)
-		s.checkNames(s.Tree(), by, account, Account{}, n.ID != "", &bad)
+		d.cfg.checkNames(d.Tree(), by, account, Account{}, n.ID != "", &bad)
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 		if err := insertAccount(ctx, tx, account, by); err != nil {
 			return err
 		}
-		return s.checkNotDeleted(ctx, tx, account)
+		return d.checkNotDeleted(ctx, tx, account)
 	})
 	return account, err
 }
@@ -70,16 +70,13 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 func (a Account) auditAccountID() string { return cmp.Or(a.ParentID, a.ID) }
 
 // buildAccount returns the account to create for a validated n, without its parent.
-func (s *Service) buildAccount(n NewAccount) Account {
+func buildAccount(n NewAccount, now time.Time) Account {
 	id := n.ID
 	if id == "" {
 		id = sqldb.NewID()
 	}
-	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), TimeZone: n.TimeZone, CreatedAt: s.now()}
+	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), TimeZone: n.TimeZone, CreatedAt: now}
 }
-
-// now returns the time as it is stored, in milliseconds.
-func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
 // conflictIfExists returns conflict if the query returns a row.
 func conflictIfExists(ctx context.Context, tx *sql.Tx, conflict *fault.Error, operation, query string,
@@ -119,15 +116,15 @@ type AccountUpdate struct {
 // UpdateAccount renames an account, changes its domain and moves it with all accounts
 // below it. The rules of CreateAccount apply. The hashes of phones' passwords include
 // the domain, so these passwords must be set again after a change of the domain.
-func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
+func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
 	var bad problems
 	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain, TimeZone: u.TimeZone}).check("", &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
 	var account Account
-	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
-	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+	entry := d.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
+	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		accounts, err := selectAccounts(ctx, tx)
 		if err != nil {
 			return err
@@ -150,7 +147,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		}
 		if u.Parent != account.ParentID {
 			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id],
-				s.cfg.AccountsPerTenant); err != nil {
+				d.cfg.AccountsPerTenant); err != nil {
 				return err
 			}
 		}
@@ -158,7 +155,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		old := account
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
-		if err := s.checkRenamed(ctx, tx, tree, newNamer(u.By, u.FromFeed), account, old); err != nil {
+		if err := d.checkRenamed(ctx, tx, tree, newNamer(u.By, u.FromFeed), account, old); err != nil {
 			return err
 		}
 		if err := checkAccountUnique(ctx, tx, account); err != nil {
@@ -176,17 +173,17 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 }
 
 // checkRenamed checks the names that differ from those of old, and stores who chose them.
-func (s *Service) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by namer, account, old Account) error {
+func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by namer, account, old Account) error {
 	if account.Name == old.Name && account.Domain == old.Domain {
 		return nil
 	}
 
 	var bad problems
-	s.checkNames(tree, by, account, old, false, &bad)
+	d.cfg.checkNames(tree, by, account, old, false, &bad)
 	if err := bad.asError("Invalid account"); err != nil {
 		return err
 	}
-	if err := s.checkNotDeleted(ctx, tx, account); err != nil {
+	if err := d.checkNotDeleted(ctx, tx, account); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET named_by = $2 WHERE id = $1`, account.ID, string(by))
@@ -217,28 +214,28 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by namer) error {
 }
 
 // ListAccounts lists every account, by id.
-func (s *Service) ListAccounts(ctx context.Context) ([]Account, error) {
-	return selectAccounts(ctx, s.db)
+func (d *Directory) ListAccounts(ctx context.Context) ([]Account, error) {
+	return selectAccounts(ctx, d.db)
 }
 
 // DeleteAccount deletes an account that has no accounts below it, its users and its API
 // keys, and ends their tokens. Its data in other packages is purged later (Purge). It
 // returns the account's id. ifMatch is the request's If-Match header, "" for none.
 // Returns fault.KindPrecondition if it does not match.
-func (s *Service) DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
-	return s.removeAccount(ctx, ref, ifMatch, false)
+func (d *Directory) DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
+	return d.removeAccount(ctx, ref, ifMatch, false)
 }
 
 // DeleteAndPurgeAccount is DeleteAccount, and the next run of Purge deletes the account's
 // data without waiting for the end of its retention.
-func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
-	return s.removeAccount(ctx, ref, ifMatch, true)
+func (d *Directory) DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
+	return d.removeAccount(ctx, ref, ifMatch, true)
 }
 
-func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeNow bool) (id string, err error) {
+func (d *Directory) removeAccount(ctx context.Context, ref, ifMatch string, purgeNow bool) (id string, err error) {
 	var account Account
-	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
-	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
+	entry := d.audit.Entry(ctx, audit.AccountDelete, "", "")
+	err = d.changes.auditedTx(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
 		var err error
 		account, err = resolveAccount(ctx, tx, ref)
 		if err != nil {
@@ -255,7 +252,7 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 			return err
 		}
 		for _, user := range users {
-			if err := revokeUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+			if err := revokeUser(ctx, tx, rev, user.ID, d.cfg.Now()); err != nil {
 				return err
 			}
 		}
@@ -273,7 +270,8 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		}
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
-			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow,
+			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), d.cfg.storedNow().UnixMilli(),
+			purgeNow,
 			account.Name, account.Domain)
 		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID
 		return sqldb.Wrap(err, "storing a deleted account's id")

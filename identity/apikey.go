@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
 	"trunkline/audit"
@@ -13,46 +12,6 @@ import (
 )
 
 const keyPrefix = "tk_"
-
-// AuthenticateKey returns the principal of an API key. It finds the key by its hash, so
-// that the time reveals nothing about how much of a guessed key is correct. Returns
-// fault.KindUnauthenticated for an unknown or expired key.
-func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
-	if err := s.requireFresh(ctx); err != nil {
-		s.metrics.keyChecks.WithLabelValues(resultError).Inc()
-		return nil, err
-	}
-	p, err := s.findKey(ctx, key)
-	if err != nil {
-		s.metrics.keyChecks.WithLabelValues(resultWrong).Inc()
-		return nil, err
-	}
-	s.metrics.keyChecks.WithLabelValues(resultOK).Inc()
-	return p, nil
-}
-
-func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
-	invalidKey := fault.Unauthenticated("The API key is not valid")
-	if len(key) != len(keyPrefix)+secretLength || !strings.HasPrefix(key, keyPrefix) {
-		return nil, invalidKey
-	}
-	hash := hashSecret(key)
-	found, ok := s.directory.Load().keysByHash[hash]
-	if !ok {
-		s.pollEarly(ctx) // another process may have created it a moment ago
-		found, ok = s.directory.Load().keysByHash[hash]
-		if !ok {
-			return nil, invalidKey
-		}
-	}
-	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: found.Role, Scopes: found.Scopes}
-	err := s.CheckPrincipal(p)
-	p.storedSight = s.SightOf(p)
-	if fault.KindOf(err) == fault.KindForbidden {
-		return nil, invalidKey
-	}
-	return p, err
-}
 
 // NewAPIKey has the fields of an API key to create.
 type NewAPIKey struct {
@@ -67,23 +26,23 @@ type NewAPIKey struct {
 }
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
-func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
-	k, err = s.buildAPIKey(n)
+func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
+	k, err = buildAPIKey(n, d.cfg.storedNow())
 	if err != nil {
 		return "", APIKey{}, err
 	}
-	if err := s.checkGrantedKey(n.By, k, APIKey{}); err != nil {
+	if err := d.checkGrantedKey(n.By, k, APIKey{}); err != nil {
 		return "", APIKey{}, err
 	}
 	key = keyPrefix + newSecret()
-	entry := s.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
-	err = s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+	entry := d.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
+	err = d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		account, err := resolveAccount(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
 		k.AccountID = account.ID
-		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys,
+		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", d.cfg.Accounts.APIKeys,
 			"account.api_keys"); err != nil {
 			return err
 		}
@@ -103,12 +62,12 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 }
 
 // buildAPIKey validates n and returns the key to create, without the account.
-func (s *Service) buildAPIKey(n NewAPIKey) (APIKey, error) {
+func buildAPIKey(n NewAPIKey, now time.Time) (APIKey, error) {
 	var bad problems
 	if n.Name != "" {
 		bad.checkText("name", n.Name, maxName, printable)
 	}
-	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(s.cfg.Now()) {
+	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now) {
 		bad.add("expires_at", codeInvalid, "expires_at is in the past")
 	}
 	n.Role, n.Limits = roleOfKey(n.Role), n.clean()
@@ -121,7 +80,7 @@ func (s *Service) buildAPIKey(n NewAPIKey) (APIKey, error) {
 	}
 	scopes, err := normalizeScopes(n.Scopes)
 	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, Role: n.Role, Limits: n.Limits,
-		ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
+		ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: now}, err
 }
 
 const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at, role, queue_ids, agent_ids`
@@ -139,20 +98,20 @@ func scanAPIKey(scan sqldb.ScanFunc, leading ...any) (APIKey, error) {
 }
 
 // ListAPIKeys lists an account's keys, oldest first, expired ones included.
-func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
-	account, err := resolveAccount(ctx, s.db, accountRef)
+func (d *Directory) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
+	account, err := resolveAccount(ctx, d.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys
+	rows, err := d.db.QueryContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys
 		WHERE account_id = $1 ORDER BY created_at, id`, account.ID)
 	return sqldb.Collect(rows, err, "reading API keys",
 		func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
 // FindAPIKey returns the key with the id. Returns fault.KindNotFound if there is none.
-func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
-	return selectAPIKey(ctx, s.db, id)
+func (d *Directory) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
+	return selectAPIKey(ctx, d.db, id)
 }
 
 func selectAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
@@ -175,10 +134,10 @@ type APIKeyUpdate struct {
 
 // UpdateAPIKey changes a key's name, scopes and expiry, not its secret. The change also
 // applies to channel tokens issued from the key.
-func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (APIKey, error) {
+func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (APIKey, error) {
 	var key APIKey
-	entry := s.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
-	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+	entry := d.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
+	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		old, err := selectAPIKey(ctx, tx, id)
 		if err != nil {
 			return err
@@ -193,7 +152,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
-		key, err = s.buildAPIKey(n)
+		key, err = buildAPIKey(n, d.cfg.storedNow())
 		if err != nil {
 			return err
 		}
@@ -201,7 +160,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if u.ExpiresAt == nil {
 			key.ExpiresAt = old.ExpiresAt
 		}
-		if err := s.checkGrantedKey(u.By, key, old); err != nil {
+		if err := d.checkGrantedKey(u.By, key, old); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx,
@@ -216,9 +175,9 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 
 // DeleteAPIKey deletes the key with the id. ifMatch is the request's If-Match header, ""
 // for none. Returns fault.KindPrecondition if it does not match.
-func (s *Service) DeleteAPIKey(ctx context.Context, id, ifMatch string) error {
-	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
-	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
+func (d *Directory) DeleteAPIKey(ctx context.Context, id, ifMatch string) error {
+	entry := d.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
+	return d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		key, err := selectAPIKey(ctx, tx, id)
 		if err != nil {
 			return err

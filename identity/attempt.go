@@ -35,7 +35,7 @@ func newAttempt(domain, username, address string) attempt {
 		site: from.Site}
 }
 
-func (c Credentials) attempt() attempt { return newAttempt(c.Domain, c.Username, c.Address) }
+func (r LoginRequest) attempt() attempt { return newAttempt(r.Domain, r.Username, r.Address) }
 
 func (a attempt) allLimits() []Limit {
 	return append([]Limit{{subjectHash("user", a.user), failuresPerUser, failureWindow}}, a.addressAndPairLimits()...)
@@ -64,35 +64,41 @@ func (a attempt) addressLimits() []Limit {
 	return limits
 }
 
-// checkLimits returns fault.KindLimited if a limit of the attempt is exhausted.
-func (s *Service) checkLimits(ctx context.Context, a attempt) error {
-	wait := s.limiter.Wait(ctx, a.allLimits()...)
-	if wait <= 0 || s.isUserLimitWaived(ctx, a) {
+// loginLimits refuses attempts after too many failed ones.
+type loginLimits struct {
+	limiter   Limiter
+	addresses *knownAddresses
+}
+
+// check returns fault.KindLimited if a limit of the attempt is exhausted.
+func (l *loginLimits) check(ctx context.Context, a attempt) error {
+	wait := l.limiter.Wait(ctx, a.allLimits()...)
+	if wait <= 0 || l.isUserLimitWaived(ctx, a) {
 		return nil
 	}
 	return limitedError(wait)
 }
 
-// checkLimitsOrLock is checkLimits, but only reports whether the limit of the user is
+// checkOrLock is check, but only reports whether the limit of the user is
 // exhausted: an attempt that is proven by other means than a password passes it.
-func (s *Service) checkLimitsOrLock(ctx context.Context, a attempt) (locked bool, err error) {
-	err = s.checkLimits(ctx, a)
-	if err == nil || a.network == "" || s.limiter.Wait(ctx, a.addressAndPairLimits()...) > 0 {
+func (l *loginLimits) checkOrLock(ctx context.Context, a attempt) (locked bool, err error) {
+	err = l.check(ctx, a)
+	if err == nil || a.network == "" || l.limiter.Wait(ctx, a.addressAndPairLimits()...) > 0 {
 		return false, err
 	}
 	return true, nil
 }
 
 // lockedError returns the error for an attempt that does not pass the limit of the user.
-func (s *Service) lockedError(ctx context.Context, a attempt) error {
-	return limitedError(max(time.Second, s.limiter.Wait(ctx, a.allLimits()...)))
+func (l *loginLimits) lockedError(ctx context.Context, a attempt) error {
+	return limitedError(max(time.Second, l.limiter.Wait(ctx, a.allLimits()...)))
 }
 
 // countFailure counts a failed attempt. It returns fault.KindLimited if the attempt
 // exceeded a limit.
-func (s *Service) countFailure(ctx context.Context, a attempt) error {
-	wait := s.limiter.Fail(ctx, a.allLimits()...)
-	if wait <= 0 || s.isUserLimitWaived(ctx, a) {
+func (l *loginLimits) countFailure(ctx context.Context, a attempt) error {
+	wait := l.limiter.Fail(ctx, a.allLimits()...)
+	if wait <= 0 || l.isUserLimitWaived(ctx, a) {
 		return nil
 	}
 	return limitedError(wait)
@@ -102,9 +108,9 @@ func (s *Service) countFailure(ctx context.Context, a attempt) error {
 // attempt is proven or the user has authenticated from this address before: failures from
 // other addresses then do not lock the user out. The limits of the address itself still
 // apply.
-func (s *Service) isUserLimitWaived(ctx context.Context, a attempt) bool {
-	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 &&
-		(a.proven || s.addresses.has(ctx, a))
+func (l *loginLimits) isUserLimitWaived(ctx context.Context, a attempt) bool {
+	return a.network != "" && l.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 &&
+		(a.proven || l.addresses.has(ctx, a))
 }
 
 func limitedError(wait time.Duration) error {

@@ -101,7 +101,7 @@ func TestEveryLoginIsAudited(t *testing.T) {
 		wrong := demoLogin("alice")
 		wrong.Password = "a wrong password"
 		unknown := demoLogin("my secret password") // typed into the wrong field
-		for _, c := range []Credentials{wrong, unknown} {
+		for _, c := range []LoginRequest{wrong, unknown} {
 			_, err := s.Login(t.Context(), c)
 			wantKind(t, c.Username, err, fault.KindUnauthenticated)
 			_, _, err = s.EventsLogin(t.Context(), c, Filter{})

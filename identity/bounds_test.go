@@ -209,7 +209,7 @@ func TestStoredFiltersAreBounded(t *testing.T) {
 			}
 		}
 
-		c.add(s.cfg.EventsTTL + 2*time.Minute)
+		c.add(s.Directory.cfg.EventsTTL + 2*time.Minute)
 		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(20)); err != nil {
 			t.Error("after the tokens:", err)
 		}

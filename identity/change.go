@@ -3,10 +3,50 @@ package identity
 import (
 	"context"
 	"database/sql"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
 
 	"trunkline/audit"
 	"trunkline/internal/sqldb"
 )
+
+// changes writes the tables that memory follows, and follows what other processes write to
+// them. Directory and Tokens each reload what they keep of them. It is safe for concurrent
+// use.
+type changes struct {
+	db      *sqldb.DB
+	audit   *audit.Log
+	metrics *metrics
+	log     *slog.Logger
+
+	// What New registers before the first poll. Each is called in this order, under pollMu.
+	reloadRevocations []func(ctx context.Context, after int64) error // what changed after the counter after
+	reloadDirectory   []func(ctx context.Context) error
+
+	slot   chan struct{} // semaphore: held during a change
+	signal broadcast     // of Directory.Changed
+
+	freshness        freshness
+	pollCount        atomic.Uint64 // number of polls begun
+	earlyPollLimiter *rate.Limiter // limits polls outside Run
+
+	pollMu sync.Mutex
+	loaded revision           // of the data in memory; guarded by pollMu
+	watch  *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
+}
+
+func newChanges(db *sqldb.DB, auditLog *audit.Log, log *slog.Logger) *changes {
+	return &changes{
+		db: db, audit: auditLog, log: log,
+		slot:             make(chan struct{}, 1),
+		signal:           broadcast{changed: make(chan struct{})},
+		earlyPollLimiter: rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
+		watch:            db.WatchChanges(),
+	}
+}
 
 // revisionIncrement has the numbers that a change adds to the counters of revision. A
 // change of a user increments revocations and stores the result in the user's row.
@@ -18,19 +58,19 @@ var (
 	changeBoth        = revisionIncrement{1, 1}
 )
 
-// change runs fn in a transaction that increments the revision, and then reloads the data
-// in this Service's memory. rev is the new counter of revocations.
+// tx runs fn in a transaction that increments the revision, and then reloads the data in
+// this process's memory. rev is the new counter of revocations.
 //
 // The database serializes changes; the semaphore avoids transactions that would fail and
 // be run again.
-func (s *Service) change(ctx context.Context, increment revisionIncrement, fn func(tx *sql.Tx, rev int64) error) error {
+func (c *changes) tx(ctx context.Context, increment revisionIncrement, fn func(tx *sql.Tx, rev int64) error) error {
 	select {
-	case s.changeSlot <- struct{}{}:
-		defer func() { <-s.changeSlot }()
+	case c.slot <- struct{}{}:
+		defer func() { <-c.slot }()
 	case <-ctx.Done():
 		return sqldb.Wrap(ctx.Err(), "waiting for another change")
 	}
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		var rev int64
 		// The first statement: it serializes changes.
 		err := tx.QueryRowContext(ctx, `UPDATE identity_revision
@@ -47,21 +87,21 @@ func (s *Service) change(ctx context.Context, increment revisionIncrement, fn fu
 	// The change is committed, even if its caller has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
-	if err := s.poll(ctx); err != nil {
-		s.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
+	if err := c.poll(ctx); err != nil {
+		c.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
 	}
 	return nil
 }
 
-// auditedChange is change with an entry of the audit log, whose fields fn may set.
-func (s *Service) auditedChange(ctx context.Context, increment revisionIncrement, entry *audit.Entry,
+// auditedTx is tx with an entry of the audit log, whose fields fn may set.
+func (c *changes) auditedTx(ctx context.Context, increment revisionIncrement, entry *audit.Entry,
 	fn func(tx *sql.Tx, rev int64) error) error {
 	var rev int64
 	runTx := func(ctx context.Context, inTx func(*sql.Tx) error) error {
-		return s.change(ctx, increment, func(tx *sql.Tx, now int64) error {
+		return c.tx(ctx, increment, func(tx *sql.Tx, now int64) error {
 			rev = now
 			return inTx(tx)
 		})
 	}
-	return audit.Tx(ctx, s.audit, runTx, entry, func(tx *sql.Tx) error { return fn(tx, rev) })
+	return audit.Tx(ctx, c.audit, runTx, entry, func(tx *sql.Tx) error { return fn(tx, rev) })
 }

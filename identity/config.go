@@ -56,6 +56,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// storedNow returns the time as it is stored, in milliseconds.
+func (c *Config) storedNow() time.Time { return time.UnixMilli(c.Now().UnixMilli()) }
+
 func (a Argon2) check() error {
 	switch {
 	case a.MemoryKiB < 8*uint32(a.Lanes) || a.MemoryKiB > 1<<20:

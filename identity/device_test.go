@@ -54,7 +54,7 @@ func (s *testService) loginPhone(t *testing.T, password, address string) error {
 func (s *testService) portal(t *testing.T, password, address string) error {
 	t.Helper()
 	_, err := s.Login(t.Context(),
-		Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: address})
+		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: address})
 	return err
 }
 
@@ -194,16 +194,17 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
-		shared := s.keyring
-		s.keyring = noKeys(t)
+		shared := s.Tokens.keyring
+		s.useKeys(noKeys(t))
 		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
 		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
-		s.keyring, s.loaded = shared, revision{}
-		if err := s.poll(t.Context()); err != nil {
+		s.useKeys(shared)
+		s.changes.loaded = revision{}
+		if err := s.changes.poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, "a wrong password", s.portal(t, "another password", ""), fault.KindUnauthenticated)
@@ -221,13 +222,13 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		keys := testKeys(t)
-		s.keyring = keys
+		s.useKeys(keys)
 		device := s.demoPhones(t)
 		next, err := keys.AddKey()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range []masterkey.Table{s.portalSecrets(), s.deviceSecrets()} {
+		for _, table := range Secrets(s.db, keys)[:2] {
 			if err := table.Reseal(t.Context(), func(int, int) {}); err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +276,8 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 				err = s.portal(t, "wrong", address)
 			case 2:
 				_, _, err = s.EventsLogin(t.Context(),
-					Credentials{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address}, Filter{})
+					LoginRequest{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address},
+					Filter{})
 			}
 			wantKind(t, fmt.Sprint("failure ", i), err, fault.KindUnauthenticated)
 			bob()
@@ -354,7 +356,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
 
 		c.add(knownAddressTTL + time.Minute)
-		if err := s.runMaintenance(t.Context()); err != nil {
+		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
@@ -384,15 +386,15 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		}
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true,
 			"192.0.2.24": true} {
-			if got := s.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
+			if got := s.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
-		if s.addresses.has(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
+		if s.limits.addresses.has(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
 		other := startService(t, db, Config{Now: c.now}) // another node
-		if !other.addresses.has(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
+		if !other.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
 	})
@@ -441,7 +443,7 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 		}
 		login := demoLogin("admin")
 		login.Address = "203.0.113.9"
-		known := func() bool { return s.addresses.has(t.Context(), login.attempt()) }
+		known := func() bool { return s.limits.addresses.has(t.Context(), login.attempt()) }
 		for _, code := range []string{"", "000000"} {
 			login.OTP = code
 			if _, err := s.Login(t.Context(), login); err == nil {

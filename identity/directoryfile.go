@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -101,13 +102,13 @@ type seedRows struct {
 
 // buildSeed validates the whole file and returns the objects to store. Its error has all
 // problems of the file.
-func (s *Service) buildSeed(file *directoryFile) (*seedRows, error) {
+func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 	var bad problems
 	sorter := &accountSorter{indexByRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
 		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain, TimeZone: entry.TimeZone}
 		n.check(fmt.Sprintf("accounts[%d].", i), &bad)
-		sorter.add(s.buildAccount(n), i, &bad)
+		sorter.add(buildAccount(n, now), i, &bad)
 	}
 	for i, entry := range file.Accounts {
 		sorter.setParent(i, entry.Parent, &bad)

@@ -5,19 +5,39 @@
 // caller's tree; callers check everything else. No password, token or key is ever
 // logged, stored in plain text or put in an error.
 //
+// # Three types
+//
+// Each has fields, locks and tables of its own, and knows only those before it:
+//
+//   - Directory: the account tree, users, devices and API keys, in memory and in the database.
+//   - Tokens: signing keys, sessions, revocations and the filters of channel tokens; it issues
+//     tokens, and verifies tokens and API keys.
+//   - Credentials: passwords, one-time passwords, OpenID Connect, the limits of attempts and the
+//     addresses that users log in from; it has Tokens issue what a login answers.
+//
+// What they share stands below all three and knows none: changes, which writes and follows the
+// database; passwords, which hashes; phonePasswords; the Limiter and the audit log. New makes
+// them, and registers with changes what each reloads. Service is the three in one struct.
+//
+// What happens to a user in the Directory ends tokens by rows, not by calls: the transaction
+// that deletes a user stores the revocation of the user's id (revokeUser), a new password
+// raises the user's generation and deletes the refresh tokens (updatePassword), and a new role
+// is in the user's row. Tokens of every node compare tokens with what these rows left in
+// memory, and the revocation of a user's id makes the Directory forget the user.
+//
 // # Memory and the database
 //
 // The database is authoritative. Memory has the account tree, the API keys' hashes, the
 // signing keys and the revocations: all that the verification of a token or key needs,
 // so that it does no I/O and works while the database is unavailable. Users are read at
-// each login. A change raises a counter in its own transaction; Run polls the counter
-// and reloads stale data, so that a change by another process is visible within a
-// second, and one through this Service at once. A token or key that memory does not have
+// each login. A change raises a counter in its own transaction (changes.tx); Run polls the
+// counter and reloads stale data, so that a change by another process is visible within a
+// second, and one by this process at once. A token or key that memory does not have
 // triggers an early poll, at most 20 times a second.
 //
 // # Goroutines
 //
-// Run is one goroutine, ended by its context: it follows changes, rotates the signing
+// Service.Run is one goroutine, ended by its context: it follows changes, rotates the signing
 // key and deletes expired rows. The package starts no others.
 //
 // # Overload
@@ -28,37 +48,55 @@
 //
 // # Locks
 //
-// Service.pollMu is held while memory is reloaded, and within it revocations.mu or
-// broadcast.mu, never both. No function is called while one of the latter two is held.
+// changes.slot is held during a change, and changes.pollMu while memory is reloaded, also at
+// the end of a change. Within it one of userStates.mu, revocations.mu and broadcast.mu is held,
+// never two. A lock of Credentials.phoneLocks is held while a phone authenticates. All other
+// locks are held alone. No function is called while a lock other than changes.slot,
+// changes.pollMu and phoneLocks is held.
 //
 // # Files
 //
 // Read identity.go, the words of the room, then login.go and token.go: from a password to a principal.
 //
 //   - identity.go, service.go, config.go, settings.go, metrics.go: accounts, users, keys,
-//     principals; the service; settings and metrics
-//   - directory.go, directoryfile.go, seed.go, account_sorter.go: the directory in memory;
-//     directory.yaml, and the first start
-//   - tree.go, accounts.go, account_place.go, domains.go, affinity.go: accounts: the tree, their
-//     changes, where one may stand, domains; the account that a balancer goes by
-//   - users.go, userupdate.go, userstate.go, lookup.go, validate.go, etag.go: users: their changes,
-//     what is kept of each in memory, finding one, checks of fields
+//     principals; the three types made and run; settings and metrics
+//
+// Directory:
+//
+//   - directory.go, snapshot.go, userstate.go, lookup.go: the type; accounts and API keys, and what
+//     is kept of users, in memory; finding what memory does not have
+//   - tree.go, accounts.go, account_place.go, domains.go: accounts: the tree, their changes, where
+//     one may stand, domains
+//   - directoryfile.go, seed.go, account_sorter.go: directory.yaml, and the first start
+//   - users.go, userupdate.go, validate.go, etag.go: users: their changes, checks of fields
 //   - apikey.go, grant.go, scope.go, sight.go: API keys, what a caller may grant, scopes, what a
 //     role sees
-//   - device.go, phone.go, portal_ha1.go: devices and phones, and the digest of a SIP password
-//   - login.go, attempt.go, limiter.go, limiter_redis.go, knownaddress.go: a login, its limits,
-//     addresses that a user has logged in from
-//   - password.go, hash_slots.go, passwordchange.go, passwordrules.go: hashes, how many at once and
-//     whose, changes and rules of passwords
-//   - otp.go: one-time passwords
-//   - oidc.go, oidc_check.go: logins at an OpenID Connect provider
-//   - session.go, token.go, token_rate.go, token_cache.go, signingkey.go, revocation.go, expired.go: refresh
-//     tokens, access tokens, the keys that sign them, what revokes and deletes them
-//   - filter.go, filter_mismatch.go, selection.go: filters of a channel login, what they select,
-//     and why not
-//   - poll.go, freshness.go, change.go, broadcast.go, cache.go, striped_lock.go: following the
-//     database: reloading, how old memory may be, telling of changes; caches and locks
+//   - device.go, phone_password.go: devices, and the hashes of phones' passwords
 //   - purge.go: deleting the data of deleted accounts
+//
+// Tokens:
+//
+//   - token.go, verification.go, token_cache.go, token_rate.go: the type and its access tokens, their
+//     verification and that of API keys, how many are issued
+//   - session.go, channel_token.go: portal sessions and refresh tokens, channel tokens
+//   - signingkey.go, revocation.go: the keys that sign, what revokes tokens
+//   - filter.go, stored_filter.go, filter_mismatch.go, selection.go: filters of a channel login, large
+//     ones, what they select, and why not
+//
+// Credentials:
+//
+//   - credentials.go, login.go, phone.go: the type, logins, authentication of phones
+//   - attempt.go, limiter.go, limiter_redis.go, knownaddress.go: the limits of attempts, addresses that
+//     a user has logged in from
+//   - passwordchange.go, otp.go: changes of passwords, one-time passwords
+//   - oidc.go: logins at an OpenID Connect provider
+//
+// Below all three:
+//
+//   - change.go, poll.go, freshness.go, broadcast.go: writing and following the database: reloading,
+//     how old memory may be, telling of changes
+//   - password.go, hash_slots.go, passwordrules.go: hashes, how many at once and whose, rules
+//   - cache.go, striped_lock.go: caches and locks
 //   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
 //     times in the database
 package identity

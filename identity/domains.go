@@ -50,21 +50,21 @@ const codeReserved = "reserved"
 // IP address, which belongs to whoever has the address. No other may choose a name that
 // calls and events use for this server, its feeds or its provider: those are resolved by
 // domain first. A tenant chooses names below its own.
-func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID bool, bad *problems) {
+func (c *Config) checkNames(tree *Tree, n namer, account, old Account, chosenID bool, bad *problems) {
 	own := Account{}
 	tenant, isTenant := n.tenant()
 	if isTenant {
 		own, _ = tree.Account(tenant)
 	}
 	if account.Domain != old.Domain {
-		s.checkDomain(n, own, account.Domain, bad)
+		c.checkDomain(n, own, account.Domain, bad)
 	}
 	if isTenant && chosenID && !belowID(own.ID, account.ID) {
 		bad.add("id", codeReserved, "an id that you choose begins with "+quote(own.ID+"-")+"; leave it out to get one")
 	}
 	if isTenant && account.Name != old.Name {
 		checkLookAlike(tree, account, bad)
-		if slices.Contains(s.cfg.ReservedDomains, strings.ToLower(account.Name)) {
+		if slices.Contains(c.ReservedDomains, strings.ToLower(account.Name)) {
 			bad.add("name", codeReserved, "the name is one that the settings of this server speak of")
 		}
 	}
@@ -72,7 +72,7 @@ func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID
 	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) &&
 		!strings.EqualFold(account.Name, account.Domain) {
 		var badName problems
-		s.checkDomain(n, own, strings.ToLower(account.Name), &badName)
+		c.checkDomain(n, own, strings.ToLower(account.Name), &badName)
 		for _, f := range badName {
 			bad.add("name", f.Code, f.Message)
 		}
@@ -80,7 +80,7 @@ func (s *Service) checkNames(tree *Tree, n namer, account, old Account, chosenID
 }
 
 // checkDomain checks a lower-case domain that n chooses. own is the account of a tenant.
-func (s *Service) checkDomain(n namer, own Account, domain string, bad *problems) {
+func (c *Config) checkDomain(n namer, own Account, domain string, bad *problems) {
 	host := strings.TrimSuffix(domain, ".")
 	_, isTenant := n.tenant()
 	switch {
@@ -88,11 +88,11 @@ func (s *Service) checkDomain(n namer, own Account, domain string, bad *problems
 		bad.add("domain", codeInvalid, "a domain has labels of a-z, 0-9, - and _ with dots between them")
 	case isAddress(host):
 		bad.add("domain", codeReserved, "a domain is not an IP address")
-	case n == "" || slices.Contains(s.cfg.Accounts.Domains, host):
-	case isReserved(s.cfg.ReservedDomains, host):
+	case n == "" || slices.Contains(c.Accounts.Domains, host):
+	case isReserved(c.ReservedDomains, host):
 		bad.add("domain", codeReserved,
 			"the domain is a name of this server, of a platform that it reads, or of its OpenID Connect provider")
-	case isTenant && !belowDomain(own.Domain, host) && !s.listedAbove(host):
+	case isTenant && !belowDomain(own.Domain, host) && !c.listedAbove(host):
 		bad.add("domain", codeReserved,
 			"a domain ends in "+quote("."+own.Domain)+", or is in the operator's list (account.domains)")
 	}
@@ -140,8 +140,8 @@ func mixesAlphabets(name string) bool {
 }
 
 // listedAbove reports whether the operator's list has "*." and a domain above host.
-func (s *Service) listedAbove(host string) bool {
-	return slices.ContainsFunc(s.cfg.Accounts.Domains, func(listed string) bool {
+func (c *Config) listedAbove(host string) bool {
+	return slices.ContainsFunc(c.Accounts.Domains, func(listed string) bool {
 		above, wildcard := strings.CutPrefix(listed, "*.")
 		return wildcard && belowDomain(above, host)
 	})
@@ -184,8 +184,8 @@ func looksLikeDomain(name string) bool {
 
 // checkNotDeleted returns fault.KindConflict if a deleted account had the name or domain of
 // a: its phones, platforms and logins may still use them.
-func (s *Service) checkNotDeleted(ctx context.Context, tx *sql.Tx, a Account) error {
-	since := s.cfg.Now().Add(-s.cfg.Accounts.PurgeAfter).UnixMilli()
+func (d *Directory) checkNotDeleted(ctx context.Context, tx *sql.Tx, a Account) error {
+	since := d.cfg.Now().Add(-d.cfg.Accounts.PurgeAfter).UnixMilli()
 	return conflictIfExists(ctx, tx,
 		fault.Conflict("The name or domain is that of a deleted account, and is taken until account.purge_after has passed"),
 		"reading deleted accounts",

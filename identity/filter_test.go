@@ -31,7 +31,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 		if err != nil || len(token) > 2<<10 {
 			t.Fatalf("a token of %d bytes, the same filter again: %v", len(token), err)
 		}
-		for _, s := range []*Service{a.Service, b.Service} {
+		for _, s := range []*testService{a, b} {
 			for _, token := range []string{token, again} {
 				p, err := s.Authenticate(t.Context(), token)
 				if err != nil || !slices.Equal(p.QueueIDs, f.QueueIDs) || !slices.Equal(p.AgentIDs, f.AgentIDs) {

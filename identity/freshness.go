@@ -50,14 +50,14 @@ func sinceNanos(at int64) time.Duration { return time.Duration(time.Now().UnixNa
 // requireFresh returns fault.KindUnavailable if memory was not known to be current for
 // maxStaleness: then a token or key may have been revoked. Where nothing polls, as in a
 // management command, it polls itself.
-func (s *Service) requireFresh(ctx context.Context) error {
-	if s.freshness.age() <= maxStaleness {
+func (c *changes) requireFresh(ctx context.Context) error {
+	if c.freshness.age() <= maxStaleness {
 		return nil
 	}
-	if sinceNanos(s.freshness.polledAt.Load()) > maxStaleness {
-		s.pollEarly(ctx)
+	if sinceNanos(c.freshness.polledAt.Load()) > maxStaleness {
+		c.pollEarly(ctx)
 	}
-	if s.freshness.age() <= maxStaleness {
+	if c.freshness.age() <= maxStaleness {
 		return nil
 	}
 	return errStale

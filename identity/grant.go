@@ -14,11 +14,11 @@ const codeNotGranted = "not_granted"
 // it gives would outlive it, and only a key with every scope gives an administrator's, who
 // may do everything. Users' tokens are bound by the role alone, which the caller has
 // checked. Returns fault.KindForbidden.
-func (s *Service) CheckCredentialGrant(by *Principal, role Role) error {
+func (d *Directory) CheckCredentialGrant(by *Principal, role Role) error {
 	if by == nil || !by.IsKey() {
 		return nil
 	}
-	key := s.directory.Load().keysByID[by.KeyID]
+	key := d.snapshot.Load().keysByID[by.KeyID]
 	switch {
 	case !key.ExpiresAt.IsZero():
 		return fault.Forbidden("An API key that expires gives no credentials to users: they would outlive it")
@@ -32,11 +32,11 @@ func (s *Service) CheckCredentialGrant(by *Principal, role Role) error {
 // checkGrantedKey checks that by gives another key, or itself, neither scopes nor a time
 // that by does not have. old is the key before the change (zero for a new one), which keeps
 // what it has.
-func (s *Service) checkGrantedKey(by *Principal, key, old APIKey) error {
+func (d *Directory) checkGrantedKey(by *Principal, key, old APIKey) error {
 	if by == nil || !by.IsKey() {
 		return nil
 	}
-	own := s.directory.Load().keysByID[by.KeyID]
+	own := d.snapshot.Load().keysByID[by.KeyID]
 	for _, scope := range key.Scopes {
 		if !slices.Contains(own.Scopes, scope) && !slices.Contains(old.Scopes, scope) {
 			return fault.NewField(fault.KindForbidden, "scopes", codeNotGranted,

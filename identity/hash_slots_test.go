@@ -123,9 +123,9 @@ func TestTheQueueOfHashesIsBounded(t *testing.T) {
 func TestAFloodOfUnknownNamesLeavesLogins(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
 	s.mustLogin(t, "alice")
-	end := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
+	end := must(s.Directory.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	var group sync.WaitGroup
-	login := func(c Credentials, want fault.Kind) {
+	login := func(c LoginRequest, want fault.Kind) {
 		group.Go(func() {
 			_, err := s.Login(context.Background(), c)
 			wantKind(t, c.Username, err, want)
@@ -137,8 +137,8 @@ func TestAFloodOfUnknownNamesLeavesLogins(t *testing.T) {
 		login(c, fault.KindUnauthenticated)
 	}
 	login(demoLogin("alice"), "")
-	waitFor(t, "the flood and the user", func() bool { return s.passwords.slots.waiting() == 201 })
-	if got := s.passwords.slots.nStrangers; got != 200 {
+	waitFor(t, "the flood and the user", func() bool { return s.Directory.passwords.slots.waiting() == 201 })
+	if got := s.Directory.passwords.slots.nStrangers; got != 200 {
 		t.Errorf("%d strangers", got)
 	}
 	end()

@@ -121,8 +121,21 @@ func (p *Principal) Actor() string {
 	return "user:" + p.UserID
 }
 
-// Credentials are the fields of a login request.
-type Credentials struct {
+// Phone is the user that a phone registers as.
+type Phone struct {
+	UserID    string
+	AccountID string
+	Domain    string // of the account; the realm of digest authentication
+	Extension string // presence_id of the user; the username of digest authentication
+	username  string
+}
+
+// HA1 has the hashes of extension:domain:password that digest authentication needs (RFC
+// 7616, section 3.4.2), in hex; "" if not stored. They are secrets.
+type HA1 struct{ MD5, SHA256 string }
+
+// LoginRequest has the fields of a login.
+type LoginRequest struct {
 	Username string
 	Password string
 	Domain   string

@@ -208,8 +208,8 @@ func TestMemoryLimiterIsBounded(t *testing.T) {
 }
 
 func TestLimitsSayNothingOfWhomTheyAreAbout(t *testing.T) {
-	a := Credentials{Username: "Alice", Domain: "Demo.Local", Address: "192.0.2.1"}.attempt().allLimits()
-	b := Credentials{Username: "aLICE", Domain: "demo.local", Address: "::ffff:192.0.2.1"}.attempt().allLimits()
+	a := LoginRequest{Username: "Alice", Domain: "Demo.Local", Address: "192.0.2.1"}.attempt().allLimits()
+	b := LoginRequest{Username: "aLICE", Domain: "demo.local", Address: "::ffff:192.0.2.1"}.attempt().allLimits()
 	if len(a) != 3 || !slices.Equal(a, b) || a[0].Max != 10 || a[1].Max != 10 || a[2].Max != 100 ||
 		a[0].Window != 5*time.Minute {
 		t.Errorf("limits %v and %v", a, b)
@@ -219,8 +219,8 @@ func TestLimitsSayNothingOfWhomTheyAreAbout(t *testing.T) {
 			t.Errorf("subject %q", limit.Subject)
 		}
 	}
-	if c := (Credentials{Username: "a", Domain: "ab"}).attempt().allLimits(); len(c) != 1 ||
-		c[0] == (Credentials{Username: "ba", Domain: "a"}).attempt().allLimits()[0] {
+	if c := (LoginRequest{Username: "a", Domain: "ab"}).attempt().allLimits(); len(c) != 1 ||
+		c[0] == (LoginRequest{Username: "ba", Domain: "a"}).attempt().allLimits()[0] {
 		t.Error("without an address there is one limit, of this user alone")
 	}
 }

@@ -34,7 +34,7 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		}
 		login := func(username, password, otp, address string) error {
 			_, err := s.Login(t.Context(),
-				Credentials{Username: username, Password: password, Domain: "demo.local", OTP: otp, Address: address})
+				LoginRequest{Username: username, Password: password, Domain: "demo.local", OTP: otp, Address: address})
 			return err
 		}
 		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }

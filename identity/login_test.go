@@ -49,16 +49,16 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 func TestWrongLoginsAnswerTheSame(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startService(t, cfg, Config{}).demo(t)
-		for name, change := range map[string]func(*Credentials){
-			"password":        func(c *Credentials) { c.Password = "Correct horse" },
-			"long password":   func(c *Credentials) { c.Password = strings.Repeat("x", 1<<20) },
-			"user":            func(c *Credentials) { c.Username = "mallory" },
-			"domain":          func(c *Credentials) { c.Domain = "demo.example" },
-			"id for a domain": func(c *Credentials) { c.Domain = "demo" },
-			"zero byte":       func(c *Credentials) { c.Username = "alice\x00" },
-			"bad UTF-8":       func(c *Credentials) { c.Domain = "demo.local\xff" },
-			"SQL":             func(c *Credentials) { c.Username = "alice' OR '1'='1" },
-			"SQL in domain":   func(c *Credentials) { c.Domain = "x' UNION SELECT * FROM identity_users --" },
+		for name, change := range map[string]func(*LoginRequest){
+			"password":        func(c *LoginRequest) { c.Password = "Correct horse" },
+			"long password":   func(c *LoginRequest) { c.Password = strings.Repeat("x", 1<<20) },
+			"user":            func(c *LoginRequest) { c.Username = "mallory" },
+			"domain":          func(c *LoginRequest) { c.Domain = "demo.example" },
+			"id for a domain": func(c *LoginRequest) { c.Domain = "demo" },
+			"zero byte":       func(c *LoginRequest) { c.Username = "alice\x00" },
+			"bad UTF-8":       func(c *LoginRequest) { c.Domain = "demo.local\xff" },
+			"SQL":             func(c *LoginRequest) { c.Username = "alice' OR '1'='1" },
+			"SQL in domain":   func(c *LoginRequest) { c.Domain = "x' UNION SELECT * FROM identity_users --" },
 		} {
 			c := demoLogin("alice")
 			change(&c)
@@ -91,7 +91,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 		s.insertAccounts(t, []Account{{ID: "other", Name: "other", Domain: "other.local"}})
 		must(s.CreateUser(t.Context(),
 			NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
-		for name, wrong := range map[string]Credentials{
+		for name, wrong := range map[string]LoginRequest{
 			"two users have the name": c,
 			"no user has it":          {Username: "mallory", Password: c.Password},
 			"a zero byte":             {Username: "alice\x00", Password: c.Password},
@@ -101,7 +101,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 			}
 		}
 
-		bob := Credentials{Username: "bob", Password: "wrong", Address: "203.0.113.7"}
+		bob := LoginRequest{Username: "bob", Password: "wrong", Address: "203.0.113.7"}
 		for range failuresPerUser {
 			_, _ = s.Login(t.Context(), bob)
 		}
@@ -114,7 +114,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 
 func TestLoginNamesMissingFields(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
-	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
+	_, err := s.Login(t.Context(), LoginRequest{Username: "alice"})
 	f := fault.As(err)
 	if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != "password" ||
 		f.Fields[0].Code != "required" {
@@ -149,7 +149,7 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	for i := range failuresPerAddress {
-		c := Credentials{Username: strings.Repeat("x", i+1), Password: "x", Domain: "x", Address: "2001:db8::1"}
+		c := LoginRequest{Username: strings.Repeat("x", i+1), Password: "x", Domain: "x", Address: "2001:db8::1"}
 		_, err := s.Login(t.Context(), c)
 		wantKind(t, "a guess", err, fault.KindUnauthenticated)
 	}
@@ -163,7 +163,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 		t.Errorf("another /64: %v", err)
 	}
 	for i := range failuresPerAddress { // each from a /64 of its own
-		guess := Credentials{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x",
+		guess := LoginRequest{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x",
 			Address: fmt.Sprintf("2001:db8:0:%x::1", i%0x80+2)}
 		if _, err := s.Login(t.Context(), guess); err == nil {
 			t.Fatal("a guess succeeded")
@@ -214,7 +214,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
-	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
+	done := must(s.Directory.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -232,7 +232,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 // length. A comparison of times would depend on the machine.
 func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	cost := func(c Credentials) string {
+	cost := func(c LoginRequest) string {
 		_, stored, err := s.findUserByLogin(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +246,7 @@ func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	stranger, nowhere := demoLogin("nobody"), demoLogin("alice")
 	nowhere.Domain = "nowhere.local"
 	known := cost(demoLogin("alice"))
-	for name, c := range map[string]Credentials{"user": stranger, "domain": nowhere} {
+	for name, c := range map[string]LoginRequest{"user": stranger, "domain": nowhere} {
 		if got := cost(c); got != known {
 			t.Errorf("an unknown %s costs %s, a known one %s", name, got, known)
 		}
@@ -274,7 +274,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
-	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
+	done := must(s.Directory.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := s.Login(ctx, demoLogin("alice"))
@@ -394,7 +394,7 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
-	c := Credentials{Username: "u", Password: password, Domain: "root.local"}
+	c := LoginRequest{Username: "u", Password: password, Domain: "root.local"}
 	token, _, err := big.EventsLogin(t.Context(), c,
 		Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
 
@@ -14,26 +15,26 @@ import (
 // and only accountLookupsPerSecond of the requests for cached ids read the database again,
 // so that many requests with unknown ids cost little. An error means that the database
 // could not be read.
-func (s *Service) FindAccount(ctx context.Context, id string) (Account, bool, error) {
-	if account, ok := s.Tree().Account(id); ok {
+func (d *Directory) FindAccount(ctx context.Context, id string) (Account, bool, error) {
+	if account, ok := d.Tree().Account(id); ok {
 		return account, true, nil
 	}
-	if s.unknownAccounts.has(id, s.now()) && !s.accountLookupLimiter.Allow() {
+	if d.unknownAccounts.has(id, d.cfg.storedNow()) && !d.accountLookupLimiter.Allow() {
 		return Account{}, false, nil
 	}
 	var found int
-	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE id = $1`, id).Scan(&found)
+	err := d.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE id = $1`, id).Scan(&found)
 	if err != nil {
 		return Account{}, false, sqldb.Wrap(err, "looking up an account")
 	}
 	if found == 0 {
-		s.unknownAccounts.put(id, s.now())
+		d.unknownAccounts.put(id, d.cfg.storedNow())
 		return Account{}, false, nil
 	}
-	if err := s.poll(ctx); err != nil {
+	if err := d.changes.poll(ctx); err != nil {
 		return Account{}, false, err
 	}
-	account, ok := s.Tree().Account(id)
+	account, ok := d.Tree().Account(id)
 	return account, ok, nil
 }
 
@@ -46,24 +47,41 @@ const userLookupsPerSecond = 20
 
 // lookupUser loads the state of a user that is not in memory: another node has just
 // created the user, or the user does not exist.
-func (s *Service) lookupUser(ctx context.Context, id string) {
-	now := s.now()
-	if s.unknownUsers.has(id, now) || !s.userLookupLimiter.Allow() {
+func (d *Directory) lookupUser(ctx context.Context, id string) {
+	now := d.cfg.storedNow()
+	if d.unknownUsers.has(id, now) || !d.userLookupLimiter.Allow() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	state := userState{}
-	row := s.db.QueryRowContext(ctx, `SELECT `+userStateColumns+` FROM identity_users WHERE id = $1`, id)
+	row := d.db.QueryRowContext(ctx, `SELECT `+userStateColumns+` FROM identity_users WHERE id = $1`, id)
 	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", state.columns()...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		s.unknownUsers.put(id, now)
+		d.unknownUsers.put(id, now)
 	case err != nil:
-		s.metrics.reloadErrors.Inc() // if the error persists, Run logs it
+		d.metrics.reloadErrors.Inc() // if the error persists, Run logs it
 	default:
-		s.userStates.put(map[string]userState{id: state})
+		d.userStates.put(map[string]userState{id: state})
 	}
+}
+
+// FindPhone finds the user of a domain's extension. Returns fault.KindNotFound if there
+// is none.
+func (d *Directory) FindPhone(ctx context.Context, domain, extension string) (Phone, error) {
+	unknown := fault.NotFound("There is no phone %s", quote(extension))
+	account, ok := d.Tree().ByDomain(domain)
+	if !ok || extension == "" {
+		return Phone{}, unknown
+	}
+	p := Phone{AccountID: account.ID, Domain: account.Domain, Extension: extension}
+	row := d.db.QueryRowContext(ctx,
+		`SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
+	if err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username); err != nil {
+		return Phone{}, err
+	}
+	return p, nil
 }
 
 // negativeCache has the ids that a query did not find, with the time of the query.

@@ -337,7 +337,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			}
 			p := s.mustAuthenticate(t,
 				must(s.Login(t.Context(),
-					Credentials{Username: text, Password: text + " as a password, river",
+					LoginRequest{Username: text, Password: text + " as a password, river",
 						Domain: domain}))(t).AccessToken)
 			if p.AccountID != account.ID || p.Username != text {
 				t.Errorf("principal %+v", p)
@@ -368,7 +368,7 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
 		t.Fatalf("%s: %v", s.JWKS(), err)
 	}
-	key := s.directory.Load().signingKeys[0]
+	key := s.signing.Load().keys[0]
 	want := map[string]string{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": key.id,
 		"x": base64.RawURLEncoding.EncodeToString(key.public)}
 	for name, value := range want {
@@ -479,7 +479,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		open, made = subscribe(NewAPIKey{})
 		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID,
 			at.now().Add(time.Minute).UnixMilli())
-		waitFor(t, "the new end is followed", func() bool { return len(other.directory.Load().keyExpiries) == 2 })
+		waitFor(t, "the new end is followed", func() bool { return len(other.snapshot.Load().keyExpiries) == 2 })
 		if err := other.CheckPrincipal(open); err != nil {
 			t.Error(err)
 		}
@@ -507,7 +507,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 // execInChange runs a statement as a change of the directory.
 func execInChange(t *testing.T, s *testService, statement string, args ...any) {
 	t.Helper()
-	err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 		_, err := tx.ExecContext(t.Context(), statement, args...)
 		return err
 	})
@@ -519,7 +519,7 @@ func execInChange(t *testing.T, s *testService, statement string, args ...any) {
 func TestExpiriesBetweenTwoLooks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
-	d := &directory{keyExpiries: []time.Time{second(1), second(3), second(3)}}
+	d := &snapshot{keyExpiries: []time.Time{second(1), second(3), second(3)}}
 	for _, tc := range []struct {
 		after, until int
 		want         bool
@@ -582,7 +582,7 @@ func TestUpdatingAUser(t *testing.T) {
 		}
 		_, err = s.Refresh(t.Context(), refreshed.RefreshToken)
 		wantKind(t, "a session before the password", err, fault.KindUnauthenticated)
-		must(s.Login(t.Context(), Credentials{Username: "alice", Password: next, Domain: "demo.local"}))(t)
+		must(s.Login(t.Context(), LoginRequest{Username: "alice", Password: next, Domain: "demo.local"}))(t)
 	})
 }
 
@@ -632,11 +632,11 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		must(s.DeleteAndPurgeAccount(t.Context(), "soon", ""))(t)
 		must(s.DeleteAccount(t.Context(), "later", ""))(t)
 		var purged []string
-		purge := NewPurge(s.Service, DefaultAccountSettings(),
+		purge := NewPurge(s.Directory, DefaultAccountSettings(),
 			[]Eraser{{"all", func(_ context.Context, id string) (int, error) {
 				purged = append(purged, id)
 				return 0, nil
-			}}}, s.log)
+			}}}, s.Directory.log)
 		if err := purge.RunDue(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
 			t.Errorf("purged %v: %v", purged, err)
 		}

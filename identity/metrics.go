@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/fault"
 	"trunkline/internal/metric"
 )
 
@@ -58,8 +59,24 @@ func newMetrics(reg prometheus.Registerer, directoryAge func() time.Duration) *m
 	return m
 }
 
+// countLogin counts a login that ended with err.
+func (m *metrics) countLogin(audience Audience, err error) {
+	result := resultError
+	switch fault.KindOf(err) {
+	case "":
+		result = resultOK
+	case fault.KindUnauthenticated:
+		result = resultWrong
+	case fault.KindLimited:
+		result = resultLimited
+	case fault.KindInvalid:
+		result = resultInvalid
+	}
+	m.logins.WithLabelValues(string(audience), result).Inc()
+}
+
 // newFallbacks registers the limiter's counter, apart from newMetrics because the
-// limiter is created before the Service.
+// limiter is created before the parts of the Service.
 func newFallbacks(reg prometheus.Registerer) prometheus.Counter {
 	return metric.With(reg).Counter("trunkline_identity_limiter_fallbacks_total",
 		"Checks of login limits made with this process's counts only, because Redis was unavailable.")

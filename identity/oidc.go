@@ -3,7 +3,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"slices"
@@ -22,90 +21,90 @@ var errNoProvider = fault.NotFound("Logins with OpenID Connect are not set up (a
 
 // IsProviderToken reports whether a provider is configured and the token names an issuer
 // other than Trunkline. The token is not verified.
-func (s *Service) IsProviderToken(token string) bool {
+func (c *Credentials) IsProviderToken(token string) bool {
 	tokenIssuer := oidc.IssuerOf(token)
-	return s.provider != nil && tokenIssuer != "" && tokenIssuer != issuer
+	return c.provider != nil && tokenIssuer != "" && tokenIssuer != issuer
 }
 
 // LoginByToken is Login with an ID or access token of the OpenID Connect provider.
 // The session ends when the token expires.
-func (s *Service) LoginByToken(ctx context.Context, token, address string) (*Session, error) {
-	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
+func (c *Credentials) LoginByToken(ctx context.Context, token, address string) (*Session, error) {
+	return c.loginByProvider(ctx, address, func() (oidc.Identity, error) { return c.provider.Verify(ctx, token) })
 }
 
 // HasOIDC reports whether users can log in by an OpenID Connect provider.
-func (s *Service) HasOIDC() bool { return s.provider != nil }
+func (c *Credentials) HasOIDC() bool { return c.provider != nil }
 
 // CanBeginOIDC reports whether browsers can log in at the provider by code flow.
-func (s *Service) CanBeginOIDC() bool { return s.provider != nil && s.provider.CanBegin() }
+func (c *Credentials) CanBeginOIDC() bool { return c.provider != nil && c.provider.CanBegin() }
 
 // BeginOIDC begins a browser's login at the provider and returns the address at the
 // provider to which the browser is redirected.
-func (s *Service) BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error) {
-	if !s.CanBeginOIDC() {
+func (c *Credentials) BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error) {
+	if !c.CanBeginOIDC() {
 		return oidc.Flow{}, "", errNoProvider
 	}
-	return s.provider.Begin(ctx)
+	return c.provider.Begin(ctx)
 }
 
 // FinishOIDC is Login with the authorization code in the browser's redirect from the
 // provider.
-func (s *Service) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*Session, error) {
-	if !s.CanBeginOIDC() {
+func (c *Credentials) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*Session, error) {
+	if !c.CanBeginOIDC() {
 		return nil, errNoProvider
 	}
-	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) {
-		id, err := s.provider.Finish(ctx, flow, code)
+	return c.loginByProvider(ctx, address, func() (oidc.Identity, error) {
+		id, err := c.provider.Finish(ctx, flow, code)
 		id.Expires = time.Time{} // the user was present: the session lasts as long as after a password
 		return id, err
 	})
 }
 
-func (s *Service) loginByProvider(ctx context.Context, address string,
+func (c *Credentials) loginByProvider(ctx context.Context, address string,
 	verify func() (oidc.Identity, error)) (session *Session, err error) {
-	defer func() { s.countLogin(AudienceAPI, err) }()
-	user, id, err := s.authenticateByProvider(ctx, AudienceAPI, address, verify)
+	defer func() { c.metrics.countLogin(AudienceAPI, err) }()
+	user, id, err := c.authenticateByProvider(ctx, AudienceAPI, address, verify)
 	if err != nil {
 		return nil, err
 	}
-	return s.beginSession(ctx, user, address, id.Expires)
+	return c.tokens.beginSession(ctx, user, address, id.Expires)
 }
 
 // EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
 // provider. The channel token expires with that token at the latest.
-func (s *Service) EventsLoginByToken(ctx context.Context, token, address string,
+func (c *Credentials) EventsLoginByToken(ctx context.Context, token, address string,
 	f Filter) (channel string, expiresIn time.Duration, err error) {
-	defer func() { s.countLogin(AudienceEvents, err) }()
-	user, id, err := s.authenticateByProvider(ctx, AudienceEvents, address,
-		func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
+	defer func() { c.metrics.countLogin(AudienceEvents, err) }()
+	user, id, err := c.authenticateByProvider(ctx, AudienceEvents, address,
+		func() (oidc.Identity, error) { return c.provider.Verify(ctx, token) })
 	if err != nil {
 		return "", 0, err
 	}
-	filter, err := s.channelFilter(ctx, user, f)
+	filter, err := c.tokens.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
-	return s.issueChannelToken(ctx, user, filter, id.Expires,
-		s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
+	return c.tokens.issueChannelToken(ctx, user, filter, id.Expires,
+		loginEntry(ctx, c.audit, audit.Login, AudienceEvents, address, user))
 }
 
 // authenticateByProvider calls verify and returns the user of the identity. It writes a
 // refusal to the audit log and counts it against the limits of the address.
-func (s *Service) authenticateByProvider(ctx context.Context, audience Audience, address string,
+func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audience, address string,
 	verify func() (oidc.Identity, error)) (user User, id oidc.Identity, err error) {
-	if s.provider == nil {
+	if c.provider == nil {
 		return User{}, id, errNoProvider
 	}
 	limits := newAttempt("", "", address).addressLimits()
-	err = limitedError(s.limiter.Wait(ctx, limits...))
+	err = limitedError(c.limits.limiter.Wait(ctx, limits...))
 	if err == nil {
 		id, err = verify()
 		if err == nil {
-			user, err = s.findOrCreateProviderUser(ctx, id, address)
+			user, err = c.findOrCreateProviderUser(ctx, id, address)
 		}
 		switch fault.KindOf(err) {
 		case fault.KindUnauthenticated, fault.KindForbidden:
-			over := limitedError(s.limiter.Fail(ctx, limits...))
+			over := limitedError(c.limits.limiter.Fail(ctx, limits...))
 			if over != nil {
 				err = over
 			}
@@ -117,7 +116,7 @@ func (s *Service) authenticateByProvider(ctx context.Context, audience Audience,
 		if len(fields) > 0 {
 			outcome = fields[0].Code
 		}
-		s.auditFailedLogin(ctx, audience, address, user, err, outcome)
+		c.auditFailedLogin(ctx, audience, address, user, err, outcome)
 		return User{}, id, err
 	}
 	return user, id, nil
@@ -132,36 +131,36 @@ func forbiddenClaim(claim, code, message string) error {
 // findOrCreateProviderUser returns the user of an identity, with the role and extension of
 // its claims: the first login creates the user, later ones update it. If the user exists,
 // it is returned with an error, too.
-func (s *Service) findOrCreateProviderUser(ctx context.Context, id oidc.Identity, address string) (User, error) {
-	account, err := resolveClaimedAccount(ctx, s.db, id.Account)
+func (c *Credentials) findOrCreateProviderUser(ctx context.Context, id oidc.Identity, address string) (User, error) {
+	account, err := resolveClaimedAccount(ctx, c.db, id.Account)
 	if fault.KindOf(err) == fault.KindNotFound {
-		return User{}, forbiddenClaim(s.cfg.OIDC.AccountClaim, "unknown_account",
-			"The claim \""+s.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(
+		return User{}, forbiddenClaim(c.cfg.OIDC.AccountClaim, "unknown_account",
+			"The claim \""+c.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(
 				id.Account)+", which does not exist")
 	}
 	if err != nil {
 		return User{}, err
 	}
-	user, err := s.findProviderUser(ctx, s.db, id, account.ID)
+	user, err := findProviderUser(ctx, c.db, id, account.ID)
 	switch {
 	case errors.Is(err, errUnknownSubject):
-		user, err = s.createProviderUser(ctx, id, account, address)
+		user, err = c.createProviderUser(ctx, id, account, address)
 	case err == nil:
-		user, err = s.updateProviderUser(ctx, user, id, address)
+		user, err = c.updateProviderUser(ctx, user, id, address)
 	}
 	if err != nil {
 		user.AccountID = cmp.Or(user.AccountID, account.ID)
 		return user, err
 	}
-	return user, s.checkSecondFactor(ctx, user, id)
+	return user, c.checkSecondFactor(ctx, user, id)
 }
 
 // checkSecondFactor enforces RequireOTP for users who log in at the provider.
-func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Identity) error {
+func (c *Credentials) checkSecondFactor(ctx context.Context, user User, id oidc.Identity) error {
 	if user.Role != RoleAdmin || id.SecondFactor {
 		return nil
 	}
-	required, err := s.OTPRequired(ctx, user.AccountID)
+	required, err := c.OTPRequired(ctx, user.AccountID)
 	if err != nil || !required {
 		return err
 	}
@@ -176,7 +175,7 @@ var errUnknownSubject = errors.New("no user of the provider's subject")
 // other accounts have under the same subject does not count: their administrators could
 // let a deleted user in again, or shut a future one out. Returns fault.KindForbidden for a
 // deleted user.
-func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
+func findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
 	accountID string) (User, error) {
 	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, forbiddenClaim("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
@@ -199,8 +198,8 @@ func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc
 
 // roleFromClaims returns the role in the claims, or current if no role claim is
 // configured.
-func (s *Service) roleFromClaims(id oidc.Identity, current Role) (Role, error) {
-	if s.cfg.OIDC.RoleClaim == "" {
+func (c *Credentials) roleFromClaims(id oidc.Identity, current Role) (Role, error) {
+	if c.cfg.OIDC.RoleClaim == "" {
 		return current, nil
 	}
 	for _, role := range knownRoles {
@@ -208,18 +207,18 @@ func (s *Service) roleFromClaims(id oidc.Identity, current Role) (Role, error) {
 			return role, nil
 		}
 	}
-	return "", forbiddenClaim(s.cfg.OIDC.RoleClaim, "unknown_role",
-		"The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
+	return "", forbiddenClaim(c.cfg.OIDC.RoleClaim, "unknown_role",
+		"The claim \""+c.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
 }
 
-func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, account Account,
+func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, account Account,
 	address string) (User, error) {
 	n := NewUser{Username: id.Username, OIDCSubject: id.Subject}
 	if id.PresenceID != nil {
 		n.PresenceID = *id.PresenceID
 	}
 	var err error
-	n.Role, err = s.roleFromClaims(id, RoleUser)
+	n.Role, err = c.roleFromClaims(id, RoleUser)
 	if err != nil {
 		return User{}, err
 	}
@@ -230,16 +229,16 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim",
 			"The token's claims are not valid for a user: "+bad[0].Message)
 	}
-	user := s.buildUser(n)
-	hash, err := s.randomPasswordHash(ctx)
+	user := buildUser(n, c.cfg.storedNow())
+	hash, err := c.passwords.hashRandom(ctx)
 	if err != nil {
 		return User{}, err
 	}
-	entry := s.audit.Entry(ctx, audit.UserCreate, account.ID, "user:"+user.ID)
+	entry := c.audit.Entry(ctx, audit.UserCreate, account.ID, "user:"+user.ID)
 	entry.Actor, entry.Address = "user:"+user.ID, address
 	var created bool
-	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
-		found, err := s.findProviderUser(ctx, tx, id, account.ID)
+	err = c.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		found, err := findProviderUser(ctx, tx, id, account.ID)
 		created = errors.Is(err, errUnknownSubject)
 		if !created { // a concurrent login created it
 			user = found
@@ -252,7 +251,7 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 		if err := bindSubject(ctx, tx, id.Issuer, user); err != nil {
 			return err
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return c.audit.Insert(ctx, tx, entry)
 	})
 	if fault.KindOf(err) == fault.KindConflict {
 		return User{}, forbiddenClaim("preferred_username", codeTaken,
@@ -262,15 +261,9 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 		return User{}, err
 	}
 	if created {
-		s.audit.AfterCommit(ctx, entry)
+		c.audit.AfterCommit(ctx, entry)
 	}
 	return user, nil
-}
-
-// randomPasswordHash returns the hash of a random password, for a user who logs in
-// without one.
-func (s *Service) randomPasswordHash(ctx context.Context) (hash string, err error) {
-	return s.passwords.Hash(ctx, rand.Text())
 }
 
 // bindSubject stores user as the user of its OIDCSubject in its account. Returns
@@ -290,13 +283,14 @@ func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) erro
 	return sqldb.Wrap(err, "storing a provider's user")
 }
 
-func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Identity, address string) (User, error) {
+func (c *Credentials) updateProviderUser(ctx context.Context, user User, id oidc.Identity,
+	address string) (User, error) {
 	update := UserUpdate{PresenceID: user.PresenceID}
 	if id.PresenceID != nil {
 		update.PresenceID = *id.PresenceID
 	}
 	var err error
-	update.Role, err = s.roleFromClaims(id, user.Role)
+	update.Role, err = c.roleFromClaims(id, user.Role)
 	if err != nil {
 		return user, err
 	}
@@ -306,11 +300,12 @@ func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Ide
 	if update.Role == user.Role {
 		update.Limits = user.Limits
 	}
-	updated, err := s.UpdateUser(audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}),
+	updated, err := c.directory.UpdateUser(
+		audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}),
 		user.ID, update)
 	switch fault.KindOf(err) {
 	case fault.KindConflict, fault.KindInvalid:
-		return user, forbiddenClaim(s.cfg.OIDC.PresenceClaim, "wrong_claim",
+		return user, forbiddenClaim(c.cfg.OIDC.PresenceClaim, "wrong_claim",
 			"The token's claims do not fit the user: "+firstFieldMessage(err))
 	}
 	return updated, err
@@ -324,4 +319,12 @@ func firstFieldMessage(err error) string {
 		return f.Fields[0].Message
 	}
 	return f.Message
+}
+
+// CheckProviderToken checks that EventsLoginByToken would accept the token, which it counts
+// and writes to the audit log where not. Like a login it creates or updates the user.
+func (c *Credentials) CheckProviderToken(ctx context.Context, token, address string) error {
+	_, _, err := c.authenticateByProvider(ctx, AudienceEvents, address,
+		func() (oidc.Identity, error) { return c.provider.Verify(ctx, token) })
+	return err
 }

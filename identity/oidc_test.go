@@ -82,7 +82,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, lines)
 			}
 		}
-		_, err := s.Login(t.Context(), Credentials{Username: "carol", Password: "", Domain: "demo.local"})
+		_, err := s.Login(t.Context(), LoginRequest{Username: "carol", Password: "", Domain: "demo.local"})
 		wantKind(t, "an empty password", err, fault.KindInvalid)
 		_, err = s.Login(t.Context(), demoLogin("carol"))
 		if err != error(errWrongLogin) {
@@ -248,7 +248,7 @@ func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	_, err := s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
 	wantKind(t, "one too many", err, fault.KindLimited)
 	_, err = s.Login(t.Context(),
-		Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: from})
+		LoginRequest{Username: "alice", Password: password, Domain: "demo.local", Address: from})
 	wantKind(t, "a password from there", err, fault.KindLimited)
 	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), "192.0.2.8"))(t)
 }

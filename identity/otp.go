@@ -41,10 +41,10 @@ type otpSecret struct{ id, sealed string }
 // checkOTP checks the one-time password of a user whose password was correct. A user
 // without a secret needs none, unless the account requires its administrators to have
 // one. A wrong code counts as a failed login.
-func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error {
+func (c *Credentials) checkOTP(ctx context.Context, r LoginRequest, user User) error {
 	var required int
 	var id, sealed sql.NullString
-	row := s.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
+	row := c.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
 		LEFT JOIN identity_otp o ON o.user_id = $1 AND o.confirmed = 1 WHERE a.id = $2`, user.ID, user.AccountID)
 	accountDeleted := errWrongLogin // since the user was read
 	if err := sqldb.FindInto(row, accountDeleted, "reading a one-time password", &required, &id, &sealed); err != nil {
@@ -55,14 +55,14 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 		return errOTPEnrol
 	case !id.Valid:
 		return nil
-	case c.OTP == "":
+	case r.OTP == "":
 		return errOTPRequired
 	}
-	used, err := s.consumeCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, c.OTP)
+	used, err := c.consumeCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, r.OTP)
 	if err != nil || used {
 		return err
 	}
-	if err := s.countFailure(ctx, c.attempt()); err != nil {
+	if err := c.limits.countFailure(ctx, r.attempt()); err != nil {
 		return err
 	}
 	return errOTPWrong
@@ -70,9 +70,9 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 
 // matchesOTP reports whether code is a one-time password of the user's now. It does not
 // invalidate it.
-func (s *Service) matchesOTP(ctx context.Context, userID, code string) (bool, error) {
+func (c *Credentials) matchesOTP(ctx context.Context, userID, code string) (bool, error) {
 	var secret otpSecret
-	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, userID)
+	row := c.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, userID)
 	err := sqldb.FindInto(row, sql.ErrNoRows, "reading a one-time password", &secret.id, &secret.sealed)
 	if err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
@@ -80,7 +80,7 @@ func (s *Service) matchesOTP(ctx context.Context, userID, code string) (bool, er
 		}
 		return false, err
 	}
-	step, err := s.matchStep(secret, normalizeCode(code))
+	step, err := c.matchStep(secret, normalizeCode(code))
 	return step > 0, err
 }
 
@@ -91,34 +91,35 @@ func normalizeCode(code string) string {
 
 // consumeCode reports whether code is a valid one-time password of the secret or recovery
 // code of the user, and invalidates it.
-func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret,
+func (c *Credentials) consumeCode(ctx context.Context, userID string, secret otpSecret,
 	code string) (used bool, err error) {
 	code = normalizeCode(code)
 	if len(code) != otp.DigitsSix.Length() {
-		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`,
+		return changesRow(ctx, c.db, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`,
 			hashSecret(code), userID)
 	}
-	step, err := s.matchStep(secret, code)
+	step, err := c.matchStep(secret, code)
 	if err != nil || step == 0 {
 		return false, err
 	}
-	return s.changesRow(ctx, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step, secret.id)
+	return changesRow(ctx, c.db, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step,
+		secret.id)
 }
 
 // changesRow executes a statement and reports whether it changed a row.
-func (s *Service) changesRow(ctx context.Context, statement string, args ...any) (changed bool, err error) {
-	rows, err := s.db.ExecWithoutTx(ctx, statement, args...)
+func changesRow(ctx context.Context, db *sqldb.DB, statement string, args ...any) (changed bool, err error) {
+	rows, err := db.ExecWithoutTx(ctx, statement, args...)
 	return rows > 0, sqldb.Wrap(err, "using a one-time password")
 }
 
 // matchStep returns the time step (RFC 6238) whose one-time password is code, 0 if there
 // is none within otpSkew of the current one.
-func (s *Service) matchStep(secret otpSecret, code string) (step int64, err error) {
-	raw, err := s.keyring.Unseal(secret.sealed, otpTable, secret.id)
+func (c *Credentials) matchStep(secret otpSecret, code string) (step int64, err error) {
+	raw, err := c.keyring.Unseal(secret.sealed, otpTable, secret.id)
 	if err != nil {
 		return 0, err
 	}
-	now := s.cfg.Now()
+	now := c.cfg.Now()
 	for i := -otpSkew; i <= otpSkew; i++ {
 		stepTime := now.Add(time.Duration(i) * otpPeriod)
 		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw),
@@ -144,51 +145,51 @@ type OTPEnrolment struct {
 // BeginOTP creates a secret for the user of the credentials, to be confirmed with
 // ConfirmOTP. A user who already has one-time passwords must give one, or a recovery
 // code.
-func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, error) {
-	user, err := s.checkCredentials(ctx, c)
+func (c *Credentials) BeginOTP(ctx context.Context, r LoginRequest) (OTPEnrolment, error) {
+	user, err := c.checkCredentials(ctx, r)
 	if err == nil {
-		err = s.checkOTP(ctx, c, user)
+		err = c.checkOTP(ctx, r, user)
 		if errors.Is(err, errOTPEnrol) {
 			err = nil
 		}
 	}
 	if err != nil {
-		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
-		s.auditRefusedEnrolment(ctx, c, user, err)
+		c.auditRefusedLogin(ctx, AudienceAPI, r, user, err)
+		c.auditRefusedEnrolment(ctx, r, user, err)
 		return OTPEnrolment{}, err
 	}
-	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return OTPEnrolment{}, err
 	}
 
 	var enrolment OTPEnrolment
-	entry := s.enrolmentEntry(ctx, c, user, "begun")
-	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) (err error) {
-		enrolment, err = s.insertOTP(ctx, tx, user, c.Domain, 0)
+	entry := c.enrolmentEntry(ctx, r, user, "begun")
+	err = audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) (err error) {
+		enrolment, err = c.insertOTP(ctx, tx, user, r.Domain, 0)
 		return err
 	})
 	return enrolment, err
 }
 
 // enrolmentEntry returns the audit entry of a step of an enrolment with credentials.
-func (s *Service) enrolmentEntry(ctx context.Context, c Credentials, user User, outcome string) audit.Entry {
-	e := s.loginEntry(ctx, audit.OTPEnrol, AudienceAPI, c.Address, user)
+func (c *Credentials) enrolmentEntry(ctx context.Context, r LoginRequest, user User, outcome string) audit.Entry {
+	e := loginEntry(ctx, c.audit, audit.OTPEnrol, AudienceAPI, r.Address, user)
 	e.Target, e.Outcome = "user:"+user.ID, outcome
 	return e
 }
 
 // auditRefusedEnrolment writes a step of an enrolment that was refused to somebody with the
 // user's password.
-func (s *Service) auditRefusedEnrolment(ctx context.Context, c Credentials, user User, err error) {
+func (c *Credentials) auditRefusedEnrolment(ctx context.Context, r LoginRequest, user User, err error) {
 	switch {
 	case errors.Is(err, errOTPRequired), errors.Is(err, errOTPWrong), errors.Is(err, errNoEnrolment):
-		s.audit.Report(ctx, s.enrolmentEntry(ctx, c, user, "refused"))
+		c.audit.Report(ctx, c.enrolmentEntry(ctx, r, user, "refused"))
 	}
 }
 
 // insertOTP replaces the user's confirmed (1) or unconfirmed (0) secret. Either ends all
 // enrolments that were begun before, with which somebody else could replace the secret.
-func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string,
+func (c *Credentials) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string,
 	confirmed int) (OTPEnrolment, error) {
 	raw := make([]byte, otpSecretBytes)
 	rand.Read(raw) // never fails
@@ -198,7 +199,7 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
 	}
 	id := sqldb.NewID()
-	sealed, err := s.keyring.Seal(raw, otpTable, id)
+	sealed, err := c.keyring.Seal(raw, otpTable, id)
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
@@ -209,25 +210,25 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
 		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
-		s.now().UnixMilli())
+		c.cfg.storedNow().UnixMilli())
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
 // ConfirmOTP completes an enrolment with a one-time password of the new secret. Later
 // logins require one. It returns recovery codes, which replace earlier ones.
-func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string, err error) {
-	user, err := s.checkCredentials(ctx, c)
+func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []string, err error) {
+	user, err := c.checkCredentials(ctx, r)
 	if err != nil {
-		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
+		c.auditRefusedLogin(ctx, AudienceAPI, r, user, err)
 		return nil, err
 	}
-	secret, step, err := s.matchEnrolment(ctx, c, user)
+	secret, step, err := c.matchEnrolment(ctx, r, user)
 	if err != nil {
-		s.auditRefusedEnrolment(ctx, c, user, err)
+		c.auditRefusedEnrolment(ctx, r, user, err)
 		return nil, err
 	}
 
-	return s.storeOTP(ctx, s.enrolmentEntry(ctx, c, user, "confirmed"), user, func(tx *sql.Tx) error {
+	return c.storeOTP(ctx, c.enrolmentEntry(ctx, r, user, "confirmed"), user, func(tx *sql.Tx) error {
 		var current string
 		row := tx.QueryRowContext(ctx,
 			`SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTP,
@@ -253,41 +254,41 @@ var errNoEnrolment = fault.Conflict("There is no enrolment to confirm")
 
 // matchEnrolment returns the user's unconfirmed secret and the time step of the code of it
 // in c. A wrong code counts as a failed login.
-func (s *Service) matchEnrolment(ctx context.Context, c Credentials,
+func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	user User) (secret otpSecret, step int64, err error) {
-	if c.OTP == "" {
+	if r.OTP == "" {
 		return secret, 0, errOTPRequired
 	}
-	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp
+	row := c.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp
 		WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2 AND replaces = `+confirmedOTP,
-		user.ID, s.cfg.Now().Add(-enrolTimeout).UnixMilli())
+		user.ID, c.cfg.Now().Add(-enrolTimeout).UnixMilli())
 	err = sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &secret.id, &secret.sealed)
 	if err != nil {
 		return secret, 0, err
 	}
-	step, err = s.matchStep(secret, c.OTP)
+	step, err = c.matchStep(secret, r.OTP)
 	if err != nil || step > 0 {
 		return secret, step, err
 	}
 
-	if err := s.countFailure(ctx, c.attempt()); err != nil {
+	if err := c.limits.countFailure(ctx, r.attempt()); err != nil {
 		return secret, 0, err
 	}
-	s.auditRefusedLogin(ctx, AudienceAPI, c, user, errOTPWrong)
+	c.auditRefusedLogin(ctx, AudienceAPI, r, user, errOTPWrong)
 	return secret, 0, errOTPWrong
 }
 
 // EnrolOTP creates a secret for a user that needs no confirmation.
-func (s *Service) EnrolOTP(ctx context.Context,
+func (c *Credentials) EnrolOTP(ctx context.Context,
 	accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
-	account, user, err := resolveUser(ctx, s.db, accountRef, username)
+	account, user, err := resolveUser(ctx, c.db, accountRef, username)
 	if err != nil {
 		return OTPEnrolment{}, nil, err
 	}
-	entry := s.audit.Entry(ctx, audit.OTPEnrol, user.AccountID, "user:"+user.ID)
+	entry := c.audit.Entry(ctx, audit.OTPEnrol, user.AccountID, "user:"+user.ID)
 	entry.Outcome = "confirmed"
-	codes, err = s.storeOTP(ctx, entry, user, func(tx *sql.Tx) (err error) {
-		enrolment, err = s.insertOTP(ctx, tx, user, account.Domain, 1)
+	codes, err = c.storeOTP(ctx, entry, user, func(tx *sql.Tx) (err error) {
+		enrolment, err = c.insertOTP(ctx, tx, user, account.Domain, 1)
 		return err
 	})
 	return enrolment, codes, err
@@ -295,9 +296,9 @@ func (s *Service) EnrolOTP(ctx context.Context,
 
 // storeOTP calls store for a confirmed secret and stores new recovery codes, in one
 // transaction with the audit entry.
-func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User,
+func (c *Credentials) storeOTP(ctx context.Context, entry audit.Entry, user User,
 	store func(tx *sql.Tx) error) (codes []string, err error) {
-	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+	err = audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) error {
 		if err := store(tx); err != nil {
 			return err
 		}
@@ -327,13 +328,13 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 }
 
 // DeleteOTP deletes a user's one-time password secrets and recovery codes.
-func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) error {
-	_, user, err := resolveUser(ctx, s.db, accountRef, username)
+func (c *Credentials) DeleteOTP(ctx context.Context, accountRef, username string) error {
+	_, user, err := resolveUser(ctx, c.db, accountRef, username)
 	if err != nil {
 		return err
 	}
-	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
-	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+	entry := c.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
+	return audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) error {
 		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
 			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID)
 			if err != nil {
@@ -346,13 +347,13 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 
 // RequireOTP sets whether an account's administrators need one-time passwords to log in.
 // If they do, administrators without a secret can only enrol.
-func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bool) error {
+func (c *Credentials) RequireOTP(ctx context.Context, accountRef string, required bool) error {
 	value := 0
 	if required {
 		value = 1
 	}
-	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "")
-	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+	entry := c.audit.Entry(ctx, audit.AccountUpdate, "", "")
+	return audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) error {
 		account, err := resolveAccount(ctx, tx, accountRef)
 		if err != nil {
 			return err
@@ -364,9 +365,9 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 }
 
 // OTPRequired reports whether RequireOTP is set for the account.
-func (s *Service) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
+func (c *Credentials) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
 	var value int
-	row := s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID)
+	row := c.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID)
 	err = sqldb.FindInto(row, fault.NotFound("There is no account %s", quote(accountID)),
 		"reading an account's login rule", &value)
 	return value == 1, err

@@ -25,7 +25,7 @@ func TestOneTimePasswords(t *testing.T) {
 		c := newClock()
 		keys := testKeys(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
-		with := func(otp string) Credentials {
+		with := func(otp string) LoginRequest {
 			login := demoLogin("admin")
 			login.OTP = otp
 			return login
@@ -91,7 +91,7 @@ func TestOneTimePasswords(t *testing.T) {
 			masterkey.KeyID(stored) == "" {
 			t.Errorf("the secret is not sealed: %v", err)
 		}
-		if _, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {}); err != nil {
+		if _, err := masterkey.Rotate(t.Context(), keys, Secrets(s.db, keys), func(int, int) {}); err != nil {
 			t.Fatal(err)
 		}
 		c.add(otpPeriod)
@@ -147,7 +147,7 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 	})
 }
 
-func withOTP(c Credentials, otp string) Credentials {
+func withOTP(c LoginRequest, otp string) LoginRequest {
 	c.OTP = otp
 	return c
 }

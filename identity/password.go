@@ -43,6 +43,9 @@ func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
 	return p.hashWithNewSalt(password), nil
 }
 
+// hashRandom returns the hash of a random password, for a user who logs in without one.
+func (p *passwords) hashRandom(ctx context.Context) (string, error) { return p.Hash(ctx, rand.Text()) }
+
 func (p *passwords) hashWithNewSalt(password string) string {
 	salt := randomBytes(saltBytes)
 	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)

@@ -14,44 +14,44 @@ const badPassword = "Invalid password"
 // ChangePassword sets the password of the principal's user and ends the user's other
 // portal sessions and channel logins by password. A wrong current password counts as a
 // failed login from the address.
-func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, next, address string) error {
+func (c *Credentials) ChangePassword(ctx context.Context, p *Principal, current, next, address string) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no password")
 	}
-	account, known := s.Tree().Account(p.AccountID)
+	account, known := c.directory.Tree().Account(p.AccountID)
 	if !known {
 		return fault.Forbidden("The account was deleted")
 	}
 	if err := checkNewPassword("new", next, ownWords(p.Username, account)); err != nil {
 		return err
 	}
-	c := Credentials{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
-	user, err := s.checkCredentials(ctx, c)
+	r := LoginRequest{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
+	user, err := c.checkCredentials(ctx, r)
 	if err != nil {
-		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
+		c.auditRefusedLogin(ctx, AudienceAPI, r, user, err)
 		if fault.KindOf(err) == fault.KindUnauthenticated {
 			return fault.InvalidField("current", "wrong", badPassword)
 		}
 		return err
 	}
-	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return err
 	}
-	return s.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
+	return c.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
 		return user, account, nil
 	})
 }
 
 // SetPassword sets a user's password and ends all their sessions.
-func (s *Service) SetPassword(ctx context.Context, accountRef, username, password string) error {
-	words, err := s.wordsOf(ctx, accountRef, username)
+func (c *Credentials) SetPassword(ctx context.Context, accountRef, username, password string) error {
+	words, err := wordsOf(ctx, c.db, accountRef, username)
 	if err != nil {
 		return err
 	}
 	if err := checkNewPassword("password", password, words); err != nil {
 		return err
 	}
-	return s.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {
+	return c.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {
 		account, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, account, err
 	})
@@ -59,14 +59,14 @@ func (s *Service) SetPassword(ctx context.Context, accountRef, username, passwor
 
 // storePassword stores the password of the user that find returns, and ends the user's
 // sessions except keptFamily.
-func (s *Service) storePassword(ctx context.Context, password, keptFamily string,
+func (c *Credentials) storePassword(ctx context.Context, password, keptFamily string,
 	find func(ctx context.Context, tx *sql.Tx) (User, Account, error)) error {
-	hash, err := s.passwords.Hash(ctx, password)
+	hash, err := c.passwords.Hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	entry := s.audit.Entry(ctx, audit.PasswordUpdate, "", "")
-	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+	entry := c.audit.Entry(ctx, audit.PasswordUpdate, "", "")
+	return c.directory.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, account, err := find(ctx, tx)
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (s *Service) storePassword(ctx context.Context, password, keptFamily string
 		if err := updatePassword(ctx, tx, rev, user.ID, hash, keptFamily); err != nil {
 			return err
 		}
-		return s.replacePortalHA1(ctx, tx, user, account.Domain, password)
+		return c.phones.replacePortalHA1(ctx, tx, user, account.Domain, password)
 	})
 }
 

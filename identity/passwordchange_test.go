@@ -167,7 +167,7 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.add(20 * time.Hour)
-		if err := s.runMaintenance(t.Context()); err != nil {
+		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, channel := range []*Principal{first, second} {

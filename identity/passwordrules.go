@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
 )
 
 const (
@@ -101,8 +102,8 @@ func (p *problems) checkStrength(field, password string, words []string) {
 }
 
 // wordsOf returns the words of a user of an account, which may not exist.
-func (s *Service) wordsOf(ctx context.Context, accountRef, username string) ([]string, error) {
-	account, err := resolveAccount(ctx, s.db, accountRef)
+func wordsOf(ctx context.Context, db sqldb.Runner, accountRef, username string) ([]string, error) {
+	account, err := resolveAccount(ctx, db, accountRef)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func TestEveryDoorRefusesEasyPasswords(t *testing.T) {
 			`{accounts: [{id: a, name: a, domain: a.example}], users: [{account: a, username: root, password: `+easy+`}]}`)),
 		fault.KindInvalid)
 
-	hash := must(s.passwords.Hash(ctx, easy))(t)
+	hash := must(s.Directory.passwords.Hash(ctx, easy))(t)
 	must(s.db.ExecContext(ctx, `UPDATE identity_users SET password = $1 WHERE id = $2`, hash, alice.UserID))(t)
 	login := demoLogin("alice")
 	login.Password = easy

@@ -2,8 +2,9 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"trunkline/internal/sqldb"
 )
 
 const (
@@ -17,52 +18,13 @@ const (
 	reloadTimeout = 8 * time.Second
 )
 
-// Run follows changes made by other processes, rotates the signing key and deletes
-// expired rows, until ctx ends. While the database is unavailable it retries, and memory
-// does not change.
-func (s *Service) Run(ctx context.Context) error {
-	delay := pollInterval
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	checkedExpiry := s.cfg.Now()
-	maintenance := time.NewTicker(maintenanceInterval)
-	defer maintenance.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-maintenance.C:
-			err := s.runMaintenance(ctx)
-			if err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "maintenance failed, retrying", "error", err)
-			}
-		case <-timer.C:
-			err := s.pollWithTimeout(ctx)
-			checkedExpiry = s.notifyExpiredKeys(checkedExpiry)
-			delay = s.nextPollDelay(ctx, err, delay)
-			timer.Reset(delay)
-		}
-	}
-}
-
-// notifyExpiredKeys closes the channel of Changed if an API key has expired since last,
-// because its channel tokens expire with it. It returns the current time, which the
-// caller passes as last to the next call.
-func (s *Service) notifyExpiredKeys(last time.Time) time.Time {
-	now := s.cfg.Now()
-	if s.directory.Load().keyExpiredBetween(last, now) {
-		s.changeSignal.closeChannel()
-	}
-	return now
-}
-
 // nextPollDelay returns the time until the next poll. It logs the first of several failed
 // polls and the recovery.
-func (s *Service) nextPollDelay(ctx context.Context, err error, last time.Duration) time.Duration {
+func (c *changes) nextPollDelay(ctx context.Context, err error, last time.Duration) time.Duration {
 	wasFailing := last > pollInterval
 	if err == nil {
 		if wasFailing {
-			s.log.InfoContext(ctx, "database connection recovered")
+			c.log.InfoContext(ctx, "database connection recovered")
 		}
 		return pollInterval
 	}
@@ -70,36 +32,26 @@ func (s *Service) nextPollDelay(ctx context.Context, err error, last time.Durati
 		return last
 	}
 	if !wasFailing {
-		s.log.WarnContext(ctx, "following database changes failed, using the snapshot in memory", "error", err)
+		c.log.WarnContext(ctx, "following database changes failed, using the snapshot in memory", "error", err)
 	}
 	return min(2*last, maxPollInterval)
 }
 
-func (s *Service) runMaintenance(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	err := errors.Join(s.deleteExpired(ctx), s.addresses.deleteExpired(ctx))
-	if !s.hasMasterKey() {
-		return err
-	}
-	return errors.Join(s.rotateKeys(ctx), err)
-}
-
-func (s *Service) pollWithTimeout(ctx context.Context) error {
+func (c *changes) pollWithTimeout(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
-	return s.poll(ctx)
+	return c.poll(ctx)
 }
 
 // poll reloads the data that changed in the database since the last poll.
-func (s *Service) poll(ctx context.Context) error {
-	s.pollMu.Lock()
-	defer s.pollMu.Unlock()
+func (c *changes) poll(ctx context.Context) error {
+	c.pollMu.Lock()
+	defer c.pollMu.Unlock()
 
-	began := s.freshness.begin()
-	err := s.changes.Poll(func() error { return s.reload(ctx) })
+	began := c.freshness.begin()
+	err := c.watch.Poll(func() error { return c.reload(ctx) })
 	if err == nil {
-		s.freshness.current(began)
+		c.freshness.current(began)
 	}
 	return err
 }
@@ -107,72 +59,67 @@ func (s *Service) poll(ctx context.Context) error {
 // pollEarly polls before the next poll of Run is due, for a caller with an id, key or
 // token that memory does not have. Concurrent calls share one poll. Memory may still be
 // stale afterwards: if the database is unavailable, or above the rate limit.
-func (s *Service) pollEarly(ctx context.Context) {
-	before := s.pollCount.Load()
-	s.pollMu.Lock()
-	defer s.pollMu.Unlock()
-	if s.pollCount.Load() > before || !s.earlyPollLimiter.Allow() {
+func (c *changes) pollEarly(ctx context.Context) {
+	before := c.pollCount.Load()
+	c.pollMu.Lock()
+	defer c.pollMu.Unlock()
+	if c.pollCount.Load() > before || !c.earlyPollLimiter.Allow() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	// reload has counted the error; if it persists, Run logs it.
-	_ = s.reload(ctx)
+	_ = c.reload(ctx)
 }
 
 // reload reads the revision and the data that changed. Revocations come first: they are few,
 // and must not wait for the directory. The caller holds pollMu.
-func (s *Service) reload(ctx context.Context) (err error) {
-	s.pollCount.Add(1)
-	began := s.freshness.begin()
+func (c *changes) reload(ctx context.Context) (err error) {
+	c.pollCount.Add(1)
+	began := c.freshness.begin()
 	defer func() {
 		if err != nil {
-			s.metrics.reloadErrors.Inc()
+			c.metrics.reloadErrors.Inc()
 			return
 		}
-		s.freshness.current(began)
+		c.freshness.current(began)
 	}()
-	current, err := readRevision(ctx, s.db)
-	if err != nil || current == s.loaded {
+	current, err := readRevision(ctx, c.db)
+	if err != nil || current == c.loaded {
 		return err
 	}
 
-	s.freshness.behind(began)
-	defer s.changeSignal.closeChannel()
-	if current.revocations != s.loaded.revocations {
-		if err := s.reloadRevocations(ctx, current.revocations); err != nil {
-			return err
+	c.freshness.behind(began)
+	defer c.signal.closeChannel()
+	if current.revocations != c.loaded.revocations {
+		after := c.loaded.revocations
+		if current.revocations < after { // the database was restored from a backup
+			after = 0
 		}
-		s.loaded.revocations = current.revocations
+		for _, reload := range c.reloadRevocations {
+			if err := reload(ctx, after); err != nil {
+				return err
+			}
+		}
+		c.loaded.revocations = current.revocations
 	}
-	if current.directory != s.loaded.directory {
-		if err := s.readDirectory(ctx); err != nil {
-			return err
+	if current.directory != c.loaded.directory {
+		for _, reload := range c.reloadDirectory {
+			if err := reload(ctx); err != nil {
+				return err
+			}
 		}
-		s.loaded.directory = current.directory
+		c.loaded.directory = current.directory
 	}
 	return nil
 }
 
-// reloadRevocations reads the revocations, and the users that changed, since the last reload.
-func (s *Service) reloadRevocations(ctx context.Context, current int64) error {
-	after := s.loaded.revocations
-	if current < after { // the database was restored from a backup
-		after = 0
-	}
-	newRevocations, err := readRevocations(ctx, s.db, after)
-	if err != nil {
-		return err
-	}
-	changedUsers, err := readUserStates(ctx, s.db, after)
-	if err != nil {
-		return err
-	}
-	if after == 0 {
-		s.userStates.clear()
-	}
-	s.userStates.put(changedUsers)
-	s.userStates.remove(newRevocations) // they include the ids of deleted users
-	s.revoked.add(newRevocations)
-	return nil
+// revision has the counters of changes in table identity_revision.
+type revision struct{ directory, revocations int64 }
+
+func readRevision(ctx context.Context, db sqldb.Runner) (revision, error) {
+	var r revision
+	err := db.QueryRowContext(ctx, `SELECT directory, revocations FROM identity_revision`).
+		Scan(&r.directory, &r.revocations)
+	return r, sqldb.Wrap(err, "reading the revision")
 }

@@ -81,7 +81,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "new", Name: "new", Domain: "new.local"}))(t)
 		must(a.CreateUser(t.Context(), NewUser{Account: "new", Username: "u", Password: password}))(t)
-		c := Credentials{Username: "u", Password: password, Domain: "new.local"}
+		c := LoginRequest{Username: "u", Password: password, Domain: "new.local"}
 		must(b.Authenticate(t.Context(), must(b.Login(t.Context(), c))(t).AccessToken))(t)
 
 		must(a.CreateAccount(t.Context(),
@@ -94,12 +94,12 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 
 func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
-	before := s.pollCount.Load()
+	before := s.changes.pollCount.Load()
 	for range 50 * earlyPollsPerSecond {
 		_, err := s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
 		wantKind(t, "forged", err, fault.KindUnauthenticated)
 	}
-	if polls := s.pollCount.Load() - before; polls > 5*earlyPollsPerSecond {
+	if polls := s.changes.pollCount.Load() - before; polls > 5*earlyPollsPerSecond {
 		t.Errorf("%d polls", polls)
 	}
 }
@@ -208,7 +208,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.poll(t.Context()); err != nil || !s.revoked.has("restored") {
+	if err := s.changes.poll(t.Context()); err != nil || !s.revoked.has("restored") {
 		t.Errorf("not followed: %v", err)
 	}
 }
@@ -219,16 +219,16 @@ func TestSigningKeysRotate(t *testing.T) {
 		c := newClock()
 		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		kids := func() (ids []string) {
-			for _, key := range s.directory.Load().signingKeys {
+			for _, key := range s.signing.Load().keys {
 				ids = append(ids, key.id)
 			}
 			return ids
 		}
-		signer := func() string { return must(s.directory.Load().signingKeys.signer(c.now()))(t).id }
+		signer := func() string { return must(s.signing.Load().keys.signer(c.now()))(t).id }
 		advance := func(d time.Duration) {
 			t.Helper()
 			c.add(d)
-			if err := s.runMaintenance(t.Context()); err != nil {
+			if err := s.service.runMaintenance(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -283,7 +283,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if keys := must(nodes[0].readSigningKeys(t.Context(), nodes[0].db))(t); len(keys) != 2 {
+		if keys := must(readSigningKeys(t.Context(), nodes[0].db, nodes[0].Tokens.keyring))(t); len(keys) != 2 {
 			t.Errorf("%d keys", len(keys))
 		}
 	})
@@ -293,10 +293,10 @@ func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 	c := newClock()
 	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	c.add(365 * 24 * time.Hour)
-	if err := s.runMaintenance(t.Context()); err != nil {
+	if err := s.service.runMaintenance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	keys := s.directory.Load().signingKeys
+	keys := s.signing.Load().keys
 	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id ||
 		!keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
 		t.Errorf("keys %v", keys)

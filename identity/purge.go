@@ -67,15 +67,15 @@ type Eraser struct {
 
 // Purge deletes the data of deleted accounts in other packages.
 type Purge struct {
-	service *Service
-	after   time.Duration
-	erasers []Eraser
-	log     *slog.Logger
+	directory *Directory
+	after     time.Duration
+	erasers   []Eraser
+	log       *slog.Logger
 }
 
 // NewPurge returns a Purge that runs the erasers in their order.
-func NewPurge(s *Service, settings AccountSettings, erasers []Eraser, log *slog.Logger) *Purge {
-	return &Purge{service: s, after: settings.PurgeAfter, erasers: erasers, log: log}
+func NewPurge(d *Directory, settings AccountSettings, erasers []Eraser, log *slog.Logger) *Purge {
+	return &Purge{directory: d, after: settings.PurgeAfter, erasers: erasers, log: log}
 }
 
 const (
@@ -101,9 +101,9 @@ func (p *Purge) Run(ctx context.Context) error {
 // RunDue purges the accounts whose retention has ended, and once more those purged
 // purgeAgainAfter ago. It skips accounts that another process is purging.
 func (p *Purge) RunDue(ctx context.Context) error {
-	now := p.service.cfg.Now()
+	now := p.directory.cfg.Now()
 
-	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
+	rows, err := p.directory.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
 		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
 		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli())
 	due, err := sqldb.Collect(rows, err, "reading deleted accounts", sqldb.ScanColumn[string])
@@ -122,8 +122,8 @@ func (p *Purge) RunDue(ctx context.Context) error {
 
 // ListDeletedAccounts returns the ids of all deleted accounts. An id is never used
 // again.
-func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
+func (d *Directory) ListDeletedAccounts(ctx context.Context) ([]string, error) {
+	rows, err := d.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
 	return sqldb.Collect(rows, err, "listing deleted accounts", sqldb.ScanColumn[string])
 }
 
@@ -131,7 +131,7 @@ func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 // any time; a running server continues it. Returns fault.KindNotFound for an account
 // that is not deleted.
 func (p *Purge) RunNow(ctx context.Context, id string) error {
-	marked, err := sqldb.Exec(ctx, p.service.db,
+	marked, err := sqldb.Exec(ctx, p.directory.db,
 		`UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
 		return sqldb.Wrap(err, "marking an account for its purge")
@@ -178,27 +178,27 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 
 // acquireLease acquires the account's lease. It returns false if another process has it.
 func (p *Purge) acquireLease(ctx context.Context, id string) (acquired bool, err error) {
-	now := p.service.cfg.Now()
-	rows, err := sqldb.Exec(ctx, p.service.db,
+	now := p.directory.cfg.Now()
+	rows, err := sqldb.Exec(ctx, p.directory.db,
 		`UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
 		now.Add(purgeLeaseTime).UnixMilli(), id, now.UnixMilli())
 	return rows == 1, sqldb.Wrap(err, "claiming a purge")
 }
 
 func (p *Purge) renewLease(ctx context.Context, id string) error {
-	_, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2`,
-		p.service.cfg.Now().Add(purgeLeaseTime).UnixMilli(), id)
+	_, err := p.directory.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2`,
+		p.directory.cfg.Now().Add(purgeLeaseTime).UnixMilli(), id)
 	return sqldb.Wrap(err, "renewing a purge's lease")
 }
 
 // markPurged marks the account as purged; the first time it also writes an audit entry.
 func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
-	s := p.service
-	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)
+	d := p.directory
+	entry := d.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)
 	entry.Outcome = "purged"
 
 	var again bool
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err := d.db.Tx(ctx, func(tx *sql.Tx) error {
 		var previous sql.NullInt64
 		err := tx.QueryRowContext(ctx, `SELECT audited_by, purged_at FROM identity_deleted_accounts WHERE id = $1`, id).
 			Scan(&entry.AccountID, &previous)
@@ -208,19 +208,19 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 
 		_, err = tx.ExecContext(ctx,
 			`UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
-			s.now().UnixMilli(), id)
+			d.cfg.storedNow().UnixMilli(), id)
 		again = previous.Valid
 		if err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return d.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return err
 	}
 
 	if !again {
-		s.audit.AfterCommit(ctx, entry)
+		d.audit.AfterCommit(ctx, entry)
 	}
 	if !again || total > 0 {
 		p.log.InfoContext(ctx, "deleted account purged", "account_id", id, "deleted", total)

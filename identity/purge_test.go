@@ -39,7 +39,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3,
 			"other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
-		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
+		purge := NewPurge(s.Directory, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Eraser{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
 		due := func() {
 			t.Helper()
@@ -105,7 +105,7 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{}).demo(t)
 		recordings := &fakeAccountData{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}},
+		purge := NewPurge(s.Directory, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}},
 			slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {

@@ -47,6 +47,18 @@ func (r *revocations) deleteExpired(now time.Time) {
 	}
 }
 
+// reloadRevocations reads the revocations that were stored after a revision. Those of users
+// say which were deleted.
+func (t *Tokens) reloadRevocations(ctx context.Context, after int64) error {
+	added, err := readRevocations(ctx, t.db, after)
+	if err != nil {
+		return err
+	}
+	t.directory.userStates.remove(added)
+	t.revoked.add(added)
+	return nil
+}
+
 type revocation struct {
 	id      string
 	expires int64 // Unix milliseconds
@@ -92,4 +104,25 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 	}
 	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE family_id = $1`, family)
 	return sqldb.Wrap(err, "deleting a token family")
+}
+
+// revokeUser revokes all tokens of a user who is being deleted. The refresh tokens are
+// deleted with the user's row.
+func revokeUser(ctx context.Context, tx *sql.Tx, rev int64, userID string, now time.Time) error {
+	return revoke(ctx, tx, rev, userID, now.Add(maxTokenTTL))
+}
+
+// deleteExpired deletes expired revocations, filters and refresh tokens.
+func (t *Tokens) deleteExpired(ctx context.Context) error {
+	now := t.cfg.Now()
+	t.revoked.deleteExpired(now)
+	for _, table := range []string{"identity_revocations", "identity_filters"} {
+		_, err := t.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli())
+		if err != nil {
+			return sqldb.Wrap(err, "deleting expired rows of "+table)
+		}
+	}
+	_, err := t.db.ExecContext(ctx,
+		`DELETE FROM identity_refresh_tokens WHERE expires_at < $1 AND access_expires_at < $1`, now.UnixMilli())
+	return sqldb.Wrap(err, "deleting expired refresh tokens")
 }

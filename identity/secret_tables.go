@@ -4,56 +4,42 @@ import (
 	"context"
 
 	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
 )
 
 // Tables with a column that is sealed under the master key.
 const (
-	portalTable     = "identity_devices"
-	deviceTable     = "identity_device_passwords"
+	portalTable     = "identity_devices"          // hashes of portal passwords, for phones
+	deviceTable     = "identity_device_passwords" // hashes of device passwords
 	signingKeyTable = "identity_signing_keys"
-	otpTable        = "identity_otp"
-	addressKeyTable = "identity_address_keys"
+	otpTable        = "identity_otp"          // secrets of one-time passwords
+	addressKeyTable = "identity_address_keys" // key of known addresses' hashes
 )
 
 // Secrets returns the tables of this package with secrets sealed under the master key.
-func (s *Service) Secrets() []masterkey.SecretStore {
-	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(),
-		s.addressSecrets()}
+func Secrets(db *sqldb.DB, keys *masterkey.Keyring) []masterkey.SecretStore {
+	return []masterkey.SecretStore{
+		secretTable(db, keys, portalTable, "user_id", "ha1"),
+		secretTable(db, keys, deviceTable, "id", "secret"),
+		secretTable(db, keys, signingKeyTable, "id", "seed"),
+		secretTable(db, keys, otpTable, "id", "secret"),
+		secretTable(db, keys, addressKeyTable, "id", "secret"),
+	}
 }
 
-// portalSecrets returns the table of the portal passwords' hashes for phones.
-func (s *Service) portalSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: portalTable, Key: []string{"user_id"}, Secret: "ha1"}
-}
-
-// deviceSecrets returns the table of the device passwords' hashes.
-func (s *Service) deviceSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: deviceTable, Key: []string{"id"}, Secret: "secret"}
-}
-
-func (s *Service) signingSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: signingKeyTable, Key: []string{"id"}, Secret: "seed"}
-}
-
-// otpSecrets returns the table of the secrets of one-time passwords.
-func (s *Service) otpSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: otpTable, Key: []string{"id"}, Secret: "secret"}
-}
-
-// addressSecrets returns the table of the key of known addresses' hashes.
-func (s *Service) addressSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: addressKeyTable, Key: []string{"id"}, Secret: "secret"}
+func secretTable(db *sqldb.DB, keys *masterkey.Keyring, name, keyColumn, secretColumn string) masterkey.Table {
+	return masterkey.Table{DB: db, Keys: keys, Name: name, Key: []string{keyColumn}, Secret: secretColumn}
 }
 
 // RequireSecrets returns an error if a master key is missing under which a secret of
 // this package is sealed.
-func (s *Service) RequireSecrets(ctx context.Context) error {
-	for _, store := range s.Secrets() {
+func RequireSecrets(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring) error {
+	for _, store := range Secrets(db, keys) {
 		inUse, err := store.MasterKeys(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.keyring.Require(inUse...); err != nil {
+		if err := keys.Require(inUse...); err != nil {
 			return err
 		}
 	}

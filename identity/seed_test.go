@@ -3,6 +3,7 @@ package identity
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -37,12 +38,12 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 		}
 		session := must(
 			s.Login(t.Context(),
-				Credentials{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
+				LoginRequest{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
 			t.Errorf("user %+v", session.User)
 		}
 		session = must(s.Login(t.Context(),
-			Credentials{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
+			LoginRequest{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
 		}
@@ -117,7 +118,6 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 }
 
 func FuzzDirectoryFile(f *testing.F) {
-	s := startService(f, testdb.SQLite(f), Config{})
 	f.Add([]byte(directoryYAML))
 	f.Add([]byte("accounts: [{id: &a x, name: *a, domain: *a, parent: *a}]"))
 	f.Add([]byte("accounts: [{id: a, name: b, domain: b}, {id: b}]"))
@@ -127,7 +127,7 @@ func FuzzDirectoryFile(f *testing.F) {
 			wantKind(t, "parsing", err, fault.KindInvalid)
 			return
 		}
-		plan, err := s.buildSeed(file)
+		plan, err := buildSeed(file, time.Now())
 		if err != nil {
 			wantKind(t, "planning", err, fault.KindInvalid)
 			return

@@ -5,14 +5,11 @@ import (
 	"embed"
 	"errors"
 	"log/slog"
-	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
 	"trunkline/audit"
-	"trunkline/identity/oidc"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
@@ -21,43 +18,16 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Service owns accounts, users, API keys and tokens. It is safe for concurrent
-// use.
+// Service is the parts of this package on one database. Callers take the part that they
+// need.
 type Service struct {
-	cfg        Config
-	db         *sqldb.DB
-	keyring    *masterkey.Keyring
-	limiter    Limiter
-	audit      *audit.Log
-	metrics    *metrics
-	log        *slog.Logger
-	passwords  *passwords
-	provider   *oidc.Client // nil if auth.oidc is not set
-	addresses  *knownAddresses
-	phoneLocks stripedLock // held per user while a phone authenticates
-
-	directory       atomic.Pointer[directory]
-	revoked         revocations
-	userStates      userStates
-	unknownAccounts negativeCache
-	unknownUsers    negativeCache
-	filters         *cache[string, Filter] // by id
-	changeSignal    broadcast
-	changeSlot      chan struct{} // semaphore: held during a change
-
-	pollMu            sync.Mutex
-	loaded            revision           // of the data in memory; guarded by pollMu
-	changes           *sqldb.ChangeWatch // used by Run's polls; guarded by pollMu
-	freshness         freshness
-	pollCount         atomic.Uint64 // number of polls begun
-	earlyPollLimiter  *rate.Limiter // limits polls outside Run
-	userLookupLimiter *rate.Limiter // limits lookupUser
-	// accountLookupLimiter limits lookups of accounts that are cached as unknown.
-	accountLookupLimiter *rate.Limiter
+	Directory   *Directory
+	Tokens      *Tokens
+	Credentials *Credentials
 }
 
-// New migrates the tables and loads the directory into memory. If there is a master key
-// it also calls PrepareSigning.
+// New migrates the tables and loads them into memory. If there is a master key it also
+// calls Tokens.PrepareSigning.
 func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter,
 	auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
@@ -71,46 +41,63 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	if err := db.Migrate(ctx, "identity", migrations); err != nil {
 		return nil, err
 	}
-	s := &Service{
-		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, log: log,
-		passwords:            newPasswords(cfg.Argon2, cfg.HashSlots),
-		addresses:            newKnownAddresses(db, secrets, cfg.Now, log),
-		revoked:              revocations{until: make(map[string]int64)},
-		userStates:           userStates{states: make(map[string]userState)},
-		filters:              newCache[string, Filter](maxCachedFilters),
-		changeSignal:         broadcast{changed: make(chan struct{})},
-		changeSlot:           make(chan struct{}, 1),
-		changes:              db.WatchChanges(),
-		earlyPollLimiter:     rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
-		unknownAccounts:      newNegativeCache(),
-		unknownUsers:         newNegativeCache(),
-		userLookupLimiter:    rate.NewLimiter(userLookupsPerSecond, userLookupsPerSecond),
-		accountLookupLimiter: rate.NewLimiter(accountLookupsPerSecond, accountLookupsPerSecond),
-	}
-	s.metrics = newMetrics(reg, s.freshness.age)
-	if cfg.OIDC.Issuer != "" {
-		s.provider = oidc.New(cfg.OIDC, cfg.Now, reg, log)
-	}
-	if err := s.poll(ctx); err != nil {
+
+	changes := newChanges(db, auditLog, log)
+	changes.metrics = newMetrics(reg, changes.freshness.age)
+	phones := &phonePasswords{db: db, keyring: secrets, portal: cfg.SIPPortalPassword, now: cfg.Now, log: log}
+	directory := newDirectory(cfg, changes, phones)
+	tokens := newTokens(cfg, directory, secrets, limiter)
+	credentials := newCredentials(cfg, tokens, secrets, reg)
+
+	changes.reloadRevocations = append(changes.reloadRevocations, directory.reloadUsers, tokens.reloadRevocations)
+	changes.reloadDirectory = append(changes.reloadDirectory, tokens.reloadSigningKeys, directory.reload)
+	if err := changes.poll(ctx); err != nil {
 		return nil, err
 	}
-	if !s.hasMasterKey() {
-		return s, nil
+	if tokens.hasMasterKey() {
+		if err := tokens.PrepareSigning(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.PrepareSigning(ctx); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return &Service{Directory: directory, Tokens: tokens, Credentials: credentials}, nil
 }
 
-// Tree returns the current account tree.
-func (s *Service) Tree() *Tree { return s.directory.Load().tree }
+// Run follows changes made by other processes, rotates the signing key and deletes
+// expired rows, until ctx ends. While the database is unavailable it retries, and memory
+// does not change.
+func (s *Service) Run(ctx context.Context) error {
+	changes := s.Directory.changes
+	delay := pollInterval
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	checkedExpiry := s.Directory.cfg.Now()
+	maintenance := time.NewTicker(maintenanceInterval)
+	defer maintenance.Stop()
 
-// JWKS returns the JSON Web Key Set for the verification of tokens. Callers must not
-// modify it.
-func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-maintenance.C:
+			err := s.runMaintenance(ctx)
+			if err != nil && ctx.Err() == nil {
+				changes.log.WarnContext(ctx, "maintenance failed, retrying", "error", err)
+			}
+		case <-timer.C:
+			err := changes.pollWithTimeout(ctx)
+			checkedExpiry = s.Directory.notifyExpiredKeys(checkedExpiry)
+			delay = changes.nextPollDelay(ctx, err, delay)
+			timer.Reset(delay)
+		}
+	}
+}
 
-// Changed returns a channel that is closed at the next change of accounts, API keys or
-// revocations, and when an API key expires. Get it before reading them, so that no
-// change is missed.
-func (s *Service) Changed() <-chan struct{} { return s.changeSignal.channel() }
+func (s *Service) runMaintenance(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := errors.Join(s.Tokens.deleteExpired(ctx), s.Credentials.limits.addresses.deleteExpired(ctx))
+	if !s.Tokens.hasMasterKey() {
+		return err
+	}
+	return errors.Join(s.Tokens.rotateKeys(ctx), err)
+}

@@ -35,24 +35,25 @@ type storedTokens struct {
 	expiresAt, accessExpiresAt int64 // Unix milliseconds
 }
 
-// newTokens issues an access token and a refresh token of a session, and calls store, which
+// issuePair issues an access token and a refresh token of a session, and calls store, which
 // returns the number of rows in which it stored them.
-func (s *Service) newTokens(user User, fields sessionFields,
+func (t *Tokens) issuePair(user User, fields sessionFields,
 	store func(storedTokens) (stored int, err error)) (*Session, error) {
-	accessLifetime, err := s.cappedLifetime(fields.latestEnd, s.cfg.AccessTTL)
+	now := t.cfg.Now()
+	accessLifetime, err := cappedLifetime(now, fields.latestEnd, t.cfg.AccessTTL)
 	if err != nil {
 		return nil, err
 	}
-	refreshLifetime, err := s.cappedLifetime(fields.latestEnd, s.cfg.RefreshTTL)
+	refreshLifetime, err := cappedLifetime(now, fields.latestEnd, t.cfg.RefreshTTL)
 	if err != nil {
 		return nil, err
 	}
-	access, err := s.sign(user, AudienceAPI, accessLifetime, claims{Family: fields.family})
+	access, err := t.sign(user, AudienceAPI, accessLifetime, claims{Family: fields.family})
 	if err != nil {
 		return nil, err
 	}
 
-	refresh, now := fields.secret+newSecret(), s.cfg.Now()
+	refresh := fields.secret + newSecret()
 	stored, err := store(storedTokens{
 		hash: hashSecret(refresh), secretHash: hashSecret(fields.secret),
 		expiresAt: now.Add(refreshLifetime).UnixMilli(), accessExpiresAt: now.Add(accessLifetime).UnixMilli(),
@@ -66,21 +67,37 @@ func (s *Service) newTokens(user User, fields sessionFields,
 	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: accessLifetime}, nil
 }
 
+// beginSession creates a session that ends at latestEnd (zero: no bound) at the latest.
+// It fails if the login cannot be written to the audit log.
+func (t *Tokens) beginSession(ctx context.Context, user User, address string, latestEnd time.Time) (*Session, error) {
+	if err := limitTokens(ctx, t.limiter, tokenLogins, user.ID, t.cfg.UserTokensPerMinute); err != nil {
+		return nil, err
+	}
+	session, err := t.newSession(ctx, user, latestEnd)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.audit.Record(ctx, loginEntry(ctx, t.audit, audit.Login, AudienceAPI, address, user)); err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
 // newSession creates a session that ends at latestEnd (zero: no bound) at the latest, and
 // ends the user's oldest ones above SessionsPerUser.
-func (s *Service) newSession(ctx context.Context, user User, latestEnd time.Time) (*Session, error) {
+func (t *Tokens) newSession(ctx context.Context, user User, latestEnd time.Time) (*Session, error) {
 	fields := sessionFields{family: sqldb.NewID(), secret: newSecret(), latestEnd: latestEnd}
-	session, err := s.newTokens(user, fields, func(t storedTokens) (int, error) {
-		return sqldb.Exec(ctx, s.db, `INSERT INTO identity_refresh_tokens
+	session, err := t.issuePair(user, fields, func(pair storedTokens) (int, error) {
+		return sqldb.Exec(ctx, t.db, `INSERT INTO identity_refresh_tokens
 				(hash, family_hash, family_id, user_id, expires_at, access_expires_at, ends_at)
 			SELECT $1, $8, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
-			t.hash, fields.family, t.expiresAt, t.accessExpiresAt, user.ID, user.passwordGeneration,
-			nullTime(latestEnd), t.secretHash)
+			pair.hash, fields.family, pair.expiresAt, pair.accessExpiresAt, user.ID, user.passwordGeneration,
+			nullTime(latestEnd), pair.secretHash)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return session, s.endOldSessions(ctx, user.ID)
+	return session, t.endOldSessions(ctx, user.ID)
 }
 
 // maxEndedSessions is the number of old sessions that one login ends.
@@ -88,10 +105,10 @@ const maxEndedSessions = 100
 
 // endOldSessions ends the sessions of a user above SessionsPerUser, those first that were
 // not refreshed for longest.
-func (s *Service) endOldSessions(ctx context.Context, userID string) error {
-	rows, err := s.db.QueryContext(ctx, `SELECT family_id FROM identity_refresh_tokens WHERE user_id = $1
+func (t *Tokens) endOldSessions(ctx context.Context, userID string) error {
+	rows, err := t.db.QueryContext(ctx, `SELECT family_id FROM identity_refresh_tokens WHERE user_id = $1
 		GROUP BY family_id ORDER BY MAX(expires_at) DESC, family_id LIMIT $2 OFFSET $3`, userID, maxEndedSessions,
-		s.cfg.SessionsPerUser)
+		t.cfg.SessionsPerUser)
 	old, err := sqldb.Collect(rows, err, "reading a user's sessions",
 		func(scan sqldb.ScanFunc) (family string, err error) {
 			err = scan(&family)
@@ -100,9 +117,9 @@ func (s *Service) endOldSessions(ctx context.Context, userID string) error {
 	if err != nil || len(old) == 0 {
 		return err
 	}
-	return s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	return t.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		for _, family := range old {
-			if err := revokeFamily(ctx, tx, rev, family, s.cfg.Now()); err != nil {
+			if err := revokeFamily(ctx, tx, rev, family, t.cfg.Now()); err != nil {
 				return err
 			}
 		}
@@ -110,13 +127,13 @@ func (s *Service) endOldSessions(ctx context.Context, userID string) error {
 	})
 }
 
-// cappedLifetime returns the lifetime of a token: ttl, or the time until latestEnd (zero:
+// cappedLifetime returns the lifetime of a token that is issued now: ttl, or the time until latestEnd (zero:
 // no bound) if that is shorter. Returns fault.KindUnauthenticated if latestEnd has passed.
-func (s *Service) cappedLifetime(latestEnd time.Time, ttl time.Duration) (time.Duration, error) {
+func cappedLifetime(now, latestEnd time.Time, ttl time.Duration) (time.Duration, error) {
 	if latestEnd.IsZero() {
 		return ttl, nil
 	}
-	lifetime := min(ttl, latestEnd.Sub(s.cfg.Now()))
+	lifetime := min(ttl, latestEnd.Sub(now))
 	if lifetime < time.Second { // tokens have whole seconds
 		return 0, errSessionEnded
 	}
@@ -128,8 +145,8 @@ var errSessionEnded = fault.Unauthenticated("The session has ended")
 // extendFamily stores that a token of the family is valid until expires, so that a
 // revocation of the family lasts as long. It returns the latest end of the session (zero:
 // no bound). Returns fault.KindUnauthenticated if the family has ended.
-func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) (latestEnd time.Time, err error) {
-	err = s.db.WithoutTx(ctx, func(to sqldb.Runner) error {
+func (t *Tokens) extendFamily(ctx context.Context, family string, expires time.Time) (latestEnd time.Time, err error) {
+	err = t.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		var at sql.NullInt64
 		row := to.QueryRowContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
 			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2 RETURNING ends_at`,
@@ -146,18 +163,18 @@ var errInvalidRefreshToken = fault.Unauthenticated("The refresh token is not val
 // Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
 // family: the login, every refresh since, and their access tokens. Returns
 // fault.KindLimited if the user's sessions were refreshed too often.
-func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, error) {
-	row, err := findRefreshToken(ctx, s.db, refreshToken)
+func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, error) {
+	row, err := findRefreshToken(ctx, t.db, refreshToken)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.limitTokens(ctx, tokenRefreshes, row.user.ID, s.cfg.UserTokensPerMinute); err != nil {
+	if err := limitTokens(ctx, t.limiter, tokenRefreshes, row.user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
 
 	var session *Session
 	var reused *refreshRow
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = t.db.Tx(ctx, func(tx *sql.Tx) error {
 		session, reused = nil, nil
 		row, err := findRefreshToken(ctx, tx, refreshToken)
 		if err != nil {
@@ -167,16 +184,16 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, e
 			reused = row
 			return nil
 		}
-		if row.expires <= s.cfg.Now().UnixMilli() {
+		if row.expires <= t.cfg.Now().UnixMilli() {
 			return errInvalidRefreshToken
 		}
 		if row.secret == "" {
 			row.secret = newSecret() // a session of an earlier version
 		}
-		session, err = s.newTokens(row.user, row.sessionFields, func(t storedTokens) (int, error) {
+		session, err = t.issuePair(row.user, row.sessionFields, func(pair storedTokens) (int, error) {
 			return sqldb.Exec(ctx, tx, `UPDATE identity_refresh_tokens SET hash = $1, family_hash = $2, expires_at = $3,
 				access_expires_at = CASE WHEN access_expires_at < $4 THEN $4 ELSE access_expires_at END WHERE hash = $5 AND used_at IS NULL`,
-				t.hash, t.secretHash, t.expiresAt, t.accessExpiresAt, hashSecret(refreshToken))
+				pair.hash, pair.secretHash, pair.expiresAt, pair.accessExpiresAt, hashSecret(refreshToken))
 		})
 		return err
 	})
@@ -186,7 +203,7 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, e
 	if reused == nil {
 		return session, nil
 	}
-	if err := s.revokeReused(ctx, reused); err != nil {
+	if err := t.revokeReused(ctx, reused); err != nil {
 		return nil, err
 	}
 	return nil, errInvalidRefreshToken
@@ -220,27 +237,27 @@ func findRefreshToken(ctx context.Context, db sqldb.Runner, token string) (*refr
 
 // revokeReused revokes the family of a refresh token that was used twice, because one of
 // the two clients has stolen it.
-func (s *Service) revokeReused(ctx context.Context, row *refreshRow) error {
-	s.metrics.reuses.Inc()
-	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
-		return revokeFamily(ctx, tx, rev, row.family, s.cfg.Now())
+func (t *Tokens) revokeReused(ctx context.Context, row *refreshRow) error {
+	t.metrics.reuses.Inc()
+	err := t.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		return revokeFamily(ctx, tx, rev, row.family, t.cfg.Now())
 	})
 	if err != nil {
 		return err
 	}
-	s.log.WarnContext(ctx, "refresh token reused, session revoked",
+	t.log.WarnContext(ctx, "refresh token reused, session revoked",
 		slog.String("user_id", row.user.ID), slog.String("account_id", row.user.AccountID))
 	return nil
 }
 
 // Logout revokes the principal's token, and its family if it has one.
-func (s *Service) Logout(ctx context.Context, p *Principal) error {
+func (t *Tokens) Logout(ctx context.Context, p *Principal) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no session to end")
 	}
-	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
+	entry := t.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
 	entry.Actor = p.Actor()
-	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+	return t.directory.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		revokeAll := revoke
 		id := p.TokenID
 		if p.FamilyID != "" {
@@ -251,16 +268,10 @@ func (s *Service) Logout(ctx context.Context, p *Principal) error {
 }
 
 // EventsLogout revokes the principal's channel token, and nothing that it was made from.
-func (s *Service) EventsLogout(ctx context.Context, p *Principal) error {
-	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
+func (t *Tokens) EventsLogout(ctx context.Context, p *Principal) error {
+	entry := t.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
 	entry.Actor = p.Actor()
-	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+	return t.directory.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		return revoke(ctx, tx, rev, p.TokenID, p.ExpiresAt)
 	})
-}
-
-// revokeUser revokes all tokens of a user who is being deleted. The refresh tokens are
-// deleted with the user's row.
-func revokeUser(ctx context.Context, tx *sql.Tx, rev int64, userID string, now time.Time) error {
-	return revoke(ctx, tx, rev, userID, now.Add(maxTokenTTL))
 }

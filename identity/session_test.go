@@ -146,7 +146,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.add(59 * time.Minute)
-		if err := s.runMaintenance(t.Context()); err != nil {
+		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, "before its expiry", s.CheckPrincipal(p), fault.KindForbidden)
@@ -154,7 +154,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 			t.Errorf("%d revocations", n)
 		}
 		c.add(time.Minute + clockMargin + time.Second)
-		if err := s.runMaintenance(t.Context()); err != nil {
+		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := count("identity_revocations"); n != 0 || s.revoked.has(p.FamilyID) {
@@ -164,7 +164,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 			t.Errorf("%d refresh tokens, bob's is alive", n)
 		}
 		c.add(31 * 24 * time.Hour)
-		if err := s.runMaintenance(t.Context()); err != nil {
+		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := count("identity_refresh_tokens"); n != 0 {

@@ -133,9 +133,9 @@ func (s *Sight) Equal(other *Sight) bool {
 
 // SightOf returns what a principal sees now. It needs no I/O. Of a user or key that memory
 // does not have, it sees nothing.
-func (s *Service) SightOf(p *Principal) *Sight {
+func (d *Directory) SightOf(p *Principal) *Sight {
 	if p.KeyID != "" {
-		key := s.directory.Load().keysByID[p.KeyID]
+		key := d.snapshot.Load().keysByID[p.KeyID]
 		role := key.Role
 		// A channel token of a key sees what a user sees, and transcripts where the key may read recordings.
 		if !p.IsKey() && role == RoleAdmin && !slices.Contains(key.Scopes, ScopeRecordings) {
@@ -143,7 +143,7 @@ func (s *Service) SightOf(p *Principal) *Sight {
 		}
 		return NewSight(role, p.AccountID, "", key.Limits)
 	}
-	user, _ := s.userStates.find(p.UserID)
+	user, _ := d.userStates.find(p.UserID)
 	return NewSight(user.role, user.accountID, user.extension, user.limits)
 }
 

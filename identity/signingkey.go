@@ -96,33 +96,58 @@ func (keys signingKeys) keySet() ([]byte, error) {
 	return json.Marshal(set)
 }
 
-// PrepareSigning seals the signing keys that an earlier version stored in plain text and
-// creates the first key. It returns an error if there is no master key: such a node can
-// verify tokens, but not issue them.
-func (s *Service) PrepareSigning(ctx context.Context) error {
-	_, err := s.keyring.NewestID()
+// signing is the keys in memory. It is immutable, except for its cache of verified tokens.
+type signing struct {
+	keys           signingKeys
+	jwks           []byte
+	verifiedTokens tokenCache
+}
+
+// reloadSigningKeys reads the keys from the database.
+func (t *Tokens) reloadSigningKeys(ctx context.Context) error {
+	keys, err := readSigningKeys(ctx, t.db, t.keyring)
 	if err != nil {
 		return err
 	}
-	if err := s.signingSecrets().Require(ctx); err != nil {
+	jwks, err := keys.keySet()
+	if err != nil {
 		return err
 	}
-	return errors.Join(s.sealSigningKeys(ctx), s.rotateKeys(ctx))
+	t.signing.Store(&signing{keys: keys, jwks: jwks, verifiedTokens: newTokenCache()})
+	return nil
+}
+
+// JWKS returns the JSON Web Key Set for the verification of tokens. Callers must not
+// modify it.
+func (t *Tokens) JWKS() []byte { return t.signing.Load().jwks }
+
+// PrepareSigning seals the signing keys that an earlier version stored in plain text and
+// creates the first key. It returns an error if there is no master key: such a node can
+// verify tokens, but not issue them.
+func (t *Tokens) PrepareSigning(ctx context.Context) error {
+	_, err := t.keyring.NewestID()
+	if err != nil {
+		return err
+	}
+	if err := secretTable(t.db, t.keyring, signingKeyTable, "id", "seed").Require(ctx); err != nil {
+		return err
+	}
+	return errors.Join(t.sealSigningKeys(ctx), t.rotateKeys(ctx))
 }
 
 // hasMasterKey reports whether this node can seal, and thus create signing keys. If not,
 // other nodes create them.
-func (s *Service) hasMasterKey() bool {
-	_, err := s.keyring.NewestID()
+func (t *Tokens) hasMasterKey() bool {
+	_, err := t.keyring.NewestID()
 	return err == nil
 }
 
 // sealSigningKeys seals keys that are stored in plain text. It does not increment the
 // revision: the keys do not change, and nodes of an earlier version, which cannot read a
 // sealed key, continue with those in memory.
-func (s *Service) sealSigningKeys(ctx context.Context) error {
+func (t *Tokens) sealSigningKeys(ctx context.Context) error {
 	sealed := 0
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err := t.db.Tx(ctx, func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `SELECT id, seed FROM identity_signing_keys WHERE master_key_id = ''`)
 		plain, err := sqldb.Collect(rows, err, "reading plain signing keys",
 			func(scan sqldb.ScanFunc) (row [2]string, err error) {
@@ -134,14 +159,14 @@ func (s *Service) sealSigningKeys(ctx context.Context) error {
 		}
 		sealed = len(plain)
 		for _, row := range plain {
-			if err := s.sealSigningKey(ctx, tx, row[0], row[1]); err != nil {
+			if err := sealSigningKey(ctx, tx, t.keyring, row[0], row[1]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil && sealed > 0 {
-		s.log.WarnContext(ctx,
+		t.log.WarnContext(ctx,
 			"signing keys sealed under the master key: copies of the database made before this still "+
 				"contain them in plain text, run \"trunkline signingkey rotate --now\" to make those worthless",
 			"keys", sealed)
@@ -149,12 +174,12 @@ func (s *Service) sealSigningKeys(ctx context.Context) error {
 	return err
 }
 
-func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded string) error {
+func sealSigningKey(ctx context.Context, tx *sql.Tx, keyring *masterkey.Keyring, id, encoded string) error {
 	seed, err := decodeSeed(id, encoded)
 	if err != nil {
 		return err
 	}
-	sealed, err := s.keyring.Seal(seed, signingKeyTable, id)
+	sealed, err := keyring.Seal(seed, signingKeyTable, id)
 	if err != nil {
 		return err
 	}
@@ -166,21 +191,21 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 // rotateKeys creates the next signing key if it is due, and deletes retired ones. It is
 // safe on several nodes at once: changes are serialized, and each reads the keys again
 // in its transaction.
-func (s *Service) rotateKeys(ctx context.Context) error {
-	now := s.cfg.Now()
-	known := s.directory.Load().signingKeys
+func (t *Tokens) rotateKeys(ctx context.Context) error {
+	now := t.cfg.Now()
+	known := t.signing.Load().keys
 	_, due := known.next(now)
 	if !due && len(known.retired(now)) == 0 {
 		return nil
 	}
-	return s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
-		keys, err := s.readSigningKeys(ctx, tx)
+	return t.directory.changes.tx(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+		keys, err := readSigningKeys(ctx, tx, t.keyring)
 		if err != nil {
 			return err
 		}
 		signsFrom, due := keys.next(now)
 		if due {
-			_, err := s.insertSigningKey(ctx, tx, signsFrom, now)
+			_, err := insertSigningKey(ctx, tx, t.keyring, signsFrom, now)
 			if err != nil {
 				return err
 			}
@@ -197,14 +222,14 @@ func (s *Service) rotateKeys(ctx context.Context) error {
 // RotateSigningKey creates a key that signs from now on and returns its id. It deletes a
 // key that was published but has not signed yet. With endTokens it deletes all other
 // keys and all refresh tokens, which ends all sessions.
-func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
-	entry := s.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
-	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, _ int64) error {
-		keys, err := s.readSigningKeys(ctx, tx)
+func (t *Tokens) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
+	entry := t.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
+	err = t.directory.changes.auditedTx(ctx, changeBoth, &entry, func(tx *sql.Tx, _ int64) error {
+		keys, err := readSigningKeys(ctx, tx, t.keyring)
 		if err != nil {
 			return err
 		}
-		now := s.now()
+		now := t.cfg.storedNow()
 		from := now
 		current, err := keys.signer(now)
 		if err == nil && !current.signsFrom.Before(now) { // the clock of another node is ahead
@@ -223,7 +248,7 @@ func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id stri
 				return sqldb.Wrap(err, "ending all sessions")
 			}
 		}
-		id, err = s.insertSigningKey(ctx, tx, from, now)
+		id, err = insertSigningKey(ctx, tx, t.keyring, from, now)
 		if err != nil {
 			return err
 		}
@@ -233,7 +258,7 @@ func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id stri
 	if err != nil {
 		return "", err
 	}
-	s.log.InfoContext(ctx, "signing key rotated", "key_id", id, "tokens_ended", endTokens)
+	t.log.InfoContext(ctx, "signing key rotated", "key_id", id, "tokens_ended", endTokens)
 	return id, nil
 }
 
@@ -242,11 +267,12 @@ func deleteSigningKey(ctx context.Context, tx *sql.Tx, id string) error {
 	return sqldb.Wrap(err, "deleting a signing key")
 }
 
-func (s *Service) insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, now time.Time) (id string, err error) {
+func insertSigningKey(ctx context.Context, tx *sql.Tx, keyring *masterkey.Keyring,
+	signsFrom, now time.Time) (id string, err error) {
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed) // never fails
 	id = sqldb.NewID()
-	sealed, err := s.keyring.Seal(seed, signingKeyTable, id)
+	sealed, err := keyring.Seal(seed, signingKeyTable, id)
 	if err != nil {
 		return "", err
 	}
@@ -270,7 +296,7 @@ func decodeSeed(id, encoded string) ([]byte, error) {
 	return seed, nil
 }
 
-func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signingKeys, error) {
+func readSigningKeys(ctx context.Context, db sqldb.Runner, keyring *masterkey.Keyring) (signingKeys, error) {
 	rows, err := db.QueryContext(ctx, `SELECT id, seed, master_key_id, public_key, signs_from
 		FROM identity_signing_keys ORDER BY signs_from, id`)
 	return sqldb.Collect(rows, err, "reading the signing keys", func(scan sqldb.ScanFunc) (signingKey, error) {
@@ -289,7 +315,7 @@ func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signing
 			key.setSeed(seed)
 			return key, nil
 		}
-		seed, err := s.keyring.Unseal(stored, signingKeyTable, key.id)
+		seed, err := keyring.Unseal(stored, signingKeyTable, key.id)
 		if err == nil && len(seed) == ed25519.SeedSize {
 			key.setSeed(seed)
 			return key, nil

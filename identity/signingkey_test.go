@@ -49,7 +49,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		rand.Read(seed)
 		id := sqldb.NewID()
 		// The only key, in plain text as stored by earlier versions.
-		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+		err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 			if _, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`); err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		}
 		again.mustAuthenticate(t, token)
 		s.mustAuthenticate(t, token)
-		if key := must(again.directory.Load().signingKeys.signer(time.UnixMilli(2)))(t); key.id != id {
+		if key := must(again.signing.Load().keys.signer(time.UnixMilli(2)))(t); key.id != id {
 			t.Errorf("%s signs, not the sealed key", key.id)
 		}
 		if !strings.Contains(again.logged.String(), "signing keys sealed") ||
@@ -91,13 +91,13 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
-		if err := without.RequireSecrets(t.Context()); !fault.IsPermanent(err) {
+		if err := RequireSecrets(t.Context(), without.db, noKeys(t)); !fault.IsPermanent(err) {
 			t.Errorf("the start is not refused: %v", err)
 		}
 		if err := without.PrepareSigning(t.Context()); err == nil {
 			t.Error("signing was prepared without a master key")
 		}
-		if err := without.runMaintenance(t.Context()); err != nil {
+		if err := without.service.runMaintenance(t.Context()); err != nil {
 			t.Error(err)
 		}
 		another := testKeys(t)
@@ -114,7 +114,7 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		before := s.storedSeeds(t)
-		done, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {})
+		done, err := masterkey.Rotate(t.Context(), keys, Secrets(s.db, keys), func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		c := newClock()
 		a := startService(t, cfg, Config{Now: c.now}).demo(t)
 		c.add(29 * 24 * time.Hour) // the next key is published
-		if err := a.runMaintenance(t.Context()); err != nil {
+		if err := a.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b := startService(t, cfg, Config{Now: c.now})
@@ -174,7 +174,7 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		open := []*Principal{b.mustAuthenticate(t, session.AccessToken), b.mustAuthenticate(t, channel)}
 		changed := b.Changed()
 		id := must(a.RotateSigningKey(t.Context(), true))(t)
-		if keys := a.directory.Load().signingKeys; len(keys) != 1 || keys[0].id != id {
+		if keys := a.signing.Load().keys; len(keys) != 1 || keys[0].id != id {
 			t.Errorf("%d keys are left", len(keys))
 		}
 		<-changed
@@ -211,8 +211,8 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := startService(t, cfg, Config{}).demo(t)
 		b := startService(t, cfg, Config{})
-		b.earlyPollLimiter.SetLimit(0)
-		b.earlyPollLimiter.SetBurst(0)
+		b.changes.earlyPollLimiter.SetLimit(0)
+		b.changes.earlyPollLimiter.SetBurst(0)
 		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
 		b.mustAuthenticate(t, a.mustLogin(t, "carol").AccessToken)
 	})
@@ -234,7 +234,7 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 		_, err := s.Authenticate(t.Context(), token)
 		wantKind(t, "forged", err, fault.KindUnauthenticated)
 	}
-	if n := testutil.ToFloat64(s.metrics.reloadErrors); n > userLookupsPerSecond {
+	if n := testutil.ToFloat64(s.Directory.metrics.reloadErrors); n > userLookupsPerSecond {
 		t.Errorf("%v queries for %d tokens", n, len(tokens))
 	}
 }

@@ -84,7 +84,11 @@ func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
 		return nil, err
 	}
 	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
-	return &testService{s, log, audited}, err
+	if err != nil {
+		return nil, err
+	}
+	return &testService{Directory: s.Directory, Tokens: s.Tokens, Credentials: s.Credentials, service: s,
+		db: db, changes: s.Directory.changes, logged: log, audited: audited}, nil
 }
 
 // sharedKeys returns a ring with the same key for all nodes of a test.
@@ -93,17 +97,28 @@ func sharedKeys(t testing.TB) *masterkey.Keyring {
 	return must(masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))}))(t)
 }
 
+// testService has all parts of a node.
 type testService struct {
-	*Service
+	*Directory
+	*Tokens
+	*Credentials
+	service *Service
+	db      *sqldb.DB
+	changes *changes
 	logged  *testservice.Log
 	audited *audit.Log
+}
+
+// useKeys replaces the master keys of all parts.
+func (s *testService) useKeys(keys *masterkey.Keyring) {
+	s.Tokens.keyring, s.Credentials.keyring, s.Directory.phones.keyring = keys, keys, keys
 }
 
 // run follows changes until the test ends.
 func (s *testService) run(t testing.TB) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- s.service.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -120,8 +135,8 @@ func (s *testService) demo(t testing.TB) *testService {
 	return s
 }
 
-func demoLogin(user string) Credentials {
-	return Credentials{Username: user, Password: password, Domain: "demo.local", Address: "192.0.2.1"}
+func demoLogin(user string) LoginRequest {
+	return LoginRequest{Username: user, Password: password, Domain: "demo.local", Address: "192.0.2.1"}
 }
 
 func (s *testService) mustLogin(t testing.TB, user string) *Session {

@@ -1,17 +1,46 @@
 package identity
 
 import (
-	"context"
 	"errors"
+	"log/slog"
 	"maps"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
+
+// Tokens issues, verifies and revokes tokens, and verifies API keys. It owns the signing
+// keys, the sessions, the revocations and the filters of channel tokens. It is safe for
+// concurrent use.
+type Tokens struct {
+	cfg       Config
+	db        *sqldb.DB
+	audit     *audit.Log
+	metrics   *metrics
+	log       *slog.Logger
+	directory *Directory
+	keyring   *masterkey.Keyring
+	limiter   Limiter
+
+	signing atomic.Pointer[signing]
+	revoked revocations
+	filters *cache[string, Filter] // by id
+}
+
+func newTokens(cfg Config, d *Directory, keyring *masterkey.Keyring, limiter Limiter) *Tokens {
+	return &Tokens{
+		cfg: cfg, db: d.db, audit: d.audit, metrics: d.metrics, log: d.log, directory: d, keyring: keyring,
+		limiter: limiter,
+		revoked: revocations{until: make(map[string]int64)},
+		filters: newCache[string, Filter](maxCachedFilters),
+	}
+}
 
 const (
 	signingAlgorithm = "EdDSA"
@@ -42,9 +71,9 @@ type claims struct {
 
 // sign issues a token of the audience for user, valid for ttl. extra has additional
 // claims. For a token of an API key, user has the key's id.
-func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
-	now := s.cfg.Now()
-	key, err := s.directory.Load().signingKeys.signer(now)
+func (t *Tokens) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
+	now := t.cfg.Now()
+	key, err := t.signing.Load().keys.signer(now)
 	if err != nil {
 		return "", err
 	}
@@ -68,101 +97,6 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 		return "", fault.Internal(err, "The token could not be signed")
 	}
 	return signed, nil
-}
-
-// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a
-// token that is malformed, forged, expired or revoked, and fault.KindForbidden for a
-// valid one of an audience that is not in accept, with its principal. An empty accept accepts
-// all audiences.
-func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
-	p, result, err := s.checkToken(ctx, token, accept)
-	s.metrics.tokenChecks.WithLabelValues(result).Inc()
-	return p, err
-}
-
-func (s *Service) checkToken(ctx context.Context, token string, accept []Audience) (*Principal, string, error) {
-	c, err := s.verify(ctx, token)
-	if err != nil {
-		return nil, resultWrong, &fault.Error{
-			Kind: fault.KindUnauthenticated, Message: "The token is not valid", Cause: err,
-		}
-	}
-	if err := s.requireFresh(ctx); err != nil {
-		return nil, resultError, err
-	}
-	p := c.toPrincipal()
-	_, known := s.Tree().Account(p.AccountID)
-	if !known {
-		s.pollEarly(ctx) // another node may have just created it
-	}
-	_, known = s.userStates.find(p.UserID)
-	if !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
-		s.lookupUser(ctx, p.UserID)
-	}
-	_, known = s.directory.Load().keysByID[p.KeyID]
-	if !known && p.KeyID != "" {
-		s.pollEarly(ctx)
-	}
-	if err := s.CheckPrincipal(p); err != nil {
-		switch fault.KindOf(err) {
-		case fault.KindUnauthenticated:
-			return nil, resultExpired, err
-		case fault.KindUnavailable:
-			return nil, resultError, err
-		}
-		return nil, resultRevoked, fault.Unauthenticated("The token is revoked")
-	}
-	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
-		return p, resultAudience, fault.Forbidden("The token is for another purpose")
-	}
-	p.Filter, err = s.loadFilter(ctx, c)
-	if err != nil {
-		return nil, resultExpired, err
-	}
-	p.storedSight = s.SightOf(p)
-	return p, resultOK, nil
-}
-
-// verify verifies the signature and validates the claims, except expiry and revocation.
-func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
-	if len(token) > maxTokenLength {
-		return nil, errors.New("it is too long")
-	}
-	verified := s.directory.Load().verifiedTokens
-	if c, ok := verified.find(token); ok {
-		return c, c.check(s.cfg.Settings, s.cfg.Now())
-	}
-	parser := jwt.NewParser(
-		jwt.WithValidMethods([]string{signingAlgorithm}),
-		jwt.WithStrictDecoding(),
-		jwt.WithoutClaimsValidation(), // claims.check does it, without a leeway for exp
-	)
-	c := &claims{}
-	parsed, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.publicKey(ctx, t) })
-	if err != nil {
-		return nil, err
-	}
-	c.signingKey, _ = parsed.Header["kid"].(string)
-	verified.put(token, c)
-	return c, c.check(s.cfg.Settings, s.cfg.Now())
-}
-
-// publicKey returns the public key with the key id of a token. For an id that is not in
-// memory it polls, because another node may have just created the key.
-func (s *Service) publicKey(ctx context.Context, token *jwt.Token) (any, error) {
-	id, _ := token.Header["kid"].(string)
-	if id == "" {
-		return nil, errors.New("it names no key")
-	}
-	key, known := s.directory.Load().signingKeys.find(id)
-	if !known {
-		s.pollEarly(ctx)
-		key, known = s.directory.Load().signingKeys.find(id)
-	}
-	if !known {
-		return nil, errors.New("it names an unknown key")
-	}
-	return key.public, nil
 }
 
 // check checks the claims. It refuses a lifetime longer than that of the token's
@@ -197,62 +131,4 @@ func (c *claims) toPrincipal() *Principal {
 		p.UserID, p.KeyID = "", c.Key
 	}
 	return p
-}
-
-// CheckPrincipal checks that an authenticated principal is still valid, without I/O.
-// Returns fault.KindUnauthenticated if its token or key has expired, fault.KindForbidden
-// if it was revoked or its user, key or account was deleted or changed, and
-// fault.KindUnavailable if a change has not been loaded for maxStaleness. While the database
-// cannot be read at all it uses what memory has, so that open sockets stay open.
-func (s *Service) CheckPrincipal(p *Principal) error {
-	if s.freshness.isBehind() {
-		return errStale
-	}
-	d := s.directory.Load()
-	_, known := d.tree.Account(p.AccountID)
-	if !known {
-		return fault.Forbidden("The account was deleted")
-	}
-	if p.KeyID != "" {
-		err := s.checkKey(d, p)
-		if err != nil || p.IsKey() {
-			return err
-		}
-	}
-	if !s.cfg.Now().Before(p.ExpiresAt) {
-		return fault.Unauthenticated("The token has expired")
-	}
-	_, known = d.signingKeys.find(p.signingKey)
-	if !known {
-		return fault.Forbidden("The signing key was replaced")
-	}
-	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
-		return fault.Forbidden("Access was revoked")
-	}
-	if p.KeyID != "" {
-		return nil
-	}
-	user, known := s.userStates.find(p.UserID)
-	if !known || user.accountID != p.AccountID || user.role != p.Role {
-		return fault.Forbidden("The user was deleted or has another role")
-	}
-	if p.passwordGeneration < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
-		return fault.Forbidden("The password was changed")
-	}
-	return nil
-}
-
-// checkKey is CheckPrincipal for the API key of a principal, or for the one that the
-// principal's token was issued from.
-func (s *Service) checkKey(d *directory, p *Principal) error {
-	key, known := d.keysByID[p.KeyID]
-	switch {
-	case !known || key.AccountID != p.AccountID:
-		return fault.Forbidden("The API key was deleted")
-	case key.expired(s.cfg.Now()):
-		return fault.Unauthenticated("The API key has expired")
-	case !p.IsKey() && !slices.Contains(key.Scopes, ScopeSubscribe):
-		return fault.Forbidden("The API key lost the scope " + string(ScopeSubscribe))
-	}
-	return nil
 }

@@ -27,8 +27,8 @@ const (
 
 // limitTokens counts a token that the user, key or other holder with the id asks for. Returns
 // fault.KindLimited if it had perMinute in the last minute: each writes rows.
-func (s *Service) limitTokens(ctx context.Context, kind tokenKind, id string, perMinute int) error {
-	wait := s.limiter.Fail(ctx, Limit{subjectHash(string(kind), id), perMinute, tokenWindow})
+func limitTokens(ctx context.Context, limiter Limiter, kind tokenKind, id string, perMinute int) error {
+	wait := limiter.Fail(ctx, Limit{subjectHash(string(kind), id), perMinute, tokenWindow})
 	if wait <= 0 {
 		return nil
 	}

@@ -63,7 +63,7 @@ func TestTokenIsRefused(t *testing.T) {
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	session := s.mustLogin(t, "alice")
 	good := session.AccessToken
-	key := must(s.directory.Load().signingKeys.signer(time.Now()))(t)
+	key := must(s.signing.Load().keys.signer(time.Now()))(t)
 	_, stranger, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -258,16 +258,18 @@ func FuzzAuthenticate(f *testing.F) {
 	key := signingKey{id: "k"}
 	key.setSeed(make([]byte, ed25519.SeedSize))
 	tree, _ := buildTree([]Account{{ID: "demo"}})
-	s := &Service{
-		cfg:              Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults(),
-		metrics:          newMetrics(nil, func() time.Duration { return 0 }),
-		earlyPollLimiter: rate.NewLimiter(0, 0), userLookupLimiter: rate.NewLimiter(0, 0),
-		revoked:    revocations{until: map[string]int64{}},
+	cfg := Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults()
+	metrics := newMetrics(nil, func() time.Duration { return 0 })
+	d := &Directory{
+		cfg: cfg, metrics: metrics, userLookupLimiter: rate.NewLimiter(0, 0),
+		changes:    &changes{metrics: metrics, earlyPollLimiter: rate.NewLimiter(0, 0)},
 		userStates: userStates{states: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
-	s.directory.Store(&directory{tree: tree, signingKeys: signingKeys{key}, verifiedTokens: newTokenCache()})
+	d.snapshot.Store(&snapshot{tree: tree})
+	s := &Tokens{cfg: cfg, metrics: metrics, directory: d, revoked: revocations{until: map[string]int64{}}}
+	s.signing.Store(&signing{keys: signingKeys{key}, verifiedTokens: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
-	s.freshness.current(s.freshness.begin())
+	d.changes.freshness.current(d.changes.freshness.begin())
 	if _, err := s.Authenticate(f.Context(), good); err != nil {
 		f.Fatal(err)
 	}
@@ -275,7 +277,7 @@ func FuzzAuthenticate(f *testing.F) {
 	f.Add("..")
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Fuzz(func(t *testing.T, token string) {
-		s.freshness.current(s.freshness.begin()) // as a poll does
+		d.changes.freshness.current(d.changes.freshness.begin()) // as a poll does
 		p, err := s.Authenticate(t.Context(), token)
 		if err == nil && payload(t, token)["sub"] != "u" {
 			t.Fatalf("%q made %+v", token, p)
@@ -296,7 +298,7 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 	if _, err := s.SeedDemo(t.Context(), password); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Login(t.Context(), Credentials{Username: "alice", Password: password, Domain: "demo.local"})
+	session, err := s.Login(t.Context(), LoginRequest{Username: "alice", Password: password, Domain: "demo.local"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,13 +307,13 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := s.directory.Load().verifiedTokens.find(session.AccessToken); !ok {
+	if _, ok := s.signing.Load().verifiedTokens.find(session.AccessToken); !ok {
 		t.Fatal("the signature of the token is verified again for each request")
 	}
 	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
 		t.Error("another token with the same beginning is taken")
 	}
-	err = s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err = s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 		_, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`)
 		return err
 	})

@@ -149,6 +149,11 @@ func (t *Tree) Contains(root, id string) bool {
 	return false
 }
 
+// containsAll reports whether all accounts in ids are root or below it.
+func (t *Tree) containsAll(root string, ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { return !t.Contains(root, id) })
+}
+
 // Path returns id, its parent, and so on to its root; nil if id is unknown.
 func (t *Tree) Path(id string) []string { return t.AppendPath(nil, id) }
 

@@ -48,27 +48,27 @@ func findUserRow(row *sql.Row, unknown error) (User, error) {
 }
 
 // CreateUser creates a user.
-func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
+func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
 	n.Limits = n.clean()
-	if err := s.CheckCredentialGrant(n.By, n.Role); err != nil {
+	if err := d.CheckCredentialGrant(n.By, n.Role); err != nil {
 		return User{}, err
 	}
-	hash, err := s.checkNewUser(ctx, n)
+	hash, err := d.checkNewUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
-	user := s.buildUser(n)
-	entry := s.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
-	err = s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+	user := buildUser(n, d.cfg.storedNow())
+	entry := d.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
+	err = d.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		account, err := resolveAccount(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
 		user.AccountID = account.ID
-		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", s.cfg.Accounts.Users,
+		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", d.cfg.Accounts.Users,
 			"account.users"); err != nil {
 			return err
 		}
@@ -76,9 +76,9 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		if user.OIDCSubject != "" {
-			err = bindSubject(ctx, tx, s.cfg.OIDC.Issuer, user)
+			err = bindSubject(ctx, tx, d.cfg.OIDC.Issuer, user)
 		} else {
-			err = s.storePortalHA1(ctx, tx, user, account.Domain, n.Password)
+			err = d.phones.storePortalHA1(ctx, tx, user, account.Domain, n.Password)
 		}
 		entry.AccountID = account.ID
 		return err
@@ -87,12 +87,12 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 }
 
 // checkNewUser validates a new user and returns the hash of the password.
-func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err error) {
+func (d *Directory) checkNewUser(ctx context.Context, n NewUser) (hash string, err error) {
 	var bad problems
 	if n.OIDCSubject != "" {
 		n.checkNames("", &bad)
 		bad.checkText("oidc_subject", n.OIDCSubject, maxSubject, printable)
-		if s.provider == nil {
+		if d.cfg.OIDC.Issuer == "" {
 			bad.add("oidc_subject", "unsupported", "auth.oidc is not set")
 		}
 		if n.Password != "" {
@@ -101,9 +101,9 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 		if err := bad.asError("Invalid user"); err != nil {
 			return "", err
 		}
-		return s.randomPasswordHash(ctx)
+		return d.passwords.hashRandom(ctx)
 	}
-	words, err := s.wordsOf(ctx, n.Account, n.Username)
+	words, err := wordsOf(ctx, d.db, n.Account, n.Username)
 	if err != nil {
 		return "", err
 	}
@@ -112,13 +112,13 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 	if err := bad.asError("Invalid user"); err != nil {
 		return "", err
 	}
-	return s.passwords.Hash(ctx, n.Password)
+	return d.passwords.Hash(ctx, n.Password)
 }
 
 // buildUser returns the user to create for a validated n, without the account.
-func (s *Service) buildUser(n NewUser) User {
+func buildUser(n NewUser, now time.Time) User {
 	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, Limits: n.Limits,
-		OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
+		OIDCSubject: n.OIDCSubject, CreatedAt: now}
 }
 
 // insertUser stores a user of an existing account in a change with the revision rev.
@@ -149,12 +149,12 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 }
 
 // ListUsers lists an account's users, by name.
-func (s *Service) ListUsers(ctx context.Context, accountRef string) ([]User, error) {
-	account, err := resolveAccount(ctx, s.db, accountRef)
+func (d *Directory) ListUsers(ctx context.Context, accountRef string) ([]User, error) {
+	account, err := resolveAccount(ctx, d.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
-	return selectUsers(ctx, s.db, account.ID)
+	return selectUsers(ctx, d.db, account.ID)
 }
 
 func selectUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
@@ -164,8 +164,8 @@ func selectUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User
 }
 
 // FindUser returns the user with the id.
-func (s *Service) FindUser(ctx context.Context, id string) (User, error) {
-	return findUserByID(ctx, s.db, id)
+func (d *Directory) FindUser(ctx context.Context, id string) (User, error) {
+	return findUserByID(ctx, d.db, id)
 }
 
 func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error) {
@@ -176,8 +176,8 @@ func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error)
 func unknownUser(id string) error { return fault.NotFound("There is no user %s", quote(id)) }
 
 // DeleteUser deletes a user and ends their tokens.
-func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	return s.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
+func (d *Directory) DeleteUser(ctx context.Context, accountRef, username string) error {
+	return d.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
 		_, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, err
 	})
@@ -185,8 +185,8 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 
 // DeleteUserByID is DeleteUser for the user with the id. ifMatch is the request's
 // If-Match header, "" for none. Returns fault.KindPrecondition if it does not match.
-func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
-	return s.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
+func (d *Directory) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
+	return d.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
 		user, err := findUserByID(ctx, tx, id)
 		if err != nil {
 			return User{}, err
@@ -195,14 +195,14 @@ func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error 
 	})
 }
 
-func (s *Service) deleteUserFoundBy(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
-	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
-	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+func (d *Directory) deleteUserFoundBy(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
+	entry := d.audit.Entry(ctx, audit.UserDelete, "", "")
+	return d.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, err := find(tx)
 		if err != nil {
 			return err
 		}
-		if err := revokeUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+		if err := revokeUser(ctx, tx, rev, user.ID, d.cfg.Now()); err != nil {
 			return err
 		}
 		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
@@ -228,9 +228,9 @@ func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username stri
 }
 
 // SetClickToCallID stores the id of a user's click-to-call resource.
-func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error {
-	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
-	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+func (d *Directory) SetClickToCallID(ctx context.Context, userID, id string) error {
+	entry := d.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
+	return audit.Tx(ctx, d.audit, d.db.Tx, &entry, func(tx *sql.Tx) error {
 		row := tx.QueryRowContext(ctx,
 			`UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID)
 		return sqldb.FindInto(row, unknownUser(userID), "storing a click-to-call id", &entry.AccountID)

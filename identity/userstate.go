@@ -52,6 +52,20 @@ func (u *userStates) clear() {
 	clear(u.states)
 }
 
+// reloadUsers reads the users that changed after a revision; 0 reads all. Deleted ones are
+// forgotten by their revocations: see Tokens.reloadRevocations.
+func (d *Directory) reloadUsers(ctx context.Context, after int64) error {
+	changed, err := readUserStates(ctx, d.db, after)
+	if err != nil {
+		return err
+	}
+	if after == 0 {
+		d.userStates.clear()
+	}
+	d.userStates.put(changed)
+	return nil
+}
+
 // readUserStates reads the users that changed after a revision.
 func readUserStates(ctx context.Context, db sqldb.Runner, after int64) (map[string]userState, error) {
 	states := make(map[string]userState)

@@ -24,18 +24,18 @@ type UserUpdate struct {
 // UpdateUser changes a user. A change of the role ends the user's access and channel
 // tokens, and a change of the password also ends the sessions. A change of the extension
 // deletes the passwords of the user's phones.
-func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
+func (d *Directory) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
 	u.Limits = u.clean()
-	hash, err := s.checkUserUpdate(ctx, id, u)
+	hash, err := d.checkUserUpdate(ctx, id, u)
 	if err != nil {
 		return User{}, err
 	}
 	var user User
-	entries := []audit.Entry{s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+id)}
+	entries := []audit.Entry{d.audit.Entry(ctx, audit.UserUpdate, "", "user:"+id)}
 	if u.Password != nil {
-		entries = append(entries, s.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
+		entries = append(entries, d.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
 	}
-	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
+	err = d.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
 		user, err = findUserByID(ctx, tx, id)
 		if err != nil {
 			return err
@@ -43,59 +43,59 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
 			return err
 		}
-		if err := s.checkGrantedUser(user, u); err != nil {
+		if err := d.checkGrantedUser(user, u); err != nil {
 			return err
 		}
 		if err := updateUserRow(ctx, tx, rev, &user, u); err != nil {
 			return err
 		}
 		if u.Password != nil {
-			if err := s.updatePasswordAndHA1(ctx, tx, rev, &user, hash, *u.Password); err != nil {
+			if err := d.updatePasswordAndHA1(ctx, tx, rev, &user, hash, *u.Password); err != nil {
 				return err
 			}
 		}
 		for i := range entries {
 			entries[i].AccountID = user.AccountID
 		}
-		return s.audit.Insert(ctx, tx, entries...)
+		return d.audit.Insert(ctx, tx, entries...)
 	})
 	if err != nil {
 		return User{}, err
 	}
-	s.audit.AfterCommit(ctx, entries...)
+	d.audit.AfterCommit(ctx, entries...)
 	return user, nil
 }
 
 // checkGrantedUser checks that u.By may raise the user's role and set the password.
-func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
+func (d *Directory) checkGrantedUser(user User, u UserUpdate) error {
 	if u.Role == RoleAdmin && user.Role != RoleAdmin {
-		return s.CheckCredentialGrant(u.By, RoleAdmin)
+		return d.CheckCredentialGrant(u.By, RoleAdmin)
 	}
 	if u.Password != nil {
-		return s.CheckCredentialGrant(u.By, user.Role)
+		return d.CheckCredentialGrant(u.By, user.Role)
 	}
 	return nil
 }
 
 // checkUserUpdate validates u for the user with the id and returns the hash of the new
 // password, "" if u has none.
-func (s *Service) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
+func (d *Directory) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
 	var bad problems
 	bad.checkUserFields("", u.PresenceID, u.Role, u.Limits)
 	if u.Password != nil {
 		bad.checkPassword("password", *u.Password)
-		user, err := findUserByID(ctx, s.db, id)
+		user, err := findUserByID(ctx, d.db, id)
 		if err != nil {
 			return "", err
 		}
-		account, _ := s.Tree().Account(user.AccountID)
+		account, _ := d.Tree().Account(user.AccountID)
 		bad.checkStrength("password", *u.Password, ownWords(user.Username, account))
 	}
 	err = bad.asError("Invalid user")
 	if err != nil || u.Password == nil {
 		return "", err
 	}
-	return s.passwords.Hash(ctx, *u.Password)
+	return d.passwords.Hash(ctx, *u.Password)
 }
 
 // updateUserRow stores the new role, its limits and the extension, and sets them in user.
@@ -128,7 +128,7 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 
 // updatePasswordAndHA1 stores a password's hash and the portal HA1 of the user's phone,
 // and increments the user's passwordGeneration.
-func (s *Service) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int64, user *User,
+func (d *Directory) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int64, user *User,
 	hash, password string) error {
 	account, err := resolveAccount(ctx, tx, user.AccountID)
 	if err != nil {
@@ -138,5 +138,5 @@ func (s *Service) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int6
 		return err
 	}
 	user.passwordGeneration++
-	return s.replacePortalHA1(ctx, tx, *user, account.Domain, password)
+	return d.phones.replacePortalHA1(ctx, tx, *user, account.Domain, password)
 }

@@ -14,7 +14,8 @@
 // Bodies with an Idempotency-Key are stored once within 24 hours (keyStore). Their records have the header
 // event.HeaderBody. Where the result of an earlier attempt is unknown, findRecords looks for them in what the
 // raw topic got at the time of the attempts, and only the others are produced. Partitions that were added to
-// the topic in between may hide them.
+// the topic in between may hide them. A process that was stopped before it produced them may still do so after
+// that: all attempts give the records the same event.HeaderIdentity, of which the normalizer takes the first.
 //
 // Goroutines: Accept runs in its caller's goroutine. With an Idempotency-Key a second one stores the body and a
 // third renews its lease: they go on after Accept has returned, until the result is known, for at most

@@ -9,9 +9,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
@@ -43,8 +45,14 @@ const (
 // when Kafka has acknowledged it. In between the body is leased to one request, whose process renews the
 // lease. After a lease that ended without completion Kafka may or may not have the body: the next request
 // with it looks its records up.
+//
+// Whoever takes a body over gives its records the identities that the first attempt gave them. A process that
+// was stopped for longer than its lease may still send them when it continues, and no look-up can find what
+// comes after it: of two copies with one identity the normalizer drops the second.
 type keyStore struct {
 	db        *sqldb.DB
+	run       string                          // of the identities that this process gives to records
+	numbers   atomic.Uint64                   // of them that are used
 	overLimit atomic.Pointer[map[string]bool] // sources with maxKeys and more
 }
 
@@ -52,7 +60,7 @@ func newKeyStore(ctx context.Context, db *sqldb.DB) (*keyStore, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	s := &keyStore{db: db}
+	s := &keyStore{db: db, run: "body-" + rand.Text()}
 	s.overLimit.Store(&map[string]bool{})
 	return s, nil
 }
@@ -65,7 +73,8 @@ func migrate(ctx context.Context, db *sqldb.DB) error {
 type claim struct {
 	account           string // the caller's
 	source, key, body string
-	holder            string // "" when another request has stored the body
+	holder            string         // "" when another request has stored the body
+	identity          event.Identity // of the first record; the others have the numbers after it
 	records           int
 	refusal           string // message of fault.KindTooLarge
 
@@ -106,24 +115,25 @@ func digest(format string, body []byte) string {
 // claim takes the key for the body, or returns the response stored under it. While
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
-func (s *keyStore) claim(ctx context.Context, account, source, key, body string) (*claim, error) {
+func (s *keyStore) claim(ctx context.Context, account, source, key, body string, records int) (*claim, error) {
 	if (*s.overLimit.Load())[source] {
 		return nil, fault.Limited(purgeInterval,
 			fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one",
 				maxKeysPerSource))
 	}
-	c := &claim{account: account, source: source, key: key, body: body, holder: rand.Text()}
+	c := &claim{account: account, source: source, key: key, body: body}
+	c.setHolder(event.Identity{Run: s.run, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
 		claimed, err := s.claimNew(ctx, c)
 		if err != nil || claimed {
 			return c, err
 		}
-		stored, err := s.readClaim(ctx, c)
+		stored, holder, err := s.readClaim(ctx, c)
 		if err != nil || stored {
 			c.holder = ""
 			return c, err
 		}
-		claimed, err = s.claimAbandoned(ctx, c)
+		claimed, err = s.claimAbandoned(ctx, c, holder)
 		if err != nil || claimed {
 			return c, err
 		}
@@ -132,6 +142,12 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 				"Another request with this Idempotency-Key is being stored; send this one again")
 		}
 	}
+}
+
+// setHolder gives the claim a holder of its own, with the identity of the body's first record, for those who
+// take the claim over.
+func (c *claim) setHolder(first event.Identity) {
+	c.identity, c.holder = first, first.String()+" "+rand.Text()
 }
 
 // claimNew writes the claim to the table if the key is new or has expired.
@@ -147,17 +163,25 @@ func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err er
 	return rows == 1 && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
 }
 
-// claimAbandoned takes over the claim of a request with the same body that did not complete it, and sets the
-// time of the attempts.
-func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, err error) {
+// claimAbandoned takes over the claim of a holder with the same body that did not complete it, and sets the
+// identities of its records and the time of the attempts.
+func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) (claimed bool, err error) {
+	taken := *c
+	name, _, _ := strings.Cut(holder, " ")
+	first, err := event.ParseIdentity(name)
+	if err == nil { // else a node of a version without identities had it
+		taken.setHolder(first)
+	}
+
 	now := s.db.ClockExpr()
 	rows, err := s.db.ExecWithoutTx(ctx,
 		`UPDATE ingest_keys SET attempted_until = lease_until, holder = $3, lease_until = `+now+` + $4
-		WHERE source = $1 AND key = $2 AND body = $5 AND NOT stored AND lease_until <= `+now,
-		c.source, c.key, c.holder, lease.Milliseconds(), c.body)
+		WHERE source = $1 AND key = $2 AND body = $5 AND holder = $6 AND NOT stored AND lease_until <= `+now,
+		c.source, c.key, taken.holder, lease.Milliseconds(), c.body, holder)
 	if rows != 1 || err != nil {
 		return false, sqldb.Wrap(err, "taking over an Idempotency-Key")
 	}
+	*c = taken
 
 	var until, expires int64
 	err = s.db.QueryRowContext(ctx,
@@ -168,19 +192,19 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, 
 	return err == nil, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
-// readClaim reads a row that another request wrote.
-func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, err error) {
+// readClaim reads a row that another request, its holder, wrote.
+func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, holder string, err error) {
 	var body string
 	err = s.db.QueryRowContext(ctx,
-		`SELECT body, stored, records, refusal FROM ingest_keys WHERE source = $1 AND key = $2`,
-		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal)
+		`SELECT body, stored, records, refusal, holder FROM ingest_keys WHERE source = $1 AND key = $2`,
+		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal, &holder)
 	if errors.Is(err, sql.ErrNoRows) { // released meanwhile
-		return false, nil
+		return false, "", nil
 	}
 	if err == nil && body != c.body {
-		return false, fault.Conflict("The Idempotency-Key was used for another body")
+		return false, "", fault.Conflict("The Idempotency-Key was used for another body")
 	}
-	return stored, sqldb.Wrap(err, "reading an Idempotency-Key")
+	return stored, holder, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
 // complete records that Kafka has the body, and the response to repeated requests.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -160,10 +161,16 @@ func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
 		answer := make(chan struct{})
-		k := &fakeKafka{respond: func(context.Context) error { <-answer; return nil }}
+		var asked atomic.Bool
+		k := &fakeKafka{respond: func(context.Context) error { asked.Store(true); <-answer; return nil }}
 		i := open(k)
 		i.settings.ProduceTimeout = 50 * time.Millisecond
-		for range 2 {
+		for repeats := 0; repeats < 2; {
+			if asked.Load() {
+				repeats++
+			} else {
+				i.settings.ProduceTimeout *= 2 // the database was slower
+			}
 			if _, err := i.Accept(t.Context(), keyed("k", `{}`)); fault.KindOf(err) != fault.KindUnavailable {
 				t.Fatal(err)
 			}
@@ -241,7 +248,7 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			const body = `{"a":1}`
 			r := keyed(key, body)
 			c, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), key,
-				digest(r.Format, []byte(body)))
+				digest(r.Format, []byte(body)), 1)
 			if err != nil {
 				t.Fatal(err) // and never completed
 			}
@@ -253,7 +260,7 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			}
 			if acknowledged {
 				records := []kafka.Record{{Value: []byte(body)}}
-				numberRecords(records, c.bodyID())
+				c.numberRecords(records)
 				if err := k.Produce(t.Context(), records...); err != nil {
 					t.Fatal(err)
 				}
@@ -272,6 +279,54 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			}
 			if took := time.Since(began); took > 5*time.Second { // 3 s, on a slow machine
 				t.Errorf("%s: it took %v", key, took)
+			}
+		}
+	})
+}
+
+// A process that is stopped with a body before it sends it, and goes on after another one has stored the body,
+// sends it with the same identities: the normalizer makes each record one event.
+func TestAStoppedProcessGoesOnWithTheSameIdentities(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
+		k := &fakeKafka{}
+		stopped, other := open(k), open(k)
+		const body = `[{"a":1},{"a":2}]`
+		r := keyed("k", body)
+		c, err := stopped.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey,
+			digest(r.Format, []byte(body)), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		result, err := other.Accept(t.Context(), keyed("k", body))
+		if err != nil || result != (Result{Accepted: 2}) {
+			t.Fatalf("%+v %v", result, err)
+		}
+		records := []kafka.Record{{Value: []byte(`{"a":1}`)}, {Value: []byte(`{"a":2}`)}}
+		result, err = stopped.storeClaimed(t.Context(), r, event.TopicRaw, records, c)
+		if err != nil || result != (Result{Accepted: 2}) {
+			t.Errorf("the stopped one: %+v %v", result, err)
+		}
+		for n, i := range []*Ingest{stopped, other} {
+			if _, err := i.Accept(t.Context(), keyed(fmt.Sprint("other-", n), body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		values := map[string][]string{} // by identity
+		for _, r := range k.records {
+			identity := string(r.Header(event.HeaderIdentity))
+			if _, err := event.ParseIdentity(identity); err != nil {
+				t.Errorf("%s: identity %q: %v", r.Value, identity, err)
+			}
+			values[identity] = append(values[identity], string(r.Value))
+		}
+		if len(k.records) != 8 || len(values) != 6 {
+			t.Errorf("%d records with %d identities: %v", len(k.records), len(values), values)
+		}
+		for _, copies := range values {
+			if copies[0] != copies[len(copies)-1] {
+				t.Errorf("one identity: %v", copies)
 			}
 		}
 	})

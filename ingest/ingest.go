@@ -237,7 +237,7 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 	waitCtx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
 	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey,
-		digest(r.Format, body))
+		digest(r.Format, body), len(records))
 	if err != nil {
 		memory.release()
 		return Result{}, err
@@ -302,7 +302,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 // whether it has all of them.
 func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record,
 	claim *claim) (hadAll bool, err error) {
-	numberRecords(records, claim.bodyID())
+	claim.numberRecords(records)
 	if !claim.isRepeat() {
 		return false, i.produceRecords(ctx, r, topic, records)
 	}
@@ -317,10 +317,14 @@ func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, re
 	return len(missing) == 0 && len(records) > 0, i.produceRecords(ctx, r, topic, missing)
 }
 
-// numberRecords sets the header with which the records of a body are found again.
-func numberRecords(records []kafka.Record, id string) {
+// numberRecords sets the headers with which the records of a body are found again, and by which the normalizer
+// drops their second copies.
+func (c *claim) numberRecords(records []kafka.Record) {
+	id, identity := c.bodyID(), c.identity
 	for n := range records {
-		records[n].Headers = []kafka.Header{{Key: event.HeaderBody, Value: fmt.Appendf(nil, "%s/%d", id, n)}}
+		identity.Number = c.identity.Number + uint64(n)
+		records[n].Headers = []kafka.Header{{Key: event.HeaderBody, Value: fmt.Appendf(nil, "%s/%d", id, n)},
+			{Key: event.HeaderIdentity, Value: identity.Append(nil)}}
 	}
 }
 

@@ -64,11 +64,11 @@
 //
 // # Second copies
 //
-// Two feeds may send one event of a platform, with one header
-// event.HeaderIdentity. The first copy that can be normalized becomes a message; the
-// others are dropped. The state contains the identities of the messages, so the dropped
-// copies are a function of the log too. A dropped copy also gets an id, and the position
-// written to cc.state includes it.
+// Two feeds may send one event of a platform, and two processes one body under an
+// Idempotency-Key, with one header event.HeaderIdentity. The first copy that can be
+// normalized becomes a message; the others are dropped. The state contains the
+// identities of the messages, so the dropped copies are a function of the log too. A
+// dropped copy also gets an id, and the position written to cc.state includes it.
 //
 // # Truncated raw logs
 //

@@ -41,33 +41,67 @@ func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID
 
 func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal,
 	callID string) (result string, err error) {
-	r, err := s.findVisible(ctx, caller, callID)
+	accountID, err := s.CheckCancel(ctx, caller, callID)
 	if err != nil {
 		return cancelRefused, err
 	}
-	if caller.UserID != r.UserID && caller.Role != identity.RoleAdmin {
-		return cancelRefused, fault.Forbidden("Only its owner and administrators may cancel a call")
+	entry := s.audit.Entry(ctx, audit.CallCancel, accountID, "call:"+callID)
+	result, err = s.endCall(ctx, callID)
+	if err == nil {
+		s.audit.Report(ctx, entry)
 	}
-	ended := fault.Conflict("The call has ended")
-	if r.State == Ended {
-		return cancelRefused, ended
+	return result, err
+}
+
+// CheckCancel returns the account of a call that the caller may end. The error is fault.NotFound for a call of an
+// account that the caller may not see, fault.Forbidden for another than its owner or an administrator, and
+// fault.Conflict for one that has ended.
+func (s *Service) CheckCancel(ctx context.Context, caller *identity.Principal,
+	callID string) (accountID string, err error) {
+	r, err := s.findVisible(ctx, caller, callID)
+	switch {
+	case err != nil:
+		return "", err
+	case caller.UserID != r.UserID && caller.Role != identity.RoleAdmin:
+		return "", fault.Forbidden("Only its owner and administrators may cancel a call")
+	case r.State == Ended:
+		return "", fault.Conflict("The call has ended")
 	}
-	entry := s.audit.Entry(ctx, audit.CallCancel, r.AccountID, "call:"+callID)
+	return r.AccountID, nil
+}
+
+// HangUp is Cancel without its check and its entry of the audit log, which are the caller's.
+func (s *Service) HangUp(ctx context.Context, callID string) error {
+	result, err := s.endCall(ctx, callID)
+	s.metrics.cancels.WithLabelValues(result).Inc()
+	return err
+}
+
+// HasEnded reports whether a call has ended.
+func (s *Service) HasEnded(ctx context.Context, callID string) (bool, error) {
+	r, err := s.rows.find(ctx, callID)
+	return r.State == Ended, err
+}
+
+// endCall ends a call of this or another node.
+func (s *Service) endCall(ctx context.Context, callID string) (result string, err error) {
 	if s.calls.isOpen(callID) {
 		if err := s.cancelHere(ctx, callID); err != nil {
 			return cancelFailed, err
 		}
-		s.audit.Report(ctx, entry)
 		return cancelHere, nil
+	}
+	r, err := s.rows.find(ctx, callID)
+	if err != nil {
+		return cancelFailed, err
 	}
 	open, err := s.rows.requestCancel(ctx, r.Order.ID)
 	switch {
 	case err != nil:
 		return cancelFailed, err
 	case !open:
-		return cancelRefused, ended
+		return cancelRefused, fault.Conflict("The call has ended")
 	}
-	s.audit.Report(ctx, entry)
 	return cancelElsewhere, nil
 }
 

@@ -169,7 +169,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 		all.Go(func() { d.place("1002") })
 	}
 	all.Wait()
-	user, err := d.users.Service.FindUser(t.Context(), d.users.alice)
+	user, err := d.users.Directory.FindUser(t.Context(), d.users.alice)
 	mustSucceed(t, err)
 	if made != 1 || user.ClickToCallID != "c2c-1" || len(d.users.provisioned) != 1 {
 		t.Errorf("made %d, the user has %q", made, user.ClickToCallID)
@@ -183,7 +183,7 @@ func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
 	}
 	_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindRefused)
-	user, err := d.users.Service.FindUser(t.Context(), d.users.alice)
+	user, err := d.users.Directory.FindUser(t.Context(), d.users.alice)
 	if err != nil || user.ClickToCallID != "c2c-1" {
 		t.Errorf("the user has %q, %v", user.ClickToCallID, err)
 	}

@@ -123,7 +123,7 @@ func (d *testNode) reaches(callID string, state State) {
 
 // testUsers are those of the demo account, of a real identity service.
 type testUsers struct {
-	*identity.Service
+	*identity.Directory
 	audited      *audit.Log
 	alice, admin string
 	mu           sync.Mutex
@@ -141,10 +141,10 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited,
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	mustSucceed(t, err)
-	_, err = service.SeedDemo(t.Context(), "only for the tests 42")
+	_, err = service.Directory.SeedDemo(t.Context(), "only for the tests 42")
 	mustSucceed(t, err)
-	u := &testUsers{Service: service, audited: audited}
-	all, err := service.ListUsers(t.Context(), "demo")
+	u := &testUsers{Directory: service.Directory, audited: audited}
+	all, err := service.Directory.ListUsers(t.Context(), "demo")
 	mustSucceed(t, err)
 	for _, one := range all {
 		switch one.Username {
@@ -163,14 +163,14 @@ func (u *testUsers) FindUser(ctx context.Context, id string) (identity.User, err
 	if u.unreadable != nil {
 		return identity.User{}, u.unreadable
 	}
-	return u.Service.FindUser(ctx, id)
+	return u.Directory.FindUser(ctx, id)
 }
 
 func (u *testUsers) SetClickToCallID(ctx context.Context, userID, id string) error {
 	u.mu.Lock()
 	u.provisioned = append(u.provisioned, id)
 	u.mu.Unlock()
-	return u.Service.SetClickToCallID(ctx, userID, id)
+	return u.Directory.SetClickToCallID(ctx, userID, id)
 }
 
 // platform is a Driver that records orders and reports scripted progress.

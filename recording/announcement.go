@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"trunkline/config/callrecording"
@@ -25,7 +27,7 @@ const (
 // CheckAnnouncement returns fault.KindInvalid with the field announcement for a recording that the account
 // does not have, or that cannot announce recordings.
 func (r *Recorder) CheckAnnouncement(ctx context.Context, accountID, recordingID string) error {
-	_, err := r.service.readAnnouncement(ctx, accountID, recordingID)
+	_, err := r.service.keptSamples(ctx, accountID, recordingID)
 	switch fault.KindOf(err) {
 	case fault.KindNotFound, fault.KindInvalid, fault.KindUnsupported:
 		return fault.InvalidField("announcement", "invalid", "announcement cannot be used: "+fault.As(err).Message)
@@ -47,7 +49,7 @@ func (r *Recorder) KeepAnnouncement(ctx context.Context, accountID, recordingID 
 // names, or a tone.
 func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Policy) []int16 {
 	if policy.Announcement != "" {
-		pcm, err := s.readAnnouncement(ctx, policy.From, policy.Announcement)
+		pcm, err := s.keptSamples(ctx, policy.From, policy.Announcement)
 		if err == nil {
 			return pcm
 		}
@@ -59,6 +61,60 @@ func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Polic
 		tone[i] = int16(toneLevel * math.Sin(2*math.Pi*toneHertz*float64(i)/localcall.AnnouncementRate))
 	}
 	return tone
+}
+
+// maxAnnouncements is the number of announcements kept in memory: at most 15 MB for all.
+const maxAnnouncements = 32
+
+// announcements keeps the samples of the announcements that were used last, so that a call does not wait until one
+// is opened and its account's key is derived. It is safe for concurrent use.
+type announcements struct {
+	mu   sync.Mutex
+	kept []*keptAnnouncement // used last first
+}
+
+type keptAnnouncement struct {
+	accountID, digest string
+	read              func() ([]int16, error) // reads it once; those who come meanwhile wait
+}
+
+// find returns the announcement, used last; add makes one that is not kept.
+func (a *announcements) find(accountID, digest string, add func() ([]int16, error)) *keptAnnouncement {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.kept, func(k *keptAnnouncement) bool {
+		return k.accountID == accountID && k.digest == digest
+	})
+	found := &keptAnnouncement{accountID: accountID, digest: digest, read: sync.OnceValues(add)}
+	if i >= 0 {
+		found = a.kept[i]
+		a.kept = slices.Delete(a.kept, i, i+1)
+	}
+	a.kept = slices.Insert(a.kept[:min(len(a.kept), maxAnnouncements-1)], 0, found)
+	return found
+}
+
+// forget removes an announcement that could not be read, so that the next call tries again.
+func (a *announcements) forget(one *keptAnnouncement) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept = slices.DeleteFunc(a.kept, func(k *keptAnnouncement) bool { return k == one })
+}
+
+// keptSamples is readAnnouncement through memory. The row decides: what is deleted is not heard any more.
+func (s *Service) keptSamples(ctx context.Context, accountID, recordingID string) ([]int16, error) {
+	found, err := s.Metadata(ctx, accountID, recordingID)
+	if err != nil {
+		return nil, err
+	}
+	one := s.announcements.find(accountID, found.Digest, func() ([]int16, error) {
+		return s.readAnnouncement(ctx, accountID, recordingID)
+	})
+	pcm, err := one.read()
+	if err != nil {
+		s.announcements.forget(one)
+	}
+	return pcm, err
 }
 
 // readAnnouncement returns the samples of a recording as one channel at localcall.AnnouncementRate.

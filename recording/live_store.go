@@ -33,6 +33,12 @@ func (s *Service) newTake(accountID string, call Call) *take {
 		if s.takes == "" {
 			return nil, fault.Unavailable(nil, 0, "this node does not record calls")
 		}
+		select {
+		case s.openers <- struct{}{}:
+			defer func() { <-s.openers }()
+		case <-ctx.Done():
+			return nil, fault.Unavailable(ctx.Err(), retryAfter, "too many recordings begin at once")
+		}
 		if err := s.requireFreeSpace(); err != nil {
 			return nil, err
 		}
@@ -45,7 +51,7 @@ func (s *Service) newTake(accountID string, call Call) *take {
 			return nil, err
 		}
 		return s.createJournal(ctx, accountID, call, sealer)
-	}, s.log)
+	}, s.writers, s.log)
 }
 
 // createJournal creates the journal of a call under a free id.

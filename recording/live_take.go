@@ -40,7 +40,8 @@ type take struct {
 	began       time.Time
 	openJournal func(context.Context) (*journal, error)
 	log         *slog.Logger
-	onKeys      func() // called on a goroutine of its own when the pause keys are pressed
+	turn        chan struct{} // has an element for each take that writes; capacity: how many may at once
+	onKeys      func()        // called on a goroutine of its own when the pause keys are pressed
 
 	opened  chan struct{} // closed when one of the two below is set
 	journal *journal
@@ -94,9 +95,9 @@ func newLiveMedia(agreed sip.NegotiatedMedia) liveMedia {
 }
 
 // newTake returns a take that begins to hear before its journal opens.
-func newTake(openJournal func(context.Context) (*journal, error), log *slog.Logger) *take {
+func newTake(openJournal func(context.Context) (*journal, error), turn chan struct{}, log *slog.Logger) *take {
 	return &take{
-		began: time.Now(), openJournal: openJournal, log: log, onKeys: func() {}, pausedAt: notPaused,
+		began: time.Now(), openJournal: openJournal, turn: turn, log: log, onKeys: func() {}, pausedAt: notPaused,
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 }
@@ -202,9 +203,9 @@ func (t *take) run() error {
 	for {
 		select {
 		case <-ticker.C:
-			t.flush(t.now() - samples(takeJitter))
+			t.flushInTurn(func() int64 { return t.now() - samples(takeJitter) })
 		case <-t.stopping:
-			t.flush(t.end)
+			t.flushInTurn(func() int64 { return t.end })
 			if t.journal.sealer != nil {
 				t.journal.sealer.key.Root.Wipe()
 			}
@@ -259,6 +260,14 @@ func (t *take) stopped() bool {
 	default:
 		return false
 	}
+}
+
+// flushInTurn flushes up to a position, which is asked for when it is the take's turn. Of 200 calls that began at once
+// all would write at once, and the goroutines that relay their packets would wait behind them for 40 ms.
+func (t *take) flushInTurn(until func() int64) {
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
+	t.flush(until())
 }
 
 // flush decodes the queue and writes everything before a position.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/netip"
 	"os"
@@ -12,7 +14,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -27,6 +31,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/redisclient"
 	"trunkline/internal/testservice/testdb"
+	"trunkline/recording/envelope"
 	"trunkline/telephony/g711"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
@@ -595,5 +600,119 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 	}
 	if err := recorder.CheckAnnouncement(t.Context(), "acme", "greeting"); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("of another account: %v", err)
+	}
+}
+
+// So many recordings as begin at once are written one after the other, and none waits for longer than that.
+func TestRecordingsAreWrittenInTurn(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{}, 1)
+		var takes []*take
+		var ended atomic.Int32
+		for i := range 3 {
+			took := newTake(func(context.Context) (*journal, error) {
+				return createJournal(filepath.Join(dir, fmt.Sprint(i)), takeDescription{}, nil, envelope.Params{})
+			}, turn, slog.New(slog.DiscardHandler))
+			took.useMedia(pcmu())
+			takes = append(takes, took)
+			go func() {
+				check(t, took.run())
+				ended.Add(1)
+			}()
+		}
+		turn <- struct{}{} // somebody writes
+		time.Sleep(3 * takeFlush)
+		synctest.Wait()
+		for _, took := range takes {
+			if took.flushed != 0 {
+				t.Errorf("%d samples are written out of turn", took.flushed)
+			}
+			took.stop()
+		}
+		<-turn
+		synctest.Wait()
+		if n := ended.Load(); n != 3 {
+			t.Errorf("%d of 3 are written", n)
+		}
+		for _, took := range takes {
+			if took.flushed < samples(3*takeFlush) {
+				t.Errorf("%d samples are written", took.flushed)
+			}
+			check(t, took.journal.file.Close())
+		}
+	})
+}
+
+// openCounter counts how often objects are opened; while shut, opening fails.
+type openCounter struct {
+	Store
+	opened atomic.Int32
+	shut   atomic.Bool
+}
+
+func (o *openCounter) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	o.opened.Add(1)
+	if o.shut.Load() {
+		return nil, errors.New("the store is away")
+	}
+	return o.Store.Open(ctx, name)
+}
+
+// An announcement is read while the first call rings, and once for all calls, until another recording has its name.
+func TestAnAnnouncementIsReadOnce(t *testing.T) {
+	h, recorder := newLiveEnv(t, callrecording.ModeAll)
+	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
+	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", From: "head"}
+	store := &openCounter{Store: h.backend}
+	h.backend = store
+	speak := func(level uint16) {
+		spoken := wavHeader(8000)
+		for range 16000 {
+			spoken = binary.LittleEndian.AppendUint16(spoken, level)
+		}
+		must(h.Store(t.Context(), Upload{AccountID: "head", RecordingID: "greeting", Body: bytes.NewReader(spoken)}))(t)
+	}
+	heard := func() int16 {
+		recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1"})
+		defer recording.End()
+		return recording.Announcement()[0]
+	}
+	speak(1000)
+	store.shut.Store(true)
+	if heard() != 0 {
+		t.Error("no tone while the store is away")
+	}
+	store.shut.Store(false)
+
+	store.opened.Store(0)
+	for range 20 { // they ring at once
+		recorder.ReadAhead("acme")
+	}
+	recorder.storing.Wait()
+	store.shut.Store(true)
+	for range 3 {
+		if level := heard(); level != 1000 {
+			t.Errorf("heard %d", level)
+		}
+	}
+	if n := store.opened.Load(); n != 1 {
+		t.Errorf("opened %d times", n)
+	}
+
+	store.shut.Store(false)
+	check(t, h.Delete(t.Context(), "head", "greeting"))
+	if heard() != 0 {
+		t.Error("a deleted announcement is heard")
+	}
+	speak(2000)
+	if level := heard(); level != 2000 {
+		t.Errorf("heard %d", level)
+	}
+	for i := range maxAnnouncements + 5 {
+		h.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
+	}
+	if n := len(h.announcements.kept); n != maxAnnouncements {
+		t.Errorf("%d announcements are kept", n)
 	}
 }

@@ -60,6 +60,18 @@ type liveCall struct {
 	take  *take // nil: it is not recorded now
 }
 
+// ReadAhead implements localcall.Recorder: it reads the announcement of the account's calls.
+func (r *Recorder) ReadAhead(accountID string) {
+	r.storing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), policyTimeout)
+		defer cancel()
+		policy, err := r.service.policies.Policy(ctx, accountID)
+		if err == nil && policy.Announce && policy.ModeOf("") == callrecording.ModeAll { // else Record logs it
+			r.service.samplesBefore(ctx, &policy)
+		}
+	})
+}
+
 // Record implements localcall.Recorder.
 func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, recorder: r}

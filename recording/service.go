@@ -64,12 +64,16 @@ type Service struct {
 	calls          CallRecords // nil without the index of call records
 	audit          *audit.Log
 	roots          *envelope.RootCache
+	announcements  announcements
 	usage          usage
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer
 	wakeAnnouncer  chan struct{} // wakes Run to announce recordings; capacity 1
-	encoders       chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
+	// has an element for each recording in progress that is written; capacity: how many may
+	writers  chan struct{}
+	openers  chan struct{} // the same of recordings that begin
+	encoders chan struct{} // has an element for each goroutine that encodes Opus; capacity: how many may
 }
 
 // maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
@@ -97,6 +101,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 		keys:  deps.Keys, publisher: deps.Publisher, policies: deps.Policies, calls: deps.Calls, audit: deps.Audit,
 		roots:   roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
+		writers:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		openers:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		encoders: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}, nil
 }

@@ -251,7 +251,7 @@ func TestFeedProblemsNameTheField(t *testing.T) {
 		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "sync_accounts": true}]`:                                                                          "feeds[0].crossbar_url: feeds[0].sync_accounts needs it",
 		`[{"name": "x", "kind": "freeswitch", "address": "h", "password": "p"}]`:                                                                              `feeds[0].address: want host:port, got "h"`,
 		`[{"name": "x", "kind": "freeswitch", "address": "h:1", "password": "p", "time_zone": "Europe/Berlin"}]`:                                              "feeds[0].time_zone: a feed of kind freeswitch does not have it",
-		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "listen_beep": true}]`:                                          "feeds[0].listen_beep: a feed of kind asterisk does not have it",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "listen_beep": true}]`:                                                                            "feeds[0].listen_beep: a feed of kind kazoo does not have it",
 		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "time_zone": "Mars"}]`:                                          "feeds[0].time_zone: want a zone such as Europe/Berlin",
 		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "account": "a", "accounts": [{"match": "m", "account": "b"}]}]`: "feeds[0].accounts: feeds[0].account maps everything to one account",
 		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "accounts": [{"match": "m"}]}]`:                                 "feeds[0].accounts[0].account: want the id",

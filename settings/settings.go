@@ -54,7 +54,7 @@ type Settings struct {
 
 	MasterKeys masterkey.Settings `yaml:",inline"`
 
-	// Read by app, which seeds the directory with them (identity.Service.Seed, SeedDemo).
+	// Read by app, which seeds the directory with them (identity.Directory.Seed, SeedDemo).
 	DirectoryFile string         `yaml:"directory_file" file:"text" doc:"directory.yaml with the accounts and users of the first start"`
 	DemoPassword  setting.Secret `yaml:"demo_password" doc:"password of the demo users, which the first start creates; empty: no demo users"`
 

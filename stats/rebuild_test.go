@@ -148,7 +148,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 		t.Fatal("no row is damaged")
 	}
 	requests := askRebuild(0)
-	stop = startWith(t, c, Deps{Log: c.Log(), Rebuilds: requests})
+	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone || r.Folded != int64(len(events)) || r.Total != r.Folded {
 		t.Fatalf("%+v", r)
 	}
@@ -211,7 +211,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	rows := readRows(t, c)
 	damage(t, c)
 
-	requests, slow := askRebuild(0), slowLog{c.Log(), make(chan struct{})}
+	requests, slow := askRebuild(0), slowLog{kafka.NewLog(c), make(chan struct{})}
 	stop = startWith(t, c, Deps{Log: slow, Rebuilds: requests})
 	for range 2 { // the first event, and some
 		slow.reads <- struct{}{}
@@ -220,7 +220,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	if open, _ := requests.ListOpen(t.Context()); len(open) != 1 {
 		t.Fatal("the rebuild has ended")
 	}
-	stop = startWith(t, c, Deps{Log: c.Log(), Rebuilds: requests})
+	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}
@@ -277,7 +277,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	stop()
 	rows := readRows(t, c)
 
-	log := trimmedLog{c.Log(), first}
+	log := trimmedLog{kafka.NewLog(c), first}
 	begins, err := FindLogStart(t.Context(), log, 0)
 	if err != nil || begins.Earliest() != clockTime("2+09:15:00").Unix() {
 		t.Fatalf("%+v, earliest %d, %v", begins, begins.Earliest(), err)

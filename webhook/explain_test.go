@@ -28,7 +28,7 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 			found := map[string]EventOutcome{}
 			all, err := e.service.Explain(t.Context(), Question{EventID: id, Offset: offset, Root: root,
 				Message: identity.Message{AccountID: "shop", Type: event.QueueCall, Format: "generic",
-					Name: event.NameQueueCallEntered, QueueID: "sales"}}, e.identity.Tree())
+					Name: event.NameQueueCallEntered, QueueID: "sales"}}, e.directory.Tree())
 			must(t, err)
 			for _, one := range all {
 				found[names[one.ID]] = one.Outcome

@@ -54,16 +54,16 @@ func (t *memoryTopic) put(partition int, account string, facts event.Facts, data
 
 // env is a service with accounts root, its children shop and kiosk, and stranger.
 type env struct {
-	t        *testing.T
-	topic    *memoryTopic
-	db       *sqldb.DB
-	keys     *masterkey.Keyring
-	audit    *audit.Log
-	identity *identity.Service
-	service  *Service
-	settings Settings
-	log      *testservice.Log
-	roots    *x509.CertPool
+	t         *testing.T
+	topic     *memoryTopic
+	db        *sqldb.DB
+	keys      *masterkey.Keyring
+	audit     *audit.Log
+	directory *identity.Directory
+	service   *Service
+	settings  Settings
+	log       *testservice.Log
+	roots     *x509.CertPool
 }
 
 // fastSettings returns settings with a back-off of milliseconds and with loopback among the
@@ -89,19 +89,20 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 	_, err = e.keys.Create()
 	must(t, err)
 	e.audit = audittest.New(t, e.db)
-	e.identity, err = identity.New(t.Context(),
+	service, err := identity.New(t.Context(),
 		identity.Config{Settings: identity.DefaultSettings(),
 			Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}},
 		e.db, e.keys, identity.NewMemoryLimiter(), e.audit, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	must(t, err)
+	e.directory = service.Directory
 	for _, a := range []identity.NewAccount{{ID: "root"}, {ID: "shop", Parent: "root"}, {ID: "kiosk", Parent: "root"},
 		{ID: "stranger"}} {
 		a.Name, a.Domain = a.ID, a.ID+".example"
-		_, err := e.identity.CreateAccount(t.Context(), a)
+		_, err := e.directory.CreateAccount(t.Context(), a)
 		must(t, err)
 	}
 	e.service, err = New(t.Context(), settings,
-		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Log: e.topic, Version: "test",
+		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, Log: e.topic, Version: "test",
 			Roots: e.roots})
 	must(t, err)
 	return e
@@ -111,7 +112,7 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 func (e *env) deliver() (reg *prometheus.Registry, stop func()) {
 	e.t.Helper()
 	reg = prometheus.NewRegistry()
-	d := NewDeliverer(e.service, DelivererConfig{Accounts: e.identity}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
+	d := NewDeliverer(e.service, DelivererConfig{Accounts: e.directory}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -149,7 +149,7 @@ func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
 	e.deliver()
 	want := []event.ID{e.topic.put(0, "kiosk", entered, `{}`)}
 	theirs.await(t, want)
-	_, err = e.identity.DeleteAccount(t.Context(), "kiosk", "")
+	_, err = e.directory.DeleteAccount(t.Context(), "kiosk", "")
 	must(t, err)
 	want = append(want, e.topic.put(0, "kiosk", entered, `{}`), e.topic.put(0, "shop", entered, `{}`))
 	waitFor(t, "the last event is received", func() bool { return slices.Contains(ours.ids(), want[2].String()) })

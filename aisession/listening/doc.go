@@ -5,7 +5,8 @@
 //	           │ taps: a recording's, and one per listener
 //	           └▶ aisession.Session, two tracks ─▶ provider ─▶ transcripts ─▶ call.transcript
 //
-// Listeners knows the calls as their recorder does (localcall.Recorder). A listener has one goroutine, which
+// Listeners knows the calls as their recorder does (localcall.Recorder), and asks the other nodes where it does not
+// know one. A listener has one goroutine, which
 // runs its session and ends with it: at the latest when the call ends, or the process drains. At most
 // maxListeners hear one call. A provider that is lost or slow costs the call nothing: a tap only copies a
 // packet into the session's jitter buffer.

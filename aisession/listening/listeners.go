@@ -3,19 +3,23 @@ package listening
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"trunkline/aisession"
 	"trunkline/audit"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/internal/redisclient"
 	"trunkline/telephony/localcall"
 )
 
 // Deps has the dependencies of Listeners.
 type Deps struct {
-	Sessions  *aisession.Service
+	Sessions  *aisession.Service // nil: this process hears no calls, and asks others
 	Providers aisession.Providers
 	// MayUse reports whether calls of the first account may be heard by providers of the second.
 	MayUse func(accountID, providerAccountID string) bool
+	Nodes  *redisclient.Holders[Start] // nil: this node is the only one
 	Audit  *audit.Log
 }
 
@@ -30,6 +34,9 @@ func New(deps Deps) *Listeners {
 	return &Listeners{deps: deps}
 }
 
+// ReadAhead implements localcall.Recorder: a listener needs nothing before.
+func (l *Listeners) ReadAhead(string) {}
+
 // Record implements localcall.Recorder.
 func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, listeners: l, heardBy: make(map[string]*listener)}
@@ -37,53 +44,78 @@ func (l *Listeners) Record(call localcall.RecordedCall) localcall.Recording {
 	return c
 }
 
-// StartListener has a provider hear an account's call in progress in this process, with an entry of the audit log, and
+// Start has a provider hear an account's call in progress, by a session with the id SessionID.
+type Start struct {
+	AccountID  string `json:"account_id"`
+	CallID     string `json:"call_id"`
+	ProviderID string `json:"provider_id"`
+	SessionID  string `json:"session_id"`
+}
+
+// StartListener has a provider hear an account's call in progress on any node, with an entry of the audit log, and
 // returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the account does not
 // have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears the call already
-// or the call is not connected, and those of aisession.Service.Open.
+// or the call is not connected, those of aisession.Service.Open, and fault.KindUnavailable if a node does not answer.
 func (l *Listeners) StartListener(ctx context.Context,
 	accountID, callID, providerID string) (sessionID string, err error) {
-	c := l.calls.Find(accountID, callID)
+	start := Start{accountID, callID, providerID, uuid.NewString()}
+	entry := l.deps.Audit.Entry(ctx, audit.CallMonitor, accountID, "call:"+callID+" ai_provider:"+providerID)
+	err = l.deps.Audit.Act(ctx, &entry, func() error {
+		err := l.startHere(ctx, start)
+		if fault.KindOf(err) == fault.KindNotFound && l.deps.Nodes != nil {
+			err = l.deps.Nodes.Ask(ctx, start, err)
+		}
+		return err
+	})
+	return start.SessionID, err
+}
+
+// Run begins the listeners that other nodes ask for, until ctx ends.
+func (l *Listeners) Run(ctx context.Context) error {
+	l.deps.Nodes.Answer(ctx, l.startHere)
+	return nil
+}
+
+// startHere is StartListener for the calls of this node, without the entry.
+func (l *Listeners) startHere(ctx context.Context, start Start) (err error) {
+	c := l.calls.Find(start.AccountID, start.CallID)
 	if c == nil {
-		return "", fault.NotFound("there is no such call in progress on this node")
+		return fault.NotFound("there is no such call in progress")
 	}
-	provider, err := l.deps.Providers.Open(ctx, providerID)
-	if err == nil && !l.deps.MayUse(accountID, provider.AccountID) {
+	provider, err := l.deps.Providers.Open(ctx, start.ProviderID)
+	if err == nil && !l.deps.MayUse(start.AccountID, provider.AccountID) {
 		err = fault.NotFound("AI provider not found")
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	if !provider.Listens {
-		return "", fault.InvalidField("provider_id", "unsupported", "the provider's mode must be listen")
+		return fault.InvalidField("provider_id", "unsupported", "the provider's mode must be listen")
 	}
 
 	heard := &listener{}
 	request, err := c.reserve(provider, heard)
 	if err != nil {
-		return "", err
+		return err
 	}
+	request.SessionID = start.SessionID
 	defer func() {
 		if err != nil {
 			c.freeProvider(provider.ID)
 		}
 	}()
-	entry := l.deps.Audit.Entry(ctx, audit.CallMonitor, accountID, "call:"+c.CallID+" ai_provider:"+provider.ID)
-	if err := l.deps.Audit.Record(ctx, entry); err != nil {
-		return "", err
-	}
 	session, err := l.deps.Sessions.Open(ctx, request)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if !c.begin(heard, session) {
 		session.Close(aiprotocol.OriginatorCancel)
-		return "", fault.Conflict("the call has ended")
+		return fault.Conflict("the call has ended")
 	}
 	go func() { // ends with the session, which ends with the call
 		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), heard) })
 		c.Port.RemoveTap(heard)
 		c.freeProvider(provider.ID)
 	}()
-	return session.ID(), nil
+	return nil
 }

@@ -81,6 +81,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	if err != nil {
 		return err
 	}
+	recordedBy := cmp.Or(caller.AccountID, provider.AccountID)
+	h.deps.Recorder.ReadAhead(recordedBy)
 	port, err := h.deps.Ports.Open()
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	m.session = session
 	agreed := m.agreed // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
-		AccountID: cmp.Or(caller.AccountID, provider.AccountID), CallID: invite.CallID(), Direction: "inbound",
+		AccountID: recordedBy, CallID: invite.CallID(), Direction: "inbound",
 		Port:         port,
 		CallerNumber: request.Caller, CalleeNumber: request.Callee,
 	})

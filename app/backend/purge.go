@@ -34,7 +34,7 @@ type Purged struct {
 }
 
 // Purge returns the job that purges deleted accounts.
-func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, purged Purged,
+func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Directory, purged Purged,
 	log *slog.Logger) (*identity.Purge, error) {
 	calls, err := origination.NewPurger(ctx, db)
 	if err != nil {

@@ -34,7 +34,7 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 	root := rootAccount(run)
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
 	a.delete = func() { b.deleteAccounts(ctx, root) }
-	err := b.p.WithNewDirectory(ctx, func(directory *identity.Service) error {
+	err := b.p.WithNewDirectory(ctx, func(directory *identity.Directory) error {
 		_, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain})
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (b *bench) reportLeftovers(a *benchAccounts, leftovers string) {
 func (b *bench) deleteAccounts(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
+	err := b.p.WithDirectory(ctx, func(directory *identity.Directory) error {
 		accounts, err := directory.ListAccounts(ctx)
 		if err != nil {
 			return err

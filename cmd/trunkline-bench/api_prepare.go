@@ -30,7 +30,7 @@ func (r *apiRun) createCallers(ctx context.Context) error {
 			maxCalls, float64(maxCalls)/simulatedCallDuration.Seconds())
 	}
 	created := 0
-	err = r.p.WithDirectory(ctx, func(directory *identity.Service) error {
+	err = r.p.WithDirectory(ctx, func(directory *identity.Directory) error {
 		for last := time.Now(); created < n; created++ {
 			_, err := directory.CreateUser(ctx, identity.NewUser{
 				Account: r.accounts.root, Username: callerName(created), Password: r.accounts.password,

@@ -136,7 +136,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 		return nil, cli.Usagef("publishing over HTTP needs an API key in %s", cli.EnvAPIKey)
 	}
 	if b.username == "" {
-		err := b.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
+		err := b.p.WithDirectory(ctx, func(directory *identity.Directory) (err error) {
 			key, _, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{Account: a.domain, Name: "trunkline-bench"})
 			return err
 		})

@@ -53,7 +53,7 @@ type Config struct {
 	UseAccountcode  bool   `yaml:"use_accountcode" doc:"freeswitch, asterisk: map a channel's account code to an account"`
 	TimeZone        string `yaml:"time_zone" doc:"asterisk: zone of the switch's local times, such as Europe/Berlin"`
 
-	ListenBeep bool `yaml:"listen_beep" doc:"freeswitch: both parties of a call hear a beep before somebody listens, whispers or barges in; without the beep nobody does"`
+	ListenBeep bool `yaml:"listen_beep" doc:"freeswitch, asterisk: both parties of a call hear a beep before somebody listens, whispers or barges in; without the beep nobody does"`
 
 	CrossbarURL    string         `yaml:"crossbar_url" doc:"kazoo: address of Crossbar, such as https://kazoo.example.com:8443"`
 	CrossbarAPIKey setting.Secret `yaml:"crossbar_api_key" doc:"kazoo: API key of the account whose descendants are read"`
@@ -132,7 +132,7 @@ func (c Config) validateKind(check *setting.Check) {
 		{"secret", c.Secret != "", needed, []string{KindAsterisk}},
 		{"account_variable", c.AccountVariable != "", !needed, []string{KindFreeSWITCH, KindAsterisk}},
 		{"use_accountcode", c.UseAccountcode, !needed, []string{KindFreeSWITCH, KindAsterisk}},
-		{"listen_beep", c.ListenBeep, !needed, []string{KindFreeSWITCH}},
+		{"listen_beep", c.ListenBeep, !needed, []string{KindFreeSWITCH, KindAsterisk}},
 		{"time_zone", c.TimeZone != "UTC", !needed, []string{KindAsterisk}},
 		{"crossbar_url", c.CrossbarURL != "", !needed, []string{KindKazoo}},
 		{"crossbar_api_key", c.CrossbarAPIKey != "", !needed, []string{KindKazoo}},

@@ -85,9 +85,8 @@ func (s *subscription) takeChunk() takeResult {
 	if len(s.chunks) == 0 {
 		s.chunks = nil
 	}
-	wasFull := !s.fetchable()
 	s.buffered -= len(t.batches)
-	if wasFull && !s.listed && s.fetchable() {
+	if !s.listed && s.fetchable() { // also if it is only the share that has grown since it was full
 		f.scheduleFetch(s)
 	}
 	return t

@@ -200,6 +200,81 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 	}
 }
 
+// A reader whose buffer was full by the share that it had, and not by the larger one that it had
+// when others ended, was never fetched for again: the normalizer of a partition stood still
+// from its start after a kill -9 until the next one.
+func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
+	const others = 256
+	c, fake, _ := openFakeWith(t, 1+others)
+	var asked, without atomic.Int64 // offset of partition 0 asked for; waiting requests after that without it
+	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+		named := false
+		for i := range req.Topics {
+			for _, p := range req.Topics[i].Partitions {
+				if p.Partition == 0 {
+					named = true
+					asked.Store(max(asked.Load(), p.FetchOffset))
+				}
+			}
+		}
+		if named {
+			without.Store(0)
+		} else if req.MaxWaitMillis >= 500 {
+			without.Add(1)
+		}
+		return nil
+	})
+	const large = 40
+	for range large { // 2.5 MiB, many times the share of one of 257 readers
+		produce(t, c, kafka.Record{Topic: "t", Partition: 0, Value: make([]byte, 64<<10)})
+	}
+
+	read := func(partition int) (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			r := c.NewReader("t", partition, 0)
+			defer r.Close()
+			for ctx.Err() == nil {
+				_, err := r.Read(ctx)
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+		return func() {
+			cancel()
+			reading.Wait()
+		}
+	}
+	defer read(1)() // it stays: else the next request would be of all partitions that are left
+	var stops []func()
+	for p := 2; p <= others; p++ {
+		stops = append(stops, read(p))
+	}
+	await(t, "the other readers", func() bool { return without.Load() > 0 })
+	slow := c.NewReader("t", 0, 0)
+	defer slow.Close()
+	if _, err := slow.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a full buffer", func() bool {
+		produce(t, c, kafka.Record{Topic: "t", Partition: 1}) // so that the waiting request returns
+		return asked.Load() > slow.Next() && without.Load() > 8
+	})
+	for _, stop := range stops {
+		stop()
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for slow.Next() < large {
+		if _, err := slow.Read(ctx); err != nil {
+			t.Fatalf("after %d of %d records, of which %d were fetched: %v", slow.Next(), large, asked.Load(), err)
+		}
+	}
+}
+
 func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	c, _, open := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Log is the topics of a cluster to those who consume them: Cluster.Log, and kafkatest.Log in the memory of a test.
+// Log is the topics of a cluster to those who consume them: ClusterLog, and kafkatest.Log in the memory of a test.
 // Its look-ups return fault.KindUnavailable for a topic or partition that is missing: a topic that follows another
 // gets its partitions after the group has assigned those of the other.
 type Log interface {
@@ -69,34 +69,41 @@ type Progress interface {
 	Rewind(next int64)
 }
 
-// Log returns the topics of the cluster.
-func (c *Cluster) Log() Log { return clusterLog{c} }
+// ClusterLog is the topics of a cluster, a Log.
+type ClusterLog struct{ *Cluster }
 
-type clusterLog struct{ *Cluster }
+// NewLog returns the topics of a cluster.
+func NewLog(c *Cluster) ClusterLog { return ClusterLog{c} }
 
-func (l clusterLog) Work(ctx context.Context, cfg GroupConfig, work func(context.Context, Assigned) error) error {
+// Work implements Log.
+func (l ClusterLog) Work(ctx context.Context, cfg GroupConfig, work func(context.Context, Assigned) error) error {
 	return l.RunGroup(ctx, cfg, func(ctx context.Context, a *Assignment) error {
 		return work(ctx, Assigned{Topic: a.Topic, Partition: a.Partition, Progress: a})
 	})
 }
 
-func (l clusterLog) Read(cfg ReaderConfig) Source { return l.OpenReader(cfg) }
+// Read implements Log.
+func (l ClusterLog) Read(cfg ReaderConfig) Source { return l.OpenReader(cfg) }
 
-func (l clusterLog) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+// Offsets implements Log.
+func (l ClusterLog) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	first, next, err = l.Cluster.Offsets(ctx, topic, partition)
 	return first, next, AwaitMissing(err)
 }
 
-func (l clusterLog) TopicID(ctx context.Context, topic string) (TopicID, error) {
+// TopicID implements Log.
+func (l ClusterLog) TopicID(ctx context.Context, topic string) (TopicID, error) {
 	id, err := l.Cluster.TopicID(ctx, topic)
 	return id, AwaitMissing(err)
 }
 
-func (l clusterLog) CheckPosition(ctx context.Context, topic string, partition int, at LogPosition) error {
+// CheckPosition implements Log.
+func (l ClusterLog) CheckPosition(ctx context.Context, topic string, partition int, at LogPosition) error {
 	return AwaitMissing(l.Cluster.CheckPosition(ctx, topic, partition, at))
 }
 
-func (l clusterLog) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
+// ScanCompacted implements Log.
+func (l ClusterLog) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(),
 	each func(*Record)) (int64, error) {
 	end, err := l.Cluster.ScanCompacted(ctx, topic, partition, from, reset, each)
 	return end, AwaitMissing(err)

@@ -59,8 +59,8 @@ const placeCall = "pbx_call"
 
 var _ origination.Driver = (*Driver)(nil)
 
-// New returns a driver. It must be registered with the server's Handle("", driver) and AddRegistrationListener(driver)
-// before the server runs. local may be nil.
+// New returns a driver. It must be registered with the server's Handle("", driver) and
+// Registrations.AddListener(driver) before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
 	admission Admission, records Records, reg prometheus.Registerer, log *slog.Logger,
@@ -109,6 +109,7 @@ func (d *Driver) addCall(c *call) error {
 	}
 	d.calls[c.id] = c
 	d.metrics.calls.Inc()
+	d.config.Recorder.ReadAhead(c.accountID)
 	return nil
 }
 
@@ -136,7 +137,7 @@ func (d *Driver) Cancel(_ context.Context, callID string) error {
 
 // Registered reports whether the extension has a registered phone.
 func (d *Driver) Registered(ctx context.Context, accountID, extension string) (bool, error) {
-	return d.server.Registered(ctx, accountID, extension)
+	return d.server.Registrations.Exist(ctx, accountID, extension)
 }
 
 // Follow implements origination.Driver.

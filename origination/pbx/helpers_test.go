@@ -159,7 +159,7 @@ func buildTestEnv(
 	w.driver, err = pbx.New(settings, w.server, w.ports, directory{}, local, admission, publish, w.reg, log)
 	must(t, err)
 	w.server.Handle("", w.driver)
-	w.server.AddRegistrationListener(w.driver)
+	w.server.Registrations.AddListener(w.driver)
 	w.run()
 	return w
 }

@@ -16,11 +16,18 @@ import (
 // hearing is a recorder that counts what it hears of one call: packets by direction and voice.
 type hearing struct {
 	mu       sync.Mutex
+	prepared []string // accounts
 	call     localcall.RecordedCall
 	received map[byte]int
 	sent     map[byte]int
 	media    []sip.NegotiatedMedia
 	ended    int
+}
+
+func (h *hearing) ReadAhead(accountID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.prepared = append(h.prepared, accountID)
 }
 
 func (h *hearing) Record(call localcall.RecordedCall) localcall.Recording {
@@ -94,8 +101,8 @@ func TestACallBetweenPhonesIsRecorded(t *testing.T) {
 	w.stop()
 	h.checkVoices(t, 0x11, 0x22)
 	if h.call.AccountID != account || h.call.CallID != alice.CallID || h.call.Direction != "inbound" ||
-		h.call.OriginationCallID != "" {
-		t.Errorf("%+v", h.call)
+		h.call.OriginationCallID != "" || !slices.Equal(h.prepared, []string{account}) {
+		t.Errorf("%+v, prepared %v", h.call, h.prepared)
 	}
 }
 

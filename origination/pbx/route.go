@@ -52,7 +52,7 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 
 // registeredPhones returns a user's registered phones.
 func (c *call) registeredPhones(ctx context.Context, user sip.User, caller callingParty, p parties) ([]phone, error) {
-	bindings, err := c.driver.server.Contacts(ctx, user.AccountID, user.Extension)
+	bindings, err := c.driver.server.Registrations.List(ctx, user.AccountID, user.Extension)
 	if err != nil {
 		return nil, err
 	}

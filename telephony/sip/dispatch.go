@@ -228,7 +228,7 @@ func (s *Server) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.
 	if !ok {
 		return User{}, false
 	}
-	registered, err := s.Registered(ctx, caller.AccountID, caller.Extension)
+	registered, err := s.Registrations.Exist(ctx, caller.AccountID, caller.Extension)
 	if err != nil {
 		s.log.Warn("admitting a call failed", "error", err)
 		s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))

@@ -69,7 +69,7 @@
 //   - dispatch.go, message.go: a request to its handler; building messages
 //   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
 //     digest authentication in both directions
-//   - registrar.go, binding.go, bindings_redis.go: registrations
+//   - registrar.go, registrations.go, binding.go, bindings_redis.go: a REGISTER, and what it changes
 //   - invite.go, invite_accept.go, ack.go: a call that comes
 //   - dial.go, outgoing_leg.go: a call that goes
 //   - leg.go, dialog_request.go, session_timer.go, reinvite_send.go, reinvite_answer.go, refer.go:

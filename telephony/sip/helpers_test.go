@@ -136,7 +136,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings sip.Bindings) *testEnv
 	w.server, err = sip.New(config, w.users, bindings, w.reg, log)
 	must(t, err)
 	w.server.Handle("ai-", w)
-	w.server.AddRegistrationListener(w.devices)
+	w.server.Registrations.AddListener(w.devices)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -293,7 +293,7 @@ func TestSessionTimer(t *testing.T) {
 func dial(t *testing.T, w *testEnv, p *siptest.Phone) *sip.Leg {
 	t.Helper()
 	status(t, p.Register(300), 200)
-	found, err := w.server.Contacts(t.Context(), "acme", p.User)
+	found, err := w.server.Registrations.List(t.Context(), "acme", p.User)
 	must(t, err)
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	leg, err := w.server.Dial(t.Context(), sip.OutgoingCall{
@@ -324,7 +324,7 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 	p := w.phone("1001", "1001")
 	p.OnCall(func(*siptest.Call) {}) // no provisional answer: no CANCEL may be sent
 	status(t, p.Register(300), 200)
-	found, err := w.server.Contacts(t.Context(), "acme", "1001")
+	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)

@@ -121,7 +121,7 @@ func TestAPhonesRecordRouteIsNotFollowed(t *testing.T) {
 	p.OnCall(func(c *siptest.Call) {
 		c.ReplyWith(c.Invite, 200, "Record-Route: <sip:"+elsewhere+";lr>\r\n", p.Media().SDP("sendrecv", 0))
 	})
-	found, err := w.server.Contacts(t.Context(), "acme", "1001")
+	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	must(t, err)
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	leg, err := w.server.Dial(t.Context(), sip.OutgoingCall{Target: found[0].Target(), Offer: local.Offer()})

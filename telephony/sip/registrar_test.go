@@ -29,7 +29,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("the contact is %s", got)
 	}
 	status(t, p.Register(600), 200) // a refresh is not reported
-	found, err := w.server.Contacts(t.Context(), "acme", "1001")
+	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	must(t, err)
 	if len(found) != 1 || found[0].UserID != "user-1001" || time.Until(found[0].Expires) < 500*time.Second {
 		t.Errorf("registered %+v", found)
@@ -44,7 +44,7 @@ func TestRegister(t *testing.T) {
 		t.Error("423 without Min-Expires")
 	}
 	status(t, p.Register(0), 200)
-	if ok, err := w.server.Registered(t.Context(), "acme", "1001"); ok || err != nil {
+	if ok, err := w.server.Registrations.Exist(t.Context(), "acme", "1001"); ok || err != nil {
 		t.Errorf("still registered: %v", err)
 	}
 	if got := w.devices.all(); !slices.Equal(got, []string{"1001 came", "1001 unregistered"}) {
@@ -155,7 +155,7 @@ func TestOnePhoneTooMany(t *testing.T) {
 	if got := w.devices.all(); !slices.Equal(got, []string{"1001 came", "1001 came", "1001 came", "1001 replaced"}) {
 		t.Errorf("told of %v", got)
 	}
-	found, err := w.server.Contacts(t.Context(), "acme", "1001")
+	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	if err != nil || len(found) != 2 {
 		t.Errorf("registered %+v %v", found, err)
 	}

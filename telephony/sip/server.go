@@ -30,13 +30,13 @@ type Handler interface {
 
 // Server is a SIP user agent and registrar.
 type Server struct {
-	config                Config
-	users                 Authenticator
-	bindings              Bindings
-	registrationListeners []RegistrationListener
-	routes                []route
-	metrics               *metrics
-	log                   *slog.Logger
+	Registrations *Registrations
+
+	config  Config
+	users   Authenticator
+	routes  []route
+	metrics *metrics
+	log     *slog.Logger
 
 	udp                *udpSocket
 	tcp                *streamListener
@@ -79,10 +79,11 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 		return nil, errors.New("sip: users and bindings are required")
 	}
 	s := &Server{
-		config: config.withDefaults(), users: users, bindings: bindings, log: log,
+		config: config.withDefaults(), users: users, metrics: newMetrics(reg), panics: panics.New(reg, log), log: log,
 		dialogs: map[string]*Leg{},
 	}
-	s.metrics, s.panics = newMetrics(reg), panics.New(reg, log)
+	s.Registrations = &Registrations{bindings: bindings, minExpires: s.config.MinExpires,
+		maxContacts: s.config.Limits.MaxContacts, metrics: s.metrics, panics: s.panics, log: log}
 	s.panics.InitMetrics(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
 	var key [32]byte
 	for _, k := range []*[32]byte{&key, &s.branches.key} {
@@ -210,11 +211,6 @@ func (s *Server) Handle(prefix string, h Handler) {
 	slices.SortStableFunc(s.routes, func(a, b route) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// AddRegistrationListener registers l for new and ended registrations. It must be called before Run.
-func (s *Server) AddRegistrationListener(d RegistrationListener) {
-	s.registrationListeners = append(s.registrationListeners, d)
-}
-
 // Addr returns the bound address.
 func (s *Server) Addr() netip.AddrPort { return s.boundAddr }
 
@@ -229,17 +225,6 @@ func (s *Server) TLSPort() int {
 // Host returns the host announced to peers.
 func (s *Server) Host() string { return s.advertisedHost }
 
-// Contacts returns a user's bindings.
-func (s *Server) Contacts(ctx context.Context, accountID, extension string) ([]Binding, error) {
-	return s.bindings.List(ctx, AOR{AccountID: accountID, Extension: extension})
-}
-
-// Registered reports whether a user has a registered phone.
-func (s *Server) Registered(ctx context.Context, accountID, extension string) (bool, error) {
-	found, err := s.Contacts(ctx, accountID, extension)
-	return len(found) > 0, err
-}
-
 // Run serves until ctx ends. It then rejects new calls, sends a BYE on the remaining legs, and returns
 // when those transactions are over, or after a few seconds.
 func (s *Server) Run(ctx context.Context) error {
@@ -249,7 +234,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.tls != nil {
 		work.Go(func() { s.logListenerError(s.transport.ServeTLS(s.tls)) })
 	}
-	work.Go(func() { s.sweepExpired(ctx) })
+	work.Go(func() { s.Registrations.sweepExpired(ctx) })
 	<-ctx.Done()
 	s.cancelHandlers()
 	s.hangUpAll()

@@ -3,12 +3,12 @@ import { RequestError } from "./http.js";
 import { stateNames } from "./floor_page.js";
 import { date, duration, userPart } from "./format.js";
 import { allPages, floor, isAdmin, known, link, now, ownEvents, session, user } from "./state.js";
-import { Act, Dialog, Form, html, Table, useEffect, useLoad, useState, useValue, Value } from "./ui.js";
+import { Act, Dialog, Form, html, quarter, Table, useEffect, useLoad, useMemo, usePlaces, useState, useValue, Value } from "./ui.js";
 
 const listPath = "/api/v2/alerts", rulesPath = "/api/v2/config/alerts", loadEvery = 60_000; // ms; events come at once
-const shownDays = 7;
+const shownDays = 7, maxEnded = 100;
 
-/** The alerts that have not ended. @type {Value<any[]>} */
+/** The alerts that have not ended, and those that ended since the page was opened. @type {Value<any[]>} */
 const active = new Value([]);
 
 /** @type {Record<string, {title: string, unit: string}>} */
@@ -37,50 +37,56 @@ function conditionOf(a) {
 
 async function load() {
   try {
-    active.set(await allPages(listPath));
+    const present = await allPages(listPath);
+    active.set([...present, ...active.value.filter((a) => a.ended_at).slice(-maxEnded)]);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error; // the next one may be answered
   }
 }
 
-/** The active alerts, over the page, so that nothing moves when one begins. */
-export function AlertBanner() {
+/** The active alerts: over the page, on the wall in a place of their own, so that nothing moves when one begins. */
+export function AlertBanner({ wall }) {
   const alerts = useValue(active), me = useValue(user), at = useValue(now), [hidden, hide] = useState(() => new Set());
   useEffect(() => {
     if (!me || me.role === "auditor") return;
     load();
     const timer = setInterval(load, loadEvery), stop = ownEvents.watch(({ name, data }) => {
       if (name === "alert.started") active.set([...active.value.filter((a) => a.alert_id !== data.alert_id), data]);
-      if (name === "alert.ended") active.set(active.value.filter((a) => a.alert_id !== data.alert_id));
+      if (name === "alert.ended") active.set(active.value.map((a) => a.alert_id === data.alert_id ? { ...a, ...data } : a));
     });
     return () => {
       clearInterval(timer);
       stop();
     };
   }, [me?.id]);
-  const shown = alerts.filter((a) => !hidden.has(a.alert_id)), most = innerWidth < 700 ? 1 : 3;
+  const shown = alerts.filter((a) => !a.ended_at && !hidden.has(a.alert_id)), most = innerWidth < 700 ? 1 : wall ? 2 : 3;
   return html`<div class="banners" role="status">${shown.length > 0 && html`<div class="banner"><span aria-hidden="true">■</span>
     ${shown.slice(0, most).map((a) => html`<span key=${a.alert_id}>${a.name}${aboutOf(a) ? `: ${aboutOf(a)}` : ""} <span class="clock" aria-hidden="true">
       ${duration(at / 1000 - Number(a.started_at))}</span></span>`)}
     ${shown.length > most && html`<span>and ${shown.length - most} more</span>`}<span class="end">
       <a href="#alerts">Alerts</a> <button type="button" class="plain" onClick=${() => hide(new Set(alerts.map((a) => a.alert_id)))}>Hide</button></span>
-      </div>`}</div>`;
+      </div>`}${wall && shown.length === 0 && html`<p class="calm">${alerts.every((a) => a.ended_at) ? "No alerts" : "The alerts are hidden"}</p>`}</div>`;
 }
 
 export function Alerts() {
   const present = useValue(active), at = useValue(now), end = Math.floor(at / 1000);
-  const { data, error, busy, reload } = useLoad(() => allPages(listPath, { state: "ended", startDate: end - shownDays * 86400, endDate: end }), [present]);
-  const started = (a) => Number(a.started_at), newest = (a, b) => started(b) - started(a), rows = [...present.toSorted(newest), ...data ?? []];
-  return html`<div class="view" id="alerts"><section class="panel" aria-labelledby="alerts-title"><header><h1 id="alerts-title">Alerts</h1></header>
-      ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
-      <${Table} name="Alerts" busy=${busy} empty=${error ? "" : `No alert in the last ${shownDays} days.`} rows=${rows} keyOf=${(a) => a.alert_id}
+  const { data, error, busy, reload } = useLoad(() => allPages(listPath, { state: "ended", startDate: end - shownDays * 86400, endDate: end }), [quarter(at)]);
+  const started = (a) => Number(a.started_at), live = useMemo(() => present.toSorted((a, b) => Number(Boolean(a.ended_at)) - Number(Boolean(b.ended_at)) || started(b) - started(a)), [present]);
+  const rows = usePlaces(live, (a) => a.alert_id, String(quarter(at))).map(({ item }) => item).filter(Boolean);
+  const over = data?.filter((a) => !present.some((one) => one.alert_id === a.alert_id));
+  const table = (name, list, empty) => html`<${Table} name=${name} busy=${busy} empty=${empty} rows=${list} keyOf=${(a) => a.alert_id}
         columns=${[{ title: "Alert", cell: (a) => a.name }, { title: "Of", cell: (a) => a.queue_id ? html`<a href=${link("floor", { queue: a.queue_id })}>
         ${aboutOf(a)}
         </a>` : aboutOf(a) },
         { title: "State", cell: (a) => html`<span class="chip" data-tone=${a.ended_at ? "" : "bad"}>${a.ended_at ? "Over" : "Active"}</span>` },
           { title: "Began", cell: (a) => date(started(a)) },
           { title: "Lasted", number: true, cell: (a) => duration((a.ended_at ? Number(a.ended_at) : at / 1000) - started(a)) },
-        { title: "Condition", cell: conditionOf }]} /></section>${isAdmin() && html`<${Rules} />`}</div>`;
+        { title: "Condition", cell: conditionOf }]} />`;
+  return html`<div class="view" id="alerts"><section class="panel live" aria-labelledby="alerts-title"><header><h1 id="alerts-title">Alerts</h1></header>
+      ${table("Alerts", rows, "No alert since this page was opened.")}</section>
+    <section class="panel" aria-labelledby="over-title"><header><h2 id="over-title">Over, of the last ${shownDays} days</h2></header>
+      ${error && html`<p class="output bad" role="alert">${error} <button type="button" onClick=${reload}>Try again</button></p>`}
+      ${table("Alerts that are over", over, error ? "" : "None.")}</section>${isAdmin() && html`<${Rules} />`}</div>`;
 }
 
 /** @type {Record<string, string>} of the form's fields by those of a rule */

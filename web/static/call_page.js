@@ -1,6 +1,6 @@
 /** One call: its legs, its events and its recording. */
 import { StreamReader } from "./sse.js";
-import { callableNumbers, date, duration, eventName, shorten, summary, time } from "./format.js";
+import { callableNumbers, date, displayText, duration, eventName, shorten, summary, time } from "./format.js";
 import { eventTypes } from "./event_types.js";
 import { placeCall } from "./phone.js";
 import { showRecording } from "./recording_player.js";
@@ -64,7 +64,7 @@ function Leg({ leg, open }) {
     ${leg.from ?? "?"} → ${leg.to ?? "?"} · ${leg.duration_seconds === undefined ? "" : duration(leg.duration_seconds)} · ${leg.hangup_cause ?? ""} <span class="sub">${shorten(leg.call_id)}
       </span>
     </summary>
-    <${Facts} of=${names.map((name) => [name, value(name)])} /><p class="actions"><${Copy} text=${() => JSON.stringify(leg)}>Copy JSON</${Copy}>
+    <${Facts} of=${names.map((name) => [displayText(name), value(name)])} /><p class="actions"><${Copy} text=${() => JSON.stringify(leg)}>Copy JSON</${Copy}>
     ${session.user?.presence_id && numbers.map((number) => html`<${Act} key=${number} run=${() => placeCall(number)}>Call ${number}</${Act}>`)}</p></details>`;
 }
 

@@ -3,7 +3,7 @@ import { eventTypes } from "./event_types.js";
 import { Explain } from "./explain.js";
 import { callableNumbers, date, eventName, milliseconds, rate, summary, time, typeName } from "./format.js";
 import { channel, connection, feed, isAdmin, link, now, rates, session, subscribe } from "./state.js";
-import { Copy, Facts, Form, html, memo, useCallback, useRef, useState, useValue } from "./ui.js";
+import { Copy, Facts, Form, html, memo, useCallback, useNewest, useRef, useState, useValue } from "./ui.js";
 import { Sparkline } from "./plot.js";
 
 const maxJSON = 64 << 10;
@@ -41,6 +41,7 @@ function List() {
   useValue(feed.changed);
   const [filter, setFilter] = useState({}), [open, setOpen] = useState(() => new Set());
   const [paused, setPaused] = useState(null), list = useRef(null);
+  useNewest(list);
   const shown = paused && paused.filter === filter ? paused.list : feed.matching(filter);
   const set = (name) => (e) => {
     const next = { ...filter, [name]: e.target.value };

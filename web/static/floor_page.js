@@ -4,7 +4,7 @@ import { nameOf, total } from "./floor.js";
 import { duration, shorten, userPart } from "./format.js";
 import { percent } from "./formulas.js";
 import { adjust, floor, isAdmin, known, link, mayAct, mayListen, now, route } from "./state.js";
-import { Act, Dialog, Form, html, memo, Table, useLoad, useMemo, useState, useValue } from "./ui.js";
+import { Act, Dialog, Form, html, memo, quarter, Table, useLayoutEffect, useLoad, useMemo, usePlaces, useRef, useState, useValue } from "./ui.js";
 
 /** @typedef {import("./floor.js").Agent} Agent @typedef {import("./floor.js").Call} Call @typedef {import("./floor.js").Queue} Queue */
 
@@ -41,6 +41,8 @@ export function FloorPage() {
     return { matching: !state && !wanted ? shown.agents : shown.agents.filter((a) => (!state || stateOf(a) === state) && (!wanted || `${nameOf(a)} ${a.id}`.toLowerCase().includes(wanted))),
       counts: countStates(shown.agents), several: agents.some((a) => a.account !== agents[0].account) };
   }, [shown, state, text]);
+  const tiles = useMemo(() => matching.slice(0, maxTiles), [matching]), places = usePlaces(tiles, agentKey, `${query} ${quarter(now.value)}`);
+  const digits = { minWidth: `${String(shown.agents.length).length}ch` };
   const chosenAgent = open.startsWith("agent ") && agents.find((a) => agentKey(a) === open), chosenCall = open.startsWith("call ") && calls.find((c) => callKey(c) === open);
   return html`<div class="view" id="floor"><h1 class="unseen">Floor</h1>
     <${Day} queues=${shown.queues} counts=${counts} />
@@ -49,17 +51,17 @@ export function FloorPage() {
         <a class="button end" href=${link("wall", queue ? { queues: queue } : {})}>Wall</a></header>
       <${Queues} queues=${shown.queues} chosen=${queue} /></section>
     <section class="panel calls" aria-labelledby="calls-title"><header><h2 id="calls-title">Calls</h2></header>
-      <${Calls} calls=${shown.calls} several=${several} open=${setOpen} /></section>
+      <${Calls} calls=${shown.calls} queue=${queue} several=${several} open=${setOpen} /></section>
     <section class="panel agents" aria-labelledby="agents-title"><header><h2 id="agents-title">Agents</h2>
       <ul class="counts" aria-label="Agents by state">${Object.entries(stateNames).map(([name, title]) => html`<li key=${name} data-tone=${name}>
-        <button type="button" aria-pressed=${String(state === name)} onClick=${() => adjust({ state: state === name ? "" : name })}><b>${counts[name] ?? 0}
-        </b> ${title}</button></li>`)}</ul>
+        <button type="button" aria-pressed=${String(state === name)} onClick=${() => adjust({ state: state === name ? "" : name })}><b style=${digits}>
+        ${counts[name] ?? 0}</b> ${title}</button></li>`)}</ul>
       <label class="search"><span class="unseen">Find an agent</span>
         <input type="search" value=${text} placeholder="Find an agent" onInput=${(e) => adjust({ agent: e.target.value })} /></label>
       ${mayAct() && html`<button type="button" onClick=${() => setOpen("login")}>Log an agent in</button>`}</header>
-      <ul id="agents" class="tiles">${matching.slice(0, maxTiles).map((a) => html`<${Tile} key=${agentKey(a)} id=${a.id} name=${nameOf(a)} state=${stateOf(a)}
-        reason=${a.reason} since=${a.since} account=${several ? a.account : ""} said=${said.get(agentKey(a))} open=${setOpen} target=${agentKey(a)} />`)}
-        </ul>
+      <ul id="agents" class="tiles">${places.map(({ key, item: a }) => a ? html`<${Tile} key=${key} id=${a.id} name=${nameOf(a)} state=${stateOf(a)}
+        reason=${a.reason} since=${a.since} account=${several ? a.account : ""} said=${said.get(key)} open=${setOpen} target=${key} />`
+        : html`<li key=${`gap ${key}`} class="gap" aria-hidden="true"></li>`)}</ul>
       ${matching.length === 0 && html`<p class="empty">${agents.length ? "No agent matches." : "No agent is logged in."}</p>`}
       ${matching.length > maxTiles && html`<p class="empty">and ${matching.length - maxTiles} more: choose a queue or a state, or search.</p>`}</section>
     ${chosenAgent && html`<${AgentDialog} agent=${chosenAgent} close=${() => setOpen("")} />`}
@@ -98,8 +100,12 @@ function Queues({ queues, chosen }) {
   ]} />`;
 }
 
-/** How long a state lasts. */
-function Clock({ since }) { return duration(useValue(now) / 1000 - since); }
+/** How long a state lasts; written each second without a rendering, since a floor has hundreds. */
+function Clock({ since }) {
+  const text = useRef(null), lasted = (at) => duration(at / 1000 - since);
+  useLayoutEffect(() => now.watch((at) => { text.current.firstChild.data = lasted(at); }), [since]);
+  return html`<span ref=${text}>${lasted(now.value)}</span>`;
+}
 
 /** @type {any} */
 const Tile = memo(({ id, name, state, reason, since, account, said, open, target }) => {
@@ -120,14 +126,14 @@ const Row = memo(({ id, state, caller, queue, agent, agentName, since, account, 
     onClick=${() => open(target)}>Actions</button>`}
     ${said && html`<span class=${said.bad ? "asked bad" : "asked"} role="status">${said.text}</span>`}</td></tr>`);
 
-function Calls({ calls, several, open }) {
-  const said = useValue(asked);
+function Calls({ calls, queue, several, open }) {
+  const said = useValue(asked), most = useMemo(() => calls.slice(0, maxRows), [calls]), places = usePlaces(most, callKey, `${queue} ${quarter(now.value)}`);
   return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="calls-title"><table>
     <thead><tr><th scope="col">State</th><th scope="col">Caller</th><th scope="col">Queue</th><th scope="col">Agent</th>
       <th scope="col" class="number">Time</th><th scope="col" class="id">Call</th><th scope="col"><span class="unseen">Actions</span></th></tr></thead>
-    <tbody id="calls">${calls.slice(0, maxRows).map((c) => html`<${Row} key=${callKey(c)} id=${c.id} state=${c.state} caller=${c.caller} queue=${c.queue}
+    <tbody id="calls">${places.map(({ key, item: c }) => !c ? html`<tr key=${`gap ${key}`} aria-hidden="true"><td colspan="7"></td></tr>` : html`<${Row} key=${key} id=${c.id} state=${c.state} caller=${c.caller} queue=${c.queue}
       agent=${c.agent} agentName=${floor.value.nameOf(c.account, c.agent) || userPart(c.agent)}
-      since=${c.since} account=${several ? c.account : ""} href=${callLink(c)} said=${said.get(callKey(c))} open=${open} target=${callKey(c)} />`)}</tbody>
+      since=${c.since} account=${several ? c.account : ""} href=${callLink(c)} said=${said.get(key)} open=${open} target=${key} />`)}</tbody>
         </table>
     ${calls.length === 0 && html`<p class="empty">No active calls.</p>`}${calls.length > maxRows && html`<p class="empty">and ${calls.length - maxRows} more</p>`}
       </div>`;

@@ -39,7 +39,7 @@ function Board() {
       <div class="me"><span id="who">${me.username} · ${me.account_id}</span>
         <button type="button" class="plain" aria-haspopup="dialog" onClick=${() => changePassword(true)}>Password</button><button id="logout" type="button" onClick=${logout}>Log out</button></div>
     </header>`}
-    ${me && html`<${AlertBanner} />`}
+    ${me && html`<${AlertBanner} wall=${view === "wall"} />`}
     <main id="main" ref=${main} tabindex="-1">${page && html`<${page.of} key=${view} />`}</main>
     <${Notice} />
     ${changing && html`<${OwnPassword} close=${() => changePassword(false)} />`}

@@ -38,6 +38,56 @@ export function memo(/** @type {(properties: any) => any} */ draw) {
   };
 }
 
+/**
+ * Items in lasting places: who leaves leaves a gap, who comes takes its old place, a gap or the end. So nothing moves while
+ * people come and go; another arrangement puts them in their order.
+ *
+ * @template T @returns {{key: string, item: ?T}[]}
+ */
+export function usePlaces(/** @type {T[]} */ items, /** @type {(item: T) => string} */ keyOf, /** @type {string} */ arrangement) {
+  const kept = useRef({ arrangement: "", places: [] });
+  return useMemo(() => {
+    const places = placed(items, keyOf, kept.current.arrangement === arrangement ? kept.current.places : []);
+    kept.current = { arrangement, places };
+    return places;
+  }, [items, arrangement]);
+}
+
+/** Items at the places that they have, then in gaps, then behind. @template T @returns {{key: string, item: ?T}[]} */
+export function placed(/** @type {T[]} */ items, /** @type {(item: T) => string} */ keyOf, /** @type {{key: string}[]} */ before) {
+  const left = new Map(items.map((item) => [keyOf(item), item])), places = before.map(({ key }) => {
+    const item = left.get(key) ?? null;
+    left.delete(key);
+    return { key, item };
+  });
+  let i = 0;
+  for (const [key, item] of left) {
+    while (places[i]?.item) i++;
+    places[i] = { key, item };
+  }
+  while (places.length && !places[places.length - 1].item) places.pop();
+  return places;
+}
+
+/**
+ * Shows what is added at the top of a list by scrolling to it, which moves nothing for the browser (it keeps what is seen in
+ * place), unless the reader has scrolled away.
+ */
+export function useNewest(/** @type {{current: any}} */ list) {
+  const follows = useRef(true);
+  follows.current ||= list.current.scrollTop <= 1;
+  useLayoutEffect(() => {
+    if (!follows.current) return;
+    requestAnimationFrame(() => {
+      if (list.current) list.current.scrollTop = 1; // at 0 the browser would keep nothing in place
+      follows.current = false;
+    });
+  });
+}
+
+/** Changes each quarter of an hour, when people who came are put in their order. */
+export function quarter(/** @type {number} */ ms) { return Math.floor(ms / 900_000); }
+
 /** The message of anything thrown. */
 export function messageOf(/** @type {unknown} */ error) { return error instanceof Error ? error.message : String(error); }
 

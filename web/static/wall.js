@@ -5,7 +5,7 @@ import { duration, time, userPart } from "./format.js";
 import { percent } from "./formulas.js";
 import { remember, remembered } from "./preferences.js";
 import { clock, connection, floor, floorAt, go, known, now, route } from "./state.js";
-import { Dialog, Form, html, useEffect, useLayoutEffect, useLoad, useMemo, useRef, useState, useValue } from "./ui.js";
+import { Dialog, Form, html, useEffect, useLayoutEffect, quarter, useLoad, useMemo, usePlaces, useRef, useState, useValue } from "./ui.js";
 
 /** @typedef {import("./floor.js").Queue} Queue */
 
@@ -31,6 +31,8 @@ const above = (n, [warn, bad]) => n >= bad ? "bad" : n >= warn ? "warn" : "good"
 const below = (n, [warn, bad]) => n < bad ? "bad" : n < warn ? "warn" : "good";
 /** Shapes beside the colours, for those who do not tell these apart. @type {Record<string, string>} */
 const shapes = { good: "●", warn: "▲", bad: "■" };
+/** Of a column with limits, so that a shape which comes or goes moves nothing. */
+const hasShape = (name) => columns[name].tone !== undefined;
 const toneNames = { good: "good", warn: "attention", bad: "alarm" };
 
 /** The choices of an address. */
@@ -73,6 +75,7 @@ export function Wall() {
     return { shown: queues.filter((q) => !only.size || only.has(q.id)).toSorted((a, b) => a.id < b.id ? -1 : 1), people: ours, counts: countStates(ours) };
   }, [agents, queues, text]), sum = { ...total(shown), agents: counts };
   const isOld = state.phase !== "live" && at - floorAt > oldAfter;
+  const digits = { minWidth: `${String(people.length).length}ch` };
   const hero = (name, title, sub = "") => html`<${Figure} title=${title} tone=${columns[name].tone?.(/** @type {any} */ (sum), at, limits)}
     number=${columns[name].text(/** @type {any} */ (sum), at)} sub=${sub} main=${name === "level"} />`;
   return html`<div class="wall" id="wall"><h1 class="unseen">Wall</h1>
@@ -82,22 +85,23 @@ export function Wall() {
       <button type="button" onClick=${() => setSettings(true)}>Settings</button><a class="button" id="wall-leave" href="#floor">Leave</a></header>
     <section class="heroes" data-old=${isOld ? "" : undefined} aria-label="Now and today">
       ${hero("level", "Service level today")}${hero("waiting", "Waiting")}${hero("longest", "Longest wait")}${hero("abandoned", "Abandoned today", sum.offered ? `of ${sum.offered}` : "")}
-      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name === "available")
-        .map(([name, title]) => html`<li key=${name} data-tone=${name}><b>${counts[name] ?? 0}</b> ${title}</li>`)}
+      <div class="hero states"><h2>Agents</h2><ul>${Object.entries(stateNames).filter(([name]) => counts[name] || name !== "other")
+        .map(([name, title]) => html`<li key=${name} data-tone=${name}><b style=${digits}>${counts[name] ?? 0}</b> ${title}</li>`)}
         </ul>
         </div>
     </section>
     <div class=${choices.agents ? "areas" : "areas one"} data-old=${isOld ? "" : undefined}>
-      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" widest=${(q) => userPart(q.id)} empty="No queue has calls or agents."
+      <${Area} name="Queues" items=${shown} seconds=${choices.rotate} kind="queues" arrangement=${`${text} ${quarter(at)}`} keyOf=${(q) => `${q.account} ${q.id}`} widest=${(q) => userPart(q.id)} empty="No queue has calls or agents."
         lines=${2} columns=${choices.columns.length}
         draw=${(q) => html`<li key=${`${q.account} ${q.id}`} class="wall-queue"><span class="name">${userPart(q.id)}</span><dl>${choices.columns.map((name) => {
           const { title, text: show, tone } = columns[name], how = tone?.(q, at, limits) ?? "";
-          return html`<div key=${name} data-tone=${how || undefined}><dt>${title}</dt><dd><${Shape} tone=${how} />${show(q, at)}</dd></div>`;
+          return html`<div key=${name} data-tone=${how || undefined}><dt>${title}</dt><dd>${hasShape(name) && html`<${Shape} tone=${how} />`}${show(q, at)}
+            </dd></div>`;
         })}</dl></li>`} />
-      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" widest=${nameOf} empty="No agent is logged in."
+      ${choices.agents && html`<${Area} name="Agents" items=${people} seconds=${choices.rotate} kind="people" arrangement=${`${text} ${quarter(at)}`} keyOf=${(a) => a.key} widest=${nameOf} empty="No agent is logged in."
         lines=${2} columns=${0}
-        draw=${(a) => html`<li key=${`${a.account} ${a.id}`} class="wall-agent" data-tone=${stateOf(a)}><span class="name">${nameOf(a)}</span>
-          <span class="state">${stateNames[stateOf(a)]} <span class="clock">${duration(at / 1000 - a.since)}</span></span></li>`} />`}
+        draw=${(a) => html`<li key=${a.key} class="wall-agent" data-tone=${stateOf(a)}><span class="name">${nameOf(a)}</span>
+          <span class="state">${stateNames[stateOf(a)]} <span class="clock end">${duration(at / 1000 - a.since)}</span></span></li>`} />`}
     </div>
     ${settings && html`<${Settings} choices=${choices} close=${() => setSettings(false)} />`}
   </div>`;
@@ -111,7 +115,7 @@ function Figure({ title, number, sub, tone = "", main }) {
 
 /** Before the number, so that a number which grows moves nothing. */
 function Shape({ tone }) {
-  return shapes[tone] ? html`<span class="shape" role="img" aria-label=${toneNames[/** @type {"good"} */ (tone)]}>${shapes[tone]}</span>` : null;
+  return shapes[tone] ? html`<span class="shape" role="img" aria-label=${toneNames[/** @type {"good"} */ (tone)]}>${shapes[tone]}</span>` : html`<span class="shape"></span>`;
 }
 
 const sizes = [1 / 14, 1 / 18, 1 / 22, 1 / 27, 1 / 33, 1 / 40, 1 / 49]; // of the wall's height: of names, largest first
@@ -121,15 +125,22 @@ const measuring = document.createElement("canvas").getContext("2d");
  * Items as large as they fit on one page, else in the smallest size on several pages that follow
  * each other.
  */
-function Area({ name, items, seconds, kind, widest, empty, draw, columns: numbers, lines }) {
-  const host = useRef(null), [size, setSize] = useState({ width: 0, height: 0, wall: 0 }), [page, turn] = useState(0);
+function Area({ name, items, seconds, kind, widest, empty, draw, columns: numbers, lines, arrangement, keyOf }) {
+  const host = useRef(null), kept = useRef({ key: "", font: Infinity }), [size, setSize] = useState({ width: 0, height: 0, wall: 0 }), [page, turn] = useState(0);
   useLayoutEffect(() => {
     const follow = new ResizeObserver(() => setSize({ width: host.current.clientWidth, height: host.current.clientHeight, wall: innerHeight }));
     follow.observe(host.current);
     return () => follow.disconnect();
   }, []);
-  const { width, height, wall } = size, layout = useMemo(() => fit(items.map(widest), { width, height, wall, numbers, lines }), [items, size, numbers]);
+  const { width, height, wall } = size, layout = useMemo(() => { // names grow with a new arrangement only
+    const key = `${arrangement} ${width} ${height} ${wall}`, most = kept.current.key === key ? kept.current.font : Infinity;
+    const fitted = fit(items.map(widest), { width, height, wall, numbers, lines, most });
+    kept.current = { key, font: fitted.font };
+    return fitted;
+  }, [items, size, numbers, arrangement]);
   const pages = Math.max(1, Math.ceil(items.length / layout.capacity)), present = page % pages;
+  const shown = useMemo(() => items.slice(present * layout.capacity, (present + 1) * layout.capacity), [items, present, layout]);
+  const places = usePlaces(shown, keyOf, `${arrangement} ${present}`);
   useEffect(() => {
     if (pages === 1) return;
     const timer = setInterval(() => turn((n) => n + 1), seconds * 1000);
@@ -137,7 +148,7 @@ function Area({ name, items, seconds, kind, widest, empty, draw, columns: number
   }, [pages, seconds]);
   return html`<section class="area" aria-label=${name}><div class="area-body" ref=${host}>
     ${width > 0 && html`<ul class=${`wall-${kind}`} style=${{ fontSize: `${layout.font}px`, gridTemplateColumns: `repeat(${layout.columns}, minmax(0, 1fr))` }}>
-      ${items.slice(present * layout.capacity, (present + 1) * layout.capacity).map(draw)}</ul>`}
+      ${places.map(({ key, item }) => item ? draw(item) : html`<li key=${`gap ${key}`} class="gap" aria-hidden="true"></li>`)}</ul>`}
     ${items.length === 0 && html`<p class="empty">${empty}</p>`}</div>
     <p class="pages">${pages > 1 && html`<button type="button" onClick=${() => turn(page + 1)} ><span class="unseen">${name}, next page: </span>
       ${present + 1} / ${pages}</button>`}</p></section>`;
@@ -146,11 +157,11 @@ function Area({ name, items, seconds, kind, widest, empty, draw, columns: number
 const gap = 0.4, padding = 1.2; // of the size of a name
 
 /** The largest size of names in which all fit, else the smallest, with what a page then holds. */
-export function fit(/** @type {string[]} */ names, /** @type {{width: number, height: number, wall: number, numbers: number, lines: number}} */ { width, height, wall, numbers, lines }) {
+export function fit(/** @type {string[]} */ names, /** @type {{width: number, height: number, wall: number, numbers: number, lines: number, most?: number}} */ { width, height, wall, numbers, lines, most = Infinity }) {
   let found = { font: 0, columns: 1, capacity: 1 };
-  const widest = names.reduce((most, name) => Math.max(most, widthOf(name)), 0);
-  for (const share of sizes) {
-    const font = Math.ceil(wall * share), longest = widest * font;
+  const widest = names.reduce((wide, name) => Math.max(wide, widthOf(name)), 0);
+  for (const font of sizes.map((share) => Math.ceil(wall * share)).filter((one) => one <= most)) {
+    const longest = widest * font;
     const least = Math.min(Math.max(longest + padding * font, numbers ? Math.max(8, Math.min(numbers, 3) * 5.2) * font : 9 * font), width);
     const columns = Math.max(1, Math.floor((width + gap * font) / (least + gap * font))), inside = (width - (columns - 1) * gap * font) / columns - padding * font;
     const nameLines = Math.max(1, Math.ceil(longest / Math.max(inside, 1))), numberLines = numbers ? Math.ceil(numbers / Math.max(1, Math.floor(inside / (5.2 * font)))) : 0;

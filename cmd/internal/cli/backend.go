@@ -28,7 +28,7 @@ type Stores struct {
 	DB         *sqldb.DB
 	Audit      *audit.Log
 	Keys       *masterkey.Keyring
-	Directory  *identity.Service
+	Identity   *identity.Service
 	Encryption *encryption.Service
 	Providers  *aiprovider.Service
 	Webhooks   *webhook.Service
@@ -56,15 +56,21 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 	})
 }
 
-// WithDirectory runs work on the directory of accounts, users and keys.
-func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
+// WithIdentity runs work on the directory, tokens and credentials.
+func (p *Program) WithIdentity(ctx context.Context, work func(*identity.Service) error) error {
 	return p.withDatabase(ctx, backend.OpenExistingDatabase,
-		func(stores Stores) error { return work(stores.Directory) })
+		func(stores Stores) error { return work(stores.Identity) })
+}
+
+// WithDirectory runs work on the directory of accounts, users and keys.
+func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Directory) error) error {
+	return p.WithIdentity(ctx, func(s *identity.Service) error { return work(s.Directory) })
 }
 
 // WithNewDirectory is WithDirectory, and creates the database if it does not exist.
-func (p *Program) WithNewDirectory(ctx context.Context, work func(*identity.Service) error) error {
-	return p.withDatabase(ctx, backend.OpenDatabase, func(stores Stores) error { return work(stores.Directory) })
+func (p *Program) WithNewDirectory(ctx context.Context, work func(*identity.Directory) error) error {
+	return p.withDatabase(ctx, backend.OpenDatabase,
+		func(stores Stores) error { return work(stores.Identity.Directory) })
 }
 
 // WithAudit runs work on the audit log.
@@ -92,12 +98,12 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	if err != nil {
 		return err
 	}
-	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys,
+	service, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys,
 		identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
-	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Directory: directory})
+	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Identity: service})
 }
 
 // WithKafka runs work on the Kafka of the settings. If the broker is embedded, work uses the one

@@ -38,7 +38,7 @@ func withLetters(ctx context.Context, p *cli.Program, work func(*deadletter.Lett
 			Log: cluster, Producer: producer, Feeds: s.Feeds,
 			WithDirectory: func(ctx context.Context, work func(feed.Directory) error) error {
 				return p.WithDirectory(ctx,
-					func(directory *identity.Service) error { return work(app.FeedDirectory{Identity: directory}) })
+					func(directory *identity.Directory) error { return work(app.FeedDirectory{Directory: directory}) })
 			},
 		}))
 	})

@@ -92,7 +92,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 // id. deleteKey deletes the key.
 func (d *demo) createKey(ctx context.Context, account *string) (deleteKey func(), err error) {
 	var made identity.APIKey
-	err = d.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
+	err = d.p.WithDirectory(ctx, func(directory *identity.Directory) (err error) {
 		d.apiKey, made, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{
 			Account: *account, Name: "trunkline demo", Scopes: []identity.Scope{identity.ScopeIngest},
 		})
@@ -105,7 +105,7 @@ func (d *demo) createKey(ctx context.Context, account *string) (deleteKey func()
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		err := d.p.WithDirectory(ctx, func(directory *identity.Service) error {
+		err := d.p.WithDirectory(ctx, func(directory *identity.Directory) error {
 			return directory.DeleteAPIKey(ctx, made.ID, "")
 		})
 		if err != nil {

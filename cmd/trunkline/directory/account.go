@@ -39,7 +39,7 @@ func accountCreate(p *cli.Program) *cobra.Command {
 				return err
 			}
 			account.Name = args[0]
-			return p.WithNewDirectory(cmd.Context(), func(d *identity.Service) error {
+			return p.WithNewDirectory(cmd.Context(), func(d *identity.Directory) error {
 				made, err := d.CreateAccount(cmd.Context(), account)
 				if err != nil {
 					return fmt.Errorf("creating account %s: %w", account.Name, err)
@@ -70,8 +70,8 @@ type accountRow struct {
 func accountList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "List the accounts", Args: cli.ExactArgs()}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
-		accounts, err := d.ListAccounts(ctx)
+	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
+		accounts, err := s.Directory.ListAccounts(ctx)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ running server continues it too. The id is never assigned to another account.`,
 		Args: cli.ExactArgs("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
-				id, err := stores.Directory.DeleteAccount(cmd.Context(), args[0], "")
+				id, err := stores.Identity.Directory.DeleteAccount(cmd.Context(), args[0], "")
 				if now && fault.KindOf(err) == fault.KindNotFound {
 					id, err = args[0], nil // already deleted
 				}
@@ -160,7 +160,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 }
 
 func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, purged backend.Purged, id string) error {
-	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, purged, p.ToolLog())
+	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Identity.Directory, purged, p.ToolLog())
 	if err != nil {
 		return err
 	}

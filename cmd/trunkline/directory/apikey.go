@@ -43,7 +43,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 				}
 				key.ExpiresAt = time.Now().Add(lifetime)
 			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
 				made, _, err := directory.CreateAPIKey(cmd.Context(), key)
 				if err != nil {
 					return fmt.Errorf("creating an API key: %w", err)
@@ -115,7 +115,7 @@ type apikeyRow struct {
 
 func apikeyList(p *cli.Program) *cobra.Command {
 	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"},
-		(*identity.Service).ListAPIKeys,
+		(*identity.Directory).ListAPIKeys,
 		func(k identity.APIKey) apikeyRow {
 			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, Role: k.Role,
 				QueueIDs: k.QueueIDs, AgentIDs: k.AgentIDs, CreatedAt: k.CreatedAt.Unix()}
@@ -134,9 +134,9 @@ func apikeyList(p *cli.Program) *cobra.Command {
 }
 
 func apikeyDelete(p *cli.Program) *cobra.Command {
-	return runOnDirectory(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
-		func(ctx context.Context, d *identity.Service, args []string) error {
-			if err := d.DeleteAPIKey(ctx, args[0], ""); err != nil {
+	return runOnIdentity(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
+		func(ctx context.Context, s *identity.Service, args []string) error {
+			if err := s.Directory.DeleteAPIKey(ctx, args[0], ""); err != nil {
 				return fmt.Errorf("deleting API key %s: %w", args[0], err)
 			}
 			return nil

@@ -22,8 +22,8 @@ func deviceCreate(p *cli.Program) *cobra.Command {
 		Long: `Create a password for a phone of a user and print it: it is not shown again. The
 phone registers with the user's extension as user name. The password is not
 valid at the portal, and is valid as long as the user keeps the extension.`,
-	}, func(ctx context.Context, d *identity.Service, account, username string) error {
-		password, _, err := d.CreateDevice(ctx, account, username, name)
+	}, func(ctx context.Context, s *identity.Service, account, username string) error {
+		password, _, err := s.Directory.CreateDevice(ctx, account, username, name)
 		if err != nil {
 			return fmt.Errorf("creating a device of %s: %w", username, err)
 		}
@@ -46,8 +46,8 @@ func deviceList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list USERNAME --account ACCOUNT", Short: "List the devices of a user"}
 	asJSON := cli.JSONListFlag(command.Flags())
 	return runOnUser(p, command,
-		func(ctx context.Context, directory *identity.Service, account, username string) error {
-			devices, err := directory.ListDevices(ctx, account, username)
+		func(ctx context.Context, s *identity.Service, account, username string) error {
+			devices, err := s.Directory.ListDevices(ctx, account, username)
 			if err != nil {
 				return fmt.Errorf("listing the devices of %s: %w", username, err)
 			}
@@ -60,12 +60,12 @@ func deviceList(p *cli.Program) *cobra.Command {
 }
 
 func deviceDelete(p *cli.Program) *cobra.Command {
-	return runOnDirectory(p, &cobra.Command{
+	return runOnIdentity(p, &cobra.Command{
 		Use:   "delete ID",
 		Short: "End the password of a device; a registration lasts until it expires",
 		Args:  cli.ExactArgs("ID"),
-	}, func(ctx context.Context, d *identity.Service, args []string) error {
-		if err := d.DeleteDevice(ctx, args[0]); err != nil {
+	}, func(ctx context.Context, s *identity.Service, args []string) error {
+		if err := s.Directory.DeleteDevice(ctx, args[0]); err != nil {
 			return fmt.Errorf("deleting device %s: %w", args[0], err)
 		}
 		return nil

@@ -10,39 +10,39 @@ import (
 	"trunkline/identity"
 )
 
-// runOnDirectory completes a command that runs on the directory, with the required flags.
-func runOnDirectory(p *cli.Program, command *cobra.Command,
-	run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
+// runOnIdentity completes a command that runs on accounts, users and tokens, with the required flags.
+func runOnIdentity(p *cli.Program, command *cobra.Command,
+	run func(ctx context.Context, s *identity.Service, args []string) error, required ...string) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := cli.RequireFlags(cmd, required...); err != nil {
 			return err
 		}
-		return p.WithDirectory(cmd.Context(), func(d *identity.Service) error { return run(cmd.Context(), d, args) })
+		return p.WithIdentity(cmd.Context(), func(s *identity.Service) error { return run(cmd.Context(), s, args) })
 	}
 	return command
 }
 
 // runOnUser completes a command about USERNAME of --account.
 func runOnUser(p *cli.Program, command *cobra.Command,
-	run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
+	run func(ctx context.Context, s *identity.Service, account, username string) error) *cobra.Command {
 	account := command.Flags().String("account", "", cli.AccountUsage)
 	command.Args = cli.ExactArgs("USERNAME")
-	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, args []string) error {
-		return run(ctx, d, *account, args[0])
+	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, args []string) error {
+		return run(ctx, s, *account, args[0])
 	}, "account")
 }
 
 // listByAccount completes a command that prints the result of list for --account, or for every
 // account without it. view returns a row for --json.
 func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
-	list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
+	list func(d *identity.Directory, ctx context.Context, account string) ([]T, error),
 	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
 	command.Args = cli.ExactArgs()
-	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
+	return runOnIdentity(p, command, func(ctx context.Context, s *identity.Service, _ []string) error {
 		refs := []string{*account}
 		if *account == "" {
-			accounts, err := d.ListAccounts(ctx)
+			accounts, err := s.Directory.ListAccounts(ctx)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
 		}
 		var all []T
 		for _, ref := range refs {
-			items, err := list(d, ctx, ref)
+			items, err := list(s.Directory, ctx, ref)
 			if err != nil {
 				return err
 			}

@@ -19,8 +19,8 @@ func otpEnrol(p *cli.Program) *cobra.Command {
 	return runOnUser(p, &cobra.Command{
 		Use:   "enrol USERNAME --account ACCOUNT",
 		Short: "Set up one-time passwords for a user: print the authenticator's URI and, one per line, recovery codes, all shown once",
-	}, func(ctx context.Context, d *identity.Service, account, username string) error {
-		enrolment, codes, err := d.EnrolOTP(ctx, account, username)
+	}, func(ctx context.Context, s *identity.Service, account, username string) error {
+		enrolment, codes, err := s.Credentials.EnrolOTP(ctx, account, username)
 		if err != nil {
 			return fmt.Errorf("setting up one-time passwords of %s: %w", username, err)
 		}
@@ -33,8 +33,8 @@ func otpDelete(p *cli.Program) *cobra.Command {
 	return runOnUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Remove the one-time passwords and recovery codes of a user",
-	}, func(ctx context.Context, d *identity.Service, account, username string) error {
-		if err := d.DeleteOTP(ctx, account, username); err != nil {
+	}, func(ctx context.Context, s *identity.Service, account, username string) error {
+		if err := s.Credentials.DeleteOTP(ctx, account, username); err != nil {
 			return fmt.Errorf("deleting one-time passwords of %s: %w", username, err)
 		}
 		return nil
@@ -50,8 +50,8 @@ func accountOTP(p *cli.Program) *cobra.Command {
 			if args[1] != "optional" && args[1] != "required" {
 				return cli.Usagef("the rule is optional or required, not %q", args[1])
 			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.RequireOTP(cmd.Context(), args[0], args[1] == "required"); err != nil {
+			return p.WithIdentity(cmd.Context(), func(s *identity.Service) error {
+				if err := s.Credentials.RequireOTP(cmd.Context(), args[0], args[1] == "required"); err != nil {
 					return fmt.Errorf("setting the login rule of account %s: %w", args[0], err)
 				}
 				return nil

@@ -17,7 +17,7 @@ func SigningKeyCommand(p *cli.Program) *cobra.Command {
 
 func signingkeyRotate(p *cli.Program) *cobra.Command {
 	var now bool
-	command := runOnDirectory(p, &cobra.Command{
+	command := runOnIdentity(p, &cobra.Command{
 		Use:   "rotate [--now]",
 		Short: "Create a key that signs tokens from now on, and print its id",
 		Long: `Create a key that signs tokens from now on, and print its id. Running servers
@@ -28,8 +28,8 @@ the earlier keys and all refresh tokens are deleted: everyone has to log in
 again, and open sockets are closed with 4003. Use it when someone may have copied the
 database and the master key.`,
 		Args: cli.ExactArgs(),
-	}, func(ctx context.Context, d *identity.Service, _ []string) error {
-		id, err := d.RotateSigningKey(ctx, now)
+	}, func(ctx context.Context, s *identity.Service, _ []string) error {
+		id, err := s.Tokens.RotateSigningKey(ctx, now)
 		if err != nil {
 			return fmt.Errorf("rotating the signing key: %w", err)
 		}

@@ -45,7 +45,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 					return err
 				}
 			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
 				made, err := directory.CreateUser(cmd.Context(), user)
 				if err != nil {
 					return fmt.Errorf("creating user %s: %w", user.Username, err)
@@ -96,7 +96,7 @@ type userRow struct {
 
 func userList(p *cli.Program) *cobra.Command {
 	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"},
-		(*identity.Service).ListUsers,
+		(*identity.Directory).ListUsers,
 		func(u identity.User) userRow {
 			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.QueueIDs, u.AgentIDs,
 				u.CreatedAt.Unix()}
@@ -124,8 +124,8 @@ func userPassword(p *cli.Program) *cobra.Command {
 					return err
 				}
 			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.SetPassword(cmd.Context(), account, args[0], password); err != nil {
+			return p.WithIdentity(cmd.Context(), func(s *identity.Service) error {
+				if err := s.Credentials.SetPassword(cmd.Context(), account, args[0], password); err != nil {
 					return fmt.Errorf("setting the password of %s: %w", args[0], err)
 				}
 				if !fromStdin {
@@ -144,8 +144,8 @@ func userDelete(p *cli.Program) *cobra.Command {
 	return runOnUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Delete a user and end the user's tokens",
-	}, func(ctx context.Context, d *identity.Service, account, username string) error {
-		if err := d.DeleteUser(ctx, account, username); err != nil {
+	}, func(ctx context.Context, s *identity.Service, account, username string) error {
+		if err := s.Directory.DeleteUser(ctx, account, username); err != nil {
 			return fmt.Errorf("deleting user %s: %w", username, err)
 		}
 		return nil

@@ -30,7 +30,7 @@ func check(p *cli.Program) *cobra.Command {
 				}
 				cfg := stores.Settings.Feeds[index]
 				fmt.Fprintf(p.Err, "connecting to %s, then waiting up to %v for an event\n", cfg.Name, wait)
-				result, err := app.CheckFeed(cmd.Context(), stores.Directory, cfg, wait, p.ToolLog())
+				result, err := app.CheckFeed(cmd.Context(), stores.Identity.Directory, cfg, wait, p.ToolLog())
 				if err != nil {
 					return err
 				}

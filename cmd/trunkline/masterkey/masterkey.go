@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/cmd/internal/cli"
+	"trunkline/identity"
 	"trunkline/internal/masterkey"
 )
 
@@ -29,7 +30,8 @@ restart the nodes, then run this command: it seals everything under the last key
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
 				progress := p.Progress("secrets resealed")
-				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets(),
+				secrets := append(identity.Secrets(stores.DB, stores.Keys), stores.Encryption.Secrets(),
+					stores.Providers.Secrets(),
 					stores.Webhooks.Secrets())
 				done, err := masterkey.Rotate(cmd.Context(), stores.Keys, secrets, progress.Report)
 				if err != nil {

@@ -112,7 +112,7 @@ func (o *person) confirmed() bool {
 // run opens the stores and runs work on them.
 func (o *person) run(ctx context.Context, work func(context.Context) error) error {
 	return o.p.WithStores(ctx, func(stores cli.Stores) (err error) {
-		account, ok := stores.Directory.Tree().Resolve(o.account)
+		account, ok := stores.Identity.Directory.Tree().Resolve(o.account)
 		if !ok {
 			return fmt.Errorf("there is no account %s", o.account)
 		}

@@ -76,7 +76,7 @@ func resealFile(p *cli.Program, options *resealFlags) error {
 
 func resealStored(p *cli.Program, ctx context.Context, account string) error {
 	return p.WithStores(ctx, func(stores cli.Stores) (err error) {
-		account, err = accountID(stores.Directory, account)
+		account, err = accountID(stores.Identity.Directory, account)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 }
 
 // accountID resolves a reference to an account; "" stays "".
-func accountID(directory *identity.Service, ref string) (string, error) {
+func accountID(directory *identity.Directory, ref string) (string, error) {
 	if ref == "" {
 		return "", nil
 	}

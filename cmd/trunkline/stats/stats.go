@@ -82,7 +82,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 			if err != nil {
 				return err
 			}
-			rebuilds, err = planRebuilds(ctx, cluster.Log(), partitions, from)
+			rebuilds, err = planRebuilds(ctx, kafka.NewLog(cluster), partitions, from)
 			return err
 		})
 		if err != nil {

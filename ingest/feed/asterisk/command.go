@@ -45,7 +45,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	case feed.ActionTransfer:
 		return s.transfer(ctx, c)
 	case feed.ActionListen, feed.ActionBarge:
-		return s.spy(ctx, c, c.CallID+",u"+spyOptions[c.Action])
+		return s.spy(ctx, c, c.CallID+",u")
 	case feed.ActionWhisper:
 		_, agent, err := s.parties(ctx, c)
 		switch {
@@ -54,7 +54,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		case agent == "":
 			return fault.Conflict("Nobody talks with the caller of the call %.80q, so nobody would hear you", c.CallID)
 		}
-		return s.spy(ctx, c, agent+","+spyOptions[c.Action])
+		return s.spy(ctx, c, agent+",")
 	}
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
 }
@@ -85,11 +85,27 @@ func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) 
 	return refused
 }
 
-// spy rings the phone of the command's extension and has it listen to a channel.
-func (s *session) spy(ctx context.Context, c feed.Command, data string) error {
+// beepChannel is the extension of the switch's dialplan that plays the beep of the setting listen_beep:
+// a ChanSpy for both parties has no tone of its own that they hear.
+const beepChannel = "Local/beep@trunkline-beep/n"
+
+// spy rings the phone of the command's extension and has it listen to a channel, which target names as
+// the beginning of ChanSpy's arguments.
+func (s *session) spy(ctx context.Context, c feed.Command, target string) error {
+	if s.platform.cfg.ListenBeep {
+		err := s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: beepChannel},
+			ami.Field{Key: "Application", Value: "ChanSpy"},
+			ami.Field{Key: "Data", Value: target + spyOptions[feed.ActionBarge]},
+			ami.Field{Key: "Timeout", Value: "5000"})
+		if err != nil {
+			return err // the parties have heard nothing
+		}
+	}
+
 	return s.order(ctx, "Originate",
 		ami.Field{Key: "Channel", Value: "PJSIP/" + c.Extension},
-		ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: data},
+		ami.Field{Key: "Application", Value: "ChanSpy"},
+		ami.Field{Key: "Data", Value: target + spyOptions[c.Action]},
 		ami.Field{Key: "Timeout", Value: "30000"}, ami.Field{Key: "CallerID", Value: "Trunkline <" + c.Extension + ">"},
 		ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
 }

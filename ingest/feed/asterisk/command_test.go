@@ -157,6 +157,45 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 	}
 }
 
+// With listen_beep both parties hear it first, and nobody listens if they cannot.
+func TestListeningBeepsFirst(t *testing.T) {
+	const beep = "Action: Originate|Channel: Local/beep@trunkline-beep/n|Application: ChanSpy|" +
+		"Data: 1.2,uqEB|Timeout: 5000"
+	for name, c := range map[string]struct {
+		on     bool
+		answer string
+		want   fault.Kind
+		beeps  bool
+		rings  bool
+	}{
+		"without":                  {on: false, rings: true},
+		"with":                     {on: true, beeps: true, rings: true},
+		"a dialplan that has none": {true, "error: Originate failed", fault.KindRefused, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t}
+			if c.answer != "" {
+				p.answers = map[string]string{"Originate": c.answer}
+			}
+			p.start()
+			withBeep := func(cfg *feed.Config) { cfg.ListenBeep = c.on }
+			s := openSession(t, newPlatform(t, p, fixed("demo"), withBeep)).(feed.Commander)
+			err := s.Command(t.Context(), feed.Command{Action: feed.ActionListen, CallID: "1.2", Extension: "1010"})
+			if fault.KindOf(err) != c.want {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			at := slices.Index(p.orders, beep)
+			ring := slices.IndexFunc(p.orders, func(order string) bool { return strings.Contains(order, "PJSIP/1010") })
+			if (at >= 0) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
+				t.Errorf("%q", p.orders)
+			}
+		})
+	}
+}
+
 // Nobody knows whether Asterisk took what it does not answer.
 func TestASilentAsteriskMayHaveTakenTheCommand(t *testing.T) {
 	p := &pbx{t: t, answers: map[string]string{"QueuePause": silence}}

@@ -19,9 +19,9 @@ var statuses = map[feed.Action]string{
 	feed.ActionBreak: "On Break",
 }
 
-// spyKeys are the keys of eavesdrop that let the agent, or both, hear the listener: the
-// caller's leg is listened to, so the agent is its other leg.
-var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: "queue_dtmf:w2@500,",
+// spyKeys are the keys of eavesdrop that let the agent, or both, hear the listener: the caller's leg is
+// listened to, and 1 mixes into what is read from it, which its other leg hears, the agent (2: what is written to it).
+var spyKeys = map[feed.Action]string{feed.ActionListen: "", feed.ActionWhisper: "queue_dtmf:w1@500,",
 	feed.ActionBarge: "queue_dtmf:w3@500,"}
 
 // Command implements feed.Commander.

@@ -116,6 +116,26 @@ func TestListeningBeepsFirst(t *testing.T) {
 	}
 }
 
+// Of the caller's leg, which is listened to, key 1 of eavesdrop speaks to its other leg, the agent, and 2 to itself:
+// heard by tones on FreeSWITCH 1.11.1.
+func TestWhoHearsTheListener(t *testing.T) {
+	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
+	for action, want := range map[feed.Action]string{feed.ActionListen: "'eavesdrop:" + leg + "' inline",
+		feed.ActionWhisper: "'queue_dtmf:w1@500,eavesdrop:" + leg + "' inline",
+		feed.ActionBarge:   "'queue_dtmf:w3@500,eavesdrop:" + leg + "' inline"} {
+		sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true"}}).serve(t)
+		s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+		err := s.Command(t.Context(),
+			feed.Command{ID: "9b2f", Action: action, CallID: leg, Extension: "1010", Domain: "x"})
+		sw.mu.Lock()
+		rings := slices.ContainsFunc(sw.commands, func(line string) bool { return strings.Contains(line, want) })
+		sw.mu.Unlock()
+		if err != nil || !rings {
+			t.Errorf("%s: %v, %q, want %q", action, err, sw.commands, want)
+		}
+	}
+}
+
 // The phone that listens is a user of the switch, whose domain need not be the account's.
 func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 	const leg = "2f1a3c5e-0000-4000-8000-000000000002"

@@ -20,7 +20,7 @@ const (
 	shownIDLength   = 8               // characters of the id in a name that would not be unique
 )
 
-// Directory has the accounts. *identity.Service implements it.
+// Directory has the accounts. *identity.Directory implements it.
 type Directory interface {
 	// Tree returns the current account tree.
 	Tree() *identity.Tree

@@ -176,7 +176,7 @@ func TestWithoutCrossbarASnapshotIsEmpty(t *testing.T) {
 	}
 }
 
-func newDirectory(t *testing.T) *identity.Service {
+func newDirectory(t *testing.T) *identity.Directory {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	if err != nil {
@@ -199,12 +199,12 @@ func newDirectory(t *testing.T) *identity.Service {
 	}
 	cfg := identity.Config{Settings: identity.DefaultSettings(),
 		Argon2: identity.Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}}
-	directory, err := identity.New(t.Context(), cfg, db, ring, identity.NewMemoryLimiter(), audited,
+	service, err := identity.New(t.Context(), cfg, db, ring, identity.NewMemoryLimiter(), audited,
 		prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return directory
+	return service.Directory
 }
 
 func TestAccountsFollowCrossbar(t *testing.T) {

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// watchShifts begins to add up the shifts of the layout, with what moved.
+const watchShifts = `(() => {
+	globalThis.shifts?.observer.disconnect();
+	const shifts = globalThis.shifts = { sum: 0, moved: [] };
+	const place = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(",");
+	shifts.add = (entries) => {
+		for (const { value, sources } of entries) {
+			shifts.sum += value;
+			for (const { node, previousRect, currentRect } of sources) {
+				const of = node?.nodeType === 1 ? node : node?.parentElement;
+				shifts.moved.push(value.toFixed(4) + " " + of?.tagName + "." + of?.className + " in " + of?.parentElement?.className + " " +
+					JSON.stringify(node?.textContent?.slice(0, 30)) + " " + place(previousRect) + " to " + place(currentRect));
+			}
+		}
+	};
+	shifts.observer = new PerformanceObserver((list) => shifts.add(list.getEntries()));
+	shifts.observer.observe({ type: "layout-shift" });
+})()`
+
+// readShifts returns the sum, and what moved, after what has been drawn.
+const readShifts = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => {
+	shifts.add(shifts.observer.takeRecords());
+	return { sum: shifts.sum, moved: shifts.moved };
+})`
+
+// checkShifts checks that the layout has not shifted since watchShifts, with what moved.
+func (b *board) checkShifts(t *testing.T, what string) {
+	t.Helper()
+	var got struct {
+		Sum   float64
+		Moved []string
+	}
+	b.mustEval(t, readShifts, &got)
+	t.Logf("%s: the layout shifts by %.4f", what, got.Sum)
+	if got.Sum >= 0.01 {
+		t.Errorf("%s: the layout shifts by %.4f:\n%s", what, got.Sum,
+			strings.Join(got.Moved[:min(len(got.Moved), 40)], "\n"))
+	}
+}
+
+// scene is a contact center whose events change everything that a page shows of it.
+type scene struct {
+	c     *cluster
+	calls int
+}
+
+const sceneQueues, sceneAgents = 8, 24
+
+func (s *scene) agent(i int, format string) string {
+	return fmt.Sprintf(`{"type":%q,"data":{"agent_id":"%d","agent_name":"Agent Number-%02d","queue_id":"Support-%d"}}`,
+		format, 3000+i, i, i%sceneQueues)
+}
+
+func (s *scene) call(event string, queue, call, agent int, entered time.Time) string {
+	who := ""
+	if agent >= 0 {
+		who = fmt.Sprint(3000 + agent)
+	}
+	return fmt.Sprintf(
+		`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":"Support-%d","call_id":"call-%d","agent_id":%q,"caller":"+4930%d"}}`,
+		entered.Unix(), event, queue, call, who, 100000+call)
+}
+
+func (s *scene) post(t *testing.T, events ...string) {
+	t.Helper()
+	s.c.ingest.postAccepted(t, s.c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
+}
+
+// play has callers wait for so long that an alert begins, agents ring, talk, pause, leave and come, and callers hang
+// up. After each step it waits until the page has what the step changed.
+func (s *scene) play(t *testing.T, b *board) {
+	t.Helper()
+	shows := func(what, of string) {
+		t.Helper()
+		eventually(t, what, func() error {
+			var has string
+			b.mustEval(t, `import("/board/state.js").then(({ floor: { value: { agents, calls, queues } } }) => `+of+
+				` ? "" : JSON.stringify([agents.map((a) => a.id + " " + a.state), queues.map((q) => q.id + " " + q.waiting)]))`,
+				&has)
+			if has != "" {
+				return fmt.Errorf("the page has %s", has)
+			}
+			return nil
+		})
+		b.mustEval(t, readShifts, nil)
+	}
+	waiting := func(n int) {
+		t.Helper()
+		shows("callers who wait", fmt.Sprintf("queues.reduce((sum, q) => sum + q.waiting, 0) === %d", n))
+	}
+	first, now := s.calls, time.Now()
+	s.calls += 24
+	var enter, more, ring, answer, left []string
+	for i := range 24 {
+		queue, at := i%sceneQueues, now.Add(-time.Duration(590+i)*time.Second) // soon ten minutes: one more digit
+		if i >= 8 {
+			queue = i % 2 // more than nine in one queue
+		}
+		call := s.call("entered", queue, first+i, -1, at)
+		if i < 8 {
+			enter = append(enter, call)
+		} else {
+			more = append(more, call)
+		}
+		if i < 18 {
+			ring = append(ring, s.call("offered", queue, first+i, 6+i, now))
+			answer = append(answer, s.call("answered", queue, first+i, 6+i, now))
+			left = append(left, s.call("ended", queue, first+i, 6+i, now))
+		} else {
+			left = append(left, s.call("abandoned", queue, first+i, -1, now))
+		}
+	}
+	s.post(t, enter...)
+	waiting(8)
+	s.post(t, more...)
+	waiting(24)
+	b.awaitTrue(t, "the alert", "document.querySelector('.banner')")
+	s.post(t, ring...)
+	shows("ringing agents", "agents.filter((a) => a.state === 'ringing').length === 18")
+	s.post(t, answer...)
+	waiting(6)
+	s.post(t, s.agent(1, "AGENT_BREAK_START"), s.agent(2, "AGENT_BREAK_START"), s.agent(0, "AGENT_LOGOUT"),
+		s.agent(4, "AGENT_LOGOUT"))
+	shows("breaks", "agents.length === 22 && agents.filter((a) => a.state === 'break').length === 2")
+	s.post(t, left...)
+	waiting(0)
+	s.post(t, s.agent(1, "AGENT_BREAK_END"), s.agent(2, "AGENT_BREAK_END"), s.agent(0, "AGENT_LOGIN"),
+		s.agent(4, "AGENT_LOGIN"))
+	shows("everybody", "agents.length === 24 && agents.every((a) => a.state !== 'break')")
+	b.awaitTrue(t, "the end of the alert", "!document.querySelector('.banner')")
+}
+
+// TestBoardDoesNotShift looks at every page while the data of all that it shows change: nothing on it may move.
+func TestBoardDoesNotShift(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	s := &scene{c: c}
+	var events []string
+	for i := range sceneAgents {
+		events = append(events, s.agent(i, "AGENT_LOGIN"), s.agent(i, "AGENT_QUEUE_JOIN"))
+	}
+	s.post(t, events...)
+	b := n.newBoard(t)
+	b.login(t, "alice")
+	b.mustEval(t, watchShifts, nil)
+	s.play(t, b) // so that every queue has figures
+
+	for _, one := range []struct {
+		view, ready string
+		width, tall int
+	}{
+		{"#floor", "document.querySelectorAll('#agents .tile').length === 24", 1440, 900},
+		{"#floor?state=available", "document.querySelector('#agents .tile')", 1440, 900},
+		{"#floor", "document.querySelectorAll('#agents .tile').length === 24", 390, 844},
+		{"#wall?rotate=600", "document.querySelectorAll('.wall-agent').length > 4", 1920, 1080},
+		{"#wall?rotate=600", "document.querySelectorAll('.wall-agent').length > 1", 390, 844},
+		{"#history/queues?range=today", "document.querySelectorAll('#history tbody th').length > 0", 1440, 900},
+		{"#history/agents?range=today", "document.querySelector('#history tbody th')", 1440, 900},
+		{"#history/abandoned?range=today", "document.querySelector('#history tbody th')", 1440, 900},
+		{"#alerts", "document.querySelector('#alerts tbody th')", 1440, 900},
+		{"#phone", "document.querySelector('#phone')", 1440, 900},
+		{"#events", "document.querySelector('#feed li')", 1440, 900},
+	} {
+		t.Run(fmt.Sprintf("%s at %d", one.view, one.width), func(t *testing.T) {
+			b.call(t, "Emulation.setDeviceMetricsOverride",
+				map[string]any{"width": one.width, "height": one.tall, "deviceScaleFactor": 1, "mobile": false}, nil)
+			b.view(t, one.view)
+			b.awaitTrue(t, "the page", fmt.Sprintf("innerWidth === %d && %s", one.width, one.ready))
+			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+watchShifts, nil)
+			s.play(t, b)
+			if strings.HasPrefix(one.view, "#history/queues") { // it reads its figures again by itself
+				b.awaitTrue(t, "other figures", "document.getElementById('main').innerText !== before")
+			}
+			b.checkShifts(t, one.view)
+		})
+	}
+	b.checkPage(t)
+}

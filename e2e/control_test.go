@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Between the command and the switch's event the feed is cut, the program is killed, and killed before it has
+// the switch's answer: each action has an end, the snapshot agrees with the switch, which was asked once, and a
+// repeat of the request gets the first answer.
+func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
+	t.Parallel()
+	pbx := newSwitch(t)
+	pbx.setAgent("Available")
+	n := newNode(t, "embedded",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_FEEDS": pbx.feed(t, switchPassword, 1)})
+	n.start(t)
+	n.awaitFeeds(t, 1)
+	header := n.dialler(t, "admin").header
+	token := n.login(t, apiPaths, user("admin"))
+	n.awaitAgent(t, token, "available")
+	act := func(action, key string) (answer, error) {
+		keyed := map[string]string{"Idempotency-Key": key, "Authorization": header["Authorization"]}
+		return n.call(t.Context(), http.MethodPost, "/api/v2/agents/1002@127.0.0.20/actions", keyed,
+			`{"action":"`+action+`"}`)
+	}
+	idOf := func(action, key string) (id string) {
+		t.Helper()
+		eventually(t, action+" to be taken", func() error {
+			a, err := act(action, key)
+			var taken struct {
+				ID string `json:"action_id"`
+			}
+			if err != nil || a.status != http.StatusAccepted {
+				return fmt.Errorf("%s %v", a, err)
+			}
+			err = json.Unmarshal(a.body, &taken)
+			id = taken.ID
+			return err
+		})
+		return id
+	}
+
+	restart := func() {
+		n.kill(t)
+		pbx.setMute(false)
+		n.start(t)
+	}
+	for i, c := range []struct {
+		name, action, state string
+		unanswered          bool   // the switch does the action and does not say so
+		fail                func() // before the switch's event
+	}{
+		{"the feed is cut", "break", "break", false, func() { pbx.stop(); pbx.start(t) }},
+		{"the program is killed", "ready", "available", false, restart},
+		{"the program is killed before the answer", "break", "break", true, restart},
+	} {
+		key, id := fmt.Sprint("key-", i), ""
+		if c.unanswered {
+			pbx.setMute(true)
+			var asking sync.WaitGroup
+			asking.Go(func() {
+				a, err := act(c.action, key)
+				if err == nil && a.status < http.StatusInternalServerError {
+					t.Errorf("%s: answered %s", c.name, a)
+				}
+			})
+			pbx.awaitOrders(t, i+1)
+			c.fail()
+			asking.Wait()
+			id = idOf(c.action, key)
+		} else {
+			id = idOf(c.action, key)
+			c.fail()
+		}
+
+		end := n.awaitActionEnd(t, header, id)
+		if end.State != "unconfirmed" && (end.State != "confirmed" || end.EventID == "") {
+			t.Errorf("%s: %+v", c.name, end)
+		}
+		n.awaitAgent(t, token, c.state)
+		if again := idOf(c.action, key); again != id {
+			t.Errorf("%s: a repeat is action %s, not %s", c.name, again, id)
+		}
+		pbx.awaitOrders(t, i+1)
+		t.Logf("%s: %s %s", c.name, end.State, end.EventID)
+	}
+}
+
+// A node with the role origination alone, to which the chart's ingress leads all of /api/v2/calls, serves the actions
+// on calls, and asks the other nodes about their recording and listeners.
+func TestANodeOfCallsServesAllOfThem(t *testing.T) {
+	t.Parallel()
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_ORIGINATION_DRIVER", "simulator")
+	rest := newNode(t, "rest", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api"))
+	calls := newNode(t, "calls", withSettings(settings, "TRUNKLINE_ROLES", "origination"))
+	newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, rest, calls)
+	admin := rest.dialler(t, "admin").header
+	d := &dialler{calls, rest.dialler(t, "alice").header}
+	id := d.dial(t, "9903")
+	for path, c := range map[string]struct{ body, words string }{
+		"recording": {`{"action":"start"}`, "no such call in progress"},
+		"listeners": {`{"provider_id":"p"}`, "no such call in progress"}, // it is a simulated one
+		"actions":   {`{"action":"hold"}`, "own PBX cannot do this"},
+	} {
+		a := calls.mustCall(t, http.MethodPost, "/api/v2/calls/"+id+"/"+path, admin, c.body)
+		if !strings.Contains(string(a.body), c.words) {
+			t.Errorf("%s: %s, want %q", path, a, c.words)
+		}
+	}
+	if end := calls.awaitActionEnd(t, admin, calls.act(t, admin, "calls/"+id, "hangup")); end.State != "confirmed" {
+		t.Errorf("the call is not hung up: %+v", end)
+	}
+	if p := d.await(t, id, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
+		t.Errorf("the call ended with %s", p.Cause)
+	}
+}
+
+// action is an action as GET /api/v2/actions/{action_id} shows it.
+type action struct {
+	State   string
+	EventID string `json:"event_id"`
+	Message string
+}
+
+// act has an action done on an agent or a call, such as "calls/ID", which must be taken.
+func (n *node) act(t testing.TB, header map[string]string, target, action string) (id string) {
+	t.Helper()
+	a := n.mustCall(t, http.MethodPost, "/api/v2/"+target+"/actions", header, `{"action":"`+action+`"}`)
+	var taken struct {
+		ID string `json:"action_id"`
+	}
+	if err := json.Unmarshal(a.body, &taken); err != nil || a.status != http.StatusAccepted {
+		t.Fatalf("%s of %s: %s %v", action, target, a, err)
+	}
+	return taken.ID
+}
+
+// awaitActionEnd waits for the end of an action.
+func (n *node) awaitActionEnd(t testing.TB, header map[string]string, id string) (a action) {
+	t.Helper()
+	eventually(t, "the end of an action", func() error {
+		got := n.mustCall(t, http.MethodGet, "/api/v2/actions/"+id, header, "")
+		a = action{}
+		err := json.Unmarshal(got.body, &a)
+		if err != nil || got.status != http.StatusOK || a.State == "accepted" {
+			return fmt.Errorf("%s %v", got, err)
+		}
+		return nil
+	})
+	return a
+}
