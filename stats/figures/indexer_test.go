@@ -84,7 +84,8 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		s.put(t, quarterOf("queue-1", autumn, 1, 7))
 		zones := map[string]*time.Location{"acme": berlin(t)}
 		running.Go(func() {
-			if err := NewIndexer(s, kafka.NewLog(c), func() map[string]*time.Location { return zones }).Run(ctx); err != nil {
+			indexer := NewIndexer(s, kafka.NewLog(c), func() map[string]*time.Location { return zones })
+			if err := indexer.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
