@@ -379,7 +379,7 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.KafkaLog{Cluster: a.cluster}, Auth: a.identity.Tokens, Directory: a.identity.Directory,
+		Log: kafka.NewLog(a.cluster), Auth: a.identity.Tokens, Directory: a.identity.Directory,
 		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
 		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
