@@ -95,13 +95,10 @@ type rebuildRequests struct {
 
 // run reads requests and stores progress until ctx ends.
 func (r *rebuildRequests) run(ctx context.Context) {
-	for {
+	for range retry.Rounds(ctx, rebuildPollInterval) {
 		err := r.synchronize(ctx)
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("requests to fold figures again cannot be read", "error", err)
-		}
-		if !retry.Sleep(ctx, rebuildPollInterval) {
-			return
 		}
 	}
 }
