@@ -41,10 +41,9 @@
 //
 // # Goroutines, and when it is full
 //
-// Indexer.Run has one goroutine for each assigned partition and one that
-// creates partitions of the table ahead and drops old ones; all end with its
-// context. A partition's goroutine is internal/consume's and holds one batch (limits). Reports have no
-// goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
+// The consumer that NewIndexer returns has one goroutine for each assigned partition, which holds one batch (limits),
+// and one that creates partitions of the table ahead and drops old ones. Reports have no
+// goroutines; they hold a page, and a CSV export one batch (report.Rows), which
 // waits for its reader without a connection.
 //
 // A call record's recording_id is not in the tables unless the platform's record names it: a
@@ -62,6 +61,6 @@
 //   - apply.go, stored_calls.go: a batch in the database: the newest record of a call is its row
 //   - month.go, table_partitions.go, retention.go, purge.go, person.go: tables by month, and what
 //     deletes rows
-//   - filter.go, query.go, list.go, cursor.go, find.go, csv.go: the way out: reports
+//   - filter.go, query.go, list.go, find.go, csv.go: the way out: reports
 //   - reindex.go: reading cdr again
 package cdrindex

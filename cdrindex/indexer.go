@@ -2,8 +2,6 @@ package cdrindex
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"trunkline/event"
@@ -15,18 +13,12 @@ import (
 // group is the consumer group of all indexers.
 const group = "trunkline-cdrindex"
 
-// Indexer writes the cdr topic to the index. Any number may run at the same
-// time.
-type Indexer struct {
-	*Index
-	consumer *consume.Consumer
-}
-
-// NewIndexer creates an indexer. It does nothing before Run. Without a tracer there
-// are no spans.
-func NewIndexer(x *Index, topics kafka.Log, trace *tracing.Tracer) *Indexer {
-	return &Indexer{x, consume.New(consume.Config{Log: topics, Topic: event.TopicCDR, Group: group,
+// NewIndexer returns the consumer that writes the cdr topic to the index. Any number may run at the same
+// time. Without a tracer there are no spans.
+func NewIndexer(x *Index, topics kafka.Log, trace *tracing.Tracer) *consume.Consumer {
+	return consume.New(consume.Config{Log: topics, Topic: event.TopicCDR, Group: group,
 		Positions: x.positions, Limits: limits, Delay: x.metrics.delay, Lag: x.metrics.lag,
+		Beside:   []func(context.Context){x.runRetention},
 		NewBatch: func(int) consume.Batch { return &recordBatch{Index: x, tracer: trace} },
 		Waits: func(partition int, action string, err error, wait time.Duration) {
 			x.metrics.countRetry(action)
@@ -45,18 +37,5 @@ func NewIndexer(x *Index, topics kafka.Log, trace *tracing.Tracer) *Indexer {
 			}
 			x.metrics.lost.Add(float64(gap.Lost()))
 		},
-	})}
-}
-
-// Run works until ctx ends, then returns nil.
-func (i *Indexer) Run(ctx context.Context) error {
-	var retention sync.WaitGroup
-	defer retention.Wait()
-	retentionCtx, cancelRetention := context.WithCancel(ctx)
-	defer cancelRetention()
-	retention.Go(func() { i.runRetention(retentionCtx) })
-	if err := i.consumer.Run(ctx); err != nil {
-		return fmt.Errorf("indexing call records: %w", err)
-	}
-	return nil
+	})
 }

@@ -56,7 +56,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 		}
 		got := 0
 		for p := range partitions {
-			err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime},
+			err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime),
 				func(r *event.CDR) error {
 					got++
 					if w := want[callKey{r.AccountID, r.CallID}]; r.HangupCause != w {
@@ -135,7 +135,7 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 		topic.addCall(row, 0, 0)
 		defer startIndexer(t, x, topic)()
 		waitUntil(t, "the new topic's end", func() bool { return indexedOffset(t, x, 0) == 1 })
-		page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime})
+		page, err := x.List(t.Context(), inRange("acme", 0, endOfTime))
 		if err != nil || len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
 			t.Errorf("got %+v, %v", page, err)
 		}
@@ -226,11 +226,11 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		if err != nil || done != last || done.Done != 50 || done.Rows != 50 {
 			t.Errorf("%+v, last told %+v, %v", done, last, err)
 		}
-		ids := listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})
+		ids := listCallIDs(t, x, inRange("acme", 0, endOfTime))
 		if len(ids) != 51 {
 			t.Errorf("%d rows", len(ids))
 		}
-		err = x.Each(t.Context(), Filter{Account: "acme", End: endOfTime}, func(r *event.CDR) error {
+		err = x.Each(t.Context(), inRange("acme", 0, endOfTime), func(r *event.CDR) error {
 			if r.HangupCause != "" {
 				t.Errorf("%s is still wrong", r.CallID)
 			}

@@ -213,7 +213,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 	}
 	seen := 0
 	for p := range partitions {
-		err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime}, func(r *event.CDR) error {
+		err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime), func(r *event.CDR) error {
 			i, err := strconv.Atoi(r.CallID[1:])
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/kafkatest"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
@@ -96,6 +97,11 @@ func storeRows(t testing.TB, x *Index, rows ...event.CDR) {
 	applyRecords(t, x, true, records...)
 }
 
+// inRange is the filter of an account's rows in a range.
+func inRange(account string, start, end int64) Filter {
+	return Filter{Filter: report.Filter{Account: account, Start: start, End: end}}
+}
+
 // listCallIDs are the call ids of all the filter's rows, page by page.
 func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 	t.Helper()
@@ -111,7 +117,7 @@ func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 		if page.NextStartKey == "" {
 			return ids
 		}
-		f.StartKey = page.NextStartKey
+		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }
 

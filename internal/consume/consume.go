@@ -9,8 +9,9 @@
 // where the log does, and count in the position's generation a log that was created again. What was lost is for the
 // package to say (Config.Lost).
 //
-// Consumer.Run has one goroutine for each partition that the group assigns, which ends with its context; it holds one
-// batch. At most maxStores of them write at once. While the log or the database is unavailable they wait, and new
+// Consumer.Run has one goroutine for each partition that the group assigns and those of Config.Beside, which end with
+// its context; a partition's holds one batch. At most maxStores of them write at once. While the
+// log or the database is unavailable they wait, and new
 // records stay in the log. There are no locks.
 package consume
 
@@ -18,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,9 +50,11 @@ type Config struct {
 	// Moved is called when another process was found to have the partition.
 	Moved func(partition int)
 	// Lost is called when the partition has continued behind a gap.
-	Lost  func(partition int, at Position, gap *kafka.GapError)
-	Delay prometheus.Observer // seconds from a batch's first record until it is stored
-	Lag   *lag.Collector      // nil: none
+	Lost func(partition int, at Position, gap *kafka.GapError)
+	// Beside run in goroutines of their own while the consumer runs, and end with their context.
+	Beside []func(context.Context)
+	Delay  prometheus.Observer // seconds from a batch's first record until it is stored
+	Lag    *lag.Collector      // nil: none
 }
 
 // Batch is what a package makes of the records that it stores at once. It is used by one goroutine.
@@ -77,7 +81,19 @@ func New(cfg Config) *Consumer { return &Consumer{Config: cfg, stores: make(chan
 
 // Run stores records until ctx ends, then returns nil.
 func (c *Consumer) Run(ctx context.Context) error {
-	return c.Log.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	besideCtx, cancelBeside := context.WithCancel(ctx)
+	defer cancelBeside()
+	for _, run := range c.Beside {
+		beside.Go(func() { run(besideCtx) })
+	}
+
+	err := c.Log.Work(ctx, kafka.GroupConfig{Group: c.Group, Topics: []string{c.Topic}}, c.runPartition)
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", c.Topic, err)
+	}
+	return nil
 }
 
 // runPartition stores one partition until ctx ends or an unexpected error occurs; then the group restarts it.

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
@@ -123,4 +124,24 @@ func moveBy(ctx context.Context, p *Positions, log kafka.TopicID, by int64) (ok 
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// The position of a database that only the program of the version before has used is taken over.
+func TestPositionsOfTheVersionBeforeAreTakenOver(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		s, log := openStore(t, at), kafkatest.NewLog(1)
+		addRecords(log, "1", 100)
+		_, err := s.db.ExecContext(t.Context(),
+			`INSERT INTO older_offsets (topic_partition, next, epoch) VALUES (0, 60, 4)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.start(log)()
+		s.await(t, 100)
+
+		position, _, err := s.positions.Find(t.Context(), s.db, 0)
+		if n := s.count(t); err != nil || n != 40 || position.Generation != 4 {
+			t.Errorf("%d records stored, at %+v, %v", n, position, err)
+		}
+	})
 }

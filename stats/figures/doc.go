@@ -22,8 +22,8 @@
 //
 // # Goroutines and bounds
 //
-// Indexer.Run has the goroutines of internal/consume, one that deletes rows past their retention and one that adds
-// days up; all end with its context. While the database is unavailable new rows stay in
+// The consumer that NewIndexer returns has the goroutines of internal/consume, one that deletes rows past their
+// retention and one that adds days up. While the database is unavailable new rows stay in
 // cc.stats: rows whose tombstones Kafka compacts in the meantime (48 hours after their
 // interval at the earliest) never reach the database. There are no locks.
 //

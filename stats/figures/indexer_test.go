@@ -111,7 +111,7 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		index := func(ctx context.Context) {
-			if err := NewIndexer(s, topics, noZones).consumer.Run(ctx); err != nil {
+			if err := NewIndexer(s, topics, noZones).Run(ctx); err != nil {
 				t.Error(err)
 			}
 		}

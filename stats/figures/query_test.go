@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"trunkline/internal/report"
 )
 
 // What the database adds up is what the stored rows give one by one: in zones whose clock changes, or that
@@ -42,8 +44,8 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, seconds := range []int64{hour, day} {
-				f := Filter{Account: "demo", Location: location, Start: first + 3*quarter, End: first + days*day - 1,
-					Seconds: seconds}
+				f := Filter{Filter: report.Filter{Account: "demo", Start: first + 3*quarter,
+					End: first + days*day - 1}, Location: location, Seconds: seconds}
 				want := map[string]*Row{}
 				quarters := f
 				quarters.Seconds = quarter

@@ -14,6 +14,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 	"trunkline/stats"
@@ -134,8 +135,8 @@ func stay(context.Context, *sqldb.BulkTx) error { return nil }
 
 // wholeDay is the filter of everything that an account has.
 func wholeDay(kind Kind, account string) Filter {
-	return Filter{Kind: kind, Account: account, Start: day0.Add(-24 * time.Hour).Unix(),
-		End: day0.Add(48 * time.Hour).Unix()}
+	return Filter{Kind: kind, Filter: report.Filter{Account: account, Start: day0.Add(-24 * time.Hour).Unix(),
+		End: day0.Add(48 * time.Hour).Unix()}}
 }
 
 // listRows returns the rows of a filter as JSON, page by page.
@@ -153,9 +154,9 @@ func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 			}
 			rows = append(rows, string(text))
 		}
-		f.StartKey = page.NextStartKey
-		if f.StartKey == "" {
+		if page.NextStartKey == "" {
 			return rows
 		}
+		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }
