@@ -14,86 +14,30 @@ import (
 	"trunkline/cdrindex"
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 const reportPath = "/api/v2/reports/cdrs"
 
 // cdrTopic is one partition of the cdr topic in memory.
-type cdrTopic struct {
-	mu      sync.Mutex
-	records []kafka.Record
-	grown   chan struct{}
-}
+type cdrTopic struct{ *kafkatest.Log }
 
-func (t *cdrTopic) put(rows ...event.CDR) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t cdrTopic) put(rows ...event.CDR) {
 	for _, row := range rows {
-		value, _ := json.Marshal(row) // a row always marshals
-		offset := int64(len(t.records))
-		t.records = append(t.records,
-			kafka.Record{Topic: event.TopicCDR, Offset: offset, Time: time.Unix(row.Timestamp, 0), Value: value,
-				Headers: []kafka.Header{{Key: event.HeaderPosition,
-					Value: []byte(event.Position{Offset: offset}.String())}}})
-	}
-	close(t.grown)
-	t.grown = make(chan struct{})
-}
-
-func (t *cdrTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	_ = work(ctx, 0, func(int64) {})
-	<-ctx.Done()
-	return nil
-}
-
-func (t *cdrTopic) Partitions(context.Context) (int, error) { return 1, nil }
-
-func (t *cdrTopic) Offsets(context.Context, int) (int64, int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return 0, int64(len(t.records)), nil
-}
-
-func (t *cdrTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafka.TopicID{}, nil }
-
-func (t *cdrTopic) CheckPosition(context.Context, int, kafka.LogPosition) error { return nil }
-
-func (t *cdrTopic) Read(_ int, from kafka.LogPosition) cdrindex.Reader {
-	return &cdrReader{t, from.Offset}
-}
-
-type cdrReader struct {
-	t      *cdrTopic
-	offset int64
-}
-
-func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	for {
-		r.t.mu.Lock()
-		rest, grown := r.t.records[r.offset:], r.t.grown
-		r.t.mu.Unlock()
-		if len(rest) > 0 {
-			r.offset += int64(len(rest))
-			return rest, nil
-		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		value, _ := json.Marshal(row)                                      // a row always marshals
+		_, offset, _ := t.Offsets(context.Background(), event.TopicCDR, 0) // it has no error
+		t.Append(kafka.Record{Topic: event.TopicCDR, Time: time.Unix(row.Timestamp, 0), Value: value,
+			Headers: []kafka.Header{{Key: event.HeaderPosition,
+				Value: []byte(event.Position{Offset: offset}.String())}}})
 	}
 }
-
-func (r *cdrReader) Next() int64 { return r.offset }
-func (r *cdrReader) Lag() int64  { return 0 }
-func (r *cdrReader) Close()      {}
 
 // addReports adds the real index over the test's database.
 func (e *env) addReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	e.t.Helper()
 	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.registry, log)
 	must(e.t, err)
-	e.cdr = &cdrTopic{grown: make(chan struct{})}
+	e.cdr = cdrTopic{kafkatest.NewLog(1)}
 	indexer := cdrindex.NewIndexer(index, e.cdr, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -41,7 +41,7 @@ type env struct {
 	channel    *fakeChannel
 	explain    *fakeExplain
 	db         *sqldb.DB
-	cdr        *cdrTopic
+	cdr        cdrTopic
 	phones     *fakePlatform
 	ai         *fakeSessions
 	recordings *recording.Service

@@ -159,11 +159,11 @@ func (a *API) routes() []route {
 		f := figureRoutes{responses, a.deps.Figures}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/queues",
-				handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")),
+				handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues")),
 				also:   limitedRoles, scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...),
 				noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents",
-				handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")),
+				handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents")),
 				also:   limitedRoles, scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...),
 				noTimeout: true},
 		)

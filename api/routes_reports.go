@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -46,30 +45,50 @@ type reportResponses struct {
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
-// respondExport responds with the whole range as the CSV that write writes, without a time limit,
-// after the audit entry is durable.
-func (r reportResponses) respondExport(c echo.Context, action audit.Action, accountID, target, file string,
-	write func(ctx context.Context, w io.Writer) (wrote bool, err error)) error {
+// reportParts is what one report has of its own.
+type reportParts struct {
+	name           string // of its file, and in the audit log
+	read, exported audit.Action
+	list           func(ctx context.Context) (any, error)
+	write          func(ctx context.Context, w io.Writer) (wrote bool, err error) // the whole range as CSV
+}
+
+// respond responds with a report of the filter, which it completes: with a page within the time limit of requests, or
+// with CSV without one, after the audit entry is durable.
+func (r reportResponses) respond(c echo.Context, account identity.Account, f *report.Filter, of reportParts) error {
+	f.Account = account.ID
+	var err error
+	f.Visible, err = r.visible.of(c, account)
+	if err != nil {
+		return err
+	}
+
+	target := fmt.Sprintf("%s:%d-%d", of.name, f.Start, f.End)
+	if f.CSV {
+		return r.respondExport(c, account.ID, target, of)
+	}
+	return r.withTimeout(func(c echo.Context) error {
+		if of.read != "" {
+			reportRead(c, r.audit, of.read, account.ID, target)
+		}
+		page, err := of.list(c.Request().Context())
+		return respond(c, http.StatusOK, page, err)
+	})(c)
+}
+
+func (r reportResponses) respondExport(c echo.Context, accountID, target string, of reportParts) error {
 	ctx := c.Request().Context()
-	if err := r.audit.Record(ctx, r.audit.Entry(ctx, action, accountID, target)); err != nil {
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, of.exported, accountID, target)); err != nil {
 		return err
 	}
 
 	c.Response().Header().Set("Content-Type", report.CSVType)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
-	wrote, err := write(ctx, c.Response())
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+of.name+`.csv"`)
+	wrote, err := of.write(ctx, c.Response())
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
 	}
 	return err
-}
-
-// respondPage responds with what list returns, within the time limit of requests.
-func (r reportResponses) respondPage(c echo.Context, list func(ctx context.Context) (any, error)) error {
-	return r.withTimeout(func(c echo.Context) error {
-		page, err := list(c.Request().Context())
-		return respond(c, http.StatusOK, page, err)
-	})(c)
 }
 
 type reportRoutes struct {
@@ -82,25 +101,17 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	filter.Account = account.ID
-	filter.Visible, err = r.visible.of(c, account)
-	if err != nil {
-		return err
-	}
-	target := fmt.Sprintf("cdrs:%d-%d", filter.Start, filter.End)
-	if filter.CSV {
-		return r.respondExport(c, audit.CDRExport, account.ID, target, "cdrs.csv",
-			func(ctx context.Context, w io.Writer) (bool, error) {
-				return r.reports.WriteCSV(ctx, filter, w)
-			})
-	}
-	return r.respondPage(c, func(ctx context.Context) (any, error) {
-		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
-		if filter.OriginationCallID != "" {
-			return r.reports.Find(ctx, filter.Account, filter.Start, filter.End, filter.OriginationCallID,
-				filter.Visible)
-		}
-		return r.reports.List(ctx, filter)
+
+	return r.respond(c, account, &filter.Filter, reportParts{
+		name: "cdrs", read: audit.CDRRead, exported: audit.CDRExport,
+		list: func(ctx context.Context) (any, error) {
+			if filter.OriginationCallID != "" {
+				return r.reports.Find(ctx, filter.Account, filter.Start, filter.End, filter.OriginationCallID,
+					filter.Visible)
+			}
+			return r.reports.List(ctx, filter)
+		},
+		write: func(ctx context.Context, w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, filter, w) },
 	})
 }
 
@@ -124,22 +135,13 @@ func (r abandonedRoutes) handleList(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
-	filter.Account = account.ID
-	filter.Visible, err = r.visible.of(c, account)
-	if err != nil {
-		return err
-	}
 
-	target := fmt.Sprintf("abandoned:%d-%d", filter.Start, filter.End)
-	if filter.CSV {
-		return r.respondExport(c, audit.CDRExport, account.ID, target, "abandoned.csv",
-			func(ctx context.Context, w io.Writer) (bool, error) {
-				return r.reports.WriteAbandonedCSV(ctx, filter, w)
-			})
-	}
-	return r.respondPage(c, func(ctx context.Context) (any, error) {
-		reportRead(c, r.audit, audit.CDRRead, account.ID, target)
-		return r.reports.ListAbandoned(ctx, filter)
+	return r.respond(c, account, &filter.Filter, reportParts{
+		name: "abandoned", read: audit.CDRRead, exported: audit.CDRExport,
+		list: func(ctx context.Context) (any, error) { return r.reports.ListAbandoned(ctx, filter) },
+		write: func(ctx context.Context, w io.Writer) (bool, error) {
+			return r.reports.WriteAbandonedCSV(ctx, filter, w)
+		},
 	})
 }
 
@@ -149,24 +151,18 @@ type figureRoutes struct {
 }
 
 // report responds with the figures of one kind, in intervals of the account's time zone.
-func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, identity.Account) error {
+func (r figureRoutes) report(kind figures.Kind, name string) func(echo.Context, identity.Account) error {
 	return func(c echo.Context, account identity.Account) error {
 		filter, err := figures.ParseFilter(kind, c.QueryParams(), c.Request().Header.Get("Accept"))
 		if err != nil {
 			return err
 		}
-		filter.Account, filter.Location = account.ID, account.Location()
-		filter.Visible, err = r.visible.of(c, account)
-		if err != nil {
-			return err
-		}
-		if filter.CSV {
-			target := fmt.Sprintf("%s:%d-%d", strings.TrimSuffix(file, ".csv"), filter.Start, filter.End)
-			return r.respondExport(c, audit.FiguresExport, account.ID, target, file,
-				func(ctx context.Context, w io.Writer) (bool, error) {
-					return r.reports.WriteCSV(ctx, filter, w)
-				})
-		}
-		return r.respondPage(c, func(ctx context.Context) (any, error) { return r.reports.List(ctx, filter) })
+
+		filter.Location = account.Location()
+		return r.respond(c, account, &filter.Filter, reportParts{
+			name: name, exported: audit.FiguresExport,
+			list:  func(ctx context.Context) (any, error) { return r.reports.List(ctx, filter) },
+			write: func(ctx context.Context, w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, filter, w) },
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,7 +8,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
-	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/webhook"
 )
 
@@ -17,23 +16,11 @@ import (
 func (e *env) addWebhooks(deps *Deps) {
 	e.t.Helper()
 	webhooks, err := webhook.New(e.t.Context(), webhook.DefaultSettings(), webhook.Deps{
-		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity.Directory, Topic: emptyTopic{},
+		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity.Directory, Log: kafkatest.NewLog(1),
 	})
 	must(e.t, err)
 	deps.Webhooks = webhooks
 }
-
-type emptyTopic struct{ webhook.Topic }
-
-func (emptyTopic) Partitions(context.Context) (int, error)                 { return 1, nil }
-func (emptyTopic) Offsets(context.Context, int) (int64, int64, error)      { return 0, 0, nil }
-func (emptyTopic) OffsetAt(context.Context, int, time.Time) (int64, error) { return 0, nil }
-func (emptyTopic) Read(int, kafka.LogPosition) webhook.Reader              { return emptyReader{} }
-
-type emptyReader struct{ webhook.Reader }
-
-func (emptyReader) Position() kafka.LogPosition { return kafka.LogPosition{} }
-func (emptyReader) Close()                      {}
 
 const webhookBody = `{"url":"https://crm.example.com/hook","filters":{"queue_ids":["sales"],"names":["queue.*"]},"format":"cloudevents"}`
 

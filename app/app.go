@@ -341,7 +341,7 @@ func (a *App) buildNormalizer() error {
 		return nil
 	}
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-		Log:      normalizer.NewKafkaLog(a.cluster),
+		Log:      kafka.NewLog(a.cluster),
 		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity.Directory}, Tracer: a.tracer,
 	}, a.registry, a.log)
@@ -357,7 +357,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 		return nil
 	}
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
-		Log: stats.NewKafkaLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
+		Log: kafka.NewLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
 		Feeds: feeds,
 	}, a.registry, a.log)
@@ -379,7 +379,7 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.KafkaLog{Cluster: a.cluster}, Auth: a.identity.Tokens, Directory: a.identity.Directory,
+		Log: kafka.NewLog(a.cluster), Auth: a.identity.Tokens, Directory: a.identity.Directory,
 		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
 		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,

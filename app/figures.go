@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/fanout"
+	"trunkline/internal/kafka"
 	"trunkline/settings"
 	"trunkline/stats/figures"
 )
@@ -20,7 +21,7 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
 	if a.hasRole(settings.RoleStats) {
-		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster, a.timeZones).Run)
+		a.lifecycle.addRun("figures", figures.NewIndexer(store, kafka.NewLog(a.cluster), a.timeZones).Run)
 	}
 	return store, nil
 }

@@ -33,7 +33,7 @@ var steps = [][]string{
 		"internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck",
 		"internal/testservice"},
 	{"internal/tracing"},
-	{"internal/kafka/kafkatest"},
+	{"internal/consume", "internal/kafka/kafkatest"},
 	{"telephony/eventconn", "telephony/g711", "telephony/srtp"},
 	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp",
 		"telephony/sip"},

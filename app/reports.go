@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/cdrindex"
+	"trunkline/internal/kafka"
 	"trunkline/settings"
 )
 
@@ -18,7 +19,7 @@ func (a *App) buildReports(ctx context.Context) (*cdrindex.Index, error) {
 		return nil, fmt.Errorf("call records: %w", err)
 	}
 	if a.hasRole(settings.RoleCDRIndex) {
-		a.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, cdrindex.NewKafkaTopic(a.cluster), a.tracer).Run)
+		a.lifecycle.addRun("cdrindex", cdrindex.NewIndexer(index, kafka.NewLog(a.cluster), a.tracer).Run)
 	}
 	return index, nil
 }

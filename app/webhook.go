@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/identity"
+	"trunkline/internal/kafka"
 	"trunkline/settings"
 	"trunkline/webhook"
 )
@@ -12,7 +13,7 @@ import (
 // openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
 func (a *App) openWebhooks(ctx context.Context) (err error) {
 	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
-		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.NewKafkaTopic(a.cluster),
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Log: kafka.NewLog(a.cluster),
 		Version: a.version,
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	return page, nil
 }
 
-func startKey(e Entry) string { return report.StartKey(e.At.UnixMilli(), e.ID) }
+func startKey(e Entry) string { return report.Cursor{Time: e.At.UnixMilli(), ID: e.ID}.Key() }
 
 // lastID sorts after the id of every entry.
 const lastID = "~"
@@ -82,6 +82,6 @@ func parseStartKey(key string) (at int64, id string, ok bool) {
 	if key == "" {
 		return math.MaxInt64, lastID, true
 	}
-	at, id, ok = report.ParseStartKey(key, 150)
-	return at, id, ok && clean(id) == id
+	c, ok := report.ParseCursor(key)
+	return c.Time, c.ID, ok && clean(c.ID) == c.ID
 }

@@ -44,7 +44,7 @@ func (p *precedence) compare(o *precedence) int {
 type batch struct {
 	entries []entry
 	// fence, if not nil, is the first step of the transaction: it moves the partition's
-	// offset, or returns errFenced.
+	// position, or returns consume.ErrMoved.
 	fence func(context.Context, *sqldb.BulkTx) error
 	// overwrite also replaces a row of the same record.
 	overwrite bool

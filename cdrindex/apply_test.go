@@ -33,7 +33,7 @@ func TestARowComesBackAsItWas(t *testing.T) {
 		}
 		bare := event.CDR{ID: "x", AccountID: "acme", CallID: "c2", InteractionID: "i2", Timestamp: november + 1}
 		storeRows(t, x, full, bare)
-		page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: december})
+		page, err := x.List(t.Context(), inRange("acme", november, december))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestTheNewestRecordIsTheRow(t *testing.T) {
 						}
 						applyRecords(t, x, again, records...)
 					}
-					page, err := x.List(t.Context(), Filter{Account: account, End: endOfTime})
+					page, err := x.List(t.Context(), inRange(account, 0, endOfTime))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -113,9 +113,9 @@ func TestTheSameCallIDInTwoAccountsIsTwoRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		storeRows(t, x, call("acme", "c", november), call("zeta", "c", november))
 		for _, account := range []string{"acme", "zeta"} {
-			checkIDs(t, listCallIDs(t, x, Filter{Account: account, Start: november, End: november}), "c")
+			checkIDs(t, listCallIDs(t, x, inRange(account, november, november)), "c")
 		}
-		checkIDs(t, listCallIDs(t, x, Filter{Account: "acm", Start: 0, End: endOfTime}))
+		checkIDs(t, listCallIDs(t, x, inRange("acm", 0, endOfTime)))
 	})
 }
 
@@ -142,7 +142,7 @@ func TestWritersThatMeetAtACall(t *testing.T) {
 		if rows, known := count(t, x, rowsTable), count(t, x, callsTable); rows != calls || known != calls {
 			t.Errorf("%d rows and %d calls, want %d", rows, known, calls)
 		}
-		err := x.Each(t.Context(), Filter{Account: "acme", End: endOfTime}, func(r *event.CDR) error {
+		err := x.Each(t.Context(), inRange("acme", 0, endOfTime), func(r *event.CDR) error {
 			if r.HangupCause != "v5" {
 				t.Errorf("%s has %s", r.CallID, r.HangupCause)
 			}
@@ -246,7 +246,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 			storeRows(t, openIndex(t, Settings{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
 				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
 			x := openIndex(t, Settings{RetentionMonths: 2}, db)
-			all := Filter{Account: "acme", End: endOfTime}
+			all := inRange("acme", 0, endOfTime)
 			for range 2 {
 				if err := x.maintainPartitions(t.Context(), now); err != nil {
 					t.Fatal(err)
@@ -334,7 +334,7 @@ func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
 						applyRecords(t, x, true, first) // a reindex
 					}
 					want := rows[min(i, j)].From
-					page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: november + 60})
+					page, err := x.List(t.Context(), inRange("acme", november, november+60))
 					if err != nil || len(page.Data) != 1 || page.Data[0].From != want {
 						t.Errorf("%q then %q, in one batch %t: got %+v, %v", rows[i].From, rows[j].From, together,
 							page.Data, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/internal/consume"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/report"
@@ -172,13 +173,13 @@ func BenchmarkReports(b *testing.B) {
 	for _, t := range tables {
 		explain(b, t)
 	}
-	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + report.MaxRange,
-		PageSize: report.MaxPage}
+	whole := inRange("account-7", genFirst.start(), genFirst.start()+report.MaxRange)
+	whole.PageSize = report.MaxPage
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
 		bench("Page/1000_rows_"+name, 200, func(t *benchTable) error {
 			f := whole
-			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000),
-				"0"}.startKey()
+			f.After = report.Cursor{Time: whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000),
+				ID: "0"}
 			page, err := t.List(ctx, f)
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
@@ -259,23 +260,22 @@ func BenchmarkIndexing(b *testing.B) {
 		})
 	}
 	indexed := func(x *Index, lane, from, to int) error {
-		at, err := x.findOrCreatePosition(ctx, lane, int64(from))
+		at, err := x.positions.FindOrCreate(ctx, lane, int64(from))
 		if err != nil {
 			return err
 		}
-		next := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
-			return updatePosition(ctx, tx, lane, at,
-				indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each),
-					LeaderEpoch: kafka.UnknownEpoch}})
+		next := consume.Position{LogPosition: kafka.AtOffset(int64(from + lanes*each))}
+		b := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
+			return x.positions.Move(ctx, tx, lane, at, &next)
 		}}
 		for i := range records[from:to] {
 			e, err := decodeEntry(&records[from+i], 0)
 			if err != nil {
 				return err
 			}
-			next.entries = append(next.entries, e)
+			b.entries = append(b.entries, e)
 		}
-		_, err = x.apply(ctx, next)
+		_, err = x.apply(ctx, b)
 		return err
 	}
 	var took [2]atomic.Int64
@@ -348,7 +348,7 @@ func BenchmarkCSV(b *testing.B) {
 			return len(p), nil
 		})
 		if _, err := x.WriteCSV(context.Background(),
-			Filter{Account: "acme", Start: november, End: november + report.MaxRange}, counting); err != nil {
+			inRange("acme", november, november+report.MaxRange), counting); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/consume"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
@@ -18,10 +19,11 @@ var migrations embed.FS
 // Index stores and finds call records in the database. It is safe for
 // concurrent use.
 type Index struct {
-	settings Settings
-	db       *sqldb.DB
-	metrics  *metrics
-	log      *slog.Logger
+	settings  Settings
+	db        *sqldb.DB
+	positions *consume.Positions
+	metrics   *metrics
+	log       *slog.Logger
 
 	recordings Recordings // nil: rows have the recordings that their records name
 
@@ -48,6 +50,11 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Re
 	if err := db.Migrate(ctx, "cdrindex", migrations); err != nil {
 		return nil, err
 	}
-	return &Index{settings: settings, db: db, metrics: newMetrics(reg), log: log,
+	positions, err := consume.NewPositions(ctx, db, "cdrindex",
+		consume.Older{Table: "cdrindex_offsets", Generation: "epoch"})
+	if err != nil {
+		return nil, err
+	}
+	return &Index{settings: settings, db: db, positions: positions, metrics: newMetrics(reg), log: log,
 		knownPartitions: make(map[month]bool)}, nil
 }

@@ -22,8 +22,7 @@ var csvHeader = func() string {
 // WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
 // report.WriteCSV does.
 func (x *Index) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
-	return report.WriteCSV(w, csvHeader, appendCSV,
-		func(yield func(*event.CDR) error) error { return x.Each(ctx, f, yield) })
+	return x.rows(f, kindExport).WriteCSV(ctx, w, csvHeader, appendCSV)
 }
 
 func appendCSV(dst []byte, r *event.CDR) []byte {

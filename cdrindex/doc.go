@@ -1,16 +1,16 @@
 // Package cdrindex keeps the call records of the cdr topic in the database,
 // one row for each call of an account, and answers the reports from them (docs/api.md, "GET /api/v2/reports/cdrs").
 //
-// If this is your first change, read partition_worker.go (the loop of a partition), then
-// entry.go (a record), apply.go (a transaction) and list.go (a report).
+// If this is your first change, read indexer.go and record_batch.go (the loop is
+// internal/consume), then entry.go (a record), apply.go (a transaction) and list.go (a report).
 //
 // # Tables
 //
 // cdrindex_rows has the rows; in PostgreSQL it is partitioned by the month (UTC)
 // in which a call began. cdrindex_calls has for each call the month of its row
 // and the raw record that it came from, so that a call has one row although an
-// older version of it may be in another month. cdrindex_offsets has the offset
-// up to which each partition of the topic is indexed. A batch changes all three
+// older version of it may be in another month. The position
+// of each partition of the topic is internal/consume's. A batch changes all three
 // in one transaction, so that they agree after any crash.
 //
 // A call that ended in a later month than it began has ended_later set. A
@@ -41,12 +41,9 @@
 //
 // # Goroutines, and when it is full
 //
-// Indexer.Run has one goroutine for each assigned partition and one that
-// creates partitions of the table ahead and drops old ones; all end with its
-// context. A partition's goroutine holds one batch (maxBatchRows, or 16 MiB
-// of records); at most maxConcurrentBatches of them write at the same time. While the database
-// is unavailable they wait, and new records stay in the topic. Reports have no
-// goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
+// The consumer that NewIndexer returns has one goroutine for each assigned partition, which holds one batch (limits),
+// and one that creates partitions of the table ahead and drops old ones. Reports have no
+// goroutines; they hold a page, and a CSV export one batch (report.Rows), which
 // waits for its reader without a connection.
 //
 // A call record's recording_id is not in the tables unless the platform's record names it: a
@@ -56,15 +53,14 @@
 //
 // # Files
 //
-// Read entry.go and partition_worker.go, then list.go.
+// Read entry.go and indexer.go, then list.go.
 //
 //   - cdrindex.go, settings.go, metrics.go: the index, settings, metrics
-//   - indexer.go, topic.go, partition_worker.go, batch_reader.go, offsets.go: the way in: the loop
-//     of one partition of cdr, its batches, its position
+//   - indexer.go, record_batch.go: the way in: the consumer of cdr, its batches
 //   - entry.go, scan_json.go, columns.go: a record of cdr as a row
 //   - apply.go, stored_calls.go: a batch in the database: the newest record of a call is its row
 //   - month.go, table_partitions.go, retention.go, purge.go, person.go: tables by month, and what
 //     deletes rows
-//   - filter.go, query.go, list.go, cursor.go, find.go, csv.go: the way out: reports
+//   - filter.go, query.go, list.go, find.go, csv.go: the way out: reports
 //   - reindex.go: reading cdr again
 package cdrindex

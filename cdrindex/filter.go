@@ -9,9 +9,7 @@ import (
 
 // Filter selects rows of a report; see docs/api.md.
 type Filter struct {
-	Account    string          // not a parameter: the caller's account, or an accessible one
-	Visible    *report.Visible // not a parameter: what the caller's role sees
-	Start, End int64           // Unix seconds, both included
+	report.Filter
 
 	OriginationCallID string // the one row of Find
 	InteractionID     string
@@ -19,10 +17,6 @@ type Filter struct {
 	From, To          string
 	Number            string // From or To
 	QueueID, AgentID  string
-
-	PageSize int    // of List; 0: report.DefaultPage
-	StartKey string // of List: a page's NextStartKey; "": the newest rows
-	CSV      bool   // the whole range, as CSV
 }
 
 // ParseFilter parses a request's query and Accept header. Its error names every invalid
@@ -38,13 +32,7 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 		Number:            q.Text("number", event.MaxCDRText),
 		QueueID:           q.Text("queue_id", event.MaxCDRText),
 		AgentID:           q.Text("agent_id", event.MaxCDRText),
-		PageSize:          q.PageSize(),
-		StartKey:          q.Get("start_key"),
-		CSV:               q.CSV(accept),
-	}
-	f.Start, f.End = q.Range()
-	if _, ok := parseStartKey(f.StartKey); !ok {
-		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
+		Filter:            q.FilterOfRange(accept),
 	}
 	if f.CSV && f.OriginationCallID != "" {
 		q.AddFault("origination_call_id", "unsupported", "is not available as CSV")

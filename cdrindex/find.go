@@ -22,7 +22,7 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 		q.Add("account_id = ?", account)
 		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
 		q.Add("started BETWEEN ? AND ?", first, last)
-		q.AddVisible(visible)
+		q.AddVisible(visible, "queue_id", "agent_id")
 		if endedBy != 0 {
 			q.Add("ended_later BETWEEN ? AND ?", start, endedBy)
 		}

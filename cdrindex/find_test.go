@@ -116,7 +116,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 			"in the middle of it": {december - 10, december + 10, []string{"touching"}},
 			"within one month":    {december + 150, december + 8000, nil},
 		} {
-			f := Filter{Account: "acme", Start: c.start, End: c.end}
+			f := inRange("acme", c.start, c.end)
 			for _, f.PageSize = range []int{50, 1, 2} {
 				checkIDs(t, listCallIDs(t, x, f), append([]string{}, c.want...)...)
 			}
@@ -137,7 +137,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 		shorter := edge
 		shorter.EndedTime = december - 5
 		applyRecords(t, x, false, record(shorter, 0, 100))
-		checkIDs(t, listCallIDs(t, x, Filter{Account: "acme", Start: december + 30, End: december + 30}))
+		checkIDs(t, listCallIDs(t, x, inRange("acme", december+30, december+30)))
 	})
 }
 

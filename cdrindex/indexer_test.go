@@ -15,8 +15,8 @@ import (
 func indexedOffset(t testing.TB, x *Index, partition int) int64 {
 	t.Helper()
 	var next int64
-	err := x.db.QueryRowContext(context.Background(), `SELECT COALESCE(MAX(next), 0) FROM cdrindex_offsets
-		WHERE topic_partition = $1`, partition).Scan(&next)
+	err := x.db.QueryRowContext(context.Background(), `SELECT COALESCE(MAX(next), 0) FROM log_positions
+		WHERE consumer = 'cdrindex' AND topic_partition = $1`, partition).Scan(&next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 				row := call(name("account-%d", p), name("c%d", random.IntN(200)), november+random.Int64N(90*24*3600))
 				row.HangupCause = name("v%d", source)
 				rows = append(rows, row)
-				topic.add(row, p, int64(source))
+				topic.addCall(row, p, int64(source))
 				want[callKey{row.AccountID, row.CallID}] = row.HangupCause
 				if random.IntN(3) == 0 {
 					back := random.IntN(len(rows))
 					for again := back; again < len(rows) && again < back+5; again++ {
-						topic.add(rows[again], p, int64(again))
+						topic.addCall(rows[again], p, int64(again))
 					}
 				}
 			}
@@ -51,12 +51,12 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 			defer startIndexer(t, x, topic)()
 		}
 		for p := range partitions {
-			_, end, _ := topic.Offsets(t.Context(), p)
+			_, end, _ := topic.Offsets(t.Context(), event.TopicCDR, p)
 			waitUntil(t, "the topic's end", func() bool { return indexedOffset(t, x, p) == end })
 		}
 		got := 0
 		for p := range partitions {
-			err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime},
+			err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime),
 				func(r *event.CDR) error {
 					got++
 					if w := want[callKey{r.AccountID, r.CallID}]; r.HangupCause != w {
@@ -82,7 +82,7 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 		if i == 50 {
 			row.CallID = ""
 		}
-		topic.add(row, 0, int64(i))
+		topic.addCall(row, 0, int64(i))
 	}
 	defer startIndexer(t, x, topic)()
 	waitUntil(t, "all are done", func() bool { return indexedOffset(t, x, 0) == 100 })
@@ -97,17 +97,16 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
 	for i := range 10 {
-		topic.add(call("acme", name("a%d", i), november), 0, int64(i))
+		topic.addCall(call("acme", name("a%d", i), november), 0, int64(i))
 	}
 	stop := startIndexer(t, x, topic)
 	waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 	stop()
-	topic.first[0] = 25 // records 10 to 24 were written and deleted
-	topic.logs[0] = nil
+	topic.Delete(event.TopicCDR, 0, 25) // records 10 to 24 were written and deleted
 	for i := range 10 {
-		topic.add(call("acme", name("b%d", i), november), 0, int64(25+i))
+		topic.addCall(call("acme", name("b%d", i), november), 0, int64(25+i))
 	}
-	topic.damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 30, Resume: 32}
+	topic.Damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 30, Resume: 32}
 	stop = startIndexer(t, x, topic)
 	waitUntil(t, "the rest", func() bool { return indexedOffset(t, x, 0) == 35 })
 	stop()
@@ -126,17 +125,17 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 		row := call("acme", "c", november)
 		row.HangupCause = "OLD"
 		for i := range 10 {
-			topic.add(row, 0, int64(i))
+			topic.addCall(row, 0, int64(i))
 		}
 		stop := startIndexer(t, x, topic)
 		waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 		stop()
-		topic.logs[0], topic.id = nil, kafka.TopicID{2}
+		topic.Recreate(event.TopicCDR)
 		row.HangupCause = "NEW"
-		topic.add(row, 0, 0)
+		topic.addCall(row, 0, 0)
 		defer startIndexer(t, x, topic)()
 		waitUntil(t, "the new topic's end", func() bool { return indexedOffset(t, x, 0) == 1 })
-		page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime})
+		page, err := x.List(t.Context(), inRange("acme", 0, endOfTime))
 		if err != nil || len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
 			t.Errorf("got %+v, %v", page, err)
 		}
@@ -151,19 +150,16 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 			onBoth(t, func(t *testing.T, x *Index) {
 				topic := newMemory(1)
 				for i := range 20 {
-					topic.add(call("acme", name("a%d", i), november), 0, int64(i))
+					topic.addCall(call("acme", name("a%d", i), november), 0, int64(i))
 				}
 				stop := startIndexer(t, x, topic)
 				waitUntil(t, "the first records", func() bool { return indexedOffset(t, x, 0) == 20 })
 				if !running {
 					stop()
 				}
-				topic.mu.Lock()
-				topic.logs[0] = append([]kafka.Record(nil), topic.logs[0][:10]...)
-				topic.epoch++
-				topic.mu.Unlock()
+				topic.Truncate(event.TopicCDR, 0, 10)
 				for i := range 30 {
-					topic.add(call("acme", name("b%d", i), november), 0, int64(20+i))
+					topic.addCall(call("acme", name("b%d", i), november), 0, int64(20+i))
 				}
 				if running {
 					defer stop()
@@ -204,7 +200,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		topic := newMemory(2)
 		storeRows(t, x, call("acme", "gone from the topic", november))
 		for i := range 50 {
-			topic.add(call("acme", name("c%d", i), november), i%2, int64(i))
+			topic.addCall(call("acme", name("c%d", i), november), i%2, int64(i))
 		}
 		stop := startIndexer(t, x, topic)
 		defer stop()
@@ -230,11 +226,11 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		if err != nil || done != last || done.Done != 50 || done.Rows != 50 {
 			t.Errorf("%+v, last told %+v, %v", done, last, err)
 		}
-		ids := listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})
+		ids := listCallIDs(t, x, inRange("acme", 0, endOfTime))
 		if len(ids) != 51 {
 			t.Errorf("%d rows", len(ids))
 		}
-		err = x.Each(t.Context(), Filter{Account: "acme", End: endOfTime}, func(r *event.CDR) error {
+		err = x.Each(t.Context(), inRange("acme", 0, endOfTime), func(r *event.CDR) error {
 			if r.HangupCause != "" {
 				t.Errorf("%s is still wrong", r.CallID)
 			}
@@ -249,11 +245,11 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 func TestReindexPassesAHole(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
-	topic.first[0] = 7
+	topic.Delete(event.TopicCDR, 0, 7)
 	for i := range 20 {
-		topic.add(call("acme", name("c%d", i), november), 0, int64(i))
+		topic.addCall(call("acme", name("c%d", i), november), 0, int64(i))
 	}
-	topic.damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 12, Resume: 14}
+	topic.Damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 12, Resume: 14}
 	done, err := x.Reindex(t.Context(), topic, nil)
 	if err != nil || done.Done != 20 || done.Rows != 18 {
 		t.Errorf("%+v, %v", done, err)

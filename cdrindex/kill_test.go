@@ -42,15 +42,18 @@ func TestMain(m *testing.M) {
 
 // allPartitions assigns all partitions to every member: a group would wait for a killed
 // member's session timeout.
-type allPartitions struct{ Topic }
+type allPartitions struct{ kafka.Log }
 
-func (t allPartitions) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	n, err := t.Partitions(ctx)
+func (t allPartitions) Work(ctx context.Context, _ kafka.GroupConfig,
+	work func(context.Context, kafka.Assigned) error) error {
+	n, err := t.Partitions(ctx, event.TopicCDR)
 	var workers sync.WaitGroup
 	for p := range n {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				if err := work(ctx, p, func(int64) {}); err != nil && ctx.Err() == nil {
+				if err := work(ctx,
+					kafka.Assigned{Topic: event.TopicCDR, Partition: p, Progress: noProgress{}}); err != nil &&
+					ctx.Err() == nil {
 					fmt.Fprintln(os.Stderr, "indexing a partition:", err)
 					time.Sleep(100 * time.Millisecond)
 				}
@@ -60,6 +63,10 @@ func (t allPartitions) Work(ctx context.Context, work func(context.Context, int,
 	workers.Wait()
 	return err
 }
+
+type noProgress struct{ kafka.Progress }
+
+func (noProgress) Commit(int64) {}
 
 func indexForever(at []string) error {
 	ctx := context.Background()
@@ -76,7 +83,7 @@ func indexForever(at []string) error {
 		}
 		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), discardLog())
 		if err == nil {
-			return NewIndexer(x, allPartitions{NewKafkaTopic(c)}, nil).Run(ctx)
+			return NewIndexer(x, allPartitions{kafka.NewLog(c)}, nil).Run(ctx)
 		}
 		_ = db.Close()
 	}
@@ -165,7 +172,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			share := func() float64 {
 				var done int64
 				if err := x.db.QueryRowContext(t.Context(),
-					`SELECT COALESCE(SUM(next), 0) FROM cdrindex_offsets`).Scan(&done); err != nil {
+					`SELECT COALESCE(SUM(next), 0) FROM log_positions`).Scan(&done); err != nil {
 					return 0 // the database is being started
 				}
 				return float64(done) / float64(calls+calls/10)
@@ -206,7 +213,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 	}
 	seen := 0
 	for p := range partitions {
-		err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime}, func(r *event.CDR) error {
+		err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime), func(r *event.CDR) error {
 			i, err := strconv.Atoi(r.CallID[1:])
 			if err != nil {
 				return err

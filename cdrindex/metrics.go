@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/consume"
 	"trunkline/internal/kafka"
 	"trunkline/internal/lag"
 	"trunkline/internal/metric"
@@ -89,16 +90,10 @@ func (m *metrics) countBatch(result outcome, took time.Duration) {
 	m.batch.Observe(took.Seconds())
 }
 
-// countStored counts the records of an indexer's batch.
-func (m *metrics) countStored(g *batchReader) {
-	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
-	m.delay.Observe(time.Since(g.oldest).Seconds())
-}
-
 // countRetry counts a pause because a backend was unavailable.
 func (m *metrics) countRetry(action string) {
 	kind := failedWrite
-	if action == actionRead {
+	if action == consume.ActionRead {
 		kind = failedRead
 	}
 	m.errors.WithLabelValues(kind).Inc()

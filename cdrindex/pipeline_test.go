@@ -31,7 +31,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}},
+		normalizer.Deps{Log: kafka.NewLog(c), Producer: producer, Accounts: anyAccount{}},
 		prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 			t.Error(err)
 		}
 	})
-	stop := startIndexer(t, x, NewKafkaTopic(c))
+	stop := startIndexer(t, x, kafka.NewLog(c))
 	t.Cleanup(func() {
 		stop()
 		cancel()
@@ -96,9 +96,9 @@ func TestACapturedCallIsFound(t *testing.T) {
 		}
 		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))
 		post("zeta", "svc.cdr", []byte(`{"call_id":"z","timestamp":1795169718}`))
-		all := Filter{Account: "acme", Start: placed - 60, End: placed + 60}
+		all := inRange("acme", placed-60, placed+60)
 		waitUntil(t, "the last record's row",
-			func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
+			func() bool { return len(listCallIDs(t, x, inRange("zeta", 0, endOfTime))) == 1 })
 		waitUntil(t, "all rows", func() bool { return len(listCallIDs(t, x, all)) == 8 })
 
 		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc, nil)
@@ -128,7 +128,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 			began := time.Now()
 			post("zeta", "svc.cdr", fmt.Appendf(nil, `{"call_id":"z%d","timestamp":1795169719}`, n))
 			waitUntil(t, "another row",
-				func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == n })
+				func() bool { return len(listCallIDs(t, x, inRange("zeta", 0, endOfTime))) == n })
 			fastest = min(fastest, time.Since(began))
 		}
 		if fastest > 2*time.Second {
@@ -148,8 +148,8 @@ func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 				"1793491201").Replace(string(record))
 			post("acme", "freeswitch.json_cdr", []byte(text))
 		}
-		october := Filter{Account: "acme", Start: november - 31*24*3600, End: november - 1}
-		next := Filter{Account: "acme", Start: november, End: december - 1}
+		october := inRange("acme", november-31*24*3600, november-1)
+		next := inRange("acme", november, december-1)
 		for _, f := range []Filter{october, next} {
 			waitUntil(t, "all legs", func() bool { return len(listCallIDs(t, x, f)) == 4 })
 			row, err := x.Find(t.Context(), "acme", f.Start, f.End, "oc-38935054-8f29-47aa-959d-5d073dec3c8e", nil)

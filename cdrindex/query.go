@@ -11,8 +11,6 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const newestFirst = "started DESC, call_id DESC"
-
 // queryRows appends the query's rows, of one account, to found.
 func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []event.CDR) ([]event.CDR, error) {
 	rows, err := x.db.QueryContext(ctx, selectRow+q.Text(), q.Args()...)

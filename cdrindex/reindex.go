@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"trunkline/event"
 	"trunkline/internal/kafka"
 )
 
@@ -19,8 +20,8 @@ type Progress struct {
 // in the index, while indexers and reports run. A row is replaced only by a record that
 // is not older. The row of a call that is no longer in the topic stays: the retention of
 // the index is longer than that of the topic.
-func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress)) (Progress, error) {
-	r := reindexing{Index: x, topic: topic, report: report}
+func (x *Index) Reindex(ctx context.Context, topics kafka.Log, report func(Progress)) (Progress, error) {
+	r := reindexing{Index: x, topics: topics, report: report}
 	ranges, err := r.listRanges(ctx)
 	if err != nil {
 		return r.progress, err
@@ -36,7 +37,7 @@ func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress))
 
 type reindexing struct {
 	*Index
-	topic    Topic
+	topics   kafka.Log
 	report   func(Progress)
 	progress Progress
 }
@@ -45,7 +46,7 @@ type reindexing struct {
 type offsetRange struct{ first, end int64 }
 
 func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
-	n, err := r.topic.Partitions(ctx)
+	n, err := r.topics.Partitions(ctx, event.TopicCDR)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	r.progress.Partitions = n
 	for i := range ranges {
 		s := &ranges[i]
-		s.first, s.end, err = r.topic.Offsets(ctx, i)
+		s.first, s.end, err = r.topics.Offsets(ctx, event.TopicCDR, i)
 		if err != nil {
 			return nil, err
 		}
@@ -65,12 +66,12 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 // reindexPartition reindexes a partition and continues after records that retention deletes
 // during the run.
 func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offsetRange) error {
-	generation, err := r.findGeneration(ctx, partition)
+	at, _, err := r.positions.Find(ctx, r.db, partition)
 	if err != nil {
 		return err
 	}
 	for offset := s.first; offset < s.end; {
-		indexed, err := r.indexRange(ctx, partition, offset, s.end, generation)
+		indexed, err := r.indexRange(ctx, partition, offset, s.end, at.Generation)
 		if err == nil {
 			return nil
 		}
@@ -90,21 +91,24 @@ func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offs
 // before indexed is in the database.
 func (r *reindexing) indexRange(ctx context.Context, partition int,
 	offset, end, generation int64) (indexed int64, err error) {
-	reader := r.topic.Read(partition, kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch})
-	defer reader.Close()
-	g := &batchReader{reader: reader, generation: generation, maxEntries: maxBatchRows, log: r.log}
+	source := r.topics.Read(
+		kafka.ReaderConfig{Topic: event.TopicCDR, Partition: partition, From: kafka.AtOffset(offset)})
+	defer source.Close()
+	records := &recordBatch{Index: r.Index}
 	for offset < end {
-		if err := g.readBatch(ctx); err != nil {
+		records.Reset()
+		_, err := limits.Gather(ctx, source, func(r *kafka.Record) { records.Add(r, generation) })
+		if err != nil {
 			return offset, err
 		}
-		result, err := r.apply(ctx, batch{entries: g.entries, overwrite: true})
+		result, err := r.apply(ctx, batch{entries: records.entries, overwrite: true})
 		if err != nil {
 			return offset, err
 		}
 		r.progress.Rows += int64(result.rows)
-		r.progress.Invalid += int64(g.invalid)
-		r.reportProgress(min(reader.Next(), end) - offset)
-		offset = reader.Next()
+		r.progress.Invalid += int64(records.invalid)
+		r.reportProgress(min(source.Position().Offset, end) - offset)
+		offset = source.Position().Offset
 	}
 	return offset, nil
 }

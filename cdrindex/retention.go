@@ -52,27 +52,21 @@ func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
 }
 
 // runRetention creates the tables of coming months and drops those whose retention has
-// ended, until ctx ends.
+// ended, once a month, until ctx ends. It repeats what failed.
 func (x *Index) runRetention(ctx context.Context) {
-	const interval = 10 * time.Minute
 	maintained := month(-1)
-	for {
-		wait := interval
-		now, err := time.Now(), error(nil)
+	for now := range retry.Rounds(ctx, time.Minute/2) {
 		current := monthOf(now.Unix())
-		if current != maintained {
-			err = x.maintainPartitions(ctx, now)
-			if err == nil {
-				maintained = current
-			}
+		if current == maintained {
+			continue
 		}
-		if err != nil && ctx.Err() == nil {
-			wait = time.Minute / 2
+		err := x.maintainPartitions(ctx, now)
+		switch {
+		case err == nil:
+			maintained = current
+		case ctx.Err() == nil:
 			x.metrics.errors.WithLabelValues(failedRetention).Inc()
 			x.log.Warn("call record retention failed", "error", err)
-		}
-		if !retry.Sleep(ctx, wait) {
-			return
 		}
 	}
 }

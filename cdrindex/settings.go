@@ -14,11 +14,3 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.RetentionMonths <= maxMonths, "retention_months", "must be at most %d, is %d", maxMonths,
 		s.RetentionMonths)
 }
-
-const (
-	// written to the database at once by one process, of its 16 connections: the rest is the
-	// reports'
-	maxConcurrentBatches = 4
-	maxBatchRows         = 5000     // of one batch, about
-	maxBatchBytes        = 16 << 20 // of one batch, in bytes of Kafka records
-)

@@ -92,7 +92,8 @@ func TestStoriesOfCallRecords(t *testing.T) {
 				post(account, story.format, r)
 			}
 			post(account, "svc.cdr", []byte(`{"call_id":"last","timestamp":1795600800}`))
-			all := Filter{Account: account, End: endOfTime, PageSize: 100}
+			all := inRange(account, 0, endOfTime)
+			all.PageSize = 100
 			waitUntil(t, "the last record's row", func() bool {
 				all.CallID = "last"
 				return len(listCallIDs(t, x, all)) == 1
@@ -152,12 +153,14 @@ func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 			post("long-ids", "kazoo.cdr", fmt.Appendf(nil, `{"Call-ID":"%s%s","Timestamp":1795169700}`, longID, tail))
 		}
 		waitUntil(t, "all rows",
-			func() bool { return len(listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})) == len(records) })
+			func() bool { return len(listCallIDs(t, x, inRange("acme", 0, endOfTime))) == len(records) })
 		waitUntil(t, "a row for each id",
-			func() bool { return len(listCallIDs(t, x, Filter{Account: "long-ids", End: endOfTime})) == 2 })
+			func() bool { return len(listCallIDs(t, x, inRange("long-ids", 0, endOfTime))) == 2 })
 
 		for id, want := range want {
-			page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime, CallID: id})
+			f := inRange("acme", 0, endOfTime)
+			f.CallID = id
+			page, err := x.List(t.Context(), f)
 			if err != nil || len(page.Data) != 1 {
 				t.Fatalf("%s: %d rows, %v", id, len(page.Data), err)
 			}

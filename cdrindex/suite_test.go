@@ -16,6 +16,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/kafkatest"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 )
@@ -96,6 +97,11 @@ func storeRows(t testing.TB, x *Index, rows ...event.CDR) {
 	applyRecords(t, x, true, records...)
 }
 
+// inRange is the filter of an account's rows in a range.
+func inRange(account string, start, end int64) Filter {
+	return Filter{Filter: report.Filter{Account: account, Start: start, End: end}}
+}
+
 // listCallIDs are the call ids of all the filter's rows, page by page.
 func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 	t.Helper()
@@ -111,7 +117,7 @@ func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 		if page.NextStartKey == "" {
 			return ids
 		}
-		f.StartKey = page.NextStartKey
+		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }
 
@@ -156,126 +162,22 @@ func wantKind(t testing.TB, err error, kind fault.Kind, fields ...string) {
 	}
 }
 
-// memoryTopic is a topic in memory whose group assigns every partition to every member: the
-// worst possible overlap.
-type memoryTopic struct {
-	mu      sync.Mutex
-	logs    [][]kafka.Record
-	first   []int64
-	changed chan struct{}
-	id      kafka.TopicID
-	epoch   int32 // of the leader; added records have it
-	damage  *kafka.GapError
-	most    int // records of one Read
-}
+// memoryTopic is the cdr topic in memory.
+type memoryTopic struct{ *kafkatest.Log }
 
-func newMemory(partitions int) *memoryTopic {
-	return &memoryTopic{
-		id: kafka.TopicID{1}, logs: make([][]kafka.Record, partitions), first: make([]int64, partitions),
-		changed: make(chan struct{}), most: 10,
-	}
-}
+func newMemory(partitions int) memoryTopic { return memoryTopic{kafkatest.NewLog(partitions)} }
 
-// add appends the row, made of the raw record at an offset.
-func (m *memoryTopic) add(row event.CDR, partition int, source int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := record(row, partition, source)
-	r.LeaderEpoch = m.epoch
-	r.Offset = m.first[partition] + int64(len(m.logs[partition]))
-	m.logs[partition] = append(m.logs[partition], r)
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
-
-func (m *memoryTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	var group sync.WaitGroup
-	for p := range m.logs {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				_ = work(ctx, p, func(int64) {}) // restarted, as by a group
-			}
-		})
-	}
-	group.Wait()
-	return nil
-}
-
-func (m *memoryTopic) Partitions(context.Context) (int, error) { return len(m.logs), nil }
-
-func (m *memoryTopic) Offsets(_ context.Context, p int) (first, next int64, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.first[p], m.first[p] + int64(len(m.logs[p])), nil
-}
-
-func (m *memoryTopic) TopicID(context.Context) (kafka.TopicID, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.id, nil
-}
-
-func (m *memoryTopic) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return kafkatest.Partition{Topic: event.TopicCDR, TopicID: m.id, Number: p, First: m.first[p],
-		Records: m.logs[p]}.CheckPosition(at)
-}
-
-func (m *memoryTopic) Read(p int, from kafka.LogPosition) Reader {
-	return &memoryReader{m: m, p: p, next: from.Offset}
-}
-
-type memoryReader struct {
-	m         *memoryTopic
-	p         int
-	next, end int64
-}
-
-func (r *memoryReader) Next() int64 { return r.next }
-func (r *memoryReader) Lag() int64  { return r.end - r.next }
-func (r *memoryReader) Close()      {}
-
-func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	for {
-		records, changed, err := r.try()
-		if err != nil || len(records) > 0 {
-			return records, err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (r *memoryReader) try() ([]kafka.Record, chan struct{}, error) {
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
-	log, first := r.m.logs[r.p], r.m.first[r.p]
-	r.end = first + int64(len(log))
-	if c := r.m.damage; c != nil && c.Offset == r.next {
-		return nil, nil, c
-	}
-	if r.next < first || r.next > r.end {
-		return nil, nil, kafka.OutOfRange(event.TopicCDR, r.p, r.next, first, r.end)
-	}
-	n := min(int(r.end-r.next), r.m.most)
-	if c := r.m.damage; c != nil && c.Offset > r.next {
-		n = min(n, int(c.Offset-r.next))
-	}
-	records := log[r.next-first:][:n]
-	r.next += int64(n)
-	return records, r.m.changed, nil
+// addCall appends the row, made of the raw record at an offset.
+func (m memoryTopic) addCall(row event.CDR, partition int, source int64) {
+	m.Append(record(row, partition, source))
 }
 
 // startIndexer runs an indexer until the returned function is called.
-func startIndexer(t testing.TB, x *Index, topic Topic) (stop func()) {
+func startIndexer(t testing.TB, x *Index, topics kafka.Log) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := NewIndexer(x, topic, nil).Run(ctx); err != nil {
+		if err := NewIndexer(x, topics, nil).Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})

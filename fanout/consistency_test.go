@@ -309,9 +309,9 @@ type firstHeldLog struct {
 	free   chan struct{}
 }
 
-func (l firstHeldLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
-	r := l.memoryLog.Reader(topic, partition, from)
-	if l.opened.Swap(true) {
+func (l firstHeldLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	r := l.memoryLog.Read(cfg)
+	if cfg.Compacted || l.opened.Swap(true) {
 		return r
 	}
 	return heldReader{r, l.free}
@@ -329,7 +329,7 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
 	n.history.pin()
 	defer n.history.unpin()
-	if frames, _, err := n.history.read(t.Context(), 0, 0, atOffset(40)); err != nil || len(frames) != 40 {
+	if frames, _, err := n.history.read(t.Context(), 0, 0, kafka.AtOffset(40)); err != nil || len(frames) != 40 {
 		t.Fatalf("%d frames: %v", len(frames), err)
 	}
 	log.cut(0, 20)

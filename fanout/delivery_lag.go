@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"trunkline/internal/kafka"
 )
 
 // deliveryLag measures how far the delivery of a partition has been behind the log.
@@ -13,13 +15,13 @@ import (
 // client which resumes by id may not have received.
 type deliveryLag struct {
 	mu         sync.Mutex
-	reader     Reader
+	reader     kafka.Source
 	caughtUpAt time.Time     // when everything in the log was last delivered; initially when the stream was created
 	worst      time.Duration // longest time from normalization to delivery
 }
 
 // setReader sets the reader that supplies Idle.
-func (l *deliveryLag) setReader(r Reader) {
+func (l *deliveryLag) setReader(r kafka.Source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reader = r

@@ -63,7 +63,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
 
 	stream := newTestStream(t, Config{Settings: Settings{RingBytes: 1 << 20}})
-	stream.reader = KafkaLog{cluster}.Reader(event.TopicEvents, 0, atOffset(0))
+	stream.reader = readEvents(kafka.NewLog(cluster), 0, kafka.AtOffset(0))
 	held := &heldTransport{open: make(chan struct{})}
 	for range subscribers {
 		s := &subscriber{queueLimit: 1 << 20, transport: held, connected: time.Now()}

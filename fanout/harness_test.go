@@ -129,11 +129,6 @@ func (l *memoryLog) writeState(p int) {
 	l.grown.Broadcast()
 }
 
-// CompactedReader reads cc.state or cc.accounts.
-func (l *memoryLog) CompactedReader(topic string, p int, offset int64) Reader {
-	return &memoryCompactedReader{l: l, topic: topic, p: p, next: offset}
-}
-
 type memoryCompactedReader struct {
 	l     *memoryLog
 	topic string
@@ -157,7 +152,7 @@ func (r *memoryCompactedReader) Lag() int64 {
 	return int64(len(r.l.compacted(r.topic, r.p))) - r.next
 }
 
-func (r *memoryCompactedReader) Position() kafka.LogPosition { return atOffset(r.next) }
+func (r *memoryCompactedReader) Position() kafka.LogPosition { return kafka.AtOffset(r.next) }
 
 func (r *memoryCompactedReader) Idle() time.Time {
 	if r.Lag() > 0 {
@@ -262,10 +257,15 @@ func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (
 	return int64(len(l.partitions[p])), nil
 }
 
-func (l *memoryLog) Reader(_ string, p int, from kafka.LogPosition) Reader {
+func (l *memoryLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	from := cfg.From
+	if cfg.Compacted { // cc.state or cc.accounts
+		return &memoryCompactedReader{l: l, topic: cfg.Topic, p: cfg.Partition, next: from.Offset}
+	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &memoryReader{l: l, p: p, next: from.Offset, epoch: from.LeaderEpoch, topicID: from.TopicID}
+	r := &memoryReader{l: l, p: cfg.Partition, next: from.Offset, epoch: from.LeaderEpoch, topicID: from.TopicID}
 	if r.topicID.IsZero() {
 		r.topicID = l.topicID
 	}

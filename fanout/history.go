@@ -270,7 +270,7 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading history: %w", ctx.Err())
 	}
-	reader := h.log.Reader(event.TopicEvents, partition, from)
+	reader := readEvents(h.log, partition, from)
 	defer reader.Close()
 	records, err := reader.Read(ctx)
 	if err != nil {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/kafka"
 )
 
-// Log reads the normalized topic, the state, and the accounts' placements.
+// Log reads the normalized topic, the state, and the accounts' placements; kafka.ClusterLog is one.
 type Log interface {
 	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)
@@ -24,45 +25,18 @@ type Log interface {
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
 	// EpochEnd returns the offset after the last record of a leader epoch.
 	EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (kafka.EpochEnd, error)
-	// Reader reads a partition from a position on. If its leader epoch is known, the
+	// Read returns a reader of one partition. If the leader epoch of its position is known, the
 	// first Read checks that the log continues there.
-	Reader(topic string, partition int, from kafka.LogPosition) Reader
-	// CompactedReader reads a partition of a compacted topic.
-	CompactedReader(topic string, partition int, offset int64) Reader
+	Read(cfg kafka.ReaderConfig) kafka.Source
 }
 
-// Reader reads one partition from an offset on.
-type Reader interface {
-	// Read waits for records; they are valid until the next Read. It returns
-	// *kafka.GapError when the log does not continue at the reader's offset.
-	Read(ctx context.Context) ([]kafka.Record, error)
-	// Lag returns the number of offsets in the log beyond the last result of Read, as
-	// of the last request.
-	Lag() int64
-	// Idle returns the time at which the reader last reached the end of the log. It
-	// may be called while Read waits.
-	Idle() time.Time
-	// Position returns where the next Read starts. The topic's id is known after
-	// the first Read.
-	Position() kafka.LogPosition
-	// Close ends fetching and frees the reader's memory.
-	Close()
+// readEvents returns a reader of a partition of cc.evt.
+func readEvents(log Log, partition int, from kafka.LogPosition) kafka.Source {
+	return log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: from})
 }
 
-// KafkaLog is the Log of a Kafka cluster.
-type KafkaLog struct{ *kafka.Cluster }
-
-// Reader reads one partition from a position on.
-func (l KafkaLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
-	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, From: from})
-}
-
-// atOffset returns the position at an offset, with everything else unknown.
-func atOffset(offset int64) kafka.LogPosition {
-	return kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
-}
-
-// CompactedReader reads a partition of a compacted topic from an offset on.
-func (l KafkaLog) CompactedReader(topic string, partition int, offset int64) Reader {
-	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, Compacted: true, From: atOffset(offset)})
+// readCompacted returns a reader of a partition of a compacted topic from an offset on.
+func readCompacted(log Log, topic string, partition int, offset int64) kafka.Source {
+	return log.Read(kafka.ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
+		From: kafka.AtOffset(offset)})
 }

@@ -83,7 +83,7 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int,
 			if offset == 0 {
 				return 0, 0, nil
 			}
-			r := l.log.Reader(event.TopicEvents, partition, atOffset(offset-1))
+			r := readEvents(l.log, partition, kafka.AtOffset(offset-1))
 			defer r.Close()
 			records, err := r.Read(ctx)
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {

@@ -17,7 +17,7 @@ type partitionStream struct {
 	f         *Fanout
 	partition int
 	strings   interner
-	reader    Reader
+	reader    kafka.Source
 	first     firstRead // set by openStream, used by run
 
 	// live is the position up to which events were delivered to live subscribers.
@@ -94,7 +94,7 @@ func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStrea
 			return nil, err
 		}
 		s := f.newStream(partition, next, began)
-		s.reader = f.log.Reader(event.TopicEvents, partition, atOffset(max(first, next-1)))
+		s.reader = readEvents(f.log, partition, kafka.AtOffset(max(first, next-1)))
 		s.lag.setReader(s.reader)
 		if first == next || s.readFirst(ctx) {
 			return s, nil
@@ -141,7 +141,7 @@ func (s *partitionStream) run(ctx context.Context) {
 			s.reader.Close()
 			from := gap.Position()
 			from.TopicID = s.topicID // the topic may be recreated before the next read
-			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, from)
+			s.reader = readEvents(s.f.log, s.partition, from)
 			s.lag.setReader(s.reader)
 			continue
 		}

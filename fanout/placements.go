@@ -27,7 +27,7 @@ type placements struct {
 
 	mu                  sync.Mutex
 	loaded              bool // cc.accounts has been read to its end
-	reader              Reader
+	reader              kafka.Source
 	requestedAt         time.Time        // when the reader last requested records
 	lag                 deliveryLag      // of cc.accounts
 	countLag            deliveryLag      // measures for how long added partitions may be unknown
@@ -279,7 +279,7 @@ func (a *placements) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader := a.log.CompactedReader(event.TopicAccounts, 0, first)
+	reader := readCompacted(a.log, event.TopicAccounts, 0, first)
 	defer reader.Close()
 	a.startReading(reader, first == next)
 	for {
@@ -299,7 +299,7 @@ func (a *placements) follow(ctx context.Context) error {
 	}
 }
 
-func (a *placements) startReading(r Reader, empty bool) {
+func (a *placements) startReading(r kafka.Source, empty bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reset()

@@ -22,19 +22,19 @@ type changedLog struct {
 	late      int // the partition whose stream notices late
 }
 
-func (l *changedLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
-	r := l.memoryLog.Reader(topic, partition, from)
-	if l.replaying.Load() {
+func (l *changedLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	r := l.memoryLog.Read(cfg)
+	switch {
+	case !cfg.Compacted && l.replaying.Load():
 		return replayReader{r, l}
+	case !cfg.Compacted && cfg.Partition == l.late:
+		return lateReader{r, l}
 	}
-	if partition != l.late {
-		return r
-	}
-	return lateReader{r, l}
+	return r
 }
 
 type replayReader struct {
-	Reader
+	kafka.Source
 	l *changedLog
 }
 
@@ -42,16 +42,16 @@ func (r replayReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	if r.l.reads.Add(1) > 1 {
 		<-r.l.changed
 	}
-	return r.Reader.Read(ctx)
+	return r.Source.Read(ctx)
 }
 
 type lateReader struct {
-	Reader
+	kafka.Source
 	l *changedLog
 }
 
 func (r lateReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	records, err := r.Reader.Read(ctx)
+	records, err := r.Source.Read(ctx)
 	if r.l.replaying.Load() {
 		select {
 		case <-r.l.notice:

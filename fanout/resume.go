@@ -298,7 +298,7 @@ func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStrea
 		return nil, err
 	}
 	for offset < next {
-		frames, upTo, err := r.history.read(ctx, id.Partition(), offset, atOffset(next))
+		frames, upTo, err := r.history.read(ctx, id.Partition(), offset, kafka.AtOffset(next))
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
 			return nil, goneError("no such event in the log")
 		}

@@ -81,7 +81,7 @@ func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to re
 		from := max(first, offset-step)
 		var before []frame
 		for next := from; next < offset; {
-			frames, upTo, err := r.history.read(ctx, st.partition, next, atOffset(end))
+			frames, upTo, err := r.history.read(ctx, st.partition, next, kafka.AtOffset(end))
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {
 				return offset, nil // no record before it is in the log
 			}

@@ -20,16 +20,16 @@ type heldLog struct {
 	free      chan struct{}
 }
 
-func (l heldLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
-	r := l.memoryLog.Reader(topic, partition, from)
-	if partition != l.partition {
+func (l heldLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	r := l.memoryLog.Read(cfg)
+	if cfg.Compacted || cfg.Partition != l.partition {
 		return r
 	}
 	return heldReader{r, l.free}
 }
 
 type heldReader struct {
-	Reader
+	kafka.Source
 	free chan struct{}
 }
 
@@ -38,7 +38,7 @@ func (r heldReader) Idle() time.Time { return time.Time{} }
 func (r heldReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	select {
 	case <-r.free:
-		return r.Reader.Read(ctx)
+		return r.Source.Read(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -264,22 +264,23 @@ type gatedLog struct {
 	gate chan struct{}
 }
 
-func (l *gatedLog) CompactedReader(topic string, partition int, offset int64) Reader {
-	if topic != event.TopicState {
-		return l.memoryLog.CompactedReader(topic, partition, offset)
+func (l *gatedLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	r := l.memoryLog.Read(cfg)
+	if cfg.Topic != event.TopicState {
+		return r
 	}
-	return &gatedReader{l.memoryLog.CompactedReader(topic, partition, offset), l.gate}
+	return &gatedReader{r, l.gate}
 }
 
 type gatedReader struct {
-	Reader
+	kafka.Source
 	gate chan struct{}
 }
 
 func (r *gatedReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	select {
 	case <-r.gate:
-		return r.Reader.Read(ctx)
+		return r.Source.Read(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

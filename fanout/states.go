@@ -140,7 +140,7 @@ type stateView struct {
 
 	mu         sync.Mutex
 	view       *state.View
-	reader     Reader
+	reader     kafka.Source
 	caughtUpAt time.Time // when the end of the log was last reached; zero: never
 	lag        int64     // offsets not read yet, as of the last read
 }
@@ -167,7 +167,7 @@ func (v *stateView) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader := v.states.log.CompactedReader(event.TopicState, v.partition, first)
+	reader := readCompacted(v.states.log, event.TopicState, v.partition, first)
 	defer reader.Close()
 	v.startReading(reader)
 	defer v.stopReading()
@@ -188,7 +188,7 @@ func (v *stateView) follow(ctx context.Context) error {
 	}
 }
 
-func (v *stateView) startReading(r Reader) {
+func (v *stateView) startReading(r kafka.Source) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.view, v.reader, v.caughtUpAt = state.NewView(), r, time.Time{}

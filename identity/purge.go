@@ -87,15 +87,13 @@ const (
 
 // Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
-	for {
+	for range retry.Rounds(ctx, purgeInterval) {
 		err := p.RunDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
-		if !retry.Sleep(ctx, purgeInterval) {
-			return nil
-		}
 	}
+	return nil
 }
 
 // RunDue purges the accounts whose retention has ended, and once more those purged

@@ -36,7 +36,6 @@ const (
 	// clockMargin is the largest difference between the clocks of the database and of Kafka's records.
 	clockMargin   = time.Minute
 	purgeInterval = time.Minute
-	purgeBatch    = 1000 // rows of one statement
 	minPoll       = 10 * time.Millisecond
 	maxPoll       = 200 * time.Millisecond
 )
@@ -238,13 +237,10 @@ func (s *keyStore) update(ctx context.Context, operation, statement string, c *c
 
 // purge deletes expired rows and finds the sources with too many keys.
 func (s *keyStore) purge(ctx context.Context) error {
-	for more := true; more; {
-		rows, err := s.db.ExecWithoutTx(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.ClockExpr()+` LIMIT $1)`, purgeBatch)
-		more = rows == purgeBatch
-		if err != nil {
-			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")
-		}
+	err := s.db.DeleteAll(ctx, "deleting expired Idempotency-Keys", sqldb.Deletion{Table: "ingest_keys",
+		Key: "source, key", Where: "expires_at <= " + s.db.ClockExpr()})
+	if err != nil {
+		return err
 	}
 	full, err := s.sourcesWithKeys(ctx, maxKeysPerSource)
 	if err == nil {

@@ -17,7 +17,6 @@ func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
 // PurgeAccount deletes some of the keys of a deleted account and returns their number, 0 if none is
 // left.
 func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	rows, err := p.db.ExecWithoutTx(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-		(SELECT source, key FROM ingest_keys WHERE account_id = $1 LIMIT $2)`, accountID, purgeBatch)
-	return rows, sqldb.Wrap(err, "purging Idempotency-Keys")
+	return p.db.DeleteSome(ctx, "purging Idempotency-Keys", sqldb.Deletion{Table: "ingest_keys", Key: "source, key",
+		Where: "account_id = $1", Args: []any{accountID}})
 }

@@ -100,7 +100,7 @@
 //   - normalizer.go, settings.go, metrics.go, trace.go: the normalizer, settings, metrics, spans
 //   - batch.go, route.go, dead_letter_kinds.go, single.go: records to messages, rows and dead
 //     letters; one record by itself
-//   - partition_worker.go, takeover.go, kafka_log.go: the loop of one partition: batches, taking
+//   - partition_worker.go, takeover.go: the loop of one partition: batches, taking
 //     over, gaps; the log
 //   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
 //     it

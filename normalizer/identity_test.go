@@ -174,7 +174,7 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, began := newFakeKafka(1), time.Now()
 		send := func(account string, number uint64) {
-			k.append(withIdentity(rawEvent(0, testRecorded.Add(time.Since(began)), account),
+			k.Append(withIdentity(rawEvent(0, testRecorded.Add(time.Since(began)), account),
 				event.Identity{Run: "r", Number: number}))
 			time.Sleep(2 * time.Second)
 		}
@@ -182,12 +182,12 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 		stop := start(n)
 		check := func(step string, messages, dead, repeats int) {
 			t.Helper()
-			got, numbers := k.all(event.TopicEvents, 0), testutil.ToFloat64(n.metrics.repeats)
-			if len(got) != messages || len(k.all(event.TopicDead, 0)) != dead || numbers != float64(repeats) {
-				t.Errorf("%s: %d messages, %d dead letters, %v repeats", step, len(got), len(k.all(event.TopicDead, 0)),
+			got, numbers := k.All(event.TopicEvents, 0), testutil.ToFloat64(n.metrics.repeats)
+			if len(got) != messages || len(k.All(event.TopicDead, 0)) != dead || numbers != float64(repeats) {
+				t.Errorf("%s: %d messages, %d dead letters, %v repeats", step, len(got), len(k.All(event.TopicDead, 0)),
 					numbers)
 			}
-			raw := len(k.all(event.TopicRaw, 0))
+			raw := len(k.All(event.TopicRaw, 0))
 			if at := viewOf(t, k).Position(); at == nil || at.SourcePosition != fmt.Sprintf("0:%d", raw-1) {
 				t.Errorf("%s: the position is %+v after %d records", step, at, raw)
 			}
@@ -208,7 +208,7 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 		send("acme", 1)
 		check("a repeat after a takeover", 2, 1, 1)
 		stop()
-		k.recreate(event.TopicState) // the identities are rebuilt from cc.evt
+		k.Recreate(event.TopicState) // the identities are rebuilt from cc.evt
 		n = newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		stop = start(n)
 		send("acme", 2)

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/topics"
+	"trunkline/internal/kafka"
 	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
 )
@@ -49,7 +50,7 @@ func (c *Config) Validate() error {
 
 // Deps holds the dependencies of the normalizer.
 type Deps struct {
-	Log      Log
+	Log      kafka.Log
 	Producer Producer
 	Accounts Accounts
 	Tracer   *tracing.Tracer // nil disables tracing
@@ -89,8 +90,24 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 
 // Run normalizes until ctx ends, then commits the processed offsets and returns nil.
 func (n *Normalizer) Run(ctx context.Context) error {
-	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.runPartition); err != nil {
+	if err := n.deps.Log.Work(ctx, kafka.GroupConfig{Group: n.cfg.Group, Topics: n.cfg.Topics},
+		n.runPartition); err != nil {
 		return fmt.Errorf("normalizing: %w", err)
 	}
 	return nil
+}
+
+// Producer writes records, in order within each partition, and returns nil only if all
+// of them are durable. It keeps no reference to them.
+type Producer interface {
+	// Produce writes the records and returns nil only if all of them are durable. It copies them at
+	// once. If a record is larger than topics.MaxRecordBytes, it returns fault.KindTooLarge and
+	// sends none. kafka.ErrTopicLimit means that the topic rejects at least one record, and that all
+	// others are durable. Any other error means that at least one record is not known to be
+	// durable; if it wraps kafka.ErrOutcomeUnknown, as after the end of ctx, some may have been written
+	// all the same.
+	Produce(ctx context.Context, records ...kafka.Record) error
+	// ProduceWithOffsets is like Produce for records of one partition, and returns their
+	// offsets.
+	ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // Two normalizers work on the same partitions at once, are stopped and started
@@ -31,7 +32,7 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 					return id == "acme" || id == "late" && born.Load(), nil
 				})
 				for i := range partitions * each {
-					k.append(overlapRecord(i, partitions))
+					k.Append(overlapRecord(i, partitions))
 				}
 				stops := []func(){start(newTestNormalizer(t, k, accounts, event.TopicRaw)),
 					start(newTestNormalizer(t, k, accounts, event.TopicRaw))}
@@ -44,7 +45,7 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 					stops[i]()
 					stops[i] = start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 				}
-				k.stopFailing()
+				stopFailing(k)
 				time.Sleep(time.Hour)
 				for _, stop := range stops {
 					stop()
@@ -73,10 +74,10 @@ func overlapRecord(i, partitions int) kafka.Record {
 
 // unreliableKafka fails one produce in six: before anything is written, after a
 // part, or after all.
-func unreliableKafka(partitions int, seed uint64) (*fakeKafka, *atomic.Bool) {
+func unreliableKafka(partitions int, seed uint64) (*kafkatest.Log, *atomic.Bool) {
 	k := newFakeKafka(partitions)
-	k.readMost = 40
-	k.onProduce = func(records []kafka.Record) (int, error) {
+	k.MaxRead = 40
+	k.OnProduce = func(records []kafka.Record) (int, error) {
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 		switch rand.IntN(18) {
 		case 0:
@@ -88,28 +89,27 @@ func unreliableKafka(partitions int, seed uint64) (*fakeKafka, *atomic.Bool) {
 		}
 		return len(records), nil
 	}
-	k.keep = func(old, next int64) int64 { // late, lost, or of an owner before
+	k.KeepCommits(func(old, next int64) int64 { // late, lost, or of an owner before
 		if rand.IntN(3) == 0 {
 			return old
 		}
 		return next
-	}
+	})
 	return k, new(atomic.Bool)
 }
 
-func (k *fakeKafka) stopFailing() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keep = func(old, next int64) int64 { return max(old, next) }
+// stopFailing keeps the highest commit from now on.
+func stopFailing(k *kafkatest.Log) {
+	k.KeepCommits(func(old, next int64) int64 { return max(old, next) })
 }
 
-func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
+func checkPartition(t *testing.T, k *kafkatest.Log, p, each int) {
 	t.Helper()
 	ids := make(map[int64]event.ID)     // of each position, of any writer
 	owner := make(map[event.ID]int64)   // and back
 	covered := make(map[int64]struct{}) // delivered, or a dead letter
 	last, lastID := int64(-1), event.ID(0)
-	for _, r := range k.all(event.TopicEvents, p) {
+	for _, r := range k.All(event.TopicEvents, p) {
 		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
 		last, lastID = at.Offset, id
 		covered[at.Offset] = struct{}{}
 	}
-	for _, r := range k.all(event.TopicDead, 0) {
+	for _, r := range k.All(event.TopicDead, 0) {
 		if string(r.Header(event.HeaderOrigPartition)) != strconv.Itoa(p) {
 			continue
 		}

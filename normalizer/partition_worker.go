@@ -17,7 +17,7 @@ import (
 type partitionWorker struct {
 	*Normalizer
 	*route
-	Assignment
+	kafka.Assigned
 	retry retry.Func
 
 	next              kafka.LogPosition // in the raw log, after the last record processed
@@ -33,12 +33,12 @@ type partitionWorker struct {
 
 // runPartition normalizes one partition until ctx ends or an unexpected error
 // occurs; then the group restarts it, and it takes over again.
-func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err error) {
+func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) (err error) {
 	r, ok := routes[assigned.Topic]
 	if !ok {
 		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
 	}
-	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
+	w := &partitionWorker{Normalizer: n, route: r, Assigned: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
 		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
@@ -81,7 +81,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 // are lost, or until another normalizer is found to be ahead. In the last two
 // cases it returns nil, and w.next is the position at which to resume.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
-	reader := w.deps.Log.Read(w.rawTopic, w.Partition, w.next)
+	reader := w.deps.Log.Read(kafka.ReaderConfig{Topic: w.rawTopic, Partition: w.Partition, From: w.next})
 	defer reader.Close()
 	for {
 		var records []kafka.Record

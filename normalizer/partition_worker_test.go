@@ -46,12 +46,12 @@ func recordOffsets(t *testing.T, records []kafka.Record) (at []int64) {
 func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
-		k.first[event.TopicRaw][0] = 100
-		k.committed[event.TopicRaw+"0"] = 90
-		k.append(rawEvent(0, time.Now(), "acme"))
+		k.Delete(event.TopicRaw, 0, 100)
+		k.Progress(event.TopicRaw, 0).Commit(90)
+		k.Append(rawEvent(0, time.Now(), "acme"))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := recordOffsets(t, k.all(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
+		if at := recordOffsets(t, k.All(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
 			t.Errorf("positions %v", at)
 		}
 		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 10 {
@@ -63,15 +63,15 @@ func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
 func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
-		k.readMost = 1
-		k.damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4,
+		k.MaxRead = 1
+		k.Damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4,
 			Reason: "checksum"}
 		for range 6 {
-			k.append(rawEvent(0, time.Now(), "acme"))
+			k.Append(rawEvent(0, time.Now(), "acme"))
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 4 5]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 4 5]" {
 			t.Errorf("positions %v", at)
 		}
 		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 2 {
@@ -85,7 +85,7 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
-		k.onProduce = func(records []kafka.Record) (int, error) {
+		k.OnProduce = func(records []kafka.Record) (int, error) {
 			size := 0
 			for _, r := range records {
 				size += len(r.Value)
@@ -101,19 +101,19 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 				r.Value = bytes.Replace(r.Value, []byte(`"acme"`), []byte(`"acme","x":"`+strings.Repeat("y", 2000)+`"`),
 					1)
 			}
-			k.append(r)
+			k.Append(r)
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := recordOffsets(t, k.all(event.TopicEvents, 0)); len(at) != 19 {
+		if at := recordOffsets(t, k.All(event.TopicEvents, 0)); len(at) != 19 {
 			t.Errorf("positions %v", at)
 		}
-		dead := k.all(event.TopicDead, 0)
+		dead := k.All(event.TopicDead, 0)
 		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(TooLarge) ||
 			string(dead[0].Header(event.HeaderOrigOffset)) != "7" || dead[0].Value != nil {
 			t.Errorf("dead letters %v", dead)
 		}
-		if next, _ := (&fakeProgress{k, event.TopicRaw + "0"}).Committed(); next != 20 {
+		if next, _ := k.Progress(event.TopicRaw, 0).Committed(); next != 20 {
 			t.Errorf("committed %d", next)
 		}
 		if got := testutil.ToFloat64(n.metrics.dead.WithLabelValues(event.TopicRaw, string(TooLarge))); got != 1 {
@@ -230,17 +230,17 @@ func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 			return true, nil
 		})
 		for _, id := range []string{"acme", "acme", "new", "acme"} {
-			k.append(rawEvent(0, time.Now(), id))
+			k.Append(rawEvent(0, time.Now(), id))
 		}
-		k.readMost = 1000
+		k.MaxRead = 1000
 		stop := start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 		defer stop()
 		time.Sleep(10 * time.Second)
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("before: positions %v", at)
 		}
 		time.Sleep(20 * time.Second)
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 2 3]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 2 3]" {
 			t.Errorf("after: positions %v", at)
 		}
 	})
@@ -250,10 +250,10 @@ func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 func TestAPartitionStartsBehindAForeignRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
-		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("hello")})
-		k.append(rawEvent(0, time.Now(), "acme"))
+		k.Append(kafka.Record{Topic: event.TopicEvents, Value: []byte("hello")})
+		k.Append(rawEvent(0, time.Now(), "acme"))
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-		if got := k.all(event.TopicEvents, 0); len(got) != 2 || string(got[1].Header(event.HeaderPosition)) != "0:0" {
+		if got := k.All(event.TopicEvents, 0); len(got) != 2 || string(got[1].Header(event.HeaderPosition)) != "0:0" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -264,21 +264,21 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 		k := newFakeKafka(1)
 		now := time.Now()
 		for i := range 5 {
-			k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
+			k.Append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
 				Value: fmt.Appendf(nil, `{"call_id":"c%d","timestamp":%d}`, i, now.Unix()-int64(i%2)*1e9)})
 		}
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly))
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicCDR, 0))); at != "[0 2 4]" {
 			t.Errorf("positions %v", at)
 		}
-		if dead := k.all(event.TopicDead, 0); len(dead) != 2 ||
+		if dead := k.All(event.TopicDead, 0); len(dead) != 2 ||
 			string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
 			t.Errorf("dead letters %v", dead)
 		}
-		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
+		k.Append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
 			Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicCDR, 0))); at != "[0 2 4 5]" {
 			t.Errorf("after a restart: positions %v", at)
 		}
 	})
@@ -356,9 +356,9 @@ func TestRunSaysWhyTheGroupFailed(t *testing.T) {
 	}
 }
 
-type failingLog struct{ Log }
+type failingLog struct{ kafka.Log }
 
-func (failingLog) Work(context.Context, string, []string, func(context.Context, Assignment) error) error {
+func (failingLog) Work(context.Context, kafka.GroupConfig, func(context.Context, kafka.Assigned) error) error {
 	return errAway
 }
 

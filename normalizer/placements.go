@@ -18,7 +18,8 @@ type accountLog struct {
 }
 
 // readPlacements reads cc.accounts up to its end and returns the placements of one partition.
-func (l *accountLog) readPlacements(ctx context.Context, log Log, partition int) (map[string]event.Placement, error) {
+func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
+	partition int) (map[string]event.Placement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	add := func(r *kafka.Record) {

@@ -10,14 +10,15 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
-// placements returns the partitions that cc.accounts names for each account; "" is the
+// readPlacements returns the partitions that cc.accounts names for each account; "" is the
 // account of complete partitions.
-func (k *fakeKafka) placements(t *testing.T) map[string][]int {
+func readPlacements(t *testing.T, k *kafkatest.Log) map[string][]int {
 	t.Helper()
 	all := map[string][]int{}
-	for _, r := range k.all(event.TopicAccounts, 0) {
+	for _, r := range k.All(event.TopicAccounts, 0) {
 		p, err := event.ParsePlacement(r.Key, r.Value)
 		if err != nil {
 			t.Fatal(err)
@@ -35,11 +36,11 @@ func (k *fakeKafka) placements(t *testing.T) map[string][]int {
 func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 	const partitions, accounts, events = 3, 12, 600
 	k := newFakeKafka(partitions)
-	k.readMost = 20
+	k.MaxRead = 20
 	random := rand.New(rand.NewPCG(1, 2))
-	k.onProduce = func(records []kafka.Record) (int, error) {
+	k.OnProduce = func(records []kafka.Record) (int, error) {
 		if records[0].Topic == event.TopicEvents {
-			placed := k.placements(t)
+			placed := readPlacements(t, k)
 			for i := range records {
 				if !slices.Contains(placed[string(records[i].Key)], records[i].Partition) {
 					t.Errorf("an event of %s in partition %d, which is not named", records[i].Key, records[i].Partition)
@@ -61,17 +62,17 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 			want[account] = append(want[account], p)
 			slices.Sort(want[account])
 		}
-		k.append(rawEvent(p, time.UnixMilli(1_795_000_000_000+int64(i)), account))
+		k.Append(rawEvent(p, time.UnixMilli(1_795_000_000_000+int64(i)), account))
 		if i%100 == 50 {
 			n := random.IntN(2)
 			stops[n]()
 			stops[n] = start(newTestNormalizer(t, k, known, event.TopicRaw))
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(k.placements(t), want,
+	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(readPlacements(t, k), want,
 		slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("placed %v, want %v", k.placements(t), want)
+			t.Fatalf("placed %v, want %v", readPlacements(t, k), want)
 		}
 	}
 	for _, stop := range stops {
@@ -93,21 +94,21 @@ func TestThePastOfAPartitionIsNotClaimed(t *testing.T) {
 	known := accountsFunc(func(string) (bool, error) { return true, nil })
 	agent := rawEvent(0, time.UnixMilli(1_795_000_000_000), "shop")
 	agent.Value = []byte(`{"Account-ID":"shop","Type":"AGENT_LOGIN"}`)
-	k.append(rawEvent(0, time.UnixMilli(1_795_000_000_000), "kiosk"), agent)
+	k.Append(rawEvent(0, time.UnixMilli(1_795_000_000_000), "kiosk"), agent)
 	stop := start(newTestNormalizer(t, k, known, event.TopicRaw))
-	await(t, func() bool { return len(k.all(event.TopicEvents, 0)) == 2 })
+	await(t, func() bool { return len(k.All(event.TopicEvents, 0)) == 2 })
 	stop()
-	k.recreate(event.TopicAccounts)
+	k.Recreate(event.TopicAccounts)
 	stop = start(newTestNormalizer(t, k, known, event.TopicRaw))
 	defer stop()
-	await(t, func() bool { return len(k.all(event.TopicAccounts, 0)) > 0 && k.placements(t)[""] != nil })
-	for _, r := range k.all(event.TopicAccounts, 0) {
+	await(t, func() bool { return len(k.All(event.TopicAccounts, 0)) > 0 && readPlacements(t, k)[""] != nil })
+	for _, r := range k.All(event.TopicAccounts, 0) {
 		if p, _ := event.ParsePlacement(r.Key, r.Value); p.AccountID == "" && p.Offset != 2 {
 			t.Errorf("complete from %d on, want 2", p.Offset)
 		}
 	}
-	k.append(rawEvent(0, time.UnixMilli(1_795_000_000_500), "kiosk"))
-	await(t, func() bool { return k.placements(t)["kiosk"] != nil })
+	k.Append(rawEvent(0, time.UnixMilli(1_795_000_000_500), "kiosk"))
+	await(t, func() bool { return readPlacements(t, k)["kiosk"] != nil })
 }
 
 func await(t *testing.T, ok func() bool) {

@@ -62,20 +62,20 @@ func TestARecordThatKeepsFailingIsADeadLetter(t *testing.T) {
 			return true, nil
 		})
 		for _, id := range []string{"acme", "acme", "poison", "acme"} {
-			k.append(rawEvent(0, time.Now(), id))
+			k.Append(rawEvent(0, time.Now(), id))
 		}
 		n := newTestNormalizer(t, k, accounts, event.TopicRaw)
 		stop := start(n)
 		defer stop()
 		time.Sleep(10 * time.Millisecond)
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("positions before the bad record: %v", at)
 		}
 		time.Sleep(time.Minute)
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 3]" {
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 3]" {
 			t.Errorf("positions: %v", at)
 		}
-		dead := k.all(event.TopicDead, 0)
+		dead := k.All(event.TopicDead, 0)
 		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(Internal) ||
 			string(dead[0].Header(event.HeaderOrigOffset)) != "2" {
 			t.Errorf("dead letters %v", dead)
@@ -101,11 +101,11 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 			}
 			return true, nil
 		})
-		k.append(rawEvent(0, time.Now(), "acme"))
+		k.Append(rawEvent(0, time.Now(), "acme"))
 		runUntilIdle(newTestNormalizer(t, k, accounts, event.TopicRaw))
-		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0]" ||
-			len(k.all(event.TopicDead, 0)) != 0 {
-			t.Errorf("positions %v, %d dead letters", at, len(k.all(event.TopicDead, 0)))
+		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0]" ||
+			len(k.All(event.TopicDead, 0)) != 0 {
+			t.Errorf("positions %v, %d dead letters", at, len(k.All(event.TopicDead, 0)))
 		}
 	})
 }
@@ -115,13 +115,13 @@ func TestStoppingIsNoFailureOfARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		n := newTestNormalizer(t, k, blockingAccounts{}, event.TopicRaw)
-		k.append(rawEvent(0, time.Now(), "acme"))
+		k.Append(rawEvent(0, time.Now(), "acme"))
 		for range maxFailures + 1 {
 			stop := start(n)
 			time.Sleep(time.Second)
 			stop()
 		}
-		if dead := k.all(event.TopicDead, 0); len(dead) != 0 {
+		if dead := k.All(event.TopicDead, 0); len(dead) != 0 {
 			t.Errorf("dead letters %v", dead)
 		}
 	})

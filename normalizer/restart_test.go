@@ -12,6 +12,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // today moves the clock of a synctest bubble, which begins in 2000, to where
@@ -27,10 +28,10 @@ func numberedRecord(n int) kafka.Record {
 
 // delivered reads cc.evt as docs/topics.md says: a record whose position does
 // not come after the last one is a repeat. It fails when ids do not rise.
-func delivered(t *testing.T, k *fakeKafka) (numbers []int, positions []string) {
+func delivered(t *testing.T, k *kafkatest.Log) (numbers []int, positions []string) {
 	t.Helper()
 	last, lastID := event.Position{Offset: -1}, event.ID(0)
-	for _, r := range k.all(event.TopicEvents, 0) {
+	for _, r := range k.All(event.TopicEvents, 0) {
 		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 		if err != nil {
 			t.Fatal(err)
@@ -77,37 +78,40 @@ func count(numbers []int) map[int]int {
 // is new.
 func TestARawLogThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {
-		cut     func(k *fakeKafka)
+		cut     func(k *kafkatest.Log)
 		kind    kafka.GapKind
 		more    int // records written after it
 		running bool
 		first   string // position of the first of them
 	}{
-		"truncated, shorter than before": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+		"truncated, shorter than before": {func(k *kafkatest.Log) { k.Truncate(event.TopicRaw, 0, 100) },
 			kafka.GapTruncated, 10, false, "0:100@1"},
-		"truncated, and grown past it": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+		"truncated, and grown past it": {func(k *kafkatest.Log) { k.Truncate(event.TopicRaw, 0, 100) },
 			kafka.GapTruncated, 150, false, "0:100@1"},
-		"truncated to nothing": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 0) }, kafka.GapTruncated,
+		"truncated to nothing": {func(k *kafkatest.Log) { k.Truncate(event.TopicRaw, 0, 0) }, kafka.GapTruncated,
 			10, false, "0:0@1"},
-		"truncated while it is read": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+		"truncated while it is read": {func(k *kafkatest.Log) { k.Truncate(event.TopicRaw, 0, 100) },
 			kafka.GapTruncated, 10, true, "0:100@1"},
-		"truncated, grown, while read": {func(k *fakeKafka) { k.truncate(event.TopicRaw, 0, 100) },
+		"truncated, grown, while read": {func(k *kafkatest.Log) { k.Truncate(event.TopicRaw, 0, 100) },
 			kafka.GapTruncated, 150, true, "0:100@1"},
-		"created again": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10,
+		"created again": {func(k *kafkatest.Log) { k.Recreate(event.TopicRaw) }, kafka.GapRecreated, 10,
 			false, "0:0@1"},
-		"created again, grown past it": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 250,
+		"created again, grown past it": {func(k *kafkatest.Log) { k.Recreate(event.TopicRaw) }, kafka.GapRecreated, 250,
 			false, "0:0@1"},
-		"created again while it is read": {func(k *fakeKafka) { k.recreate(event.TopicRaw) }, kafka.GapRecreated, 10,
+		"created again while it is read": {func(k *kafkatest.Log) { k.Recreate(event.TopicRaw) }, kafka.GapRecreated,
+			10,
 			true, "0:0@1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
-				k.epochs[event.TopicRaw] = 5
+				for range 5 { // the leader's epoch
+					k.Truncate(event.TopicRaw, 0, 0)
+				}
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				for i := range 200 {
-					k.append(numberedRecord(i))
+					k.Append(numberedRecord(i))
 				}
 				time.Sleep(time.Minute)
 				if !c.running {
@@ -115,7 +119,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 				}
 				c.cut(k)
 				for i := range c.more {
-					k.append(numberedRecord(1000 + i))
+					k.Append(numberedRecord(1000 + i))
 				}
 				if !c.running {
 					stop = start(n)
@@ -124,9 +128,9 @@ func TestARawLogThatWasCut(t *testing.T) {
 				stop()
 				numbers, positions := delivered(t, k)
 				if len(numbers) != 200+c.more || len(count(numbers)) != 200+c.more ||
-					len(k.all(event.TopicEvents, 0)) != 200+c.more {
+					len(k.All(event.TopicEvents, 0)) != 200+c.more {
 					t.Fatalf("%d events in cc.evt, %d delivered, %d different, want %d",
-						len(k.all(event.TopicEvents, 0)), len(numbers), len(count(numbers)), 200+c.more)
+						len(k.All(event.TopicEvents, 0)), len(numbers), len(count(numbers)), 200+c.more)
 				}
 				if positions[199] != "0:199" || positions[200] != c.first {
 					t.Errorf("positions go on from %s to %s", positions[199], positions[200])
@@ -137,7 +141,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 				}
 				// The next takeover finds nothing to do.
 				runUntilIdle(n)
-				if got := len(k.all(event.TopicEvents, 0)); got != 200+c.more {
+				if got := len(k.All(event.TopicEvents, 0)); got != 200+c.more {
 					t.Errorf("%d events after another takeover", got)
 				}
 			})
@@ -166,15 +170,15 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 						if random.IntN(5) == 0 {
 							r = rawEvent(0, today(), "nobody")
 						}
-						k.append(r)
+						k.Append(r)
 						n++
 					}
 					time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 					second()
 					second = func() {}
 					if random.IntN(3) == 0 {
-						size := int64(len(k.all(event.TopicRaw, 0)))
-						k.truncate(event.TopicRaw, 0, size-random.Int64N(min(size, 40)+1))
+						size := int64(len(k.All(event.TopicRaw, 0)))
+						k.Truncate(event.TopicRaw, 0, size-random.Int64N(min(size, 40)+1))
 						time.Sleep(10 * time.Millisecond) // an election takes longer
 						cut = true
 					}
@@ -187,14 +191,14 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 						second = run()
 					}
 				}
-				k.stopFailing()
-				k.append(numberedRecord(n)) // a position of the last generation
+				stopFailing(k)
+				k.Append(numberedRecord(n)) // a position of the last generation
 				time.Sleep(time.Hour)
 				first()
 				second()
 				numbers, _ := delivered(t, k)
 				times := count(numbers)
-				for _, r := range k.all(event.TopicRaw, 0) {
+				for _, r := range k.All(event.TopicRaw, 0) {
 					if string(r.Key) == "nobody" {
 						continue
 					}
@@ -220,16 +224,16 @@ func TestATakeoverGoesOnWhereTheNormalizedLogEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
 				for i := range 600 {
-					k.append(numberedRecord(i))
+					k.Append(numberedRecord(i))
 				}
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-				before := k.all(event.TopicEvents, 0)
-				if next, _ := (&fakeProgress{k, event.TopicRaw + "0"}).Committed(); next != 600 || len(before) != 600 {
+				before := k.All(event.TopicEvents, 0)
+				if next, _ := k.Progress(event.TopicRaw, 0).Committed(); next != 600 || len(before) != 600 {
 					t.Fatalf("committed %d, %d events", next, len(before))
 				}
-				k.truncate(event.TopicEvents, 0, end)
+				k.Truncate(event.TopicEvents, 0, end)
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-				after := k.all(event.TopicEvents, 0)
+				after := k.All(event.TopicEvents, 0)
 				if len(after) != 600 {
 					t.Fatalf("%d events came back to", len(after))
 				}
@@ -252,21 +256,21 @@ func TestATakeoverWritesNoDeadLetterAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
 				for i := range events {
-					k.append(numberedRecord(i))
+					k.Append(numberedRecord(i))
 				}
 				for range 100 {
-					k.append(rawEvent(0, today(), "nobody"))
+					k.Append(rawEvent(0, today(), "nobody"))
 				}
 				for range 3 {
 					n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 					runUntilIdle(n)
-					if got := len(k.all(event.TopicDead, 0)); got != 100 {
+					if got := len(k.All(event.TopicDead, 0)); got != 100 {
 						t.Fatalf("%d dead letters", got)
 					}
 				}
-				k.append(rawEvent(0, today(), "nobody"))
+				k.Append(rawEvent(0, today(), "nobody"))
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-				if got := len(k.all(event.TopicDead, 0)); got != 101 {
+				if got := len(k.All(event.TopicDead, 0)); got != 101 {
 					t.Errorf("%d dead letters after one more", got)
 				}
 			})
@@ -279,21 +283,21 @@ func TestATakeoverGoesOnBehindTheNewestPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		for i := range 500 {
-			k.append(numberedRecord(i))
+			k.Append(numberedRecord(i))
 		}
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-		late := k.all(event.TopicEvents, 0)[200:450]
+		late := k.All(event.TopicEvents, 0)[200:450]
 		for _, r := range late {
-			k.append(r)
+			k.Append(r)
 		}
-		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("of another writer")})
-		size := len(k.all(event.TopicEvents, 0))
+		k.Append(kafka.Record{Topic: event.TopicEvents, Value: []byte("of another writer")})
+		size := len(k.All(event.TopicEvents, 0))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if got := len(k.all(event.TopicEvents, 0)); got != size {
+		if got := len(k.All(event.TopicEvents, 0)); got != size {
 			t.Errorf("%d events were written again", got-size)
 		}
-		k.append(numberedRecord(500))
+		k.Append(numberedRecord(500))
 		runUntilIdle(n)
 		numbers, positions := delivered(t, copyWithout(k, "of another writer"))
 		if len(numbers) != 501 || positions[500] != "0:500" {
@@ -303,11 +307,11 @@ func TestATakeoverGoesOnBehindTheNewestPosition(t *testing.T) {
 }
 
 // copyWithout is k less the records of that value in cc.evt.
-func copyWithout(k *fakeKafka, value string) *fakeKafka {
+func copyWithout(k *kafkatest.Log, value string) *kafkatest.Log {
 	c := newFakeKafka(1)
-	for _, r := range k.all(event.TopicEvents, 0) {
+	for _, r := range k.All(event.TopicEvents, 0) {
 		if string(r.Value) != value {
-			c.append(r)
+			c.Append(r)
 		}
 	}
 	return c

@@ -15,6 +15,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // agentRecord returns a raw record about one of many agents.
@@ -25,7 +26,7 @@ func agentRecord(random *rand.Rand) kafka.Record {
 
 // checkAgents compares cc.state with an independent fold of cc.evt: of the events that it
 // had and lost, then of those that it has.
-func checkAgents(t *testing.T, k *fakeKafka, lost []kafka.Record) {
+func checkAgents(t *testing.T, k *kafkatest.Log, lost []kafka.Record) {
 	t.Helper()
 	for _, wrong := range checkAgentStates(t, k, lost) {
 		t.Error(wrong)
@@ -34,9 +35,9 @@ func checkAgents(t *testing.T, k *fakeKafka, lost []kafka.Record) {
 
 // checkAgentStates is checkAgents without the facts of the messages, which it returns if
 // they are wrong.
-func checkAgentStates(t *testing.T, k *fakeKafka, lost []kafka.Record) (wrong []string) {
+func checkAgentStates(t *testing.T, k *kafkatest.Log, lost []kafka.Record) (wrong []string) {
 	t.Helper()
-	events := slices.Concat(lost, k.all(event.TopicEvents, 0))
+	events := slices.Concat(lost, k.All(event.TopicEvents, 0))
 	byID := func(a, b kafka.Record) int { return bytes.Compare(a.Value[:40], b.Value[:40]) }
 	slices.SortStableFunc(events, byID)
 	var want AgentFold
@@ -46,7 +47,7 @@ func checkAgentStates(t *testing.T, k *fakeKafka, lost []kafka.Record) (wrong []
 		}
 	}
 	var got AgentRecords
-	for _, r := range k.all(event.TopicState, 0) {
+	for _, r := range k.All(event.TopicState, 0) {
 		if err := got.Include(r.Key, r.Value); err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +62,10 @@ func checkAgentStates(t *testing.T, k *fakeKafka, lost []kafka.Record) (wrong []
 // as the fold of what is written there.
 func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 	const before, left = 200, 120
-	cut := func(k *fakeKafka) { k.truncate(event.TopicEvents, 0, left) }
-	recreate := func(k *fakeKafka) { k.recreate(event.TopicEvents) }
+	cut := func(k *kafkatest.Log) { k.Truncate(event.TopicEvents, 0, left) }
+	recreate := func(k *kafkatest.Log) { k.Recreate(event.TopicEvents) }
 	for name, c := range map[string]struct {
-		lose  func(*fakeKafka)
+		lose  func(*kafkatest.Log)
 		kind  kafka.GapKind
 		after int // events of one batch
 	}{
@@ -78,14 +79,14 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k, random := newFakeKafka(1), rand.New(rand.NewPCG(1, 2))
-				k.readWhole = true
+				k.Random = false
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				for range before {
-					k.append(agentRecord(random))
+					k.Append(agentRecord(random))
 				}
 				time.Sleep(time.Second)
-				lost := k.all(event.TopicEvents, 0)
+				lost := k.All(event.TopicEvents, 0)
 				checkAgents(t, k, nil)
 
 				c.lose(k)
@@ -93,7 +94,7 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 				for range c.after {
 					raw = append(raw, agentRecord(random))
 				}
-				k.append(raw...)
+				k.Append(raw...)
 				time.Sleep(time.Second)
 				checkAgents(t, k, lost)
 				if got := testutil.ToFloat64(
@@ -102,7 +103,7 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 				}
 
 				for range 100 {
-					k.append(agentRecord(random))
+					k.Append(agentRecord(random))
 					time.Sleep(10 * time.Millisecond)
 				}
 				time.Sleep(time.Second)
@@ -118,14 +119,14 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 // The normalizer ends before it has written the state after a cut: the next one finds a
 // log that is longer than the state's position, but is not the log of the position.
 func TestATakeoverFollowsALogThatWasCutAndHasGrownAgain(t *testing.T) {
-	for name, lose := range map[string]func(*fakeKafka){
-		"cut":        func(k *fakeKafka) { k.truncate(event.TopicEvents, 0, 120) },
-		"made again": func(k *fakeKafka) { k.recreate(event.TopicEvents) },
+	for name, lose := range map[string]func(*kafkatest.Log){
+		"cut":        func(k *kafkatest.Log) { k.Truncate(event.TopicEvents, 0, 120) },
+		"made again": func(k *kafkatest.Log) { k.Recreate(event.TopicEvents) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k, random, stateAway := newFakeKafka(1), rand.New(rand.NewPCG(1, 2)), new(atomic.Bool)
-				k.onProduce = func(records []kafka.Record) (int, error) {
+				k.OnProduce = func(records []kafka.Record) (int, error) {
 					if records[0].Topic == event.TopicState && stateAway.Load() {
 						return 0, errAway
 					}
@@ -133,14 +134,14 @@ func TestATakeoverFollowsALogThatWasCutAndHasGrownAgain(t *testing.T) {
 				}
 				stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				for range 200 {
-					k.append(agentRecord(random))
+					k.Append(agentRecord(random))
 				}
 				time.Sleep(time.Second)
-				lost := k.all(event.TopicEvents, 0)
+				lost := k.All(event.TopicEvents, 0)
 				lose(k)
 				stateAway.Store(true)
 				for range 300 {
-					k.append(agentRecord(random))
+					k.Append(agentRecord(random))
 				}
 				time.Sleep(time.Second)
 				stop()
@@ -168,11 +169,11 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				var armed, away atomic.Bool
 				var left atomic.Int32
 				cutAt := int64(0)
-				k.onProduce = func(records []kafka.Record) (int, error) {
+				k.OnProduce = func(records []kafka.Record) (int, error) {
 					switch {
 					case records[0].Topic != event.TopicState:
 					case armed.CompareAndSwap(true, false): // the batch in flight
-						k.truncate(event.TopicState, 0, cutAt)
+						k.Truncate(event.TopicState, 0, cutAt)
 						away.Store(batches == 0)
 						if batches == 0 {
 							return len(records), errAway
@@ -186,14 +187,14 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				}
 				add := func(n, agents int) {
 					for range n {
-						k.append(eventRecord(event.AgentLogin,
+						k.Append(eventRecord(event.AgentLogin,
 							fmt.Sprintf(`{"agent_id":"%0200d"}`, random.IntN(agents))))
 					}
 					time.Sleep(5 * time.Second)
 				}
 				stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				add(before, agents)
-				cutAt = int64(len(k.all(event.TopicState, 0)))
+				cutAt = int64(len(k.All(event.TopicState, 0)))
 				add(lostBatches, agents)
 				checkAgents(t, k, nil)
 
@@ -208,14 +209,14 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 					t.Fatalf("the topic has %d of %d agents before the takeover", got, want)
 				}
 
-				k.onProduce = nil
+				k.OnProduce = nil
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				runUntilIdle(n)
 				checkAgents(t, k, nil)
 				checkState(t, k)
-				size := len(k.all(event.TopicState, 0))
+				size := len(k.All(event.TopicState, 0))
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-				if got := len(k.all(event.TopicState, 0)); got != size {
+				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("the next takeover wrote %d records", got-size)
 				}
 			})
@@ -228,18 +229,18 @@ func TestALostTombstoneIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-		k.append(eventRecord(event.QueueCall, `{"call_id":"c","queue_id":"q","event":"entered"}`))
-		k.append(eventRecord(event.QueueCall, `{"call_id":"c","queue_id":"q","event":"hangup"}`))
+		k.Append(eventRecord(event.QueueCall, `{"call_id":"c","queue_id":"q","event":"entered"}`))
+		k.Append(eventRecord(event.QueueCall, `{"call_id":"c","queue_id":"q","event":"hangup"}`))
 		time.Sleep(20 * time.Minute)
-		withCall := int64(len(k.all(event.TopicState, 0)))
-		k.append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
+		withCall := int64(len(k.All(event.TopicState, 0)))
+		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
 		time.Sleep(time.Second)
 		if viewOf(t, k).Size(state.Call) != 0 {
 			t.Fatal("the call is not forgotten")
 		}
-		k.truncate(event.TopicState, 0, withCall)
+		k.Truncate(event.TopicState, 0, withCall)
 		time.Sleep(2 * time.Hour)
-		k.append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
+		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
 		time.Sleep(time.Second)
 		checkState(t, k)
 		stop()
@@ -257,22 +258,22 @@ func TestStressTheStateFollowsItsLogs(t *testing.T) {
 				run := func() func() { return start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw)) }
 				stops := []func(){run(), run()}
 				var lost []kafka.Record
-				end := func(topic string) int64 { return int64(len(k.all(topic, 0))) }
+				end := func(topic string) int64 { return int64(len(k.All(topic, 0))) }
 				stateFloor := int64(0) // what cc.state has from before is not on cc.evt any more
 				for range 60 {
 					for range random.IntN(80) {
-						k.append(agentRecord(random))
+						k.Append(agentRecord(random))
 					}
 					time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
 					switch random.IntN(6) {
 					case 0:
 						lost = append(lost,
-							k.truncate(event.TopicEvents, 0,
+							k.Truncate(event.TopicEvents, 0,
 								end(event.TopicEvents)-random.Int64N(min(end(event.TopicEvents), 60)+1))...)
 					case 1:
-						lost = append(lost, k.recreate(event.TopicEvents)...)
+						lost = append(lost, k.Recreate(event.TopicEvents)...)
 					case 2:
-						k.truncate(event.TopicState, 0, stateFloor+random.Int64N(end(event.TopicState)-stateFloor+1))
+						k.Truncate(event.TopicState, 0, stateFloor+random.Int64N(end(event.TopicState)-stateFloor+1))
 						continue
 					case 3:
 						i := random.IntN(2)
@@ -282,12 +283,12 @@ func TestStressTheStateFollowsItsLogs(t *testing.T) {
 					default:
 						continue
 					}
-					k.append(agentRecord(random)) // the normalizers notice a cut when they write
+					k.Append(agentRecord(random)) // the normalizers notice a cut when they write
 					time.Sleep(5 * time.Second)
 					stateFloor = end(event.TopicState)
 				}
 				stops[1]()
-				k.append(agentRecord(random))
+				k.Append(agentRecord(random))
 				time.Sleep(time.Hour)
 				stops[0]()
 				checkAgentStates(t, k, lost)

@@ -20,6 +20,7 @@ import (
 	"trunkline/format"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // eventRecord returns a raw record of the generic format.
@@ -54,10 +55,10 @@ func randomRecord(random *rand.Rand) kafka.Record {
 }
 
 // foldOf folds the events of cc.evt as a consumer does, from the beginning.
-func foldOf(t *testing.T, k *fakeKafka) *state.Partition {
+func foldOf(t *testing.T, k *kafkatest.Log) *state.Partition {
 	t.Helper()
 	p, last := state.NewPartition(), event.Position{Offset: -1}
-	for _, r := range k.all(event.TopicEvents, 0) {
+	for _, r := range k.All(event.TopicEvents, 0) {
 		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 		if err != nil {
 			t.Fatal(err)
@@ -95,10 +96,10 @@ func lines(values []state.Value) string {
 
 // compactedState returns what Kafka leaves of cc.state: the last record of each
 // key, whatever a reader would ignore. Its position comes last.
-func compactedState(t *testing.T, k *fakeKafka) (entries string, position *state.Position) {
+func compactedState(t *testing.T, k *kafkatest.Log) (entries string, position *state.Position) {
 	t.Helper()
 	last := map[string]kafka.Record{}
-	for _, r := range k.all(event.TopicState, 0) {
+	for _, r := range k.All(event.TopicState, 0) {
 		last[string(r.Key)] = r
 	}
 	var all []string
@@ -118,11 +119,11 @@ func compactedState(t *testing.T, k *fakeKafka) (entries string, position *state
 	return strings.Join(all, ""), position
 }
 
-func viewOf(t *testing.T, k *fakeKafka) *state.View {
+func viewOf(t *testing.T, k *kafkatest.Log) *state.View {
 	t.Helper()
 	v := state.NewView()
 	v.KeepNumbers = true
-	for _, r := range k.all(event.TopicState, 0) {
+	for _, r := range k.All(event.TopicState, 0) {
 		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 		if err != nil {
 			t.Fatal(err)
@@ -134,14 +135,14 @@ func viewOf(t *testing.T, k *fakeKafka) *state.View {
 
 // checkState checks that cc.state, also after compaction, is the fold of cc.evt up
 // to its end.
-func checkState(t *testing.T, k *fakeKafka) {
+func checkState(t *testing.T, k *kafkatest.Log) {
 	t.Helper()
 	want := foldOf(t, k)
 	got, position := compactedState(t, k)
 	if expected := lines(want.Values()); got != expected {
 		t.Errorf("cc.state has\n%s\nthe fold of cc.evt is\n%s", got, expected)
 	}
-	end := int64(len(k.all(event.TopicEvents, 0)))
+	end := int64(len(k.All(event.TopicEvents, 0)))
 	if position == nil || position.Offset != end || position.EventID != want.Last() {
 		t.Errorf("position %+v, cc.evt ends at %d with %s", position, end, want.Last())
 	}
@@ -164,8 +165,8 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quiet := newFakeKafka(1)
 				k, _ := unreliableKafka(1, seed)
-				unreliable, stateAway := k.onProduce, new(atomic.Bool)
-				k.onProduce = func(records []kafka.Record) (int, error) {
+				unreliable, stateAway := k.OnProduce, new(atomic.Bool)
+				k.OnProduce = func(records []kafka.Record) (int, error) {
 					if records[0].Topic != event.TopicState {
 						return unreliable(records)
 					}
@@ -181,12 +182,12 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 3))
 				for range total {
 					r := randomRecord(random)
-					quiet.append(r)
-					k.append(r)
+					quiet.Append(r)
+					k.Append(r)
 				}
 				runUntilIdle(newTestNormalizer(t, quiet, acmeOnly, event.TopicRaw))
 				want := map[string]string{}
-				for _, r := range quiet.all(event.TopicEvents, 0) {
+				for _, r := range quiet.All(event.TopicEvents, 0) {
 					want[string(r.Value[:40])] = factsOf(&r)
 				}
 				checkState(t, quiet)
@@ -202,11 +203,11 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 				}
 				stateAway.Store(false)
 				stops[1]()
-				k.stopFailing()
+				stopFailing(k)
 				time.Sleep(time.Hour)
 				stops[0]()
 				seen := map[string]bool{}
-				for _, r := range k.all(event.TopicEvents, 0) {
+				for _, r := range k.All(event.TopicEvents, 0) {
 					id := string(r.Value[:40])
 					if got := factsOf(&r); got != want[id] {
 						t.Fatalf("message %s has the facts %s, and without failures %s", id, got, want[id])
@@ -214,7 +215,7 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					seen[id] = true
 				}
 				identities := map[string]string{}
-				for _, r := range k.all(event.TopicEvents, 0) {
+				for _, r := range k.All(event.TopicEvents, 0) {
 					identity, id := string(r.Header(event.HeaderIdentity)), string(r.Value[:40])
 					if identity != "" && identities[identity] != "" && identities[identity] != id {
 						t.Errorf("%s is the messages %s and %s", identity, identities[identity], id)
@@ -225,11 +226,11 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					t.Errorf("%d different messages, want %d", len(seen), len(want))
 				}
 				checkState(t, k)
-				size := len(k.all(event.TopicState, 0))
+				size := len(k.All(event.TopicState, 0))
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				time.Sleep(time.Minute)
-				if got := len(k.all(event.TopicState, 0)); got != size {
+				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("a takeover with nothing to do wrote %d records", got-size)
 				}
 				agents := n.metrics.stateEntries.WithLabelValues(string(state.Agent))
@@ -253,17 +254,17 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
-				k.append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
-				k.append(eventRecord(event.AgentLogin, `{"agent_id":"8"}`))
+				k.Append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
+				k.Append(eventRecord(event.AgentLogin, `{"agent_id":"8"}`))
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-				late := k.all(event.TopicState, 0) // both at work
+				late := k.All(event.TopicState, 0) // both at work
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
-				k.append(eventRecord(event.AgentLogout, `{"agent_id":"7"}`))
-				k.append(eventRecord(event.AgentCallStart, `{"agent_id":"9","call_id":"c"}`))
+				k.Append(eventRecord(event.AgentLogout, `{"agent_id":"7"}`))
+				k.Append(eventRecord(event.AgentCallStart, `{"agent_id":"9","call_id":"c"}`))
 				time.Sleep(5 * time.Second)
-				k.append(late...)
-				k.append(kafka.Record{Topic: event.TopicState, Key: []byte("acme|agent|9"), Headers: []kafka.Header{
+				k.Append(late...)
+				k.Append(kafka.Record{Topic: event.TopicState, Key: []byte("acme|agent|9"), Headers: []kafka.Header{
 					{Key: state.HeaderEventID, Value: []byte(viewOf(t, k).Position().EventID.String())}}})
 				if got, _ := compactedState(t, k); strings.Contains(got, "offline") {
 					t.Fatalf("the late batch is not the last: %s", got)
@@ -273,7 +274,7 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 					t.Error("a reader takes what was written late")
 				}
 				if busy {
-					k.append(eventRecord(event.AgentLogin, `{"agent_id":"10"}`))
+					k.Append(eventRecord(event.AgentLogin, `{"agent_id":"10"}`))
 					time.Sleep(5 * time.Second)
 				} else {
 					time.Sleep(kafka.GroupOverlap)
@@ -282,9 +283,9 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 				if got := testutil.ToFloat64(n.metrics.repairs); got != 2 {
 					t.Errorf("%v repairs are counted", got)
 				}
-				size := len(k.all(event.TopicState, 0))
+				size := len(k.All(event.TopicState, 0))
 				time.Sleep(time.Hour)
-				if got := len(k.all(event.TopicState, 0)); got != size {
+				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("%d records more", got-size)
 				}
 				stop()
@@ -299,11 +300,11 @@ func TestALostStateTopicIsWrittenAgain(t *testing.T) {
 		k := newFakeKafka(1)
 		stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		for i := range 20 {
-			k.append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			k.Append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
-		k.truncate(event.TopicState, 0, 7)
-		k.append(eventRecord(event.AgentLogin, `{"agent_id":"20"}`))
+		k.Truncate(event.TopicState, 0, 7)
+		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"20"}`))
 		time.Sleep(time.Second)
 		checkState(t, k)
 		stop()
@@ -315,17 +316,14 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		for i := range 10 {
-			k.append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			k.Append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
-		k.recreate(event.TopicState)
+		k.Recreate(event.TopicState)
 		withFacts := regexp.MustCompile(`,"facts":.*\}\}$`)
-		for i := range k.logs[event.TopicEvents][0] {
-			r := &k.logs[event.TopicEvents][0][i]
-			r.Value = withFacts.ReplaceAll(r.Value, []byte("}}"))
-		}
-		newest, err := event.MessageID(k.logs[event.TopicEvents][0][9].Value)
+		k.Change(event.TopicEvents, 0, func(r *kafka.Record) { r.Value = withFacts.ReplaceAll(r.Value, []byte("}}")) })
+		newest, err := event.MessageID(k.All(event.TopicEvents, 0)[9].Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +334,7 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 			t.Fatalf("it begins with %q at %+v", got, position)
 		}
 		since := position.Since
-		k.append(eventRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
+		k.Append(eventRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position = compactedState(t, k)
 		if strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":"3"`) || position.Since != since ||
@@ -369,12 +367,12 @@ func checkSession(t *testing.T, format, file, story string) {
 		for line := range bytes.Lines(append(in, in...)) {
 			r := rawEvent(0, today(), "acme")
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
-			k.append(r)
+			k.Append(r)
 		}
 		runUntilIdle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }),
 			event.TopicRaw))
 		var got []string
-		for _, r := range k.all(event.TopicEvents, 0) {
+		for _, r := range k.All(event.TopicEvents, 0) {
 			m, ok, err := event.MessageFacts(r.Value)
 			f := m.Metadata.Facts
 			if err != nil || !ok || string(r.Header(event.HeaderName)) != string(f.Name) {

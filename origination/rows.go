@@ -96,29 +96,13 @@ func (t rows) queryStrings(ctx context.Context, doing, query string, args ...any
 	return sqldb.Collect(found, err, doing, sqldb.ScanColumn[string])
 }
 
-const purgeLimit = 1000
-
 // deleteOld deletes calls that ended before a time, and keys and leases that have
 // expired.
 func (t rows) deleteOld(ctx context.Context, before time.Time) error {
-	for _, statement := range []struct {
-		sql  string
-		args []any
-	}{
-		{`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls
-			WHERE NOT live AND updated < $1 LIMIT $2)`, []any{before.UnixMilli(), purgeLimit}},
-		{`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
-			WHERE expires_at <= ` + t.db.ClockExpr() + ` LIMIT $1)`, []any{purgeLimit}},
-		{`DELETE FROM origination_nodes WHERE node IN (SELECT node FROM origination_nodes
-			WHERE expires_at <= ` + t.db.ClockExpr() + ` LIMIT $1)`, []any{purgeLimit}},
-	} {
-		for more := true; more; {
-			rows, err := t.db.ExecWithoutTx(ctx, statement.sql, statement.args...)
-			more = rows == purgeLimit
-			if err != nil {
-				return sqldb.Wrap(err, "deleting old calls")
-			}
-		}
-	}
-	return nil
+	expired := "expires_at <= " + t.db.ClockExpr()
+	return t.db.DeleteAll(ctx, "deleting old calls",
+		sqldb.Deletion{Table: "origination_calls", Key: "id", Where: "NOT live AND updated < $1",
+			Args: []any{before.UnixMilli()}},
+		sqldb.Deletion{Table: "origination_keys", Key: "user_id, key", Where: expired},
+		sqldb.Deletion{Table: "origination_nodes", Key: "node", Where: expired})
 }

@@ -86,7 +86,7 @@ func (f *Filter) conditions(from row) *report.Conditions {
 	q := &report.Conditions{}
 	q.Add("account_id = ?", f.Account)
 	q.Add("(created_at, recording_id) <= (?, ?)", from.createdAt, from.RecordingID)
-	q.AddVisible(f.Visible)
+	q.AddVisible(f.Visible, "queue_id", "agent_id")
 	for i := range callFields {
 		field := &callFields[i]
 		if field.text == nil {
@@ -107,12 +107,13 @@ func (f *Filter) conditions(from row) *report.Conditions {
 
 const clockTolerance = 24 * 60 * 60 // seconds
 
-func (r *row) startKey() string { return report.StartKey(r.createdAt, r.RecordingID) }
+func (r *row) startKey() string { return report.Cursor{Time: r.createdAt, ID: r.RecordingID}.Key() }
 
 func parseStartKey(key string) (from row, ok bool) {
 	if key == "" {
 		return row{createdAt: math.MaxInt64}, true
 	}
-	from.createdAt, from.RecordingID, ok = report.ParseStartKey(key, 300)
+	c, ok := report.ParseCursor(key)
+	from.createdAt, from.RecordingID = c.Time, c.ID
 	return from, ok && envelope.ValidID(from.RecordingID)
 }

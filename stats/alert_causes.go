@@ -57,7 +57,7 @@ type feedWatch struct {
 
 // run reads the states until ctx ends.
 func (w *feedWatch) run(ctx context.Context) {
-	for {
+	for range retry.Rounds(ctx, feedPollEvery) {
 		states, err := w.feeds.FeedStates(ctx)
 		switch {
 		case err == nil:
@@ -69,9 +69,6 @@ func (w *feedWatch) run(ctx context.Context) {
 			w.mu.Unlock()
 		case ctx.Err() == nil:
 			w.log.Warn("states of the feeds cannot be read, alerts of feeds wait", "error", err)
-		}
-		if !retry.Sleep(ctx, feedPollEvery) {
-			return
 		}
 	}
 }

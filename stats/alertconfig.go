@@ -207,15 +207,13 @@ type AccountTree interface {
 // KeepInheritance writes to cc.queues from which account each one without alerts of its own
 // inherits, until ctx ends: the tree is not on the log otherwise.
 func (c *QueueConfigs) KeepInheritance(ctx context.Context, tree AccountTree, warn func(error)) error {
-	for {
+	for range retry.Rounds(ctx, inheritEvery) {
 		err := c.inherit(ctx, tree.Ancestors())
 		if err != nil && ctx.Err() == nil {
 			warn(err)
 		}
-		if !retry.Sleep(ctx, inheritEvery) {
-			return nil
-		}
 	}
+	return nil
 }
 
 // inherit writes the versions of accounts whose place in the tree has changed.

@@ -144,14 +144,26 @@ func BenchmarkMemory(b *testing.B) {
 
 // watchedLog reports how far a processor has written.
 type watchedLog struct {
-	Log
+	kafka.Log
 	next *atomic.Int64
 }
 
-func (l watchedLog) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	return l.Log.Work(ctx, func(ctx context.Context, partition int, commit func(int64)) error {
-		return work(ctx, partition, func(next int64) { l.next.Store(next); commit(next) })
+func (l watchedLog) Work(ctx context.Context, cfg kafka.GroupConfig,
+	work func(context.Context, kafka.Assigned) error) error {
+	return l.Log.Work(ctx, cfg, func(ctx context.Context, assigned kafka.Assigned) error {
+		assigned.Progress = watchedProgress{assigned.Progress, l.next}
+		return work(ctx, assigned)
 	})
+}
+
+type watchedProgress struct {
+	kafka.Progress
+	next *atomic.Int64
+}
+
+func (p watchedProgress) Commit(next int64) {
+	p.next.Store(next)
+	p.Progress.Commit(next)
 }
 
 // BenchmarkReplay folds a day of events from the log of an embedded broker, with all
@@ -172,7 +184,7 @@ func BenchmarkReplay(b *testing.B) {
 		requests := askRebuild(0)
 		requests.one.State = RebuildDone // until the events are folded
 		began, cpu := time.Now(), cpuTime()
-		stop := startWith(b, c, Deps{Log: watchedLog{NewKafkaLog(c), &next}, Rebuilds: requests})
+		stop := startWith(b, c, Deps{Log: watchedLog{kafka.NewLog(c), &next}, Rebuilds: requests})
 		stopProgress := showProgress("replayed", &next, n)
 		for next.Load() < int64(n) {
 			time.Sleep(10 * time.Millisecond)

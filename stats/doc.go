@@ -107,7 +107,7 @@
 //     alert and its events, the rules, their versions on cc.queues, and events for the time and feeds
 //   - performance.go, messages.go: figures of agents as messages on the channel
 //   - queueconfig.go: thresholds of queues, on cc.queues
-//   - processor.go, worker.go, wakes.go, partition_fold.go, kafka_log.go: the loop of one partition
+//   - processor.go, worker.go, wakes.go, partition_fold.go: the loop of one partition
 //     of cc.evt, what wakes it, and the log
 //   - rebuild.go, rebuilds.go: folding again, and the requests for it
 //   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of queues and of the processor;

@@ -50,6 +50,11 @@ func (w *partitionFold) logPosition() kafka.LogPosition {
 	return at
 }
 
+// openEvents returns a reader of cc.evt from the position on.
+func (w *partitionFold) openEvents() kafka.Source {
+	return w.deps.Log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: w.partition, From: w.logPosition()})
+}
+
 // foldRecord folds the next record of cc.evt. First it reads the configurations that may be
 // in force for new rows of the record, and for alerts.
 func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {

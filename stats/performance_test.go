@@ -198,7 +198,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 	for from, n := 0, len(events)/6; from < len(events); from += n {
 		part := events[from:min(from+n, len(events))]
 		produceEvents(t, c, part)
-		stop := startWith(t, c, Deps{Log: busyLog{NewKafkaLog(c)}})
+		stop := startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
 		if from%(2*n) == 0 {
 			await(t, c, part)
 		} else {
@@ -206,7 +206,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 		}
 		stop()
 	}
-	startWith(t, c, Deps{Log: busyLog{NewKafkaLog(c)}})
+	startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
 	await(t, c, events)
 	got := readMessages(t, c)
 	for identity, row := range want {
@@ -219,13 +219,13 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 
 // busyLog is a Log whose partitions never end. The parts of the test are hours old: at
 // the end of one, the clock would make messages that the next part's events change.
-type busyLog struct{ Log }
+type busyLog struct{ kafka.Log }
 
-func (l busyLog) Read(partition int, from kafka.LogPosition) Reader {
-	return busyReader{l.Log.Read(partition, from)}
+func (l busyLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	return busyReader{l.Log.Read(cfg)}
 }
 
-type busyReader struct{ Reader }
+type busyReader struct{ kafka.Source }
 
 func (busyReader) Idle() time.Time { return time.Time{} }
 

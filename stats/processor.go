@@ -9,17 +9,31 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event"
+	"trunkline/internal/kafka"
 	"trunkline/internal/setting"
 )
 
+// group is the consumer group of all processors.
+const group = "trunkline-stats"
+
 // Deps holds the dependencies of a processor.
 type Deps struct {
-	Log      Log
+	Log      kafka.Log
 	Producer Producer
 	Accounts Accounts
 	Configs  *QueueConfigs
 	Rebuilds Rebuilds // nil: no rebuilds
 	Feeds    Feeds    // nil: no alerts of feeds
+}
+
+// Producer writes to cc.stats and cc.raw.
+type Producer interface {
+	// Produce writes records and returns when all of them are durable.
+	Produce(ctx context.Context, records ...kafka.Record) error
+	// ProduceWithOffsets writes the records of one partition as one record batch, and returns
+	// their offsets when they are durable. It keeps no reference to them.
+	ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 
 // Accounts checks whether accounts exist.
@@ -71,7 +85,8 @@ func (p *Processor) Run(ctx context.Context) error {
 	if p.feeds != nil {
 		watching.Go(func() { p.feeds.run(ending) })
 	}
-	if err := p.deps.Log.Work(ctx, p.runPartition); err != nil {
+	if err := p.deps.Log.Work(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicEvents}},
+		p.runPartition); err != nil {
 		return fmt.Errorf("computing figures: %w", err)
 	}
 	return nil
@@ -79,12 +94,13 @@ func (p *Processor) Run(ctx context.Context) error {
 
 // runPartition computes the figures of one partition until ctx ends or an unexpected
 // error occurs; then the group restarts it.
-func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
+func (p *Processor) runPartition(ctx context.Context, assigned kafka.Assigned) error {
+	partition := assigned.Partition
 	oldest, done := p.metrics.lag.Track(partition)
 	defer done()
 	defer p.metrics.queues.drop(partition)
 	for {
-		w := &worker{partitionFold: p.newPartitionFold(partition), commit: commit, oldest: oldest}
+		w := &worker{partitionFold: p.newPartitionFold(partition), commit: assigned.Commit, oldest: oldest}
 		err := w.process(ctx)
 		w.countEntries(false)
 		switch {

@@ -132,7 +132,7 @@ func (r *rebuildRun) run(ctx context.Context) (err error) {
 
 // foldTo folds the events before offset end.
 func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
-	reader := r.deps.Log.Read(r.partition, r.logPosition())
+	reader := r.openEvents()
 	defer reader.Close()
 	for r.position.Offset < end {
 		var records []kafka.Record

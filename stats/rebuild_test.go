@@ -148,7 +148,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 		t.Fatal("no row is damaged")
 	}
 	requests := askRebuild(0)
-	stop = startWith(t, c, Deps{Log: NewKafkaLog(c), Rebuilds: requests})
+	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone || r.Folded != int64(len(events)) || r.Total != r.Folded {
 		t.Fatalf("%+v", r)
 	}
@@ -167,16 +167,16 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 
 // slowLog returns a few events at a time, as long as it may.
 type slowLog struct {
-	Log
+	kafka.Log
 	reads chan struct{} // a value for each read
 }
 
-func (l slowLog) Read(partition int, from kafka.LogPosition) Reader {
-	return &slowReader{Reader: l.Log.Read(partition, from), reads: l.reads}
+func (l slowLog) Read(cfg kafka.ReaderConfig) kafka.Source {
+	return &slowReader{Source: l.Log.Read(cfg), reads: l.reads}
 }
 
 type slowReader struct {
-	Reader
+	kafka.Source
 	reads chan struct{}
 	rest  []kafka.Record // read, not given yet
 }
@@ -188,7 +188,7 @@ func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) 
 		return nil, ctx.Err()
 	}
 	if len(r.rest) == 0 {
-		r.rest, err = r.Reader.Read(ctx)
+		r.rest, err = r.Source.Read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +211,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	rows := readRows(t, c)
 	damage(t, c)
 
-	requests, slow := askRebuild(0), slowLog{NewKafkaLog(c), make(chan struct{})}
+	requests, slow := askRebuild(0), slowLog{kafka.NewLog(c), make(chan struct{})}
 	stop = startWith(t, c, Deps{Log: slow, Rebuilds: requests})
 	for range 2 { // the first event, and some
 		slow.reads <- struct{}{}
@@ -220,7 +220,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	if open, _ := requests.ListOpen(t.Context()); len(open) != 1 {
 		t.Fatal("the rebuild has ended")
 	}
-	stop = startWith(t, c, Deps{Log: NewKafkaLog(c), Rebuilds: requests})
+	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}
@@ -232,7 +232,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 
 // trimmedLog is a log whose first records were deleted.
 type trimmedLog struct {
-	Log
+	kafka.Log
 	first int64
 }
 
@@ -277,7 +277,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	stop()
 	rows := readRows(t, c)
 
-	log := trimmedLog{NewKafkaLog(c), first}
+	log := trimmedLog{kafka.NewLog(c), first}
 	begins, err := FindLogStart(t.Context(), log, 0)
 	if err != nil || begins.Earliest() != clockTime("2+09:15:00").Unix() {
 		t.Fatalf("%+v, earliest %d, %v", begins, begins.Earliest(), err)

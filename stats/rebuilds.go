@@ -48,12 +48,12 @@ type LogStart struct {
 }
 
 // FindLogStart returns the beginning of a partition of cc.evt.
-func FindLogStart(ctx context.Context, log Log, partition int) (LogStart, error) {
+func FindLogStart(ctx context.Context, log kafka.Log, partition int) (LogStart, error) {
 	first, next, err := log.Offsets(ctx, event.TopicEvents, partition)
 	if err != nil || first == next {
 		return LogStart{First: first, Next: next}, err
 	}
-	reader := log.Read(partition, kafka.LogPosition{Offset: first, LeaderEpoch: kafka.UnknownEpoch})
+	reader := log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: kafka.AtOffset(first)})
 	defer reader.Close()
 	records, err := reader.Read(ctx)
 	if err != nil {
@@ -95,13 +95,10 @@ type rebuildRequests struct {
 
 // run reads requests and stores progress until ctx ends.
 func (r *rebuildRequests) run(ctx context.Context) {
-	for {
+	for range retry.Rounds(ctx, rebuildPollInterval) {
 		err := r.synchronize(ctx)
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("requests to fold figures again cannot be read", "error", err)
-		}
-		if !retry.Sleep(ctx, rebuildPollInterval) {
-			return
 		}
 	}
 }

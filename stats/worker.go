@@ -55,12 +55,11 @@ func (w *worker) process(ctx context.Context) error {
 	}
 	defer w.stopRebuild()
 	for {
-		err := w.read(ctx)
-		gap, ok := kafka.PassableGap(err)
-		if !ok || ctx.Err() != nil {
-			return err
+		gap, err := kafka.ResolveGap(ctx, w.read(ctx), w.checkEvents)
+		if gap != nil && ctx.Err() == nil {
+			err = w.skipGap(ctx, gap)
 		}
-		if err := w.skipGap(ctx, gap); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -105,13 +104,18 @@ func (w *worker) loadFigures(ctx context.Context) error {
 // skipLostEvents moves the position to the continuation of cc.evt, if the log does not
 // continue there.
 func (w *worker) skipLostEvents(ctx context.Context) error {
-	err := w.retry(ctx, "checking the normalized log", func() error {
-		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
-	})
+	err := w.checkEvents(ctx)
 	if gap, ok := kafka.PassableGap(err); ok {
 		return w.skipGap(ctx, gap)
 	}
 	return err
+}
+
+// checkEvents returns *kafka.GapError if cc.evt does not continue at the position.
+func (w *worker) checkEvents(ctx context.Context) error {
+	return w.retry(ctx, "checking the normalized log", func() error {
+		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
+	})
 }
 
 // skipGap continues after a gap in cc.evt. Events that are written again there, with the
@@ -136,7 +140,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 
 // read folds and writes until an error occurs.
 func (w *worker) read(ctx context.Context) error {
-	reader := w.deps.Log.Read(w.partition, w.logPosition())
+	reader := w.openEvents()
 	defer reader.Close()
 	backoff := retry.NewBackendBackoff()
 	for {
@@ -188,7 +192,7 @@ func (w *worker) read(ctx context.Context) error {
 
 // readUntilWriteDue reads the next records, or returns none when a write is due or a rebuild is
 // requested.
-func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.Record, error) {
+func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]kafka.Record, error) {
 	until := w.lastWriteAt.Add(positionInterval)
 	switch {
 	case w.fold.Changed() > 0:

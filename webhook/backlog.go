@@ -101,24 +101,20 @@ func (b *backlog) cancelSending() {
 	}
 }
 
-// scanner reads events of a partition before the reader's offset, for one backlog.
-type scanner struct {
-	openReader func(from kafka.LogPosition) Reader
-	onGap      func(*kafka.GapError)
-}
-
-// scan calls handle for each record with from <= offset < to, until handle returns false.
-// It returns the offset of the record for which handle returned false, or to.
-func (s scanner) scan(ctx context.Context, from, to int64, handle func(*kafka.Record) bool) (next int64, err error) {
-	reader := s.openReader(atOffset(from))
+// scan reads events before the reader's offset, for one backlog. It calls handle for each record with
+// from <= offset < to, until handle returns false. It returns the offset of the record for which handle returned
+// false, or to.
+func (w *partitionWorker) scan(ctx context.Context, from, to int64,
+	handle func(*kafka.Record) bool) (next int64, err error) {
+	reader := readEvents(w.events, w.partition, kafka.AtOffset(from))
 	defer func() { reader.Close() }()
 	for from < to {
 		records, err := reader.Read(ctx)
 		if gap, ok := kafka.PassableGap(err); ok && !gap.Restarted() {
-			s.onGap(gap)
+			w.reportGap(gap)
 			from = gap.Resume
 			reader.Close()
-			reader = s.openReader(gap.Position())
+			reader = readEvents(w.events, w.partition, gap.Position())
 			continue
 		}
 		if err != nil {

@@ -105,9 +105,7 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	tree := w.registry.accounts.Tree()
 	var found []*delivery
 	size := 0
-	s := scanner{openReader: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) },
-		onGap: w.reportGap}
-	next, err := s.scan(ctx, from, to, func(r *kafka.Record) bool {
+	next, err := w.scan(ctx, from, to, func(r *kafka.Record) bool {
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= readID {
 			return true

@@ -5,24 +5,29 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"trunkline/internal/consume"
 )
 
 // checkpoint stores the positions and removes idle backlogs.
 func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	current, behind := w.collect()
 	w.storedAt = time.Now()
-	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.next == w.stored.next {
+	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.LogPosition == w.stored.LogPosition {
 		return nil
 	}
-	err := w.service.db.Tx(ctx,
-		func(tx *sql.Tx) error { return storeCheckpoint(ctx, tx, w.partition, current, w.rowsToDelete, behind) })
+	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error {
+		if err := w.service.positions.Move(ctx, tx, w.partition, w.stored, &current); err != nil {
+			return err
+		}
+		return storeCheckpoint(ctx, tx, w.partition, w.rowsToDelete, behind)
+	})
 	switch {
 	case err == nil:
-		current.version++
 		w.stored, w.rowsToDelete = current, nil
 		w.setStored(behind)
-		w.commit(current.next.Offset)
-	case !w.checkpointFailing && ctx.Err() == nil && !errors.Is(err, errFenced):
+		w.commit(current.Offset)
+	case !w.checkpointFailing && ctx.Err() == nil && !errors.Is(err, consume.ErrMoved):
 		w.log.Warn("storing webhooks' positions failed, retrying", "partition", w.partition, "error", err)
 	}
 	w.checkpointFailing = err != nil
@@ -31,13 +36,13 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 
 // collect returns the partition's position and the positions of backlogs that differ from
 // the stored ones. It removes idle backlogs and adds their rows to rowsToDelete.
-func (w *partitionWorker) collect() (current partitionPosition, behind []deliveryPosition) {
+func (w *partitionWorker) collect() (current consume.Position, behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	current = partitionPosition{next: w.tail, lastID: w.tailID, version: w.stored.version}
+	current = consume.Position{LogPosition: w.tail, LastID: w.tailID}
 	count := 0
 	for id, b := range w.backlogs {
-		if b.isIdle(current.next.Offset) {
+		if b.isIdle(current.Offset) {
 			if b.stored != nil {
 				w.rowsToDelete = append(w.rowsToDelete, *b.stored)
 			}
@@ -47,7 +52,7 @@ func (w *partitionWorker) collect() (current partitionPosition, behind []deliver
 		if !b.hook.suspended {
 			count++
 		}
-		pos := b.storedPosition(w.partition, current.next.Offset)
+		pos := b.storedPosition(w.partition, current.Offset)
 		if b.stored == nil || *b.stored != pos {
 			behind = append(behind, pos)
 		}

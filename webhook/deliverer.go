@@ -10,8 +10,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event"
+	"trunkline/internal/consume"
+	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
+
+// consumerGroup is the consumer group of all nodes that deliver.
+const consumerGroup = "trunkline-webhook"
 
 // maxScans is the maximum number of backlogs of a node that read from Kafka at a time.
 const maxScans = 8
@@ -21,7 +27,7 @@ const maxScans = 8
 type Deliverer struct {
 	settings  Settings
 	service   *Service
-	topic     Topic
+	events    kafka.Log
 	registry  *registry
 	sender    *sender
 	metrics   *metrics
@@ -40,7 +46,7 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log,
 		revision: -1, changes: s.db.WatchChanges()}
 	r.current.Store(newHooks(nil))
-	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: s.newSender(),
+	return &Deliverer{settings: s.settings, service: s, events: s.events, registry: r, sender: s.newSender(),
 		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
 }
 
@@ -52,7 +58,8 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	registryCtx, cancelRegistry := context.WithCancel(ctx)
 	defer cancelRegistry()
 	registryDone.Go(func() { d.registry.run(registryCtx) })
-	if err := d.topic.Work(ctx, d.runPartition); err != nil {
+	if err := d.events.Work(ctx, kafka.GroupConfig{Group: consumerGroup, Topics: []string{event.TopicEvents}},
+		d.runPartition); err != nil {
 		return fmt.Errorf("delivering webhooks: %w", err)
 	}
 	return nil
@@ -60,8 +67,9 @@ func (d *Deliverer) Run(ctx context.Context) error {
 
 // runPartition delivers the events of one partition until ctx ends or an unexpected
 // error occurs; then the group restarts it.
-func (d *Deliverer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
-	w := &partitionWorker{Deliverer: d, partition: partition, commit: commit}
+func (d *Deliverer) runPartition(ctx context.Context, assigned kafka.Assigned) error {
+	partition := assigned.Partition
+	w := &partitionWorker{Deliverer: d, partition: partition, commit: assigned.Commit}
 	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 		w.log.Warn("delivery of webhooks waits", "doing", action, "partition", partition, "wait", wait, "error", err)
 	})
@@ -70,7 +78,7 @@ func (d *Deliverer) runPartition(ctx context.Context, partition int, commit func
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, errFenced):
+		case errors.Is(err, consume.ErrMoved):
 			d.log.Info("events of a partition delivered by another node", "partition", partition)
 		case err != nil:
 			return fmt.Errorf("delivering the events of partition %d: %w", partition, err)

@@ -326,10 +326,10 @@ func TestPositionsThatRetentionDeletes(t *testing.T) {
 	}
 	waitFor(t, "the position of the webhook is stored", func() bool {
 		rows, err := listPositions(t.Context(), e.db, 0)
-		at, _, err2 := findPartition(t.Context(), e.db, 0)
-		return err == nil && err2 == nil && rows[made.ID].next == 0 && at.next.Offset == 6
+		at, _, err2 := e.service.positions.Find(t.Context(), e.db, 0)
+		return err == nil && err2 == nil && rows[made.ID].next == 0 && at.Offset == 6
 	})
-	e.topic.deleteAll(0)
+	e.topic.Delete(event.TopicEvents, 0, 6)
 	target.answer(nil)
 	_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
 	must(t, err)

@@ -63,7 +63,7 @@
 //   - service.go, settings.go, metrics.go: the service of the API, settings, metrics
 //   - manage.go, store.go: create, change, retry and delete; the rows
 //   - registry.go, hook.go: the webhooks in memory, and which events one selects
-//   - deliverer.go, topic.go: what runs; the log that it reads
+//   - deliverer.go: what runs
 //   - partition_worker.go, reconcile.go, checkpoint.go: the loop of one partition: reading and
 //     matching, changes of webhooks, storing positions
 //   - positions.go, start_positions.go: the positions in the database; where a delivery begins

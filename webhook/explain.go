@@ -51,7 +51,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 	if err != nil {
 		return nil, err
 	}
-	partitionPos, found, err := findPartition(ctx, s.db, partition)
+	partitionPos, found, err := s.positions.Find(ctx, s.db, partition)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			pos, behind := positions[r.ID]
 			behind = behind && pos.generation == r.positionGeneration
 			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) ||
-				!behind && found && q.Offset < partitionPos.next.Offset
+				!behind && found && q.Offset < partitionPos.Offset
 			e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree)
 			if e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered

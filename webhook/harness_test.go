@@ -22,132 +22,35 @@ import (
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
 
-// memoryTopic is cc.evt in memory. A node that works gets all partitions.
+// memoryTopic is cc.evt in memory.
 type memoryTopic struct {
-	mu         sync.Mutex
-	grown      chan struct{} // closed and replaced with every record
-	partitions [][]kafka.Record
-	first      []int64
-	lastID     []event.ID
-}
-
-func newMemoryTopic(partitions int) *memoryTopic {
-	return &memoryTopic{grown: make(chan struct{}), partitions: make([][]kafka.Record, partitions),
-		first: make([]int64, partitions), lastID: make([]event.ID, partitions)}
+	*kafkatest.Log
+	mu     sync.Mutex
+	lastID map[int]event.ID // by partition
 }
 
 // put appends an event and returns its id.
 func (t *memoryTopic) put(partition int, account string, facts event.Facts, data string) event.ID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id := event.NextID(t.lastID[partition], 1_795_000_000_000+int64(len(t.partitions[partition])), partition)
+	_, next, _ := t.Offsets(context.Background(), event.TopicEvents, partition) // it has no error
+	id := event.NextID(t.lastID[partition], 1_795_000_000_000+next, partition)
 	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1_795_000_000, Data: []byte(data),
 		Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: 1_795_000_001, Facts: facts}}
 	headers := []kafka.Header{{Key: event.HeaderType, Value: []byte(m.Type)},
 		{Key: event.HeaderAccount, Value: []byte(account)},
 		{Key: event.HeaderName, Value: []byte(facts.Name)}, {Key: event.HeaderQueue, Value: []byte(facts.QueueID)}}
-	t.append(partition, kafka.Record{Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers})
+	t.Append(kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()),
+		Value: m.Append(nil), Headers: headers})
 	t.lastID[partition] = id
 	return id
 }
-
-// append needs mu.
-func (t *memoryTopic) append(partition int, r kafka.Record) {
-	r.Topic, r.Partition, r.Offset = event.TopicEvents, partition, t.first[partition]+int64(
-		len(t.partitions[partition]))
-	t.partitions[partition] = append(t.partitions[partition], r)
-	close(t.grown)
-	t.grown = make(chan struct{})
-}
-
-// deleteAll deletes all records of a partition, as retention does.
-func (t *memoryTopic) deleteAll(partition int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.first[partition] += int64(len(t.partitions[partition]))
-	t.partitions[partition] = nil
-}
-
-func (t *memoryTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	var working sync.WaitGroup
-	for p := range t.partitions {
-		working.Go(func() {
-			for ctx.Err() == nil {
-				_ = work(ctx, p, func(int64) {})
-			}
-		})
-	}
-	working.Wait()
-	return nil
-}
-
-func (t *memoryTopic) Partitions(context.Context) (int, error) { return len(t.partitions), nil }
-
-func (t *memoryTopic) Offsets(_ context.Context, p int) (first, next int64, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.first[p], t.first[p] + int64(len(t.partitions[p])), nil
-}
-
-func (t *memoryTopic) OffsetAt(_ context.Context, p int, at time.Time) (int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.partitions[p], func(r kafka.Record) bool { return !r.Time.Before(at) })
-	if i < 0 {
-		i = len(t.partitions[p])
-	}
-	return t.first[p] + int64(i), nil
-}
-
-func (t *memoryTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafka.TopicID{1}, nil }
-
-func (t *memoryTopic) CheckPosition(ctx context.Context, p int, at kafka.LogPosition) error {
-	first, next, _ := t.Offsets(ctx, p)
-	if at.Offset < first || at.Offset > next {
-		return kafka.OutOfRange(event.TopicEvents, p, at.Offset, first, next)
-	}
-	return nil
-}
-
-func (t *memoryTopic) Read(partition int, from kafka.LogPosition) Reader {
-	return &memoryReader{topic: t, partition: partition, at: from}
-}
-
-type memoryReader struct {
-	topic     *memoryTopic
-	partition int
-	at        kafka.LogPosition
-}
-
-func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	for {
-		if err := r.topic.CheckPosition(ctx, r.partition, r.at); err != nil {
-			return nil, err
-		}
-		r.topic.mu.Lock()
-		grown := r.topic.grown
-		rest := r.topic.partitions[r.partition][r.at.Offset-r.topic.first[r.partition]:]
-		rest = rest[:min(len(rest), 10)]
-		r.at.Offset += int64(len(rest))
-		r.topic.mu.Unlock()
-		if len(rest) > 0 {
-			return rest, nil
-		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (r *memoryReader) Position() kafka.LogPosition { return r.at }
-func (r *memoryReader) Close()                      {}
 
 // env is a service with accounts root, its children shop and kiosk, and stranger.
 type env struct {
@@ -174,7 +77,8 @@ func fastSettings() Settings {
 
 func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *env {
 	t.Helper()
-	e := &env{t: t, topic: newMemoryTopic(partitions), settings: settings, log: &testservice.Log{},
+	e := &env{t: t, settings: settings, log: &testservice.Log{},
+		topic: &memoryTopic{Log: kafkatest.NewLog(partitions), lastID: map[int]event.ID{}},
 		roots: x509.NewCertPool()}
 	var err error
 	e.db, err = sqldb.Open(t.Context(), at)
@@ -198,7 +102,7 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 		must(t, err)
 	}
 	e.service, err = New(t.Context(), settings,
-		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, Topic: e.topic, Version: "test",
+		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, Log: e.topic, Version: "test",
 			Roots: e.roots})
 	must(t, err)
 	return e

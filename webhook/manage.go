@@ -35,7 +35,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 	if err != nil {
 		return Webhook{}, "", err
 	}
-	positions, err := endPositions(ctx, s.topic)
+	positions, err := endPositions(ctx, s.events)
 	if err != nil {
 		return Webhook{}, "", err
 	}
@@ -149,7 +149,7 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 
 	var positions []deliveryPosition
 	if since != 0 {
-		positions, err = positionsAfter(ctx, s.topic, since)
+		positions, err = positionsAfter(ctx, s.events, since)
 		if err != nil {
 			return Webhook{}, err
 		}

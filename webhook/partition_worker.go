@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/internal/consume"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
@@ -38,7 +39,7 @@ type partitionWorker struct {
 
 	// Used by the reading goroutine only:
 	hooks             *hooks
-	stored            partitionPosition // of the last checkpoint
+	stored            consume.Position // of the last checkpoint
 	storedAt          time.Time
 	checkpointFailing bool               // the last checkpoint failed
 	rowsToDelete      []deliveryPosition // for the next checkpoint
@@ -69,11 +70,14 @@ func (w *partitionWorker) run(ctx context.Context) error {
 		if err == nil {
 			err = w.follow(ctx)
 		}
-		gap, ok := kafka.PassableGap(err)
-		if !ok {
-			return err
+		if err == nil {
+			return nil
 		}
-		if err := w.retry(ctx, "skipping a gap", func() error { return w.skipGap(ctx, gap) }); err != nil {
+		gap, err := kafka.ResolveGap(ctx, err, w.checkTail)
+		if err == nil && gap != nil {
+			err = w.retry(ctx, "skipping a gap", func() error { return w.skipGap(ctx, gap) })
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -88,7 +92,7 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 		if len(current.byID) > 0 {
 			return true
 		}
-		_, end, err := w.topic.Offsets(ctx, w.partition)
+		_, end, err := w.events.Offsets(ctx, event.TopicEvents, w.partition)
 		if err == nil {
 			w.commit(end)
 		}
@@ -110,7 +114,7 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 // webhook has its own stored position (true for a newly created first webhook), the
 // worker starts at the log end.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
-	pos, found, err := findPartition(ctx, w.service.db, w.partition)
+	from, found, err := w.service.positions.Find(ctx, w.service.db, w.partition)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first, end, err := w.topic.Offsets(ctx, w.partition)
+	first, end, err := w.events.Offsets(ctx, event.TopicEvents, w.partition)
 	if err != nil {
 		return err
 	}
@@ -128,39 +132,41 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 		allHavePositions = allHavePositions && ok && row.generation == h.positionGeneration
 	}
 	if allHavePositions && found { // they are not valid after a recreation of the topic
-		err := w.topic.CheckPosition(ctx, w.partition, pos.next)
+		err := w.events.CheckPosition(ctx, event.TopicEvents, w.partition, from.LogPosition)
 		gap, ok := kafka.PassableGap(err)
 		if err != nil && !ok {
 			return err
 		}
 		allHavePositions = !ok || !gap.Restarted()
 	}
+
+	to := from
 	switch {
 	case allHavePositions:
-		pos.next, pos.lastID = atOffset(end), 0
+		to = consume.Position{LogPosition: kafka.AtOffset(end)}
 	case !found: // a new partition
-		pos.next = atOffset(first)
+		to.LogPosition = kafka.AtOffset(first)
 	}
-	if pos.next.TopicID.IsZero() {
-		pos.next.TopicID, err = w.topic.TopicID(ctx)
+	if to.TopicID.IsZero() {
+		to.TopicID, err = w.events.TopicID(ctx, event.TopicEvents)
 		if err != nil {
 			return err
 		}
 	}
-	err = w.service.db.Tx(ctx, func(tx *sql.Tx) error { return fencePartition(ctx, tx, w.partition, &pos) })
-	w.stored, w.storedAt = pos, time.Now()
-	w.tail, w.tailID = pos.next, pos.lastID
+	err = w.service.db.Tx(ctx,
+		func(tx *sql.Tx) error { return w.service.positions.Move(ctx, tx, w.partition, from, &to) })
+	w.stored, w.storedAt = to, time.Now()
+	w.tail, w.tailID = to.LogPosition, to.LastID
 	return err
 }
 
 // follow reads and matches new records. It returns nil if no webhooks are left, and
 // *kafka.GapError if records were lost.
 func (w *partitionWorker) follow(ctx context.Context) error {
-	if err := w.retry(ctx, "checking the position",
-		func() error { return w.topic.CheckPosition(ctx, w.partition, w.tail) }); err != nil {
+	if err := w.checkTail(ctx); err != nil {
 		return err
 	}
-	reader := w.topic.Read(w.partition, w.tail)
+	reader := readEvents(w.events, w.partition, w.tail)
 	defer reader.Close()
 	for {
 		if w.registry.current.Load() != w.hooks {
@@ -178,11 +184,17 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 		w.dispatch(records, reader.Position())
 		if time.Since(w.storedAt) >= checkpointInterval {
 			err := w.checkpoint(ctx)
-			if errors.Is(err, errFenced) {
+			if errors.Is(err, consume.ErrMoved) {
 				return err
 			}
 		}
 	}
+}
+
+// checkTail returns *kafka.GapError if the log does not continue at the tail.
+func (w *partitionWorker) checkTail(ctx context.Context) error {
+	return w.retry(ctx, "checking the position",
+		func() error { return w.events.CheckPosition(ctx, event.TopicEvents, w.partition, w.tail) })
 }
 
 // dispatch queues records for the webhooks that select them.
@@ -236,7 +248,7 @@ func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.Ca
 // skipGap moves the tail behind a gap in the log. After truncation or recreation, later
 // offsets hold different events, so every backlog resumes at gap.Resume at the latest.
 func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) error {
-	id, err := w.topic.TopicID(ctx)
+	id, err := w.events.TopicID(ctx, event.TopicEvents)
 	if err != nil {
 		return err
 	}

@@ -43,15 +43,12 @@ type registry struct {
 // current snapshot.
 func (r *registry) run(ctx context.Context) {
 	failing := false
-	for {
+	for range retry.Rounds(ctx, pollInterval) {
 		err := r.reload(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			r.log.Warn("reading the webhooks failed, retrying", "error", err)
 		}
 		failing = err != nil
-		if !retry.Sleep(ctx, pollInterval) {
-			return
-		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"embed"
 
 	"trunkline/audit"
+	"trunkline/internal/consume"
+	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
@@ -20,21 +22,22 @@ type Deps struct {
 	Keys    *masterkey.Keyring
 	Audit   *audit.Log
 	Filters Filters        // nil in CLI commands, which create and update nothing
-	Topic   Topic          // nil in CLI commands
+	Log     kafka.Log      // nil in CLI commands
 	Version string         // of Trunkline, for User-Agent
 	Roots   *x509.CertPool // CAs of receivers' certificates; nil for those of the system
 }
 
 // Service stores the webhooks of all accounts. It is safe for concurrent use.
 type Service struct {
-	settings Settings
-	db       *sqldb.DB
-	keys     *masterkey.Keyring
-	audit    *audit.Log
-	filters  Filters
-	topic    Topic
-	version  string
-	roots    *x509.CertPool
+	settings  Settings
+	db        *sqldb.DB
+	keys      *masterkey.Keyring
+	audit     *audit.Log
+	filters   Filters
+	events    kafka.Log
+	positions *consume.Positions // of partitions
+	version   string
+	roots     *x509.CertPool
 }
 
 // New migrates the tables. It returns an error if the master key of a stored secret is
@@ -46,8 +49,13 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "webhook", migrations); err != nil {
 		return nil, err
 	}
+	positions, err := consume.NewPositions(ctx, deps.DB, "webhook",
+		consume.Older{Table: "webhook_partitions", LastID: true})
+	if err != nil {
+		return nil, err
+	}
 	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters,
-		topic:   deps.Topic,
+		events: deps.Log, positions: positions,
 		version: deps.Version, roots: deps.Roots}
 	return s, s.Secrets().Require(ctx)
 }

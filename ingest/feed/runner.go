@@ -408,16 +408,13 @@ func (r *runner) currentStatus(now time.Time) Status {
 
 // publishStatus stores the status once a second until ctx ends.
 func (r *runner) publishStatus(ctx context.Context) {
-	for {
+	for range retry.Rounds(ctx, time.Second) {
 		status, progress := r.currentStatus(time.Now()), r.progress()
 		storeCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 		err := r.store.putStatus(storeCtx, status, progress, r.cfg.accountRefs())
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("storing the status of a feed failed", "error", err)
-		}
-		if !retry.Sleep(ctx, time.Second) {
-			break
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)

@@ -44,6 +44,7 @@
 //   - connect.go, exchange.go, broker_clock.go: connections, requests, the clocks of brokers
 //   - metadata.go, leaders.go, topics.go, topic_check.go, retention.go, partitioner.go, murmur2.go: topics and
 //     leaders; making and checking topics; which partition a key has
+//   - log.go: what consumers read topics by
 //   - record.go, position.go, gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
 //     gaps in it, looking offsets up
 //   - reader.go, fetcher.go, fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go,

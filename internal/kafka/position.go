@@ -69,6 +69,11 @@ type LogPosition struct {
 	LeaderEpoch int32   // of the record before it; UnknownEpoch: not checked
 }
 
+// AtOffset returns the position at an offset, with everything else unknown.
+func AtOffset(offset int64) LogPosition {
+	return LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}
+}
+
 // topicIDMaxAge bounds how long TopicID and CheckPosition may miss that a topic was
 // recreated.
 const topicIDMaxAge = 2 * time.Second

@@ -76,8 +76,7 @@ const (
 // NewReader returns a reader of a topic that is not compacted. offset must be in the
 // log or at its end.
 func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
-	return c.OpenReader(
-		ReaderConfig{Topic: topic, Partition: partition, From: LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}})
+	return c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, From: AtOffset(offset)})
 }
 
 // OpenReader returns a reader. It sends nothing before the first Read.

@@ -47,7 +47,7 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 
 func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int64, each func(*Record)) error {
 	openAt := func(offset int64) *Reader {
-		cfg.From = LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}
+		cfg.From = AtOffset(offset)
 		return c.OpenReader(cfg)
 	}
 	r := openAt(from)

@@ -32,12 +32,28 @@ func (c *Conditions) AddIn(column string, values []string) {
 	c.Add(column+" IN ("+placeholders(len(values))+")", anys(values)...)
 }
 
-// AddVisible adds the condition of what a role sees.
-func (c *Conditions) AddVisible(v *Visible) {
+// AddEqual adds the condition that the column has the value, unless that is "".
+func (c *Conditions) AddEqual(column, value string) {
+	if value != "" {
+		c.Add(column+" = ?", value)
+	}
+}
+
+// AddVisible adds the condition of what a role sees of rows with these columns; "": they have none.
+func (c *Conditions) AddVisible(v *Visible, queueColumn, agentColumn string) {
 	if v != nil {
-		condition, args := v.Condition("queue_id", "agent_id")
+		condition, args := v.Condition(queueColumn, agentColumn)
 		c.Add(condition, args...)
 	}
+}
+
+// OrderAfter ends the query with the order of a list, newest first by two columns, and the number of rows, which are
+// behind the cursor.
+func (c *Conditions) OrderAfter(after Cursor, timeColumn, idColumn string, n int) {
+	if after != (Cursor{}) {
+		c.Add("("+timeColumn+", "+idColumn+") < (?, ?)", after.Time, after.ID)
+	}
+	c.OrderAndLimit(timeColumn+" DESC, "+idColumn+" DESC", n)
 }
 
 // OrderAndLimit ends the query with its order and the number of rows.

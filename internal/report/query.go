@@ -139,6 +139,25 @@ func (q *Query) PageSize() int {
 	return n
 }
 
+// Filter returns page_size and start_key.
+func (q *Query) Filter() Filter {
+	f := Filter{PageSize: q.PageSize()}
+	var ok bool
+	f.After, ok = ParseCursor(q.Get("start_key"))
+	if !ok {
+		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
+	}
+	return f
+}
+
+// FilterOfRange returns Filter with the range and the format.
+func (q *Query) FilterOfRange(accept string) Filter {
+	f := q.Filter()
+	f.CSV = q.CSV(accept)
+	f.Start, f.End = q.Range()
+	return f
+}
+
 // CSV reports whether CSV is requested: by format, else by the higher quality in
 // the Accept header.
 func (q *Query) CSV(accept string) bool {

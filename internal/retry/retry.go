@@ -71,6 +71,15 @@ func WhileUnavailable(report func(action string, err error, wait time.Duration))
 	}
 }
 
+// Rounds yields the time at once, and again each time that pause has passed since the loop's body
+// ended, until ctx ends.
+func Rounds(ctx context.Context, pause time.Duration) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for yield(time.Now()) && Sleep(ctx, pause) {
+		}
+	}
+}
+
 // Ticks yields the time at each tick of interval until ctx ends. It drops ticks while
 // the loop's body is behind.
 func Ticks(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {

@@ -7,21 +7,48 @@ import (
 	"slices"
 	"strings"
 
+	"trunkline/event"
+	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
 )
 
-// batch holds the rows of one transaction, all of one partition of cc.stats.
+// batch is what records of one partition of cc.stats say of the tables.
 type batch struct {
-	partition int
-	changes
-	// fence, if set, begins the transaction: it advances the partition's offset or
-	// returns an error.
-	fence func(context.Context, *sqldb.BulkTx) error
+	tables      *Store
+	partition   int
+	entries     []entry
+	occurrences []occurrence
 }
 
-// apply stores rows in one transaction with the fence. Repeated calls are harmless. It
-// omits rows that retention would delete.
-func (s *Store) apply(ctx context.Context, b batch) error {
+// Reset implements consume.Batch.
+func (b *batch) Reset() {
+	clear(b.entries)
+	clear(b.occurrences)
+	b.entries, b.occurrences = b.entries[:0], b.occurrences[:0]
+}
+
+// Add implements consume.Batch.
+func (b *batch) Add(r *kafka.Record, _ int64) {
+	e, isRow, err := decode(r)
+	o, occurred := occurrence{}, false
+	if !isRow {
+		o, occurred, err = decodeOccurrence(r)
+	}
+	switch {
+	case err != nil:
+		b.tables.metrics.invalid.Inc()
+		b.tables.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition,
+			"offset", r.Offset, "error", err)
+	case isRow:
+		b.entries = append(b.entries, e)
+	case occurred:
+		b.occurrences = append(b.occurrences, o)
+	}
+}
+
+// Store implements consume.Batch. It omits rows that retention would delete.
+func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.BulkTx) error) error {
+	s := b.tables
 	var kinds [len(tables)][]entry
 	kept := s.firstKept()
 	for _, e := range b.entries {
@@ -32,11 +59,10 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 	for i := range kinds {
 		kinds[i] = newestOfEach(kinds[i])
 	}
+
 	err := s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-		if b.fence != nil {
-			if err := b.fence(ctx, tx); err != nil {
-				return err
-			}
+		if err := move(ctx, tx); err != nil {
+			return err
 		}
 		if err := forgetDays(ctx, tx, kinds[Queues]); err != nil {
 			return err
@@ -48,7 +74,7 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 			}
 		}
 		for kind, entries := range kinds {
-			if err := s.write(ctx, tx, &tables[kind], b, entries); err != nil {
+			if err := s.write(ctx, tx, &tables[kind], b.partition, entries); err != nil {
 				return sqldb.Wrap(err, "storing figures")
 			}
 		}
@@ -72,15 +98,9 @@ func newestOfEach(entries []entry) []entry {
 	return slices.CompactFunc(entries, func(a, b entry) bool { return compare(a, b) == 0 })
 }
 
-// changes are what records of cc.stats say of the tables.
-type changes struct {
-	entries     []entry
-	occurrences []occurrence
-}
-
 // write stores entries of one table. PostgreSQL gets one statement with arrays; SQLite
 // runs in the process, so one statement per entry is cheap.
-func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, entries []entry) error {
+func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, partition int, entries []entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -93,7 +113,7 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, 
 		}
 		var values []any
 		for n := range entries {
-			values = entries[n].values(values[:0], b.partition)
+			values = entries[n].values(values[:0], partition)
 			for i, value := range values {
 				arrays[i] = appendValue(arrays[i], value)
 			}
@@ -113,7 +133,7 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, 
 	defer insert.Close()
 	var values []any
 	for n := range entries {
-		values = entries[n].values(values[:0], b.partition)
+		values = entries[n].values(values[:0], partition)
 		_, err := insert.ExecContext(ctx, values...)
 		if err != nil {
 			return err

@@ -40,8 +40,8 @@ func BenchmarkReportOf400Days(b *testing.B) {
 			if err := s.sumDays(b.Context(), "demo", zone, day0.AddDate(0, 0, days-2)); err != nil {
 				b.Fatal(err)
 			}
-			f := Filter{Account: "demo", Location: zone, Start: day0.Unix(), End: day0.Unix() + days*86400 - 1,
-				Seconds: day, PageSize: report.MaxPage}
+			f := Filter{Filter: report.Filter{Account: "demo", Start: day0.Unix(), End: day0.Unix() + days*86400 - 1,
+				PageSize: report.MaxPage}, Location: zone, Seconds: day}
 			for _, interval := range []int64{day, hour} {
 				b.Run(fmt.Sprintf("page-of-%ds", interval), func(b *testing.B) {
 					f := f

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/internal/report"
 	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
@@ -24,16 +25,13 @@ const (
 )
 
 // runDays adds up the days of all accounts that are over, again and again, until ctx ends.
-func (i *Indexer) runDays(ctx context.Context) {
-	for {
-		for account, zone := range i.zones() {
-			err := i.sumDays(ctx, account, zone, time.Now().Add(-minDayAge))
+func (s *Store) runDays(ctx context.Context, zones func() map[string]*time.Location) {
+	for range retry.Rounds(ctx, sumDaysEvery) {
+		for account, zone := range zones() {
+			err := s.sumDays(ctx, account, zone, time.Now().Add(-minDayAge))
 			if err != nil && ctx.Err() == nil {
-				i.log.Warn("adding up the days of figures failed, retrying", "account_id", account, "error", err)
+				s.log.Warn("adding up the days of figures failed, retrying", "account_id", account, "error", err)
 			}
-		}
-		if !retry.Sleep(ctx, sumDaysEvery) {
-			return
 		}
 	}
 }
@@ -48,7 +46,7 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	if first == 0 {
 		return nil
 	}
-	f := Filter{Account: account, Location: zone, Start: first, End: until.Unix()}
+	f := Filter{Filter: report.Filter{Account: account, Start: first, End: until.Unix()}, Location: zone}
 	known, err := s.daysWithSums(ctx, f)
 	if err != nil {
 		return err

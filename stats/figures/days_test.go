@@ -30,7 +30,7 @@ func quarterOf(queue string, start time.Time, id event.ID, offered int64) entry 
 // put stores rows as a batch of events does.
 func (s *Store) put(t testing.TB, rows ...entry) {
 	t.Helper()
-	if err := s.apply(t.Context(), batch{changes: changes{entries: rows}}); err != nil {
+	if err := (&batch{tables: s, entries: rows}).Store(t.Context(), stay); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -64,8 +64,8 @@ func berlin(t testing.TB) *time.Location {
 // a range that cuts days, and their sums.
 func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 	t.Helper()
-	week := Filter{Account: "acme", Location: zone, Start: autumn.Unix() - 7200, End: autumn.AddDate(0, 0, 7).Unix(),
-		Seconds: day}
+	week := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix() - 7200,
+		End: autumn.AddDate(0, 0, 7).Unix()}, Location: zone, Seconds: day}
 	one, seen, cut := week, week, week
 	one.ID, seen.Visible = "queue-1", &report.Visible{Queues: []string{"queue-0", "queue-2"}}
 	cut.Start, cut.End = autumn.Unix()+30*3600, autumn.Unix()+130*3600
@@ -141,8 +141,8 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		for by, want := range map[By]int{"": 1, ByID: 1, ByInterval: 1} {
-			f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, 1).Unix() - 1, Seconds: day,
-				By: by}
+			f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
+				End: autumn.AddDate(0, 0, 1).Unix() - 1}, Seconds: day, By: by}
 			if rows := s.listRows(t, f); len(rows) != want || !strings.Contains(rows[0], `"offered":7,`) {
 				t.Errorf("by %q: %q", by, rows)
 			}
@@ -202,8 +202,8 @@ func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {
 		}
 		stop()
 		adding.Wait()
-		f := Filter{Account: "acme", Start: autumn.Unix(), End: autumn.AddDate(0, 0, days).Unix() - 1, Seconds: day,
-			By: ByID}
+		f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
+			End: autumn.AddDate(0, 0, days).Unix() - 1}, Seconds: day, By: ByID}
 		if rows := s.listRows(t, f); len(rows) != 1 || !strings.Contains(rows[0], `"offered":177,`) { // 58 + 59 + 60
 			t.Errorf("%q", rows)
 		}

@@ -4,10 +4,8 @@
 // # Tables
 //
 // figures_queues and figures_agents have a row for each queue or agent, interval
-// and partition of cc.stats; figures_offsets has the stored offset of each partition. A
-// batch changes rows and offset in one transaction, which starts by advancing the offset
-// from the reader's start: if indexers overlap, one of them finds a different offset and
-// starts again after it. Only a row of a later event replaces a row, so repeats change
+// and partition of cc.stats; internal/consume stores them with the position, and is the
+// loop of a partition. Only a row of a later event replaces a row, so repeats change
 // nothing. The tombstones of cc.stats are ignored: the database keeps rows for
 // stats.retention.
 //
@@ -24,11 +22,8 @@
 //
 // # Goroutines and bounds
 //
-// Indexer.Run has one goroutine for each partition assigned by its consumer group, and
-// one that deletes rows past their retention and one that adds days up; all end with its
-// context.
-// A partition's goroutine holds one batch (batchRecords); at most maxBatches of
-// them write at once. While the database is unavailable they wait, and new rows stay in
+// The consumer that NewIndexer returns has the goroutines of internal/consume, one that deletes rows past their
+// retention and one that adds days up. While the database is unavailable new rows stay in
 // cc.stats: rows whose tombstones Kafka compacts in the meantime (48 hours after their
 // interval at the earliest) never reach the database. There are no locks.
 //
@@ -37,8 +32,7 @@
 // Read kind.go and row.go, then indexer.go for the way in and list.go for the way out.
 //
 //   - kind.go, row.go, interval.go: the columns of the two tables, a row of a report, intervals
-//   - indexer.go, entry.go, apply.go, offsets.go: the loop of one partition of cc.stats, and its
-//     writes
+//   - indexer.go, entry.go, apply.go: the consumer of cc.stats, a record, a batch
 //   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
 //   - days.go: the sums of days
 //   - filter.go, query.go, list.go, today.go: reports, and the figures of today

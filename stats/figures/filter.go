@@ -1,7 +1,6 @@
 package figures
 
 import (
-	"cmp"
 	"net/url"
 	"time"
 
@@ -10,20 +9,13 @@ import (
 
 // Filter selects the rows of a report; see docs/api.md.
 type Filter struct {
-	Kind     Kind
-	Account  string         // not a parameter: the caller's, or one to which the caller has access
-	Location *time.Location // not a parameter: of the account; nil: UTC
+	Kind          Kind
+	report.Filter                // the range is of the starts of cc.stats' intervals
+	Location      *time.Location // not a parameter: of the account; nil: UTC
 
-	Visible *report.Visible // not a parameter: what the caller's role sees
-
-	Start, End int64  // Unix seconds, inclusive, of the starts of cc.stats' intervals
-	Seconds    int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
-	ID         string // of a queue or agent; "": all
-	By         By     // which rows are added up
-
-	PageSize int    // used by List; 0: report.DefaultPage
-	StartKey string // used by List: a page's NextStartKey; "": start with the newest rows
-	CSV      bool   // the whole range as CSV
+	Seconds int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
+	ID      string // of a queue or agent; "": all
+	By      By     // which rows are added up
 }
 
 // By says which rows of a report are added up; "": none.
@@ -41,9 +33,7 @@ const maxID = 256 // bytes, as of the fold
 // invalid parameter. It ignores unknown parameters.
 func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	q := report.NewQuery(values)
-	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxID),
-		PageSize: q.PageSize(), StartKey: q.Get("start_key"), CSV: q.CSV(accept)}
-	f.Start, f.End = q.Range()
+	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxID), Filter: q.FilterOfRange(accept)}
 	switch q.Get("interval") {
 	case "", "900":
 	case "3600":
@@ -62,9 +52,6 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	default:
 		q.AddFault("by", "unsupported", "must be "+word+" or interval")
 	}
-	if _, ok := parseStartKey(f.StartKey); !ok {
-		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
-	}
 	return f, q.Err()
 }
 
@@ -75,28 +62,4 @@ func (f *Filter) interval(at int64) (start, end int64) {
 	}
 	began := intervalStart(time.Unix(at, 0).In(f.Location), f.Seconds)
 	return began.Unix(), intervalEnd(began, f.Seconds).Unix()
-}
-
-// cursor is a position in a report, after a row: rows are ordered by start, newest
-// first, then by id.
-type cursor struct {
-	start int64
-	id    string
-}
-
-func (c cursor) key() string { return report.StartKey(c.start, cmp.Or(c.id, "-")) } // a sum of all has no id
-
-// includes reports whether a row is after the cursor; every row is after the zero
-// cursor.
-func (c cursor) includes(r *Row) bool {
-	return c == cursor{} || cmp.Or(cmp.Compare(c.start, r.Start), cmp.Compare(r.ID, c.id)) > 0
-}
-
-// parseStartKey parses a result of key.
-func parseStartKey(key string) (c cursor, ok bool) {
-	if key == "" {
-		return cursor{}, true
-	}
-	c.start, c.id, ok = report.ParseStartKey(key, 2*maxID)
-	return c, ok
 }

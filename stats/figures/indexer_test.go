@@ -2,6 +2,7 @@ package figures
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -83,7 +84,8 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		s.put(t, quarterOf("queue-1", autumn, 1, 7))
 		zones := map[string]*time.Location{"acme": berlin(t)}
 		running.Go(func() {
-			if err := NewIndexer(s, c, func() map[string]*time.Location { return zones }).Run(ctx); err != nil {
+			indexer := NewIndexer(s, kafka.NewLog(c), func() map[string]*time.Location { return zones })
+			if err := indexer.Run(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -104,34 +106,31 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 // row once.
 func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
-		c := kafkatest.OpenEmbedded(t, 1)
+		topics := kafkatest.NewLog(1)
 		all := records(0, 5, workday("acme", 0, 400, 8*time.Hour))
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
+		index := func(ctx context.Context) {
+			if err := NewIndexer(s, topics, noZones).Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}
 		for n := range 2 {
 			running.Go(func() {
 				for ctx.Err() == nil {
 					some, stop := context.WithTimeout(ctx, time.Duration(40+30*n)*time.Millisecond)
-					if err := NewIndexer(s, c, noZones).runPartition(some, 0, func(int64) {}); some.Err() == nil {
-						t.Error(err)
-					}
+					index(some)
 					stop()
 				}
 			})
 		}
-		running.Go(func() {
-			if err := NewIndexer(s, c, noZones).runPartition(ctx, 0, func(int64) {}); ctx.Err() == nil {
-				t.Error(err)
-			}
-		})
+		running.Go(func() { index(ctx) })
 		defer running.Wait()
 		defer cancel()
-		for len(all) > 0 {
-			n := min(len(all), 300)
-			produce(t, c, all[:n])
-			all = all[n:]
+		for part := range slices.Chunk(all, 300) {
+			topics.Append(part...)
 		}
-		s.await(t, "acme", records(0, 5, workday("acme", 0, 400, 8*time.Hour)))
+		s.await(t, "acme", all)
 	})
 }
 

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,38 +9,33 @@ import (
 	"slices"
 	"time"
 
-	"trunkline/internal/fault"
 	"trunkline/internal/report"
 )
 
 // Page is one page of a report's rows, newest first.
 type Page = report.Page[*Row]
 
-var errPageFull = errors.New("the page is full")
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough rows are read")
 
-// List returns the page of the filter's rows that begins at its start key.
+// List returns the page of the filter's rows behind its cursor.
 func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
-	at, ok := parseStartKey(f.StartKey)
-	if !ok {
-		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
-	}
-	page := &Page{Data: []*Row{}, PageSize: f.PageSize}
-	if page.PageSize == 0 {
-		page.PageSize = report.DefaultPage
-	}
-	err := s.eachBehind(ctx, f, at, func(r *Row) error {
-		if len(page.Data) == page.PageSize {
-			last := page.Data[len(page.Data)-1]
-			page.NextStartKey = cursor{last.Start, last.ID}.key()
-			return errPageFull
-		}
-		page.Data = append(page.Data, r)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errPageFull) {
-		return nil, err
-	}
-	return page, nil
+	return report.Rows[*Row]{
+		Read: func(ctx context.Context, after report.Cursor, limit int) (rows []*Row, err error) {
+			err = s.eachBehind(ctx, f, after, func(r *Row) error {
+				rows = append(rows, r)
+				if len(rows) == limit {
+					return errEnough
+				}
+				return nil
+			})
+			if errors.Is(err, errEnough) {
+				return rows, nil
+			}
+			return rows, err
+		},
+		At: func(r **Row) report.Cursor { return report.Cursor{Time: (*r).Start, ID: (*r).ID} },
+	}.Page(ctx, f.Filter)
 }
 
 // WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
@@ -52,12 +48,12 @@ func (s *Store) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool
 // Each calls give with all rows of the filter, newest interval first, then by id. give
 // may retain the row.
 func (s *Store) Each(ctx context.Context, f Filter, give func(*Row) error) error {
-	return s.eachBehind(ctx, f, cursor{}, give)
+	return s.eachBehind(ctx, f, report.Cursor{}, give)
 }
 
 // eachBehind calls give with the rows after a cursor. It combines the stored rows
 // interval by interval.
-func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*Row) error) error {
+func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, give func(*Row) error) error {
 	if f.Seconds == 0 {
 		f.Seconds = quarter
 	}
@@ -65,15 +61,15 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 		f.Location = time.UTC
 	}
 	whole := f
-	if at != (cursor{}) {
-		_, end := whole.interval(at.start)
+	if after != (report.Cursor{}) {
+		_, end := whole.interval(after.Time)
 		f.End = min(f.End, end-1)
 	}
 	var start, end int64      // of the interval being combined
 	sums := map[string]*Row{} // by id
 	flush := func() error {
 		for _, id := range slices.Sorted(maps.Keys(sums)) {
-			if at.includes(sums[id]) {
+			if isBehind(sums[id], after) {
 				if err := give(sums[id]); err != nil {
 					return err
 				}
@@ -94,7 +90,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 			r.forgetThresholds()
 		}
 		if sum, ok := sums[r.ID]; ok {
-			sum.add(r)
+			sum.addRow(r)
 			return nil
 		}
 		r.Start, r.Seconds = start, end-start
@@ -105,4 +101,9 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 		return err
 	}
 	return flush()
+}
+
+// isBehind reports whether a row is behind the cursor: rows are ordered by start, newest first, then by id.
+func isBehind(r *Row, after report.Cursor) bool {
+	return after == report.Cursor{} || cmp.Or(cmp.Compare(after.Time, r.Start), cmp.Compare(r.ID, after.ID)) > 0
 }

@@ -46,12 +46,13 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 		s.storeRecords(t, 0, all)
 		s.storeRecords(t, 0, all[:len(all)/2])
 
-		span := AbandonedFilter{Account: "demo", Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 2}
+		span := AbandonedFilter{
+			Filter: report.Filter{Account: "demo", Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 2}}
 		page, err := s.ListAbandoned(t.Context(), span)
 		if err != nil {
 			t.Fatal(err)
 		}
-		span.StartKey = page.NextStartKey
+		span.After, _ = report.ParseCursor(page.NextStartKey)
 		second, err := s.ListAbandoned(t.Context(), span)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +65,7 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			got, ", ") != want {
 			t.Errorf("abandoned %s", got)
 		}
-		span.Visible, span.StartKey = &report.Visible{Queues: []string{"support"}}, ""
+		span.Visible, span.After = &report.Visible{Queues: []string{"support"}}, report.Cursor{}
 		page, err = s.ListAbandoned(t.Context(), span)
 		if err != nil || len(page.Data) != 1 || page.Data[0].CallID != "2" {
 			t.Errorf("a supervisor sees %+v, %v", page, err)
@@ -75,7 +76,8 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			AlertsEnded:  "Longest wait/sales/true, Nobody is available and callers wait/sales/true, Nobody is available and callers wait/support/true",
 		} {
 			alerts, err := s.ListAlerts(t.Context(),
-				AlertFilter{Account: "demo", State: state, Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 50})
+				AlertFilter{State: state,
+					Filter: report.Filter{Account: "demo", Start: day0.Unix(), End: day0.Unix() + 3600, PageSize: 50}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +97,8 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			t.Errorf("purged %d, %v", n, err)
 		}
 		if page, err := s.ListAbandoned(t.Context(),
-			AbandonedFilter{Account: "demo", End: report.EndOfTime, PageSize: 10}); err != nil || len(page.Data) != 0 {
+			AbandonedFilter{Filter: report.Filter{Account: "demo", End: report.EndOfTime}}); err != nil ||
+			len(page.Data) != 0 {
 			t.Errorf("left after the purge: %+v, %v", page, err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
@@ -51,18 +52,14 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	t := f.Kind.table()
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}
 	columns := append(key, t.columns()[6:]...)
-	from, args := fromWhere(f, t.name)
-	query := "SELECT " + strings.Join(columns, ", ") + from
-	arg := func(value any) string {
-		args = append(args, value)
-		return fmt.Sprintf("$%d", len(args))
-	}
+	w := f.conditions()
 	if behind != nil {
-		query += fmt.Sprintf(" AND (%s) < (%s, %s, %s, %s)", strings.Join(key, ", "),
-			arg(behind.start), arg(behind.id), arg(behind.seconds), arg(behind.partition))
+		w.Add("("+strings.Join(key, ", ")+") < (?, ?, ?, ?)", behind.start, behind.id, behind.seconds, behind.partition)
 	}
-	query += " ORDER BY " + strings.Join(key, " DESC, ") + " DESC LIMIT " + arg(readRows)
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	w.OrderAndLimit(strings.Join(key, " DESC, ")+" DESC", readRows)
+
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + t.name + w.Text()
+	rows, err := s.db.QueryContext(ctx, query, w.Args()...)
 	found, err = sqldb.Collect(rows, err, "reading figures", func(scan sqldb.ScanFunc) (*Row, error) {
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
 		var reasons sql.RawBytes
@@ -84,31 +81,19 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	return found, end, err
 }
 
-// fromWhere returns the FROM and WHERE of the filter's rows in a table of its kind.
-func fromWhere(f Filter, table string) (query string, args []any) {
-	t := f.Kind.table()
-	query = " FROM " + table + " WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3"
-	args = []any{f.Account, f.Start, f.End}
-	arg := func(value any) string {
-		args = append(args, value)
-		return fmt.Sprintf("$%d", len(args))
-	}
-	if f.ID != "" {
-		query += " AND " + t.id + " = " + arg(f.ID)
-	}
-	if f.Visible == nil {
-		return query, args
+// conditions returns the conditions of the filter's rows in a table of its kind.
+func (f *Filter) conditions() *report.Conditions {
+	queueColumn, agentColumn := f.Kind.table().id, ""
+	if f.Kind == Agents {
+		queueColumn, agentColumn = "", queueColumn
 	}
 
-	queueColumn, agentColumn := t.id, ""
-	if f.Kind == Agents {
-		queueColumn, agentColumn = "", t.id
-	}
-	condition, values := f.Visible.Condition(queueColumn, agentColumn)
-	for _, value := range values {
-		condition = strings.Replace(condition, "?", arg(value), 1)
-	}
-	return query + " AND " + condition, args
+	w := &report.Conditions{}
+	w.Add("account_id = ?", f.Account)
+	w.Add("interval_start BETWEEN ? AND ?", f.Start, f.End)
+	w.AddEqual(f.Kind.table().id, f.ID)
+	w.AddVisible(f.Visible, queueColumn, agentColumn)
+	return w
 }
 
 // fewSums is the number of rows of a window below which the next one is twice as long.
@@ -182,9 +167,10 @@ func (s *Store) readSums(ctx context.Context, f Filter, table string) ([]*Row, e
 	for _, figure := range t.figures {
 		columns = append(columns, fmt.Sprintf(figure.sql, figure.name))
 	}
-	from, args := fromWhere(f, table)
-	query := "SELECT " + strings.Join(columns, ", ") + from + " GROUP BY " + groups + " ORDER BY 2 DESC, 1"
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	w := f.conditions()
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + w.Text() + " GROUP BY " + groups +
+		" ORDER BY 2 DESC, 1"
+	rows, err := s.db.QueryContext(ctx, query, w.Args()...)
 	return sqldb.Collect(rows, err, "reading sums of figures", func(scan sqldb.ScanFunc) (*Row, error) {
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
 		targets := []any{&r.ID, &r.Start}

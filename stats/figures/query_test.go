@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"trunkline/internal/report"
 )
 
 // What the database adds up is what the stored rows give one by one: in zones whose clock changes, or that
@@ -42,15 +44,15 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, seconds := range []int64{hour, day} {
-				f := Filter{Account: "demo", Location: location, Start: first + 3*quarter, End: first + days*day - 1,
-					Seconds: seconds}
+				f := Filter{Filter: report.Filter{Account: "demo", Start: first + 3*quarter,
+					End: first + days*day - 1}, Location: location, Seconds: seconds}
 				want := map[string]*Row{}
 				quarters := f
 				quarters.Seconds = quarter
 				if err := s.eachStored(t.Context(), quarters, func(r *Row) error {
 					key := fmt.Sprint(intervalStart(time.Unix(r.Start, 0).In(location), seconds).Unix(), " ", r.ID)
 					if sum, ok := want[key]; ok {
-						sum.add(r)
+						sum.addRow(r)
 					} else {
 						want[key] = r
 					}

@@ -57,8 +57,8 @@ func (r *Row) levels() []level {
 	return []level{{"service_level", level1, ok1}, {"service_level_strict", level2, ok2}}
 }
 
-// add adds the figures of an older row.
-func (r *Row) add(older *Row) {
+// addRow adds the figures of an older row.
+func (r *Row) addRow(older *Row) {
 	for i, f := range r.Kind.table().figures {
 		r.figures[i] = f.add(r.figures[i], older.figures[i])
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/consume"
 	"trunkline/internal/sqldb"
 )
 
@@ -19,6 +20,7 @@ var migrations embed.FS
 type Store struct {
 	retention time.Duration // 0: rows are kept forever
 	db        *sqldb.DB
+	positions *consume.Positions
 	metrics   *metrics
 	log       *slog.Logger
 }
@@ -30,7 +32,11 @@ func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometh
 	if err := db.Migrate(ctx, "figures", migrations); err != nil {
 		return nil, err
 	}
-	return &Store{retention: retention, db: db, metrics: newMetrics(reg), log: log}, nil
+	positions, err := consume.NewPositions(ctx, db, "figures", consume.Older{Table: "figures_offsets"})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{retention: retention, db: db, positions: positions, metrics: newMetrics(reg), log: log}, nil
 }
 
 // firstKept returns the start of the oldest retained interval, Unix seconds.

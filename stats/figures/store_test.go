@@ -72,7 +72,7 @@ func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
 			e.figures[tables[Queues].index(name)] = n
 		}
-		if err := s.apply(t.Context(), batch{changes: changes{entries: []entry{e}}}); err != nil {
+		if err := (&batch{tables: s, entries: []entry{e}}).Store(t.Context(), stay); err != nil {
 			t.Fatal(err)
 		}
 	}

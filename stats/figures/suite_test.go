@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
 	"trunkline/stats"
@@ -116,32 +118,25 @@ func lastRows(all []kafka.Record) map[string]string {
 // storeRecords applies records in one batch.
 func (s *Store) storeRecords(t testing.TB, partition int, all []kafka.Record) {
 	t.Helper()
-	b := batch{partition: partition}
+	b := batch{tables: s, partition: partition}
 	for i := range all {
-		e, isRow, err := decode(&all[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if isRow {
-			b.entries = append(b.entries, e)
-		}
-		o, occurred, err := decodeOccurrence(&all[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if occurred {
-			b.occurrences = append(b.occurrences, o)
-		}
+		b.Add(&all[i], 0)
 	}
-	if err := s.apply(t.Context(), b); err != nil {
+	if n := testutil.ToFloat64(s.metrics.invalid); n > 0 {
+		t.Fatalf("%v records are invalid", n)
+	}
+	if err := b.Store(t.Context(), stay); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// stay moves no position.
+func stay(context.Context, *sqldb.BulkTx) error { return nil }
+
 // wholeDay is the filter of everything that an account has.
 func wholeDay(kind Kind, account string) Filter {
-	return Filter{Kind: kind, Account: account, Start: day0.Add(-24 * time.Hour).Unix(),
-		End: day0.Add(48 * time.Hour).Unix()}
+	return Filter{Kind: kind, Filter: report.Filter{Account: account, Start: day0.Add(-24 * time.Hour).Unix(),
+		End: day0.Add(48 * time.Hour).Unix()}}
 }
 
 // listRows returns the rows of a filter as JSON, page by page.
@@ -159,9 +154,9 @@ func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 			}
 			rows = append(rows, string(text))
 		}
-		f.StartKey = page.NextStartKey
-		if f.StartKey == "" {
+		if page.NextStartKey == "" {
 			return rows
 		}
+		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }

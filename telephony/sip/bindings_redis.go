@@ -122,7 +122,7 @@ const removeInterval = 30 * time.Second
 // RemoveDeleted removes the bindings of the accounts that list returns until ctx ends.
 func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Context) ([]string, error),
 	log *slog.Logger) error {
-	for {
+	for range retry.Rounds(ctx, removeInterval) {
 		deleted, err := list(ctx)
 		if err == nil && len(deleted) > 0 {
 			_, err = r.RemoveAccounts(ctx, deleted)
@@ -130,10 +130,8 @@ func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Con
 		if err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
 		}
-		if !retry.Sleep(ctx, removeInterval) {
-			return nil
-		}
 	}
+	return nil
 }
 
 // RemoveAccounts removes the bindings of accounts, without reporting them, and returns their number.

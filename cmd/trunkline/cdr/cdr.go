@@ -52,7 +52,7 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	var done cdrindex.Progress
 	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
 	case err == nil:
-		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), progressPrinter(p))
+		done, err = index.Reindex(ctx, kafka.NewLog(cluster), progressPrinter(p))
 	case fault.KindOf(err) == fault.KindNotFound: // no server has run yet
 		err = nil
 	}

@@ -19,6 +19,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/topics"
 	"trunkline/internal/kafka"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/settings"
 )
@@ -80,7 +81,7 @@ func TestReindexBesideAServer(t *testing.T) {
 			t.Errorf("prints %q", out)
 		}
 	}
-	if n := callRecords(w, s, cdrindex.Filter{Account: "demo", Start: now, End: now}); n != 9 {
+	if n := callRecords(w, s, cdrindex.Filter{Filter: report.Filter{Account: "demo", Start: now, End: now}}); n != 9 {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -88,7 +89,8 @@ func TestReindexBesideAServer(t *testing.T) {
 // callRecordsOf counts the rows of an account.
 func callRecordsOf(w *clitest.Env, s *settings.Settings, account string) int {
 	w.T.Helper()
-	return callRecords(w, s, cdrindex.Filter{Account: account, Start: 1795000000, End: 1797000000})
+	return callRecords(w, s,
+		cdrindex.Filter{Filter: report.Filter{Account: account, Start: 1795000000, End: 1797000000}})
 }
 
 func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {

@@ -82,7 +82,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 			if err != nil {
 				return err
 			}
-			rebuilds, err = planRebuilds(ctx, stats.NewKafkaLog(cluster), partitions, from)
+			rebuilds, err = planRebuilds(ctx, kafka.NewLog(cluster), partitions, from)
 			return err
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func checkSameStart(open []stats.Rebuild, from time.Time) error {
 
 // planRebuilds returns the rebuilds of all partitions that have events. It refuses a time before the
 // first from which the figures can be rebuilt exactly.
-func planRebuilds(ctx context.Context, log stats.Log, partitions int,
+func planRebuilds(ctx context.Context, log kafka.Log, partitions int,
 	from time.Time) (rebuilds []stats.Rebuild, err error) {
 	id := uuid.NewString()
 	var earliest int64

@@ -105,17 +105,17 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 }
 
 // trimmedLog is a log whose first records were deleted.
-type trimmedLog struct{ stats.Log }
+type trimmedLog struct{ kafka.Log }
 
 func (trimmedLog) Offsets(context.Context, string, int) (first, next int64, err error) {
 	return 7, 9, nil
 }
 
-func (trimmedLog) Read(int, kafka.LogPosition) stats.Reader { return oneEvent{} }
+func (trimmedLog) Read(kafka.ReaderConfig) kafka.Source { return oneEvent{} }
 
 var logBegins = time.Date(2026, 11, 20, 9, 7, 0, 0, time.UTC)
 
-type oneEvent struct{ stats.Reader }
+type oneEvent struct{ kafka.Source }
 
 func (oneEvent) Read(context.Context) ([]kafka.Record, error) {
 	m := event.Message{ID: event.FirstID(logBegins, 0), Type: "CALL_ENDED", AccountID: "demo",
