@@ -151,6 +151,16 @@ func (s *scriptedSwitch) answer(command string) string {
 		}
 		return "+OK\n"
 	}
+	verb, _, _ := strings.Cut(command, " ")
+	switch verb {
+	case "uuid_exists":
+		return "true"
+	case "uuid_getvar":
+		return "_undef_"
+	case "uuid_audio_stream":
+		s.orders = append(s.orders, command)
+		return "+OK Success\n"
+	}
 	switch command {
 	case "callcenter_config agent list":
 		if s.agent == "" {
