@@ -16,6 +16,7 @@ export RACEFLAGS = -race -gcflags=modernc.org/...=-d=checkptr=0 $(patsubst %,-gc
 RACE     = go test $(RACEFLAGS) -vet=off
 FUZZTIME ?= 10s
 BENCH    ?= .
+KUBERNETES = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/trunkline/kubernetes
 
 # Everything built here uses the same flags, so that lint, tests and programs share the build
 # cache, in any folder. By default a program with the race detector waits a second before it
@@ -27,7 +28,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test image up down install site
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts release upgrade-test kubernetes arm64 compose image up down install site
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +121,15 @@ release: ## binaries, deb, rpm, image, chart, clients' packages, checksums: bin/
 upgrade-test: ## the version before, this one and back, under load: make upgrade-test [OLD=<revision>]
 	@TRUNKLINE_TEST_BEFORE=$$(deploy/before.sh $(OLD)) $(SERVICES) run -- \
 	go test -vet=off -v -count=1 -timeout 30m -run '^TestUpgradeAndBack' ./e2e
+
+kubernetes: ## the chart on a Kubernetes of one node, built from its modules: restarts, upgrade and rollback under load; needs root
+	@.ci/kubernetes/build.sh '$(KUBERNETES)' '$(OLD)' && .ci/kubernetes/run.sh '$(KUBERNETES)'
+
+arm64: ## the program for arm64 under qemu-user: version, and events to WebSocket clients
+	@.ci/arm64
+
+compose: ## deploy/compose.yaml on a Docker of its own, with stand-ins for the images of others, under load; needs root
+	@.ci/compose/run.sh
 
 image: artifacts ## container image trunkline:VERSION, and artifacts; needs Docker
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image

@@ -12,7 +12,7 @@ import (
 	"trunkline/config/aiprovider"
 )
 
-// RedisAnnouncements implements Announcements in Redis.
+// RedisAnnouncements stores announced calls for all nodes.
 type RedisAnnouncements struct {
 	client redis.UniversalClient
 	prefix string
@@ -25,7 +25,7 @@ func NewRedisAnnouncements(client redis.UniversalClient, prefix string) *RedisAn
 
 func (r *RedisAnnouncements) key(uuid string) string { return r.prefix + "aisession:announced:" + uuid }
 
-// Put implements Announcements.
+// Put creates an announcement and returns false if the UUID exists.
 func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement, ttl time.Duration) (bool, error) {
 	value, err := json.Marshal(a)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement,
 	return true, nil
 }
 
-// Take implements Announcements.
+// Take deletes and returns an announcement. It returns false if there is none.
 func (r *RedisAnnouncements) Take(ctx context.Context, uuid string) (a aiprovider.Announcement, found bool, err error) {
 	value, err := r.client.GetDel(ctx, r.key(uuid)).Bytes()
 	if errors.Is(err, redis.Nil) {

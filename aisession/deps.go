@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -29,14 +28,6 @@ type Publisher interface {
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
-// Announcements stores announced calls for all nodes.
-type Announcements interface {
-	// Put creates an announcement and returns false if the UUID exists.
-	Put(ctx context.Context, a aiprovider.Announcement, ttl time.Duration) (bool, error)
-	// Take deletes and returns an announcement. It returns false if there is none.
-	Take(ctx context.Context, uuid string) (aiprovider.Announcement, bool, error)
-}
-
 // SessionLeases counts an account's sessions in the cluster.
 type SessionLeases interface {
 	// Acquire adds a session and returns false if the account has max already.
@@ -52,7 +43,7 @@ type SessionLeases interface {
 type Deps struct {
 	Providers     Providers
 	Publisher     Publisher
-	Announcements Announcements
+	Announcements *RedisAnnouncements
 	Leases        SessionLeases
 	Platform      Platform                              // nil: calls that only bring audio cannot be transferred
 	CallNodes     *redisclient.Holders[CallUpdate]      // nil: this node is the only one

@@ -11,9 +11,7 @@ import (
 // protocol is a message of each event, by the schema that describes it.
 func protocol() (toProvider, fromProvider map[string][]byte) {
 	call := aiprotocol.Call{CallID: "c", OtherLegCallID: "d"}
-	press := aiprotocol.DTMF{Digit: "#", Duration: 160 * time.Millisecond}
-	pressed := press
-	pressed.Call = call
+	pressed := aiprotocol.DTMF{Call: call, Digit: "#", Duration: 160 * time.Millisecond}
 	format, _ := aiprotocol.FormatOf(aiprotocol.Opus)
 	media := aiprotocol.AppendMedia(nil, []byte{0xff, 0xfe, 0xfd, 0xfc})
 	return map[string][]byte{
@@ -31,14 +29,13 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 			"ai_error":            aiprotocol.AppendError(nil, aiprotocol.EventDTMF, "AudioSocket cannot send DTMF"),
 		}, map[string][]byte{
 			"ai_media":          media,
-			"ai_clear":          aiprotocol.AppendClear(nil),
-			"ai_mark_request":   aiprotocol.AppendMarkRequest(nil, "m"),
-			"ai_hangup_request": aiprotocol.AppendHangupRequest(nil, aiprotocol.NormalClearing),
-			"ai_transfer":       aiprotocol.AppendTransferRequest(nil, "1002"),
-			"ai_dtmf_request":   aiprotocol.AppendDTMFRequest(nil, press),
-			"ai_transcript": aiprotocol.AppendTranscript(nil,
-				aiprotocol.Transcript{Text: "hello", Final: true, Track: aiprotocol.TrackCallee,
-					Start: time.Second, End: 160 * time.Millisecond}),
+			"ai_clear":          []byte(`{"event":"clear","clear":{}}`),
+			"ai_mark_request":   []byte(`{"event":"mark","mark":{"name":"m"}}`),
+			"ai_hangup_request": []byte(`{"event":"hangup","hangup":{"reason":"NORMAL_CLEARING"}}`),
+			"ai_transfer":       []byte(`{"event":"transfer","transfer":{"destination":"1002"}}`),
+			"ai_dtmf_request":   []byte(`{"event":"dtmf","dtmf":{"digit":"#","duration":160}}`),
+			"ai_transcript": []byte(`{"event":"transcript","transcript":{"text":"hello","final":true,` +
+				`"track":"callee","startMs":1000,"endMs":160}}`),
 		}
 }
 

@@ -8,8 +8,11 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/ingest/deadletter"
 	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
+	"trunkline/recording"
+	"trunkline/stats"
 )
 
 // Deps are the packages that the routes call. All but Auth and Accounts may be nil; the API then has no
@@ -28,17 +31,17 @@ type Deps struct {
 	Encryption    Encryption
 	Recordings    Recordings
 	CallRecording CallRecording
-	LiveRecorder  LiveRecorder
+	LiveRecorder  *recording.Recorder
 	CallListeners CallListeners
-	Roster        Roster        // required with Reports or Figures, where supervisors have queues
-	Reports       Reports       // requires Audit
-	Figures       FigureReports // requires Audit
-	QueueConfigs  QueueConfigs  // requires Audit
-	AlertConfigs  AlertConfigs  // requires Audit
+	Roster        Roster              // required with Reports or Figures, where supervisors have queues
+	Reports       Reports             // requires Audit
+	Figures       FigureReports       // requires Audit
+	QueueConfigs  QueueConfigs        // requires Audit
+	AlertConfigs  *stats.QueueConfigs // requires Audit
 	Alerts        Alerts
-	Abandoned     AbandonedReports // requires Audit
-	Feeds         Feeds            // requires Audit
-	DeadLetters   DeadLetters      // requires Audit
+	Abandoned     AbandonedReports           // requires Audit
+	Feeds         Feeds                      // requires Audit
+	DeadLetters   *deadletter.AccountLetters // requires Audit
 	Audit         AuditLog
 	Calls         Calls
 	Control       Control

@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +193,59 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 	}
 }
 
+// Roles and their queues or agents are fields of users and API keys: a PUT with the same role and without the lists
+// keeps them, another role ends them, and lists that a role does not have are refused by their names.
+func TestRolesAndTheirListsOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	admin := bearer(e.loginUser("admin").AccessToken)
+	for path, fields := range map[string]string{accountsPath + "/demo/users": `"username":"anna"`,
+		keysPath: `"name":"wall","scopes":["read"]`} {
+		kept := strings.TrimPrefix(fields, `"username":"anna"`)
+		if kept != "" {
+			kept += ","
+		}
+		type made struct {
+			ID       string
+			Role     identity.Role
+			QueueIDs []string `json:"queue_ids"`
+			AgentIDs []string `json:"agent_ids"`
+		}
+		var first made
+		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
+			&first)
+		for _, step := range []struct {
+			body string
+			want made
+		}{
+			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales", "support"}}},
+			{`"role":"supervisor","queue_ids":["sales"]`,
+				made{Role: identity.RoleSupervisor, QueueIDs: []string{"sales"}}},
+			{`"role":"agent","agent_ids":["1001@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
+			{`"role":"agent"`, made{Role: identity.RoleAgent, AgentIDs: []string{"1001@x"}}},
+			{`"role":"agent","agent_ids":["1003@x"]`, made{Role: identity.RoleAgent, AgentIDs: []string{"1003@x"}}},
+			{`"role":"auditor"`, made{Role: identity.RoleAuditor}},
+			{`"role":"supervisor"`, made{Role: identity.RoleSupervisor}},
+		} {
+			var changed, found made
+			e.want(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
+			e.want(200, "GET", path+"/"+first.ID, admin, "", &found)
+			step.want.ID = first.ID
+			if !reflect.DeepEqual(changed, step.want) || !reflect.DeepEqual(found, step.want) {
+				t.Errorf("%s with %s: %+v, found %+v, want %+v", path, step.body, changed, found, step.want)
+			}
+		}
+		for body, field := range map[string]string{
+			`"role":"agent","queue_ids":["sales"]`: "queue_ids", `"role":"user","agent_ids":["1001@x"]`: "agent_ids",
+			`"role":"supervisor","queue_ids":[""]`: "queue_ids", `"role":"boss"`: "role",
+		} {
+			w := e.want(400, "PUT", path+"/"+first.ID, admin, "{"+kept+body+"}", nil)
+			if !strings.Contains(w.Body.String(), `"field":"`+field) {
+				t.Errorf("%s with %s: %s", path, body, w.Body)
+			}
+		}
+	}
+}
+
 // membersByQueue is a Roster with one queue's members.
 type membersByQueue map[string][]string
 
@@ -268,6 +324,122 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			t.Errorf("%s sees %d lines of CSV, want %d", name, lines, len(want))
 		}
 	}
+}
+
+// What a role sees of call records, recordings and figures is what an administrator sees, filtered: random rows and
+// random queues or agents of roles, of users and of API keys.
+func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
+	random := rand.New(rand.NewPCG(39, 1))
+	queues, agents := []string{"q1", "q2", "q3", ""}, []string{"1001@x", "PJSIP/1002", "1003", "Local/1004@a/n", ""}
+	members := membersByQueue{}
+	for _, queue := range queues[:3] {
+		for _, agent := range agents[:4] {
+			if random.IntN(2) == 0 {
+				members[queue] = append(members[queue], agent)
+			}
+		}
+	}
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
+	type thing struct{ id, queue, agent string }
+	var things []thing
+	start := leg("demo", "x", 1).Timestamp
+	for i := range 25 {
+		is := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
+		things = append(things, is)
+		row := leg("demo", is.id, 1)
+		row.QueueID, row.AgentID = is.queue, is.agent
+		e.cdr.put(row)
+		known := url.Values{"queue_id": {is.queue}, "agent_id": {is.agent}}
+		for name := range known {
+			if known.Get(name) == "" {
+				known.Del(name)
+			}
+		}
+		e.want(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorder(), "audio", nil)
+	}
+	for _, id := range slices.Concat(queues[:3], agents[:4]) { // each as a queue and as an agent
+		e.putFigures("demo", id, figuresDay, 1)
+	}
+	shown := map[string]func(h header) string{
+		"call records": func(h header) string {
+			var p struct{ Data []event.CDR }
+			e.want(200, "GET",
+				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "",
+				&p)
+			ids := make([]string, len(p.Data))
+			for i, row := range p.Data {
+				ids[i] = row.CallID
+			}
+			return sortedWords(ids)
+		},
+		"recordings": func(h header) string {
+			return sortedWords(strings.Fields(e.recordingIDs(withHeader(h, "X-Account-ID", "demo"), "")))
+		},
+	}
+	for _, kind := range []string{"queues", "agents"} {
+		shown[kind] = func(h header) string {
+			var p figuresPage
+			e.want(200, "GET", figuresReport(kind, ""), h, "", &p)
+			var ids []string
+			for _, row := range p.Data {
+				ids = append(ids, row.QueueID+row.AgentID)
+			}
+			return sortedWords(ids)
+		}
+	}
+	admin := bearer(e.loginUser("admin").AccessToken)
+	waitFor(t, func() bool { return len(strings.Fields(shown["call records"](admin))) == len(things) })
+
+	for i := range 12 {
+		role, limits := identity.RoleSupervisor, identity.Limits{}
+		if i%2 == 1 {
+			role = identity.RoleAgent
+		}
+		for range 1 + random.IntN(2) {
+			if role == identity.RoleAgent {
+				limits.AgentIDs = append(limits.AgentIDs, agents[random.IntN(4)])
+			} else {
+				limits.QueueIDs = append(limits.QueueIDs, queues[random.IntN(3)])
+			}
+		}
+		sees := func(queue, agent string) bool {
+			isMember := func(q string) bool { return agent != "" && slices.Contains(members[q], agent) }
+			return queue != "" && slices.Contains(limits.QueueIDs, queue) ||
+				slices.ContainsFunc(limits.QueueIDs, isMember) ||
+				agent != "" && slices.Contains(limits.AgentIDs, agent)
+		}
+		want := map[string][]string{"queues": {}, "agents": {}}
+		for _, is := range things {
+			if sees(is.queue, is.agent) {
+				want["call records"] = append(want["call records"], is.id)
+			}
+		}
+		want["recordings"] = want["call records"]
+		for _, id := range slices.Concat(queues[:3], agents[:4]) {
+			if sees(id, "") {
+				want["queues"] = append(want["queues"], id)
+			}
+			if sees("", id) {
+				want["agents"] = append(want["agents"], id)
+			}
+		}
+
+		secret, _, err := e.identity.Directory.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Role: role,
+			Limits: limits, Scopes: []identity.Scope{identity.ScopeRead, identity.ScopeRecordings}})
+		must(t, err)
+		for who, h := range map[string]header{
+			"user": e.userWith(fmt.Sprint("user-", i), "demo", role, "", limits), "key": {"X-API-Key": secret}} {
+			for kind, show := range shown {
+				if got, want := show(h), sortedWords(want[kind]); got != want {
+					t.Errorf("a %s with the role %s %v sees the %s %q, want %q", who, role, limits, kind, got, want)
+				}
+			}
+		}
+	}
+}
+
+func sortedWords(words []string) string {
+	return strings.Join(slices.Sorted(slices.Values(words)), " ")
 }
 
 // noControl has no agents and no calls.

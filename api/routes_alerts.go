@@ -13,17 +13,6 @@ import (
 	"trunkline/stats/figures"
 )
 
-// AlertConfigs stores the accounts' rules of alerts.
-type AlertConfigs interface {
-	// FindAlerts returns the last rules of an account and their entity tag.
-	FindAlerts(ctx context.Context, account string) (config stats.AlertConfig, etag string, err error)
-	// UpdateAlerts sets the rules of an account and returns their entity tag. They are in force 15
-	// seconds later. Without rules there are no alerts; nil inherits those of the accounts above.
-	// ifMatch is the request's If-Match header, "" for none. It returns fault.KindInvalid with the
-	// invalid fields, and fault.KindPrecondition if ifMatch does not match.
-	UpdateAlerts(ctx context.Context, account string, rules []stats.AlertRule, ifMatch string) (etag string, err error)
-}
-
 // Alerts reads the alerts that have begun.
 type Alerts interface {
 	// ListAlerts returns the page of the filter's alerts that begins at its start key.
@@ -37,7 +26,7 @@ const (
 
 // alertConfigRoutes are for administrators; auditors read.
 type alertConfigRoutes struct {
-	configs AlertConfigs
+	configs *stats.QueueConfigs
 	audit   AuditLog
 	auth    auth
 }

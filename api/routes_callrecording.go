@@ -22,21 +22,8 @@ type CallRecording interface {
 		ifMatch string) (callrecording.Found, error)
 }
 
-// LiveRecorder records the calls that Trunkline connects.
-type LiveRecorder interface {
-	// Control starts, stops, pauses or resumes the recording of a call in progress on any node, with an
-	// entry of the audit log. Returns fault.KindNotFound for a call that is not, and fault.KindConflict
-	// where its account's mode or the recording's state does not allow it.
-	Control(ctx context.Context, control recording.Control) error
-	// CheckAnnouncement returns fault.KindInvalid with the field announcement for a recording that the
-	// account does not have, or that cannot announce recordings.
-	CheckAnnouncement(ctx context.Context, accountID, recordingID string) error
-	// KeepAnnouncement puts a legal hold on a recording that announces recordings, unless it has one.
-	KeepAnnouncement(ctx context.Context, accountID, recordingID string) error
-}
-
 // recorderRoutes control the recording of calls in progress.
-type recorderRoutes struct{ calls LiveRecorder }
+type recorderRoutes struct{ calls *recording.Recorder }
 
 func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
@@ -84,7 +71,7 @@ const callRecordingPath = "/api/v2/config/call_recording"
 
 type callRecordingRoutes struct {
 	policies CallRecording
-	recorder LiveRecorder
+	recorder *recording.Recorder
 }
 
 func (r callRecordingRoutes) handleGet(c echo.Context, account identity.Account) error {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,25 +18,11 @@ import (
 	"trunkline/internal/report"
 )
 
-// DeadLetters are the records of an account, and of those below it, that could not be normalized.
-type DeadLetters interface {
-	// ListDeadLetters returns the newest of the open letters that the filter selects.
-	ListDeadLetters(ctx context.Context, account string, filter deadletter.Filter) (*deadletter.List, error)
-	// FindDeadLetter returns a letter with its content, also one that is settled. Returns fault.KindNotFound
-	// if there is none or the account may not see it.
-	FindDeadLetter(ctx context.Context, account string, position event.Position) (deadletter.Row, error)
-	// SettleDeadLetter sends a letter back or discards it. Returns fault.KindNotFound as FindDeadLetter
-	// does, and fault.KindConflict if it is settled already or cannot be sent back.
-	SettleDeadLetter(ctx context.Context, account string, outcome deadletter.Outcome, position event.Position) error
-	// RetryDeadLetters sends back the open letters that the filter selects, and returns their number.
-	RetryDeadLetters(ctx context.Context, account string, filter deadletter.Filter) (int, error)
-}
-
 const deadLettersPath = "/api/v2/dead_letters"
 
 // deadLetterRoutes are for administrators and API keys with the scope admin.
 type deadLetterRoutes struct {
-	letters DeadLetters
+	letters *deadletter.AccountLetters
 	audit   AuditLog
 	auth    auth
 }

@@ -36,11 +36,12 @@ func readLimits(body *jsonObject) identity.Limits {
 // readNewLimits is readLimits for a change of a role: with the same role absent lists stay,
 // so that a client that does not know them widens no rights.
 func readNewLimits(body *jsonObject, role, before identity.Role, limits identity.Limits) identity.Limits {
+	hasQueues, hasAgents := body.Has("queue_ids"), body.Has("agent_ids") // Has is false for what was read
 	read := readLimits(body)
-	if role == before && !body.Has("queue_ids") {
+	if role == before && !hasQueues {
 		read.QueueIDs = limits.QueueIDs
 	}
-	if role == before && !body.Has("agent_ids") {
+	if role == before && !hasAgents {
 		read.AgentIDs = limits.AgentIDs
 	}
 	return read

@@ -25,8 +25,9 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"clients", "deploy/balancer", "event"},
 	{"internal/fault"},
-	{"internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/memorylimit",
-		"internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/keylock", "internal/lag",
+		"internal/memorylimit", "internal/metric", "internal/retry", "internal/rounds", "internal/setting",
+		"internal/wsframe"},
 	{"internal/certificate", "internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/logthrottle", "internal/masterkey",
 		"internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck",

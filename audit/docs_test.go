@@ -63,6 +63,6 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 				t.Errorf("%s: %s gives %q", name, out.String(), found)
 			}
 		}
-		n.storers.Wait()
+		n.storing.Settle()
 	}
 }

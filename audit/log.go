@@ -4,11 +4,12 @@ import (
 	"context"
 	"embed"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/rounds"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
@@ -42,12 +43,8 @@ type Log struct {
 	wake          chan struct{} // signals that entries are pending; capacity 1
 	recentReports recentReports
 	rates         actorRates
-	storers       sync.WaitGroup // goroutines of storeQueued
-
-	mu            sync.Mutex
-	queue         []entryGroup
-	queuedReports int  // entries in queue without a waiting caller
-	isStoring     bool // storeQueued runs
+	storing       rounds.Queue[entryGroup]
+	queuedReports atomic.Int64 // entries in storing without a waiting caller
 }
 
 // New migrates the tables. Run extends the chain; without it entries are pending until
@@ -62,11 +59,13 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 	if err := deps.DB.Migrate(ctx, "audit", migrations); err != nil {
 		return nil, err
 	}
-	return &Log{
+	l := &Log{
 		settings: settings, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics),
 		log:  deps.Log,
 		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
-	}, nil
+	}
+	l.storing.Run, l.storing.Max = l.storeGroups, maxStored
+	return l, nil
 }
 
 const (
@@ -134,7 +133,7 @@ const drainTimeout = 5 * time.Second
 // drain waits until the queue is stored and chains it. Entries that it cannot chain within
 // drainTimeout stay pending for another process.
 func (l *Log) drain() error {
-	l.storers.Wait() // bounded by storeTimeout
+	l.storing.Settle() // bounded by storeTimeout
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := l.ChainPending(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"trunkline/internal/sqldb"
@@ -17,8 +18,8 @@ const (
 
 // entryGroup has the queued entries of one call of Record or Report.
 type entryGroup struct {
-	entries []Entry
-	done    chan error // capacity 1; nil if no caller waits
+	entries  []Entry
+	reported bool // no caller waits
 }
 
 // Record stores entries and returns when they are durable. If it returns an error, the
@@ -48,14 +49,7 @@ func (l *Log) Act(ctx context.Context, entry *Entry, act func() error) error {
 // store stores entries and returns when they are durable.
 func (l *Log) store(ctx context.Context, entries []Entry) error {
 	entries = cleanAll(entries)
-	done := make(chan error, 1)
-	l.enqueue(entryGroup{entries, done})
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = sqldb.Wrap(ctx.Err(), "writing the audit log")
-	}
+	err := sqldb.Wrap(l.storing.Do(ctx, entryGroup{entries: entries}), "writing the audit log")
 	l.logEntries(ctx, err == nil, entries)
 	return err
 }
@@ -65,9 +59,13 @@ func (l *Log) store(ctx context.Context, entries []Entry) error {
 func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	entries = cleanAll(entries)
 	l.logEntries(ctx, true, entries)
-	if !l.enqueue(entryGroup{entries: entries}) {
-		l.metrics.failures.Add(float64(len(entries)))
+	n := int64(len(entries))
+	if l.queuedReports.Add(n) > maxQueued {
+		l.queuedReports.Add(-n)
+		l.metrics.failures.Add(float64(n))
+		return
 	}
+	l.storing.Add(entryGroup{entries, true})
 }
 
 // ReportOnce is Report, at most once per repeatInterval for the same actor, address,
@@ -102,13 +100,11 @@ func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) err
 	if err := l.limitActors(entries, false); err != nil {
 		return err
 	}
-	for len(entries) > 0 {
-		n := min(len(entries), maxStored)
-		if err := insertPending(ctx, tx, cleanAll(entries[:n])); err != nil {
-			l.metrics.failures.Add(float64(n))
+	for some := range slices.Chunk(entries, maxStored) {
+		if err := insertPending(ctx, tx, cleanAll(some)); err != nil {
+			l.metrics.failures.Add(float64(len(some)))
 			return err
 		}
-		entries = entries[n:]
 	}
 	return nil
 }
@@ -150,73 +146,31 @@ func (l *Log) logEntry(ctx context.Context, e Entry, stored bool) {
 	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }
 
-// enqueue returns false when the queue is full.
-func (l *Log) enqueue(q entryGroup) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if q.done == nil {
-		if l.queuedReports+len(q.entries) > maxQueued {
-			return false
+// storeGroups stores the entries of a round.
+func (l *Log) storeGroups(groups []entryGroup) error {
+	var entries []Entry
+	for _, g := range groups {
+		entries = append(entries, g.entries...)
+		if g.reported {
+			l.queuedReports.Add(-int64(len(g.entries)))
 		}
-		l.queuedReports += len(q.entries)
 	}
-	l.queue = append(l.queue, q)
-	if !l.isStoring {
-		l.isStoring = true
-		l.storers.Go(l.storeQueued)
-	}
-	return true
-}
-
-// storeQueued stores queued entries until the queue is empty.
-func (l *Log) storeQueued() {
-	for {
-		batch, entries := l.takeQueued()
-		if len(batch) == 0 {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
-			for rest := entries; len(rest) > 0; { // more than one statement only if one caller has many entries
-				n := min(len(rest), maxStored)
-				if err := insertPending(ctx, db, rest[:n]); err != nil {
-					return err
-				}
-				rest = rest[n:]
-			}
-			return nil
-		})
-		cancel()
-		if err != nil {
-			l.metrics.failures.Add(float64(len(entries)))
-			l.log.Warn("writing the audit log failed", "entries", len(entries), "error", err)
-		}
-		for _, q := range batch {
-			if q.done != nil {
-				q.done <- err
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
+		for rest := range slices.Chunk(entries, maxStored) { // several only if one caller has many entries
+			if err := insertPending(ctx, db, rest); err != nil {
+				return err
 			}
 		}
-		l.wakeChain()
+		return nil
+	})
+	if err != nil {
+		l.metrics.failures.Add(float64(len(entries)))
+		l.log.Warn("writing the audit log failed", "entries", len(entries), "error", err)
 	}
-}
-
-// takeQueued removes groups with about maxStored entries in total from the queue, and
-// returns them with their entries.
-func (l *Log) takeQueued() (batch []entryGroup, entries []Entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.queue) > 0 && (len(entries) == 0 || len(entries)+len(l.queue[0].entries) <= maxStored) {
-		q := l.queue[0]
-		l.queue = l.queue[1:]
-		if q.done == nil {
-			l.queuedReports -= len(q.entries)
-		}
-		batch, entries = append(batch, q), append(entries, q.entries...)
-	}
-	if len(batch) == 0 {
-		l.queue, l.isStoring = nil, false
-	}
-	return batch, entries
+	l.wakeChain()
+	return err
 }
 
 func (l *Log) wakeChain() {

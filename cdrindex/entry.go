@@ -46,11 +46,8 @@ func (s sourcePosition) compare(o sourcePosition) int {
 // not find again; the normalizer does not write such records.
 func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	var e entry
-	if !scanRow(r.Value, &e.row) {
-		e.row = event.CDR{}
-		if err := json.Unmarshal(r.Value, &e.row); err != nil {
-			return e, errors.New("not a call record's JSON")
-		}
+	if err := scanRow(r.Value, &e.row); err != nil {
+		return e, err
 	}
 	if err := checkRow(&e.row); err != nil {
 		return e, err

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -74,6 +75,17 @@ func heldLeg(e *state.Entry, entries map[state.Key]*state.Entry) *state.Entry {
 	return leg
 }
 
+// listeningLeg returns the leg of the phone that has answered to listen, nil if none has: its interaction is
+// the action's id. An extension may have several phones, each of which rings with a leg of its own.
+func listeningLeg(actionID string, entries map[state.Key]*state.Entry) *state.Entry {
+	for key, e := range entries {
+		if key.Kind == state.Call && e.InteractionID == actionID && e.State == event.Talking {
+			return e
+		}
+	}
+	return nil
+}
+
 // onBreak reports whether the agent is on a break now, or will be when its call is over.
 func onBreak(e *state.Entry) bool { return e.State == event.Break || e.AfterCall == event.Break }
 
@@ -85,14 +97,14 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 		return 0, true
 	}
 	kind, id := state.Agent, c.AgentID
-	switch {
-	case c.Action.Monitors():
-		kind, id = state.Call, c.ID
-	case c.CallID != "":
+	if c.CallID != "" {
 		kind, id = state.Call, c.CallID
 	}
 	e := entries[state.Key{Account: a.AccountID, Kind: kind, ID: id}]
-	if c.Action == feed.ActionHold || c.Action == feed.ActionResume {
+	switch {
+	case c.Action.Monitors():
+		e = listeningLeg(c.ID, entries)
+	case c.Action == feed.ActionHold || c.Action == feed.ActionResume:
 		e = heldLeg(e, entries)
 	}
 	gone := e == nil || !e.Live()
@@ -125,8 +137,8 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 		ok = e.State == event.Held
 	case feed.ActionResume:
 		ok = e.State == event.Talking
-	default: // the phone that listens has answered
-		ok = e.State == event.Talking
+	default: // listeningLeg returns a phone that has answered
+		ok = true
 	}
 	if !ok || e == nil {
 		return 0, ok
@@ -178,14 +190,15 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 func (s *Service) watch(ctx context.Context, open []*action) {
 	states := make(map[string]map[state.Key]*state.Entry)
 	for _, a := range open {
-		entries, known := states[a.AccountID]
+		account := cmp.Or(a.Command.PhoneAccount, a.AccountID)
+		entries, known := states[account]
 		if !known {
 			var err error
-			entries, err = s.roster.Entries(ctx, a.AccountID)
+			entries, err = s.roster.Entries(ctx, account)
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("the state for actions is not known, will retry", "error", err)
 			}
-			states[a.AccountID] = entries
+			states[account] = entries
 		}
 
 		var err error

@@ -46,6 +46,8 @@ type storedCommand struct {
 	feed.Command
 	Feed   string `json:"feed"`
 	Before before `json:"before"`
+	// PhoneAccount is that of the user whose phone listens, which is the call's or above it.
+	PhoneAccount string `json:"phone_account,omitempty"`
 }
 
 // before is what an entry of a call was when the action was asked.

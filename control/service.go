@@ -380,7 +380,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
 	own, _ := s.users.Tree().Account(user.AccountID)
-	c.Extension, c.Domain = user.PresenceID, own.Domain
+	c.Extension, c.Domain, c.PhoneAccount = user.PresenceID, own.Domain, user.AccountID
 	return c, nil
 }
 

@@ -37,7 +37,8 @@ type world struct {
 	refusal error                // of the platform
 	after   func(c feed.Command) // what the platform does
 	events  []string
-	lost    error // of the way to the node
+	lost    error  // of the way to the node
+	asked   string // the account of the last look at the entries
 	wait    time.Duration
 }
 
@@ -85,9 +86,10 @@ func (w *world) call(id, queue, agent string, s event.State) {
 	w.put(&state.Entry{Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}})
 }
 
-func (w *world) Entries(context.Context, string) (map[state.Key]*state.Entry, error) {
+func (w *world) Entries(_ context.Context, account string) (map[state.Key]*state.Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.asked = account
 	copied := make(map[state.Key]*state.Entry, len(w.entries))
 	for key, e := range w.entries {
 		copied[key] = e
@@ -96,7 +98,8 @@ func (w *world) Entries(context.Context, string) (map[state.Key]*state.Entry, er
 }
 
 func (w *world) FindUser(_ context.Context, id string) (identity.User, error) {
-	return identity.User{ID: id, AccountID: "demo", PresenceID: map[string]string{"boss": "1010"}[id]}, nil
+	// The one with a phone is a user of the account above.
+	return identity.User{ID: id, AccountID: "group", PresenceID: map[string]string{"boss": "1010"}[id]}, nil
 }
 
 func (w *world) Tree() *identity.Tree {
@@ -345,6 +348,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A user has 60 actions a minute, refused ones included; another has its own.
+func TestActionsOfAUserHaveARate(t *testing.T) {
+	w := newWorld(t)
+	w.service.limiter = identity.NewMemoryLimiter()
+	ask := func(by *identity.Principal) fault.Kind {
+		_, err := w.actAs(by, Request{AgentID: "nobody@x", Action: feed.ActionBreak})
+		return fault.KindOf(err)
+	}
+	for i := range rateMax {
+		if kind := ask(supervisor); kind != fault.KindNotFound {
+			t.Fatalf("action %d: %s", i+1, kind)
+		}
+	}
+	if kind := ask(supervisor); kind != fault.KindLimited {
+		t.Errorf("one more: %s", kind)
+	}
+	if kind := ask(admin); kind != fault.KindNotFound {
+		t.Errorf("another's: %s", kind)
+	}
+}
+
 // Each action and each refusal is in the audit log, with who, what and why.
 func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 	w := newWorld(t)
@@ -562,9 +586,20 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 		c.AgentID != "1001@x" {
 		t.Errorf("%+v", c)
 	}
-	w.call(id, "", "", event.Talking) // the phone has answered
-	if s := w.end(id, 0); s.State != Confirmed {
+	phone := func(leg string, s event.State) {
+		w.put(&state.Entry{Kind: state.Call, ID: leg, Facts: event.Facts{State: s, InteractionID: id}})
+	}
+	phone("desk", event.Ringing) // two phones have the extension
+	phone("softphone", event.Ringing)
+	if s := w.end(id, 0); s.State != Accepted {
+		t.Errorf("while the phones ring: %+v", s)
+	}
+	phone("softphone", event.Talking)
+	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("listening: %+v", s)
+	}
+	if w.asked != "group" {
+		t.Errorf("the phone was looked for in the account %q", w.asked)
 	}
 
 	id, err = w.actAs(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"})

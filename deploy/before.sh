@@ -17,7 +17,7 @@ if [ ! -x "$folder/trunkline" ]; then
 	git archive "$commit" | tar -x -C "$source"
 	echo "building $(git log -1 --format='%h of %cs' "$commit")" >&2
 	mkdir -p "$folder"
-	go build -C "$source" -trimpath -buildvcs=false \
+	CGO_ENABLED=0 go build -C "$source" -trimpath -buildvcs=false \
 		-ldflags "-s -w -X main.version=$(cat "$source/VERSION")-before -X main.commit=$commit" -o "$folder/" ./cmd/trunkline
 fi
 echo "$folder/trunkline"

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net"
 	"regexp"
@@ -126,6 +127,11 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 			s.mu.Lock()
 			s.peers[nc] = true
 			s.mu.Unlock()
+		case "bgapi":
+			s.mu.Lock()
+			s.orders = append(s.orders, rest)
+			s.mu.Unlock()
+			say("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 1\n\n")
 		case "api":
 			text := s.answer(rest)
 			if text == "" {
@@ -151,15 +157,19 @@ func (s *scriptedSwitch) answer(command string) string {
 		}
 		return "+OK\n"
 	}
-	verb, _, _ := strings.Cut(command, " ")
-	switch verb {
-	case "uuid_exists":
-		return "true"
-	case "uuid_getvar":
-		return "_undef_"
+	switch verb, _, _ := strings.Cut(command, " "); verb {
+	case "uuid_kill", "uuid_transfer":
+		s.orders = append(s.orders, command)
+		return cmp.Or(s.refusal, "+OK") + "\n"
 	case "uuid_audio_stream":
 		s.orders = append(s.orders, command)
 		return "+OK Success\n"
+	case "uuid_exists", "user_exists":
+		return "true"
+	case "uuid_getvar":
+		return "_undef_"
+	case "global_getvar":
+		return "127.0.0.20"
 	}
 	switch command {
 	case "callcenter_config agent list":

@@ -132,21 +132,22 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	p := readMessageTable(t)
 	tests := map[string]func(*testing.T, *messageTable){
-		"wrong settings":         testWrongSettings,
-		"missing files":          testMissingFiles,
-		"master keys":            testMasterKeys,
-		"ports taken":            testPortsTaken,
-		"default SIP port taken": testSIPPortTaken,
-		"media ports taken":      testMediaPortsTaken,
-		"data directory":         testDataDirectory,
-		"schemas on SQLite":      testSchemasSQLite,
-		"schemas on PostgreSQL":  testSchemasPostgres,
-		"Kafka away at start":    testKafkaAwayAtStart,
-		"Kafka goes away":        testKafkaGoesAway,
-		"Redis away at start":    testRedisAwayAtStart,
-		"certificates":           testCertificates,
-		"certificates of others": testOthersCertificates,
-		"clocks":                 testClocks,
+		"wrong settings":          testWrongSettings,
+		"missing files":           testMissingFiles,
+		"master keys":             testMasterKeys,
+		"ports taken":             testPortsTaken,
+		"default SIP port taken":  testSIPPortTaken,
+		"media ports taken":       testMediaPortsTaken,
+		"data directory":          testDataDirectory,
+		"schemas on SQLite":       testSchemasSQLite,
+		"schemas on PostgreSQL":   testSchemasPostgres,
+		"Kafka away at start":     testKafkaAwayAtStart,
+		"Kafka goes away":         testKafkaGoesAway,
+		"Redis away at start":     testRedisAwayAtStart,
+		"no bucket of recordings": testNoBucketOfRecordings,
+		"certificates":            testCertificates,
+		"certificates of others":  testOthersCertificates,
+		"clocks":                  testClocks,
 	}
 	t.Run("by", func(t *testing.T) {
 		for name, test := range tests {

@@ -3,10 +3,14 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	s3credentials "github.com/minio/minio-go/v7/pkg/credentials"
 
 	"trunkline/internal/freeport"
 	"trunkline/internal/sqldb"
@@ -135,6 +139,40 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	if lines := strings.Count(text, "connection refused"); lines > 20 || strings.Contains(text, "pool.go") {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
+}
+
+// testNoBucketOfRecordings starts with a store of recordings whose bucket is created later.
+func testNoBucketOfRecordings(t *testing.T, p *messageTable) {
+	r := p.row(t, "recordings does not answer")
+	store, err := url.Parse(testservice.S3(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := store.User.Password()
+	store.Path = "/" + strings.TrimSuffix(testservice.Prefix(t), "-")
+	n := newNode(t, "without a bucket",
+		map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_RECORDINGS_URL": store.String()})
+	n.start(t)
+	n.awaitMessage(t, r)
+	const up = `trunkline_dependency_up{dependency="recordings"}`
+	if err := n.checkMetric(up, "0"); err != nil {
+		t.Error(err)
+	}
+	if log := readFile(t, n.log); !strings.Contains(log, "the store has no bucket") {
+		t.Errorf("the log does not say what is missing:\n%s", log)
+	}
+
+	client, err := minio.New(store.Host, &minio.Options{
+		Creds:  s3credentials.NewStaticV4(store.User.Username(), secret, ""),
+		Secure: store.Query().Get("tls") != "false",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.MakeBucket(t.Context(), store.Path[1:], minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the bucket to be found", func() error { return n.checkMetric(up, "1") })
 }
 
 // TestDatabaseAway starts without PostgreSQL, starts it, stops it, and makes it refuse writes.

@@ -97,7 +97,7 @@ func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error)
 	}
 	e := &Explanation{Explained: time.Now(),
 		Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
-	if err := s.readSource(ctx, record, &message, e); err != nil {
+	if err := s.readOrigins(ctx, record, &message, e); err != nil {
 		return nil, err
 	}
 	e.Webhooks, err = s.Webhooks.Explain(ctx,

@@ -34,40 +34,56 @@ type happening struct {
 // happen appends events and their state; one that came before is a repeat and
 // has the same bytes.
 func (l *memoryLog) happen(all ...happening) {
+	for _, e := range all {
+		l.happened(e)
+	}
+}
+
+// happened appends an event, and returns its id and its facts, which the state has completed.
+func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range all {
-		s := &l.states[e.partition]
-		if s.fold == nil {
-			l.writeState(e.partition)
-		}
-		position := event.Position{Partition: e.partition, Offset: e.source}
-		r := kafka.Record{Topic: event.TopicEvents, Partition: e.partition}
-		for _, before := range l.partitions[e.partition] {
-			if string(before.Header(event.HeaderPosition)) == position.String() {
-				r = before
-			}
-		}
-		if r.Value == nil {
-			id := event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
-			told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
-			s.fold.Apply(&told)
-			m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
-				Data: json.RawMessage("{}"),
-				Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),
-					Facts: told.Facts}}
-			r.Time, r.Value, r.Headers = time.UnixMilli(id.Milli()), m.Append(nil), []kafka.Header{
-				{Key: event.HeaderType, Value: []byte(e.typ)},
-				{Key: event.HeaderAccount, Value: []byte(e.account)},
-				{Key: event.HeaderOriginalFormat, Value: []byte("generic")},
-				{Key: event.HeaderPosition, Value: []byte(position.String())},
-			}
-		}
-		r.Offset = int64(len(l.partitions[e.partition]))
-		l.partitions[e.partition] = append(l.partitions[e.partition], r)
+	s := &l.states[e.partition]
+	if s.fold == nil {
 		l.writeState(e.partition)
 	}
+	position := event.Position{Partition: e.partition, Offset: e.source}
+	r := kafka.Record{Topic: event.TopicEvents, Partition: e.partition}
+	for _, before := range l.partitions[e.partition] {
+		if string(before.Header(event.HeaderPosition)) == position.String() {
+			r = before
+		}
+	}
+	if r.Value == nil {
+		id = event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
+		told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
+		s.fold.Apply(&told)
+		facts = told.Facts
+		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(),
+			Data: json.RawMessage("{}"),
+			Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),
+				Facts: facts}}
+		memberOf := ""
+		if agent := s.fold.Find(state.Key{Account: e.account, Kind: state.Agent, ID: facts.AgentID}); agent != nil {
+			memberOf = strings.Join(agent.Queues, event.QueueSeparator)
+		}
+		r.Time, r.Value = time.UnixMilli(id.Milli()), m.Append(nil)
+		for _, h := range []struct{ key, value string }{
+			{event.HeaderType, string(e.typ)}, {event.HeaderAccount, e.account},
+			{event.HeaderOriginalFormat, "generic"}, {event.HeaderPosition, position.String()},
+			{event.HeaderName, string(facts.Name)}, {event.HeaderAgent, facts.AgentID},
+			{event.HeaderQueue, facts.QueueID}, {event.HeaderCall, facts.CallID}, {event.HeaderAgentQueues, memberOf},
+		} {
+			if h.value != "" {
+				r.Headers = append(r.Headers, kafka.Header{Key: h.key, Value: []byte(h.value)})
+			}
+		}
+	}
+	r.Offset = int64(len(l.partitions[e.partition]))
+	l.partitions[e.partition] = append(l.partitions[e.partition], r)
+	l.writeState(e.partition)
 	l.grown.Broadcast()
+	return id, facts
 }
 
 func loggedIn(account, agent string, source int64) happening {

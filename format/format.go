@@ -88,15 +88,41 @@ func (f *Format) Scan(record []byte, fields *Fields) error {
 	clear(fields[:min(len(f.Keys), maxFields)])
 	clear(fields[maxFields:])
 	err := f.Keys.Scan(record, fields[:])
-	if err == nil && f.OpenEnvelope != nil {
-		members := [len(callEventMembers)]jsonscan.Value(fields[maxFields:]) // the record's own, not the content's
-		err = f.OpenEnvelope(f.Keys, fields)
-		copy(fields[maxFields:], members[:])
+	if err == nil {
+		err = f.unwrap(fields)
 	}
 	if err != nil {
 		return RejectScan(err)
 	}
 	return nil
+}
+
+// unwrap calls OpenEnvelope, if the format has one, for fields of a scan.
+func (f *Format) unwrap(fields *Fields) error {
+	if f.OpenEnvelope == nil {
+		return nil
+	}
+	members := [len(callEventMembers)]jsonscan.Value(fields[maxFields:]) // the record's own, not the content's
+	err := f.OpenEnvelope(f.Keys, fields)
+	copy(fields[maxFields:], members[:])
+	return err
+}
+
+// Split splits a body in one of the format's encodings. take gets each record with its offset and the account
+// that NamedAccount would return, "" instead of an error. Errors are those of take and of split.Splitter.
+func (f *Format) Split(e Encoding, body []byte, take func(record []byte, at int, account string) error) error {
+	var fields Fields
+	return e.Split(body, split.Sink{Keys: f.Keys, Members: fields[:], Take: func(record []byte, at int) error {
+		var account string
+		err := f.unwrap(&fields)
+		if err == nil {
+			account, err = f.Account(&fields)
+		}
+		if err != nil {
+			account = ""
+		}
+		return take(record, at, account)
+	}})
 }
 
 // ReadEvent reads a record of cc.raw. fields is its scratch space.

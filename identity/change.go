@@ -27,7 +27,7 @@ type changes struct {
 	reloadDirectory   []func(ctx context.Context) error
 
 	slot   chan struct{} // semaphore: held during a change
-	signal broadcast     // of Directory.Changed
+	signal changeSignal  // of Directory.Changed
 
 	freshness        freshness
 	pollCount        atomic.Uint64 // number of polls begun
@@ -42,7 +42,7 @@ func newChanges(db *sqldb.DB, auditLog *audit.Log, log *slog.Logger) *changes {
 	return &changes{
 		db: db, audit: auditLog, log: log,
 		slot:             make(chan struct{}, 1),
-		signal:           broadcast{changed: make(chan struct{})},
+		signal:           changeSignal{changed: make(chan struct{})},
 		earlyPollLimiter: rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
 		watch:            db.WatchChanges(),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/audit"
 	"trunkline/identity/oidc"
+	"trunkline/internal/keylock"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
@@ -27,7 +28,7 @@ type Credentials struct {
 	phones     *phonePasswords
 	provider   *oidc.Client // nil if auth.oidc is not set
 	limits     loginLimits
-	phoneLocks stripedLock // held per user while a phone authenticates
+	phoneLocks keylock.Locks // held per user while a phone authenticates
 }
 
 func newCredentials(cfg Config, tokens *Tokens, keyring *masterkey.Keyring, reg prometheus.Registerer) *Credentials {

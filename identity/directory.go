@@ -62,7 +62,7 @@ func (d *Directory) Changed() <-chan struct{} { return d.changes.signal.channel(
 func (d *Directory) notifyExpiredKeys(last time.Time) time.Time {
 	now := d.cfg.Now()
 	if d.snapshot.Load().keyExpiredBetween(last, now) {
-		d.changes.signal.closeChannel()
+		d.changes.signal.notify()
 	}
 	return now
 }

@@ -49,7 +49,7 @@
 // # Locks
 //
 // changes.slot is held during a change, and changes.pollMu while memory is reloaded, also at
-// the end of a change. Within it one of userStates.mu, revocations.mu and broadcast.mu is held,
+// the end of a change. Within it one of userStates.mu, revocations.mu and changeSignal.mu is held,
 // never two. A lock of Credentials.phoneLocks is held while a phone authenticates. All other
 // locks are held alone. No function is called while a lock other than changes.slot,
 // changes.pollMu and phoneLocks is held.
@@ -67,7 +67,7 @@
 //     is kept of users, in memory; finding what memory does not have
 //   - tree.go, accounts.go, account_place.go, domains.go: accounts: the tree, their changes, where
 //     one may stand, domains
-//   - directoryfile.go, seed.go, account_sorter.go: directory.yaml, and the first start
+//   - directory_file.go, seed.go, account_sorter.go: directory.yaml, and the first start
 //   - users.go, userupdate.go, validate.go, etag.go: users: their changes, checks of fields
 //   - apikey.go, grant.go, scope.go, sight.go: API keys, what a caller may grant, scopes, what a
 //     role sees
@@ -93,10 +93,10 @@
 //
 // Below all three:
 //
-//   - change.go, poll.go, freshness.go, broadcast.go: writing and following the database: reloading,
+//   - change.go, poll.go, freshness.go, change_signal.go: writing and following the database: reloading,
 //     how old memory may be, telling of changes
 //   - password.go, hash_slots.go, passwordrules.go: hashes, how many at once and whose, rules
-//   - cache.go, striped_lock.go: caches and locks
+//   - cache.go: caches
 //   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
 //     times in the database
 package identity

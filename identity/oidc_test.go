@@ -93,6 +93,31 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 	})
 }
 
+// Each role may be the claim's. The lists that an administrator has given stay for as long as the role does.
+func TestTheProvidersRoleClaim(t *testing.T) {
+	p := oidcprovider.Start(t)
+	s := startService(t, testdb.SQLite(t), withProvider(p, newClock().now)).demo(t)
+	login := func(claim any) User {
+		t.Helper()
+		return must(s.LoginByToken(t.Context(), p.Token(claimsWith("role", claim)), from))(t).User
+	}
+	for _, role := range Roles() {
+		if u := login([]string{"other", string(role)}); u.Role != role {
+			t.Errorf("with the claim %s the role is %s", role, u.Role)
+		}
+	}
+
+	u := login("supervisor")
+	must(s.UpdateUser(t.Context(), u.ID, UserUpdate{Role: RoleSupervisor, PresenceID: u.PresenceID,
+		Limits: Limits{QueueIDs: []string{"sales"}}}))(t)
+	if got := login([]string{"user", "supervisor"}); !slices.Equal(got.QueueIDs, []string{"sales"}) {
+		t.Errorf("the next login leaves %+v", got)
+	}
+	if got := login("agent"); got.Role != RoleAgent || len(got.QueueIDs) > 0 {
+		t.Errorf("another role leaves %+v", got)
+	}
+}
+
 func TestTokensEndWithTheProvidersToken(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"time"
 
 	"trunkline/audit"
 	"trunkline/internal/fault"
@@ -60,7 +61,11 @@ func (c *Credentials) verifyPhone(ctx context.Context, phone Phone, domain, exte
 		return resultLimited, err
 	}
 	// Attempts for one user are serialized, so that concurrent guesses do not exceed the limit.
-	defer c.phoneLocks.lock(a.user)()
+	unlock, err := c.phoneLocks.Lock(ctx, a.user)
+	if err != nil {
+		return resultError, fault.Unavailable(err, time.Second, "Other attempts of the phone's user are not done yet")
+	}
+	defer unlock()
 	locked, err := c.limits.checkOrLock(ctx, a)
 	if err != nil {
 		return resultLimited, err

@@ -90,7 +90,7 @@ func (c *changes) reload(ctx context.Context) (err error) {
 	}
 
 	c.freshness.behind(began)
-	defer c.signal.closeChannel()
+	defer c.signal.notify()
 	if current.revocations != c.loaded.revocations {
 		after := c.loaded.revocations
 		if current.revocations < after { // the database was restored from a backup

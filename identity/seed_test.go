@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,9 @@ accounts:
 users:
   - {account: leaf, username: alice, password: "the first password, river", presence_id: 1001}
   - {account: Root, username: alice, password: "the second password, river", role: admin}
+  - {account: leaf, username: lea, password: "the third password, river", role: supervisor, queue_ids: [sales, support]}
+  - {account: leaf, username: abe, password: "the fourth password, river", role: agent, agent_ids: [1003@leaf.local]}
+  - {account: leaf, username: ada, password: "the fifth password, river", role: auditor}
 `
 
 func TestSeedStoresADirectoryOnce(t *testing.T) {
@@ -46,6 +51,16 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 			LoginRequest{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
+		}
+		var roles []string
+		for _, u := range must(s.ListUsers(t.Context(), "leaf"))(t) {
+			roles = append(roles, fmt.Sprint(u.Username, " ", u.Role, u.QueueIDs, u.AgentIDs))
+		}
+		slices.Sort(roles)
+		want := []string{"abe agent[] [1003@leaf.local]", "ada auditor[] []", "alice user[] []",
+			"lea supervisor[sales support] []"}
+		if !slices.Equal(roles, want) {
+			t.Errorf("the roles are %q, want %q", roles, want)
 		}
 		if seeded, err := s.SeedDemo(t.Context(), password); seeded || err != nil {
 			t.Errorf("the demo came after: %v, %v", seeded, err)

@@ -68,18 +68,16 @@ type Deps struct {
 
 // Ingest stores bodies in Kafka. It is safe for concurrent use.
 type Ingest struct {
-	settings Settings
-	formats  func(name string) (f *format.Format, ok bool)
-	// namedAccount is (*format.Format).NamedAccount; a benchmark leaves out its cost.
-	namedAccount func(f *format.Format, record []byte) (string, error)
-	accounts     Accounts
-	producer     Producer
-	kafka        Log
-	tracer       *tracing.Tracer
-	log          *slog.Logger
-	metrics      *metrics
-	admission    *admission
-	keys         *keyStore
+	settings  Settings
+	formats   func(name string) (f *format.Format, ok bool)
+	accounts  Accounts
+	producer  Producer
+	kafka     Log
+	tracer    *tracing.Tracer
+	log       *slog.Logger
+	metrics   *metrics
+	admission *admission
+	keys      *keyStore
 }
 
 // New returns an Ingest and migrates its tables. The caller must call Run.
@@ -102,14 +100,13 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		return nil, err
 	}
 	i := &Ingest{
-		settings:     settings,
-		formats:      deps.Formats,
-		namedAccount: (*format.Format).NamedAccount,
-		accounts:     deps.Accounts,
-		producer:     deps.Producer,
-		kafka:        deps.Log,
-		tracer:       deps.Tracer,
-		log:          log,
+		settings: settings,
+		formats:  deps.Formats,
+		accounts: deps.Accounts,
+		producer: deps.Producer,
+		kafka:    deps.Log,
+		tracer:   deps.Tracer,
+		log:      log,
 		admission: &admission{
 			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller,
 			maxWait: settings.ProduceTimeout,

@@ -20,7 +20,9 @@ func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding
 	memory *reservation) ([]kafka.Record, error) {
 	accountKeys := accountKeys{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
-	err := encoding.Split(body, func(value []byte, at int) error {
+	// A record that cannot be parsed is stored under the caller's account and
+	// becomes a dead letter there.
+	err := f.Split(encoding, body, func(value []byte, at int, account string) error {
 		if len(value) > split.MaxRecord {
 			return split.RecordTooLarge(at)
 		}
@@ -30,12 +32,6 @@ func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding
 		}
 		if err := memory.grow(cost); err != nil {
 			return err
-		}
-		// A record that cannot be parsed is stored under the caller's account and
-		// becomes a dead letter there.
-		account, err := i.namedAccount(f, value)
-		if err != nil {
-			account = ""
 		}
 		key, ok := accountKeys.keyFor(account)
 		if !ok {

@@ -30,7 +30,7 @@ type AdmissionConfig struct {
 	// PlatformDecides allows numbers outside the account's country in these calls: the
 	// platform's dialplan and permissions decide.
 	PlatformDecides bool
-	// Trunk means that all other calls can leave over our own trunk. It takes the numbers of
+	// Trunk means that the calls that ByPlatform is not about can leave over our own trunk. It takes the numbers of
 	// an account without a country only if Rules name them: what a number without "+" means
 	// there is not known.
 	Trunk bool
@@ -73,7 +73,7 @@ type Auditor interface {
 	ReportOnce(ctx context.Context, e audit.Entry)
 }
 
-// Slot is a call in progress.
+// Slot is the share of the limits that one call in progress holds.
 type Slot struct{ CallID, AccountID, UserID string }
 
 // Slots counts the calls in progress of all nodes. A slot expires unless it is renewed.
@@ -129,7 +129,7 @@ type Admission struct {
 
 	mu       sync.Mutex
 	held     map[string]Slot // by call
-	released []Slot
+	released []Slot          // of ended calls, to be released in Slots
 }
 
 // NewAdmission returns an Admission. Run renews its slots.
@@ -239,6 +239,7 @@ func (a *Admission) AddTakenOver(slot Slot) {
 	a.held[slot.CallID] = slot
 }
 
+// removeLocal undoes acquireLocal for a call that Slots refuse: nothing is to be released there.
 func (a *Admission) removeLocal(callID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,19 +250,19 @@ func (a *Admission) removeLocal(callID string) {
 func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	users, accounts := 0, 0
+	userCalls, accountCalls := 0, 0
 	for _, other := range a.held {
 		if other.AccountID == slot.AccountID {
-			accounts++
+			accountCalls++
 			if other.UserID == slot.UserID {
-				users++
+				userCalls++
 			}
 		}
 	}
 	switch {
-	case a.cfg.UserCalls > 0 && users >= a.cfg.UserCalls:
+	case a.cfg.UserCalls > 0 && userCalls >= a.cfg.UserCalls:
 		return ReasonUserCalls
-	case a.cfg.AccountCalls > 0 && accounts >= a.cfg.AccountCalls:
+	case a.cfg.AccountCalls > 0 && accountCalls >= a.cfg.AccountCalls:
 		return ReasonAccountCalls
 	}
 	a.held[slot.CallID] = slot
@@ -308,9 +309,11 @@ func (a *Admission) releaseSlots(ctx context.Context) {
 	if len(released) == 0 || a.deps.Slots == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+
+	bounded, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	err := a.deps.Slots.Release(ctx, released)
+
+	err := a.deps.Slots.Release(bounded, released)
 	if err != nil && ctx.Err() == nil {
 		a.deps.Log.WarnContext(ctx, "releasing calls in progress failed, they expire", "error", err)
 	}
@@ -323,9 +326,11 @@ func (a *Admission) renewSlots(ctx context.Context) {
 	if len(held) == 0 || a.deps.Slots == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+
+	bounded, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	err := a.deps.Slots.Renew(ctx, held)
+
+	err := a.deps.Slots.Renew(bounded, held)
 	if err != nil && ctx.Err() == nil {
 		a.deps.Log.WarnContext(ctx, "renewing calls in progress failed", "error", err)
 	}

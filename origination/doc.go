@@ -28,7 +28,7 @@
 // in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
 // of phones and the transfers of AI providers. Its Run is one goroutine.
 //
-// Lock order: perUserLock, then a driver's locks, then callStore.mu, then Admission.mu. While
+// Lock order: Service.userLocks, then a driver's locks, then callStore.mu, then Admission.mu. While
 // callStore.mu is held, only metrics and Admission.Release are called.
 //
 // # Files
@@ -38,7 +38,7 @@
 //   - driver.go, progress.go, auto_driver.go: what a driver does, how a call proceeds, the driver
 //     that chooses another
 //   - service.go, config.go, settings.go, metrics.go: the service, settings, metrics
-//   - originate.go, place.go, keys.go, user_lock.go, read.go: a request: once for its
+//   - originate.go, place.go, keys.go, user_resources.go, read.go: a request: once for its
 //     Idempotency-Key, one at a time for a user; finding and cancelling calls
 //   - admission.go, destination.go, rules.go, premium.go, slots_redis.go: who may call what, and
 //     how many calls at once

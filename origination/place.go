@@ -48,15 +48,12 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 // click-to-call resource; the user's other orders wait for it.
 func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed, error) {
 	if order.ClickToCallID == "" {
-		lock := s.userLocks.addHolder(order.UserID)
-		defer s.userLocks.removeHolder(order.UserID, lock)
-		select {
-		case lock.sem <- struct{}{}:
-			defer func() { <-lock.sem }()
-		case <-ctx.Done():
-			return Placed{}, fault.Unavailable(ctx.Err(), time.Second, "The platform has not answered in time")
+		unlock, err := s.userLocks.Lock(ctx, order.UserID)
+		if err != nil {
+			return Placed{}, fault.Unavailable(err, time.Second, "The platform has not answered in time")
 		}
-		order.ClickToCallID = s.userLocks.resource(order.UserID)
+		defer unlock()
+		order.ClickToCallID = s.resources.find(order.UserID)
 	}
 	placed, err := s.driver.Originate(ctx, order)
 	if !ValidID(placed.ClickToCallID) {
@@ -71,7 +68,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 // saveResource stores the id of the resource that was created for the user. A failure is logged: the
 // next order creates the resource again.
 func (s *Service) saveResource(ctx context.Context, userID, id string) {
-	s.userLocks.setResource(userID, id)
+	s.resources.set(userID, id)
 	if err := s.users.SetClickToCallID(context.WithoutCancel(ctx), userID, id); err != nil {
 		s.log.WarnContext(ctx, "storing a user's click-to-call resource failed: the next call makes it again",
 			"user_id", userID, "error", err)

@@ -12,6 +12,7 @@ import (
 
 	"trunkline/audit"
 	"trunkline/identity"
+	"trunkline/internal/keylock"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 )
@@ -69,7 +70,8 @@ type Service struct {
 	rows      rows
 	keys      keys
 	calls     *callStore
-	userLocks *perUserLock
+	userLocks keylock.Locks // a user's first orders, which may create the user's click-to-call resource
+	resources userResources
 	audit     *audit.Log
 	metrics   *metrics
 	log       *slog.Logger
@@ -91,7 +93,8 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
-		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), audit: deps.Audit, log: deps.Log,
+		rows: rows{deps.DB, cfg.Node}, resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit,
+		log:    deps.Log,
 		tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)

@@ -71,6 +71,36 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestImageByName checks the image of every pod: without values it is the one of the chart's release.
+func TestImageByName(t *testing.T) {
+	version, err := os.ReadFile("../../VERSION")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := "sha256:" + strings.Repeat("0", 64)
+	released := "trunkline:" + strings.TrimSpace(string(version))
+	for given, want := range map[string]string{
+		``:             released,
+		`mode: single`: released,
+		`image: {repository: registry.example.com/trunkline, tag: 1.2.3}`: "registry.example.com/trunkline:1.2.3",
+		`image: {repository: trunkline, digest: "` + digest + `"}`:        "trunkline@" + digest,
+	} {
+		r, err := render(t, []byte(given))
+		if err != nil {
+			t.Fatalf("%s: %v", given, err)
+		}
+		deployments := of[*apps.Deployment](r.objects)
+		if len(deployments) != 1 {
+			t.Errorf("%q: %d deployments", given, len(deployments))
+		}
+		for _, d := range deployments {
+			if got := d.Spec.Template.Spec.Containers[0].Image; got != want {
+				t.Errorf("%q: the image is %s, want %s", given, got, want)
+			}
+		}
+	}
+}
+
 func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 	pod := &d.Spec.Template.Spec
 	container := pod.Containers[0]

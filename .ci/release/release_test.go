@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 
 	"aead.dev/minisign"
@@ -73,7 +76,7 @@ func TestImageIsReproducible(t *testing.T) {
 		t.Error("two archives of one input differ")
 	}
 
-	names := map[string]bool{}
+	files := map[string]string{}
 	reader := tar.NewReader(bytes.NewReader(archives[0]))
 	for {
 		header, err := reader.Next()
@@ -83,10 +86,18 @@ func TestImageIsReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names[header.Name] = true
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(content)
 	}
-	if !names["oci-layout"] || !names["index.json"] {
-		t.Errorf("the archive has %v", names)
+	if files["oci-layout"] == "" {
+		t.Errorf("the archive has only %v", slices.Collect(maps.Keys(files)))
+	}
+	name := regexp.MustCompile(`"org.opencontainers.image.ref.name":\s*"1.2.3"`)
+	if named := len(name.FindAllString(files["index.json"], -1)); named != 2 {
+		t.Errorf("%d of 2 images have the version as their name:\n%s", named, files["index.json"])
 	}
 }
 

@@ -119,3 +119,7 @@ func (b *bench) deleteAccounts(ctx context.Context, root string) {
 		b.printf("deleting account %s failed: %v", root, err)
 	}
 }
+
+func (a *benchAccounts) credentials() credentials {
+	return credentials{Username: a.username, Password: a.password, Domain: a.domain}
+}

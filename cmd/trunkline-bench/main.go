@@ -1,4 +1,4 @@
-// Command trunkline-bench measures a running Trunkline: fanout, pipeline and API. It also contains
+// Command trunkline-bench measures a running Trunkline: fanout and pipeline. It also contains
 // the baseline servers of docs/benchmarks.md.
 package main
 

@@ -12,7 +12,7 @@ type Mode string
 
 // The modes.
 const (
-	ModeOff      Mode = "off"       // none, nor may a call be recorded
+	ModeOff      Mode = "off"       // no call is recorded, not even on demand
 	ModeOnDemand Mode = "on_demand" // those that somebody starts a recording of
 	ModeAll      Mode = "all"       // all, from the moment they are connected
 )
@@ -31,13 +31,13 @@ const (
 // there is.
 type Policy struct {
 	Mode          Mode             `json:"mode"`
-	Queues        []string         `json:"queues,omitempty"` // whose calls Mode is for; empty: all calls
+	Queues        []string         `json:"queues,omitempty"` // whose calls Mode is for, no others; empty: all calls
 	Announce      bool             `json:"announce,omitempty"`
 	Announcement  string           `json:"announcement,omitempty"`   // id of From's recording that is heard; "": a tone
 	RetentionDays int64            `json:"retention_days,omitempty"` // 0: kept for good
 	QueueDays     []QueueRetention `json:"queue_retention,omitempty"`
 
-	From string `json:"-"` // the account that has the policy
+	From string `json:"-"` // the account that has the policy: this one, or one above it
 }
 
 // QueueRetention is how long the recordings of one queue are kept.
@@ -54,8 +54,8 @@ func (p *Policy) ModeOf(queue string) Mode {
 	return p.Mode
 }
 
-// ExpiresAt returns when a recording of the queue ("": none) is deleted that was stored at the
-// time, both in Unix seconds; 0: never.
+// ExpiresAt returns when a recording of the queue ("": none) that was stored at storedAt is deleted; 0:
+// never. Both are Unix seconds.
 func (p *Policy) ExpiresAt(storedAt int64, queue string) int64 {
 	days := p.RetentionDays
 	for _, q := range p.QueueDays {
@@ -84,8 +84,11 @@ func (p *Policy) check() error {
 	if !slices.Contains(Modes(), string(p.Mode)) {
 		add("mode", "unsupported", "must be off, on_demand or all")
 	}
-	if len(p.Queues) > maxQueues || len(p.QueueDays) > maxQueues {
+	if len(p.Queues) > maxQueues {
 		add("queues", "too_many", "must be at most 1,000")
+	}
+	if len(p.QueueDays) > maxQueues {
+		add("queue_retention", "too_many", "must be at most 1,000")
 	}
 	for i, queue := range p.Queues {
 		if queue == "" || len(queue) > maxQueueID {
@@ -96,10 +99,16 @@ func (p *Policy) check() error {
 		add("announcement", "invalid", "needs announce: true")
 	}
 	checkDays("retention_days", p.RetentionDays)
+
+	seen := make(map[string]bool, len(p.QueueDays))
 	for i, q := range p.QueueDays {
 		if q.QueueID == "" || len(q.QueueID) > maxQueueID {
 			add(fmt.Sprintf("queue_retention[%d].queue_id", i), "invalid", "must have 1 to 255 bytes")
 		}
+		if seen[q.QueueID] {
+			add(fmt.Sprintf("queue_retention[%d].queue_id", i), "duplicate", "is in the list already")
+		}
+		seen[q.QueueID] = true
 		checkDays(fmt.Sprintf("queue_retention[%d].retention_days", i), q.RetentionDays)
 	}
 	if len(faults) > 0 {

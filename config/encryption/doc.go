@@ -9,7 +9,7 @@
 // deleted while their account exists, keys and salts are stored only sealed under a
 // master key, and a read returns only after its audit entry is written.
 //
-// One goroutine (readCombiner) reads for all waiting callers and writes their audit
+// One goroutine (of Service.reads) reads for all waiting callers and writes their audit
 // entries; it ends when no caller waits. A lock serializes the changes of one account in
 // the process. The stored revision detects a concurrent change by another process, after
 // which the change is computed again.

@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"hash/maphash"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/internal/keylock"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/rounds"
 	"trunkline/internal/sqldb"
 )
 
@@ -24,12 +25,11 @@ type Service struct {
 	keys    *masterkey.Keyring
 	audit   *audit.Log
 	metrics *metrics
-	reads   readCombiner
+	reads   rounds.Queue[*pendingRead]
 
-	// Locks that serialize the changes of one account in this process, so that they need
+	// changeLocks serialize the changes of one account in this process, so that they need
 	// not start over.
-	lockSeed    maphash.Seed
-	changeLocks [64]chan struct{}
+	changeLocks keylock.Locks
 }
 
 // New migrates the tables. It returns an error if a stored key cannot be unsealed, such
@@ -39,14 +39,8 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *a
 	if err := db.Migrate(ctx, "encryption", migrations); err != nil {
 		return nil, err
 	}
-	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg), lockSeed: maphash.MakeSeed()}
-	s.reads.load = func(ctx context.Context, accountIDs []string) (map[string]readResult, error) {
-		return s.loadAll(ctx, s.db, accountIDs)
-	}
-	s.reads.writeAudit = auditLog.Record
-	for i := range s.changeLocks {
-		s.changeLocks[i] = make(chan struct{}, 1)
-	}
+	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg)}
+	s.reads.Run, s.reads.Max = s.readAll, maxReadBatch
 	return s, s.Secrets().Require(ctx)
 }
 
@@ -73,7 +67,7 @@ func newResult(s *state) *Result {
 // Find returns an account's configuration, secrets included, and writes an audit entry
 // of the context's caller.
 func (s *Service) Find(ctx context.Context, accountID string) (*Result, error) {
-	st, err := s.reads.read(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
+	st, err := s.read(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +78,11 @@ func (s *Service) Find(ctx context.Context, accountID string) (*Result, error) {
 // Update applies a change, all of it or nothing, and writes an audit entry of the
 // context's caller. ifMatch is the request's If-Match header, "" for none.
 func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatch string) (*Result, error) {
-	lock := s.changeLocks[maphash.String(s.lockSeed, accountID)%uint64(len(s.changeLocks))]
-	select {
-	case lock <- struct{}{}:
-		defer func() { <-lock }()
-	case <-ctx.Done():
-		return nil, updateFault(ctx.Err())
+	unlock, err := s.changeLocks.Lock(ctx, accountID)
+	if err != nil {
+		return nil, updateFault(err)
 	}
+	defer unlock()
 	old, next, err := s.changeAndSave(ctx, accountID, c, ifMatch)
 	if err != nil {
 		return nil, updateFault(err)

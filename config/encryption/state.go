@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"trunkline/internal/fault"
@@ -14,15 +15,16 @@ import (
 // keySalt is one version of the key and salt, as in the request or generated.
 type keySalt struct{ key, salt string }
 
-// state is an account's configuration. pairs[v-1] is version v and the last one
-// is current; it is empty until the configuration is first enabled.
+// state is an account's configuration.
 type state struct {
 	accountID string
 	exists    bool // false if the account was never configured
 	enabled   bool
 	algorithm string
-	revision  int64
-	versions  []keySalt
+	revision  int64 // counts the changes: two at once are not both stored
+	// versions[v-1] is version v of key and salt, the last one is current. It is empty until the
+	// configuration is first enabled.
+	versions []keySalt
 }
 
 func (s *state) version() int64 { return int64(len(s.versions)) }
@@ -45,7 +47,8 @@ func (s *state) currentKeyID() string {
 	return KeyID(s.accountID)
 }
 
-// KeyID returns the id of the account's key, which is the same for all its versions.
+// KeyID returns the id of the account's key as the specification forms it: the same for all versions, and
+// not unique among accounts that begin alike.
 func KeyID(accountID string) string {
 	prefix := []rune(accountID)
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
@@ -70,42 +73,44 @@ func (s *state) apply(c Change) (*state, error) {
 	if next.algorithm == "" {
 		next.algorithm = AES256GCM
 	}
-	old, stored := s.currentKey()
-	latest := old
+
+	current, stored := s.currentKey()
+	wanted := current
 	if c.Key != nil {
-		latest.key = *c.Key
+		wanted.key = *c.Key
 	}
 	if c.Salt != nil {
-		latest.salt = *c.Salt
+		wanted.salt = *c.Salt
 	}
-	if stored && latest == old {
+	if stored && wanted == current {
 		return &next, nil
 	}
-	if err := latest.generateMissing(); err != nil {
+
+	if err := wanted.generateMissing(); err != nil {
 		return nil, err
 	}
-	next.versions = append(s.versions[:len(s.versions):len(s.versions)], latest)
+	next.versions = slices.Concat(s.versions, []keySalt{wanted})
 	return &next, nil
 }
 
 // generateMissing generates the key and the salt if they are neither in the request nor
 // stored.
-func (p *keySalt) generateMissing() error {
+func (k *keySalt) generateMissing() error {
 	var secret [32]byte
 	defer clear(secret[:])
-	if p.key == "" {
+	if k.key == "" {
 		_, err := rand.Read(secret[:])
 		if err != nil {
 			return fmt.Errorf("generating a key: %w", err)
 		}
-		p.key = hex.EncodeToString(secret[:])
+		k.key = hex.EncodeToString(secret[:])
 	}
-	if p.salt == "" {
+	if k.salt == "" {
 		_, err := rand.Read(secret[:16])
 		if err != nil {
 			return fmt.Errorf("generating a salt: %w", err)
 		}
-		p.salt = base64.StdEncoding.EncodeToString(secret[:16])
+		k.salt = base64.StdEncoding.EncodeToString(secret[:16])
 	}
 	return nil
 }

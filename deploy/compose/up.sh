@@ -31,7 +31,7 @@ if [ ! -s secrets/tls.pem ]; then
 	cat secrets/tls.crt secrets/tls.key | keep tls.pem
 fi
 
-docker compose --file ../compose.yaml up --detach --wait "$@"
+docker compose --file ../compose.yaml ${COMPOSE_OVERRIDE:+--file "$COMPOSE_OVERRIDE"} up --detach --wait "$@"
 cat <<END
 
 Trunkline   https://localhost:9443/      admin of main.example, password in deploy/compose/secrets/admin_password

@@ -39,7 +39,7 @@
 //
 //   - source.go, headers.go: the formats, how records are recognised, what headers say
 //   - event.go, callcenter.go: events of the switch and of mod_callcenter
-//   - cdr.go, cdr_leg.go, cdr_interaction.go: call records: the row, a leg, which legs belong
+//   - cdr.go, cdr_leg.go, interaction_id.go: call records: the row, a leg, which legs belong
 //     together
 //   - form.go, json_repair.go: the body that mod_json_cdr posts, and its mistakes
 //   - plain.go, plain_json.go: events as text

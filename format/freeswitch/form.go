@@ -15,9 +15,9 @@ import (
 // application/x-www-form-urlencoded. So it is detected from the body.
 
 // splitForm splits the bodies of mod_json_cdr, whichever Content-Type they have.
-func splitForm(body []byte, emit split.Sink) error {
+func splitForm(body []byte, to split.Sink) error {
 	if startsJSON(body) {
-		return split.JSON(body, emit)
+		return split.JSON(body, to)
 	}
 	field, offset, err := findCDRField(body)
 	if err != nil {
@@ -33,7 +33,7 @@ func splitForm(body []byte, emit split.Sink) error {
 	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	// Offsets in the decoded text are not offsets in the body, so the error gives a
 	// line of the decoded text.
-	return split.WithLine(split.JSON(text, emit), text)
+	return split.WithLine(split.JSON(text, to), text)
 }
 
 // startsJSON reports whether text begins with an object or an array. Neither a form

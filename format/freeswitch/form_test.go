@@ -15,10 +15,10 @@ import (
 
 // collect runs a splitter and answers the records, or the message of its fault.
 func collect(splitter split.Splitter, body string) (records []string, fault string) {
-	err := splitter([]byte(body), func(record []byte, at int) error {
+	err := splitter([]byte(body), split.Sink{Take: func(record []byte, at int) error {
 		records = append(records, string(record))
 		return nil
-	})
+	}})
 	if err != nil {
 		return nil, split.WithLine(err, []byte(body)).Error()
 	}
@@ -180,12 +180,12 @@ func FuzzSplitForm(f *testing.F) {
 	f.Add([]byte(`{"a":1}`))
 	f.Add([]byte("cdr=%7B%22a%22%3A%7B%22b%22%3A%22%221001%22%20<x>%0D%0A%5C%22,%22c%22%3A%22%22%7D,%22d%22%3A%5B%7B%22e%22:%22%E9%22%7D,%7B%7D%5D%7D"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		err := splitForm(body, func(record []byte, _ int) error {
+		err := splitForm(body, split.Sink{Take: func(record []byte, _ int) error {
 			if !json.Valid(record) {
 				t.Fatalf("emitted %q", record)
 			}
 			return nil
-		})
+		}})
 		if err != nil && split.WithLine(err, body).Error() == "" {
 			t.Fatal("a fault without words")
 		}

@@ -205,7 +205,7 @@ func channelFacts(f *format.Fields) event.Facts {
 	if f[fsVariableSide].Is("agent") {
 		facts.AgentID = firstText(f, fsVariableAgent)
 	}
-	if facts.CallID != "" {
+	if facts.CallID != "" && !f[fsName].Is("DTMF") { // it has no variables: the state knows the call's interaction
 		facts.InteractionID = interactionID(f)
 	}
 	user := firstText(f, fsDialedUser)

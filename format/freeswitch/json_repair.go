@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"trunkline/format/split"
+	"trunkline/internal/jsonscan"
 )
 
 // repairJSON percent-encodes the characters that cannot occur in a JSON string
@@ -19,7 +20,7 @@ import (
 // The encoding is ambiguous: a value that contains a quote, a comma and a quoted word
 // looks like the next member, and a backslash before an n like a JSON escape.
 func repairJSON(text []byte) []byte {
-	if split.JSON(text, func([]byte, int) error { return nil }) == nil {
+	if split.JSON(text, split.Sink{Take: func([]byte, int) error { return nil }}) == nil {
 		return text
 	}
 	repaired := make([]byte, 0, len(text)+len(text)/8)
@@ -91,8 +92,8 @@ func appendRepaired(dst, value []byte) []byte {
 	for pos := 0; pos < len(value); {
 		size := 1
 		switch c := value[pos]; {
-		case c == '\\' && split.EscapeLen(value[pos+1:]) > 0:
-			size += split.EscapeLen(value[pos+1:])
+		case c == '\\' && jsonscan.EscapeLen(value[pos:]) > 0:
+			size = jsonscan.EscapeLen(value[pos:])
 		case c >= utf8.RuneSelf:
 			r, n := utf8.DecodeRune(value[pos:])
 			if r != utf8.RuneError || n > 1 {

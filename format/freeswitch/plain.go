@@ -14,7 +14,7 @@ import (
 // that many bytes), or bare, with a blank line between them. A record is the event's
 // decoded headers in order as one JSON object, as in FreeSWITCH's own JSON: arrays as
 // arrays, a body under "_body", and repeated names repeated.
-func splitPlain(body []byte, emit split.Sink) error {
+func splitPlain(body []byte, to split.Sink) error {
 	if err := split.CheckUTF8(body); err != nil {
 		return err
 	}
@@ -26,9 +26,9 @@ func splitPlain(body []byte, emit split.Sink) error {
 			return err
 		}
 		if isEnvelope(headers) {
-			err = p.emitEnveloped(start, headers, emit)
+			err = p.emitEnveloped(start, headers, to)
 		} else {
-			err = p.emitEvent(start, headers, emit)
+			err = p.emitEvent(start, headers, to)
 		}
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func findHeader(headers []plainHeader, name string) (string, bool) {
 }
 
 // emitEnveloped emits the event inside a frame with the given headers.
-func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split.Sink) error {
+func (p *plainParser) emitEnveloped(start int, headers []plainHeader, to split.Sink) error {
 	kind, _ := findHeader(headers, "Content-Type")
 	if kind != "text/event-plain" {
 		return split.Malformed(start, "a frame of the event socket that is not text/event-plain")
@@ -85,7 +85,7 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split
 	if err != nil {
 		return err
 	}
-	if err := inner.emitEvent(eventStart, event, emit); err != nil {
+	if err := inner.emitEvent(eventStart, event, to); err != nil {
 		return err
 	}
 	inner.skipBlank()
@@ -96,7 +96,7 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split
 }
 
 // emitEvent emits an event with the given headers, and the body that they announce.
-func (p *plainParser) emitEvent(start int, headers []plainHeader, emit split.Sink) error {
+func (p *plainParser) emitEvent(start int, headers []plainHeader, to split.Sink) error {
 	if len(headers) == 0 {
 		return split.Malformed(start, "an event has no headers")
 	}
@@ -107,7 +107,7 @@ func (p *plainParser) emitEvent(start int, headers []plainHeader, emit split.Sin
 	if p.pos-start > maxEscapeFactor*split.MaxRecord {
 		return split.RecordTooLarge(start)
 	}
-	return emit(appendEvent(nil, headers, content), start)
+	return to.TakeBuilt(appendEvent(nil, headers, content), start)
 }
 
 // readContent reads the bytes announced by Content-Length, nil without one.

@@ -1,11 +1,11 @@
 package freeswitch
 
 import (
+	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 
 	"trunkline/event"
-	"trunkline/format/split"
 )
 
 // appendEvent appends the event as a JSON object.
@@ -52,10 +52,14 @@ func urlDecode(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) && split.Unhex(s[i+1]) >= 0 && split.Unhex(s[i+2]) >= 0 {
-			b.WriteByte(byte(split.Unhex(s[i+1])<<4 | split.Unhex(s[i+2])))
-			i += 2
-			continue
+		if s[i] == '%' && i+2 < len(s) {
+			var decoded [1]byte
+			_, err := hex.Decode(decoded[:], []byte(s[i+1:i+3]))
+			if err == nil {
+				b.WriteByte(decoded[0])
+				i += 2
+				continue
+			}
 		}
 		b.WriteByte(s[i])
 	}

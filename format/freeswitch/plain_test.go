@@ -24,14 +24,14 @@ func TestPlainEventsBecomeFreeSWITCHsOwnJSON(t *testing.T) {
 	}
 	lines := bytes.Split(bytes.TrimSpace(want), []byte("\n"))
 	n := 0
-	err = splitPlain(plain, func(record []byte, _ int) error {
+	err = splitPlain(plain, split.Sink{Take: func(record []byte, _ int) error {
 		// Tokens rather than maps: order and repeated names count.
 		if got, want := tokens(t, record), tokens(t, lines[n]); !slices.Equal(got, want) {
 			t.Errorf("event %d:\n got %q\nwant %q", n, got, want)
 		}
 		n++
 		return nil
-	})
+	}})
 	if err != nil || n != len(lines) {
 		t.Fatalf("%d events of %d, error %v", n, len(lines), err)
 	}
@@ -116,12 +116,12 @@ func FuzzSplitPlain(f *testing.F) {
 	f.Add([]byte("Content-Length: 15\nContent-Type: text/event-plain\n\nEvent-Name: A\n\nEvent-Name: B\nContent-Length: 2\n\n%%"))
 	f.Add([]byte("A: ARRAY::1|:%ff|:\"\nContent-Length: 0\n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		err := splitPlain(body, func(record []byte, at int) error {
+		err := splitPlain(body, split.Sink{Take: func(record []byte, at int) error {
 			if !json.Valid(record) || record[0] != '{' || at > len(body) {
 				t.Fatalf("emitted %q", record)
 			}
 			return nil
-		})
+		}})
 		if err != nil && !strings.HasPrefix(split.WithLine(err, body).Error(), "Line ") {
 			t.Fatalf("fault without its line: %v", err)
 		}

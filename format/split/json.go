@@ -1,68 +1,82 @@
 package split
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+	"unicode/utf8"
+
+	"trunkline/internal/jsonscan"
+)
 
 // JSON splits a body of one object, or an array of objects.
-func JSON(body []byte, emit Sink) error {
+func JSON(body []byte, to Sink) error {
 	if err := CheckUTF8(body); err != nil {
 		return err
 	}
-	s := scanner{data: body}
+	at := jsonscan.SkipSpace(body, 0)
+	if at == len(body) {
+		return Malformed(at, "the body is empty")
+	}
+
 	var err error
-	switch first := s.skipSpace(); {
-	case s.pos == len(body):
-		return Malformed(s.pos, "the body is empty")
-	case first == '[':
-		err = s.emitElements(emit)
-	default:
-		err = s.emitRecord(emit)
+	if body[at] == '[' {
+		at, err = to.takeElements(body, at+1)
+	} else {
+		at, err = to.takeObject(body, at)
 	}
 	if err != nil {
 		return err
 	}
-	s.skipSpace()
-	if s.pos < len(body) {
-		return s.errorHere("something follows the JSON value")
+	at = jsonscan.SkipSpace(body, at)
+	if at < len(body) {
+		return Malformed(at, "something follows the JSON value")
 	}
 	return nil
 }
 
-// emitElements emits each element of an array of objects.
-func (s *scanner) emitElements(emit Sink) error {
-	s.pos++ // [
-	if s.skipSpace() == ']' {
-		s.pos++
-		return nil
+// takeElements takes each element of an array of objects, from behind its opening bracket, and returns the
+// end of the array.
+func (s Sink) takeElements(body []byte, at int) (end int, err error) {
+	at = jsonscan.SkipSpace(body, at)
+	if at < len(body) && body[at] == ']' {
+		return at + 1, nil
 	}
-	for {
-		s.skipSpace()
-		if err := s.emitRecord(emit); err != nil {
-			return err
+	for more := true; more; {
+		at, err = s.takeObject(body, at)
+		if err != nil {
+			return at, err
 		}
-		more, err := s.skipCommaOrEnd(']')
-		if !more {
-			return err
+		at, more, err = jsonscan.SkipComma(body, at, ']')
+		if err != nil {
+			return at, malformedJSON(at, err)
 		}
 	}
+	return at, nil
 }
 
-// emitRecord emits the object at the scanner's position.
-func (s *scanner) emitRecord(emit Sink) error {
-	start := s.pos
-	if start < len(s.data) && s.data[start] != '{' {
-		if err := s.skipValue(MaxDepth); err != nil {
-			return err
-		}
-		return Malformed(start, "a record must be a JSON object")
+// takeObject takes the object at an offset of valid UTF-8 and returns its end.
+func (s Sink) takeObject(body []byte, at int) (end int, err error) {
+	clear(s.Members)
+	end, err = s.Keys.ScanAt(body, at, s.Members)
+	if errors.Is(err, jsonscan.ErrNotObject) {
+		return end, Malformed(at, "a record must be a JSON object")
 	}
-	if err := s.skipValue(MaxDepth); err != nil {
-		return err
+	if err != nil {
+		return end, malformedJSON(end, err)
 	}
-	return emit(s.data[start:s.pos:s.pos], start)
+	return end, s.Take(body[at:end:end], at)
+}
+
+// malformedJSON returns the error for one of jsonscan at an offset.
+func malformedJSON(at int, err error) error {
+	if syntax, ok := errors.AsType[*jsonscan.SyntaxError](err); ok {
+		return Malformed(at, syntax.Reason)
+	}
+	return Malformed(at, err.Error())
 }
 
 // NDJSON splits a body of one object per line; it skips blank lines.
-func NDJSON(body []byte, emit Sink) error {
+func NDJSON(body []byte, to Sink) error {
 	if err := CheckUTF8(body); err != nil {
 		return err
 	}
@@ -72,18 +86,33 @@ func NDJSON(body []byte, emit Sink) error {
 		if i >= 0 {
 			end = start + i
 		}
-		s := scanner{data: body[:end], pos: start}
-		s.skipSpace()
-		if s.pos < end {
-			if err := s.emitRecord(emit); err != nil {
+		at := jsonscan.SkipSpace(body[:end], start)
+		if at < end {
+			after, err := to.takeObject(body[:end], at)
+			if err != nil {
 				return err
 			}
-			s.skipSpace()
-			if s.pos < end {
-				return s.errorHere("something follows the JSON object")
+			after = jsonscan.SkipSpace(body[:end], after)
+			if after < end {
+				return Malformed(after, "something follows the JSON object")
 			}
 		}
 		start = end + 1
+	}
+	return nil
+}
+
+// CheckUTF8 finds the first bytes that are not UTF-8.
+func CheckUTF8(data []byte) error {
+	if utf8.Valid(data) {
+		return nil
+	}
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			return Malformed(at, jsonscan.ErrUTF8.Error())
+		}
+		at += size
 	}
 	return nil
 }

@@ -8,21 +8,38 @@ import (
 	"errors"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 )
 
 // Limits of a record. They are not configurable: clients rely on them.
 const (
-	MaxRecord = 1 << 20 // bytes
-	MaxDepth  = 100     // maximum nesting of arrays and objects
+	MaxRecord = 1 << 20           // bytes
+	MaxDepth  = jsonscan.MaxDepth // maximum nesting of arrays and objects
 )
 
-// Sink receives the records of a body in order; at is the offset of the record in the
-// body, for error messages.
-type Sink func(record []byte, at int) error
+// Sink receives the records of a body in order.
+type Sink struct {
+	// Keys are the members whose values are in their slots of Members when Take is called, nil where the
+	// record has none. A nil Keys needs no Members.
+	Keys    jsonscan.Keys
+	Members []jsonscan.Value
+	// Take takes a record. at is its offset in the body, for error messages.
+	Take func(record []byte, at int) error
+}
+
+// TakeBuilt takes a record that was built from what stands at an offset of the body: valid UTF-8.
+func (s Sink) TakeBuilt(record []byte, at int) error {
+	clear(s.Members)
+	_, err := s.Keys.ScanAt(record, 0, s.Members)
+	if err != nil {
+		return malformedJSON(at, err)
+	}
+	return s.Take(record, at)
+}
 
 // Splitter splits a body into records. Its own errors are *Error; it returns an error
 // of the sink unchanged and stops.
-type Splitter func(body []byte, emit Sink) error
+type Splitter func(body []byte, to Sink) error
 
 // Error reports the position of a malformed body and the reason.
 type Error struct {

@@ -11,10 +11,10 @@ import (
 
 // collect runs a splitter and answers the records, or the message of its fault.
 func collect(split Splitter, body string) (records []string, fault string) {
-	err := split([]byte(body), func(record []byte, at int) error {
+	err := split([]byte(body), Sink{Take: func(record []byte, at int) error {
 		records = append(records, string(record))
 		return nil
-	})
+	}})
 	if err != nil {
 		return nil, WithLine(err, []byte(body)).Error()
 	}
@@ -113,13 +113,13 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var records [][]byte
-		err := JSON(body, func(record []byte, at int) error {
+		err := JSON(body, Sink{Take: func(record []byte, at int) error {
 			if !json.Valid(record) || record[0] != '{' || !bytes.Equal(record, body[at:at+len(record)]) {
 				t.Fatalf("emitted %q", record)
 			}
 			records = append(records, record)
 			return nil
-		})
+		}})
 		var split *Error
 		if err != nil && (!errors.As(err, &split) || split.offset > len(body)) {
 			t.Fatalf("error %v", err)
@@ -139,13 +139,13 @@ func FuzzNDJSON(f *testing.F) {
 	f.Add([]byte("{}\n{"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		records := 0
-		err := NDJSON(body, func(record []byte, _ int) error {
+		err := NDJSON(body, Sink{Take: func(record []byte, _ int) error {
 			if !json.Valid(record) || bytes.ContainsRune(record, '\n') {
 				t.Fatalf("emitted %q", record)
 			}
 			records++
 			return nil
-		})
+		}})
 		if lines := 1 + bytes.Count(body, []byte("\n")); err == nil && records > lines {
 			t.Fatalf("%d records from %d lines", records, lines)
 		}

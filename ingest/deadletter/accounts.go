@@ -2,13 +2,13 @@ package deadletter
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/ingest/feed"
 	"trunkline/internal/fault"
+	"trunkline/internal/keylock"
 )
 
 // AccountLetters are the dead letters that an account sees: its own and those of the accounts below it.
@@ -16,36 +16,24 @@ type AccountLetters struct {
 	letters   *Letters
 	tree      func() *identity.Tree
 	directory feed.Directory // the tree's accounts
-
-	mu    sync.Mutex
-	turns map[string]chan struct{} // by tenant; full while one of its requests scans cc.dead
+	scans     keylock.Locks  // by tenant, held while one of its requests scans cc.dead
 }
 
 // NewAccountLetters returns the letters of the accounts in a tree.
 func NewAccountLetters(letters *Letters, tree func() *identity.Tree, directory feed.Directory) *AccountLetters {
-	return &AccountLetters{letters: letters, tree: tree, directory: directory, turns: map[string]chan struct{}{}}
+	return &AccountLetters{letters: letters, tree: tree, directory: directory}
 }
 
 // turn waits until no other request of the account's tenant scans cc.dead: a scan reads thousands of
 // records, of all tenants, and one tenant's requests are not to keep the node busy. Returns
 // fault.KindUnavailable when ctx ends before.
 func (d *AccountLetters) turn(ctx context.Context, account string) (release func(), err error) {
-	tenant := d.tenantOf(account)
-	d.mu.Lock()
-	turn := d.turns[tenant]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		d.turns[tenant] = turn
-	}
-	d.mu.Unlock()
-
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, fault.Unavailable(ctx.Err(), time.Second,
+	release, err = d.scans.Lock(ctx, d.tenantOf(account))
+	if err != nil {
+		return nil, fault.Unavailable(err, time.Second,
 			"other requests for the account's dead letters are not done yet, retry")
 	}
+	return release, nil
 }
 
 // tenantOf returns the highest account above the account that is not above all others, or itself.

@@ -12,7 +12,7 @@ import (
 	"trunkline/event/state"
 )
 
-// CheckResult has the findings of a check of a feed's platform. What comes after a problem is absent.
+// CheckResult has the findings of a check of a feed's platform. A step after one that failed is absent.
 type CheckResult struct {
 	OK           bool           `json:"ok"` // there is no problem
 	Connected    bool           `json:"connected"`
@@ -44,8 +44,9 @@ type CheckProblem struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
-// Check connects to the platform, reads its state and waits for an event. wait bounds the time for the
-// connection and that for state and event. It has no side effects if cfg.SyncAccounts is false.
+// Check connects to the platform, reads its state and waits for an event. wait bounds each of the two: the
+// connection, and state and event together. It changes nothing if cfg.SyncAccounts is false: only a feed that
+// takes over the platform's accounts writes them.
 func Check(ctx context.Context, cfg Config, platform Platform, directory Directory, wait time.Duration) *CheckResult {
 	r := &CheckResult{}
 	r.checkPlatform(ctx, cfg, platform, wait)
@@ -55,30 +56,41 @@ func Check(ctx context.Context, cfg Config, platform Platform, directory Directo
 }
 
 func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Platform, wait time.Duration) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	timer := time.AfterFunc(wait, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	// Not a timeout of the context: the session's reads go on under it after the connection.
+	timer := time.AfterFunc(wait, func() { cancel(fmt.Errorf("no answer within %s", wait)) })
 	session, err := platform.Connect(ctx)
+	if !timer.Stop() && err == nil {
+		err = errors.Join(context.Cause(ctx), session.Close())
+	}
 	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		r.addProblem("connecting", err)
 		return
 	}
-	timer.Stop()
 	r.Connected, r.Subscription = true, platform.Subscription()
 
 	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
 	defer cancelWait()
-	snapshotDone := make(chan error, 1)
+	snapshotErr := make(chan error, 1)
 	go func() {
 		var err error
-		r.State, err = readState(waitCtx, session)
-		snapshotDone <- err
+		r.State, err = countState(waitCtx, session)
+		if err != nil {
+			cancelWait() // the check does not wait for an event then
+		}
+		snapshotErr <- err
 	}()
 	first, err := firstEvent(waitCtx, session)
-	failed := <-snapshotDone
+	failure := <-snapshotErr
+
 	r.addProblem("closing the connection", session.Close())
-	r.addProblem("reading the platform snapshot", failed)
-	if failed != nil || errors.Is(err, context.DeadlineExceeded) {
+	r.addProblem("reading the platform snapshot", failure)
+	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	r.addProblem("reading events", err)
@@ -101,13 +113,13 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 }
 
 // addProblem adds an error, if there is one, with the advice of a refusal.
-func (r *CheckResult) addProblem(doing string, err error) {
+func (r *CheckResult) addProblem(step string, err error) {
 	if err == nil {
 		return
 	}
 	problem := CheckProblem{Message: err.Error()}
-	if doing != "" {
-		problem.Message = doing + ": " + problem.Message
+	if step != "" {
+		problem.Message = step + ": " + problem.Message
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		problem.Advice = refusal.Advice
@@ -132,7 +144,8 @@ func (r *CheckResult) checkAccounts(cfg Config, directory Directory) {
 	}
 }
 
-func readState(ctx context.Context, session Session) (*CheckedState, error) {
+// countState reads the platform's state and counts its objects.
+func countState(ctx context.Context, session Session) (*CheckedState, error) {
 	snapshot, err := session.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -145,7 +158,8 @@ func readState(ctx context.Context, session Session) (*CheckedState, error) {
 		Notes: snapshot.Notes}, nil
 }
 
-// firstEvent reads until there is an event that would be stored. It stays valid.
+// firstEvent reads until there is an event that would be stored. Its Value is a copy, which stays valid after
+// the next Read.
 func firstEvent(ctx context.Context, session Session) (Event, error) {
 	for {
 		events, err := session.Read(ctx)

@@ -47,7 +47,7 @@ func (a Action) Monitors() bool {
 
 // Command is an action for a platform. Ids are the platform's.
 type Command struct {
-	ID        string `json:"id"` // also that of the leg that the command makes
+	ID        string `json:"id"` // also the interaction of the legs that the command makes
 	Action    Action `json:"action"`
 	AccountID string `json:"account_id"`
 	Domain    string `json:"domain,omitempty"` // of the account

@@ -13,9 +13,42 @@ const MaxDepth = 100
 var (
 	ErrSyntax    = errors.New("not valid JSON")
 	ErrUTF8      = errors.New("not valid UTF-8")
-	ErrDepth     = errors.New("nested too deep")
+	ErrDepth     = errors.New("nested too deeply")
 	ErrNotObject = errors.New("not a JSON object")
 )
+
+// SyntaxError is an ErrSyntax with what is wrong at the offset that comes with it.
+type SyntaxError struct{ Reason string }
+
+// Error implements error; the reason is in Reason alone.
+func (e *SyntaxError) Error() string { return ErrSyntax.Error() }
+
+// Unwrap makes it an ErrSyntax.
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
+// What can be wrong.
+var (
+	errEnd      = &SyntaxError{"the JSON ends early"}
+	errValue    = &SyntaxError{"not a JSON value"}
+	errName     = &SyntaxError{"a member's name is missing"}
+	errColon    = &SyntaxError{"a colon is missing"}
+	errComma    = &SyntaxError{"a comma is missing"}
+	errEscape   = &SyntaxError{"a string has an unknown escape"}
+	errControl  = &SyntaxError{"a string has a control character"}
+	errPoint    = &SyntaxError{"a number has no digits after its point"}
+	errExponent = &SyntaxError{"a number has no digits in its exponent"}
+)
+
+// failAt returns the error at an offset, errEnd at the end of the input. Inlined it would make what
+// scans slower.
+//
+//go:noinline
+func failAt(b []byte, i int, err *SyntaxError) (int, error) {
+	if i >= len(b) {
+		err = errEnd
+	}
+	return i, err
+}
 
 // Keys maps the requested members to their index in Scan's result. Several keys may
 // share an index.
@@ -54,22 +87,25 @@ func (k Keys) Scan(record []byte, dst []Value) error {
 	if !utf8.Valid(record) {
 		return ErrUTF8
 	}
-	i := skipSpace(record, 0)
-	if i == len(record) || record[i] != '{' {
-		end, err := skipValue(record, i, 0)
-		if err == nil && skipSpace(record, end) == len(record) {
-			return ErrNotObject
-		}
-		return orSyntaxError(err)
-	}
-	end, err := k.scanMembers(record, i+1, dst)
-	if err != nil {
-		return err
-	}
-	if skipSpace(record, end) != len(record) {
+	end, err := k.ScanAt(record, SkipSpace(record, 0), dst)
+	syntax := err == nil || errors.Is(err, ErrNotObject)
+	if syntax && SkipSpace(record, end) != len(record) {
 		return ErrSyntax
 	}
-	return nil
+	return err
+}
+
+// ScanAt is Scan for the object at b[i], of which it returns the end. b must be valid UTF-8. With an
+// error it returns the offset of the error, with ErrNotObject the end of the value.
+func (k Keys) ScanAt(b []byte, i int, dst []Value) (end int, err error) {
+	if i < len(b) && b[i] == '{' {
+		return k.scanMembers(b, i+1, dst)
+	}
+	end, err = skipValue(b, i, 0)
+	if err == nil {
+		err = ErrNotObject
+	}
+	return end, err
 }
 
 // ScanObject stores the values of an object's members in k in their slots of into, like
@@ -81,17 +117,10 @@ func (k Keys) ScanObject(v Value, dst []Value) {
 	}
 }
 
-func orSyntaxError(err error) error {
-	if err == nil {
-		return ErrSyntax
-	}
-	return err
-}
-
 // scanMembers reads the top-level members, from after the opening brace to after the
 // closing one.
 func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
@@ -99,25 +128,25 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 		key := i
 		i, err = skipString(b, i)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		slot, requested := k.find(b[key:i])
 		i, err = skipColon(b, i)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		value := i
 		if requested && slot&LastElement != 0 && i < len(b) && b[i] == '[' {
 			var last Value
 			last, i, err = scanLastElement(b, i+1)
 			if err != nil {
-				return 0, err
+				return i, err
 			}
 			dst[Slot(slot)] = last
 		} else {
 			i, err = skipValue(b, i, 1)
 			if err != nil {
-				return 0, err
+				return i, err
 			}
 			if requested {
 				dst[Slot(slot)] = Value(b[value:i:i])
@@ -128,7 +157,7 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 			dst[second] = Value(b[value:i:i])
 		}
 		var more bool
-		i, more, err = skipComma(b, i, '}')
+		i, more, err = SkipComma(b, i, '}')
 		if err != nil || !more {
 			return i, err
 		}
@@ -138,7 +167,7 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 // scanLastElement checks a top-level array, from after its opening bracket to after
 // the closing one, and returns its last element.
 func scanLastElement(b []byte, i int) (last Value, end int, err error) {
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == ']' {
 		return nil, i + 1, nil
 	}
@@ -146,11 +175,11 @@ func scanLastElement(b []byte, i int) (last Value, end int, err error) {
 		start := i
 		i, err = skipValue(b, i, 2)
 		if err != nil {
-			return nil, 0, err
+			return nil, i, err
 		}
 		last = Value(b[start:i:i])
 		var more bool
-		i, more, err = skipComma(b, i, ']')
+		i, more, err = SkipComma(b, i, ']')
 		if err != nil || !more {
 			return last, i, err
 		}

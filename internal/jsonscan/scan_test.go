@@ -207,3 +207,37 @@ func TestElements(t *testing.T) {
 		break
 	}
 }
+
+func TestScanAtSaysWhereAndWhy(t *testing.T) {
+	for in, want := range map[string]struct {
+		at     int
+		reason string
+	}{
+		`{"a":1} {`:         {7, ""},
+		`{"a":1`:            {6, "the JSON ends early"},
+		`{"a" 1}`:           {5, "a colon is missing"},
+		`{"a":1,}`:          {7, "a member's name is missing"},
+		`{"a":[1 2]}`:       {8, "a comma is missing"},
+		`{"a":01}`:          {6, "a comma is missing"},
+		`{"a":{"b":tru}}`:   {10, "not a JSON value"},
+		`{"a":"x\y"}`:       {7, "a string has an unknown escape"},
+		"{\"a\":\"x\ny\"}":  {7, "a string has a control character"},
+		`{"b":1.}`:          {7, "a number has no digits after its point"},
+		`{"b":[1e+]}`:       {9, "a number has no digits in its exponent"},
+		`{"a":[{"b":nul}]}`: {11, "not a JSON value"},
+	} {
+		end, err := Keys{"a": LastElement}.ScanAt([]byte(in), 0, make([]Value, 1))
+		var syntax *SyntaxError
+		var reason string
+		if errors.As(err, &syntax) {
+			reason = syntax.Reason
+		}
+		if end != want.at || reason != want.reason || (err != nil) != errors.Is(err, ErrSyntax) {
+			t.Errorf("%s: %d, %q (%v), want %d, %q", in, end, reason, err, want.at, want.reason)
+		}
+	}
+	end, err := Keys(nil).ScanAt([]byte(strings.Repeat(`{"a":`, 101)), 0, nil)
+	if end != 500 || !errors.Is(err, ErrDepth) {
+		t.Errorf("too deep: %d, %v", end, err)
+	}
+}

@@ -6,10 +6,11 @@ import (
 )
 
 // skipValue checks the value at b[i] and returns its end. depth is the number of enclosing
-// objects and arrays. b must be valid UTF-8.
+// objects and arrays. b must be valid UTF-8. Like all functions of the grammar, it returns the
+// offset of the error with an error.
 func skipValue(b []byte, i, depth int) (end int, err error) {
 	if i >= len(b) {
-		return 0, ErrSyntax
+		return failAt(b, i, errEnd)
 	}
 	switch c := b[i]; {
 	case c == '"':
@@ -27,32 +28,32 @@ func skipValue(b []byte, i, depth int) (end int, err error) {
 	case c == 'n':
 		return skipLiteral(b, i, "null")
 	}
-	return 0, ErrSyntax
+	return failAt(b, i, errValue)
 }
 
 func skipObject(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
-		return 0, ErrDepth
+		return i - 1, ErrDepth
 	}
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
 	for {
 		i, err = skipString(b, i)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		i, err = skipColon(b, i)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		i, err = skipValue(b, i, depth)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		var more bool
-		i, more, err = skipComma(b, i, '}')
+		i, more, err = SkipComma(b, i, '}')
 		if err != nil || !more {
 			return i, err
 		}
@@ -61,19 +62,19 @@ func skipObject(b []byte, i, depth int) (end int, err error) {
 
 func skipArray(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
-		return 0, ErrDepth
+		return i - 1, ErrDepth
 	}
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == ']' {
 		return i + 1, nil
 	}
 	for {
 		i, err = skipValue(b, i, depth)
 		if err != nil {
-			return 0, err
+			return i, err
 		}
 		var more bool
-		i, more, err = skipComma(b, i, ']')
+		i, more, err = SkipComma(b, i, ']')
 		if err != nil || !more {
 			return i, err
 		}
@@ -82,29 +83,31 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 
 // skipColon moves past the colon between a key and its value.
 func skipColon(b []byte, i int) (int, error) {
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != ':' {
-		return 0, ErrSyntax
+		return failAt(b, i, errColon)
 	}
-	return skipSpace(b, i+1), nil
+	return SkipSpace(b, i+1), nil
 }
 
-// skipComma moves past the comma after a value; more is false at the closer.
-func skipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
-	i = skipSpace(b, i)
+// SkipComma moves past the comma after a value, to the next one; more is false behind the closing
+// bracket.
+func SkipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
+	i = SkipSpace(b, i)
 	if i >= len(b) {
-		return 0, false, ErrSyntax
+		return i, false, errEnd
 	}
 	switch b[i] {
 	case ',':
-		return skipSpace(b, i+1), true, nil
+		return SkipSpace(b, i+1), true, nil
 	case closer:
 		return i + 1, false, nil
 	}
-	return 0, false, ErrSyntax
+	return i, false, errComma
 }
 
-func skipSpace(b []byte, i int) int {
+// SkipSpace returns the index of the next byte at or after i that is not white space, or len(b).
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
@@ -113,25 +116,30 @@ func skipSpace(b []byte, i int) int {
 
 func skipLiteral(b []byte, i int, want string) (int, error) {
 	if len(b)-i < len(want) || string(b[i:i+len(want)]) != want {
-		return 0, ErrSyntax
+		return failAt(b, i, errValue)
 	}
 	return i + len(want), nil
 }
 
+// skipNumber moves past a number (RFC 8259, section 6).
 func skipNumber(b []byte, i int) (int, error) {
+	start := i
 	if b[i] == '-' {
 		i++
 	}
 	first := i
 	i = skipDigits(b, i)
-	if i == first || (b[first] == '0' && i > first+1) {
-		return 0, ErrSyntax
+	if i == first {
+		return failAt(b, start, errValue)
+	}
+	if b[first] == '0' {
+		i = first + 1
 	}
 	if i < len(b) && b[i] == '.' {
 		first = i + 1
 		i = skipDigits(b, first)
 		if i == first {
-			return 0, ErrSyntax
+			return failAt(b, i, errPoint)
 		}
 	}
 	if i < len(b) && b[i]|0x20 == 'e' {
@@ -142,7 +150,7 @@ func skipNumber(b []byte, i int) (int, error) {
 		first = i
 		i = skipDigits(b, i)
 		if i == first {
-			return 0, ErrSyntax
+			return failAt(b, i, errExponent)
 		}
 	}
 	return i, nil
@@ -155,32 +163,32 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// skipString checks the string whose opening quote is b[i] and returns the index after its
-// closing quote.
+// skipString checks the string whose opening quote is b[i], the name of a member if there is none, and
+// returns the index after its closing quote.
 func skipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
-		return 0, ErrSyntax
+		return failAt(b, i, errName)
 	}
 	i++
 	for {
-		i = IndexSpecial(b, i)
+		i = indexSpecial(b, i)
 		if i >= len(b) || b[i] < ' ' {
-			return 0, ErrSyntax
+			return failAt(b, i, errControl)
 		}
 		if b[i] == '"' {
 			return i + 1, nil
 		}
-		n := escapeLength(b[i:])
+		n := EscapeLen(b[i:])
 		if n == 0 {
-			return 0, ErrSyntax
+			return failAt(b, i, errEscape)
 		}
 		i += n
 	}
 }
 
-// IndexSpecial returns the index of the next quote, backslash or control character at or
+// indexSpecial returns the index of the next quote, backslash or control character at or
 // after i, or len(b). It checks eight bytes at a time.
-func IndexSpecial(b []byte, i int) int {
+func indexSpecial(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
@@ -198,9 +206,9 @@ func IndexSpecial(b []byte, i int) int {
 	return i
 }
 
-// escapeLength returns the length of the escape sequence at the start of b, 0 if there is
-// none.
-func escapeLength(b []byte) int {
+// EscapeLen returns the length of the escape sequence at the start of b, with its backslash; 0 if
+// there is none.
+func EscapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}

@@ -37,12 +37,12 @@ func (s Strict) Parse(input []byte) (v Value, values int, err error) {
 	if err := w.run(input); err != nil {
 		return nil, 0, err
 	}
-	start := skipSpace(input, 0)
+	start := SkipSpace(input, 0)
 	end, err := skipValue(input, start, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	if skipSpace(input, end) != len(input) {
+	if SkipSpace(input, end) != len(input) {
 		return nil, 0, ErrTrailing
 	}
 	return Value(input[start:end:end]), w.values, nil
@@ -64,7 +64,7 @@ type openContainer struct {
 }
 
 func (w *structureWalk) run(b []byte) error {
-	for i := skipSpace(b, 0); i < len(b); i = skipSpace(b, i) {
+	for i := SkipSpace(b, 0); i < len(b); i = SkipSpace(b, i) {
 		var err error
 		switch b[i] {
 		case '{', '[':
@@ -126,7 +126,7 @@ func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	colon := skipSpace(b, end)
+	colon := SkipSpace(b, end)
 	isName := len(w.open) > 0 && w.open[len(w.open)-1].object && colon < len(b) && b[colon] == ':'
 	if !isName {
 		return end, w.count()

@@ -64,7 +64,7 @@ func (v Value) First() Value {
 	if v.Kind() != Array {
 		return nil
 	}
-	i := skipSpace(v, 1)
+	i := SkipSpace(v, 1)
 	end, err := skipValue(v, i, 0)
 	if err != nil { // closing bracket: an empty array
 		return nil
@@ -78,7 +78,7 @@ func (v Value) FirstAndLast() (first, last Value) {
 	if v.Kind() != Array {
 		return nil, nil
 	}
-	for i, more := skipSpace(v, 1), true; more; {
+	for i, more := SkipSpace(v, 1), true; more; {
 		start := i
 		end, err := skipValue(v, i, 0)
 		if err != nil { // closing bracket: an empty array
@@ -88,7 +88,7 @@ func (v Value) FirstAndLast() (first, last Value) {
 		if first == nil {
 			first = last
 		}
-		i, more, err = skipComma(v, end, ']')
+		i, more, err = SkipComma(v, end, ']')
 		if err != nil {
 			return nil, nil
 		}
@@ -109,13 +109,13 @@ func (v Value) Elements() iter.Seq[Value] {
 		if v.Kind() != Array {
 			return
 		}
-		for i, more := skipSpace(v, 1), true; more; {
+		for i, more := SkipSpace(v, 1), true; more; {
 			start := i
 			end, err := skipValue(v, i, 0)
 			if err != nil { // closing bracket: an empty array
 				return
 			}
-			i, more, err = skipComma(v, end, ']')
+			i, more, err = SkipComma(v, end, ']')
 			if err != nil || !yield(v[start:end:end]) {
 				return
 			}
@@ -129,7 +129,7 @@ func (v Value) Each(f func(key []byte, value Value)) {
 	if v.Kind() != Object {
 		return
 	}
-	i, more := skipSpace(v, 1), true
+	i, more := SkipSpace(v, 1), true
 	for more {
 		start := i
 		end, err := skipString(v, i)
@@ -146,7 +146,7 @@ func (v Value) Each(f func(key []byte, value Value)) {
 			return
 		}
 		f(v[start:end].unquote(), v[value:i:i])
-		i, more, err = skipComma(v, i, '}')
+		i, more, err = SkipComma(v, i, '}')
 		if err != nil {
 			return
 		}

@@ -115,7 +115,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 		log:     log,
 	}
 	c.leaders.cluster = c
-	c.leaders.batcher.send = c.leaders.requestTopics
+	c.leaders.batcher = newLookupBatcher(c.leaders.requestTopics)
 	c.fetchers.cluster = c
 	c.offsetLookups.send = c.requestOffsets
 	c.epochEnds.send = c.requestEpochEnds

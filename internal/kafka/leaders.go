@@ -18,7 +18,7 @@ import (
 // them.
 type leaders struct {
 	cluster *Cluster
-	batcher lookupBatcher[string, *topicLeaders]
+	batcher *lookupBatcher[string, *topicLeaders]
 	mu      sync.Mutex
 	topics  map[string]*topicLeaders
 }

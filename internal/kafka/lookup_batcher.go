@@ -8,18 +8,18 @@ import (
 	"sync"
 
 	"trunkline/internal/kafka/wire"
+	"trunkline/internal/rounds"
 )
 
 // lookupBatcher batches queries into few requests: those that arrive during a request are
 // sent together in the next one.
 type lookupBatcher[Q comparable, A any] struct {
 	// send sends one request. Its error applies to all queries.
-	send func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error)
+	send   func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error)
+	rounds rounds.Queue[*lookup[Q, A]]
 
-	mu         sync.Mutex
-	waiting    map[Q]*pendingLookup[A]
-	inProgress map[Q]*pendingLookup[A] // of the request in progress
-	running    bool
+	mu       sync.Mutex
+	joinable map[Q]*lookup[Q, A] // waiting or in progress
 }
 
 type lookupResult[A any] struct {
@@ -27,9 +27,17 @@ type lookupResult[A any] struct {
 	err   error
 }
 
-type pendingLookup[A any] struct {
-	result lookupResult[A]
-	done   chan struct{}
+type lookup[Q comparable, A any] struct {
+	query  Q
+	round  *rounds.Round[*lookup[Q, A]]
+	result lookupResult[A] // at the end of the round
+}
+
+func newLookupBatcher[Q comparable, A any](
+	send func(context.Context, []Q) (map[Q]lookupResult[A], error)) *lookupBatcher[Q, A] {
+	l := &lookupBatcher[Q, A]{send: send, joinable: map[Q]*lookup[Q, A]{}}
+	l.rounds.Run = l.run
+	return l
 }
 
 // get returns the result of a request that is sent after the call. It waits for it, or
@@ -38,83 +46,62 @@ func (l *lookupBatcher[Q, A]) get(ctx context.Context, query Q) (A, error) {
 	return l.start(query)[0].await(ctx)
 }
 
-// start begins the lookups of get, whose results await returns. They share the next request.
-func (l *lookupBatcher[Q, A]) start(queries ...Q) []*pendingLookup[A] {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	lookups := make([]*pendingLookup[A], len(queries))
+// start begins the lookups of get, whose results await returns. They share a request.
+func (l *lookupBatcher[Q, A]) start(queries ...Q) []*lookup[Q, A] {
+	started := make([]*lookup[Q, A], len(queries))
 	for i, query := range queries {
-		lookups[i] = l.enqueue(query)
+		started[i] = &lookup[Q, A]{query: query}
 	}
-	return lookups
+	round := l.rounds.Add(started...)
+	for _, each := range started {
+		each.round = round
+	}
+	return started
 }
 
 // getOrJoin is like get, but accepts the result of a request in progress.
 func (l *lookupBatcher[Q, A]) getOrJoin(ctx context.Context, query Q) (A, error) {
 	l.mu.Lock()
-	lookup := l.inProgress[query]
-	if lookup == nil {
-		lookup = l.enqueue(query)
+	joined := l.joinable[query]
+	if joined == nil {
+		joined = l.start(query)[0]
+		l.joinable[query] = joined
 	}
 	l.mu.Unlock()
-	return lookup.await(ctx)
+	return joined.await(ctx)
 }
 
-// enqueue adds a query to the next request. The caller holds l.mu.
-func (l *lookupBatcher[Q, A]) enqueue(query Q) *pendingLookup[A] {
-	lookup := l.waiting[query]
-	if lookup == nil {
-		lookup = &pendingLookup[A]{done: make(chan struct{})}
-		if l.waiting == nil {
-			l.waiting = map[Q]*pendingLookup[A]{}
-		}
-		l.waiting[query] = lookup
-	}
-	if !l.running {
-		l.running = true
-		go l.run()
-	}
-	return lookup
-}
-
-func (l *pendingLookup[A]) await(ctx context.Context) (A, error) {
-	select {
-	case <-l.done:
-		return l.result.value, l.result.err
-	case <-ctx.Done():
+func (l *lookup[Q, A]) await(ctx context.Context) (A, error) {
+	if err := l.round.Wait(ctx); err != nil {
 		var none A
-		return none, ctx.Err()
+		return none, err
 	}
+	return l.result.value, l.result.err
 }
 
-// run sends requests until no query is waiting.
-func (l *lookupBatcher[Q, A]) run() {
-	for {
-		l.mu.Lock()
-		lookups := l.waiting
-		l.waiting, l.inProgress = nil, lookups
-		l.running = len(lookups) > 0
-		l.mu.Unlock()
-		if len(lookups) == 0 {
-			return
+// run sends the request of a round.
+func (l *lookupBatcher[Q, A]) run(round []*lookup[Q, A]) error {
+	asked := map[Q]bool{}
+	for _, each := range round {
+		asked[each.query] = true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), smallRequestTimeout)
+	defer cancel()
+	results, err := l.send(ctx, slices.Collect(maps.Keys(asked)))
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range round {
+		var found bool
+		each.result, found = results[each.query]
+		if !found {
+			each.result.err = wire.ErrMalformed
 		}
-		queries := slices.Collect(maps.Keys(lookups))
-		ctx, cancel := context.WithTimeout(context.Background(), smallRequestTimeout)
-		results, err := l.send(ctx, queries)
-		cancel()
-		for q, waiting := range lookups {
-			waiting.result.err = err
-			if err == nil {
-				result, found := results[q]
-				waiting.result = result
-				if !found {
-					waiting.result.err = wire.ErrMalformed
-				}
-			}
-			close(waiting.done)
+		if l.joinable[each.query] == each {
+			delete(l.joinable, each.query)
 		}
 	}
+	return err
 }
 
 // brokerLookups holds a lookupBatcher per broker.
@@ -135,9 +122,9 @@ func (b *brokerLookups[Q, A]) batcher(address string) *lookupBatcher[Q, A] {
 
 	l := b.byBroker[address]
 	if l == nil {
-		l = &lookupBatcher[Q, A]{send: func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error) {
+		l = newLookupBatcher(func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error) {
 			return b.send(ctx, address, queries)
-		}}
+		})
 		if b.byBroker == nil {
 			b.byBroker = map[string]*lookupBatcher[Q, A]{}
 		}

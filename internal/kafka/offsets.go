@@ -36,7 +36,7 @@ func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t t
 
 // offsetsLookup is a lookup of Offsets that was begun.
 type offsetsLookup struct {
-	first, next *pendingLookup[int64]
+	first, next *lookup[partitionQuery, int64]
 	err         error // nothing was begun
 }
 

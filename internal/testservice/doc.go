@@ -16,11 +16,11 @@
 // OwnPostgres, OwnRabbitMQ and OwnS3 start a local install for one test, which may kill and pause
 // it.
 //
-// All services listen on loopback. Each process has one goroutine, locked to the thread that
-// forked it, which waits for its end: the kernel ends the process when that thread ends, so a
-// server never outlives the test binary. A test that checks for leaked goroutines ignores
-// Goroutine. Data is in temporary folders named after the pid of the owner; the next start
-// removes those of ended owners.
+// All services listen on loopback, or where TRUNKLINE_TEST_HOST says. Each process has one
+// goroutine, locked to the thread that forked it, which waits for its end: the kernel ends the
+// process when that thread ends, so a server never outlives the test binary. A test that checks
+// for leaked goroutines ignores Goroutine. Data is in temporary folders named after the pid of the
+// owner; the next start removes those of ended owners.
 //
 // TRUNKLINE_TEST_KAFKA_VERSION selects the Apache Kafka of a local install or a container
 // (default 4.1.0; 3.9.1 is known to work too). TRUNKLINE_KAFKA_HOME is the folder whose libs/

@@ -42,7 +42,7 @@ func dockerKafka(ctx context.Context, policy stopPolicy) (*service, error) {
 	// Clients reconnect to the advertised address, so the port must be the same inside and
 	// outside.
 	port := ports[0]
-	address := loopback(port)
+	address := hostPort(port)
 	return runImage(ctx, policy, address, image{
 		name: "apache/kafka:" + kafkaVersion(), port: port, host: port,
 		env: map[string]string{
@@ -73,7 +73,7 @@ func dockerRedis(ctx context.Context, policy stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := loopback(ports[0])
+	address := hostPort(ports[0])
 	return runImage(ctx, policy, address, image{
 		name: "redis:7", port: 6379, host: ports[0],
 		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
@@ -85,7 +85,7 @@ func dockerRabbitMQ(ctx context.Context, policy stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := loopback(ports[0])
+	address := hostPort(ports[0])
 	return runImage(ctx, policy, rabbitMQURL(address), image{
 		name: "rabbitmq:3", port: 5672, host: ports[0],
 		probe: func(ctx context.Context) error { return probeAMQP(ctx, address) },
@@ -97,7 +97,7 @@ func dockerPostgres(ctx context.Context, policy stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	serverURL := postgresURL(loopback(ports[0]))
+	serverURL := postgresURL(hostPort(ports[0]))
 	return runImage(ctx, policy, serverURL, image{
 		name: "postgres:15", port: 5432, host: ports[0],
 		env: map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres",

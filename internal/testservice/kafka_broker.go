@@ -57,13 +57,13 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 		brokerPorts := ports[3*i:]
 		brokerDir := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
 		brokers[i] = &broker{home: home, dir: brokerDir, brokerSettings: brokerSettings{
-			Node: i + 1, Client: loopback(brokerPorts[0]), Internal: loopback(brokerPorts[1]),
-			Controller: loopback(brokerPorts[2]),
+			Node: i + 1, Client: hostPort(brokerPorts[0]), Internal: hostPort(brokerPorts[1]),
+			Controller: hostPort(brokerPorts[2]),
 			Data:       filepath.Join(brokerDir, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1),
 			SASL:    scram != "",
 			Managed: managedListeners,
 		}}
-		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(brokerPorts[2]))
+		voters[i] = fmt.Sprintf("%d@%s", i+1, hostPort(brokerPorts[2]))
 	}
 	id := make([]byte, 16)
 	rand.Read(id)

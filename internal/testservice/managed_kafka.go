@@ -50,7 +50,7 @@ func OwnManagedKafka(t testing.TB) *ManagedKafka {
 	t.Cleanup(func() { must(t, errors.Join(stopBrokers(brokers), os.RemoveAll(dir))) })
 	ports, err := freeport.Find(2)
 	must(t, err)
-	kafka := &ManagedKafka{CA: NewCA(t), Mutual: loopback(ports[0]), Token: loopback(ports[1]), signer: newKey(t)}
+	kafka := &ManagedKafka{CA: NewCA(t), Mutual: hostPort(ports[0]), Token: hostPort(ports[1]), signer: newKey(t)}
 	listeners := &managed{ManagedKafka: kafka, KeyStore: filepath.Join(dir, "keystore.pem"),
 		Keys: filepath.Join(dir, "jwks.json")}
 	certFile, keyFile := kafka.CA.Pair(t, "broker")

@@ -91,7 +91,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	address := loopback(ports[0])
+	address := hostPort(ports[0])
 	serverURL := postgresURL(address)
 	return &Server{
 		Addr: address, URL: serverURL, dir: dir, origin: postgres,
@@ -100,7 +100,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 			stopSignal: syscall.SIGQUIT, // fast, but releases the shared memory
 			args: []string{
 				postgres, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(ports[0]),
-				"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir,
+				"-c", "listen_addresses=" + listenHost(), "-c", "unix_socket_directories=" + dir,
 				"-c", "max_connections=200", "-c", "shared_buffers=32MB",
 				noSync, noFullPages,
 			},
@@ -122,6 +122,14 @@ func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Cred
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initializing PostgreSQL: %w: %s", err, output)
+	}
+	if listenHost() == loopbackHost {
+		return nil
+	}
+
+	access := filepath.Join(dir, "data", "pg_hba.conf")
+	if err := os.WriteFile(access, []byte("host all all all trust\n"), 0o644); err != nil {
+		return fmt.Errorf("opening PostgreSQL to the namespace: %w", err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	address, distPort, epmdPort := loopback(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
+	address, distPort, epmdPort := hostPort(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
 	return &Server{
 		Addr: address, URL: rabbitMQURL(address), dir: dir, origin: rabbitMQScript,
 		command: command{

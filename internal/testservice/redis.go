@@ -77,12 +77,12 @@ func newRedis(arguments ...string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	address := loopback(ports[0])
+	address := hostPort(ports[0])
 	return &Server{
 		Addr: address, URL: "redis://" + address, dir: dir,
 		origin: binary,
 		command: command{name: "redis", dir: dir, stopSignal: syscall.SIGKILL, args: append([]string{
-			binary, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
+			binary, "--port", strconv.Itoa(ports[0]), "--bind", listenHost(), "--protected-mode", "no",
 			"--save", "", "--appendonly", "no", "--daemonize", "no",
 		}, arguments...)},
 		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },

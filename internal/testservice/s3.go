@@ -62,7 +62,7 @@ func newS3(ctx context.Context) (*Server, error) {
 	if err := errors.Join(err, os.Mkdir(objects, 0o700)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	address := loopback(ports[0])
+	address := hostPort(ports[0])
 	return &Server{
 		Addr: address, dir: dir, origin: binary,
 		URL: "s3://" + s3AccessKey + ":" + s3SecretEscaped + "@" + address + "?tls=false",

@@ -1,44 +1,68 @@
 package testservice
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-const folderPrefix = "trunkline-test-"
+const folderPrefix = "trunkline-test-service-"
 
-// newFolder creates a temporary folder, named after this process. If this test binary cannot
+// newFolder creates a temporary folder, locked by this process. If this test binary cannot
 // remove it, the next one does.
 func newFolder(service string) (string, error) {
 	removeStaleFolders(os.TempDir())
-	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", folderPrefix, os.Getpid(), service))
+
+	// Locked before it has its name, so that no other process finds it unlocked.
+	unnamed, err := os.MkdirTemp("", "new-"+folderPrefix+service+"-")
 	if err != nil {
 		return "", fmt.Errorf("making a folder for %s: %w", service, err)
+	}
+	_, err = lockFolder(unnamed)
+	if err != nil {
+		return "", fmt.Errorf("locking the folder for %s: %w", service, err)
+	}
+
+	dir := filepath.Join(filepath.Dir(unnamed), strings.TrimPrefix(filepath.Base(unnamed), "new-"))
+	if err := os.Rename(unnamed, dir); err != nil {
+		return "", fmt.Errorf("naming the folder for %s: %w", service, err)
 	}
 	return dir, nil
 }
 
-// removeStaleFolders removes the folders of ended processes. A reused pid, or a folder of another user, only
-// delays that.
+// removeStaleFolders removes the folders of ended processes: their locks ended with them, also
+// where this process does not see the pids of others.
 func removeStaleFolders(parent string) {
-	entries, err := os.ReadDir(parent)
+	folders, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservice: looking for folders left behind: %v\n", err)
 	}
-	for _, entry := range entries {
-		rest, hasPrefix := strings.CutPrefix(entry.Name(), folderPrefix)
-		owner, _, _ := strings.Cut(rest, "-")
-		pid, err := strconv.Atoi(owner)
-		if !hasPrefix || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			continue
+
+	for _, dir := range folders {
+		lock, err := lockFolder(dir)
+		if err != nil {
+			continue // in use, or of another user
 		}
-		if err := os.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintf(os.Stderr, "testservice: removing a folder left behind: %v\n", err)
 		}
+		_ = unix.Close(lock)
 	}
+}
+
+// lockFolder locks a folder until the descriptor is closed or this process ends: the programs
+// that it starts do not inherit it.
+func lockFolder(dir string) (descriptor int, err error) {
+	descriptor, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	if err := unix.Flock(descriptor, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = unix.Close(descriptor)
+		return -1, &os.PathError{Op: "flock", Path: dir, Err: err}
+	}
+	return descriptor, nil
 }

@@ -157,22 +157,23 @@ func TestPrefixFitsATopicNameAndIsUnique(t *testing.T) {
 }
 
 func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
-	const gone = "4194305" // above the largest pid that Linux gives
 	parent := t.TempDir()
-	dead := filepath.Join(parent, folderPrefix+gone+"-redis-1")
-	kept := []string{
-		filepath.Join(parent, folderPrefix+strconv.Itoa(os.Getpid())+"-redis-1"),
-		filepath.Join(parent, folderPrefix+"other"),
-		filepath.Join(parent, gone+"-redis-1"),
+	t.Setenv("TMPDIR", parent)
+	used, err := newFolder("redis")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, dir := range append(kept, dead) {
+	gone := filepath.Join(parent, folderPrefix+"redis-1")
+	kept := []string{used, filepath.Join(parent, "trunkline-test-other"), filepath.Join(parent, "redis-1")}
+	for _, dir := range append(kept, gone) {
 		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	removeStaleFolders(parent)
-	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there (%v)", dead, err)
+	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", gone, err)
 	}
 	for _, dir := range kept {
 		if _, err := os.Stat(dir); err != nil {

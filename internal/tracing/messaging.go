@@ -46,7 +46,7 @@ func (t *Tracer) StartProcess(r *kafka.Record, topic, group string) Span {
 	return t.startIfSampled(r, "process", topic, group)
 }
 
-// StartDelivery is like Process for delivery to subscribers, which are not a consumer group:
+// StartDelivery is like StartProcess for delivery to subscribers, which are not a consumer group:
 // each of them receives every event.
 func (t *Tracer) StartDelivery(r *kafka.Record, topic string) Span {
 	return t.startIfSampled(r, "deliver", topic, "")

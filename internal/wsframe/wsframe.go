@@ -85,7 +85,7 @@ func CloseCode(payload []byte) int {
 func BeginClientFrame(b []byte) []byte { return append(b[:0], make([]byte, MaxClientHeader)...) }
 
 // FinishClientFrame masks the payload in b, which begins with the room of BeginClientFrame, and writes the
-// header of a final frame in front of it. The frame starts at b[from].
+// header of a final frame in front of it. The frame starts at b[start].
 func FinishClientFrame(b []byte, opcode byte) (start int) {
 	payload := b[MaxClientHeader:]
 	var buffer [MaxClientHeader]byte

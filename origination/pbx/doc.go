@@ -41,8 +41,9 @@
 // Read driver.go, then originate.go and incoming.go.
 //
 //   - driver.go, config.go, settings.go, metrics.go: the driver, settings, metrics
-//   - originate.go, incoming.go, connect_local.go: a call that a user orders, that comes from a
-//     phone or trunk, and that goes to an AI session
+//   - originate.go, incoming.go: a call that a user orders, that comes from a phone or trunk
+//   - connect_local_destination.go, transfer.go: a call that goes to an AI session, and from there
+//     to another destination
 //   - call.go, progress.go: a call and its progress
 //   - route.go, ring.go: where a number leads, and ringing several phones
 //   - side.go, bridge.go, reoffer.go, tone.go, record.go: the media of a leg, of two, new offers,

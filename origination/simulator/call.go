@@ -78,7 +78,7 @@ func newCall(id string, order origination.Order, since time.Time, state originat
 func (s *Simulator) run(c *call) {
 	defer s.forget(c)
 	<-s.followed
-	if s.panics.Do(placeCall, func() { s.runSteps(c) }) {
+	if s.panics.Do(panicPlace, func() { s.runSteps(c) }) {
 		s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseLost,
 			At: time.Now()})
 	}

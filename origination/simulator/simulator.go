@@ -22,8 +22,8 @@ const MediaServer = "simulator"
 // idPrefix is the prefix of every simulated call's id.
 const idPrefix = "sim-"
 
-// placeCall is the place of panics in a simulated call.
-const placeCall = "simulator_call"
+// panicPlace is the place of panics in a simulated call.
+const panicPlace = "simulator_call"
 
 // drainTimeout is the time that call records may take to be published at shutdown.
 const drainTimeout = 5 * time.Second
@@ -74,7 +74,7 @@ func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logge
 		return nil, err
 	}
 	recoverer := panics.New(reg, log)
-	recoverer.InitMetrics(placeCall)
+	recoverer.InitMetrics(panicPlace)
 	return &Simulator{
 		cfg: cfg, records: records, log: log, panics: recoverer,
 		followed: make(chan struct{}), ending: make(chan struct{}), calls: map[string]*call{},
@@ -84,27 +84,28 @@ func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logge
 // Simulated reports whether the id is that of a simulated call.
 func Simulated(callID string) bool { return strings.HasPrefix(callID, idPrefix) }
 
-// Name implements origination.Namer, so that a simulated call is recognizable by its id.
+// Name implements origination.Namer, so that a simulated call is recognizable by its id: the order that
+// Originate gets has it.
 func (s *Simulator) Name(_ context.Context, order origination.Order) (id string, err error) {
 	return idPrefix + order.ID, nil
 }
 
 // Originate implements origination.Driver.
 func (s *Simulator) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
-	if err := s.begin(newCall(order.ID, order, time.Now(), origination.Accepted)); err != nil {
+	if err := s.start(newCall(order.ID, order, time.Now(), origination.Accepted)); err != nil {
 		return origination.Placed{}, err
 	}
 	return origination.Placed{CallID: order.ID}, nil
 }
 
-func (s *Simulator) begin(c *call) error {
+func (s *Simulator) start(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
 		return fault.Unavailable(nil, time.Second, "Shutting down")
 	case len(s.calls) >= s.cfg.MaxCalls:
-		return fault.Unavailable(nil, time.Second, "Too many calls are open")
+		return fault.Unavailable(nil, time.Second, "Too many calls at once")
 	}
 	s.calls[c.id] = c
 	s.running.Go(func() { s.run(c) })
@@ -149,12 +150,18 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 }
 
 // Adopt implements origination.Adopter: it continues simulated calls.
-func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (notAdopted []origination.Open) {
 	for _, o := range open {
-		c := newCall(o.CallID, o.Order, o.Since, o.State)
-		if !Simulated(o.CallID) || s.begin(c) != nil {
-			rest = append(rest, o)
+		if !Simulated(o.CallID) {
+			notAdopted = append(notAdopted, o)
+			continue
+		}
+
+		err := s.start(newCall(o.CallID, o.Order, o.Since, o.State))
+		if err != nil {
+			s.log.Warn("an open simulated call is not continued", "call_id", o.CallID, "error", err)
+			notAdopted = append(notAdopted, o)
 		}
 	}
-	return rest
+	return notAdopted
 }

@@ -21,7 +21,7 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 	l.mu.Lock()
 	l.unacked = u
 	l.mu.Unlock()
-	l.server.background.Go(func() {
+	l.dialogs.background.Go(func() {
 		timeout := time.NewTimer(64 * t1)
 		defer timeout.Stop()
 		interval := t1
@@ -36,7 +36,7 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 				return
 			case <-retransmit.C:
 				if err := tx.Respond(response); err != nil {
-					l.server.log.Debug("retransmitting a final response failed", "error", err)
+					l.transports.log.Debug("retransmitting a final response failed", "error", err)
 				}
 				interval = min(2*interval, t2)
 				retransmit.Reset(interval)
@@ -44,7 +44,7 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 				l.ackReceived(u.sequence, nil)
 				l.Hangup(RecoveryOnTimerExpire)
 				return
-			case <-l.server.transactionCtx.Done():
+			case <-l.transports.transactionCtx.Done():
 				return
 			}
 		}
@@ -53,8 +53,8 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 }
 
 // handleAck handles an ACK.
-func (s *Server) handleAck(r *sipmsg.Request) {
-	leg := s.findDialog(r)
+func (d *dialogs) handleAck(r *sipmsg.Request) {
+	leg := d.findDialog(r)
 	if leg != nil {
 		leg.ackReceived(r.CSeq().SeqNo, r.Body())
 	}
@@ -91,6 +91,6 @@ func (l *Leg) awaitAck() {
 	}
 	select {
 	case <-u.acked:
-	case <-l.server.transactionCtx.Done():
+	case <-l.transports.transactionCtx.Done():
 	}
 }

@@ -43,11 +43,11 @@ type expectedCredentials struct {
 //
 // Credentials are compared only if their nonce was issued for their source address, so that each guess
 // is counted, and only for an address that receives our responses.
-func (s *Server) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
+func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
 	expected expectedCredentials) (User, bool) {
-	user, err := s.users.SIPUser(ctx, expected.domain, expected.username)
+	user, err := g.users.SIPUser(ctx, expected.domain, expected.username)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
-		s.rejectUnavailable(r, tx, "phone lookup failed", err)
+		g.rejectUnavailable(r, tx, "phone lookup failed", err)
 		return User{}, false
 	}
 	if err != nil {
@@ -55,51 +55,75 @@ func (s *Server) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx 
 	}
 	given, ok := credentials(r, expected.challenge.credentialsHeader, user.Domain)
 	if !ok {
-		s.sendChallenge(r, tx, expected, user.Domain, false)
+		g.sendChallenge(r, tx, expected, user.Domain, false)
 		return User{}, false
 	}
 	from, now := expected.source.Addr(), time.Now()
-	if !s.nonces.valid(given.Nonce, from, now) {
-		s.sendChallenge(r, tx, expected, user.Domain, true)
+	if !g.nonces.valid(given.Nonce, from, now) {
+		g.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
-	s.markProven(r) // it has our nonce
-	err = s.users.Authenticate(ctx, user, from, func(ha1 HA1) bool {
+	g.transports.markProven(r) // it has our nonce
+	err = g.users.Authenticate(ctx, user, from, func(ha1 HA1) bool {
 		return given.Username == user.Extension && digestMatches(given, r.Method, ha1)
 	})
 	switch fault.KindOf(err) {
 	case "":
 	case fault.KindUnauthenticated:
-		s.replyAndTerminate(tx, r, status{403, "Forbidden"})
+		g.transports.replyAndTerminate(tx, r, status{403, "Forbidden"})
 		return User{}, false
 	case fault.KindLimited:
-		s.metrics.countFlood(floodFailures)
-		s.replyAndTerminate(tx, r, status{403, "Forbidden"})
+		g.metrics.countFlood(floodFailures)
+		g.transports.replyAndTerminate(tx, r, status{403, "Forbidden"})
 		return User{}, false
 	default:
-		s.rejectUnavailable(r, tx, "authenticating a phone failed", err)
+		g.rejectUnavailable(r, tx, "authenticating a phone failed", err)
 		return User{}, false
 	}
-	if !s.nonces.recordUse(given.Nonce, given.Nc, now) {
-		s.sendChallenge(r, tx, expected, user.Domain, true)
+	if !g.nonces.recordUse(given.Nonce, given.Nc, now) {
+		g.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
 	return user, true
 }
 
-func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, message string, err error) {
-	s.log.Warn(message, "error", err)
-	s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+// admitCaller checks the caller of an INVITE and returns its user. If it returns false, it has answered.
+func (g *registrar) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx,
+	source netip.AddrPort) (User, bool) {
+	if g.transports.guard.isTrusted(source.Addr()) {
+		return User{}, true
+	}
+	from := r.From().Address
+	caller, ok := g.authenticateRequest(ctx, r, tx,
+		expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
+	if !ok {
+		return User{}, false
+	}
+	registered, err := g.registrations.Exist(ctx, caller.AccountID, caller.Extension)
+	if err != nil {
+		g.log.Warn("admitting a call failed", "error", err)
+		g.transports.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+		return User{}, false
+	}
+	if !registered {
+		g.transports.replyAndTerminate(tx, r, status{403, "Forbidden"})
+	}
+	return caller, registered
+}
+
+func (g *registrar) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, message string, err error) {
+	g.log.Warn(message, "error", err)
+	g.transports.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 }
 
 // sendChallenge answers with a challenge for each algorithm. stale makes the phone retry with the same
 // password, because its nonce is not valid. The values are short, because the response must be shorter
 // than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
-func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string,
+func (g *registrar) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string,
 	stale bool) {
-	nonce := s.nonces.issue(expected.source.Addr(), time.Now())
-	challenges := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
-	for _, algorithm := range s.config.DigestAlgorithms {
+	nonce := g.nonces.issue(expected.source.Addr(), time.Now())
+	challenges := make([]sipmsg.Header, 0, len(g.config.DigestAlgorithms))
+	for _, algorithm := range g.config.DigestAlgorithms {
 		// A header for each (RFC 8760); some phones fail on an algorithm that they do not know.
 		algorithm = strings.ToUpper(algorithm)
 		value := fmt.Sprintf(`Digest realm="%s",nonce="%s",qop="auth"`, sanitizeHeader(realm), nonce)
@@ -111,7 +135,7 @@ func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected 
 		}
 		challenges = append(challenges, sipmsg.NewHeader(expected.challenge.challengeHeader, value))
 	}
-	s.replyAndTerminate(tx, r, expected.challenge.status, challenges...)
+	g.transports.replyAndTerminate(tx, r, expected.challenge.status, challenges...)
 }
 
 // credentials returns the request's credentials for a realm.

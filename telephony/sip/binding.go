@@ -1,7 +1,6 @@
 package sip
 
 import (
-	"context"
 	"net/netip"
 	"time"
 )
@@ -33,17 +32,4 @@ type Binding struct {
 // came from.
 func (b Binding) Target() Target {
 	return Target{URI: b.Contact, Destination: b.Source.String(), Transport: b.Transport}
-}
-
-// Bindings stores the registrations of all nodes.
-type Bindings interface {
-	// List returns the bindings of a user that have not expired, oldest first.
-	List(ctx context.Context, aor AOR) ([]Binding, error)
-	// Put creates b, or replaces the binding of the same user and contact.
-	Put(ctx context.Context, b Binding) error
-	// Remove deletes b and reports whether it existed.
-	Remove(ctx context.Context, b Binding) (bool, error)
-	// Expire deletes and returns the bindings that had expired by now. Each binding is returned on one
-	// node only.
-	Expire(ctx context.Context, now time.Time) ([]Binding, error)
 }

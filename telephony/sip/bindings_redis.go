@@ -16,8 +16,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// RedisBindings stores bindings in Redis: one hash per user, and one sorted set of all bindings by
-// expiry time.
+// RedisBindings stores the registrations of all nodes in Redis: one hash per user, and one sorted set of all
+// bindings by expiry time.
 type RedisBindings struct {
 	client redis.UniversalClient
 	prefix string
@@ -57,7 +57,7 @@ func (r *RedisBindings) key(a AOR) string {
 	return r.prefix + "sip:bindings:{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
 }
 
-// List implements Bindings.
+// List returns the bindings of a user that have not expired, oldest first.
 func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	fields, err := r.client.HGetAll(ctx, r.key(aor)).Result()
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	return bindings, nil
 }
 
-// Put implements Bindings.
+// Put creates b, or replaces the binding of the same user and contact.
 func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 // maxBindingLifetime is longer than any binding's remaining time.
 const maxBindingLifetime = 24 * time.Hour
 
-// Remove implements Bindings.
+// Remove deletes b and reports whether it existed.
 func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	member, err := b.expiryMember()
 	if err != nil {
@@ -171,8 +171,8 @@ func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string)
 	return removed, nil
 }
 
-// Expire implements Bindings. The node that removes the member from the sorted set returns the
-// binding.
+// Expire deletes and returns the bindings that had expired by now. The node that removes the member from the
+// sorted set returns the binding.
 func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {
 	due, err := r.client.ZRangeByScore(ctx, r.expiryKey(), &redis.ZRangeBy{
 		Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: expireBatch,

@@ -26,9 +26,9 @@ func redisBindings(t testing.TB) (*sip.RedisBindings, *miniredis.Miniredis) {
 }
 
 func TestBindings(t *testing.T) {
-	kinds := map[string]func(*testing.T) sip.Bindings{
-		"redis": func(t *testing.T) sip.Bindings { b, _ := redisBindings(t); return b },
-		"redis cluster": func(t *testing.T) sip.Bindings {
+	kinds := map[string]func(*testing.T) *sip.RedisBindings{
+		"redis": func(t *testing.T) *sip.RedisBindings { b, _ := redisBindings(t); return b },
+		"redis cluster": func(t *testing.T) *sip.RedisBindings {
 			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 			t.Cleanup(func() { _ = client.Close() })
 			b, err := sip.NewRedisBindings(client, testservice.Prefix(t))
@@ -50,7 +50,7 @@ func binding(extension, contact string, since, life time.Duration) sip.Binding {
 	}
 }
 
-func bindingsSuite(t *testing.T, b sip.Bindings) {
+func bindingsSuite(t *testing.T, b *sip.RedisBindings) {
 	ctx := t.Context()
 	desk, soft := binding("1001", "sip:1001@desk", -time.Hour, time.Minute), binding("1001", "sip:1001@soft", 0,
 		time.Minute)
@@ -100,7 +100,7 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 		must(t, one.Put(t.Context(), binding("1001", fmt.Sprint("sip:", i, "@x"), 0, -time.Second)))
 	}
 	counts := make(chan int, 2)
-	for _, node := range []sip.Bindings{one, two} {
+	for _, node := range []*sip.RedisBindings{one, two} {
 		go func() {
 			gone, err := node.Expire(context.Background(), time.Now())
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 func isChallenge(r *sipmsg.Response) bool { return r.StatusCode == 401 || r.StatusCode == 407 }
 
 // authorize returns a copy of the request as a new transaction, with credentials for a challenge.
-func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response,
+func (t *transports) authorize(request *sipmsg.Request, challenge *sipmsg.Response,
 	username, password string) (*sipmsg.Request, error) {
 	ask, reply := "WWW-Authenticate", "Authorization"
 	if challenge.StatusCode == 407 {
@@ -30,7 +30,7 @@ func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response,
 	retry := request.Clone()
 	retry.RemoveHeader(reply)
 	retry.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
-	retry.Via().Params.Add("branch", s.branches.newBranch())
+	retry.Via().Params.Add("branch", t.branches.newBranch())
 	retry.CSeq().SeqNo++
 	return retry, nil
 }

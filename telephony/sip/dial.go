@@ -75,46 +75,44 @@ func FailureCause(err error) Cause {
 // NewCallID returns a new random Call-ID.
 func NewCallID() string { return uuid.NewString() }
 
-// Dial places a call and returns its leg when it is answered, or a *Failure. If ctx ends first, the
-// call is cancelled in the background and the failure's cause is NO_ANSWER if ctx's deadline passed,
-// LOSE_RACE if ctx's cause is ErrAnsweredElsewhere, and ORIGINATOR_CANCEL otherwise.
-func (s *Server) Dial(ctx context.Context, call OutgoingCall) (*Leg, error) {
-	if !s.reserveLeg() {
-		return nil, s.countFailure(&Failure{Cause: SwitchCongestion})
+// dialLeg is Server.Dial.
+func (d *dialogs) dialLeg(ctx context.Context, call OutgoingCall) (*Leg, error) {
+	if !d.reserveLeg() {
+		return nil, d.countFailure(&Failure{Cause: SwitchCongestion})
 	}
-	leg, err := s.dialOnce(ctx, call)
+	leg, err := d.dialOnce(ctx, call)
 	if err != nil {
-		s.releaseLeg()
-		return nil, s.countFailure(err)
+		d.releaseLeg()
+		return nil, d.countFailure(err)
 	}
-	s.metrics.countSetup(NormalClearing)
+	d.metrics.countSetup(NormalClearing)
 	return leg, nil
 }
 
-func (s *Server) countFailure(err error) error {
-	s.metrics.countSetup(FailureCause(err))
+func (d *dialogs) countFailure(err error) error {
+	d.metrics.countSetup(FailureCause(err))
 	return err
 }
 
-func (s *Server) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) {
-	invite, err := s.newInvite(call)
+func (d *dialogs) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) {
+	invite, err := d.transports.newInvite(call)
 	if err != nil {
 		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		tx, err := s.transactions.Request(ctx, invite)
+		tx, err := d.transports.transactions.Request(ctx, invite)
 		if err != nil {
-			return nil, s.sendFailure(ctx, err)
+			return nil, d.sendFailure(ctx, err)
 		}
-		answer, err := s.awaitFinalResponse(ctx, tx, invite, call.OnProgress)
+		answer, err := d.awaitFinalResponse(ctx, tx, invite, call.OnProgress)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case answer.IsSuccess():
-			return s.handleAnswer(tx, invite, answer, call)
+			return d.handleAnswer(tx, invite, answer, call)
 		case attempt == 0 && isChallenge(answer) && call.Password != "":
-			invite, err = s.authorize(invite, answer, call.Username, call.Password)
+			invite, err = d.transports.authorize(invite, answer, call.Username, call.Password)
 			if err != nil {
 				return nil, fmt.Errorf("answering a challenge: %w", err)
 			}
@@ -136,11 +134,11 @@ func causeOfResponse(answer *sipmsg.Response) Cause {
 }
 
 // sendFailure returns the failure of a request that could not be sent.
-func (s *Server) sendFailure(ctx context.Context, err error) error {
+func (d *dialogs) sendFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cancelFailure(ctx)
 	}
-	s.log.DebugContext(ctx, "sending an INVITE failed", "error", err)
+	d.log.DebugContext(ctx, "sending an INVITE failed", "error", err)
 	return &Failure{Cause: NormalTemporaryFailure}
 }
 
@@ -159,7 +157,7 @@ func cancelFailure(ctx context.Context) *Failure {
 }
 
 // awaitFinalResponse returns the final response to an INVITE.
-func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request,
+func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request,
 	progress func(Progress)) (*sipmsg.Response, error) {
 	ringing := false
 	for {
@@ -170,7 +168,7 @@ func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, in
 			}
 			ringing = true
 			if progress != nil {
-				progress(Progress{Status: answer.StatusCode, Session: s.parseOptionalSession(answer.Body())})
+				progress(Progress{Status: answer.StatusCode, Session: d.transports.parseOptionalSession(answer.Body())})
 			}
 		case <-tx.Done():
 			if errors.Is(tx.Err(), sipmsg.ErrTransactionTimeout) {
@@ -179,18 +177,18 @@ func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, in
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		case <-ctx.Done():
 			failure := cancelFailure(ctx)
-			s.background.Go(func() { s.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })
+			d.background.Go(func() { d.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })
 			return nil, failure
 		}
 	}
 }
 
 // parseOptionalSession parses an optional session description. It returns nil if the body has none.
-func (s *Server) parseOptionalSession(body []byte) *Session {
+func (t *transports) parseOptionalSession(body []byte) *Session {
 	if len(body) == 0 {
 		return nil
 	}
-	session, err := s.parseSessionSafely(body)
+	session, err := t.parseSessionSafely(body)
 	if err != nil {
 		return nil
 	}
@@ -202,41 +200,41 @@ const cancelTimeout = 64 * t1
 
 // cancelInvite cancels an INVITE. A CANCEL is sent only after a provisional response; if the peer answers
 // with 2xx meanwhile, the dialog is ended with a BYE.
-func (s *Server) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
+func (d *dialogs) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
 	defer tx.Terminate()
 	timeout := time.NewTimer(cancelTimeout)
 	defer timeout.Stop()
 	if ringing {
-		s.sendCancel(cancel)
+		d.sendCancel(cancel)
 	}
 	for {
 		select {
 		case answer := <-tx.Responses():
 			switch {
 			case answer.IsSuccess():
-				s.endUnwantedDialog(invite, answer)
+				d.endUnwantedDialog(invite, answer)
 				return
 			case !answer.IsProvisional():
 				return
 			case !ringing:
 				ringing = true
-				s.sendCancel(cancel)
+				d.sendCancel(cancel)
 			}
 		case <-tx.Done():
 			return
 		case <-timeout.C:
 			return
-		case <-s.transactionCtx.Done():
+		case <-d.transports.transactionCtx.Done():
 			return
 		}
 	}
 }
 
-func (s *Server) sendCancel(cancel *sipmsg.Request) {
-	s.background.Go(func() {
-		_, err := s.transact(s.transactionCtx, cancel)
+func (d *dialogs) sendCancel(cancel *sipmsg.Request) {
+	d.background.Go(func() {
+		_, err := d.transports.transact(d.transports.transactionCtx, cancel)
 		if err != nil {
-			s.log.Debug("no response to a CANCEL", "error", err)
+			d.log.Debug("no response to a CANCEL", "error", err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 // newRequest returns a request within the dialog (RFC 3261, section 12.2.1.1). The caller holds mu or
 // is the only user of the leg.
 func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.Request {
-	r := l.server.newRequest(method, l.target, l.transport)
+	r := l.transports.newRequest(method, l.target, l.transport)
 	from, to := l.localAddress, l.remoteAddress
 	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
 	addDialogHeaders(r, l.dialogCallID, from, to, sequence)
@@ -40,7 +40,7 @@ func (l *Leg) nextHop() string {
 		}
 	}
 	host, err := netip.ParseAddr(strings.Trim(hop.Host, "[]"))
-	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.server.guard.isTrusted(host) {
+	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.transports.guard.isTrusted(host) {
 		return l.peerAddr.String()
 	}
 	return netip.AddrPortFrom(host, uint16(cmp.Or(hop.Port, sipmsg.DefaultPort(l.transport)))).String()
@@ -59,7 +59,7 @@ func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
 func (l *Leg) sendAcks(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
 	template := ack.Clone() // sending modifies a request, and retransmissions may overlap
 	tx.OnRetransmission(func(r *sipmsg.Response) {
-		defer l.server.panics.Recover(placeCall)
+		defer l.transports.panics.Recover(placeCall)
 		if isOurs(r) {
 			l.writeAck(template.Clone())
 		}
@@ -69,8 +69,8 @@ func (l *Leg) sendAcks(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*si
 
 // writeAck sends an ACK, which has no transaction.
 func (l *Leg) writeAck(ack *sipmsg.Request) {
-	if err := l.server.transport.WriteMsg(ack); err != nil {
-		l.server.log.Debug("sending an ACK failed", "error", err)
+	if err := l.transports.transport.WriteMsg(ack); err != nil {
+		l.transports.log.Debug("sending an ACK failed", "error", err)
 	}
 }
 
@@ -86,14 +86,14 @@ func (l *Leg) sendBye(cause Cause) {
 	r := l.newRequest(sipmsg.BYE, l.nextSequence())
 	l.mu.Unlock()
 	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
-	answer, err := l.server.transact(l.server.transactionCtx, r)
+	answer, err := l.transports.transact(l.transports.transactionCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		r, err = l.server.authorize(r, answer, l.username, l.password)
+		r, err = l.transports.authorize(r, answer, l.username, l.password)
 		if err == nil {
-			_, err = l.server.transact(l.server.transactionCtx, r)
+			_, err = l.transports.transact(l.transports.transactionCtx, r)
 		}
 	}
 	if err != nil {
-		l.server.log.Debug("no response to a BYE", "error", err)
+		l.transports.log.Debug("no response to a BYE", "error", err)
 	}
 }

@@ -46,8 +46,8 @@
 // Transactions that outlive the call that began them (a CANCEL, a BYE, a 2xx
 // without its ACK) are tasks; Run waits up to three seconds for them.
 //
-// Lock order: Invite.mu, then Leg.mu, then Server.mu. None is held while
-// waiting for a message. The stack calls Server.guard before it parses a
+// Lock order: Invite.mu, then Leg.mu, then dialogs.mu. None is held while
+// waiting for a message. The stack calls transports.guard before it parses a
 // message. It calls a transaction's OnCancel and OnTerminate with its own lock
 // held, so they only end a context.
 //
@@ -60,17 +60,19 @@
 // # Files
 //
 // Read server.go and dispatch.go, then invite.go for calls that come and dial.go for calls that go.
+// A Server has transports (sockets and what is sent), dialogs (legs) and a registrar (phones), which use
+// what stands before them in this list, and know nothing of the Server.
 //
 //   - server.go, config.go, settings.go, metrics.go, tasks.go, panics.go: the server, settings,
 //     metrics, goroutines, panics in the parser
-//   - udp_socket.go, stream_listener.go, preparse.go, guard.go, via_branch.go, stack_logger.go:
+//   - transports.go, udp_socket.go, stream_listener.go, preparse.go, guard.go, via_branch.go, stack_logger.go:
 //     what comes in: sockets, checks before the parser, limits for sources, responses to our own
 //     requests
-//   - dispatch.go, message.go: a request to its handler; building messages
+//   - dispatch.go, message.go, response.go: a request to its handler; building messages
 //   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
 //     digest authentication in both directions
 //   - registrar.go, registrations.go, binding.go, bindings_redis.go: a REGISTER, and what it changes
-//   - invite.go, invite_accept.go, ack.go: a call that comes
+//   - dialogs.go, invite.go, invite_accept.go, ack.go: legs; a call that comes
 //   - dial.go, outgoing_leg.go: a call that goes
 //   - leg.go, dialog_request.go, session_timer.go, reinvite_send.go, reinvite_answer.go, refer.go:
 //     a leg: its requests, the session timer, new offers, transfers

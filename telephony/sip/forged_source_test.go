@@ -153,15 +153,17 @@ func newProbe(t testing.TB) *net.UDPConn {
 
 func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	const peers, count = 512, 20_000
-	s := newForged(t, func(s *Server) { s.udp.peers.maxAddresses, s.udp.peers.minAge = peers, 10*time.Millisecond })
+	s := newForged(t, func(s *Server) {
+		s.transports.udp.peers.maxAddresses, s.transports.udp.peers.minAge = peers, 10*time.Millisecond
+	})
 	f, probe := newForger(t, s.Addr()), newProbe(t)
 	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"),
-		fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
+		fmt.Sprintf(forgedAnswer, s.transports.branches.newBranch())}
 	f.flood(s, probe, 2000, kinds...)
 	before := heap()
 	f.flood(s, probe, count, kinds...)
 	grown := int64(heap()) - int64(before)
-	size := s.transport.Pool("udp").Size()
+	size := s.transports.transport.Pool("udp").Size()
 	t.Logf("%d forged datagrams: %d connections, heap grew by %d kB", count, size, grown>>10)
 	if size > peers+2 { // and the listener under two names
 		t.Errorf("the stack has %d connections, want at most %d", size, peers+2)
@@ -177,7 +179,7 @@ func BenchmarkForgedDatagrams(b *testing.B) {
 	s := newForged(b, func(*Server) {})
 	f, probe := newForger(b, s.Addr()), newProbe(b)
 	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"),
-		fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
+		fmt.Sprintf(forgedAnswer, s.transports.branches.newBranch())}
 	f.flood(s, probe, 2*maxPeers, kinds...)
 	before := heap()
 	b.ResetTimer()
@@ -185,7 +187,7 @@ func BenchmarkForgedDatagrams(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(before)/(1<<20), "MB-before")
 	b.ReportMetric(float64(heap())/(1<<20), "MB-after")
-	b.ReportMetric(float64(s.transport.Pool("udp").Size()), "connections")
+	b.ReportMetric(float64(s.transports.transport.Pool("udp").Size()), "connections")
 }
 
 func TestOnlyOurBranchesAreRecognised(t *testing.T) {

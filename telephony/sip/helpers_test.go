@@ -120,7 +120,7 @@ func (w *testEnv) ServeInvite(ctx context.Context, i *sip.Invite) {
 
 func trustLoopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
-func newTestEnv(t testing.TB, config sip.Config, bindings sip.Bindings) *testEnv {
+func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *testEnv {
 	t.Helper()
 	if bindings == nil {
 		bindings, _ = redisBindings(t)

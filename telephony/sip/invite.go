@@ -15,7 +15,8 @@ import (
 
 // Invite is an incoming call without a final answer. Its methods may be called from any goroutine.
 type Invite struct {
-	server      *Server
+	dialogs     *dialogs
+	transports  *transports
 	request     *sipmsg.Request
 	tx          *sipmsg.ServerTx
 	tag         string
@@ -95,7 +96,7 @@ func (i *Invite) Source() netip.AddrPort { return i.peerAddr }
 // MediaHosts returns the hosts that may send the caller's media, and get media before they have sent
 // any: see Leg.MediaHosts.
 func (i *Invite) MediaHosts(described netip.Addr) []netip.Addr {
-	return i.server.allowedMediaHosts(i.peerAddr.Addr(), described)
+	return i.transports.allowedMediaHosts(i.peerAddr.Addr(), described)
 }
 
 // Offer returns the caller's session description.
@@ -108,7 +109,7 @@ func (i *Invite) Ring() error {
 	if i.finalSent {
 		return fault.Conflict("the call has been answered")
 	}
-	return i.server.sendResponse(i.tx, i.newResponse(status{180, "Ringing"}))
+	return i.transports.sendResponse(i.tx, i.newResponse(status{180, "Ringing"}))
 }
 
 // Answer accepts the call. onOffer answers the caller's later offers; nil refuses them. The error is
@@ -137,6 +138,6 @@ func (i *Invite) Reject(cause Cause) error {
 	i.finalSent = true
 	response := i.newResponse(cause.sipStatus())
 	response.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
-	i.server.metrics.countSetup(cause)
-	return i.server.sendResponse(i.tx, response)
+	i.transports.metrics.countSetup(cause)
+	return i.transports.sendResponse(i.tx, response)
 }

@@ -11,7 +11,7 @@ import (
 // newResponse returns a response to the INVITE with the local tag.
 func (i *Invite) newResponse(as status) *sipmsg.Response {
 	r := newResponse(i.request, as, i.tag)
-	contact := i.server.contactHeader(i.request.Recipient.User, i.request.Transport())
+	contact := i.transports.contactHeader(i.request.Recipient.User, i.request.Transport())
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
@@ -32,18 +32,18 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		refusal := i.newResponse(status{422, "Session Interval Too Small"})
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer",
-			Cause: i.server.sendResponse(i.tx, refusal)}
+			Cause: i.transports.sendResponse(i.tx, refusal)}
 	}
-	i.server.addDialog(leg) // before the 200: its ACK may arrive at once
+	i.dialogs.addDialog(leg) // before the 200: its ACK may arrive at once
 	leg.retransmitUntilAck(i.tx, response)
 	i.accepted.Store(true)
-	if err := i.server.sendResponse(i.tx, response); err != nil {
+	if err := i.transports.sendResponse(i.tx, response); err != nil {
 		i.finalSent, i.ownedByLeg = true, true // the leg now releases the call's capacity
 		leg.endByPeer(OriginatorCancel)
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller gave up", Cause: err}
 	}
 	i.ownedByLeg = true
-	i.server.metrics.countSetup(NormalClearing)
+	i.transports.metrics.countSetup(NormalClearing)
 	leg.startSessionTimer()
 	return leg, nil
 }
@@ -52,9 +52,10 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	from, to := i.request.From(), response.To()
 	leg := &Leg{
-		server: i.server, dialogCallID: i.CallID(), localAddress: to.AsFrom(), remoteAddress: from.AsTo(),
-		contact:   *response.Contact(),
-		transport: i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer,
+		dialogs: i.dialogs, transports: i.transports, dialogCallID: i.CallID(), localAddress: to.AsFrom(),
+		remoteAddress: from.AsTo(),
+		contact:       *response.Contact(),
+		transport:     i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer,
 		remoteSequence: i.request.CSeq().SeqNo,
 		endSignal:      make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
 	}
@@ -70,7 +71,7 @@ func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	if i.callingUser.UserID != "" {
 		leg.peerIsPhone, leg.destination = true, i.peerAddr.String()
 	}
-	leg.ctx, leg.cancel = context.WithCancel(i.server.transactionCtx)
+	leg.ctx, leg.cancel = context.WithCancel(i.transports.transactionCtx)
 	return leg
 }
 
@@ -82,14 +83,14 @@ func (i *Invite) close() {
 	if i.ownedByLeg {
 		return // the leg releases the capacity
 	}
-	i.server.releaseLeg()
+	i.dialogs.releaseLeg()
 	if i.finalSent {
 		return
 	}
 	i.finalSent = true
 	cause := NormalTemporaryFailure
-	if err := i.server.sendResponse(i.tx, i.newResponse(cause.sipStatus())); err != nil {
+	if err := i.transports.sendResponse(i.tx, i.newResponse(cause.sipStatus())); err != nil {
 		cause = OriginatorCancel // the stack has answered the caller
 	}
-	i.server.metrics.countSetup(cause)
+	i.transports.metrics.countSetup(cause)
 }

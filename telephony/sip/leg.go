@@ -18,7 +18,8 @@ type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 // Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
 // Reinvite and Refer block.
 type Leg struct {
-	server        *Server
+	dialogs       *dialogs
+	transports    *transports
 	dialogCallID  string
 	localAddress  sipmsg.FromHeader // local address and tag
 	remoteAddress sipmsg.ToHeader   // remote address and tag
@@ -71,11 +72,11 @@ func (l *Leg) Source() netip.AddrPort { return l.peerAddr }
 // MediaHosts returns the hosts that may send the peer's media, and get media before they have sent any:
 // the host of its signalling and, if it is in a trusted network, the host in its session description.
 func (l *Leg) MediaHosts(described netip.Addr) []netip.Addr {
-	return l.server.allowedMediaHosts(l.peerAddr.Addr(), described)
+	return l.transports.allowedMediaHosts(l.peerAddr.Addr(), described)
 }
 
-func (s *Server) allowedMediaHosts(signalling, described netip.Addr) []netip.Addr {
-	if described.IsValid() && s.guard.isTrusted(described) {
+func (t *transports) allowedMediaHosts(signalling, described netip.Addr) []netip.Addr {
+	if described.IsValid() && t.guard.isTrusted(described) {
 		return []netip.Addr{signalling, described}
 	}
 	return []netip.Addr{signalling}
@@ -94,19 +95,19 @@ func (l *Leg) Cause() Cause {
 // Hangup ends the leg at once with the cause and sends a BYE with that cause in the background. It
 // does nothing if the leg has ended.
 func (l *Leg) Hangup(cause Cause) {
-	tasks := l.server.background
+	tasks := l.dialogs.background
 	counted := tasks.add() // before markEnded, so that the server's shutdown waits for the BYE
 	switch first := l.markEnded(cause); {
 	case first && counted:
 		go func() {
 			defer tasks.finish()
-			defer l.removeDialog()
+			defer l.dialogs.removeLeg(l)
 			defer tasks.panics.Recover(placeCall)
 			l.awaitAck()
 			l.sendBye(cause)
 		}()
 	case first:
-		l.removeDialog()
+		l.dialogs.removeLeg(l)
 	case counted:
 		tasks.finish()
 	}
@@ -126,15 +127,6 @@ func (l *Leg) markEnded(cause Cause) bool {
 	l.cancel()
 	close(l.endSignal)
 	return true
-}
-
-// removeDialog removes the dialog and releases its capacity.
-func (l *Leg) removeDialog() {
-	s := l.server
-	s.mu.Lock()
-	delete(s.dialogs, l.dialogKey())
-	s.mu.Unlock()
-	s.releaseLeg()
 }
 
 func (l *Leg) dialogKey() string {

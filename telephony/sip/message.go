@@ -27,20 +27,20 @@ const (
 
 // newRequest returns a request with the mandatory headers (RFC 3261, section 8.1.1). It is sent from
 // the listening address, so that responses pass NAT.
-func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, transport string) *sipmsg.Request {
+func (t *transports) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, transport string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost,
-		Port: s.advertisedPortOf(transport),
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: t.advertisedHost,
+		Port: t.advertisedPortOf(transport),
 	}
-	via.Params.Add("branch", s.branches.newBranch())
+	via.Params.Add("branch", t.branches.newBranch())
 	via.Params.Add("rport", "")
 	r.AppendHeader(via)
 	hops := sipmsg.MaxForwardsHeader(70)
 	r.AppendHeader(&hops)
 	r.SetTransport(transport)
 	if transport == "UDP" {
-		r.Laddr = sipmsg.Addr{IP: net.IP(s.boundAddr.Addr().AsSlice()), Port: int(s.boundAddr.Port())}
+		r.Laddr = sipmsg.Addr{IP: net.IP(t.boundAddr.Addr().AsSlice()), Port: int(t.boundAddr.Port())}
 	}
 	r.AppendHeader(sipmsg.NewHeader("User-Agent", userAgent))
 	r.SetBody(nil)
@@ -71,9 +71,9 @@ func setSession(m sipmsg.Message, session *Session) error {
 	return nil
 }
 
-func (s *Server) contactHeader(user, transport string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost,
-		Port: s.advertisedPortOf(transport)}}
+func (t *transports) contactHeader(user, transport string) sipmsg.ContactHeader {
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: t.advertisedHost,
+		Port: t.advertisedPortOf(transport)}}
 	if transport != transportUDP {
 		c.Address.UriParams.Add("transport", strings.ToLower(transport))
 	}
@@ -88,15 +88,15 @@ const (
 )
 
 // advertisedPortOf returns the announced port of a transport.
-func (s *Server) advertisedPortOf(transport string) int {
+func (t *transports) advertisedPortOf(transport string) int {
 	if transport == transportTLS {
-		return s.advertisedTLSPort
+		return t.advertisedTLSPort
 	}
-	return s.advertisedPort
+	return t.advertisedPort
 }
 
 // newInvite returns the initial INVITE of a call.
-func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
+func (t *transports) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	var uri sipmsg.Uri
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
@@ -105,13 +105,13 @@ func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	if transport != transportUDP && transport != transportTCP && transport != transportTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
-	r := s.newRequest(sipmsg.INVITE, uri, transport)
+	r := t.newRequest(sipmsg.INVITE, uri, transport)
 	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name),
-		Address: partyURI(call.From, s.advertisedHost)}
+		Address: partyURI(call.From, t.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: sanitizeHeader(call.To.Name), Address: partyURI(call.To, uri.Host)}
 	addDialogHeaders(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
-	contact := s.contactHeader(call.From.User, transport)
+	contact := t.contactHeader(call.From.User, transport)
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
@@ -182,8 +182,8 @@ func cloneFrom(r *sipmsg.Request) sipmsg.FromHeader {
 var errNoAnswer = errors.New("sip: no answer")
 
 // transact sends a request other than INVITE and returns its final response.
-func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
-	tx, err := s.transactions.Request(ctx, r)
+func (t *transports) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
+	tx, err := t.transactions.Request(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("sending a %s: %w", r.Method, err)
 	}

@@ -8,17 +8,17 @@ import (
 )
 
 // handleAnswer creates the leg of a call that this server placed and sends the ACK.
-func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response,
+func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response,
 	call OutgoingCall) (*Leg, error) {
-	leg := s.newOutgoingLeg(invite, answer, call)
-	s.markProven(answer) // it has our branch
-	session, err := s.parseSessionSafely(answer.Body())
+	leg := d.newOutgoingLeg(invite, answer, call)
+	d.transports.markProven(answer) // it has our branch
+	session, err := d.transports.parseSessionSafely(answer.Body())
 	if err != nil {
-		s.endUnwantedDialog(invite, answer)
+		d.endUnwantedDialog(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
 	leg.localSession, leg.remoteSession = call.Offer, session
-	s.addDialog(leg)
+	d.addDialog(leg)
 	// A repeated 2xx means that our ACK was lost. A 2xx with another tag is from another phone behind
 	// a forking proxy and is too late.
 	tag, _ := answer.To().Params.Get("tag")
@@ -27,7 +27,7 @@ func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answe
 		if other == tag {
 			return true
 		}
-		s.endUnwantedDialog(invite, again)
+		d.endUnwantedDialog(invite, again)
 		return false
 	})
 	leg.negotiateSessionTimer(answer)
@@ -35,11 +35,13 @@ func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answe
 }
 
 // newOutgoingLeg returns the dialog that a 2xx to our INVITE establishes (RFC 3261, section 12.1.2).
-func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) *Leg {
+func (d *dialogs) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) *Leg {
 	leg := &Leg{
-		server: s, dialogCallID: invite.CallID().Value(), localAddress: cloneFrom(invite), remoteAddress: *answer.To(),
-		outgoing: true, contact: *invite.Contact(), transport: invite.Transport(), destination: call.Target.Destination,
-		onOffer: call.OnOffer, username: call.Username, password: call.Password,
+		dialogs: d, transports: d.transports, dialogCallID: invite.CallID().Value(), localAddress: cloneFrom(invite),
+		remoteAddress: *answer.To(),
+		outgoing:      true, contact: *invite.Contact(), transport: invite.Transport(),
+		destination: call.Target.Destination,
+		onOffer:     call.OnOffer, username: call.Username, password: call.Password,
 		localSequence: invite.CSeq().SeqNo, target: invite.Recipient, endSignal: make(chan struct{}),
 		canUpdate: listsToken(answer, "UPDATE", "Allow"),
 	}
@@ -57,24 +59,24 @@ func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response,
 	if leg.destination != "" && err != nil && leg.peerAddr.IsValid() {
 		leg.destination = leg.peerAddr.String() // of the hosts with the trunk's name, the one that answered
 	}
-	leg.ctx, leg.cancel = context.WithCancel(s.transactionCtx)
+	leg.ctx, leg.cancel = context.WithCancel(d.transports.transactionCtx)
 	return leg
 }
 
 // addDialog registers a leg so that requests within its dialog find it.
-func (s *Server) addDialog(leg *Leg) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dialogs[leg.dialogKey()] = leg
+func (d *dialogs) addDialog(leg *Leg) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.byKey[leg.dialogKey()] = leg
 }
 
 // endUnwantedDialog acknowledges and ends an unwanted dialog: the answer to a cancelled call, or a second
 // answer.
-func (s *Server) endUnwantedDialog(invite *sipmsg.Request, answer *sipmsg.Response) {
-	leg := s.newOutgoingLeg(invite, answer, OutgoingCall{})
+func (d *dialogs) endUnwantedDialog(invite *sipmsg.Request, answer *sipmsg.Response) {
+	leg := d.newOutgoingLeg(invite, answer, OutgoingCall{})
 	leg.destination = invite.Destination()
 	leg.writeAck(leg.newAck(invite))
-	s.background.Go(func() {
+	d.background.Go(func() {
 		defer leg.cancel()
 		leg.sendBye(OriginatorCancel)
 	})

@@ -15,8 +15,8 @@ const (
 var errPanicked = errors.New("sip: internal error")
 
 // parseSessionSafely is ParseSession. A panic of the parser is an error.
-func (s *Server) parseSessionSafely(body []byte) (session *Session, err error) {
+func (t *transports) parseSessionSafely(body []byte) (session *Session, err error) {
 	err = errPanicked
-	s.panics.Do(placeSDP, func() { session, err = ParseSession(body) })
+	t.panics.Do(placeSDP, func() { session, err = ParseSession(body) })
 	return session, err
 }

@@ -31,7 +31,7 @@ func faultyParser() *sipmsg.Parser {
 // where a panic ends the process: a message on which it would is not given to it.
 func TestAMessageOnWhichTheParserPanicsIsDropped(t *testing.T) {
 	s := newForged(t, func(s *Server) {
-		s.preparser.parser = faultyParser()
+		s.transports.preparser.parser = faultyParser()
 	})
 	probe := newProbe(t)
 	bomb := strings.ReplaceAll(forgedOptions, "%d", "1")
@@ -67,7 +67,8 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			trunk, client := listenAsTrunk(t, transport)
 			reg := prometheus.NewRegistry()
-			s := startForged(t, Config{DialTLS: client}, reg, func(s *Server) { s.preparser.parser = faultyParser() })
+			s := startForged(t, Config{DialTLS: client}, reg,
+				func(s *Server) { s.transports.preparser.parser = faultyParser() })
 			dial := func() error {
 				local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
 				_, err := s.Dial(t.Context(), OutgoingCall{
@@ -91,9 +92,9 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 			if n := panicsAt(t, reg, placeParse); n != 1 {
 				t.Errorf("%v panics are counted", n)
 			}
-			s.preparser.mu.Lock()
-			defer s.preparser.mu.Unlock()
-			if n := len(s.preparser.partialStreams); n != 0 {
+			s.transports.preparser.mu.Lock()
+			defer s.transports.preparser.mu.Unlock()
+			if n := len(s.transports.preparser.partialStreams); n != 0 {
 				t.Errorf("%d messages are incomplete", n)
 			}
 		})

@@ -94,14 +94,14 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(referResponseGrace, cancel) })()
-	answer, err := l.server.transact(requestCtx, r)
+	answer, err := l.transports.transact(requestCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		r, err = l.server.authorize(r, answer, l.username, l.password)
+		r, err = l.transports.authorize(r, answer, l.username, l.password)
 		if err == nil {
 			l.mu.Lock()
 			l.nextSequence() // authorize increased CSeq
 			l.mu.Unlock()
-			answer, err = l.server.transact(requestCtx, r)
+			answer, err = l.transports.transact(requestCtx, r)
 		}
 	}
 	switch {
@@ -110,7 +110,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	case err != nil && l.ctx.Err() != nil:
 		return fault.Conflict("the call has ended")
 	case err != nil:
-		l.server.log.Debug("no response to a REFER", "error", err)
+		l.transports.log.Debug("no response to a REFER", "error", err)
 		return &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 	case answer.StatusCode == 481:
 		l.Hangup(NormalTemporaryFailure) // RFC 3261, section 12.2.1.2: the peer has no such dialog
@@ -122,17 +122,17 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 
 // handleNotify handles a NOTIFY with the progress of our REFER. It may arrive before the response to the
 // REFER.
-func (s *Server) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.findDialog(r)
+func (d *dialogs) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := d.findDialog(r)
 	event, _, _ := strings.Cut(headerValue(r, "Event", "o"), ";")
 	switch {
 	case leg == nil:
-		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 	case !strings.EqualFold(strings.TrimSpace(event), "refer"):
-		s.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
+		d.transports.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
 	default:
 		response, report := leg.readNotify(r)
-		s.reply(tx, r, response)
+		d.transports.reply(tx, r, response)
 		report() // after the response, because the result may end the call, and a BYE must not overtake it
 	}
 }
@@ -200,14 +200,14 @@ func parseSipfrag(body []byte) (int, error) {
 const maxStatusLine = 256
 
 // handleRefer declines a REFER from the peer. The call is unchanged.
-func (s *Server) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.findDialog(r)
+func (d *dialogs) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := d.findDialog(r)
 	if leg == nil {
-		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
 	leg.mu.Lock()
 	leg.remoteSequence = max(leg.remoteSequence, r.CSeq().SeqNo)
 	leg.mu.Unlock()
-	s.reply(tx, r, status{603, "Decline"})
+	d.transports.reply(tx, r, status{603, "Decline"})
 }

@@ -2,6 +2,8 @@ package sip
 
 import (
 	"context"
+	"crypto/rand"
+	"log/slog"
 	"net/netip"
 	"strconv"
 	"time"
@@ -9,38 +11,56 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
+// registrar admits phones: it authenticates their requests and handles REGISTER. It needs no lock.
+type registrar struct {
+	transports    *transports
+	registrations *Registrations
+	users         Authenticator
+	nonces        *nonces
+	config        Config
+	metrics       *metrics
+	log           *slog.Logger
+}
+
+func newRegistrar(t *transports, registrations *Registrations, users Authenticator) *registrar {
+	var key [32]byte
+	rand.Read(key[:]) // never fails
+	return &registrar{transports: t, registrations: registrations, users: users,
+		nonces: newNonces(key, t.config.NonceLifetime), config: t.config, metrics: t.metrics, log: t.log}
+}
+
 // handleRegister handles a REGISTER (RFC 3261, section 10.3).
-func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
+func (g *registrar) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	source, err := netip.ParseAddrPort(r.Source())
 	if err != nil {
-		s.metrics.malformed.Inc()
+		g.metrics.malformed.Inc()
 		tx.Terminate()
 		return
 	}
 	address := r.To().Address
-	user, ok := s.authenticateRequest(ctx, r, tx,
+	user, ok := g.authenticateRequest(ctx, r, tx,
 		expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
 	if !ok {
 		return
 	}
-	changes, refusal := s.Registrations.readContacts(r, user, source)
+	changes, refusal := g.registrations.readContacts(r, user, source)
 	if refusal.code != 0 {
 		headers := []sipmsg.Header{}
 		if refusal.code == 423 {
-			headers = append(headers, sipmsg.NewHeader("Min-Expires", strconv.Itoa(int(s.config.MinExpires.Seconds()))))
+			headers = append(headers, sipmsg.NewHeader("Min-Expires", strconv.Itoa(int(g.config.MinExpires.Seconds()))))
 		}
-		s.reply(tx, r, refusal, headers...)
+		g.transports.reply(tx, r, refusal, headers...)
 		return
 	}
 	aor := AOR{AccountID: user.AccountID, Extension: user.Extension}
-	bindings, refusal, err := s.Registrations.apply(ctx, aor, changes)
+	bindings, refusal, err := g.registrations.apply(ctx, aor, changes)
 	if err != nil {
-		s.log.Warn("storing a registration failed", "error", err)
-		s.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+		g.log.Warn("storing a registration failed", "error", err)
+		g.transports.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
 	if refusal.code != 0 {
-		s.reply(tx, r, refusal)
+		g.transports.reply(tx, r, refusal)
 		return
 	}
 	headers := make([]sipmsg.Header, 0, len(bindings))
@@ -48,5 +68,5 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		expires := strconv.Itoa(max(int(time.Until(b.Expires).Round(time.Second).Seconds()), 1))
 		headers = append(headers, sipmsg.NewHeader("Contact", "<"+b.Contact+">;expires="+expires))
 	}
-	s.reply(tx, r, status{200, "OK"}, headers...)
+	g.transports.reply(tx, r, status{200, "OK"}, headers...)
 }

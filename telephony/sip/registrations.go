@@ -14,9 +14,9 @@ import (
 )
 
 // Registrations are those of phones. They are the same on all nodes, and need no lock: the
-// Bindings keep them.
+// bindings keep them.
 type Registrations struct {
-	bindings    Bindings
+	bindings    *RedisBindings
 	minExpires  time.Duration
 	maxContacts int // of a user
 	metrics     *metrics

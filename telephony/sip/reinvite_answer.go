@@ -7,18 +7,18 @@ import (
 )
 
 // handleReinvite handles a re-INVITE.
-func (s *Server) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.findDialog(r)
+func (d *dialogs) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := d.findDialog(r)
 	if leg == nil {
-		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
 	if !leg.beginRemoteOffer(r, tx) {
 		return
 	}
-	s.background.Go(func() {
-		if err := s.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
-			s.log.Debug("re-INVITE transaction ended before it was handled", "error", err)
+	d.background.Go(func() {
+		if err := d.transports.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
+			d.log.Debug("re-INVITE transaction ended before it was handled", "error", err)
 		}
 		leg.answerInvite(r, tx)
 	})
@@ -45,7 +45,7 @@ func (l *Leg) beginRemoteOffer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	}
 	l.mu.Unlock()
 	if refusal.code != 0 {
-		l.server.reply(tx, r, refusal, headers...)
+		l.transports.reply(tx, r, refusal, headers...)
 	}
 	return refusal.code == 0
 }
@@ -87,8 +87,8 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 }
 
 func (l *Leg) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response) {
-	if err := l.server.sendResponse(tx, response); err != nil {
-		l.server.log.Debug("sending a response failed", "error", err)
+	if err := l.transports.sendResponse(tx, response); err != nil {
+		l.transports.log.Debug("sending a response failed", "error", err)
 		l.stopRetransmission()
 	}
 }
@@ -102,7 +102,7 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	if len(body) == 0 {
 		return ours.withoutHold(), nil
 	}
-	offer, err := l.server.parseSessionSafely(body)
+	offer, err := l.transports.parseSessionSafely(body)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,12 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 	}
 	var answer *Session
 	err := errPanicked
-	l.server.panics.Do(placeCall, func() { answer, err = session() })
+	l.transports.panics.Do(placeCall, func() { answer, err = session() })
 	if err == nil {
 		err = setSession(response, answer)
 	}
 	if err != nil {
-		l.server.log.Debug("re-INVITE offer refused", "error", err)
+		l.transports.log.Debug("re-INVITE offer refused", "error", err)
 		return newResponse(r, status{488, "Not Acceptable Here"}, "")
 	}
 	l.mu.Lock()
@@ -153,16 +153,16 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 }
 
 // handleUpdate handles an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
-func (s *Server) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.findDialog(r)
+func (d *dialogs) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := d.findDialog(r)
 	if leg == nil {
-		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		d.transports.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
 	if !leg.beginRemoteOffer(r, tx) {
 		return
 	}
-	s.background.Go(func() {
+	d.background.Go(func() {
 		response := leg.refreshResponse(r, func() (*Session, error) {
 			if len(r.Body()) == 0 {
 				return nil, nil

@@ -54,7 +54,7 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 	}
 	defer l.endOffer()
 	for attempt := 0; ; attempt++ {
-		tx, err := l.server.transactions.Request(l.ctx, request)
+		tx, err := l.transports.transactions.Request(l.ctx, request)
 		if err != nil {
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		}
@@ -65,7 +65,7 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 		if attempt > 0 || l.password == "" || !isChallenge(answer) {
 			return l.handleReinviteResponse(tx, request, answer, offer)
 		}
-		request, err = l.server.authorize(request, answer, l.username, l.password)
+		request, err = l.transports.authorize(request, answer, l.username, l.password)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 	ack := l.newAck(request)
 	l.mu.Unlock()
 	l.sendAcks(tx, ack, func(*sipmsg.Response) bool { return true })
-	session, err := l.server.parseSessionSafely(answer.Body())
+	session, err := l.transports.parseSessionSafely(answer.Body())
 	if err != nil {
 		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
 		// 14.1).

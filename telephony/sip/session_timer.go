@@ -78,7 +78,7 @@ func (l *Leg) startSessionTimer() {
 		return
 	}
 	if l.isRefresher {
-		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.server.background.Go(l.refreshSession) })
+		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.dialogs.background.Go(l.refreshSession) })
 		return
 	}
 	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3),
@@ -96,7 +96,7 @@ func (l *Leg) refreshSession() {
 	l.mu.Unlock()
 	_, err := l.Reinvite(l.ctx, ours)
 	if err != nil {
-		l.server.log.Debug("refreshing a SIP session failed", "error", err)
+		l.transports.log.Debug("refreshing a SIP session failed", "error", err)
 		l.startSessionTimer() // unless the leg has ended
 	}
 }
@@ -108,7 +108,7 @@ func (l *Leg) refreshByUpdate() {
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
 	r.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	l.mu.Unlock()
-	answer, err := l.server.transact(l.ctx, r)
+	answer, err := l.transports.transact(l.ctx, r)
 	switch {
 	case err != nil:
 		l.Hangup(RecoveryOnTimerExpire)

@@ -42,11 +42,11 @@ const (
 // perAddressDivisor is the divisor of the total limit that gives one address's limit.
 const perAddressDivisor = 10
 
-func (s *Server) newStreamListener(l net.Listener, secure *tls.Config) *streamListener {
+func (t *transports) newStreamListener(l net.Listener, secure *tls.Config) *streamListener {
 	return &streamListener{
-		Listener: l, tls: secure, maxConnections: s.config.Limits.MaxConnections,
+		Listener: l, tls: secure, maxConnections: t.config.Limits.MaxConnections,
 		readTimeout: maxExpires + registrationGrace,
-		guard:       s.guard, preparser: s.preparser, metrics: s.metrics, open: map[*streamConn]struct{}{},
+		guard:       t.guard, preparser: t.preparser, metrics: t.metrics, open: map[*streamConn]struct{}{},
 		perNetwork: map[netip.Prefix]int{},
 	}
 }

@@ -146,9 +146,9 @@ func (p *recentPeers) rotate() {
 
 // serveDatagrams runs the stack on the UDP socket until that is closed. A message on which the stack
 // panics is lost.
-func (s *Server) serveDatagrams(ctx context.Context) {
+func (t *transports) serveDatagrams(ctx context.Context) {
 	for {
-		panicked := s.panics.Do(placeDatagram, func() { s.logListenerError(s.transport.ServeUDP(s.udp)) })
+		panicked := t.panics.Do(placeDatagram, func() { t.logListenerError(t.transport.ServeUDP(t.udp)) })
 		if !panicked || ctx.Err() != nil {
 			return
 		}

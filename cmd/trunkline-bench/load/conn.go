@@ -2,7 +2,7 @@ package load
 
 import "crypto/tls"
 
-// conn is one subscriber. Its worker's lock guards its fields, except the constant ones.
+// conn is one subscriber. Its socketReader's lock guards its fields, except the constant ones.
 type conn struct {
 	slot    int
 	group   *Group

@@ -11,7 +11,7 @@ import (
 )
 
 // readConn reads the available bytes of a connection.
-func (w *worker) readConn(c *conn) {
+func (w *socketReader) readConn(c *conn) {
 	if c.stalled { // woken only by the end of the connection
 		w.endConn(c, wsframe.CodeAbnormal)
 		return
@@ -50,7 +50,7 @@ func readSome(fd int, b []byte) (int, error) {
 }
 
 // readTLS reads once from the socket.
-func (w *worker) readTLS(c *conn) error {
+func (w *socketReader) readTLS(c *conn) error {
 	n, err := readSome(c.fd, w.ciphertext)
 	if err != nil && err != io.EOF {
 		return err
@@ -60,7 +60,7 @@ func (w *worker) readTLS(c *conn) error {
 }
 
 // readRecords processes all complete TLS records.
-func (w *worker) readRecords(c *conn) error {
+func (w *socketReader) readRecords(c *conn) error {
 	for {
 		have := copy(w.plaintext, c.partial)
 		n, err := c.tls.Read(w.plaintext[have:])
@@ -78,7 +78,7 @@ func (w *worker) readRecords(c *conn) error {
 }
 
 // handleFrames processes the complete frames at the start of b, and stores the rest.
-func (w *worker) handleFrames(c *conn, b []byte) error {
+func (w *socketReader) handleFrames(c *conn, b []byte) error {
 	rest, need, err := w.r.receive(c, b)
 	if err != nil {
 		return err

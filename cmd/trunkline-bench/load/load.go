@@ -11,7 +11,7 @@ import (
 type Load struct {
 	cfg     Config
 	target  *target
-	workers []*worker
+	workers []*socketReader
 	conns   []*conn
 
 	ctx       context.Context // ends with the load
@@ -20,7 +20,7 @@ type Load struct {
 	dialSlots chan struct{} // held during a connection attempt
 
 	mu         sync.Mutex
-	workerErrs error          // of a worker
+	workerErrs error          // of a socketReader
 	refusals   map[int]uint64 // refused upgrades by status; 0: no connection
 }
 
@@ -38,7 +38,7 @@ func New(cfg Config) (*Load, error) {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for range cfg.Workers {
 		r := receiver{clock: cfg.Clock, resume: cfg.Resume, stamps: newStampReader(cfg.Run)}
-		w, err := newWorker(r, target.tls != nil, l.handleDisconnect)
+		w, err := newSocketReader(r, target.tls != nil, l.handleDisconnect)
 		if err != nil {
 			l.Close()
 			return nil, fmt.Errorf("load: %w", err)
@@ -72,7 +72,7 @@ func (l *Load) createSubscribers() {
 	}
 }
 
-func (l *Load) worker(c *conn) *worker { return l.workers[c.slot%len(l.workers)] }
+func (l *Load) worker(c *conn) *socketReader { return l.workers[c.slot%len(l.workers)] }
 
 // Subscribers returns the number of all subscribers and of the reading ones.
 func (l *Load) Subscribers() (all, reading int) {

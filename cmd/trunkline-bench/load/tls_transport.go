@@ -10,7 +10,7 @@ import (
 )
 
 // tlsTransport is the connection below crypto/tls. During the handshake it is the net.Conn; afterwards
-// the worker feeds it the bytes that it has read, and Read returns a temporary error when they
+// the reader feeds it the bytes that it has read, and Read returns a temporary error when they
 // are used up. crypto/tls can continue after such an error, which makes TLS possible without a
 // goroutine per connection.
 type tlsTransport struct {
@@ -68,7 +68,7 @@ func (w *tlsTransport) Close() error {
 	if w.conn != nil {
 		return w.conn.Close()
 	}
-	return nil // the worker closes the descriptor
+	return nil // the reader closes the descriptor
 }
 
 func (w *tlsTransport) LocalAddr() net.Addr  { return w.conn.LocalAddr() }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -109,24 +108,10 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 		return nil, errors.New("the response has no token: is it a Trunkline server?")
 	}
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/ws/v1/cc_events/snapshot", nil)
+	_, body, err := s.Do(ctx, portal.Request{Method: http.MethodGet, Path: "/ws/v1/cc_events/snapshot",
+		Token: channel.Token, Want: http.StatusOK})
 	if err != nil {
 		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+channel.Token)
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS()},
-		Timeout: time.Minute}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server answered %s", response.Status)
 	}
 	var found struct {
 		Agents []row `json:"agents"`

@@ -61,7 +61,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Each command asks for its action and follows it to its end.
 func TestActionsOfAgentsAndCalls(t *testing.T) {
 	s := &server{end: "confirmed"}
-	trunkline := httptest.NewTLSServer(s)
+	trunkline := httptest.NewUnstartedServer(s)
+	trunkline.EnableHTTP2 = true // as the server has it
+	trunkline.StartTLS()
 	defer trunkline.Close()
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), agent.Command(p), call.Command(p)}

@@ -66,6 +66,21 @@ func TestDirectoryCommands(t *testing.T) {
 		t.Errorf("a key without --scope and --expires: %+v", keys[0])
 	}
 
+	w.Stdin = "correct horse battery\n"
+	w.MustRun("user", "create", "carla", "--account", "head", "--role", "supervisor", "--queue", "sales", "--queue",
+		"support", "--password-stdin")
+	w.MustRun("user", "create", "dan", "--account", "head", "--role", "agent", "--agent", "1003@x", "--password-stdin")
+	w.MustJSON(&users, "user", "list", "--json", "--account", "head")
+	if len(users) != 3 || !slices.Equal(users[1].QueueIDs, []string{"sales", "support"}) ||
+		users[1].Role != "supervisor" || !slices.Equal(users[2].AgentIDs, []string{"1003@x"}) ||
+		users[2].Role != "agent" {
+		t.Errorf("user list with roles gives %+v", users)
+	}
+	w.MustFail(cli.ExitFailed, "queue_ids is for the role supervisor", "user", "create", "eve", "--account", "head",
+		"--queue", "sales", "--password-stdin")
+	w.MustRun("user", "delete", "carla", "--account", "head")
+	w.MustRun("user", "delete", "dan", "--account", "head")
+
 	w.MustRun("user", "delete", "alice", "--account", "head.example")
 	w.MustRun("apikey", "delete", keys[0].ID)
 	w.MustFail(cli.ExitFailed, "deleting API key "+keys[0].ID, "apikey", "delete", keys[0].ID)

@@ -68,6 +68,7 @@ type channelRow struct {
 	Destination    string `json:"dest"`
 	Context        string `json:"context"`
 	PresenceID     string `json:"presence_id"`
+	PresenceData   string `json:"presence_data"`
 	Accountcode    string `json:"accountcode"`
 	CallState      string `json:"callstate"`
 	Application    string `json:"application"`

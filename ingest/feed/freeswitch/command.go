@@ -103,6 +103,10 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 // beep is what both parties hear with the setting listen_beep: 0.3 s of 1400 Hz.
 const beep = "tone_stream://%(300,0,1400)"
 
+// listenerTag and an action's id are the presence_data of the legs that listen: the list of channels has no
+// interaction_id.
+const listenerTag = "trunkline-listener:"
+
 // spy rings the phone of the command's extension and connects it to the call when it
 // answers.
 func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
@@ -116,9 +120,10 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 		}
 	}
 
+	// origination_uuid is not set: the second phone of the extension would fail as a duplicate.
 	return commandError(s.conn.Background(ctx, fmt.Sprintf(
-		"originate {origination_uuid=%s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%s}%s '%seavesdrop:%s' inline",
-		c.ID, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
+		"originate {interaction_id=%[1]s,presence_data=%[2]s%[1]s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%[3]s}%[4]s '%[5]seavesdrop:%[6]s' inline",
+		c.ID, listenerTag, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
 }
 
 // hear has the switch send both voices of the caller's leg to Trunkline, as an AI provider's session.

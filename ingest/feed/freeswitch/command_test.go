@@ -117,6 +117,31 @@ func TestListeningBeepsFirst(t *testing.T) {
 	}
 }
 
+// Each phone of the extension rings, with a leg of its own: two legs with one uuid are one on FreeSWITCH 1.11.1,
+// which drops the second as a duplicate. The interaction is the action's, in a snapshot too.
+func TestEveryPhoneOfTheListenerRings(t *testing.T) {
+	const leg = "2f1a3c5e-0000-4000-8000-000000000002"
+	sw := (&fakeSwitch{answers: map[string]string{"uuid_exists " + leg: "true"}}).serve(t)
+	s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
+	if err := s.Command(t.Context(),
+		feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	ring := slices.IndexFunc(sw.commands,
+		func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
+	if ring < 0 || strings.Contains(sw.commands[ring], "uuid=") ||
+		!strings.Contains(sw.commands[ring], "{interaction_id=9b2f,presence_data=trunkline-listener:9b2f,") {
+		t.Errorf("%q", sw.commands)
+	}
+	row := channelRow{UUID: "phone", Direction: "outbound", CallUUID: "phone", CallState: "ACTIVE",
+		PresenceData: "trunkline-listener:9b2f"}
+	if got := row.facts().InteractionID; got != "9b2f" {
+		t.Errorf("in a snapshot its interaction is %q", got)
+	}
+}
+
 // Of the caller's leg, which is listened to, key 1 of eavesdrop speaks to its other leg, the agent, and 2 to itself:
 // heard by tones on FreeSWITCH 1.11.1.
 func TestWhoHearsTheListener(t *testing.T) {

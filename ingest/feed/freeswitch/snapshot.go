@@ -289,6 +289,10 @@ func (r *channelRow) facts() event.Facts {
 		CallID: r.UUID, State: freeswitch.LegStateOf(r.CallState), Caller: r.CallerNumber, Callee: r.Destination,
 		InteractionID: freeswitch.LegInteraction(r.Direction, r.UUID, r.CallUUID),
 	}
+	listens, isListener := strings.CutPrefix(r.PresenceData, listenerTag)
+	if isListener {
+		facts.InteractionID = listens
+	}
 	user, _, isUser := strings.Cut(r.PresenceID, "@")
 	if isUser && user != "" && r.Direction == "outbound" && !strings.HasPrefix(r.Name, "loopback/") {
 		facts.Callee = user // the destination is the contact of the user's phone

@@ -25,8 +25,8 @@
 //
 // Goroutines: kfake's, one for each listener (unix socket, loopback port), the
 // trimmer, the compactor, and one that syncs the log's files while the journal's
-// other file is filled; Close ends them. Locks: a round holds syncRounds.running, and takes
-// durability.mu for moments. While a piece of a partition is compacted,
+// other file is filled; Close ends them. A round of syncs has a goroutine while somebody waits for one
+// (package rounds), and takes durability.mu for moments. While a piece of a partition is compacted,
 // connections with produce requests to it wait. Near its size limit, which counts every
 // file in the directory, the broker deletes the oldest records, read or not, of the
 // largest partitions, but keeps an eighth of the limit for topics that are not compacted;
@@ -42,5 +42,5 @@
 //   - durability.go, sync_round.go, journal.go, partition_log.go, pause.go: nothing is acknowledged
 //     before it is on disk
 //   - trim.go, compact.go: the bounds of the folder
-//   - epochs.go, truncated_segment.go, index.go: what a start after a crash repairs
+//   - epochs.go, reopen_after_cut.go, index.go: what a start after a crash repairs
 package embedded

@@ -1,12 +1,15 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"trunkline/internal/rounds"
 )
 
 // durability syncs the log before the broker sends anything that depends on it: the
@@ -37,11 +40,11 @@ type durability struct {
 	logs          map[partition]*partitionLog
 	waiting       map[partition]struct{} // to be read by the next round
 	topicsChanged bool                   // topics were created, changed or deleted since the last round began
-	groupsLog     syncRounds
-	rounds        syncRounds
+	closed        bool                   // no further round touches the log
+	groupsLog     rounds.Queue[struct{}]
+	rounds        rounds.Queue[struct{}]
 
 	// Used by one round at a time.
-	closed     bool
 	buffers    readBuffers
 	records    []byte                     // for the journal
 	unsynced   map[*partitionLog]struct{} // with bytes in the journal's current file
@@ -65,12 +68,15 @@ type unanswered struct {
 func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	synced := make(chan struct{})
 	close(synced)
-	return &durability{
+	d := &durability{
 		dir: dir, fsync: (*os.File).Sync, syncData: syncData, log: log, metrics: m,
 		inFlight: map[partition]*unanswered{}, paused: map[partition]chan struct{}{},
 		logs:    map[partition]*partitionLog{},
 		waiting: map[partition]struct{}{}, unsynced: map[*partitionLog]struct{}{}, checkpoint: synced,
 	}
+	d.rounds.Run, d.rounds.Rest = d.runRound, restAfter
+	d.groupsLog.Run, d.groupsLog.Rest = d.syncGroupsLog, restAfter
+	return d
 }
 
 // rejectionError returns the reason for which the broker rejects writes, nil while it accepts
@@ -157,7 +163,7 @@ func (d *durability) syncPartitions(partitions []partition) error {
 	}
 	d.mu.Unlock()
 
-	return d.rounds.sync(d.runRound)
+	return d.rounds.Do(context.Background(), struct{}{})
 }
 
 // syncTopics makes the creation, change or deletion of topics durable, before which nothing
@@ -167,12 +173,15 @@ func (d *durability) syncTopics() error {
 	d.topicsChanged = true
 	d.mu.Unlock()
 
-	return d.rounds.sync(d.runRound)
+	return d.rounds.Do(context.Background(), struct{}{})
 }
 
 // syncGroups syncs the committed offsets.
-func (d *durability) syncGroups() error {
-	return d.recordError(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
+func (d *durability) syncGroups() error { return d.groupsLog.Do(context.Background(), struct{}{}) }
+
+// syncGroupsLog is a round of syncGroups.
+func (d *durability) syncGroupsLog([]struct{}) error {
+	return d.recordError(d.syncFile(filepath.Join(d.dir, "groups.log")))
 }
 
 // recover writes again what an earlier process left in the journal, syncs everything that it
@@ -200,9 +209,10 @@ func (d *durability) recover(dir string, journalSize int64) error {
 
 // close syncs what kfake wrote when it stopped, and clears the journal.
 func (d *durability) close() error {
-	d.rounds.running.Lock() // of a connection that was just closed
-	defer d.rounds.running.Unlock()
+	d.mu.Lock()
 	d.closed = true
+	d.mu.Unlock()
+	d.rounds.Settle() // those of a connection that was just closed
 	<-d.checkpoint
 	for l := range d.unsynced {
 		l.close()

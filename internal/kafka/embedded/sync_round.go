@@ -11,15 +11,16 @@ import (
 )
 
 // runRound makes durable what was appended to the waiting partitions before it began.
-func (d *durability) runRound() error {
-	if d.closed {
-		return os.ErrClosed
-	}
+func (d *durability) runRound([]struct{}) error {
 	if err := d.rejectionError(); err != nil {
 		return err
 	}
 
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return os.ErrClosed
+	}
 	logs := make([]*partitionLog, 0, len(d.waiting))
 	for p := range d.waiting {
 		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
@@ -160,48 +161,9 @@ func (d *durability) forgetDeleted() error {
 	return err
 }
 
-// syncRounds lets callers that arrive during a sync share the next one. Where they come
-// faster than that, it rests between two syncs, so that each is of more callers.
-type syncRounds struct {
-	mu      sync.Mutex
-	next    *syncRound
-	running sync.Mutex
-	ended   time.Time     // of the last call; with running held
-	rest    time.Duration // until the next may begin; with running held
-}
-
 // maxRest bounds the time between two rounds.
 const maxRest = 2 * time.Millisecond
 
-type syncRound struct {
-	done chan struct{}
-	err  error
-}
-
-// sync returns after a call of f that began after the call of sync.
-func (s *syncRounds) sync(f func() error) error {
-	s.mu.Lock()
-	r, first := s.next, s.next == nil
-	if first {
-		r = &syncRound{done: make(chan struct{})}
-		s.next = r
-	}
-	s.mu.Unlock()
-	if !first {
-		<-r.done
-		return r.err
-	}
-	s.running.Lock()
-	defer s.running.Unlock()
-	time.Sleep(time.Until(s.ended.Add(s.rest)))
-
-	s.mu.Lock()
-	s.next = nil
-	s.mu.Unlock()
-	began := time.Now()
-	r.err = f()
-	s.ended = time.Now()
-	s.rest = min(2*s.ended.Sub(began), maxRest)
-	close(r.done)
-	return r.err
-}
+// restAfter returns how long the syncs rest after one that took so long, so that each is of more callers
+// where they come faster.
+func restAfter(took time.Duration) time.Duration { return min(2*took, maxRest) }

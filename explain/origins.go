@@ -76,8 +76,8 @@ const (
 	FactFromUnknown FactFrom = "unknown" // the raw record is not available
 )
 
-// readSource adds the raw record, format, account and origins of facts.
-func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
+// readOrigins adds the raw record, format, account and origins of facts.
+func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
 	e.Format, e.Account = Format{m.Format, FormatFromUnknown}, Account{m.AccountID, AccountFromUnknown}
 	data, facts := dataAndFacts(record.Value)
 	raw, err := s.readRaw(ctx, record, data, &e.Raw)

@@ -13,8 +13,8 @@ import (
 // readBytes is the largest read from a socket, in bytes.
 const readBytes = 256 << 10
 
-// worker reads many connections in one goroutine. All share its buffers.
-type worker struct {
+// socketReader reads many connections in one goroutine. All share its buffers.
+type socketReader struct {
 	poll  *poller
 	onEnd func(c *conn, code int) // called with mu held for a connection that has ended
 
@@ -26,12 +26,12 @@ type worker struct {
 	stopping   bool
 }
 
-func newWorker(r receiver, secure bool, onEnd func(*conn, int)) (*worker, error) {
+func newSocketReader(r receiver, secure bool, onEnd func(*conn, int)) (*socketReader, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
+	w := &socketReader{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
 	w.r.reply = w.reply
 	if secure {
 		w.ciphertext = make([]byte, readBytes)
@@ -40,7 +40,7 @@ func newWorker(r receiver, secure bool, onEnd func(*conn, int)) (*worker, error)
 }
 
 // run reads until stop.
-func (w *worker) run() error {
+func (w *socketReader) run() error {
 	var sockets []readySocket
 	for {
 		var err error
@@ -64,7 +64,7 @@ func (w *worker) run() error {
 }
 
 // adopt takes over a connection after its handshake.
-func (w *worker) adopt(c *conn, o *establishedConn) error {
+func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopping {
@@ -96,7 +96,7 @@ func (w *worker) adopt(c *conn, o *establishedConn) error {
 }
 
 // handleResult closes the connection if reading it returned an error other than errNoData.
-func (w *worker) handleResult(c *conn, err error) {
+func (w *socketReader) handleResult(c *conn, err error) {
 	var closed *closedByServer
 	switch {
 	case err == nil || err == errNoData:
@@ -119,7 +119,7 @@ func isProtocolError(err error) bool {
 		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
 }
 
-func (w *worker) reply(c *conn, frame []byte) error {
+func (w *socketReader) reply(c *conn, frame []byte) error {
 	if c.tls != nil {
 		_, err := c.tls.Write(frame)
 		return err
@@ -127,7 +127,7 @@ func (w *worker) reply(c *conn, frame []byte) error {
 	return writeAll(c.fd, frame)
 }
 
-func (w *worker) endConn(c *conn, code int) {
+func (w *socketReader) endConn(c *conn, code int) {
 	w.closeConn(c)
 	w.r.tally.countClosed(code)
 	if c.stalled {
@@ -136,14 +136,14 @@ func (w *worker) endConn(c *conn, code int) {
 	w.onEnd(c, code)
 }
 
-func (w *worker) closeConn(c *conn) {
+func (w *socketReader) closeConn(c *conn) {
 	_ = unix.Close(c.fd) // also removes it from the poller
 	c.open, c.fd, c.tls, c.transport, c.partial, c.message = false, -1, nil, nil, nil, nil
 	w.r.tally.Open--
 }
 
 // stop closes all connections and makes run return.
-func (w *worker) stop() {
+func (w *socketReader) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopping = true

@@ -11,7 +11,7 @@ import (
 
 func commands(p *cli.Program) []*cobra.Command {
 	// floor is hidden: fanout --floor starts it
-	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), apiCommand(p), floorCommand(p)}
+	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), floorCommand(p)}
 }
 
 // bench holds the flags of all scenarios.

@@ -1,0 +1,54 @@
+// Package keylock has a lock for every key, which costs memory only while somebody holds it or waits for it.
+// No goroutines.
+package keylock
+
+import (
+	"context"
+	"sync"
+)
+
+// Locks are locks by key. The zero value is ready. They are safe for concurrent use.
+type Locks struct {
+	mu    sync.Mutex
+	locks map[string]*entry
+}
+
+type entry struct {
+	held  chan struct{} // full while somebody holds the lock
+	users int           // who hold it or wait for it; guarded by Locks.mu
+}
+
+// Lock waits for the lock of a key. unlock must be called once. The error is that of ctx, if it ends before.
+func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	l.mu.Lock()
+	k := l.locks[key]
+	if k == nil {
+		k = &entry{held: make(chan struct{}, 1)}
+		if l.locks == nil {
+			l.locks = map[string]*entry{}
+		}
+		l.locks[key] = k
+	}
+	k.users++
+	l.mu.Unlock()
+
+	select {
+	case k.held <- struct{}{}:
+		return func() {
+			<-k.held
+			l.leave(key, k)
+		}, nil
+	case <-ctx.Done():
+		l.leave(key, k)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *Locks) leave(key string, k *entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.users--
+	if k.users == 0 {
+		delete(l.locks, key)
+	}
+}
