@@ -247,7 +247,7 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes,
 			route{method: http.MethodGet, path: mediaPath,
 				handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls,
-				query:     []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track",
+				query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track",
 					"sessionId"},
 				longLived: true})
 	}
