@@ -75,7 +75,8 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 		want        fault.Kind
 	}{
 		{"short", "", fault.KindInvalid},
-		{"dGhlIHNhbXBsZSBub25jZQ==", "https://evil.example", fault.KindForbidden},
+		{"short", "http://switch.example", fault.KindInvalid},
+		{"dGhlIHNhbXBsZSBub25jZQ==", "http://switch.example", fault.KindInternal},
 		{"dGhlIHNhbXBsZSBub25jZQ==", "", fault.KindInternal}, // the recorder has no connection
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -88,6 +89,21 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 		if err := ingress.ServeMedia(w, r, aiprovider.Provider{}); fault.KindOf(err) != c.want || w.Body.Len() != 0 {
 			t.Errorf("%+v: %v, wrote %s", c, err, w.Body)
 		}
+	}
+}
+
+// A client that sends audio alone is told what is missing.
+func TestAMediaWebSocketWithoutAFirstText(t *testing.T) {
+	p := startProvider(t, 960, echoAudio)
+	ws := mediaSocket(t, startService(t, aisession.DefaultSettings(), p), account(p, "pcm16"))
+	for range 251 {
+		if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 320)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := ws.ReadMessage()
+	if !websocket.IsCloseError(err, websocket.CloseUnsupportedData) || !strings.Contains(err.Error(), "JSON text") {
+		t.Errorf("closed with %v", err)
 	}
 }
 

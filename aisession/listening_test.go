@@ -395,3 +395,59 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 		t.Errorf("the platform was asked for %s", asked)
 	}
 }
+
+// A call that no node connects is the platform's; its session has the id that the answer named, which no other may
+// take.
+func TestAListenerOfAPlatformsCall(t *testing.T) {
+	o := overhear(t, "trunkline", sip.PCMU())
+	switches := &platform{}
+	listeners := listening.New(listening.Deps{Sessions: o.Service, Providers: envProviders{o.testEnv}, Audit: o.audit,
+		MayUse: func(of, provider string) bool { return of == provider }, Platform: switches})
+	session, err := listeners.StartListener(t.Context(), "demo", "1795716086.211", "hears")
+	want := "hear as " + session + ", by a rule false: 1795716086.211 of demo by hears, other leg "
+	if err != nil || switches.all() != want {
+		t.Fatalf("asked for %q, want %q: %v", switches.all(), want, err)
+	}
+	for provider, kind := range map[string]fault.Kind{"nobody": fault.KindNotFound, "prov1": fault.KindInvalid} {
+		_, err := listeners.StartListener(t.Context(), "demo", "1795716086.211", provider)
+		if fault.KindOf(err) != kind || switches.all() != want {
+			t.Errorf("%s: %v, asked for %q", provider, err, switches.all())
+		}
+	}
+
+	ingress := pcmsocket.New(o.Service, slog.New(slog.DiscardHandler))
+	server := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, o.providers["hears"]) }))
+	defer server.Close()
+	stream := func() *websocket.Conn {
+		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 { // what mod_audio_stream has heard while it was connecting
+			if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 640)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hello := `{"callId":"leg","otherLegCallId":"1795716086.211","channels":2,"sessionId":"` + session + `"}`
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(hello)); err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	ws := stream()
+	bot := <-o.bot.accepts
+	bot.named(t, "start")
+	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
+	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session || e["call_id"] != "1795716086.211" {
+		t.Errorf("the transcript: %v", e)
+	}
+	again := stream()
+	_, _, err = again.ReadMessage()
+	if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) || !strings.Contains(err.Error(), "with this id") {
+		t.Errorf("the same id again: %v", err)
+	}
+	_ = again.Close()
+	_ = ws.Close()
+	bot.named(t, "hangup")
+}

@@ -15,6 +15,15 @@ type Platform interface {
 	Transfer(ctx context.Context, c PlatformCall, destination string) error
 	// Hangup ends the call.
 	Hangup(ctx context.Context, c PlatformCall) error
+	// HearCall has the provider hear the call: the platform sends both voices to the media WebSocket. It returns when
+	// the platform has taken it. Returns fault.KindConflict while nobody talks, or for a platform that cannot.
+	HearCall(ctx context.Context, c PlatformCall, h Hearing) error
+}
+
+// Hearing is how a provider comes to hear a platform's call.
+type Hearing struct {
+	SessionID string
+	ByRule    bool // of a queue, which asks once for each call, on whatever node; else somebody asks
 }
 
 // PlatformCall names a call of an account, and the provider that acts on it.

@@ -43,6 +43,11 @@ func (p *platform) Hangup(_ context.Context, c aisession.PlatformCall) error {
 	return nil
 }
 
+func (p *platform) HearCall(_ context.Context, c aisession.PlatformCall, h aisession.Hearing) error {
+	p.ask(fmt.Sprintf("hear as %s, by a rule %t:", h.SessionID, h.ByRule), c)
+	return nil
+}
+
 func (p *platform) all() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -104,7 +104,8 @@ func (s *Service) drain() {
 
 // Open connects to a request's provider and sends start. The caller must call Run or Close on the
 // session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the provider cannot
-// be reached or the process is shutting down, and fault.KindRefused if the provider refuses.
+// be reached or the process is shutting down, fault.KindConflict for an id of another session, and
+// fault.KindRefused if the provider refuses.
 func (s *Service) Open(ctx context.Context, r Request) (*Session, error) {
 	return s.openSession(ctx, r, nil)
 }
@@ -196,7 +197,8 @@ func newTracks(r *Request) (tracks []*track, err error) {
 func (s *Service) admit(ctx context.Context, session *Session) error {
 	s.mu.Lock()
 	draining, full := s.draining, s.settings.MaxSessions > 0 && len(s.sessions) >= s.settings.MaxSessions
-	if !draining && !full {
+	taken := s.sessions[session.sessionID] != nil
+	if !draining && !full && !taken {
 		s.sessions[session.sessionID] = session
 		s.pacer.assign(session)
 		s.metrics.active.WithLabelValues(session.request.Ingress).Inc()
@@ -209,6 +211,8 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	case full:
 		s.metrics.refused.WithLabelValues(refusedNode).Inc()
 		return fault.Limited(time.Second, "too many AI sessions on this node")
+	case taken:
+		return fault.Conflict("a session with this id is in progress")
 	}
 	if err := s.acquireLease(ctx, session); err != nil {
 		s.removeSession(session)

@@ -131,6 +131,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	}
 }
 
+// mod_audio_stream sends an origin, and that of http for an address of TLS.
 func TestACallsSocketIsHandedOver(t *testing.T) {
 	e := newEnv(t)
 	id := e.provider(e.of("admin", "demo")).ID
@@ -140,7 +141,7 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn,
-		"GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
+		"GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nOrigin: http://switch.example\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
 	must(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)

@@ -51,7 +51,7 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 		r, header := c.Request(), c.Response().Header()
 		header.Add(echo.HeaderVary, echo.HeaderOrigin)
 		origin := r.Header.Get(echo.HeaderOrigin)
-		if origin == "" { // no browser, or a page of the server's own
+		if origin == "" || c.Path() == mediaPath { // no browser, a page of the server's own, or a switch
 			return next(c)
 		}
 

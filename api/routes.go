@@ -245,9 +245,10 @@ func (a *API) aiRoutes() (routes []route) {
 	}
 	if a.deps.AIMedia != nil {
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/media/v1/:provider_id",
+			route{method: http.MethodGet, path: mediaPath,
 				handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls,
-				query:     []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track"},
+				query: []string{"token", "callerIdNumber", "calleeIdNumber", "otherLegCallId", "track",
+					"sessionId"},
 				longLived: true})
 	}
 	return routes

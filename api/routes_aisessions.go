@@ -92,6 +92,9 @@ func (o *jsonObject) callText(name string) string {
 	return text
 }
 
+// mediaPath is the path of the media WebSocket.
+const mediaPath = "/media/v1/:provider_id"
+
 func (r aiSessionRoutes) handleSocket(c echo.Context, caller *identity.Principal) error {
 	provider, err := r.provider(c, caller, c.Param("provider_id"))
 	if err != nil {

@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"trunkline/config/aiprovider"
-	"trunkline/settings"
 )
 
 // openProviders opens the accounts' AI providers, whose headers are secrets.
 func (a *App) openProviders(ctx context.Context) (err error) {
-	if !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleAISession) {
+	if !a.storesRecordings() { // which serve calls
 		return nil
 	}
 	a.providers, err = aiprovider.New(ctx, a.settings.AIProvider, a.db, a.keys, a.audit, a.registry)

@@ -22,7 +22,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	platform aisession.Platform) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
 		if a.storesRecordings() { // serves calls of other nodes
-			a.listeners = a.newListeners(nil)
+			a.listeners = a.newListeners(nil, platform)
 		}
 		return nil, nil, nil
 	}
@@ -47,7 +47,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
-	a.listeners = a.newListeners(sessions)
+	a.listeners = a.newListeners(sessions, platform)
 	a.lifecycle.addRun("listeners", a.listeners.Run)
 	if phones != nil {
 		calls := sipcall.New(
@@ -75,12 +75,19 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 }
 
 // newListeners returns what has providers hear calls: of this process, unless sessions is nil, and of other nodes.
-func (a *App) newListeners(sessions *aisession.Service) *listening.Listeners {
+func (a *App) newListeners(sessions *aisession.Service, platform aisession.Platform) *listening.Listeners {
 	return listening.New(listening.Deps{
-		Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Audit: a.audit,
+		Sessions: sessions, Providers: a.providers, MayUse: a.canUseProvider, Platform: platform, Audit: a.audit,
 		Nodes: &redisclient.Holders[listening.Start]{Client: a.redis,
 			Channel: a.settings.Redis.KeyPrefix + "aisession:listeners", Log: a.log},
 	})
+}
+
+// buildListeningRules builds what has providers hear the calls of their queues. Every node with actions on calls runs
+// it; an action is sent once.
+func (a *App) buildListeningRules(roster listening.Roster, platform aisession.Platform) {
+	rules := listening.NewRules(listening.RulesDeps{Rules: a.providers, Roster: roster, Platform: platform, Log: a.log})
+	a.lifecycle.addRun("listening rules", rules.Run)
 }
 
 // recorders returns what hears the calls that this process connects.

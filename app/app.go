@@ -72,7 +72,7 @@ type App struct {
 	audit             *audit.Log
 	keys              *masterkey.Keyring
 	encryption        *encryption.Service // nil without the role api
-	providers         *aiprovider.Service // nil without the roles api and aisession
+	providers         *aiprovider.Service // nil without the roles api, origination and aisession
 	webhooks          *webhook.Service    // nil without the role api
 	identity          *identity.Service
 	limiter           *identity.RedisLimiter
@@ -254,6 +254,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if controls != nil && len(a.settings.Feeds) > 0 {
 		platform.control = controls
+		a.buildListeningRules(subscribers, platform)
 	}
 	if a.recorder != nil { // it asks the node that connects the call
 		deps.LiveRecorder = a.recorder

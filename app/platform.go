@@ -35,19 +35,41 @@ func (p *platformControl) Hangup(ctx context.Context, c aisession.PlatformCall) 
 	return p.request(ctx, c, feed.ActionHangup, "")
 }
 
+// HearCall implements aisession.Platform.
+func (p *platformControl) HearCall(ctx context.Context, c aisession.PlatformCall, h aisession.Hearing) error {
+	account, known := p.tree().Account(c.AccountID)
+	if p.control == nil || !known {
+		return errNoPlatformCall()
+	}
+	request := control.Request{Caller: asProvider(c, account), Account: account, CallID: c.CallID,
+		Action:  feed.ActionHear,
+		Hearing: control.Hearing{ProviderID: c.ProviderID, SessionID: h.SessionID}}
+	if h.ByRule {
+		request.ByRule, request.Key = true, "hear "+c.CallID
+		ctx = audit.WithCaller(ctx, audit.Caller{Actor: request.Caller.KeyID})
+	}
+	_, err := p.control.Act(ctx, request)
+	return err
+}
+
+func errNoPlatformCall() error {
+	return fault.NotFound("no feed knows the call: give its id as callId or otherLegCallId")
+}
+
+// asProvider returns the provider of a call as the caller of an action: an administrator of its account.
+func asProvider(c aisession.PlatformCall, account identity.Account) *identity.Principal {
+	return &identity.Principal{KeyID: "ai_provider:" + c.ProviderID, AccountID: account.ID, Role: identity.RoleAdmin}
+}
+
 // request asks for an action on the caller's leg, which is the other one where the call's own is
 // only that of the audio.
 func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall, action feed.Action,
 	destination string) error {
-	unknown := fault.NotFound("no feed knows the call: give its id as callId or otherLegCallId")
-	if p.control == nil {
-		return unknown
-	}
 	account, known := p.tree().Account(c.AccountID)
-	if !known {
-		return unknown
+	if p.control == nil || !known {
+		return errNoPlatformCall()
 	}
-	caller := &identity.Principal{KeyID: "ai_provider:" + c.ProviderID, AccountID: account.ID, Role: identity.RoleAdmin}
+	caller := asProvider(c, account)
 	ctx = audit.WithCaller(ctx, audit.Caller{Actor: "ai_provider:" + c.ProviderID})
 	for _, id := range []string{c.OtherLegCallID, c.CallID} {
 		if id == "" {
@@ -59,5 +81,5 @@ func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall,
 			return err
 		}
 	}
-	return unknown
+	return errNoPlatformCall()
 }

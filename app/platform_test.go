@@ -80,3 +80,26 @@ func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 		t.Errorf("without feeds: %v", err)
 	}
 }
+
+// A rule's provider hears a call as itself and with a key; a person has one heard as who asked.
+func TestAProviderHearsAPlatformsCall(t *testing.T) {
+	tree := identity.NewTree(identity.Account{ID: "acme", Name: "acme", Domain: "acme.example"})
+	calls := &knownCalls{ids: []string{"c1"}}
+	p := &platformControl{tree: func() *identity.Tree { return tree }, control: calls}
+	ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:anna"})
+	of := aisession.PlatformCall{AccountID: "acme", ProviderID: "p1", Call: aiprotocol.Call{CallID: "c1"}}
+	for _, byRule := range []bool{false, true} {
+		if err := p.HearCall(ctx, of, aisession.Hearing{SessionID: "s1", ByRule: byRule}); err != nil {
+			t.Error(err)
+		}
+	}
+	of.CallID = "c2"
+	if err := p.HearCall(ctx, of, aisession.Hearing{}); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("an unknown call: %v", err)
+	}
+	want := []string{"acme c1 hear:  by user:anna, admin acme", "acme c1 hear:  by ai_provider:p1, admin acme",
+		"acme c2 hear:  by user:anna, admin acme"}
+	if !slices.Equal(calls.asked, want) {
+		t.Errorf("asked %q", calls.asked)
+	}
+}

@@ -54,7 +54,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 			return fault.Conflict("The call is not held")
 		}
 		return nil
-	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
+	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge, feed.ActionHear:
 		if e.State != event.Talking && e.State != event.Held {
 			return fault.Conflict("Nobody talks in the call")
 		}
@@ -93,6 +93,9 @@ func onBreak(e *state.Entry) bool { return e.State == event.Break || e.AfterCall
 // yet.
 func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	c := &a.Command
+	if c.Action == feed.ActionHear { // its session tells of itself, by ai.session
+		return 0, true
+	}
 	kind, id := state.Agent, c.AgentID
 	if c.CallID != "" {
 		kind, id = state.Call, c.CallID

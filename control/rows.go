@@ -132,15 +132,16 @@ func (s *Service) listActions(ctx context.Context, condition string, args ...any
 }
 
 // change moves an action from one of the states to another and publishes it. changed is
-// false if it was in none of them.
+// false if it was in none of them. A rule asks again for what was refused, with the same key.
 func (s *Service) change(ctx context.Context, a *action, to State, eventID, message string, kind fault.Kind,
 	from ...State) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	for _, state := range from {
 		n, err := s.db.ExecWithoutTx(ctx,
-			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5
-			WHERE id = $6 AND state = $7`, string(to), eventID, message, string(kind), s.now().UnixMilli(), a.ID,
+			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5,
+			idem_key = CASE WHEN $6 THEN NULL ELSE idem_key END WHERE id = $7 AND state = $8`, string(to), eventID,
+			message, string(kind), s.now().UnixMilli(), to == Refused && a.Command.Action == feed.ActionHear, a.ID,
 			string(state))
 		if err != nil {
 			return false, sqldb.Wrap(err, "storing the state of an action")

@@ -136,6 +136,15 @@ type Request struct {
 	Reason      string
 	Destination string
 	Key         string // Idempotency-Key; "" for none
+
+	Hearing // of ActionHear
+}
+
+// Hearing is who hears a call.
+type Hearing struct {
+	ProviderID string // the AI provider
+	SessionID  string // of the session that it will have
+	ByRule     bool   // a rule asks, for each call of its queues: no limit of actions holds
 }
 
 // Act does an action and returns its id once the platform has taken it. Returns fault kinds:
@@ -146,6 +155,9 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	target := "agent:" + r.AgentID
 	if r.CallID != "" {
 		target = "call:" + r.CallID
+	}
+	if r.ProviderID != "" {
+		target += " ai_provider:" + r.ProviderID
 	}
 	newEntry := func() audit.Entry {
 		return s.audit.Entry(ctx, auditAction(r), r.Account.ID, target+" "+string(r.Action))
@@ -197,7 +209,10 @@ func (s *Service) dispatch(ctx context.Context, a *action) error {
 // earlier request with the same Idempotency-Key.
 func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed bool, err error) {
 	user := r.Caller.Actor()
-	wait := s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow})
+	var wait time.Duration
+	if !r.ByRule {
+		wait = s.limiter.Fail(ctx, identity.Limit{Subject: "control:" + user, Max: rateMax, Window: rateWindow})
+	}
 	if wait > 0 {
 		return nil, false, fault.Limited(wait, "Too many actions: 60 a minute are allowed")
 	}
@@ -209,7 +224,8 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	}
 	hash := sha256.Sum256(
 		[]byte(strings.Join(
-			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination}, "\x00")))
+			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination,
+				r.ProviderID}, "\x00")))
 	request := hex.EncodeToString(hash[:])
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
@@ -255,8 +271,11 @@ func sameRequest(earlier *action, request string) error {
 // checkFields checks the fields of a request.
 func (r *Request) checkFields() error {
 	actions := feed.CallActions
-	if r.AgentID != "" {
+	switch {
+	case r.AgentID != "":
 		actions = feed.AgentActions
+	case r.ProviderID != "":
+		actions = []feed.Action{feed.ActionHear}
 	}
 	switch {
 	case !slices.Contains(actions, r.Action):
@@ -342,6 +361,10 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
 			return nil, err
 		}
+	}
+	if r.Action == feed.ActionHear {
+		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.NumberOf(e.Caller)
+		return c, nil
 	}
 	if !r.Action.Monitors() {
 		return c, nil

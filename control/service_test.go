@@ -612,3 +612,53 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 		t.Error("no events")
 	}
 }
+
+// A rule asks once for each call, whatever node runs it, is not limited as users are, and asks again for what was
+// refused; what a person asks is asked each time.
+func TestAProviderHearsACallOnce(t *testing.T) {
+	w := newWorld(t)
+	w.wait = time.Minute // of the limit
+	ears := caller(identity.RoleAdmin, "", identity.Limits{})
+	ears.KeyID = "ai_provider:p1"
+	rule := Request{CallID: "call-1", Action: feed.ActionHear, Key: "hear call-1",
+		Hearing: Hearing{ProviderID: "p1", SessionID: "s1", ByRule: true}}
+	w.refusal = fault.New(fault.KindRefused, "The switch refused: -ERR")
+	if _, err := w.actAs(ears, rule); fault.KindOf(err) != fault.KindRefused {
+		t.Errorf("the first: %v", err)
+	}
+	w.refusal = nil
+	id, err := w.actAs(ears, rule)
+	must(t, err)
+	again, err := w.actAs(ears, rule) // another node
+	must(t, err)
+	if again != id || len(w.sent) != 2 || w.sent[1].ProviderID != "p1" || w.sent[1].SessionID != "s1" ||
+		w.sent[1].QueueID != "support@x" || w.sent[1].AgentID != "1001@x" {
+		t.Errorf("%s and %s, sent %+v", id, again, w.sent)
+	}
+	if s := w.end(id, 0); s.State != Confirmed {
+		t.Errorf("its end: %+v", s)
+	}
+
+	asked := rule
+	asked.Key, asked.ByRule = "", false
+	if _, err := w.actAs(admin, asked); fault.KindOf(err) != fault.KindLimited {
+		t.Errorf("a person's request above the limit: %v", err)
+	}
+	w.wait = 0
+	for range 2 {
+		_, err := w.actAs(admin, asked)
+		must(t, err)
+	}
+	if len(w.sent) != 4 {
+		t.Errorf("sent %+v", w.sent)
+	}
+	w.call("call-2", "support@x", "", event.Waiting)
+	asked.CallID = "call-2"
+	if _, err := w.actAs(admin, asked); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("a call that waits: %v", err)
+	}
+	named := Request{CallID: "call-1", Action: feed.ActionHear}
+	if _, err := w.actAs(admin, named); fault.KindOf(err) != fault.KindInvalid {
+		t.Errorf("without a provider: %v", err)
+	}
+}

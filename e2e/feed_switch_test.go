@@ -161,6 +161,9 @@ func (s *scriptedSwitch) answer(command string) string {
 	case "uuid_kill", "uuid_transfer":
 		s.orders = append(s.orders, command)
 		return cmp.Or(s.refusal, "+OK") + "\n"
+	case "uuid_audio_stream":
+		s.orders = append(s.orders, command)
+		return "+OK Success\n"
 	case "uuid_exists", "user_exists":
 		return "true"
 	case "uuid_getvar":

@@ -25,9 +25,13 @@ func feedSettings(t testing.TB, feed map[string]any) string {
 }
 
 func (s *scriptedSwitch) feed(t testing.TB, password string, redundancy int) string {
-	return feedSettings(t,
-		map[string]any{"name": "pbx", "kind": "freeswitch", "address": s.address, "password": password,
-			"account": "demo", "redundancy": redundancy})
+	return feedSettings(t, s.entry(password, redundancy))
+}
+
+// entry returns the entry of the setting feeds for the switch.
+func (s *scriptedSwitch) entry(password string, redundancy int) map[string]any {
+	return map[string]any{"name": "pbx", "kind": "freeswitch", "address": s.address, "password": password,
+		"account": "demo", "redundancy": redundancy}
 }
 
 // feedStatus is a row of "feed list --json".

@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // transcript is data of an event call.transcript, and of ai.session.
@@ -137,4 +142,139 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	}
 	out, _ := sphinx.lines()
 	t.Logf("the recogniser: %s", strings.Join(out, "; "))
+}
+
+// TestEveryCallOfAQueueIsListenedTo has a switch connect an agent with the caller of a queue: without an action of a
+// person it is told to send both voices, and does as its module would; what the listener writes is an event with the
+// queue and the agent of the call. A second listener is then begun by hand.
+func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
+	t.Parallel()
+	bot := listeningBot(t)
+	pbx := newSwitch(t)
+	entry := pbx.entry(switchPassword, 1)
+	n := newNode(t, "rules", nil)
+	entry["listen_by"] = "uuid_audio_stream {call} start wss" + strings.TrimPrefix(n.url, "https") +
+		"/media/v1/{provider}?token=KEY stereo 8k {metadata}"
+	n.settings["TRUNKLINE_DEMO_PASSWORD"] = password
+	n.settings["TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS"] = "127.0.0.0/8"
+	n.settings["TRUNKLINE_FEEDS"] = feedSettings(t, entry)
+	n.start(t)
+	n.awaitFeeds(t, 1)
+	key := strings.TrimSpace(n.cli(t, "apikey", "create", "--account", "demo", "--name", "switch", "--scope", "calls"))
+	channel := n.subscribe(t,
+		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin").types("AGENT_CUSTOM_EVENT"))})
+	ears := `{"name":"ears","mode":"listen","media":{"audioFormat":"g711_ulaw","sampleRate":8000},"websocket":{"url":"` +
+		bot + `"}%s}`
+	n.configure(t, fmt.Sprintf(ears, `,"queues":["support@127.0.0.20"]`))
+	other := n.configure(t, fmt.Sprintf(ears, ""))
+
+	events := pbx.newSessionEvents(t)
+	bridged := slices.IndexFunc(events, func(e string) bool { return strings.Contains(e, `"CHANNEL_BRIDGE"`) })
+	pbx.send(events[:bridged+1]...)
+	pbx.awaitOrders(t, 1)
+	pbx.streamLast(t, n, key)
+	var heard transcript
+	facts := ""
+	channel.await(t, "what was said", func(all []event) bool {
+		return slices.ContainsFunc(all, func(e event) bool {
+			heard = e.transcript()
+			facts = string(e.Data)
+			return heard.Event == "call.transcript" && heard.Track == "callee" &&
+				heard.Text == "8000 caller loud, callee silent"
+		})
+	})
+	if !strings.Contains(facts, `"provider_id":"`) || strings.Contains(facts, other) {
+		t.Errorf("the transcript: %s", facts)
+	}
+
+	session := n.hear(t, heard.CallID, other)
+	pbx.awaitOrders(t, 2)
+	pbx.streamLast(t, n, key)
+	channel.await(t, "the second listener's words", func(all []event) bool {
+		return said(all, session, "callee", "caller loud, callee silent")
+	})
+	a := n.mustCall(t, http.MethodPost, "/api/v2/calls/none/listeners",
+		map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON,
+			"Authorization": n.dialler(t, "admin").header["Authorization"]}, `{"provider_id":"`+other+`"}`)
+	if a.status != http.StatusNotFound {
+		t.Errorf("an unknown call: %v", a)
+	}
+}
+
+// listeningBot starts a provider that says of each call which voices it hears, and returns its address.
+func listeningBot(t *testing.T) (address string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.Close()
+		var loud, frames = map[string]bool{}, map[string]int{}
+		rate := 0
+		for {
+			var m struct {
+				Event string
+				Start struct {
+					MediaFormat struct{ SampleRate int }
+				}
+				Media struct {
+					Track   string
+					Payload []byte
+				}
+			}
+			if ws.ReadJSON(&m) != nil {
+				return
+			}
+			rate = max(rate, m.Start.MediaFormat.SampleRate)
+			if m.Event != "media" {
+				continue
+			}
+			frames[m.Media.Track]++
+			for _, sample := range m.Media.Payload {
+				loud[m.Media.Track] = loud[m.Media.Track] || sample&0x7f < 0x40
+			}
+			if m.Media.Track == "callee" && frames["callee"] == 50 {
+				word := map[bool]string{true: "loud", false: "silent"}
+				text := fmt.Sprintf("%d caller %s, callee %s", rate, word[loud["caller"]], word[loud["callee"]])
+				said := fmt.Sprintf(`{"event":"transcript","transcript":{"text":%q,"final":true,`+
+					`"track":"callee","startMs":0,"endMs":1000}}`, text)
+				if ws.WriteMessage(websocket.TextMessage, []byte(said)) != nil {
+					return
+				}
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+// streamLast does what the last order of uuid_audio_stream says, until the test ends: a loud caller, a silent callee.
+func (s *scriptedSwitch) streamLast(t *testing.T, n *node, key string) {
+	t.Helper()
+	s.mu.Lock()
+	words := strings.SplitN(s.orders[len(s.orders)-1], " ", 7)
+	s.mu.Unlock()
+	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}}
+	ws, _, err := dialer.Dial(strings.Replace(words[3], "KEY", key, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(words[6])); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	frame := []byte(strings.Repeat("\x00\x20\x00\x00\x00\xe0\x00\x00", 80)) // 20 ms of two channels
+	go func() {
+		defer close(ended)
+		for range time.Tick(20 * time.Millisecond) {
+			if ws.WriteMessage(websocket.BinaryMessage, frame) != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ws.Close()
+		<-ended
+	})
 }

@@ -6,10 +6,12 @@
 //	           └▶ aisession.Session, two tracks ─▶ provider ─▶ transcripts ─▶ call.transcript
 //
 // Listeners knows the calls as their recorder does (localcall.Recorder), and asks the other nodes where it does not
-// know one. A listener has one goroutine, which
-// runs its session and ends with it: at the latest when the call ends, or the process drains. At most
-// maxListeners hear one call. A provider that is lost or slow costs the call nothing: a tap only copies a
-// packet into the session's jitter buffer.
+// know one. A call of a platform is heard by what the platform then sends to the media WebSocket
+// (aisession.Platform). Rules does so for every call of the queues that providers name; Run is its one goroutine.
+//
+// A listener has one goroutine, which runs its session and ends with it: at the latest when the call ends, or the
+// process drains. At most maxListeners hear one call that this process connects. A provider that is lost or slow
+// costs the call nothing: a tap only copies a packet into the session's jitter buffer.
 //
 // Locks: liveCall.mu is not held while a session is opened or the list of calls is changed.
 package listening

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/audit"
+	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/internal/redisclient"
@@ -20,7 +21,9 @@ type Deps struct {
 	// MayUse reports whether calls of the first account may be heard by providers of the second.
 	MayUse func(accountID, providerAccountID string) bool
 	Nodes  *redisclient.Holders[Start] // nil: this node is the only one
-	Audit  *audit.Log
+	// Platform has the calls that Trunkline does not connect; nil: none can be heard.
+	Platform aisession.Platform
+	Audit    *audit.Log
 }
 
 // Listeners has providers hear calls in progress. It implements localcall.Recorder. It is safe for concurrent use.
@@ -52,10 +55,11 @@ type Start struct {
 	SessionID  string `json:"session_id"`
 }
 
-// StartListener has a provider hear an account's call in progress on any node, with an entry of the audit log, and
-// returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the account does not
-// have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears the call already
-// or the call is not connected, those of aisession.Service.Open, and fault.KindUnavailable if a node does not answer.
+// StartListener has a provider hear an account's call in progress, of any node or of a platform, with an entry of the
+// audit log, and returns the id of the session. Errors are fault.KindNotFound for a call or a provider that the
+// account does not have, fault.KindInvalid for a provider of another mode, fault.KindConflict if the provider hears
+// the call already or the call is not connected, those of aisession.Service.Open and of Platform.HearCall, and
+// fault.KindUnavailable if a node does not answer.
 func (l *Listeners) StartListener(ctx context.Context,
 	accountID, callID, providerID string) (sessionID string, err error) {
 	start := Start{accountID, callID, providerID, uuid.NewString()}
@@ -67,7 +71,40 @@ func (l *Listeners) StartListener(ctx context.Context,
 		}
 		return err
 	})
+	if fault.KindOf(err) == fault.KindNotFound && l.deps.Platform != nil {
+		err = l.startOnPlatform(ctx, start)
+	}
 	return start.SessionID, err
+}
+
+// startOnPlatform is StartListener for a call of a platform. The entry is that of the action on the call.
+func (l *Listeners) startOnPlatform(ctx context.Context, start Start) error {
+	unknown := fault.NotFound("there is no such call in progress, or no such AI provider")
+	_, err := l.openProvider(ctx, start)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	err = l.deps.Platform.HearCall(ctx, aisession.PlatformCall{AccountID: start.AccountID, ProviderID: start.ProviderID,
+		Call: aiprotocol.Call{CallID: start.CallID}}, aisession.Hearing{SessionID: start.SessionID})
+	if fault.KindOf(err) == fault.KindNotFound {
+		return unknown
+	}
+	return err
+}
+
+// openProvider returns the provider of a start.
+func (l *Listeners) openProvider(ctx context.Context, start Start) (aiprovider.Provider, error) {
+	provider, err := l.deps.Providers.Open(ctx, start.ProviderID)
+	if err == nil && !l.deps.MayUse(start.AccountID, provider.AccountID) {
+		err = fault.NotFound("AI provider not found")
+	}
+	if err == nil && !provider.Listens {
+		err = fault.InvalidField("provider_id", "unsupported", "the provider's mode must be listen")
+	}
+	return provider, err
 }
 
 // Run begins the listeners that other nodes ask for, until ctx ends.
@@ -82,15 +119,9 @@ func (l *Listeners) startHere(ctx context.Context, start Start) (err error) {
 	if c == nil {
 		return fault.NotFound("there is no such call in progress")
 	}
-	provider, err := l.deps.Providers.Open(ctx, start.ProviderID)
-	if err == nil && !l.deps.MayUse(start.AccountID, provider.AccountID) {
-		err = fault.NotFound("AI provider not found")
-	}
+	provider, err := l.openProvider(ctx, start)
 	if err != nil {
 		return err
-	}
-	if !provider.Listens {
-		return fault.InvalidField("provider_id", "unsupported", "the provider's mode must be listen")
 	}
 
 	heard := &listener{}

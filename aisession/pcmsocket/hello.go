@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
@@ -29,6 +31,8 @@ type hello struct {
 	Channels int `json:"channels"`
 	// Track is the voice of a single channel, for a provider that listens.
 	Track aiprotocol.Track `json:"track"`
+	// SessionID is that of the session, where Trunkline has asked for it.
+	SessionID string `json:"sessionId"`
 
 	parameters map[string]string
 }
@@ -81,6 +85,9 @@ func (h hello) checkTexts() error {
 	if h.CallID == "" {
 		return errors.New("callId is required")
 	}
+	if h.SessionID != "" && uuid.Validate(h.SessionID) != nil {
+		return errors.New("sessionId must be a UUID")
+	}
 	return nil
 }
 
@@ -132,7 +139,8 @@ func (h hello) request(p aiprovider.Provider) aisession.Request {
 		h.CallID, h.OtherLegCallID = h.OtherLegCallID, ""
 	}
 	return aisession.Request{
-		Provider: p, Listens: p.Listens, Ingress: aisession.IngressPCMSocket, Format: h.format(),
+		SessionID: h.SessionID, Provider: p, Listens: p.Listens, Ingress: aisession.IngressPCMSocket,
+		Format: h.format(),
 		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
 		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber, Parameters: h.parameters,
 	}

@@ -52,6 +52,8 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	var refused error
 	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
 		Subprotocols: []string{asteriskProtocol, forkProtocol},
+		// A switch has a credential of its own, which no browser adds for a page; mod_audio_stream sends an origin.
+		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			refused = handshakeFault(status, reason)
 		}}
@@ -115,6 +117,7 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"),
 		CallerIDNumber: query.Get("callerIdNumber"),
 		CalleeIDNumber: query.Get("calleeIdNumber"), Track: aiprotocol.Track(query.Get("track")),
+		SessionID: query.Get("sessionId"),
 	}
 	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
 		return opening{}, err
@@ -129,14 +132,10 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 
 // handshakeFault returns the fault for a status of the upgrader.
 func handshakeFault(status int, reason error) error {
-	switch status {
-	case http.StatusForbidden:
-		return fault.Forbidden("This origin is not allowed")
-	case http.StatusInternalServerError:
+	if status == http.StatusInternalServerError {
 		return fault.Internal(reason, "The connection cannot be upgraded")
-	default:
-		return fault.Invalid(reason.Error())
 	}
+	return fault.Invalid(reason.Error())
 }
 
 // drainUntilClose reads the client's remaining frames, so that a TCP reset does not discard our close frame.
@@ -159,11 +158,11 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, ""
 	}
-	kind, raw, err := ws.ReadMessage()
+	raw, err := readFirstText(ws)
 	if err != nil {
 		return 0, ""
 	}
-	if kind != websocket.TextMessage {
+	if raw == nil {
 		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
 	}
 	o, err := newOpening(ws.Subprotocol(), raw, query, p)
@@ -189,6 +188,21 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
+}
+
+// maxEarlyFrames is the number of audio frames that may come before the first text.
+const maxEarlyFrames = 250
+
+// readFirstText returns the first text frame, nil if there is none after maxEarlyFrames. The audio before it is
+// dropped: mod_audio_stream first sends what it has heard while it was connecting.
+func readFirstText(ws *websocket.Conn) ([]byte, error) {
+	for range maxEarlyFrames + 1 {
+		kind, raw, err := ws.ReadMessage()
+		if err != nil || kind == websocket.TextMessage {
+			return raw, err
+		}
+	}
+	return nil, nil
 }
 
 // serveSession opens the session and runs it until the call ends. It returns the close code and reason.
@@ -223,7 +237,7 @@ func closeReason(err error) (code int, reason string) {
 	switch f.Kind {
 	case fault.KindLimited, fault.KindUnavailable:
 		code = websocket.CloseTryAgainLater
-	case fault.KindUnsupported:
+	case fault.KindUnsupported, fault.KindConflict:
 		code = websocket.ClosePolicyViolation
 	default:
 		code = websocket.CloseInternalServerErr

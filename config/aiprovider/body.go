@@ -3,6 +3,7 @@ package aiprovider
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -88,6 +89,7 @@ func (p *parser) parseProtocol(d *Document) {
 	}
 	p.parseSession(d, protocol)
 	p.parseMode(d, protocol)
+	p.parseQueues(d)
 }
 
 // parseMode parses what the provider does in calls.
@@ -102,6 +104,32 @@ func (p *parser) parseMode(d *Document, protocol dialect.Protocol) {
 		p.fault("mode", codeUnsupported, "must be %s or %s", ModeAnswer, ModeListen)
 	case d.Mode == ModeListen && !protocol.Listens:
 		p.fault("mode", codeUnsupported, "the protocol %s cannot listen", protocol.Name)
+	}
+}
+
+// Bounds of the queues that a provider hears.
+const (
+	maxQueues  = 1000
+	maxQueueID = 255 // bytes
+)
+
+// parseQueues parses the queues whose calls the provider hears.
+func (p *parser) parseQueues(d *Document) {
+	queues := optional[[]string](p, "queues", "an array of strings")
+	if queues == nil {
+		return
+	}
+	d.Queues = *queues
+	if d.Mode != ModeListen && len(d.Queues) > 0 {
+		p.fault("queues", codeUnsupported, "needs the mode %s", ModeListen)
+	}
+	if len(d.Queues) > maxQueues {
+		p.fault("queues", codeTooMany, "must be at most %d", maxQueues)
+	}
+	for i, queue := range d.Queues[:min(len(d.Queues), maxQueues)] {
+		if queue == "" || len(queue) > maxQueueID {
+			p.fault(fmt.Sprintf("queues[%d]", i), codeInvalid, "must have 1 to %d bytes", maxQueueID)
+		}
 	}
 }
 

@@ -264,6 +264,13 @@ func TestProtocols(t *testing.T) {
 			strings.Repeat("a", 32<<10) + `"}`, []string{"session too_long"}},
 		"spaces do not count": {`"protocol":"openai_realtime","session":{` + strings.Repeat(" ", 33<<10) +
 			`}`, nil},
+		"a listener of queues":       {`"mode":"listen","queues":["sales","7001@pbx"]`, nil},
+		"a listener of none":         {`"mode":"listen","queues":[]`, nil},
+		"queues of one that answers": {`"queues":["sales"]`, []string{"queues unsupported"}},
+		"queues that are no strings": {`"mode":"listen","queues":[7]`, []string{"queues wrong_type"}},
+		"a queue without a name":     {`"mode":"listen","queues":["a",""]`, []string{"queues[1] invalid"}},
+		"too many queues": {`"mode":"listen","queues":["a"` + strings.Repeat(`,"a"`, 1000) + `]`,
+			[]string{"queues too_many"}},
 		"a custom parameter not a string": {`"protocol":"twilio","session":{"a":1,"b":"x"}`,
 			[]string{"session.a wrong_type"}},
 	} {

@@ -20,6 +20,7 @@
 // Read provider.go and service.go.
 //
 //   - provider.go, document.go: a provider, and its configuration as callers send it
+//   - rule.go: the queues whose calls a provider hears
 //   - service.go, store.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
 //     rows
 //   - body.go, parser.go, headers.go, url.go: reading and checking a body

@@ -15,6 +15,7 @@ type Document struct {
 	WebSocket  WebSocket       `json:"websocket"`
 	Protocol   string          `json:"protocol,omitempty"`
 	Mode       Mode            `json:"mode,omitempty"`
+	Queues     []string        `json:"queues,omitzero"` // whose calls it hears; nil if absent
 	Secret     string          `json:"secret,omitempty"`
 	Session    json.RawMessage `json:"session,omitempty"` // compact
 	Extensions *bool           `json:"extensions,omitempty"`

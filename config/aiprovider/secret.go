@@ -30,6 +30,11 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 		fallback: string(d.Fallback), protocol: d.Protocol, mode: string(d.Mode), hasSecret: d.Secret != "",
 		session: d.Session,
 	}
+	queues, err := encodeQueues(d.Queues)
+	if err != nil {
+		return row{}, err
+	}
+	r.queues = queues
 	if d.Extensions != nil {
 		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
 	}
@@ -112,6 +117,11 @@ func (r row) maskedDocument() (Document, error) {
 		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
 		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Mode: Mode(r.mode),
 		Session: r.session,
+	}
+	var err error
+	d.Queues, err = decodeQueues(r.id, r.queues)
+	if err != nil {
+		return Document{}, err
 	}
 	if r.hasSecret {
 		d.Secret = Mask

@@ -22,15 +22,16 @@ type row struct {
 	mode      string // "": not sent
 	hasSecret bool
 	session   []byte // nil: not sent
+	queues    string // JSON array; "": not sent
 }
 
-const columns = `id, account_id, name, audio_format, url, header_names, sealed, extensions, fallback, protocol, has_secret, session, mode`
+const columns = `id, account_id, name, audio_format, url, header_names, sealed, extensions, fallback, protocol, has_secret, session, mode, queues`
 
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var session string
 	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealedHeaders, &r.extensions,
 		&r.fallback,
-		&r.protocol, &r.hasSecret, &session, &r.mode)
+		&r.protocol, &r.hasSecret, &session, &r.mode, &r.queues)
 	if session != "" {
 		r.session = []byte(session)
 	}
@@ -55,21 +56,21 @@ func countRows(ctx context.Context, q sqldb.Runner, accountID string) (n int, er
 
 func insertRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)`, r.id, r.accountID, r.name,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16)`, r.id, r.accountID, r.name,
 		r.audioFormat, r.url,
 		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, r.protocol, r.hasSecret, string(r.session), r.mode,
-		masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
+		r.queues, masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
 func updateRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx,
 		`UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
-		master_key_id = $6, extensions = $7, fallback = $8, protocol = $9, has_secret = $10, session = $11, mode = $12, updated_at = $13
-		WHERE id = $14`, r.name, r.audioFormat, r.url,
+		master_key_id = $6, extensions = $7, fallback = $8, protocol = $9, has_secret = $10, session = $11, mode = $12, queues = $13,
+		updated_at = $14 WHERE id = $15`, r.name, r.audioFormat, r.url,
 		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, r.protocol,
 		r.hasSecret,
-		string(r.session), r.mode, time.Now().UnixMilli(), r.id)
+		string(r.session), r.mode, r.queues, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 

@@ -28,6 +28,9 @@ const (
 	ActionListen   Action = "listen"
 	ActionWhisper  Action = "whisper"
 	ActionBarge    Action = "barge"
+
+	// ActionHear has an AI provider hear a call. No request names it: see Listeners of package listening.
+	ActionHear Action = "hear"
 )
 
 // AgentActions and CallActions list the actions.
@@ -37,9 +40,9 @@ var (
 		ActionBarge}
 )
 
-// Monitors reports whether the action connects the caller's phone to a call.
+// Monitors reports whether the action has somebody hear a call: by the caller's phone, or an AI provider.
 func (a Action) Monitors() bool {
-	return a == ActionListen || a == ActionWhisper || a == ActionBarge
+	return a == ActionListen || a == ActionWhisper || a == ActionBarge || a == ActionHear
 }
 
 // Command is an action for a platform. Ids are the platform's.
@@ -57,7 +60,10 @@ type Command struct {
 
 	CallID      string `json:"call_id,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	Extension   string `json:"extension,omitempty"` // of the phone that listens
+	Extension   string `json:"extension,omitempty"`   // of the phone that listens
+	ProviderID  string `json:"provider_id,omitempty"` // of the AI provider that hears the call
+	SessionID   string `json:"session_id,omitempty"`  // of its session
+	Caller      string `json:"caller,omitempty"`      // of the call that it hears, as NumberOf returns it
 }
 
 // Commander is a session whose platform takes commands.
@@ -77,7 +83,8 @@ func CannotDo(platform string, c Command, why string) error {
 // of a platform's command, and for a number or extension that could be read as a dial string: one
 // with "@" or "/" names a trunk or another tenant's phone.
 func CheckCommand(c Command) error {
-	for _, text := range append([]string{c.AgentID, c.QueueID, c.CallID, c.Domain}, c.Queues...) {
+	for _, text := range append(
+		[]string{c.AgentID, c.QueueID, c.CallID, c.Domain, c.ProviderID, c.SessionID}, c.Queues...) {
 		if strings.ContainsFunc(text,
 			func(r rune) bool { return !isNumberRune(r) && !strings.ContainsRune("@/:~", r) }) {
 			return fault.Conflict("The id %.80q has a character that cannot be sent to the platform", text)
@@ -92,6 +99,14 @@ func CheckCommand(c Command) error {
 		return fault.Invalid("The reason has a control character")
 	}
 	return nil
+}
+
+// NumberOf returns a number that a command can have, "" for what is none, such as "anonymous caller".
+func NumberOf(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !isNumberRune(r) }) {
+		return ""
+	}
+	return text
 }
 
 func isNumberRune(r rune) bool {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"trunkline/internal/setting"
 	"trunkline/internal/tlsclient"
@@ -54,6 +55,8 @@ type Config struct {
 	TimeZone        string `yaml:"time_zone" doc:"asterisk: zone of the switch's local times, such as Europe/Berlin"`
 
 	ListenBeep bool `yaml:"listen_beep" doc:"freeswitch, asterisk: both parties of a call hear a beep before somebody listens, whispers or barges in; without the beep nobody does"`
+
+	ListenBy setting.Secret `yaml:"listen_by" doc:"freeswitch: the command that sends the audio of a call to an AI provider that listens; asterisk: the channel; see ai.md"`
 
 	CrossbarURL    string         `yaml:"crossbar_url" doc:"kazoo: address of Crossbar, such as https://kazoo.example.com:8443"`
 	CrossbarAPIKey setting.Secret `yaml:"crossbar_api_key" doc:"kazoo: API key of the account whose descendants are read"`
@@ -133,6 +136,7 @@ func (c Config) validateKind(check *setting.Check) {
 		{"account_variable", c.AccountVariable != "", !needed, []string{KindFreeSWITCH, KindAsterisk}},
 		{"use_accountcode", c.UseAccountcode, !needed, []string{KindFreeSWITCH, KindAsterisk}},
 		{"listen_beep", c.ListenBeep, !needed, []string{KindFreeSWITCH, KindAsterisk}},
+		{"listen_by", c.ListenBy != "", !needed, []string{KindFreeSWITCH, KindAsterisk}},
 		{"time_zone", c.TimeZone != "UTC", !needed, []string{KindAsterisk}},
 		{"crossbar_url", c.CrossbarURL != "", !needed, []string{KindKazoo}},
 		{"crossbar_api_key", c.CrossbarAPIKey != "", !needed, []string{KindKazoo}},
@@ -145,6 +149,9 @@ func (c Config) validateKind(check *setting.Check) {
 	if c.Address != "" {
 		check.Dialable("address", c.Address)
 	}
+	if c.ListenBy != "" {
+		c.validateListenBy(check)
+	}
 	if c.URL != "" {
 		check.Must(strings.HasPrefix(string(c.URL), "amqp://") || strings.HasPrefix(string(c.URL), "amqps://"), "url",
 			"want amqp://user:password@host:port/vhost")
@@ -156,6 +163,41 @@ func (c Config) validateKind(check *setting.Check) {
 	}
 	check.Together("crossbar_url", c.CrossbarURL, "crossbar_api_key", string(c.CrossbarAPIKey))
 	check.Must(!c.SyncAccounts || c.CrossbarURL != "", "crossbar_url", "%s needs it", check.Key("sync_accounts"))
+}
+
+// validateListenBy checks the key listen_by, whose text may have an API key and is not shown.
+func (c Config) validateListenBy(check *setting.Check) {
+	text := string(c.ListenBy)
+	needed := []string{ListenProvider, ListenParameters}
+	if c.Kind == KindFreeSWITCH {
+		needed = []string{ListenCall, ListenProvider, ListenMetadata}
+		_, known := ListenRate(text)
+		check.Must(known, "listen_by", "want the sample rate as a word: 8k, 16k, 8000 or 16000")
+	}
+	for _, placeholder := range needed {
+		check.Must(strings.Contains(text, placeholder), "listen_by", "want %s in it", placeholder)
+	}
+	check.Must(!strings.ContainsFunc(text, unicode.IsControl), "listen_by", "want one line")
+}
+
+// The parts of listen_by that each call replaces.
+const (
+	ListenCall       = "{call}"       // freeswitch: the caller's channel
+	ListenProvider   = "{provider}"   // id of the AI provider
+	ListenMetadata   = "{metadata}"   // freeswitch: a JSON object without spaces, for the first frame
+	ListenParameters = "{parameters}" // asterisk: the URI's, separated by commas
+)
+
+// ListenRate returns the sample rate in Hz that FreeSWITCH's command in listen_by sends.
+func ListenRate(command string) (hz int, known bool) {
+	rates := map[string]int{"8k": 8000, "8000": 8000, "16k": 16_000, "16000": 16_000}
+	for _, word := range strings.Fields(command) {
+		hz, known = rates[word]
+		if known {
+			return hz, true
+		}
+	}
+	return 0, false
 }
 
 func validName(name string) bool {

@@ -289,11 +289,12 @@ export const resources = [
       inAccount: true, nameOf: ({ name }) => name, hint: "A test opens a session with a tone in place of the caller's audio.",
     columns: [{ title: "Name", cell: (p) => p.name }, { title: "Address", cell: (p) => p.websocket?.url },
       { title: "Audio", cell: (p) => `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz` }, { title: "Dial", cell: (p) => html`<code>ai-${p.id}</code>` }],
-    fields: () => [
+    fields: ({ queues }) => [
       { name: "name", label: "Name", required: true, maxlength: 128, autofocus: true },
         { name: "websocket.url", label: "Address", type: "url", required: true, placeholder: "wss://ai.example.com/voice" },
       { name: "mode", label: "It", type: "select", value: "answer", options: [["answer", "answers calls"],
         ["listen", "hears calls of others"]] },
+      { name: "queues", label: "Every call of these queues", type: "list", options: queues.map((id) => [id, userPart(id)]), when: (p) => p.mode === "listen" },
       { name: "websocket.headers", label: "Headers", type: "map" },
         { name: "media.audioFormat", label: "Audio", type: "select", value: "pcm16", options: [["pcm16", "pcm16, 24000 Hz"],
         ["g711_ulaw", "g711_ulaw, 8000 Hz"], ["opus", "opus, 48000 Hz"]] },

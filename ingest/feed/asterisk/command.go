@@ -3,6 +3,7 @@ package asterisk
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -55,6 +56,8 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 			return fault.Conflict("Nobody talks with the caller of the call %.80q, so nobody would hear you", c.CallID)
 		}
 		return s.spy(ctx, c, agent+",")
+	case feed.ActionHear:
+		return s.hear(ctx, c)
 	}
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
 }
@@ -92,22 +95,72 @@ const beepChannel = "Local/beep@trunkline-beep/n"
 // spy rings the phone of the command's extension and has it listen to a channel, which target names as
 // the beginning of ChanSpy's arguments.
 func (s *session) spy(ctx context.Context, c feed.Command, target string) error {
-	if s.platform.cfg.ListenBeep {
-		err := s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: beepChannel},
-			ami.Field{Key: "Application", Value: "ChanSpy"},
-			ami.Field{Key: "Data", Value: target + spyOptions[feed.ActionBarge]},
-			ami.Field{Key: "Timeout", Value: "5000"})
-		if err != nil {
-			return err // the parties have heard nothing
-		}
+	if err := s.beep(ctx, target); err != nil {
+		return err // the parties have heard nothing
 	}
-
 	return s.order(ctx, "Originate",
 		ami.Field{Key: "Channel", Value: "PJSIP/" + c.Extension},
 		ami.Field{Key: "Application", Value: "ChanSpy"},
 		ami.Field{Key: "Data", Value: target + spyOptions[c.Action]},
 		ami.Field{Key: "Timeout", Value: "30000"}, ami.Field{Key: "CallerID", Value: "Trunkline <" + c.Extension + ">"},
 		ami.Field{Key: "Async", Value: "true"}, ami.Field{Key: "ChannelId", Value: c.ID})
+}
+
+// beep has both parties hear that somebody listens, with the setting listen_beep.
+func (s *session) beep(ctx context.Context, target string) error {
+	if !s.platform.cfg.ListenBeep {
+		return nil
+	}
+	return s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: beepChannel},
+		ami.Field{Key: "Application", Value: "ChanSpy"},
+		ami.Field{Key: "Data", Value: target + spyOptions[feed.ActionBarge]},
+		ami.Field{Key: "Timeout", Value: "5000"})
+}
+
+// hearOptions are ChanSpy's for one voice: o: only what comes from the channel; E: end with it.
+const hearOptions = "qoE"
+
+// hear has the switch send each voice of the call to Trunkline, as a session of an AI provider each.
+func (s *session) hear(ctx context.Context, c feed.Command) error {
+	if s.platform.cfg.ListenBy == "" {
+		return feed.CannotDo("Asterisk", c, "its feed has no listen_by")
+	}
+	caller, agent, err := s.parties(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case caller == "" || agent == "":
+		return fault.Conflict("Nobody talks with the caller of the call %.80q yet", c.CallID)
+	}
+	if err := s.beep(ctx, c.CallID+",u"); err != nil {
+		return err
+	}
+	err = s.hearVoice(ctx, c, caller, "caller", c.SessionID)
+	if err != nil {
+		return err
+	}
+	return s.hearVoice(ctx, c, agent, "callee", "")
+}
+
+// hearVoice sends what comes from a channel, by its name or unique id; sessionID may be "".
+func (s *session) hearVoice(ctx context.Context, c feed.Command, channel, track, sessionID string) error {
+	parameters := url.Values{"otherLegCallId": {c.CallID}, "track": {track}}
+	for name, value := range map[string]string{"callerIdNumber": c.Caller, "sessionId": sessionID} {
+		if value != "" {
+			parameters.Set(name, value)
+		}
+	}
+	separated := strings.ReplaceAll(parameters.Encode(), "&", ",")
+	audio := strings.NewReplacer(feed.ListenProvider, c.ProviderID, feed.ListenParameters, separated).
+		Replace(string(s.platform.cfg.ListenBy))
+
+	options := "," + hearOptions
+	if channel == c.CallID {
+		options = ",u" + hearOptions
+	}
+	return s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: audio},
+		ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: channel + options},
+		ami.Field{Key: "Timeout", Value: "10000"}, ami.Field{Key: "Async", Value: "true"})
 }
 
 // transfer sends the caller to a destination in the context of its own channel.

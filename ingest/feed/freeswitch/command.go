@@ -2,6 +2,7 @@ package freeswitch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,6 +57,8 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		return s.order(ctx, "uuid_hold off "+leg)
 	case feed.ActionListen, feed.ActionWhisper, feed.ActionBarge:
 		return s.spy(ctx, c, leg)
+	case feed.ActionHear:
+		return s.hear(ctx, c, leg)
 	}
 	return feed.CannotDo("FreeSWITCH", c, "unknown action")
 }
@@ -121,6 +124,27 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 	return commandError(s.conn.Background(ctx, fmt.Sprintf(
 		"originate {interaction_id=%[1]s,presence_data=%[2]s%[1]s,originate_timeout=30,ignore_early_media=true,origination_caller_id_name=Trunkline,origination_caller_id_number=%[3]s}%[4]s '%[5]seavesdrop:%[6]s' inline",
 		c.ID, listenerTag, c.Extension, phone, spyKeys[c.Action], leg), c.ID))
+}
+
+// hear has the switch send both voices of the caller's leg to Trunkline, as an AI provider's session.
+func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
+	if s.listenBy == "" {
+		return feed.CannotDo("FreeSWITCH", c, "its feed has no listen_by")
+	}
+	if s.listenBeep {
+		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
+			return err // the parties have heard nothing
+		}
+	}
+
+	rate, _ := feed.ListenRate(s.listenBy)
+	metadata, err := json.Marshal(map[string]any{"callId": leg, "otherLegCallId": c.CallID, "sampleRate": rate,
+		"channels": 2, "callerIdNumber": c.Caller, "sessionId": c.SessionID})
+	if err != nil {
+		return fault.Internal(err, "The command could not be written")
+	}
+	return s.order(ctx, strings.NewReplacer(feed.ListenCall, leg, feed.ListenProvider, c.ProviderID,
+		feed.ListenMetadata, string(metadata)).Replace(s.listenBy))
 }
 
 // phoneOf returns the dial string of the command's extension: of the first domain in which the switch has

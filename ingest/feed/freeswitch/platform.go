@@ -34,6 +34,7 @@ type platform struct {
 	accountVariable string // the setting account_variable
 	useAccountcode  bool   // the setting use_accountcode
 	listenBeep      bool   // the setting listen_beep
+	listenBy        string // the setting listen_by
 	eventList       eventList
 	accounts        feed.Accounts
 	log             *slog.Logger
@@ -59,6 +60,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 	return &platform{
 		client: client, user: cfg.User, keys: freeswitch.NewLiveKeys(cfg.AccountVariable, cfg.UseAccountcode),
 		accountVariable: cfg.AccountVariable, useAccountcode: cfg.UseAccountcode, listenBeep: cfg.ListenBeep,
+		listenBy:  string(cfg.ListenBy),
 		eventList: parseEventList(cfg.Events), accounts: deps.Accounts, log: deps.Log,
 		idleAfter: idleAfter, tableLag: tableLag, refreshPause: refreshPause,
 	}, nil

@@ -1,0 +1,149 @@
+package listening
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/retry"
+)
+
+const (
+	rulesInterval = 5 * time.Second        // between two readings of the rules
+	callsInterval = 500 * time.Millisecond // between two looks at the calls, while there are rules
+	againAfter    = 2 * time.Second        // until a call that could not be heard is tried again
+)
+
+// RuleStore has the queues that providers hear; *aiprovider.Service implements it.
+type RuleStore interface {
+	// ListRules returns the rules of all accounts.
+	ListRules(ctx context.Context) ([]aiprovider.Rule, error)
+}
+
+// Roster has the state of calls.
+type Roster interface {
+	// Entries returns the state of an account's agents and calls and of those below it. It must not be modified.
+	Entries(ctx context.Context, account string) (map[state.Key]*state.Entry, error)
+}
+
+// RulesDeps has the dependencies of Rules.
+type RulesDeps struct {
+	Rules    RuleStore
+	Roster   Roster
+	Platform aisession.Platform
+	Log      *slog.Logger
+}
+
+// Rules has providers hear the calls of their queues, from the moment that an agent talks with the caller. A call
+// that could not be heard is tried again while it lasts. Several nodes may run it: Platform.HearCall asks once.
+type Rules struct {
+	deps  RulesDeps
+	heard map[hearing]*attempts
+}
+
+// attempts is what was done to have a call heard.
+type attempts struct {
+	heard bool
+	tries int
+	again time.Time // of the next try
+}
+
+// hearing is a provider and a call of its queues.
+type hearing struct {
+	provider string
+	call     state.Key
+}
+
+// NewRules returns Rules.
+func NewRules(deps RulesDeps) *Rules {
+	return &Rules{deps: deps, heard: make(map[hearing]*attempts)}
+}
+
+// Run follows the rules until ctx ends.
+func (r *Rules) Run(ctx context.Context) error {
+	var rules []aiprovider.Rule
+	var readAt time.Time
+	for ctx.Err() == nil {
+		if time.Since(readAt) >= rulesInterval {
+			found, err := r.deps.Rules.ListRules(ctx)
+			if err == nil {
+				rules, readAt = found, time.Now()
+			} else if ctx.Err() == nil {
+				r.deps.Log.WarnContext(ctx, "the queues that AI providers hear are not known, retrying", "error", err)
+			}
+		}
+
+		r.follow(ctx, rules)
+		pause := callsInterval
+		if len(rules) == 0 {
+			pause = rulesInterval
+		}
+		retry.Sleep(ctx, pause)
+	}
+	return nil
+}
+
+// follow has the calls of the rules' queues heard that are not yet.
+func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
+	live := make(map[hearing]bool)
+	states := make(map[string]map[state.Key]*state.Entry) // by account, which may have several rules
+	for _, rule := range rules {
+		if states[rule.AccountID] == nil {
+			entries, err := r.deps.Roster.Entries(ctx, rule.AccountID)
+			if err != nil {
+				if ctx.Err() == nil {
+					r.deps.Log.WarnContext(ctx, "the calls that an AI provider hears are not known, retrying",
+						"account_id", rule.AccountID, "error", err)
+				}
+				return // what is heard is kept
+			}
+			states[rule.AccountID] = entries
+		}
+
+		for key, e := range states[rule.AccountID] {
+			if key.Account != rule.AccountID || !e.Visits() || !slices.Contains(rule.Queues, e.QueueID) {
+				continue
+			}
+			h := hearing{rule.ProviderID, key}
+			live[h] = true
+			if e.State == event.Talking {
+				r.hear(ctx, h)
+			}
+		}
+	}
+	for h := range r.heard {
+		if !live[h] {
+			delete(r.heard, h)
+		}
+	}
+}
+
+// hear has a call heard, unless it is.
+func (r *Rules) hear(ctx context.Context, h hearing) {
+	a := r.heard[h]
+	if a == nil {
+		a = &attempts{}
+		r.heard[h] = a
+	}
+	if a.heard || time.Now().Before(a.again) {
+		return
+	}
+
+	call := aisession.PlatformCall{AccountID: h.call.Account, ProviderID: h.provider,
+		Call: aiprotocol.Call{CallID: h.call.ID}}
+	err := r.deps.Platform.HearCall(ctx, call, aisession.Hearing{SessionID: uuid.NewString(), ByRule: true})
+	a.tries++
+	a.heard, a.again = err == nil, time.Now().Add(againAfter)
+	if err != nil && a.tries == 2 && ctx.Err() == nil { // at the first, the two may not be connected yet
+		r.deps.Log.WarnContext(ctx, "an AI provider does not hear a call of its queues, retrying while the call lasts",
+			"account_id", h.call.Account, "provider_id", h.provider, "call_id", h.call.ID, "error", err)
+	}
+}

@@ -1,0 +1,139 @@
+package listening
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/fault"
+)
+
+// center is a platform with calls, and the rules about them.
+type center struct {
+	mu      sync.Mutex
+	rules   []aiprovider.Rule
+	entries map[state.Key]*state.Entry
+	lost    error // of the rules and the state
+	refusal error
+	asked   []string
+}
+
+func (c *center) ListRules(context.Context) ([]aiprovider.Rule, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.rules), c.lost
+}
+
+func (c *center) Entries(context.Context, string) (map[state.Key]*state.Entry, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	copied := make(map[state.Key]*state.Entry, len(c.entries))
+	for key, e := range c.entries {
+		copied[key] = e
+	}
+	return copied, c.lost
+}
+
+func (c *center) Transfer(context.Context, aisession.PlatformCall, string) error { return nil }
+
+func (c *center) Hangup(context.Context, aisession.PlatformCall) error { return nil }
+
+func (c *center) HearCall(_ context.Context, of aisession.PlatformCall, h aisession.Hearing) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !h.ByRule || h.SessionID == "" {
+		return fault.Invalid("no rule asks")
+	}
+	c.asked = append(c.asked, fmt.Sprintf("%s hears %s of %s", of.ProviderID, of.CallID, of.AccountID))
+	return c.refusal
+}
+
+// set changes a call. entered is false for a leg of a visit, which is not heard beside it.
+func (c *center) set(account, id, queue string, s event.State, entered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &state.Entry{AccountID: account, Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue}}
+	if entered {
+		e.EnteredMS = 1
+	}
+	c.entries[e.Key()] = e
+}
+
+func (c *center) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// TestEveryCallOfAQueueIsHeard follows calls through a day: one that waits, one that talks, one of another queue, a
+// platform that is away, a rule that goes.
+func TestEveryCallOfAQueueIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &center{entries: make(map[state.Key]*state.Entry)}
+		r := NewRules(RulesDeps{Rules: c, Roster: c, Platform: c, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		var seen []string
+		after := func(d time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			seen = append(seen, want...)
+			if !slices.Equal(c.asked, seen) {
+				t.Fatalf("asked %q, want %q", c.asked, seen)
+			}
+		}
+
+		c.set("demo", "early", "sales", event.Talking, true)
+		after(time.Minute)
+		c.change(func() {
+			c.rules = []aiprovider.Rule{{ProviderID: "p1", AccountID: "demo",
+				Queues: []string{"sales"}}}
+		})
+		after(rulesInterval+callsInterval, "p1 hears early of demo")
+
+		c.set("demo", "waits", "sales", event.Waiting, true)
+		c.set("demo", "other", "support", event.Talking, true)
+		c.set("demo", "leg", "sales", event.Talking, false)
+		c.set("below", "theirs", "sales", event.Talking, true)
+		after(time.Minute)
+		c.set("demo", "waits", "sales", event.Talking, true)
+		after(callsInterval, "p1 hears waits of demo")
+		c.set("demo", "waits", "sales", event.Held, true)
+		c.set("demo", "waits", "sales", event.Talking, true)
+		after(time.Minute)
+
+		c.change(func() { c.refusal = errors.New("the feed is away") })
+		c.set("demo", "late", "sales", event.Talking, true)
+		after(callsInterval, "p1 hears late of demo")
+		after(againAfter, "p1 hears late of demo")
+		c.change(func() { c.refusal = nil })
+		after(againAfter+callsInterval, "p1 hears late of demo")
+		c.change(func() { c.lost = errors.New("the state is not read") })
+		after(time.Minute)
+		c.change(func() { c.lost = nil })
+		after(time.Minute)
+
+		c.change(func() { c.rules = nil })
+		after(rulesInterval)
+		c.set("demo", "unheard", "sales", event.Talking, true)
+		after(time.Minute)
+		cancel()
+		if err := <-ended; err != nil || len(r.heard) != 0 {
+			t.Errorf("ended with %v, %d calls kept", err, len(r.heard))
+		}
+	})
+}
