@@ -20,18 +20,22 @@ func (s *Service) acquireLease(ctx context.Context, session *Session) error {
 	if s.settings.MaxPerAccount == 0 {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
+
 	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID,
 		s.settings.MaxPerAccount)
 	if err != nil {
 		session.log.WarnContext(ctx, "AI session limit check failed; session admitted", "error", err)
 		return nil
 	}
+
 	if !ok {
 		s.metrics.refused.WithLabelValues(refusedAccount).Inc()
 		return fault.Limited(time.Second, "too many AI sessions of this account")
 	}
+
 	return nil
 }
 
@@ -63,8 +67,10 @@ func (s *Service) renewLeases(ctx context.Context) {
 		accountBySession[id] = session.request.Provider.AccountID
 	}
 	s.mu.Unlock()
+
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
+
 	err := s.deps.Leases.Renew(ctx, accountBySession)
 	if err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "renewing AI session leases failed", "error", err)

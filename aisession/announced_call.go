@@ -17,14 +17,17 @@ func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error
 	if err != nil {
 		return fault.InvalidField("uuid", "invalid", "must be a UUID")
 	}
+
 	a.UUID = id.String()
 	created, err := s.deps.Announcements.Put(ctx, a, s.settings.AnnouncedFor)
 	if err != nil {
 		return fault.Unavailable(err, time.Second, "the call cannot be announced now")
 	}
+
 	if !created {
 		return fault.Conflict("this UUID is announced already")
 	}
+
 	return nil
 }
 
@@ -37,12 +40,15 @@ func (s *Service) TakeAnnouncement(ctx context.Context,
 	if err != nil {
 		return a, aiprovider.Provider{}, fault.Unavailable(err, time.Second, "announced calls cannot be looked up now")
 	}
+
 	if !found {
 		return s.acceptDialplanUUID(ctx, id)
 	}
+
 	p, err := s.deps.Providers.Open(ctx, a.ProviderID)
 	if err == nil && p.AccountID != a.AccountID {
 		err = fault.NotFound("AI provider not found")
 	}
+
 	return a, p, err
 }

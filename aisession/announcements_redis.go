@@ -31,6 +31,7 @@ func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement,
 	if err != nil {
 		return false, fmt.Errorf("announcing a call: %w", err)
 	}
+
 	err = r.client.SetArgs(ctx, r.key(a.UUID), value, redis.SetArgs{Mode: "NX", TTL: ttl}).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
@@ -38,6 +39,7 @@ func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement,
 	if err != nil {
 		return false, fmt.Errorf("announcing a call: %w", err)
 	}
+
 	return true, nil
 }
 
@@ -53,5 +55,6 @@ func (r *RedisAnnouncements) Take(ctx context.Context, uuid string) (a aiprovide
 	if err != nil {
 		return a, false, fmt.Errorf("looking up an announced call: %w", err)
 	}
+
 	return a, true, nil
 }

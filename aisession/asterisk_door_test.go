@@ -42,6 +42,7 @@ func (c *asteriskChannel) read() {
 			var m struct{ Command string }
 			_ = json.Unmarshal(raw, &m)
 			c.commands = append(c.commands, m.Command)
+
 			switch m.Command {
 			case "FLUSH_MEDIA":
 				c.queue = nil
@@ -57,14 +58,17 @@ func (c *asteriskChannel) read() {
 func (c *asteriskChannel) tick() (marks int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for len(c.queue) > 0 && c.queue[0] == -1 {
 		c.queue = c.queue[1:]
 		marks++
 	}
+
 	if len(c.queue) > 0 {
 		c.played += c.queue[0]
 		c.queue = c.queue[1:]
 	}
+
 	return marks
 }
 
@@ -86,11 +90,13 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 	server := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
+
 	dialer := websocket.Dialer{Subprotocols: []string{"media"}}
 	ws, _, err := dialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"?callerIdNumber=%2B4930123", nil)
 	if err != nil || ws.Subprotocol() != "media" {
 		t.Fatal(err, ws.Subprotocol())
 	}
+
 	c := &asteriskChannel{Conn: ws}
 	var writing sync.Mutex
 	write := func(kind int, message []byte) {
@@ -98,14 +104,17 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 		defer writing.Unlock()
 		_ = ws.WriteMessage(kind, message) // the end of the call closes it
 	}
+
 	say := func(text string) { write(websocket.TextMessage, []byte(text)) }
 	say(`{"event":"MEDIA_START","connection_id":"c","channel":"WebSocket/c/0x1","channel_id":"1795672155.12","format":"ulaw","optimal_frame_size":160,"ptime":20,"channel_variables":{}}`)
 	var reading, ticking sync.WaitGroup
 	reading.Go(c.read)
+
 	stop := make(chan struct{})
 	ticking.Go(func() {
 		ticker := time.NewTicker(20 * time.Millisecond)
 		defer ticker.Stop()
+
 		for {
 			select {
 			case <-stop:
@@ -125,6 +134,7 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 		!strings.Contains(text, `"callerIdNumber":"+4930123"`) {
 		t.Errorf("start is %s", text)
 	}
+
 	until(t, "ANSWER", c.has("ANSWER"))
 	_ = v.sendAudio(samples(24000, 300*time.Millisecond))
 	_ = v.send(`{"event":"mark","mark":{"name":"m1"}}`)
@@ -132,9 +142,11 @@ func TestACallByAsterisksWebSocketChannel(t *testing.T) {
 	c.mu.Lock()
 	played := time.Duration(c.played) * time.Second / 8000
 	c.mu.Unlock()
+
 	if !strings.Contains(string(mark.body), `"playedMs":300`) || played < 300*time.Millisecond {
 		t.Errorf("the mark %s came when Asterisk had played %v", mark.body, played)
 	}
+
 	_ = v.sendAudio(samples(24000, 5*time.Second))
 	_ = v.send(`{"event":"mark","mark":{"name":"m2"}}`)
 	_ = v.send(`{"event":"clear"}`)

@@ -22,6 +22,7 @@ func startFloor(b *testing.B, url string, phones []netip.AddrPort) (ours []netip
 	poll := ok(unix.EpollCreate1(0))
 	var calls []*floorCall
 	byPhone := map[int]*floorCall{}
+
 	for _, phone := range phones {
 		c := &floorCall{phone: bound(unix.SOCK_DGRAM), provider: upgraded(b, provider), slot: -1}
 		c.message = append(binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(benchMedia)+216+3)), 0, 0,
@@ -34,16 +35,19 @@ func startFloor(b *testing.B, url string, phones []netip.AddrPort) (ours []netip
 		calls, byPhone[c.phone] = append(calls, c), c
 		ours = append(ours, addressOf(c.phone))
 	}
+
 	timer := ok(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK))
 	every := unix.NsecToTimespec(int64(floorSlot))
 	must(unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil))
 	must(unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(timer)}))
+
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		runtime.LockOSThread()
 		floor(poll, timer, byPhone, quit)
 	}()
+
 	return ours, func() {
 		close(quit)
 		<-ended
@@ -70,12 +74,14 @@ func floor(poll, timer int, calls map[int]*floorCall, quit chan struct{}) {
 		if err == unix.EINTR {
 			continue
 		}
+
 		must(err)
 		select {
 		case <-quit:
 			return
 		default:
 		}
+
 		for _, e := range events[:n] {
 			if int(e.Fd) != timer {
 				c := calls[int(e.Fd)]
@@ -86,12 +92,15 @@ func floor(poll, timer int, calls map[int]*floorCall, quit chan struct{}) {
 					c.slot = (tick + 2) % len(slots)
 					slots[c.slot] = append(slots[c.slot], c)
 				}
+
 				continue
 			}
+
 			var ticks [8]byte
 			if _, err := unix.Read(timer, ticks[:]); err != nil {
 				continue
 			}
+
 			for range binary.LittleEndian.Uint64(ticks[:]) {
 				tick++
 				for _, c := range slots[tick%len(slots)] {
@@ -115,6 +124,7 @@ func upgraded(b *testing.B, to netip.AddrPort) int {
 	if n, _ := unix.Read(fd, answer); !bytes.HasSuffix(answer[:max(n, 0)], []byte("\r\n\r\n")) {
 		b.Fatalf("the handshake was answered with %q", answer[:max(n, 0)])
 	}
+
 	must(unix.SetNonblock(fd, true))
 	return fd
 }

@@ -59,10 +59,12 @@ func BenchmarkDialects(b *testing.B) {
 				if protocol == dialect.Twilio && encoding != "g711_ulaw" {
 					continue // it has no other
 				}
+
 				name := protocol + "-" + encoding
 				if round == 0 {
 					names = append(names, name)
 				}
+
 				b.Run(fmt.Sprintf("%s/%d", name, round+1), func(b *testing.B) {
 					start := func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
 						return startSessions(b, protocol, encoding, url, phones)
@@ -74,9 +76,11 @@ func BenchmarkDialects(b *testing.B) {
 			}
 		}
 	}
+
 	b.Run("median", func(b *testing.B) {
 		for b.Loop() {
 		}
+
 		for _, name := range names {
 			if len(costs[name]) > 0 { // -bench may have chosen others
 				b.ReportMetric(median(costs[name]), "%core-"+name)
@@ -107,24 +111,29 @@ func benchWith(b *testing.B, encoding, scheme string,
 	peer.Stderr = os.Stderr
 	in, _ := peer.StdinPipe()
 	out, _ := peer.StdoutPipe()
+
 	if err := peer.Start(); err != nil {
 		b.Fatal(err)
 	}
+
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	words := strings.Fields(first)
 	var phones []netip.AddrPort
 	for _, word := range words[1:] {
 		phones = append(phones, netip.MustParseAddrPort(word))
 	}
+
 	empty := memoryInUse()
 	ours, stop := start(b, words[0], phones)
 	for _, addr := range ours {
 		fmt.Fprintln(in, addr)
 	}
+
 	fmt.Fprintln(in, "go")
 	time.Sleep(benchWarmup)
 	for b.Loop() {
@@ -134,6 +143,7 @@ func benchWith(b *testing.B, encoding, scheme string,
 		cost = 100 * used.Seconds() / benchSeconds / benchCalls
 		b.ReportMetric(cost, "%core/session")
 	}
+
 	kilobytes = (memoryInUse() - empty) / 1024 / benchCalls
 	b.ReportMetric(kilobytes, "KB/session")
 	_ = in.Close()
@@ -144,6 +154,7 @@ func benchWith(b *testing.B, encoding, scheme string,
 	if err := json.NewDecoder(lines).Decode(&got); err != nil {
 		b.Fatal(err)
 	}
+
 	stop()
 	_ = peer.Wait()
 	report := func(name string, ms []float64, at ...int) {
@@ -152,11 +163,13 @@ func benchWith(b *testing.B, encoding, scheme string,
 			b.ReportMetric(ms[min(len(ms)*percent/100, len(ms)-1)], fmt.Sprintf("ms-%s-p%d", name, percent))
 		}
 	}
+
 	b.ReportMetric(got.CPU, "peer-cpu-s")
 	report("gap", got.Gaps, 1, 99)
 	if len(got.ToProvider) > 0 { // measured with the first encoding and protocol, over ws
 		report("to-provider", got.ToProvider, 50, 95, 99)
 	}
+
 	return cost, kilobytes
 }
 
@@ -187,34 +200,41 @@ func startSessions(b *testing.B, protocol, encoding, url string,
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 42000, MaxPort: 43000},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = service.Run(ctx) })
 	format, _ := aiprotocol.FormatOf(encoding)
 	with := aiprovider.Provider{ID: "p", AccountID: "a", Format: format, URL: url, Protocol: protocol}
+
 	for _, phone := range phones {
 		port, err := ports.Open()
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		session, err := service.Open(ctx,
 			aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, RTPTimestamps: true})
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		port.SetRemote(phone, phone.Addr())
 		port.SetReceiver(receiver{session})
 		ours = append(ours, port.Addr())
+
 		running.Go(func() {
 			defer port.Close()
 			session.Run(ctx, &leg{stream: rtp.NewStream(port, rtp.Format{Clock: 8000, Frame: audio.FrameDuration})})
 		})
 	}
+
 	return ours, func() { cancel(); running.Wait() }
 }
 

@@ -28,6 +28,7 @@ func servePeer() {
 	p.timer = ok(unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK))
 	p.listener = -1
 	url := ""
+
 	if os.Getenv(benchPeer) == "wss" {
 		server := httptest.NewTLSServer(http.HandlerFunc(echo))
 		url = "wss" + strings.TrimPrefix(server.URL, "https")
@@ -37,6 +38,7 @@ func servePeer() {
 		p.watch(p.listener)
 		url = "ws://" + addressOf(p.listener).String() + "/"
 	}
+
 	fmt.Print(url)
 	for range benchCalls {
 		fd := bound(unix.SOCK_DGRAM)
@@ -46,6 +48,7 @@ func servePeer() {
 		p.watch(fd)
 		fmt.Print(" ", addressOf(fd))
 	}
+
 	fmt.Println()
 	go p.command()
 	p.run()
@@ -106,11 +109,14 @@ func (p *benchPeerLoop) command() {
 	for i := 0; lines.Scan() && lines.Text() != "go"; i++ {
 		must(unix.Connect(p.order[i], sockaddr(netip.MustParseAddrPort(lines.Text()))))
 	}
+
 	every := unix.NsecToTimespec(int64(20*time.Millisecond) / benchCalls * 5)
 	must(unix.TimerfdSettime(p.timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil))
 	p.watch(p.timer)
+
 	for lines.Scan() {
 	}
+
 	stop, err := unix.Eventfd(1, 0)
 	must(err)
 	p.watch(stop) // the loop knows it by being none of its own
@@ -124,6 +130,7 @@ func (p *benchPeerLoop) run() {
 		if err == unix.EINTR {
 			continue
 		}
+
 		must(err)
 		for _, e := range events[:n] {
 			fd := int(e.Fd)
@@ -176,12 +183,15 @@ func (p *benchPeerLoop) talk(buffer []byte) {
 	if _, err := unix.Read(p.timer, ticks[:]); err != nil {
 		return
 	}
+
 	packet := buffer[:172]
 	clear(packet)
+
 	packet[0] = 0x80
 	for i := range packet[12:] {
 		packet[12+i] = 0x80 | byte(i)
 	}
+
 	for range 5 * binary.LittleEndian.Uint64(ticks[:]) {
 		number := p.n % len(p.sent)
 		turn := uint32(p.n / len(p.order))
@@ -204,6 +214,7 @@ func answerTo(opcode byte, message []byte) []byte {
 	if opcode == wsframe.Binary {
 		return message
 	}
+
 	for member, begin := range map[string]string{`"payload":"`: benchMedia, `"audio":"`: benchDelta} {
 		_, audio, isMedia := bytes.Cut(message, []byte(member))
 		audio, _, _ = bytes.Cut(audio, []byte{'"'})
@@ -212,6 +223,7 @@ func answerTo(opcode byte, message []byte) []byte {
 			return append(append([]byte(begin), audio...), `"`+end...)
 		}
 	}
+
 	return nil
 }
 
@@ -223,6 +235,7 @@ func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
 		delete(p.conns, fd)
 		return
 	}
+
 	c.buffer = append(c.buffer, buffer[:n]...)
 	if !c.upgraded {
 		if end := bytes.Index(c.buffer, []byte("\r\n\r\n")); end > 0 {
@@ -231,6 +244,7 @@ func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
 			c.buffer = c.buffer[end+4:]
 		}
 	}
+
 	for c.upgraded && len(c.buffer) >= 8 {
 		header, size := 2, int(c.buffer[1]&0x7f)
 		if size == 126 {
@@ -239,19 +253,23 @@ func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
 		if len(c.buffer) < header+4+size {
 			return
 		}
+
 		key, message := c.buffer[header:header+4], c.buffer[header+4:header+4+size]
 		for i := range message {
 			message[i] ^= key[i&3]
 		}
+
 		if bytes.HasPrefix(message, []byte(benchMedia)) && n == header+4+size {
 			p.note(message, at)
 		}
+
 		opcode := c.buffer[0] & 0x0f
 		answer := answerTo(opcode, message)
 		if answer != nil {
 			frame := binary.BigEndian.AppendUint16([]byte{0x80 | opcode, 126}, uint16(len(answer)))
 			_, _ = unix.Write(fd, append(frame, answer...))
 		}
+
 		c.buffer = c.buffer[:copy(c.buffer, c.buffer[header+4+size:])]
 	}
 }
@@ -282,11 +300,13 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
+
 	for {
 		kind, message, err := conn.ReadMessage()
 		if err != nil {
 			return
 		}
+
 		if strings.HasPrefix(string(message), benchMedia) && conn.WriteMessage(kind, message) != nil {
 			return
 		}

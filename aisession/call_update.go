@@ -39,6 +39,7 @@ func (s *Service) ApplyCallUpdate(_ context.Context, u CallUpdate) error {
 	if session == nil {
 		return fault.NotFound("Call not found")
 	}
+
 	secret := session.request.Provider.Secret
 	if secret == "" || subtle.ConstantTimeCompare([]byte(SecretSHA256(secret)), []byte(u.SecretSHA256)) != 1 {
 		return fault.Unauthenticated("The password is not the provider's secret")
@@ -47,6 +48,7 @@ func (s *Service) ApplyCallUpdate(_ context.Context, u CallUpdate) error {
 		session.queueRequest(providerRequest{destination: u.Destination})
 		return nil
 	}
+
 	session.end(Ending{Reason: ProviderHungUp, Cause: NormalizeHangupCause("")})
 	return nil
 }

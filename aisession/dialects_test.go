@@ -46,10 +46,12 @@ func startVendor(t *testing.T) *vendor {
 		if err != nil {
 			return
 		}
+
 		c := &vendorConnection{Conn: conn, request: r, done: make(chan struct{})}
 		v.accepts <- c
 		c.read()
 	}))
+
 	t.Cleanup(v.server.Close)
 	return v
 }
@@ -57,11 +59,13 @@ func startVendor(t *testing.T) *vendor {
 func (c *vendorConnection) read() {
 	defer close(c.done)
 	defer c.Close()
+
 	for {
 		kind, raw, err := c.ReadMessage()
 		if err != nil {
 			return
 		}
+
 		c.mu.Lock()
 		if kind == websocket.BinaryMessage {
 			c.audio += len(raw)
@@ -80,14 +84,17 @@ func (c *vendorConnection) named(t *testing.T, name string) (found map[string]an
 	until(t, name, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+
 		for _, m := range c.texts {
 			if m["event"] == name || m["type"] == name {
 				found = m
 				return true
 			}
 		}
+
 		return false
 	})
+
 	return found
 }
 
@@ -106,12 +113,15 @@ func begin(t *testing.T, protocol string,
 	h := startService(t, aisession.DefaultSettings(), &provider{server: v.server})
 	p := account(&provider{server: v.server}, aiprotocol.ULaw)
 	p.Protocol, p.Secret, p.Headers = protocol, "secret-1", nil
+
 	if change != nil {
 		change(&p)
 	}
+
 	r := request(p, ulaw)
 	r.Parameters = map[string]string{"X-Customer": "7"}
 	run := h.start(r)
+
 	return h, run, <-v.accepts
 }
 
@@ -131,11 +141,13 @@ func TestABotOfTwiliosHasItsCall(t *testing.T) {
 	if bot.request.Header.Get("X-Twilio-Signature") == "" {
 		t.Error("the handshake has no signature")
 	}
+
 	start := bot.named(t, "start")["start"].(map[string]any)
 	callSID := start["callSid"].(string)
 	if start["customParameters"].(map[string]any)["X-Customer"] != "7" || !strings.HasPrefix(callSID, "CA") {
 		t.Errorf("start is %v", start)
 	}
+
 	bot.named(t, "media")
 	run.ReceiveDTMF('5', 0)
 	bot.named(t, "dtmf")
@@ -150,6 +162,7 @@ func TestABotOfTwiliosHasItsCall(t *testing.T) {
 	if err := h.UpdateCall(t.Context(), update); fault.KindOf(err) != fault.KindUnauthenticated {
 		t.Errorf("another secret: %v", err)
 	}
+
 	update.SecretSHA256 = aisession.SecretSHA256("secret-1")
 	if err := h.UpdateCall(t.Context(), update); err != nil {
 		t.Error(err)
@@ -157,6 +170,7 @@ func TestABotOfTwiliosHasItsCall(t *testing.T) {
 	if e := run.wait(t); e.Reason != aisession.Transferred || run.phone.transfers[0] != "7000" {
 		t.Errorf("ended with %+v after transfers to %v", e, run.phone.transfers)
 	}
+
 	bot.named(t, "stop")
 	if err := h.UpdateCall(t.Context(), update); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an update after the end: %v", err)
@@ -185,10 +199,12 @@ func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
 		model.request.Header.Get("Authorization") != "Bearer secret-1" {
 		t.Errorf("handshake with %s, %q", model.request.URL, model.request.Header)
 	}
+
 	session := model.named(t, "session.update")["session"].(map[string]any)
 	if session["instructions"] != "x" || session["type"] != "realtime" {
 		t.Errorf("session.update has %v", session)
 	}
+
 	model.named(t, "input_audio_buffer.append")
 	model.say(t, `{"type":"response.output_audio.delta","item_id":"i1","delta":"`+loud(80000)+`"}`)
 	run.played(t)
@@ -201,6 +217,7 @@ func TestOpenAIIsInterruptedAndTransfersAfterItsWords(t *testing.T) {
 	before := len(run.phone.playedAudio())
 	model.say(t, `{"type":"response.output_audio.delta","item_id":"i3","delta":"`+loud(4000)+`"}`)
 	model.say(t, `{"type":"response.output_item.done","item":{"type":"function_call","status":"completed","call_id":"c","name":"transfer","arguments":"{\"destination\":\"7000\"}"}}`)
+
 	if e := run.wait(t); e.Reason != aisession.Transferred || run.phone.transfers[0] != "7000" {
 		t.Errorf("ended with %+v", e)
 	}
@@ -218,21 +235,25 @@ func TestDeepgramSpeaksBinaryAndHangsUp(t *testing.T) {
 	if settings := agent.named(t, "Settings"); settings["agent"].(map[string]any)["greeting"] != "Hi" {
 		t.Errorf("Settings is %v", settings)
 	}
+
 	until(t, "the caller's audio", func() bool {
 		agent.mu.Lock()
 		defer agent.mu.Unlock()
 		return agent.audio > 1600
 	})
+
 	speak := func(bytes int) {
 		if err := agent.WriteMessage(websocket.BinaryMessage, []byte(strings.Repeat("\x00", bytes))); err != nil {
 			t.Error(err)
 		}
 	}
+
 	speak(80000)
 	run.played(t)
 	agent.say(t, `{"type":"UserStartedSpeaking"}`)
 	agent.say(t, `{"type":"Error","description":"model is away","code":"X"}`)
 	agent.say(t, `{"type":"FunctionCallRequest","functions":[{"id":"f","name":"hangup","arguments":"{}","client_side":true}]}`)
+
 	if e := run.wait(t); e.Reason != aisession.ProviderHungUp {
 		t.Errorf("ended with %+v", e)
 	}
@@ -250,6 +271,7 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	callSID := bot.named(t, "start")["start"].(map[string]any)["callSid"].(string)
 	client := redis.NewClient(&redis.Options{Addr: h.redis.Addr()})
 	defer client.Close()
+
 	other := &redisclient.Holders[aisession.CallUpdate]{Client: client, Channel: "test:aisession:updates",
 		Log: slog.New(slog.DiscardHandler)}
 	unknown := fault.NotFound("unknown")
@@ -257,18 +279,22 @@ func TestAnUpdateReachesTheNodeWithTheCall(t *testing.T) {
 	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("no node: %v", err)
 	}
+
 	ctx, stop := context.WithCancel(t.Context())
 	var answering sync.WaitGroup
 	answering.Go(func() { other.Answer(ctx, h.ApplyCallUpdate) })
 	defer answering.Wait()
 	defer stop()
+
 	until(t, "the node to listen", func() bool {
 		return len(h.redis.PubSubNumSub("test:aisession:updates")) > 0 &&
 			h.redis.PubSubNumSub("test:aisession:updates")["test:aisession:updates"] > 0
 	})
+
 	if err := other.Ask(t.Context(), update, unknown); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an unknown call: %v", err)
 	}
+
 	update.CallSID = callSID
 	if err := other.Ask(t.Context(), update, unknown); err != nil {
 		t.Error(err)

@@ -46,9 +46,11 @@ func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
 		if seen[parts[2]] {
 			return nil, fmt.Errorf("item %d has the secret of another provider", i+1)
 		}
+
 		seen[parts[2]] = true
 		secrets = append(secrets, dialplanSecret{parts[1], parts[2]})
 	}
+
 	return secrets, nil
 }
 
@@ -62,6 +64,7 @@ func (s *Service) acceptDialplanUUID(ctx context.Context,
 		s.metrics.rejectedUUIDs.Inc()
 		return a, p, &fault.Error{Kind: fault.KindNotFound, Message: err.Error()}
 	}
+
 	// The UUID is stored for as long as it could be accepted again. The prefix keeps it apart from
 	// announcements.
 	created, err := s.deps.Announcements.Put(ctx,
@@ -69,10 +72,12 @@ func (s *Service) acceptDialplanUUID(ctx context.Context,
 	if err != nil {
 		return a, p, fault.Unavailable(err, time.Second, "calls of dialplans cannot be checked now")
 	}
+
 	if !created {
 		s.metrics.rejectedUUIDs.Inc()
 		return a, p, fault.NotFound("the dialplan's UUID was used before")
 	}
+
 	p, err = s.deps.Providers.Open(ctx, providerID)
 	return aiprovider.Announcement{ProviderID: providerID, AccountID: p.AccountID, UUID: id.String()}, p, err
 }
@@ -84,6 +89,7 @@ func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (p
 	if err != nil || strings.Trim(text[:signedDigits], "0123456789") != "" {
 		return "", errUnannounced
 	}
+
 	for _, s := range secrets {
 		sum := sha1.Sum([]byte(s.secret + text[:signedDigits]))
 		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-signedDigits]),
@@ -91,13 +97,16 @@ func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (p
 			providerID = s.providerID
 		}
 	}
+
 	if providerID == "" {
 		return "", errUnannounced
 	}
+
 	clockDifference := now.Sub(time.Unix(seconds, 0)).Abs()
 	if clockDifference > dialplanWindow {
 		return "", fmt.Errorf("the dialplan's UUID is from another time: Asterisk's clock and this one differ by %s",
 			clockDifference.Round(time.Second))
 	}
+
 	return providerID, nil
 }

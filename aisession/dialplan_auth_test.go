@@ -30,13 +30,16 @@ func TestUUIDsOfDialplans(t *testing.T) {
 	if err != nil || len(secrets) != 2 {
 		t.Fatalf("%d secrets, %v", len(secrets), err)
 	}
+
 	now := time.Unix(1795348574, 0)
 	good := dialplanUUID(t, supportSecret, now)
 	if got, err := checkDialplanUUID(secrets, good, now.Add(59*time.Second)); got != "support" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
+
 	later := good
 	later[4]++ // of the time
+
 	forged := good
 	forged[15] ^= 1
 	for name, c := range map[string]struct {
@@ -52,6 +55,7 @@ func TestUUIDsOfDialplans(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
+
 	if got, err := checkDialplanUUID(nil, good, now); got != "" || err == nil {
 		t.Errorf("without secrets: got %q, %v", got, err)
 	}

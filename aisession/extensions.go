@@ -30,6 +30,7 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 		if queues {
 			queueing.DropQueued()
 		}
+
 		c.send(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: cleared})
 	case m.Event == aiprotocol.EventMark:
 		s.addMark(m.Mark.Name, nil)
@@ -92,6 +93,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
+
 	if err := s.transferCall(ctx, call, r.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
@@ -99,6 +101,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 		}
 		return
 	}
+
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
 }
 
@@ -108,6 +111,7 @@ func (s *Session) pressKey(ctx context.Context, call Call, press aiprotocol.DTMF
 	if duration == 0 {
 		duration = defaultDTMFDuration
 	}
+
 	err := call.SendDTMF(ctx, press.Digit[0], min(duration, maxDTMFDuration))
 	if err == nil || ctx.Err() != nil {
 		return

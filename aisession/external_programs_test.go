@@ -52,24 +52,29 @@ func startForeignProvider(t *testing.T, interpreter, script string) *foreignProv
 	if err != nil {
 		skipOrFail(t, interpreter+" is not installed")
 	}
+
 	cmd := exec.Command(program, script)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+
 	p := &foreignProvider{out: out.(*os.File), lines: bufio.NewReader(out)}
 	line, err := p.lines.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.url = strings.TrimSpace(line)
 	return p
 }
@@ -81,9 +86,11 @@ func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 	if err != nil || json.Unmarshal([]byte(line), &r) != nil {
 		t.Fatalf("no report: %q, %v", line, err)
 	}
+
 	if len(r.Faults) > 0 || r.Close != 1000 {
 		t.Errorf("the provider objects: %+v", r)
 	}
+
 	return r
 }
 
@@ -128,15 +135,18 @@ func TestARealPhone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real phones are left out in short runs")
 	}
+
 	if os.Getenv(mark) == "" {
 		for _, program := range []string{"baresip", "unshare", "ip", "python3"} {
 			if _, err := exec.LookPath(program); err != nil {
 				skipOrFail(t, program+" is not installed")
 			}
 		}
+
 		if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
 			skipOrFail(t, "no network namespace can be made: "+string(out))
 		}
+
 		t.Parallel() // it is another process that works
 		again := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0],
 			"-test.run=^TestARealPhone$", "-test.v")
@@ -145,8 +155,10 @@ func TestARealPhone(t *testing.T) {
 		if err != nil {
 			t.Errorf("in the namespace: %v\n%s", err, out)
 		}
+
 		return
 	}
+
 	for i, c := range []struct{ codec, encoding string }{{"pcmu", "g711_ulaw"}, {"pcma", "pcm16"}, {"opus", "pcm16"}} {
 		t.Run(c.codec+" to "+c.encoding, func(t *testing.T) {
 			p := startPython(t)
@@ -157,23 +169,28 @@ func TestARealPhone(t *testing.T) {
 			phone.command("dial", fmt.Sprintf("sip:ai-prov1@%s", server.Addr()))
 			phone.wait("CALL_ESTABLISHED")
 			time.Sleep(time.Second)
+
 			for _, key := range []string{"5", "#"} {
 				phone.command("sndcode", key)
 				time.Sleep(300 * time.Millisecond)
 				phone.command("sndcode", "\x04")
 			}
+
 			time.Sleep(1500 * time.Millisecond)
 			phone.command("hangup", "")
 			r := p.report(t)
 			keys := 0
+
 			for _, event := range r.Events {
 				if event == "dtmf" {
 					keys++
 				}
 			}
+
 			if keys != 2 || r.Events[0] != "start" || r.Events[len(r.Events)-1] != "hangup" || r.Media < 50 {
 				t.Errorf("the provider's report: %+v", r)
 			}
+
 			phone.hears(t)
 		})
 	}
@@ -195,9 +212,11 @@ func startBaresip(t *testing.T, port int, codec string) *baresip {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Mkdir(filepath.Join(b.folder, "rec"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	tone := samples(8000, 10*time.Second)
 	head := []byte("RIFF....WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00data....")
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(head)+len(tone)-8))
@@ -225,26 +244,32 @@ snd_path %[3]s/rec
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if b.control != nil {
 			_ = b.control.Close()
 		}
+
 		_ = cmd.Process.Kill() // it may hang in unregistering
 		_ = cmd.Wait()
 		_ = log.Close()
+
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("the phone's log: %s", text[max(0, len(text)-2000):])
 		}
 	})
+
 	until(t, "baresip to listen", func() (ok bool) {
 		var err error
 		b.control, err = net.Dial("tcp", fmt.Sprint("127.0.0.1:", port+1000))
 		return err == nil
 	})
+
 	go b.read()
 	return b
 }
@@ -252,11 +277,13 @@ snd_path %[3]s/rec
 // read takes netstrings of JSON.
 func (b *baresip) read() {
 	defer close(b.events)
+
 	for r := bufio.NewReader(b.control); ; {
 		text, err := r.ReadString('}')
 		if err != nil {
 			return
 		}
+
 		if _, after, ok := strings.Cut(text, `"type":"`); ok {
 			kind, _, _ := strings.Cut(after, `"`)
 			select {
@@ -303,21 +330,26 @@ func (b *baresip) hears(t *testing.T) {
 		files, _ = filepath.Glob(filepath.Join(b.folder, "rec", "*-dec.wav"))
 		return len(files) > 0
 	})
+
 	wav, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rate := int(binary.LittleEndian.Uint32(wav[24:]))
 	step := int(binary.LittleEndian.Uint16(wav[32:])) // stereo where the codec is opus
 	var mono []byte
+
 	for at := 44; at+step <= len(wav); at += step {
 		mono = append(mono, wav[at:at+2]...)
 	}
+
 	format := audio.Format{Encoding: audio.PCM16, Rate: rate}
 	var packets [][]byte
 	for n := format.FrameBytes(); len(mono) >= n; mono = mono[n:] {
 		packets = append(packets, mono[:n])
 	}
+
 	if amplitude, snr := clearest(t, format, packets, 440); amplitude < 6000 || snr < 8 {
 		t.Errorf("the phone hears itself with amplitude %.0f, signal to noise %.1f dB, in %d frames", amplitude, snr,
 			len(packets))

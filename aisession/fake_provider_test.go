@@ -74,27 +74,32 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	refuse := p.refuse
 	p.mu.Unlock()
+
 	if refuse != 0 {
 		w.Header().Set("Location", "https://10.0.0.1/")
 		w.WriteHeader(refuse)
 		return
 	}
+
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
 		return
 	}
+
 	v := &fakeConnection{Conn: conn, header: r.Header, done: make(chan struct{})}
 	p.connections <- v
 	var behaving sync.WaitGroup
 	defer behaving.Wait()
 	defer close(v.done)
 	defer conn.Close()
+
 	if p.behave != nil {
 		behaving.Go(func() { p.behave(v) })
 	}
 	if p.stall != nil {
 		<-p.stall
 	}
+
 	v.read(p.frame, p.extensions)
 }
 
@@ -121,10 +126,12 @@ func (v *fakeConnection) read(frame int, extras bool) {
 			v.mu.Unlock()
 			return
 		}
+
 		v.mu.Lock()
 		if kind != websocket.TextMessage {
 			v.fault("a frame that is no text")
 		}
+
 		v.checkMessage(raw, frame, extras)
 		v.mu.Unlock()
 	}
@@ -143,16 +150,19 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 		v.fault("no JSON object: %.80q", raw)
 		return
 	}
+
 	var event string
 	if err := json.Unmarshal(message["event"], &event); err != nil {
 		v.fault("no event: %.80q", raw)
 		return
 	}
+
 	m := receivedMessage{event: event, at: time.Now(), body: message[event]}
 	if len(message) != 2 || m.body == nil {
 		v.fault("members beside event and its object: %.120q", raw)
 		return
 	}
+
 	v.checkOrder(event)
 	switch event {
 	case "start":
@@ -168,6 +178,7 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			} `json:"mediaFormat"`
 		}
 		v.decodeStrict(m.body, &start)
+
 		if start.CallID == nil || start.OtherLegCallID == nil || start.CallerIDNumber == nil ||
 			start.CalleeIDNumber == nil ||
 			start.AccountID == nil || start.MediaFormat == nil || start.MediaFormat.Encoding == nil ||
@@ -182,14 +193,17 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			Payload *string `json:"payload"`
 		}
 		v.decodeStrict(m.body, &media)
+
 		if media.Payload == nil {
 			v.fault("media lacks a payload")
 			break
 		}
+
 		audio, err := base64.StdEncoding.Strict().DecodeString(*media.Payload)
 		if err != nil || len(audio) == 0 || frame != 0 && len(audio) != frame {
 			v.fault("a payload of %d bytes, %v", len(audio), err)
 		}
+
 		m.audio = audio
 	case "dtmf":
 		var dtmf struct {
@@ -199,6 +213,7 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			Duration       *float64 `json:"duration"`
 		}
 		v.decodeStrict(m.body, &dtmf)
+
 		if dtmf.CallID == nil || dtmf.OtherLegCallID == nil || dtmf.Digit == nil || len(*dtmf.Digit) != 1 ||
 			!strings.Contains("0123456789*#ABCD", *dtmf.Digit) {
 			v.fault("dtmf: %s", m.body)
@@ -210,6 +225,7 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 			Reason         *string `json:"reason"`
 		}
 		v.decodeStrict(m.body, &hangup)
+
 		if hangup.CallID == nil || hangup.OtherLegCallID == nil {
 			v.fault("hangup lacks a field: %s", m.body)
 		}
@@ -220,6 +236,7 @@ func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 	default:
 		v.fault("an unknown event: %s", event)
 	}
+
 	v.messages = append(v.messages, m)
 }
 
@@ -273,8 +290,10 @@ func (v *fakeConnection) waitFor(t *testing.T, event string, n int) receivedMess
 				last = m
 			}
 		}
+
 		return count >= n
 	})
+
 	return last
 }
 
@@ -286,11 +305,14 @@ func (v *fakeConnection) waitEnd(t *testing.T) []receivedMessage {
 	case <-time.After(patience):
 		t.Fatal("the connection continues")
 	}
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
+
 	for _, f := range v.faults {
 		t.Errorf("the provider objects: %s", f)
 	}
+
 	return v.messages
 }
 
@@ -308,6 +330,7 @@ func (v *fakeConnection) waitHangup(t *testing.T, reason string) []receivedMessa
 	if v.closed != websocket.CloseNormalClosure {
 		t.Errorf("closed with %d, want 1000", v.closed)
 	}
+
 	return messages
 }
 

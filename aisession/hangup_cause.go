@@ -22,8 +22,10 @@ func NormalizeHangupCause(name string) string {
 	case "USER_NOT_REGISTERED":
 		return "SUBSCRIBER_ABSENT"
 	}
+
 	if !causePattern.MatchString(name) {
 		return aiprotocol.NormalClearing
 	}
+
 	return name
 }

@@ -81,13 +81,16 @@ type events struct {
 func (e *events) Publish(_ context.Context, account string, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if e.fail {
 		return errors.New("kafka is away")
 	}
+
 	var one map[string]any
 	if err := json.Unmarshal(data, &one); err != nil || one["account_id"] != account {
 		return errors.New("an event that is none")
 	}
+
 	e.sent = append(e.sent, one)
 	return nil
 }
@@ -114,17 +117,21 @@ func startService(t *testing.T, cfg aisession.Settings, p *provider, change ...f
 		stopped: make(chan struct{})}
 	store := miniredis.RunT(t)
 	h.redis = store
+
 	// tests count goroutines, of which each connection has two
 	client := redis.NewClient(&redis.Options{Addr: store.Addr(), PoolSize: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	authorities := x509.NewCertPool()
+
 	if p != nil {
 		authorities.AddCert(p.server.Certificate())
 	}
+
 	plan, err := number.NewPlan(number.Settings{Country: "DE"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	deps := aisession.Deps{
 		Providers: envProviders{h}, Publisher: h.events,
 		TLS:           &tls.Config{RootCAs: authorities, ServerName: "example.com"},
@@ -133,26 +140,32 @@ func startService(t *testing.T, cfg aisession.Settings, p *provider, change ...f
 		FormatE164:    plan.E164,
 		Metrics:       h.registry, Log: slog.New(slog.DiscardHandler),
 	}
+
 	for _, c := range change {
 		c(&deps)
 	}
+
 	service, err := aisession.New(cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	h.Service = service
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
+
 	go func() {
 		defer close(h.stopped)
 		if err := service.Run(ctx); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	}()
+
 	t.Cleanup(func() {
 		cancel()
 		<-h.stopped
 	})
+
 	return h
 }
 
@@ -171,10 +184,12 @@ func (h *testEnv) metric(name string, labels ...string) float64 {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	for _, family := range families {
 		if family.GetName() != name {
 			continue
 		}
+
 	series:
 		for _, m := range family.GetMetric() {
 			for i := 0; i < len(labels); i += 2 {
@@ -182,10 +197,12 @@ func (h *testEnv) metric(name string, labels ...string) float64 {
 				for _, l := range m.GetLabel() {
 					found = found || l.GetName() == labels[i] && l.GetValue() == labels[i+1]
 				}
+
 				if !found {
 					continue series
 				}
 			}
+
 			switch {
 			case m.Counter != nil:
 				return m.Counter.GetValue()
@@ -196,6 +213,7 @@ func (h *testEnv) metric(name string, labels ...string) float64 {
 			}
 		}
 	}
+
 	h.t.Fatalf("no metric %s %v", name, labels)
 	return 0
 }
@@ -275,6 +293,7 @@ func (p *phone) talk(ctx context.Context, hz float64) {
 	raw := make([]byte, 0, 1920)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
+
 	var timestamp uint32
 	for sample := 0; ; sample += 960 {
 		raw = raw[:0]
@@ -282,10 +301,12 @@ func (p *phone) talk(ctx context.Context, hz float64) {
 			v := int16(9000 * math.Sin(2*math.Pi*hz*float64(sample+i)/48000))
 			raw = append(raw, byte(v), byte(uint16(v)>>8))
 		}
+
 		_ = p.encode.Decode(raw)
 		packet, _ := p.encode.EncodeFrame(nil)
 		p.session.ReceiveAudio(timestamp, packet)
 		timestamp += uint32(p.format.Samples(packet))
+
 		select {
 		case <-ctx.Done():
 			return
@@ -330,20 +351,24 @@ func (h *testEnv) start(r aisession.Request) *runningSession {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	p := newPhone(h.t, r.Format)
 	p.session = session
 	ctx, quiet := context.WithCancel(context.Background())
 	run := &runningSession{session, p, make(chan aisession.Ending, 1), quiet}
+
 	talking := make(chan struct{})
 	go func() {
 		defer close(talking)
 		p.talk(ctx, 440)
 	}()
+
 	go func() { run.done <- session.Run(context.Background(), p) }()
 	h.t.Cleanup(func() {
 		quiet()
 		<-talking
 	})
+
 	return run
 }
 

@@ -35,6 +35,7 @@ func echoAudio(v *fakeConnection) {
 				return
 			}
 		}
+
 		select {
 		case <-v.done:
 			return
@@ -64,6 +65,7 @@ func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws
 }
@@ -82,9 +84,11 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
 			"Sec-Websocket-Key": {c.key}}
+
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
+
 		w := httptest.NewRecorder()
 		if err := ingress.ServeMedia(w, r, aiprovider.Provider{}); fault.KindOf(err) != c.want || w.Body.Len() != 0 {
 			t.Errorf("%+v: %v, wrote %s", c, err, w.Body)
@@ -101,6 +105,7 @@ func TestAMediaWebSocketWithoutAFirstText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	_, _, err := ws.ReadMessage()
 	if !websocket.IsCloseError(err, websocket.CloseUnsupportedData) || !strings.Contains(err.Error(), "JSON text") {
 		t.Errorf("closed with %v", err)
@@ -115,26 +120,33 @@ func TestACallByMediaWebSocket(t *testing.T) {
 		[]byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
 		t.Fatal(err)
 	}
+
 	talking := make(chan struct{})
 	defer func() { _ = ws.Close(); <-talking }()
+
 	go func() {
 		defer close(talking)
+
 		ticker := time.NewTicker(20 * time.Millisecond)
 		defer ticker.Stop()
+
 		for tone := samples(16000, 20*time.Second); len(tone) > 0; tone = tone[640:] {
 			for _, piece := range [][]byte{tone[:101], tone[101:640]} {
 				if ws.WriteMessage(websocket.BinaryMessage, piece) != nil {
 					return
 				}
 			}
+
 			if sent := 20*32000 - len(tone); sent == 25*640 { // after half a second
 				_ = ws.WriteMessage(websocket.TextMessage,
 					[]byte(`{"event":"dtmf","dtmf":{"digit":"9","duration":120}}`))
 				_ = ws.WriteMessage(websocket.TextMessage, []byte(`nonsense`))
 			}
+
 			<-ticker.C
 		}
 	}()
+
 	var packets [][]byte
 	hearsTone(t, audio.Format{Encoding: audio.PCM16, Rate: 16000}, 40, func() [][]byte {
 		for range 40 {
@@ -144,13 +156,16 @@ func TestACallByMediaWebSocket(t *testing.T) {
 			}
 			packets = append(packets, frame)
 		}
+
 		return packets
 	})
+
 	v := p.nextConnection()
 	press := v.waitFor(t, "dtmf", 1)
 	if want := `{"callId":"c1","otherLegCallId":"o1","digit":"9","duration":120}`; string(press.body) != want {
 		t.Errorf("dtmf: %s", press.body)
 	}
+
 	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Second))
 	messages := v.waitHangup(t, "NORMAL_CLEARING")
 	if !strings.Contains(string(messages[0].body),
@@ -189,18 +204,22 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 				func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
+
 			if c.setup != nil {
 				c.setup(p, &with)
 			}
+
 			h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
 			ws := mediaSocket(t, h, with)
 			kind := websocket.TextMessage
+
 			if c.binary {
 				kind = websocket.BinaryMessage
 			}
 			if err := ws.WriteMessage(kind, []byte(c.first)); err != nil {
 				t.Fatal(err)
 			}
+
 			for {
 				_, _, err := ws.ReadMessage()
 				var closed *websocket.CloseError
@@ -210,6 +229,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 				if !errors.As(err, &closed) || closed.Code != c.code || !strings.Contains(closed.Text, c.reason) {
 					t.Errorf("closed with %v", err)
 				}
+
 				return
 			}
 		})
@@ -244,14 +264,17 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			active := func() float64 { return h.metric("trunkline_aisession_active", "ingress", way) }
 			until(t, "an attempt to connect",
 				func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+
 			if active() != 1 {
 				t.Fatalf("%v sessions are active", active())
 			}
+
 			hangUp()
 			until(t, "the session to end", func() bool { return active() == 0 })
 			if len(p.connections) != 0 {
 				t.Error("the provider was told of the call")
 			}
+
 			until(t, "its reason to be counted",
 				func() bool { return h.metric("trunkline_aisession_refused_total", "reason", "caller_hangup") == 1 })
 		})
@@ -285,6 +308,7 @@ func dialAudioSocketOf(t *testing.T, h audiosocket.Sessions) *asterisk {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -293,15 +317,18 @@ func dialAudioSocketOf(t *testing.T, h audiosocket.Sessions) *asterisk {
 			t.Errorf("Run: %v", err)
 		}
 	}()
+
 	conn, err := net.Dial("tcp", server.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { // before the house goes down
 		_ = conn.Close()
 		cancel()
 		<-done
 	})
+
 	return &asterisk{conn, t, bufio.NewReader(conn)}
 }
 
@@ -311,13 +338,16 @@ func (a *asterisk) talk(kind byte, rate int, audio []byte) (silent func()) {
 	stop, talking := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(talking)
+
 		ticker := time.NewTicker(20 * time.Millisecond)
 		defer ticker.Stop()
+
 		n := rate / 25
 		for ; len(audio) > 0; audio = audio[n:] {
 			if a.send(kind, audio[:n]) != nil {
 				return
 			}
+
 			select {
 			case <-stop:
 				return
@@ -325,6 +355,7 @@ func (a *asterisk) talk(kind byte, rate int, audio []byte) (silent func()) {
 			}
 		}
 	}()
+
 	return func() { close(stop); <-talking }
 }
 
@@ -372,6 +403,7 @@ func TestACallByAudioSocket(t *testing.T) {
 			_ = a.send(0x01, id[:])
 			silent := a.talk(c.kind, c.rate, tone)
 			defer func() { _ = a.Close(); silent() }()
+
 			var packets [][]byte
 			hearsTone(t, audio.Format{Encoding: audio.PCM16, Rate: c.rate}, 30, func() [][]byte {
 				for range 40 {
@@ -381,14 +413,17 @@ func TestACallByAudioSocket(t *testing.T) {
 					}
 					packets = append(packets, frame)
 				}
+
 				return packets
 			})
+
 			_ = a.send(0x03, []byte("4"))
 			v := p.nextConnection()
 			if press := v.waitFor(t, "dtmf",
 				1); string(press.body) != `{"callId":"`+callUUID+`","otherLegCallId":"","digit":"4"}` {
 				t.Errorf("dtmf: %s", press.body)
 			}
+
 			_ = a.send(0x00, nil)
 			v.waitHangup(t, "NORMAL_CLEARING")
 		})
@@ -407,6 +442,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	_ = a.send(0x01, id[:])
 	v := p.nextConnection()
 	v.waitFor(t, "start", 1) // the session begins without audio
+
 	for _, c := range []struct {
 		kind byte
 		rate int
@@ -419,15 +455,19 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 				if err != nil || rateOf[kind] == 0 || len(frame) != rateOf[kind]/25 {
 					t.Fatalf("kind %#x of %d bytes, %v", kind, len(frame), err)
 				}
+
 				if kind == c.kind { // those before the change are on their way
 					packets = append(packets, frame)
 					n++
 				}
 			}
+
 			return packets
 		})
+
 		silent()
 	}
+
 	_ = a.send(0x00, nil)
 	v.waitHangup(t, "NORMAL_CLEARING")
 }
@@ -451,6 +491,7 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 		1); string(m.body) != `{"destination":"1002","error":"AudioSocket cannot transfer a call"}` {
 		t.Errorf("told %s", m.body)
 	}
+
 	v.waitFor(t, "media", 5)
 	_ = a.send(0x00, nil)
 	v.waitHangup(t, "NORMAL_CLEARING")
@@ -471,6 +512,7 @@ func TestAKeyThatCannotBeSentIsAnswered(t *testing.T) {
 	if m := v.waitFor(t, "error", 1); string(m.body) != `{"event":"dtmf","message":"AudioSocket cannot send DTMF"}` {
 		t.Errorf("told %s", m.body)
 	}
+
 	v.waitFor(t, "media", 5)
 	_ = a.send(0x00, nil)
 	v.waitHangup(t, "NORMAL_CLEARING")
@@ -497,6 +539,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 			h := startService(t, aisession.DefaultSettings(), nil)
 			a := dialAudioSocket(t, h)
 			first(a)
+
 			if kind, _, err := a.read(); err == nil && kind != 0x00 {
 				t.Errorf("got kind %#x", kind)
 			}
@@ -516,14 +559,17 @@ func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
+
 	for {
 		kind, _, err := a.read()
 		if err != nil {
 			t.Fatalf("no hangup: %v", err)
 		}
+
 		if kind == 0x00 {
 			break
 		}
 	}
+
 	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 }

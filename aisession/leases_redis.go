@@ -44,16 +44,19 @@ func (r *RedisSessionLeases) Renew(ctx context.Context, accountBySession map[str
 	if len(accountBySession) == 0 {
 		return nil
 	}
+
 	until := float64(time.Now().Add(leaseTTL).UnixMilli())
 	pipe := r.client.Pipeline()
 	for session, account := range accountBySession {
 		pipe.ZAdd(ctx, r.key(account), redis.Z{Score: until, Member: session})
 		pipe.PExpire(ctx, r.key(account), leaseTTL)
 	}
+
 	_, err := pipe.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("renewing session leases: %w", err)
 	}
+
 	return nil
 }
 

@@ -59,10 +59,12 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = db.Close() })
 	log := audittest.New(t, db)
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
+
 	nodes := &redisclient.Holders[listening.Start]{Client: client, Channel: "test:listeners",
 		Log: slog.New(slog.DiscardHandler)}
 	o := &overheard{testEnv: e, bot: bot, audit: log, nodes: nodes, listeners: listening.New(listening.Deps{
@@ -70,6 +72,7 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 		MayUse: func(of, provider string) bool { return of == provider },
 		Nodes:  nodes, Audit: log,
 	})}
+
 	server := startSIP(t, 23600, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: e.Service, Providers: envProviders{e}, Ports: ports,
@@ -77,10 +80,12 @@ func overhear(t *testing.T, protocol string, codec sip.Codec) *overheard {
 			Log:     slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: o.listeners,
 		})
 	})
+
 	phone, err := startSIP(t, 23700, nil).call(t, server, "ai-prov1", codec)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	o.phone, o.answers = phone, answering.nextConnection()
 	return o
 }
@@ -93,6 +98,7 @@ func (o *overheard) run(t *testing.T, node *listening.Listeners) {
 		defer close(ended)
 		_ = node.Run(ctx) // ends with ctx
 	}()
+
 	t.Cleanup(func() {
 		cancel()
 		<-ended
@@ -107,9 +113,11 @@ func (o *overheard) listen(t *testing.T) (sessionID string, bot *vendorConnectio
 		sessionID, err = o.listeners.StartListener(t.Context(), "demo", o.phone.leg.CallID(), "hears")
 		return fault.KindOf(err) != fault.KindConflict
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sessionID, <-o.bot.accepts
 }
 
@@ -123,6 +131,7 @@ func (c *vendorConnection) heard(t *testing.T, track string, want []byte) {
 func (c *vendorConnection) track(name string) (all []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, m := range c.texts {
 		media, isMedia := m["media"].(map[string]any)
 		if isMedia && media["track"] == name {
@@ -130,6 +139,7 @@ func (c *vendorConnection) track(name string) (all []byte) {
 			all = append(all, payload...)
 		}
 	}
+
 	return all
 }
 
@@ -152,19 +162,23 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 			o := overhear(t, protocol, sip.PCMU())
 			session, bot := o.listen(t)
 			bot.named(t, "start")
+
 			ctx, quiet := context.WithCancel(t.Context())
 			talking := make(chan struct{})
 			go func() {
 				defer close(talking)
 				o.phone.stream.Run(ctx, source(func(b []byte) int { return copy(b, bytes.Repeat([]byte{0x20}, 160)) }))
 			}()
+
 			if err := o.answers.sendAudio(bytes.Repeat([]byte{0x00}, 8000)); err != nil {
 				t.Fatal(err)
 			}
+
 			bot.heard(t, tracks[0], bytes.Repeat([]byte{0x20}, 800))
 			bot.heard(t, tracks[1], bytes.Repeat([]byte{0x00}, 800))
 			quiet()
 			<-talking
+
 			if bytes.Contains(bot.track(tracks[0]), []byte{0, 0, 0, 0}) ||
 				bytes.Contains(bot.track(tracks[1]), []byte{0x20, 0x20, 0x20, 0x20}) {
 				t.Error("a voice is on the other track too")
@@ -186,6 +200,7 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 			if fmt.Sprint(events[0]) != fmt.Sprint(want) {
 				t.Errorf("the event is %v, want %v", events[0], want)
 			}
+
 			if events[1]["track"] != "callee" || events[1]["final"] != true || events[1]["end_ms"] != 900.0 {
 				t.Errorf("the second event is %v", events[1])
 			}
@@ -199,6 +214,7 @@ func TestAProviderListensToBothVoicesOfACall(t *testing.T) {
 				!strings.Contains(entries[0], "call:"+o.phone.leg.CallID()+" ai_provider:hears ok") {
 				t.Errorf("the audit log has %q", entries)
 			}
+
 			end := map[string]string{"trunkline": "hangup", "twilio": "stop"}[protocol]
 			bot.named(t, end)
 			<-bot.done
@@ -213,12 +229,14 @@ func TestAListenerThatIsLostComesBackAndTheCallGoesOn(t *testing.T) {
 	_, bot := o.listen(t)
 	_ = bot.Close()
 	bot = <-o.bot.accepts
+
 	ctx, quiet := context.WithCancel(t.Context())
 	talking := make(chan struct{})
 	go func() {
 		defer close(talking)
 		o.phone.talk(ctx, audio.Format{Encoding: audio.Opus, Rate: 48000})
 	}()
+
 	until(t, "the caller's voice", func() bool {
 		for _, b := range bot.track("caller") {
 			if b&0x7f < 0x40 { // loud
@@ -227,6 +245,7 @@ func TestAListenerThatIsLostComesBackAndTheCallGoesOn(t *testing.T) {
 		}
 		return false
 	})
+
 	quiet()
 	<-talking
 	o.phone.leg.Hangup(sip.NormalClearing)
@@ -240,6 +259,7 @@ func TestAListenerIsBegunOnAnyNode(t *testing.T) {
 	for _, node := range []*listening.Listeners{o.listeners, asking} {
 		o.run(t, node)
 	}
+
 	until(t, "both nodes to answer", func() bool {
 		n, err := o.nodes.Client.PubSubNumSub(t.Context(), o.nodes.Channel).Result()
 		return err == nil && n[o.nodes.Channel] == 2
@@ -251,24 +271,30 @@ func TestAListenerIsBegunOnAnyNode(t *testing.T) {
 		session, err = asking.StartListener(t.Context(), "demo", o.phone.leg.CallID(), "hears")
 		return fault.KindOf(err) != fault.KindConflict
 	})
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bot := <-o.bot.accepts
 	bot.named(t, "start")
 	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
+
 	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session {
 		t.Errorf("session %v, want %s", e["session_id"], session)
 	}
+
 	for call, want := range map[string]fault.Kind{o.phone.leg.CallID(): fault.KindConflict,
 		"none": fault.KindNotFound} {
 		if _, err := asking.StartListener(t.Context(), "demo", call, "hears"); fault.KindOf(err) != want {
 			t.Errorf("%s: %v, want %s", call, err, want)
 		}
 	}
+
 	if entries := audittest.Entries(t, o.audit, "demo", "call.monitor"); len(entries) != 1 {
 		t.Errorf("the audit log has %q", entries)
 	}
+
 	o.phone.leg.Hangup(sip.NormalClearing)
 	bot.named(t, "hangup")
 }
@@ -280,6 +306,7 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 	other.ID, other.AccountID = "foreign", "other"
 	o.providers["foreign"] = other
 	_, bot := o.listen(t)
+
 	for name, c := range map[string]struct {
 		account, call, provider string
 		want                    fault.Kind
@@ -296,6 +323,7 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	listening := request(o.providers["hears"], ulaw)
 	if _, err := o.Open(t.Context(), listening); fault.KindOf(err) != fault.KindRefused {
 		t.Errorf("a call to a provider that listens: %v", err)
@@ -307,6 +335,7 @@ func TestAListenerThatCannotBeStarted(t *testing.T) {
 		_, err := o.listeners.StartListener(t.Context(), "demo", call, "hears")
 		return fault.KindOf(err) == fault.KindNotFound
 	})
+
 	if raw, err := json.Marshal(o.events.all()); err != nil || bytes.Contains(raw, []byte("transcript")) {
 		t.Errorf("events %s, %v", raw, err)
 	}
@@ -325,6 +354,7 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	server := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
+
 	address := "ws" + strings.TrimPrefix(server.URL, "http")
 	const quiet, loud = "\x00\x04", "\x00\x40" // samples
 	inULaw := func(sample string) []byte {
@@ -335,6 +365,7 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 		frame, _ := encode.EncodeFrame(nil)
 		return frame
 	}
+
 	send := func(ws *websocket.Conn, frame string, done func() bool) {
 		until(t, "the voices", func() bool {
 			if err := ws.WriteMessage(websocket.BinaryMessage, []byte(frame)); err != nil {
@@ -348,27 +379,33 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := ws.WriteMessage(websocket.TextMessage,
 		[]byte(`{"callId":"member-1","callerIdNumber":"1001","channels":2}`)); err != nil {
 		t.Fatal(err)
 	}
+
 	c := <-bot.accepts
 	send(ws, strings.Repeat(quiet+loud, 400), func() bool {
 		return bytes.Contains(c.track("inbound"), inULaw(quiet)) && bytes.Contains(c.track("outbound"), inULaw(loud))
 	})
+
 	if bytes.Contains(c.track("inbound"), inULaw(loud)) || bytes.Contains(c.track("outbound"), inULaw(quiet)) {
 		t.Error("a voice is on the other track too")
 	}
+
 	c.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"inbound","startMs":0,"endMs":1}}`)
 	if e := h.saidInCall(t, 1)[0]; e["call_id"] != "member-1" || e["track"] != "caller" {
 		t.Errorf("the event is %v", e)
 	}
+
 	// A bot that has heard enough does not end the call of others.
 	err = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),
 		time.Now().Add(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	until(t, "the end", func() bool { _, _, err := ws.ReadMessage(); return err != nil })
 
 	dialer := websocket.Dialer{Subprotocols: []string{"media"}}
@@ -376,10 +413,12 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := ws.WriteMessage(websocket.TextMessage,
 		[]byte("MEDIA_START channel:WebSocket/c/0x1 channel_id:1795672155.12 format:slin")); err != nil {
 		t.Fatal(err)
 	}
+
 	c = <-bot.accepts
 	send(ws, strings.Repeat(loud, 160), func() bool { return bytes.Contains(c.track("outbound"), inULaw(loud)) })
 	if bytes.Contains(c.track("inbound"), inULaw(loud)) {
@@ -389,6 +428,7 @@ func TestAProviderListensToACallOfASwitch(t *testing.T) {
 		"start")["start"].(map[string]any); start["customParameters"].(map[string]any)["callId"] != "1795672155.7" {
 		t.Errorf("start is %v", start)
 	}
+
 	_ = ws.Close()
 	c.named(t, "stop")
 	if asked := switches.all(); asked != "" {
@@ -408,6 +448,7 @@ func TestAListenerOfAPlatformsCall(t *testing.T) {
 	if err != nil || switches.all() != want {
 		t.Fatalf("asked for %q, want %q: %v", switches.all(), want, err)
 	}
+
 	for provider, kind := range map[string]fault.Kind{"nobody": fault.KindNotFound, "prov1": fault.KindInvalid} {
 		_, err := listeners.StartListener(t.Context(), "demo", "1795716086.211", provider)
 		if fault.KindOf(err) != kind || switches.all() != want {
@@ -419,34 +460,42 @@ func TestAListenerOfAPlatformsCall(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, o.providers["hears"]) }))
 	defer server.Close()
+
 	stream := func() *websocket.Conn {
 		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for range 3 { // what mod_audio_stream has heard while it was connecting
 			if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 640)); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		hello := `{"callId":"leg","otherLegCallId":"1795716086.211","channels":2,"sessionId":"` + session + `"}`
 		if err := ws.WriteMessage(websocket.TextMessage, []byte(hello)); err != nil {
 			t.Fatal(err)
 		}
+
 		return ws
 	}
+
 	ws := stream()
 	bot := <-o.bot.accepts
 	bot.named(t, "start")
 	bot.say(t, `{"event":"transcript","transcript":{"text":"hello","final":true,"track":"caller","startMs":0,"endMs":1}}`)
+
 	if e := o.saidInCall(t, 1)[0]; e["session_id"] != session || e["call_id"] != "1795716086.211" {
 		t.Errorf("the transcript: %v", e)
 	}
+
 	again := stream()
 	_, _, err = again.ReadMessage()
 	if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) || !strings.Contains(err.Error(), "with this id") {
 		t.Errorf("the same id again: %v", err)
 	}
+
 	_ = again.Close()
 	_ = ws.Close()
 	bot.named(t, "hangup")

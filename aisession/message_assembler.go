@@ -50,13 +50,16 @@ func (m *messageAssembler) write(b []byte, to messageHandler) error {
 				return err
 			}
 		}
+
 		n := int(min(m.payloadLeft, uint64(len(b))))
 		m.payloadLeft -= uint64(n)
 		if err := m.handlePayload(b[:n], to); err != nil {
 			return err
 		}
+
 		b = b[n:]
 	}
+
 	return nil
 }
 
@@ -67,10 +70,12 @@ func (m *messageAssembler) parseFrameHeader(b []byte) (rest []byte, err error) {
 		if m.headerLength > 0 {
 			start = m.headerBytes[:m.headerLength]
 		}
+
 		h, complete, err := wsframe.ParseHeader(start)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errProtocol, err)
 		}
+
 		if complete {
 			if m.headerLength == 0 {
 				b = b[h.Size:]
@@ -78,9 +83,11 @@ func (m *messageAssembler) parseFrameHeader(b []byte) (rest []byte, err error) {
 			m.frame, m.payloadLeft, m.headerLength, m.hasHeader = h, h.Length, 0, true
 			return b, m.validateFrame()
 		}
+
 		if len(b) == 0 {
 			return nil, nil
 		}
+
 		n := copy(m.headerBytes[m.headerLength:h.Size], b)
 		m.headerLength += n
 		b = b[n:]
@@ -92,15 +99,18 @@ func (m *messageAssembler) validateFrame() error {
 	if m.frame.IsControl() {
 		return nil
 	}
+
 	continues := m.frame.Opcode == wsframe.Continuation
 	if continues != (m.opcode != 0) {
 		return errProtocol
 	} else if !continues {
 		m.opcode, m.size = m.frame.Opcode, 0
 	}
+
 	if m.payloadLeft > readLimit-m.size {
 		return websocket.ErrReadLimit
 	}
+
 	m.size += m.payloadLeft
 	return nil
 }
@@ -111,10 +121,12 @@ func (m *messageAssembler) handlePayload(piece []byte, to messageHandler) error 
 	if m.frame.IsControl() {
 		return m.handleControl(piece, to)
 	}
+
 	last := m.frame.Fin && !m.hasHeader
 	if m.opcode == wsframe.Binary && !m.keepsBinary {
 		piece = nil
 	}
+
 	message := piece
 	if !last || len(m.message) > 0 {
 		m.message = append(m.message, piece...)
@@ -123,15 +135,18 @@ func (m *messageAssembler) handlePayload(piece []byte, to messageHandler) error 
 	if !last {
 		return nil
 	}
+
 	if m.opcode == wsframe.Binary {
 		to.handleBinary(message)
 	} else {
 		to.handleText(message)
 	}
+
 	m.opcode, m.message = 0, m.message[:0]
 	if cap(m.message) > maxKeptMessage {
 		m.message = nil
 	}
+
 	return nil
 }
 
@@ -144,6 +159,7 @@ func (m *messageAssembler) handleControl(piece []byte, to messageHandler) error 
 	if m.hasHeader {
 		return nil
 	}
+
 	m.control = m.control[:0]
 	switch m.frame.Opcode {
 	case wsframe.Ping:
@@ -151,5 +167,6 @@ func (m *messageAssembler) handleControl(piece []byte, to messageHandler) error 
 	case wsframe.Close:
 		return &websocket.CloseError{Code: wsframe.CloseCode(piece)}
 	}
+
 	return nil
 }

@@ -64,6 +64,7 @@ func TestMessagesComeInAnyPieces(t *testing.T) {
 	)
 	want := recordedMessages{"text one", "text ", "ping now", "text two", "binary",
 		"text " + string(bytes.Repeat([]byte("y"), 300)), "text " + string(long), "ping "}
+
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(wire)} {
 		var got recordedMessages
 		err := got.read(wire, piece)
@@ -103,6 +104,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+
 	var got recordedMessages
 	if err := got.read(serverFrame(wsframe.Text, true, make([]byte, readLimit)), 4096); err != nil || len(got) != 1 {
 		t.Errorf("a message of just the limit: %v", err)
@@ -115,23 +117,27 @@ func FuzzFrames(f *testing.F) {
 		serverFrame(wsframe.Continuation, true, []byte("o"))), uint8(3))
 	f.Add(serverFrame(wsframe.Close, true, []byte{3, 232}), uint8(1))
 	f.Add([]byte{0x81, 0x81, 1, 2, 3, 4, 5}, uint8(9))
+
 	f.Fuzz(func(t *testing.T, wire []byte, piece uint8) {
 		var ours, theirs recordedMessages
 		_ = ours.read(wire, int(piece)+1)
 		ws := gorilla(t, wire)
 		ws.SetReadLimit(readLimit)
 		ws.SetPingHandler(func(data string) error { theirs.handlePing([]byte(data)); return nil })
+
 		for {
 			kind, message, err := ws.ReadMessage()
 			if err != nil {
 				break
 			}
+
 			if kind == websocket.BinaryMessage {
 				theirs.handleBinary(nil)
 			} else {
 				theirs.handleText(message)
 			}
 		}
+
 		if !slices.Equal(ours, theirs) {
 			t.Errorf("we heard %q, gorilla %q", fmt.Sprint(ours), fmt.Sprint(theirs))
 		}
@@ -168,10 +174,12 @@ func (c *canned) Write(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 		answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
 			base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
 		c.comes = io.MultiReader(strings.NewReader(answer), bytes.NewReader(c.wire))
 	}
+
 	return len(b), nil
 }

@@ -80,14 +80,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		overrun:     droppedFrames.WithLabelValues("overrun_packet"),
 		events:      droppedFrames.WithLabelValues("event"),
 	}
+
 	for _, ingress := range Ingresses() {
 		m.active.WithLabelValues(ingress)
 		m.started.WithLabelValues(ingress)
 	}
+
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, EndReasons()...)
 	metric.Init(m.ignoredMessages, aiprotocol.Problems()...)
 	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemReported, problemRequests,
 		problemKeys)
+
 	return m
 }

@@ -42,16 +42,19 @@ func (c *nonblockingConn) detach() error {
 	if !ok {
 		return errors.New("the provider's connection is not a socket")
 	}
+
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
+
 	var failed error
 	err = raw.Control(func(fd uintptr) { c.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	err = errors.Join(err, failed)
 	if err != nil {
 		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
+
 	err = c.Conn.Close() // fd is a duplicate descriptor of the same connection
 	c.Conn = nil
 	return err
@@ -67,6 +70,7 @@ func (c *nonblockingConn) Read(b []byte) (int, error) {
 	case c.drained:
 		return 0, errWouldBlock
 	}
+
 	n, err := rawio.Read(c.fd, b)
 	switch {
 	case err == unix.EAGAIN:
@@ -77,6 +81,7 @@ func (c *nonblockingConn) Read(b []byte) (int, error) {
 	case n == 0 && len(b) > 0:
 		return 0, io.EOF
 	}
+
 	c.drained = n < len(b)
 	return n, nil
 }
@@ -93,10 +98,12 @@ func (c *nonblockingConn) Write(b []byte) (int, error) {
 		c.pending = append(c.pending, b...)
 		return len(b), nil
 	}
+
 	n, err := rawio.Write(c.fd, b)
 	if err != nil && err != unix.EAGAIN {
 		return 0, err
 	}
+
 	c.pending = append(c.pending, b[n:]...)
 	return len(b), nil
 }
@@ -106,6 +113,7 @@ func (c *nonblockingConn) flush() (wrote bool, err error) {
 	if len(c.pending) == 0 {
 		return false, nil
 	}
+
 	n, err := rawio.Write(c.fd, c.pending)
 	if err != nil {
 		if err == unix.EAGAIN {
@@ -113,6 +121,7 @@ func (c *nonblockingConn) flush() (wrote bool, err error) {
 		}
 		return false, err
 	}
+
 	c.pending = c.pending[:copy(c.pending, c.pending[n:])]
 	return true, nil
 }

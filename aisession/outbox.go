@@ -44,6 +44,7 @@ func (o *outbox) getBuffer() []byte {
 func (o *outbox) enqueue(f frame) (dropped int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	switch {
 	case o.closed, !f.isAudio && !f.isClose && len(o.queue)-o.audioFrames >= maxControlFrames:
 		o.recycleLocked(f)
@@ -53,12 +54,15 @@ func (o *outbox) enqueue(f frame) (dropped int) {
 			o.dropOldest()
 			dropped = 1
 		}
+
 		o.queue = append(o.queue, f)
 		if f.isAudio {
 			o.audioFrames++
 		}
+
 		o.closed = f.isClose
 	}
+
 	return dropped
 }
 
@@ -85,14 +89,17 @@ func (o *outbox) close() (first bool) {
 func (o *outbox) pop() (frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if len(o.queue) == 0 {
 		return frame{}, false
 	}
+
 	f := o.queue[0]
 	o.queue = append(o.queue[:0], o.queue[1:]...)
 	if f.isAudio {
 		o.audioFrames--
 	}
+
 	return f, true
 }
 

@@ -86,17 +86,20 @@ func (p *pacer) assign(s *Session) {
 	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.tickCost())
 	s.schedule.wheel = p.wheels[0]
+
 	for _, w := range p.wheels {
 		if w.load.Load() < s.schedule.wheel.load.Load() {
 			s.schedule.wheel = w
 		}
 	}
+
 	for _, w := range p.wheels {
 		if w.load.Load()+cost <= wheelCapacity {
 			s.schedule.wheel = w
 			break
 		}
 	}
+
 	s.schedule.wheel.load.Add(cost)
 }
 
@@ -132,10 +135,12 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	sched := &s.schedule
 	if sched.slot < 0 || !sched.callAttached {
 		return false
 	}
+
 	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration +
 		audio.FrameDuration) % audio.FrameDuration
 	switch {
@@ -146,9 +151,11 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 		w.moveTo(s, w.slotFor(now))
 		sched.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
 		sched.packets, sched.shortestWait = 0, audio.FrameDuration
+
 		if sched.movedForward {
 			sched.movedForward, sched.watchedPackets = false, min(2*sched.watchedPackets, maxWatched)
 		}
+
 		return true
 	default:
 		sched.shortestWait = min(sched.shortestWait, wait)
@@ -156,12 +163,14 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 		if sched.packets < sched.watchedPackets {
 			return false
 		}
+
 		forward := int((sched.shortestWait - jitterMargin) / slotTime)
 		if forward > 0 {
 			w.moveTo(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
 			sched.movedForward = true
 		}
 	}
+
 	sched.packets, sched.shortestWait = 0, audio.FrameDuration
 	return false
 }
@@ -184,10 +193,12 @@ func (w *wheel) moveTo(s *Session, slot int) {
 	if slot == s.schedule.slot {
 		return
 	}
+
 	w.removeFromSlot(s)
 	s.schedule.slot = slot
 	w.slots[slot] = append(w.slots[slot], s)
 	w.sessions++
+
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -198,6 +209,7 @@ func (w *wheel) removeFromSlot(s *Session) {
 	if s.schedule.slot < 0 {
 		return
 	}
+
 	list := w.slots[s.schedule.slot]
 	for i, session := range list {
 		if session == s {
@@ -208,6 +220,7 @@ func (w *wheel) removeFromSlot(s *Session) {
 			break
 		}
 	}
+
 	s.schedule.slot = -1
 }
 
@@ -223,20 +236,24 @@ func (w *wheel) run(ctx context.Context) {
 			}
 			continue
 		}
+
 		deadline := w.base.Add(time.Duration(step+1) * slotTime)
 		wait := time.Until(deadline)
 		if wait < -maxCatchUp {
 			step = w.currentStep()
 			continue
 		}
+
 		for ; wait > 0; wait = time.Until(deadline) {
 			w.sleep(wait)
 		}
+
 		step++
 		due = w.dueSessions(step, due[:0])
 		for _, s := range due {
 			s.tick(deadline, w.buffer)
 		}
+
 		clear(due)
 	}
 }

@@ -39,6 +39,7 @@ func newIdleService(t testing.TB) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.pacer = newPacer(len(s.pacer.wheels), time.Now(), time.Sleep)
 	return s
 }
@@ -53,6 +54,7 @@ func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.pacer.assign(session)
 	s.pacer.startTicks(session, time.Now())
 	return session
@@ -109,12 +111,14 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 		stop := runPacer(s)
 		var sessions []*Session
 		var players []*player
+
 		for i := range 40 {
 			time.Sleep(time.Duration(i%7) * 3 * time.Millisecond)
 			session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 			session.attachCall(p)
 			sessions, players = append(sessions, session), append(players, p)
 		}
+
 		sessions[3].ReceiveAudio(0, make([]byte, 160)) // aligns its ticks once
 		time.Sleep(10 * time.Second)
 		for i, session := range sessions {
@@ -124,12 +128,14 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 			if n := len(at); n < 500 || n > 560 {
 				t.Errorf("session %d: %d frames in 10 s and a little", i, n)
 			}
+
 			for k := 2; k < len(at); k++ {
 				if gap := at[k].Sub(at[k-1]); gap != 20*time.Millisecond && !(i == 3 && k < 60) {
 					t.Fatalf("session %d: %v between frames %d and %d", i, gap, k-1, k)
 				}
 			}
 		}
+
 		stop()
 	})
 }
@@ -143,11 +149,13 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 		session.attachCall(p)
 		time.Sleep(1013700 * time.Microsecond)
 		var worst time.Duration
+
 		for n := range uint32(100) {
 			session.ReceiveAudio(n*160, make([]byte, 160))
 			came := time.Now()
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
+
 			if n > 2 {
 				for _, at := range p.since() {
 					if wait := at.Sub(came); wait >= 0 {
@@ -157,12 +165,14 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 				}
 			}
 		}
+
 		if worst < jitterMargin || worst > jitterMargin+slotTime {
 			t.Errorf("a packet waits up to %v", worst)
 		}
 		if stats := session.tracks[0].received.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
+
 		session.detachCall()
 		stop()
 	})
@@ -175,21 +185,26 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 		time.Sleep(time.Second)
+
 		if dropped := session.playout.putAudio(make([]byte, 8000*30), time.Now()); dropped != 0 {
 			t.Errorf("%v were dropped", dropped)
 		}
+
 		time.Sleep(time.Minute)
 		session.detachCall()
 		synctest.Wait()
+
 		loud := 0
 		for _, l := range p.loud {
 			if l {
 				loud++
 			}
 		}
+
 		if loud != 1500 {
 			t.Errorf("%d loud frames, want 1500", loud)
 		}
+
 		stop()
 	})
 }
@@ -199,9 +214,11 @@ func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 		o := outage{retryLimit: 10 * time.Second}
 		o.recordLoss(nil)
 		var tries []time.Duration
+
 		for begun := time.Now(); o.waitForRetry(t.Context()); {
 			tries = append(tries, time.Since(begun))
 		}
+
 		early := 0
 		for i, at := range tries {
 			if at < 2*time.Second {
@@ -211,6 +228,7 @@ func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 				t.Errorf("%v without a try", at-tries[i-1])
 			}
 		}
+
 		if tries[0] != 0 || early < 4 || len(tries) > 12 || tries[len(tries)-1] > 10*time.Second {
 			t.Errorf("tries at %v", tries)
 		}
@@ -225,6 +243,7 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		l := idleConnection(session)
 		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
 		wire := serverFrame(wsframe.Text, true, message)
+
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
 		packet[0] = 1
 		run := func() {
@@ -235,9 +254,11 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 			now = now.Add(audio.FrameDuration)
 			session.tick(now, nil)
 		}
+
 		for range 10 {
 			run()
 		}
+
 		if got := testing.AllocsPerRun(200, run); got != 0 {
 			t.Errorf("%s: %g allocations for a frame each way", encoding, got)
 		}
@@ -258,6 +279,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		stop := runPacer(s)
 		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
+
 		n := uint32(0)
 		send := func(packets int, every time.Duration) (worst time.Duration) {
 			for range packets {
@@ -266,6 +288,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 				came := time.Now()
 				time.Sleep(every)
 				synctest.Wait()
+
 				for _, at := range p.since() {
 					if !at.Before(came) {
 						worst = max(worst, at.Sub(came))
@@ -273,19 +296,24 @@ func TestTicksFollowACallersClock(t *testing.T) {
 					}
 				}
 			}
+
 			return worst
 		}
+
 		send(200, 20*time.Millisecond)
 		time.Sleep(4 * time.Millisecond) // all come 4 ms later from here on
 		send(10, 20*time.Millisecond)
+
 		if worst := send(200, 20*time.Millisecond); worst > jitterMargin+slotTime {
 			t.Errorf("after a move back a packet waits up to %v", worst)
 		}
+
 		time.Sleep(10 * time.Millisecond) // and now 10 ms sooner than a frame later
 		send(1200, 20*time.Millisecond)
 		if worst := send(200, 20*time.Millisecond); worst > jitterMargin+3*slotTime {
 			t.Errorf("after a move forward a packet waits up to %v", worst)
 		}
+
 		slow := send(20000, 20*time.Millisecond+2*time.Microsecond) // 100 ppm slow, for 400 s
 		if slow > audio.FrameDuration {
 			t.Errorf("with a slow clock a packet waits up to %v", slow)
@@ -293,6 +321,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		if stats := session.tracks[0].received.Stats(); stats.Late > 40 || stats.Overrun > 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
+
 		session.detachCall()
 		stop()
 	})
@@ -319,28 +348,34 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 				session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 				session.attachCall(p)
 				began, wait := time.Now(), time.Duration(0)
+
 				for n := range c.packets {
 					due := began.Add(time.Duration(n) * audio.FrameDuration)
 					if c.late(n) && n > 0 {
 						due = due.Add(5 * time.Millisecond)
 					}
+
 					time.Sleep(time.Until(due))
 					session.ReceiveAudio(n*160, make([]byte, 160))
 					time.Sleep(12 * time.Millisecond)
 					synctest.Wait()
+
 					for _, at := range p.since() {
 						if !at.Before(due) {
 							wait = at.Sub(due)
 							break
 						}
 					}
+
 					if n == 140 && wait > c.waitsNow {
 						t.Errorf("0.8 s later a packet waits %v", wait)
 					}
 				}
+
 				if stats := session.tracks[0].received.Stats(); stats.Late > c.lost || wait > c.waits {
 					t.Errorf("the last packet waits %v; %+v", wait, stats)
 				}
+
 				session.detachCall()
 				stop()
 			})
@@ -352,28 +387,35 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	s := newIdleService(t)
 	s.pacer = newPacer(3, time.Now(), time.Sleep)
 	var sessions []*Session
+
 	loads := func() (all [3]int64) {
 		for i, w := range s.pacer.wheels {
 			all[i] = w.load.Load()
 		}
 		return all
 	}
+
 	for range 150 {
 		sessions = append(sessions, newIdleSession(t, s, "g711_ulaw"))
 	}
+
 	if got := loads(); got != [3]int64{150, 0, 0} {
 		t.Errorf("150 sessions: %v", got)
 	}
+
 	for range 75 {
 		sessions = append(sessions, newIdleSession(t, s, "opus"))
 	}
+
 	if got := loads(); got[0] < wheelCapacity-opusCost || got[1] < wheelCapacity-opusCost ||
 		got[2] < wheelCapacity-opusCost || got[0]+got[1]+got[2] != 750 {
 		t.Errorf("with 75 of opus: %v", got)
 	}
+
 	for _, session := range sessions {
 		s.pacer.unassign(session)
 	}
+
 	if got := loads(); got != [3]int64{} {
 		t.Errorf("in the end: %v", got)
 	}

@@ -30,17 +30,20 @@ func TestAPanicEndsOneSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if e := bad.Run(context.Background(), faultyCall{newPhone(t, ulaw)}); e.Reason != aisession.InternalError {
 		t.Errorf("ended with %+v", e)
 	}
 	if n := h.metric("trunkline_recovered_panics_total", "where", "ai_session"); n < 1 {
 		t.Errorf("%v panics are counted", n)
 	}
+
 	select {
 	case <-good.Ended():
 		t.Error("the other session ended too")
 	default:
 	}
+
 	if e := good.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp {
 		t.Errorf("the other ended with %+v", e)
 	}
@@ -60,11 +63,13 @@ func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		s.RunRecovered(func() { panic("a reader failed") })
 		if e := s.Run(context.Background(), faultyEnding{newPhone(t, ulaw)}); e.Reason != aisession.InternalError {
 			t.Errorf("ended with %+v", e)
 		}
 	}
+
 	for _, where := range []string{"ai_ingress", "ai_session"} {
 		if n := h.metric("trunkline_recovered_panics_total", "where", where); n != 2 {
 			t.Errorf("%s: %v panics are counted", where, n)
@@ -94,9 +99,11 @@ func TestAPanicEndsOneAudioSocket(t *testing.T) {
 	first := dialAudioSocketOf(t, &faultySessions{testEnv: h})
 	id := uuid.MustParse(callUUID)
 	_ = first.send(0x01, id[:])
+
 	if _, _, err := first.read(); err == nil {
 		t.Error("the first connection was not closed")
 	}
+
 	second := first.again()
 	_ = second.send(0x01, id[:])
 	p.nextConnection().waitFor(t, "start", 1)
@@ -119,6 +126,7 @@ func TestACallOfADialplan(t *testing.T) {
 	if want := `"callId":"` + id.String() + `"`; !strings.Contains(string(start.body), want) {
 		t.Errorf("start: %s", start.body)
 	}
+
 	replay := a.again()
 	_ = replay.send(0x01, id[:])
 	if kind, _, err := replay.read(); err != nil || kind != 0 {

@@ -57,6 +57,7 @@ func (s *Session) hangUpPlatform() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), platformTimeout)
 	defer cancel()
+
 	err := platform.Hangup(ctx, s.callOnPlatform())
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
 		s.log.InfoContext(ctx, "the platform did not end the call that the AI provider has ended", "error", err)

@@ -66,14 +66,17 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 	server := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	defer server.Close()
+
 	call := func() (*websocket.Conn, *fakeConnection) {
 		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1"}`)); err != nil {
 			t.Fatal(err)
 		}
+
 		go func() { // until the end of the call
 			for {
 				if _, _, err := ws.ReadMessage(); err != nil {
@@ -81,6 +84,7 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 				}
 			}
 		}()
+
 		v := p.nextConnection()
 		v.waitFor(t, "start", 1)
 		return ws, v
@@ -92,6 +96,7 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 		"Asterisk refused: no such extension") {
 		t.Errorf("refused with %s", refused.body)
 	}
+
 	_ = v.send(`{"event":"transfer","transfer":{"destination":"7000"}}`)
 	v.waitHangup(t, "NORMAL_CLEARING")
 	_ = ws.Close()
@@ -102,6 +107,7 @@ func TestThePlatformTransfersAndEndsCallsThatOnlyBringAudio(t *testing.T) {
 	const of = " c1 of demo by prov1, other leg o1"
 	want := "transfer to nobody:" + of + "\ntransfer to 7000:" + of + "\nhangup:" + of
 	until(t, "the platform's requests", func() bool { return strings.Count(switches.all(), "\n") == 2 })
+
 	if got := switches.all(); got != want {
 		t.Errorf("the platform was asked for\n%s", got)
 	}

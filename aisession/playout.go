@@ -52,19 +52,23 @@ func newPlayout(format audio.Format, s Settings) *playout {
 func (p *playout) putAudio(piece []byte, now time.Time) (dropped time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.empty() {
 		p.oldestArrival = now
 	}
+
 	p.hasNewAudio = true
 	if p.format.Encoding == audio.Opus {
 		return p.putPacket(piece)
 	}
+
 	size := p.sampleBytes()
 	room := int(p.limit-min(p.limit, p.receivedEnd-p.nextSample)) * size
 	if len(piece) > room {
 		dropped = p.format.Duration((len(piece) - room) / size)
 		piece = piece[:room]
 	}
+
 	p.bytes = append(p.bytes, piece...)
 	p.receivedEnd = p.nextSample + uint64((len(p.bytes)-p.head)/size)
 	return dropped
@@ -78,9 +82,11 @@ func (p *playout) putPacket(packet []byte) (dropped time.Duration) {
 	if p.receivedEnd-p.nextSample+uint64(samples) > p.limit {
 		return p.format.Duration(samples)
 	}
+
 	p.bytes = binary.BigEndian.AppendUint16(p.bytes, uint16(len(packet)))
 	p.bytes = append(p.bytes, packet...)
 	p.receivedEnd += uint64(samples)
+
 	return 0
 }
 
@@ -102,11 +108,13 @@ const maxGap = 200 * time.Millisecond
 func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte, t playoutTransitions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	hasNewAudio := p.hasNewAudio
 	p.hasNewAudio = false
 	if p.empty() {
 		return into, t
 	}
+
 	waits := p.receivedEnd - p.nextSample
 	if !p.playing {
 		if p.format.Duration(int(waits)) < p.startDelay && now.Sub(p.oldestArrival) < p.startDelay {
@@ -115,6 +123,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 		p.playing, t.started = true, true
 		t.afterGap = !p.emptiedAt.IsZero() && now.Sub(p.emptiedAt) < maxGap
 	}
+
 	switch {
 	case p.format.Encoding == audio.Opus:
 		n := lengthSize + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
@@ -128,9 +137,11 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 		into = append(into, p.bytes[p.head:p.head+n]...)
 		p.advance(n, samples)
 	}
+
 	if p.empty() {
 		p.playing, p.emptiedAt, t.ended = false, now, true
 	}
+
 	return into, t
 }
 

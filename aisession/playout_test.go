@@ -27,10 +27,12 @@ func playAll(p *playout, now *time.Time, want int) (all []byte, frames int) {
 			idle++
 			continue
 		}
+
 		idle = 0
 		all = append(all, piece...)
 		frames++
 	}
+
 	return all, frames
 }
 
@@ -41,6 +43,7 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 		for rest := want; len(rest) > 0; rest = rest[min(size, len(rest)):] {
 			p.putAudio(rest[:min(size, len(rest))], now)
 		}
+
 		got, frames := playAll(p, &now, 480)
 		if !bytes.Equal(got, want) || frames != 50 {
 			t.Errorf("pieces of %d bytes: %d bytes in %d frames", size, len(got), frames)
@@ -55,6 +58,7 @@ func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 	if len(got) != 1000 {
 		t.Errorf("%d bytes were played", len(got))
 	}
+
 	p.putAudio(count(959, 1001&0xff), now) // the other half and the rest of a frame
 	got, _ = playAll(p, &now, 480)
 	if len(got) != 960 || got[0] != byte(1000&0xff) {
@@ -66,6 +70,7 @@ func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	lead := 60 * time.Millisecond
 	p, begun := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
 	p.putAudio(count(960, 0), begun)
+
 	if piece, _ := p.takeAudio(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
 	}
@@ -73,6 +78,7 @@ func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 		!turn.ended {
 		t.Errorf("%d bytes, %+v", len(piece), turn)
 	}
+
 	p.putAudio(count(4800, 0), begun.Add(lead+20*time.Millisecond))
 	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.afterGap {
 		t.Errorf("a hole: %d bytes, %+v", len(piece), turn)
@@ -98,12 +104,14 @@ func TestMarksAndClears(t *testing.T) {
 	if m, _, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
+
 	p.putAudio(count(96000, 0), now) // 2 s
 	p.addMark("later", nil)
 	for range 50 {
 		now = now.Add(20 * time.Millisecond)
 		p.takeAudio(nil, 480, now)
 	}
+
 	if m, _, ok := p.nextMark(); ok {
 		t.Errorf("too early: %+v", m)
 	}
@@ -113,14 +121,17 @@ func TestMarksAndClears(t *testing.T) {
 	if m, _, ok := p.nextMark(); !ok || m.Name != "later" || m.Played != time.Second {
 		t.Errorf("%+v, %v", m, ok)
 	}
+
 	p.putAudio(count(48000, 0), now)
 	playAll(p, &now, 480)
 	if c := p.clear(); c.Played != 2*time.Second || c.Dropped != 0 {
 		t.Errorf("%+v", c)
 	}
+
 	for range maxMarks {
 		p.addMark("x", nil)
 	}
+
 	if p.addMark("y", nil) {
 		t.Error("marks without end are kept")
 	}
@@ -130,14 +141,17 @@ func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: 5 * time.Minute}), time.Now()
 	p.putAudio(make([]byte, 48000*60), now)
 	playAll(p, &now, 480)
+
 	if cap(p.bytes) > maxKeptBytes {
 		t.Errorf("%d bytes are kept", cap(p.bytes))
 	}
+
 	for range 1000 { // a stream that is never quite empty
 		p.putAudio(make([]byte, 960), now)
 		now = now.Add(20 * time.Millisecond)
 		p.takeAudio(nil, 400, now)
 	}
+
 	if p.head > 2*maxKeptBytes+len(p.bytes)-p.head {
 		t.Errorf("%d of %d bytes are over", p.head, len(p.bytes))
 	}
@@ -159,14 +173,18 @@ func FuzzPlayout(f *testing.F) {
 				out = append(out, piece...)
 				continue
 			}
+
 			piece := count(int(step)*9, len(in))
 			room := 4800 - (len(in) - len(out)) // what fits; half samples make no difference
 			p.putAudio(piece, now)
+
 			if len(piece) > room {
 				return // what was dropped is another test's
 			}
+
 			in = append(in, piece...)
 		}
+
 		if !bytes.HasPrefix(in, out) {
 			t.Fatal("the played audio is not the received audio")
 		}

@@ -61,14 +61,17 @@ type providerConn struct {
 func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.service.settings.ConnectTimeout)
 	defer cancel()
+
 	conn, sock, early, err := s.dialProvider(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	c := newProviderConn(s, conn, sock)
 	c.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: s.startMessage()})
 	c.write(c.connectedAt)
 	c.earlyBytes = early
+
 	return c, nil
 }
 
@@ -131,15 +134,18 @@ func (c *providerConn) read(buffer []byte, now time.Time) {
 		c.earlyBytes = nil
 		c.handleBytes(early, now)
 	}
+
 	for bytes, records := 0, 0; bytes < maxTickBytes && records < maxTickRecords; records++ {
 		if c.closed || c.reader.throttle.blocked(now) {
 			return
 		}
+
 		n, err := c.conn.Read(buffer)
 		if n > 0 {
 			c.handleBytes(buffer[:n], now)
 			bytes += n
 		}
+
 		switch {
 		case err == nil:
 		case errors.Is(err, errWouldBlock):
@@ -158,6 +164,7 @@ func (c *providerConn) handleBytes(b []byte, now time.Time) {
 	if err == nil {
 		return
 	}
+
 	var gone *websocket.CloseError
 	switch {
 	case errors.As(err, &gone):
@@ -168,6 +175,7 @@ func (c *providerConn) handleBytes(b []byte, now time.Time) {
 	default:
 		c.writeClose(websocket.CloseProtocolError)
 	}
+
 	c.fail(err)
 }
 
@@ -185,19 +193,23 @@ func (c *providerConn) write(now time.Time) {
 	if c.closed {
 		return
 	}
+
 	wrote, err := c.socket.flush()
 	for err == nil && len(c.socket.pending) == 0 {
 		f, waiting := c.outbox.pop()
 		if !waiting {
 			break
 		}
+
 		_, err = c.conn.Write(f.bytes())
 		wrote = true
 		if f.isClose {
 			c.closeDeadline = now.Add(closeTimeout)
 		}
+
 		c.outbox.recycle(f)
 	}
+
 	switch {
 	case err != nil:
 		c.fail(fmt.Errorf("writing to the provider: %w", err))
@@ -208,6 +220,7 @@ func (c *providerConn) write(now time.Time) {
 	case now.Sub(c.blockedSince) > writeTimeout:
 		c.fail(errors.New("the provider does not read"))
 	}
+
 	if !c.closeDeadline.IsZero() && now.After(c.closeDeadline) {
 		c.fail(nil) // the provider did not send its close frame
 	}
@@ -218,12 +231,14 @@ func (c *providerConn) fail(err error) {
 	if c.closed {
 		return
 	}
+
 	c.closed = true
 	c.mu.Lock()
 	if !c.closing {
 		c.err = err
 	}
 	c.mu.Unlock()
+
 	_ = c.conn.Close()
 	close(c.lost)
 }

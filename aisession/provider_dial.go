@@ -23,13 +23,16 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		if err != nil {
 			return nil, err
 		}
+
 		if tcp, ok := tcp.(*net.TCPConn); ok {
 			setTCPOptions(tcp)
 		}
+
 		sock = &nonblockingConn{Conn: tcp}
 		upgrade = &upgradeConn{Conn: sock}
 		return upgrade, nil
 	}
+
 	dialer := websocket.Dialer{
 		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: handshakeBuffer,
 		NetDialContext: dial,
@@ -38,19 +41,23 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 			if err != nil {
 				return nil, err
 			}
+
 			secured, err := tlsHandshake(ctx, sock, address, s.service.deps.TLS)
 			if err != nil {
 				_ = sock.Close() // the handshake's error is more specific
 				return nil, err
 			}
+
 			upgrade.Conn = secured
 			return upgrade, nil
 		},
 	}
+
 	header := make(http.Header, len(provider.Headers))
 	for name, value := range provider.Headers {
 		header.Set(name, value)
 	}
+
 	address := s.protocol.Prepare(s.dialectConfig(), provider.URL, header)
 	_, response, err := dialer.DialContext(ctx, address, header)
 	if err != nil {
@@ -59,6 +66,7 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		}
 		return nil, nil, nil, fmt.Errorf("connecting to the provider: %w", err)
 	}
+
 	err = sock.detach()
 	if err == nil && !upgrade.headerDone {
 		err = errors.New("the provider's answer to the handshake is not HTTP/1.1")
@@ -67,6 +75,7 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		_ = sock.Close()
 		return nil, nil, nil, err
 	}
+
 	return upgrade.Conn, sock, upgrade.bytesAfterHeader, nil
 }
 
@@ -76,6 +85,7 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 	if base != nil {
 		config = base.Clone()
 	}
+
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -83,6 +93,7 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 		}
 		config.ServerName = host
 	}
+
 	secured := tls.Client(conn, config)
 	return secured, secured.HandshakeContext(ctx)
 }
@@ -102,17 +113,20 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 	if u.headerDone {
 		return 0, io.EOF
 	}
+
 	n, err := u.Conn.Read(b)
 	receivedBefore := len(u.received)
 	u.received = append(u.received, b[:n]...)
 	if len(u.received) > maxResponseHeader {
 		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
+
 	end := endOfHeader(u.received)
 	if end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
 		u.bytesAfterHeader, u.headerDone = u.received[end:], true
 		return end - receivedBefore, nil
 	}
+
 	return n, err
 }
 
@@ -124,6 +138,7 @@ func endOfHeader(b []byte) int {
 		if i < 0 {
 			return 0
 		}
+
 		offset += i + 1
 		rest := bytes.TrimPrefix(b[offset:], []byte("\r"))
 		if bytes.HasPrefix(rest, []byte("\n")) {

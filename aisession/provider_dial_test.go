@@ -27,6 +27,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Cleanup(func() { _ = listener.Close() })
 			closed := make(chan int, 1)
 			go func() {
@@ -35,14 +36,17 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 					return
 				}
 				defer conn.Close()
+
 				r := bufio.NewReader(conn)
 				request, err := http.ReadRequest(r)
 				if err != nil {
 					t.Error(err)
 					return
 				}
+
 				sum := sha1.Sum(
 					[]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+
 				answer := append(
 					[]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "+
 						base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n"), frame...)
@@ -54,21 +58,25 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 					}
 					answer = answer[n:]
 				}
+
 				for { // until a masked close
 					first, err := r.ReadByte()
 					second, err2 := r.ReadByte()
 					if err != nil || err2 != nil {
 						return
 					}
+
 					size := int(second & 0x7f)
 					if size == 126 {
 						high, _ := r.ReadByte()
 						low, _ := r.ReadByte()
 						size = int(high)<<8 | int(low)
 					}
+
 					if _, err := r.Discard(4 + size); err != nil {
 						return
 					}
+
 					if first == 0x88 {
 						closed <- size
 						_, _ = conn.Write([]byte{0x88, 2, 3, 232})
@@ -76,6 +84,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 					}
 				}
 			}()
+
 			h := startService(t, aisession.DefaultSettings(), nil)
 			with := account(startProvider(t, 0, nil), "g711_ulaw")
 			with.URL = "ws://" + listener.Addr().String()
@@ -84,6 +93,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 				return strings.Contains(string(run.phone.playedAudio()), strings.Repeat("\x00", 1600))
 			})
 			run.end(t, "")
+
 			if size := <-closed; size != len(websocket.FormatCloseMessage(1000, "")) {
 				t.Errorf("a close of %d bytes", size)
 			}

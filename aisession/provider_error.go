@@ -32,6 +32,7 @@ func isPermanent(err error) bool {
 		guarded      *netguard.AddressError
 		certErr      *tls.CertificateVerificationError
 	)
+
 	switch {
 	case errors.As(err, &handshakeErr):
 		switch handshakeErr.status {
@@ -42,6 +43,7 @@ func isPermanent(err error) bool {
 	case errors.As(err, &guarded), errors.As(err, &certErr), errors.Is(err, websocket.ErrReadLimit):
 		return true
 	}
+
 	return false
 }
 
@@ -59,6 +61,7 @@ func adminMessage(err error) string {
 		netErr       net.Error
 		closed       *websocket.CloseError
 	)
+
 	switch {
 	case err == nil:
 		return ""
@@ -85,5 +88,6 @@ func adminMessage(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
 		return "the provider did not answer in time"
 	}
+
 	return "the connection to the provider failed"
 }

@@ -40,10 +40,12 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 			if c.binary {
 				kind = websocket.BinaryMessage
 			}
+
 			p := startProvider(t, 160, func(v *fakeConnection) {
 				_ = v.WriteMessage(kind, []byte(c.message))
 				_ = v.sendAudio(make([]byte, 1600))
 			})
+
 			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			v := p.nextConnection()
@@ -52,6 +54,7 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 			})
 			run.end(t, "")
 			v.waitHangup(t, "NORMAL_CLEARING")
+
 			if h.metric("trunkline_aisession_ignored_messages_total", "problem", c.problem) != 1 {
 				t.Error("it was not counted")
 			}
@@ -72,6 +75,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 					_, err = w.Write(piece)
 				}
 			})
+
 			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Fallback = fallback
@@ -79,6 +83,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 			if e := run.wait(t); e.Reason != aisession.ProviderTooLarge || e.ReturnToDialplan != back {
 				t.Errorf("ended: %+v", e)
 			}
+
 			v := p.nextConnection()
 			v.waitEnd(t)
 			if v.closed != websocket.CloseMessageTooBig {
@@ -95,19 +100,23 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of audio")
 	}
+
 	t.Parallel()
 	p := startProvider(t, 160, func(v *fakeConnection) {
 		for v.send(`{"event":"nonsense"}`) == nil {
 		}
 	})
+
 	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.nextConnection()
 	v.waitFor(t, "media", 75)
 	frames := run.phone.frames()
+
 	if e := run.end(t, ""); e.Reason != aisession.CallerHungUp {
 		t.Errorf("ended: %+v", e)
 	}
+
 	v.waitHangup(t, "NORMAL_CLEARING")
 	if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got < 1000 ||
 		got > 2500 {
@@ -125,12 +134,14 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 			_ = v.sendAudio(make([]byte, 8000)) // a second each
 		}
 	})
+
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	until(t, "what is too much to be dropped", func() bool {
 		got := h.metric("trunkline_aisession_overrun_seconds_total")
 		return got > 88 && got < 91
 	})
+
 	run.end(t, "")
 	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 }
@@ -140,6 +151,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a timeout")
 	}
+
 	t.Parallel()
 	stall := make(chan struct{})
 	server := startProvider(t, 0, nil)
@@ -149,11 +161,13 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	until(t, "audio to be dropped", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "frame_to_provider") > 20
 	})
+
 	frames := func() int {
 		run.phone.mu.Lock()
 		defer run.phone.mu.Unlock()
 		return len(run.phone.playedAt)
 	}
+
 	before := frames()
 	until(t, "the call to receive more audio", func() bool { return frames() >= before+20 })
 	close(stall)
@@ -166,11 +180,13 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = silent.Close() })
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = plain.Close() })
 	go func() {
 		for {
@@ -178,11 +194,13 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if err != nil {
 				return
 			}
+
 			_, _ = conn.Write([]byte("SSH-2.0-none\r\n"))
 			time.Sleep(20 * time.Millisecond)
 			_ = conn.Close()
 		}
 	}()
+
 	for _, c := range []struct {
 		name   string
 		status int
@@ -212,29 +230,36 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			p := startProvider(t, 0, nil)
 			p.setRefusal(c.status)
 			known := p
+
 			if c.bad {
 				known = nil
 			}
+
 			limit := 3 * time.Second // on a slow machine a handshake takes long
 			if c.words == "did not answer in time" {
 				limit = 300 * time.Millisecond
 			}
+
 			h := startService(t, settingsWith(func(s *aisession.Settings) {
 				s.ConnectTimeout = limit
 				s.GiveUp = limit + 500*time.Millisecond
 			}), known)
+
 			if c.guard {
 				h.allow = nil
 			}
+
 			with := account(p, "g711_ulaw")
 			if c.url != "" {
 				with.URL = c.url
 			}
+
 			_, err := h.Open(t.Context(), request(with, ulaw))
 			f := fault.As(err)
 			if f.Kind != c.kind || !strings.Contains(f.Message, c.words) {
 				t.Errorf("Open: %s, %q", f.Kind, f.Message)
 			}
+
 			report, err := h.Test(t.Context(), with)
 			if err != nil || report.OK || !strings.Contains(report.Error, c.words) || len(report.Events) != 0 {
 				t.Errorf("Test: %+v, %v", report, err)
@@ -243,6 +268,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 				strings.Contains(f.Message, "127.0.0.1") {
 				t.Error("a secret or an address is shown")
 			}
+
 			if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 {
 				t.Error("it counts as active")
 			}
@@ -263,6 +289,7 @@ func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
 		defer v.writing.Unlock()
 		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
 	})
+
 	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "frames are malformed") {
@@ -277,6 +304,7 @@ func TestATestOfAProviderThatCloses(t *testing.T) {
 		defer v.writing.Unlock()
 		_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret"))
 	})
+
 	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(context.Background(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.connections) != 1 {

@@ -39,11 +39,13 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 			return aiprovider.TestReport{Events: call.eventNames(), Error: f.Message}, nil
 		}
 	}
+
 	connected := time.Since(begun)
 	call.session = session
 	firstLink := session.connection.Load()
 	toneCtx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	var toneSender sync.WaitGroup
 	toneSender.Go(func() { call.sendTone(toneCtx) })
 	ending := session.Run(ctx, call)
@@ -59,6 +61,7 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	} else if !report.OK {
 		report.Error = "the provider ended the session"
 	}
+
 	return report, nil
 }
 
@@ -92,6 +95,7 @@ func (p *probe) eventNames() []string {
 func (p *probe) sendTone(ctx context.Context) {
 	ticker := time.NewTicker(audio.FrameDuration)
 	defer ticker.Stop()
+
 	samples := audio.FrameSamples(probeFormat.Rate)
 	frame := make([]byte, 0, probeFormat.FrameBytes())
 	for sent := 0; sent < int(probeDuration/audio.FrameDuration)*samples; sent += samples {
@@ -100,6 +104,7 @@ func (p *probe) sendTone(ctx context.Context) {
 			v := probeLevel * math.Sin(2*math.Pi*probeTone*float64(sent+i)/float64(probeFormat.Rate))
 			frame = binary.LittleEndian.AppendUint16(frame, uint16(int16(v)))
 		}
+
 		p.session.ReceiveAudio(uint32(sent), frame)
 		select {
 		case <-ctx.Done():
@@ -107,8 +112,10 @@ func (p *probe) sendTone(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+
 	timer := time.NewTimer(probeResponseTimeout)
 	defer timer.Stop()
+
 	select {
 	case <-ctx.Done():
 	case <-timer.C:

@@ -47,10 +47,12 @@ func (r *providerReader) handleText(message []byte) {
 		r.countMalformed(string(problem), len(message))
 		return
 	}
+
 	if m == nil {
 		r.throttle.charge(ignoredCost, r.now)
 		return
 	}
+
 	r.session.recordReceived(m.Event)
 	if r.session.request.Listens {
 		r.handleListener(m)
@@ -60,6 +62,7 @@ func (r *providerReader) handleText(message []byte) {
 		r.handleMedia(m.Audio)
 		return
 	}
+
 	r.throttle.charge(1, r.now) // a provider needs few extension messages
 	r.session.handleExtension(r.conn, m)
 }
@@ -79,6 +82,7 @@ func (r *providerReader) handleMedia(piece []byte) {
 	if !s.firstAudioReceived.Load() && s.firstAudioReceived.CompareAndSwap(false, true) {
 		s.service.metrics.firstAudio.Observe(now.Sub(r.conn.connectedAt).Seconds())
 	}
+
 	s.lastAudioTime.Store(now.UnixNano())
 	if len(piece) == 0 {
 		r.countMalformed(problemEmpty, 0)
@@ -87,6 +91,7 @@ func (r *providerReader) handleMedia(piece []byte) {
 	if len(piece) < minAudioBytes {
 		r.throttle.charge(smallAudioCost, r.now)
 	}
+
 	dropped := s.playout.putAudio(piece, now)
 	if dropped > 0 {
 		s.service.metrics.overruns.Add(dropped.Seconds())

@@ -14,12 +14,14 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Add([]byte(`{"event":"transfer","transfer":{"destination":"1"}}`))
 	f.Add([]byte(`{"event":"dtmf","dtmf":{"digit":"5","duration":100}}`))
 	f.Add([]byte(`{"event":"hangup","hangup":{"reason":"X"}}`))
+
 	service := newIdleService(f)
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := newIdleSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
 		idleConnection(session).reader.handleText(message)
 		session.call = silent{}
+
 		for range 3 {
 			session.tick(session.opened, nil)
 		}

@@ -55,6 +55,7 @@ func (o *outage) remaining() time.Duration { return o.retryLimit - time.Since(o.
 func (s *Session) establish(ctx context.Context, o *outage) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	go func() { // ends with ctx
 		select {
 		case <-s.endSignal:
@@ -62,6 +63,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		case <-ctx.Done():
 		}
 	}()
+
 	err := errors.New("the provider was unavailable for too long")
 	for o.waitForRetry(ctx) {
 		try, done := context.WithTimeout(ctx, o.remaining())
@@ -70,21 +72,25 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(try) }) {
 			c, err = nil, errConnectPanicked
 		}
+
 		var handshakeErr *handshakeError
 		if err != nil && try.Err() != nil && errors.As(lastErr, &handshakeErr) {
 			err = lastErr // the attempt had no time left: return the earlier error
 		}
+
 		done()
 		if err == nil {
 			s.recordSent(aiprotocol.EventStart)
 			s.setConnection(c)
 			return nil
 		}
+
 		s.service.metrics.connectFailures.Inc()
 		if isPermanent(err) || s.probe != nil {
 			return err
 		}
 	}
+
 	return errors.Join(err, ctx.Err())
 }
 
@@ -105,6 +111,7 @@ func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) 
 	s.playout.restart()
 	cause := lost.lossError()
 	s.log.InfoContext(ctx, "connection to the AI provider lost", "reason", adminMessage(cause))
+
 	switch {
 	case errors.Is(cause, websocket.ErrReadLimit):
 		s.endWithFallback(ProviderTooLarge)
@@ -117,6 +124,7 @@ func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) 
 		s.endWithFallback(ProviderLost)
 		return
 	}
+
 	o.recordLoss(lost)
 	err := s.establish(ctx, o)
 	switch {

@@ -63,6 +63,7 @@ func TestAnAISessionIsRecorded(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
 	e := startService(t, aisession.DefaultSettings(), p)
 	e.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+
 	server := startSIP(t, 23400, func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: e.Service, Providers: envProviders{e}, Ports: ports,
@@ -70,21 +71,25 @@ func TestAnAISessionIsRecorded(t *testing.T) {
 			Log:     slog.New(slog.DiscardHandler), Admission: callLimits{}, Recorder: h,
 		})
 	})
+
 	phone, err := startSIP(t, 23500, nil).call(t, server, "ai-prov1", sip.PCMU())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, quiet := context.WithCancel(t.Context())
 	talking := make(chan struct{})
 	go func() {
 		defer close(talking)
 		phone.talk(ctx, ulaw)
 	}()
+
 	until(t, "both voices", func() bool { return h.heard(25) })
 	quiet()
 	<-talking
 	phone.leg.Hangup(sip.NormalClearing)
 	until(t, "the end of the recording", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.ended == 1 })
+
 	if h.call.AccountID != e.providers["prov1"].AccountID || h.call.CallID != phone.leg.CallID() {
 		t.Errorf("%+v", h.call)
 	}

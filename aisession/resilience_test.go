@@ -35,9 +35,11 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			first.writing.Lock()
 			lose(first)
 			first.writing.Unlock()
+
 			second := p.nextConnection() // TestBackOffIsShortAtFirstAndBounded shows the times of the attempts
 			frames := run.phone.frames()
 			second.waitFor(t, "media", 20)
+
 			sound := run.phone.playedAudio()[(frames+4)*160:]
 			for _, b := range sound {
 				if b != 0xff {
@@ -45,6 +47,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 					break
 				}
 			}
+
 			run.end(t, "")
 			messages := second.waitHangup(t, "NORMAL_CLEARING")
 			if messages[0].event != "start" {
@@ -72,6 +75,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 						s.GiveUp = 700 * time.Millisecond
 					}
 				}), p)
+
 				with := account(p, "g711_ulaw")
 				with.Fallback = fallback
 				run := h.start(request(with, ulaw))
@@ -80,6 +84,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 				p.setRefusal(status)
 				_ = v.NetConn().Close()
 				lost := time.Now()
+
 				if e := run.wait(t); e.Reason != reason || e.ReturnToDialplan != back {
 					t.Errorf("ended: %+v", e)
 				}
@@ -113,6 +118,7 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	_ = v.NetConn().Close()
 	until(t, "the loss to be noticed",
 		func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+
 	if e := run.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp {
 		t.Errorf("ended: %+v", e)
 	}
@@ -137,6 +143,7 @@ func TestADrainLetsSessionsFinish(t *testing.T) {
 	one, two := p.nextConnection(), p.nextConnection()
 	one.waitFor(t, "media", 3)
 	h.stop()
+
 	until(t, "the drain", func() bool {
 		session, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
 		if err == nil {
@@ -145,15 +152,18 @@ func TestADrainLetsSessionsFinish(t *testing.T) {
 		}
 		return fault.KindOf(err) == fault.KindUnavailable
 	})
+
 	if e := short.end(t, ""); e.Reason != aisession.CallerHungUp {
 		t.Errorf("the first ended: %+v", e)
 	}
 	if e := long.wait(t); e.Reason != aisession.Drained || e.Cause != "NORMAL_CLEARING" {
 		t.Errorf("the second ended: %+v", e)
 	}
+
 	<-h.stopped
 	one.waitHangup(t, "NORMAL_CLEARING")
 	two.waitHangup(t, "NORMAL_CLEARING")
+
 	if got := len(h.events.all()); got < 4 || got%2 != 0 {
 		t.Errorf("%d events were published before the end", got)
 	}
@@ -165,11 +175,13 @@ func TestLimitsByDefault(t *testing.T) {
 	if n := aisession.DefaultSettings().MaxSessions; n != 500 {
 		t.Errorf("a node has %d sessions", n)
 	}
+
 	p := startProvider(t, 160, nil)
 	p.connections = make(chan *fakeConnection, 100)
 	h := startService(t, aisession.DefaultSettings(), p)
 	var closing sync.WaitGroup
 	defer closing.Wait()
+
 	for i := range 100 {
 		session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
 		if err != nil {
@@ -177,6 +189,7 @@ func TestLimitsByDefault(t *testing.T) {
 		}
 		defer closing.Go(func() { session.Close("NO_ANSWER") })
 	}
+
 	if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("session 101 of the account: %v", err)
 	}
@@ -195,6 +208,7 @@ func TestLimits(t *testing.T) {
 			p := startProvider(t, 160, nil)
 			h := startService(t, cfg, p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
+
 			if _, err := h.Open(t.Context(),
 				request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 				t.Errorf("a second session: %v", err)
@@ -202,6 +216,7 @@ func TestLimits(t *testing.T) {
 			if h.metric("trunkline_aisession_refused_total", "reason", name+"_limit") != 1 {
 				t.Error("not counted")
 			}
+
 			other := account(p, "g711_ulaw")
 			other.AccountID = "other"
 			if session, err := h.Open(t.Context(), request(other, ulaw)); (err == nil) != (name == "account") {
@@ -209,11 +224,13 @@ func TestLimits(t *testing.T) {
 			} else if err == nil {
 				session.Close("NO_ANSWER")
 			}
+
 			run.end(t, "")
 			session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
 			if err != nil {
 				t.Fatalf("after the first ended: %v", err)
 			}
+
 			session.Close("ORIGINATOR_CANCEL")
 		})
 	}
@@ -226,6 +243,7 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	session.Close("ORIGINATOR_CANCEL")
 	if messages := p.nextConnection().waitHangup(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
@@ -245,13 +263,16 @@ func TestAnnouncements(t *testing.T) {
 	if err := h.Announce(t.Context(), a); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("twice: %v", err)
 	}
+
 	got, p, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id))
 	if err != nil || got != a || p.ID != "prov1" {
 		t.Errorf("got %+v, %v, %v", got, p, err)
 	}
+
 	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("a second time: %v", err)
 	}
+
 	a.ProviderID = "theirs"
 	if err := h.Announce(t.Context(), a); err != nil {
 		t.Fatal(err)
@@ -259,6 +280,7 @@ func TestAnnouncements(t *testing.T) {
 	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("another account's provider: %v", err)
 	}
+
 	a.UUID = "none"
 	if err := h.Announce(t.Context(), a); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("no UUID: %v", err)
@@ -272,12 +294,14 @@ func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	h.events.mu.Lock()
 	h.events.fail = true
 	h.events.mu.Unlock()
+
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	p.nextConnection().waitFor(t, "media", 5)
 	run.end(t, "")
 	until(t, "the events to be counted as lost", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "event") == 2
 	})
+
 	if err := h.Announce(t.Context(),
 		aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("announcing: %v", err)
@@ -320,6 +344,7 @@ func leasesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (t
 	if !take("a") || !take("b") || take("c") {
 		t.Error("the limit of two leases is not obeyed")
 	}
+
 	if err := leases.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo", "x": "other"}); err != nil {
 		t.Fatal(err)
 	}
@@ -332,5 +357,6 @@ func leasesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (t
 	if !take("c") {
 		t.Error("a released lease counts")
 	}
+
 	return take
 }

@@ -46,11 +46,13 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Leases == nil {
 		return nil, errors.New("aisession: a dependency is missing")
 	}
+
 	recoverer := panics.New(deps.Metrics, deps.Log)
 	secrets, err := parseDialplanSecrets(string(settings.DialplanSecrets))
 	if err != nil {
 		return nil, fmt.Errorf("aisession.audiosocket_secrets: %w", err)
 	}
+
 	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics),
@@ -65,19 +67,23 @@ func New(settings Settings, deps Deps) (*Service, error) {
 func (s *Service) Run(ctx context.Context) error {
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	var workers sync.WaitGroup
 	workers.Go(func() { s.pacer.run(runCtx) })
 	for _, queue := range s.events {
 		workers.Go(func() { s.publishEvents(runCtx, queue) })
 	}
+
 	workers.Go(func() { s.runLeaseRenewal(runCtx) })
 	if s.deps.CallNodes != nil {
 		workers.Go(func() { s.deps.CallNodes.Answer(runCtx, s.ApplyCallUpdate) })
 	}
+
 	<-ctx.Done()
 	s.drain()
 	stop()
 	workers.Wait()
+
 	return nil
 }
 
@@ -88,8 +94,10 @@ func (s *Service) drain() {
 		close(s.allEnded)
 	}
 	s.mu.Unlock()
+
 	timer := time.NewTimer(s.settings.DrainLimit)
 	defer timer.Stop()
+
 	select {
 	case <-s.allEnded:
 	case <-timer.C:
@@ -115,12 +123,14 @@ func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Ses
 	if err != nil {
 		return nil, err
 	}
+
 	session.probe = test
 	ctx = session.beginSpan(ctx)
 	if err := s.admitAndConnect(ctx, session); err != nil {
 		session.span.End(err)
 		return nil, err
 	}
+
 	s.metrics.started.WithLabelValues(r.Ingress).Inc()
 	s.reportState(session, stateStarted, "")
 	return session, nil
@@ -131,6 +141,7 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	if err := s.admit(ctx, session); err != nil {
 		return err
 	}
+
 	o := outage{retryLimit: s.settings.GiveUp}
 	o.recordLoss(nil)
 	if err := session.establish(ctx, &o); err != nil {
@@ -139,12 +150,15 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 		if ctx.Err() != nil {
 			reason = refusedHungUp
 		}
+
 		s.metrics.refused.WithLabelValues(reason).Inc()
 		if isPermanent(err) {
 			return &fault.Error{Kind: fault.KindRefused, Message: adminMessage(err), Cause: err}
 		}
+
 		return fault.Unavailable(err, time.Second, adminMessage(err))
 	}
+
 	return nil
 }
 
@@ -157,15 +171,18 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	if r.Provider.Listens != r.Listens {
 		return nil, fault.New(fault.KindRefused, "the AI provider's mode, answer or listen, is the other one")
 	}
+
 	tracks, err := newTracks(&r)
 	if err != nil {
 		return nil, err
 	}
+
 	format := providerFormat(&r)
 	toCall, err := audio.NewTranscoder(format, r.Format)
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
+
 	session := &Session{
 		service: s, sessionID: cmp.Or(r.SessionID, uuid.NewString()), queue: rand.IntN(publishers), request: r,
 		protocol: protocol, opened: time.Now(),
@@ -174,6 +191,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id",
 		r.Provider.AccountID)
+
 	return session, nil
 }
 
@@ -183,6 +201,7 @@ func newTracks(r *Request) (tracks []*track, err error) {
 	if r.Listens {
 		names = []aiprotocol.Track{aiprotocol.TrackCaller, aiprotocol.TrackCallee}
 	}
+
 	for _, name := range names {
 		t, err := newTrack(name, r.Format, r)
 		if err != nil {
@@ -190,6 +209,7 @@ func newTracks(r *Request) (tracks []*track, err error) {
 		}
 		tracks = append(tracks, t)
 	}
+
 	return tracks, nil
 }
 
@@ -204,6 +224,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 		s.metrics.active.WithLabelValues(session.request.Ingress).Inc()
 	}
 	s.mu.Unlock()
+
 	switch {
 	case draining:
 		s.metrics.refused.WithLabelValues(refusedDraining).Inc()
@@ -214,10 +235,12 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	case taken:
 		return fault.Conflict("a session with this id is in progress")
 	}
+
 	if err := s.acquireLease(ctx, session); err != nil {
 		s.removeSession(session)
 		return err
 	}
+
 	return nil
 }
 
@@ -243,6 +266,7 @@ func (s *Service) completeSession(session *Session) {
 		s.metrics.dropped.overrun.Add(float64(stats.Overrun))
 	}
 	session.tickMu.Unlock()
+
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
 	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()

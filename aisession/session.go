@@ -87,6 +87,7 @@ func (s *Session) startMessage() aiprotocol.Start {
 	if e164 != nil {
 		caller, callee = e164(r.Provider.AccountID, caller), e164(r.Provider.AccountID, callee)
 	}
+
 	return aiprotocol.Start{
 		Call: r.Call, CallerIDNumber: caller, CalleeIDNumber: callee,
 		AccountID: r.Provider.AccountID, Media: r.Provider.Format, SessionID: s.sessionID, Parameters: r.Parameters,
@@ -133,12 +134,15 @@ func (s *Session) setVoiceFormat(voice int, format audio.Format) bool {
 	if s.tracks[voice].format == format {
 		return true
 	}
+
 	next, err := newTrack(s.tracks[voice].name, format, &s.request)
 	if err != nil {
 		return false
 	}
+
 	s.tickMu.Lock()
 	defer s.tickMu.Unlock()
+
 	s.tracks[voice] = next
 	return true
 }
@@ -184,14 +188,18 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	ctx, cancel := context.WithCancel(ctx)
 	defer requesting.Wait()
 	defer cancel()
+
 	if s.service.panics.Do(placeTick, func() { s.serveCall(ctx, call, &requesting) }) {
 		s.endWithFallback(InternalError)
 	}
+
 	s.detachCall()
 	cancel()
+
 	s.service.panics.Do(placeTick, func() { s.releaseCall(call) })
 	s.hangUpProvider()
 	s.hangUpPlatform()
+
 	return s.ending
 }
 
@@ -201,8 +209,10 @@ func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.Wai
 	if s.takesRequests() {
 		requesting.Go(func() { s.RunRecovered(func() { s.runRequests(ctx, call) }) })
 	}
+
 	silence, stop := s.newSilenceTicker()
 	defer stop()
+
 	o := outage{retryLimit: s.service.settings.GiveUp}
 	for {
 		c, lost := s.currentConnection()
@@ -270,6 +280,7 @@ func (s *Session) hangUpProvider() {
 		c.queueClose()
 		<-c.lost
 	}
+
 	s.service.completeSession(s)
 }
 

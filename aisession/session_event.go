@@ -104,9 +104,11 @@ func (s *Service) reportState(session *Session, state string, reason EndReason) 
 		SessionID:  session.sessionID,
 		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Ingress: r.Ingress, Reason: reason,
 	}
+
 	if state == stateEnded {
 		e.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
 	}
+
 	session.queueEvent(e.AccountID, e)
 }
 
@@ -132,6 +134,7 @@ func (s *Service) publishEvents(ctx context.Context, queue <-chan queuedEvent) {
 func (s *Service) publishEvent(ctx context.Context, e queuedEvent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
+
 	data, err := json.Marshal(e.body)
 	if err == nil {
 		err = s.deps.Publisher.Publish(e.trace.Extract(ctx), e.accountID, data)

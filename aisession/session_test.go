@@ -61,18 +61,22 @@ func decoded(t *testing.T, format audio.Format, packets [][]byte) (pcm []float64
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, packet := range packets {
 		if err := path.Decode(packet); err != nil {
 			t.Fatal(err)
 		}
+
 		raw, err := path.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for ; len(raw) >= 2; raw = raw[2:] {
 			pcm = append(pcm, float64(int16(uint16(raw[0])|uint16(raw[1])<<8)))
 		}
 	}
+
 	return pcm
 }
 
@@ -82,6 +86,7 @@ func fitted(pcm []float64, hz float64) (amplitude, snr float64) {
 		sin += s * math.Sin(2*math.Pi*hz*float64(i)/48000)
 		cos += s * math.Cos(2*math.Pi*hz*float64(i)/48000)
 	}
+
 	n := float64(len(pcm))
 	sin, cos = 2*sin/n, 2*cos/n
 	for i, s := range pcm {
@@ -89,6 +94,7 @@ func fitted(pcm []float64, hz float64) (amplitude, snr float64) {
 		d := s - sin*math.Sin(phase) - cos*math.Cos(phase)
 		rest += d * d
 	}
+
 	amplitude = math.Hypot(sin, cos)
 	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(rest/n+1e-9))
 }
@@ -113,16 +119,20 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				run := h.start(request(account(p, encoding), format))
 				v := p.nextConnection()
 				least := 30.0
+
 				if encoding == "opus" || format.Encoding == audio.Opus {
 					least = 8
 				}
+
 				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: account(p, encoding).Format.SampleRate}
 				hearsTone(t, to, least, v.audio)
 				run.ReceiveDTMF('5', 180*time.Millisecond)
 				v.waitFor(t, "dtmf", 1)
+
 				if e := run.end(t, "USER_BUSY"); e.Reason != aisession.CallerHungUp || e.ReturnToDialplan {
 					t.Errorf("ended: %+v", e)
 				}
+
 				messages := v.waitHangup(t, "USER_BUSY")
 				want := fmt.Sprintf(
 					`{"callId":"call-1","otherLegCallId":"","callerIdNumber":"+4930123456","calleeIdNumber":"ai-prov1","accountId":"demo","mediaFormat":{"encoding":"%s","sampleRate":%d}}`,
@@ -143,37 +153,45 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 	for _, encoding := range []string{"pcm16", "g711_ulaw", "opus"} {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
+
 			format := audio.Format{Encoding: audio.Encoding(encoding),
 				Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
 			p := startProvider(t, 0, func(v *fakeConnection) {
 				source, _ := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 				var whole []byte
 				raw := make([]byte, 0, 1920)
+
 				for f := range seconds * 50 {
 					raw = raw[:0]
 					for i := range 960 {
 						s := int16(9000 * math.Sin(2*math.Pi*660*float64(f*960+i)/48000))
 						raw = append(raw, byte(s), byte(uint16(s)>>8))
 					}
+
 					_ = source.Decode(raw)
 					packet, _ := source.EncodeFrame(nil)
 					if encoding == "opus" {
 						_ = v.sendAudio(packet)
 					}
+
 					whole = append(whole, packet...)
 				}
+
 				if encoding == "opus" {
 					return
 				}
+
 				for piece := 1; len(whole) > 0; piece = piece*3%1009 + 1 { // any sizes, odd ones too
 					n := min(piece, len(whole))
 					_ = v.sendAudio(whole[:n])
 					whole = whole[n:]
 				}
 			})
+
 			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, encoding), ulaw))
 			v := p.nextConnection()
+
 			loud := func() (n int) {
 				for _, packet := range packetsOf(run.phone.playedAudio()) {
 					if bytes.Count(packet, []byte{0xff}) < 80 { // else silence
@@ -182,6 +200,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 				}
 				return n
 			}
+
 			until(t, "the burst to be played", func() bool { return loud() >= seconds*50-1 })
 			played := run.phone.frames()
 			until(t, "what follows it", func() bool { return run.phone.frames() > played+20 })
@@ -189,6 +208,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			v.waitHangup(t, "NORMAL_CLEARING")
 			packets := packetsOf(run.phone.playedAudio())
 			least := 30.0
+
 			if encoding == "opus" {
 				least = 8
 			}
@@ -212,6 +232,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 				return
 			case <-time.After(5 * time.Millisecond):
 			}
+
 			for _, m := range v.received()[min(sent, len(v.received())):] {
 				sent++
 				if m.event == "media" && v.sendAudio(m.audio) != nil {
@@ -220,12 +241,14 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 			}
 		}
 	}
+
 	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.nextConnection()
 	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 	run.end(t, "")
 	v.waitHangup(t, "NORMAL_CLEARING")
+
 	if h.metric("trunkline_aisession_first_audio_seconds") != 1 {
 		t.Error("the time to the first audio was not measured")
 	}
@@ -239,12 +262,14 @@ func TestEventsTellOfASession(t *testing.T) {
 	run.end(t, "")
 	until(t, "two events", func() bool { return len(h.events.all()) == 2 })
 	sent := h.events.all()
+
 	for i, state := range []string{"started", "ended"} {
 		if sent[i]["event"] != "ai.session" || sent[i]["state"] != state || sent[i]["provider_id"] != "prov1" ||
 			sent[i]["call_id"] != "call-1" || sent[i]["session_id"] != run.ID() {
 			t.Errorf("event %d: %v", i, sent[i])
 		}
 	}
+
 	if sent[1]["reason"] != "caller_hangup" || sent[1]["duration"].(float64) <= 0 {
 		t.Errorf("ended: %v", sent[1])
 	}
@@ -265,6 +290,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			case <-played:
 			case <-v.done:
 			}
+
 			for _, m := range []struct {
 				text   string
 				answer string // before the next message
@@ -279,6 +305,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 					return h.event == m.answer ||
 						strings.Contains(string(h.body), m.answer)
 				}
+
 				for answered && m.answer != "" && !slices.ContainsFunc(v.received(), come) {
 					select {
 					case <-v.done:
@@ -289,6 +316,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			}
 		}
 	}
+
 	hears := func(t *testing.T, run *runningSession) {
 		until(t, "200 ms of audio", func() bool { return bytes.Count(run.phone.playedAudio(), []byte{0}) >= 1600 })
 	}
@@ -306,11 +334,13 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		})
 		v.waitFor(t, "media", 20) // the session continues
 		run.end(t, "")
+
 		for _, m := range v.waitHangup(t, "NORMAL_CLEARING") {
 			if m.event != "start" && m.event != "media" && m.event != "hangup" {
 				t.Errorf("got %s", m.event)
 			}
 		}
+
 		if len(run.phone.pressed) > 0 || len(run.phone.transfers) > 0 {
 			t.Error("the provider had its way with the call")
 		}
@@ -318,6 +348,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			t.Errorf("%g messages ignored", got)
 		}
 	})
+
 	t.Run("opted in", func(t *testing.T) {
 		t.Parallel()
 		played := make(chan struct{})
@@ -331,17 +362,21 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		run.phone.mu.Lock()
 		run.phone.refuse = true
 		run.phone.mu.Unlock()
+
 		v := p.nextConnection()
 		hears(t, run)
 		close(played)
+
 		if e := run.wait(t); e.Reason != aisession.ProviderHungUp || e.Cause != "USER_BUSY" {
 			t.Errorf("ended: %+v", e)
 		}
+
 		var said []string
 		for _, m := range v.waitHangup(t, "USER_BUSY") {
 			if m.event == "media" {
 				continue
 			}
+
 			said = append(said, m.event)
 			switch m.event {
 			case "cleared":
@@ -364,6 +399,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 				}
 			}
 		}
+
 		if fmt.Sprint(said) != "[start mark cleared mark transfer hangup]" {
 			t.Errorf("said %v", said)
 		}
@@ -371,6 +407,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			t.Errorf("pressed %q, transferred to %v", run.phone.pressed, run.phone.transfers)
 		}
 	})
+
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
 		p := startProvider(t, 160,
@@ -382,6 +419,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		if e := run.wait(t); e.Reason != aisession.Transferred {
 			t.Errorf("ended: %+v", e)
 		}
+
 		p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 		if len(run.phone.endings) != 0 {
 			t.Error("a call that was handed on was released")
@@ -395,15 +433,18 @@ func TestALongTestOfAProvider(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		_ = v.sendAudio(make([]byte, 160))
 	}
+
 	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !report.OK || report.ConnectMS <= 0 || report.Error != "" ||
 		fmt.Sprint(report.Events) != "[start media media hangup]" {
 		t.Errorf("report: %+v", report)
 	}
+
 	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 	if len(h.events.all()) != 0 {
 		t.Error("a test was published on the channel")

@@ -62,6 +62,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var server *sip.Server
 	for range 10 { // the port that is free for UDP may not be for TCP
 		server, err = sip.New(
@@ -72,18 +73,22 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 			break
 		}
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	metrics := prometheus.NewRegistry()
 	ports, err := rtp.NewPorts(
 		rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: firstPort, MaxPort: firstPort + 80}, metrics, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if handler != nil {
 		server.Handle(localcall.Prefix, handler(ports))
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -92,10 +97,12 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 			t.Errorf("sip: %v", err)
 		}
 	}()
+
 	t.Cleanup(func() {
 		cancel()
 		<-done
 	})
+
 	return &userAgent{server, ports, metrics}
 }
 
@@ -116,6 +123,7 @@ type sipPhone struct {
 func (p *sipPhone) Receive(packet *rtp.Packet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	switch packet.PayloadType {
 	case p.format.ReceiveType:
 		p.packets = append(p.packets, append([]byte(nil), packet.Payload...))
@@ -145,29 +153,35 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(port.Close)
 	local := sip.NewNegotiator(port.Addr(), codecs)
 	offer := local.Offer()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+
 	call := sip.OutgoingCall{
 		Target: sip.Target{URI: fmt.Sprintf("sip:%s@%s", user, to.Addr())},
 		From:   sip.Party{User: "+4930123456", Host: "127.0.0.1"}, To: sip.Party{User: user, Host: "127.0.0.1"},
 		Offer: offer,
 	}
 	change(&call)
+
 	leg, err := u.Dial(ctx, call)
 	for unsent := (*sip.Failure)(nil); errors.As(err, &unsent) && unsent.Status == 0 && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond) // Run has not begun to read
 		leg, err = u.Dial(ctx, call)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	agreed, err := local.AcceptAnswer(offer, leg.Session())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &sipPhone{leg: leg, port: port, format: agreed.Codecs[0], events: agreed.TelephoneEvent.ReceiveType,
 		dtmf: rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock}}
 	port.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
@@ -175,6 +189,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	p.stream = rtp.NewStream(port,
 		rtp.Format{PayloadType: p.format.SendType, Clock: p.format.Clock, Frame: 20 * time.Millisecond,
 			Events: agreed.TelephoneEvent.SendType})
+
 	return p, nil
 }
 
@@ -184,6 +199,7 @@ func (p *sipPhone) talk(ctx context.Context, format audio.Format) {
 	if err != nil {
 		panic(err)
 	}
+
 	tone, at := samples(48000, time.Second), 0
 	p.stream.Run(ctx, source(func(buffer []byte) int {
 		_ = encode.Decode(tone[at : at+1920])
@@ -248,6 +264,7 @@ func TestACallBySIP(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			ctx, quiet := context.WithCancel(t.Context())
 			talking := make(chan struct{})
 			go func() {
@@ -255,10 +272,12 @@ func TestACallBySIP(t *testing.T) {
 				phone.talk(ctx, c.format)
 			}()
 			defer func() { quiet(); <-talking }()
+
 			hearsTone(t, c.format, c.least, phone.receivedPackets)
 			if err := phone.stream.SendDTMF(t.Context(), '8', 180*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
+
 			v := p.nextConnection()
 			press := v.waitFor(t, "dtmf", 1)
 			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`,
@@ -268,16 +287,19 @@ func TestACallBySIP(t *testing.T) {
 			if err := v.send(`{"event":"dtmf","dtmf":{"digit":"3","duration":100}}`); err != nil {
 				t.Fatal(err)
 			}
+
 			until(t, "the provider's key",
 				func() bool { phone.mu.Lock(); defer phone.mu.Unlock(); return string(phone.pressed) == "3" })
 			phone.leg.Hangup(sip.NormalClearing)
 			messages := v.waitHangup(t, "NORMAL_CLEARING")
 			presses := 0
+
 			for _, m := range messages {
 				if m.event == "dtmf" {
 					presses++
 				}
 			}
+
 			if presses != 1 {
 				t.Errorf("a press came %d times", presses)
 			}
@@ -305,15 +327,18 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
 			p.setRefusal(c.refuse)
+
 			if c.cfg == (aisession.Settings{}) {
 				c.cfg = aisession.DefaultSettings()
 			}
 			if c.refuse == 503 {
 				c.cfg.GiveUp = 300 * time.Millisecond
 			}
+
 			h := startService(t, c.cfg, p)
 			with := account(p, "g711_ulaw")
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
+
 			if c.cfg.MaxSessions == 1 { // it is taken
 				session, err := h.Open(t.Context(), request(with, ulaw))
 				if err != nil {
@@ -321,6 +346,7 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 				}
 				defer session.Close("")
 			}
+
 			server, client := startSIP(t, uint16(22000+200*i), sipHandler(h)), startSIP(t, uint16(22100+200*i), nil)
 			_, err := client.call(t, server, c.user, c.codec)
 			var failure *sip.Failure
@@ -363,11 +389,13 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			select {
 			case <-phone.leg.Done():
 			case <-time.After(patience):
 				t.Fatal("the call continues")
 			}
+
 			if phone.leg.Cause() != c.cause {
 				t.Errorf("ended with %s", phone.leg.Cause())
 			}
@@ -385,6 +413,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 			}
 		}
 	}
+
 	for i, c := range []struct {
 		name           string
 		change         func(*sip.OutgoingCall)
@@ -416,10 +445,12 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			want := fmt.Sprintf(`"callerIdNumber":%q,"calleeIdNumber":%q`, c.caller, c.callee)
 			if start := p.nextConnection().waitFor(t, "start", 1); !strings.Contains(string(start.body), want) {
 				t.Errorf("start: %s, want %s", start.body, want)
 			}
+
 			phone.leg.Hangup(sip.NormalClearing)
 		})
 	}
@@ -434,16 +465,19 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	until(t, "audio", func() bool { return len(phone.receivedPackets()) > 5 })
 	port, err := client.ports.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()
+
 	if _, err := phone.leg.Reinvite(t.Context(),
 		sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
 		t.Error("the codec changed during the call")
 	}
+
 	moved := &sipPhone{format: phone.format}
 	port.SetReceiver(moved)
 	answer, err := phone.leg.Reinvite(t.Context(),
@@ -451,6 +485,7 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	port.SetRemote(answer.Address, answer.Address.Addr())
 	until(t, "audio at the new port", func() bool { return len(moved.receivedPackets()) > 20 })
 	phone.leg.Hangup(sip.UserBusy)
@@ -469,25 +504,30 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	mine, theirs, agreed := connected(t, ports)
 	handler := sipcall.New(sipcall.Deps{
 		Sessions: h.Service, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		MayCall: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
 	})
+
 	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here",
 		OtherLegCallID: "there",
 		Caller:         "1001", Port: theirs, Negotiated: agreed}
+
 	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID},
 		{Destination: "ai-prov1", AccountID: "another"}} {
 		if _, err := handler.Connect(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%+v: %v", unknown, err)
 		}
 	}
+
 	ctx, hangUp := context.WithCancel(t.Context())
 	taken, err := handler.Connect(ctx, local)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	talk, quiet := context.WithCancel(t.Context())
 	talking := make(chan struct{})
 	go func() { defer close(talking); mine.talk(talk, audio.Format{Encoding: audio.ULaw, Rate: 8000}) }()
@@ -499,11 +539,13 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 		`"callId":"here","otherLegCallId":"there","callerIdNumber":"1001","calleeIdNumber":"ai-prov1"`) {
 		t.Errorf("start: %s", start.body)
 	}
+
 	hangUp()
 	<-taken.Done()
 	if taken.Cause() != sip.NormalClearing {
 		t.Errorf("ended with %s", taken.Cause())
 	}
+
 	v.waitHangup(t, "NORMAL_CLEARING")
 }
 
@@ -517,16 +559,19 @@ func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	theirs, err := caller.AcceptAnswer(offer, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	phone = &sipPhone{port: near, format: theirs.Codecs[0], dtmf: rtp.DTMFReceiver{Clock: theirs.TelephoneEvent.Clock}}
 	near.SetRemote(theirs.RemoteAddr, theirs.RemoteAddr.Addr())
 	far.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
 	near.SetReceiver(phone)
 	phone.stream = rtp.NewStream(near,
 		rtp.Format{PayloadType: phone.format.SendType, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
+
 	return phone, far, agreed
 }
 

@@ -21,10 +21,12 @@ func sipp(t *testing.T, server *userAgent, scenario string, arguments ...string)
 	if err != nil {
 		skipOrFail(t, "sipp is not installed")
 	}
+
 	path, err := filepath.Abs("testdata/" + scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	run := exec.CommandContext(t.Context(), program, append([]string{
 		"-sf", path, "-nostdin", "-timeout", "60", "-timeout_error", "-i", "127.0.0.1", "-s", "ai-prov1", "-trace_err",
 		server.Addr().String(),
@@ -52,6 +54,7 @@ func TestManyCallsBySipp(t *testing.T) {
 	if os.Geteuid() != 0 {
 		skipOrFail(t, "sipp plays audio by a raw socket, which only root may have")
 	}
+
 	const (
 		calls   = 20
 		packets = calls * (66 + 10) // of load.xml: 30 ms each in 2 s, and those of a key
@@ -69,6 +72,7 @@ func TestManyCallsBySipp(t *testing.T) {
 	before := runtime.NumGoroutine()
 	received, lost, frames := -server.packetsReceived(t), -h.audioLost(), 0
 	sipp(t, server, "load.xml", "-m", strconv.Itoa(calls), "-r", "10", "-l", "12", "-mp", "26400")
+
 	for range calls {
 		r := p.report(t)
 		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) {
@@ -76,15 +80,18 @@ func TestManyCallsBySipp(t *testing.T) {
 		}
 		frames += r.Media
 	}
+
 	received += server.packetsReceived(t)
 	lost += h.audioLost()
 	t.Logf("%g of %d packets received, %g lost, %d frames at the provider", received, packets, lost, frames)
+
 	if arrived := received - lost; arrived < 0.8*packets {
 		t.Errorf("%g of %d packets reached the provider", arrived, packets)
 	}
 	if least := 0.8 * packets * 30 / 20; float64(frames) < least {
 		t.Errorf("the provider has %d frames, want %g", frames, least)
 	}
+
 	// Fewer than one goroutine for each call: calls at once may have opened connections to Redis, which stay.
 	until(t, "all to be gone", func() bool { return settled() && runtime.NumGoroutine() < before+calls })
 	if got := h.metric("trunkline_aisession_ended_total", "reason", string(aisession.CallerHungUp)); got != calls+1 {
@@ -110,6 +117,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 					1); string(m.body) != `{"destination":"+88216123456","error":"International numbers may not be called"}` {
 					t.Errorf("told %s", m.body)
 				}
+
 				_ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`)
 				if scenario == "decline.xml" {
 					if m := v.waitFor(t, "transfer",
@@ -120,6 +128,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 					_ = v.send(`{"event":"hangup","hangup":{}}`)
 				}
 			}
+
 			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
@@ -127,14 +136,17 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 			server := startSIP(t, 27000, sipHandler(h))
 			sipp(t, server, scenario, "-m", "1")
 			var said []string
+
 			for _, m := range p.nextConnection().waitHangup(t, "NORMAL_CLEARING") {
 				if m.event != "media" {
 					said = append(said, m.event)
 				}
 			}
+
 			if strings.Join(said, " ") != strings.Join(c.said, " ") {
 				t.Errorf("said %v, want %v", said, c.said)
 			}
+
 			until(t, "the session's end", func() bool {
 				return h.metric("trunkline_aisession_ended_total", "reason", string(c.reason)) == 1 &&
 					server.portsInUse(t) == 0

@@ -52,10 +52,12 @@ func (s *Service) RunRecovered(f func()) { s.panics.Do(placeIngress, f) }
 func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	s.tickMu.Lock()
 	defer s.tickMu.Unlock()
+
 	c := s.connection.Load()
 	if c != nil {
 		c.read(buffer, now)
 	}
+
 	if s.call != nil {
 		if !s.request.Listens {
 			s.tickToCall(now)
@@ -64,6 +66,7 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 			s.tickToProvider(t, now)
 		}
 	}
+
 	if c != nil {
 		c.write(now)
 	}
@@ -79,9 +82,11 @@ func (s *Session) tickToProvider(t *track, now time.Time) {
 			s.service.metrics.dropped.undecodable.Inc()
 		}
 	}
+
 	frame, err := t.toProvider.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
 	c := s.connection.Load()
+
 	switch {
 	case err != nil:
 		s.service.metrics.dropped.undecodable.Inc()
@@ -92,6 +97,7 @@ func (s *Session) tickToProvider(t *track, now time.Time) {
 		}
 		s.recordSent(aiprotocol.EventMedia)
 	}
+
 	if t.toProvider.Level() >= speechLevel {
 		s.lastSpeechTime = now
 	}
@@ -102,18 +108,21 @@ func (s *Session) tickToCall(now time.Time) {
 		piece, turn := s.playout.takeAudio(s.scratch[:0], want, now)
 		s.scratch = piece[:0]
 		s.observeTransitions(turn, now)
+
 		if len(piece) == 0 {
 			s.toCall.AddSilence(want)
 		} else if s.toCall.Decode(piece) != nil {
 			s.service.metrics.dropped.undecodable.Inc()
 		}
 	}
+
 	frame, err := s.toCall.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
 	if err != nil {
 		s.service.metrics.dropped.undecodable.Inc()
 		return
 	}
+
 	s.call.Play(frame)
 	if s.takesRequests() {
 		s.sendMarks()
@@ -139,6 +148,7 @@ func (s *Session) sendMarks() {
 		if !reached {
 			return
 		}
+
 		report := func() { s.reportMark(mark, then) }
 		if queues {
 			queueing.AfterPlayed(report)

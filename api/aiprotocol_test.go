@@ -14,6 +14,7 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 	pressed := aiprotocol.DTMF{Call: call, Digit: "#", Duration: 160 * time.Millisecond}
 	format, _ := aiprotocol.FormatOf(aiprotocol.Opus)
 	media := aiprotocol.AppendMedia(nil, []byte{0xff, 0xfe, 0xfd, 0xfc})
+
 	return map[string][]byte{
 			"ai_start": aiprotocol.AppendStart(nil,
 				aiprotocol.Start{Call: call, CallerIDNumber: "+1", CalleeIDNumber: "2", AccountID: "demo",
@@ -45,9 +46,11 @@ func TestMessagesToAndFromAProviderAreWhatTheirSchemasSay(t *testing.T) {
 	for name, text := range toProvider {
 		checkSameVerdict(t, name, text, strict.ToProvider)
 	}
+
 	for name, text := range fromProvider {
 		checkSameVerdict(t, name, text, strict.FromProvider)
 	}
+
 	least := aiprotocol.AppendHangup(nil, aiprotocol.Hangup{})
 	if err := validateText(t, schema(t, "ai_hangup.json"), least); err != nil {
 		t.Errorf("%s: %v", least, err)
@@ -62,6 +65,7 @@ func checkSameVerdict(t *testing.T, name string, text []byte, read func([]byte) 
 	if err := validateText(t, s, text); err != nil {
 		t.Errorf("%s: %v", text, err)
 	}
+
 	spoilt := 0
 	for _, change := range [][2]string{
 		{`{"event"`, `{"more":1,"event"`}, {`":{"`, `":{"more":1,"`}, {`":{}`, `":{"more":1}`}, {`":{`, `":[{`},
@@ -80,6 +84,7 @@ func checkSameVerdict(t *testing.T, name string, text []byte, read func([]byte) 
 		if wrong == string(text) {
 			continue
 		}
+
 		spoilt++
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("%s: the schema takes %s", name, wrong)
@@ -88,6 +93,7 @@ func checkSameVerdict(t *testing.T, name string, text []byte, read func([]byte) 
 			t.Errorf("%s: the decoder takes %s", name, wrong)
 		}
 	}
+
 	if spoilt < 3 {
 		t.Errorf("%s: only %d wrong messages", name, spoilt)
 	}

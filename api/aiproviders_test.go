@@ -42,23 +42,28 @@ func TestAProvidersLifeOverHTTP(t *testing.T) {
 	if got := e.want(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[`+want+`]}` {
 		t.Errorf("the list is %s", got)
 	}
+
 	next := strings.Replace(want, `,"extensions":false,"fallback":"return"`, ``, 1)
 	if got := e.want(200, "PUT", location, h, next, nil).Body.String(); got != next {
 		t.Errorf("PUT answers %s", got)
 	}
+
 	e.want(200, "POST", location+"/test", h, "", nil)
 	if p := e.ai.tested[0]; p.Headers["Authorization"] != "Bearer sesame" || p.Format.Encoding != aiprotocol.PCM16 {
 		t.Errorf("the mask did not keep the value: %v", p)
 	}
+
 	moved := strings.Replace(next, "ai.example.com", "thief.example.com", 1)
 	if got := e.want(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got,
 		`"field":"websocket.headers.Authorization","code":"masked"`) {
 		t.Errorf("a PUT with the mask and another host answers %s", got)
 	}
+
 	e.want(204, "DELETE", location, h, "", nil)
 	for _, method := range []string{"GET", "DELETE"} {
 		e.want(404, method, location, h, "", nil)
 	}
+
 	e.want(404, "PUT", location, h, providerBody, nil)
 	e.want(404, "POST", location+"/test", h, "", nil)
 	if got := e.want(200, "GET", aiProvidersPath, h, "", nil).Body.String(); got != `{"data":[]}` {
@@ -76,6 +81,7 @@ func TestPagesOfProviders(t *testing.T) {
 	for _, name := range []string{"Zoe", "Ada", "Bot"} {
 		e.want(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `"name":"`, `"name":"`+name+" ", 1), nil)
 	}
+
 	names := func(query string) (found, next string) {
 		t.Helper()
 		var page struct {
@@ -84,17 +90,21 @@ func TestPagesOfProviders(t *testing.T) {
 			NextStartKey string `json:"next_start_key"`
 		}
 		e.want(200, "GET", aiProvidersPath+query, h, "", &page)
+
 		if (query == "") != (page.PageSize == 0) {
 			t.Errorf("%q answers page_size %d", query, page.PageSize)
 		}
+
 		for _, p := range page.Data {
 			found += strings.Fields(p.Name)[0] + " "
 		}
+
 		return found, page.NextStartKey
 	}
 	if all, _ := names(""); all != "Zoe Ada Bot " {
 		t.Errorf("the list is %s", all)
 	}
+
 	first, next := names("?page_size=2")
 	second, last := names("?page_size=2&start_key=" + next)
 	if first != "Ada Bot " || second != "Zoe " || last != "" {
@@ -103,6 +113,7 @@ func TestPagesOfProviders(t *testing.T) {
 	if found, _ := names("?search=BOT%20"); found != "Bot " {
 		t.Errorf("the search finds %q", found)
 	}
+
 	e.want(400, "GET", aiProvidersPath+"?page_size=x", h, "", nil)
 }
 
@@ -112,6 +123,7 @@ func TestWhoMayChangeProviders(t *testing.T) {
 	one := aiProvidersPath + "/" + made.ID
 	alice := bearer(e.loginUser("alice").AccessToken)
 	alice["X-Account-ID"] = "demo"
+
 	for _, request := range [][3]string{
 		{"GET", aiProvidersPath}, {"POST", aiProvidersPath, providerBody}, {"GET", one}, {"PUT", one, providerBody},
 		{"DELETE", one}, {"POST", one + "/test"},
@@ -121,6 +133,7 @@ func TestWhoMayChangeProviders(t *testing.T) {
 		if !strings.Contains(w.Body.String(), "Could not get account ID from context") {
 			t.Errorf("%s %s: %s", method, path, w.Body)
 		}
+
 		e.want(401, method, path, header{"X-Account-ID": "demo"}, body, nil)
 		e.want(401, method, path, header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, body, nil)
 		e.want(401, method, path, header{"X-Account-ID": "demo", "X-API-Key": e.key}, body, nil)
@@ -130,11 +143,13 @@ func TestWhoMayChangeProviders(t *testing.T) {
 		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
 		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
 	}
+
 	sub := e.of("admin", "sub")
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, providerBody}, {"DELETE", one},
 		{"POST", one + "/test"}} {
 		e.want(404, request[0], request[1], sub, request[2], nil)
 	}
+
 	if theirs := e.provider(sub); theirs.ID == made.ID {
 		t.Error("two providers have one id")
 	}
@@ -166,6 +181,7 @@ func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 			t.Errorf("%s\nanswers %s", body, w.Body)
 		}
 	}
+
 	form := maps.Clone(h)
 	form["Content-Type"] = "text/plain"
 	e.want(415, "POST", aiProvidersPath, form, providerBody, nil)
@@ -179,11 +195,13 @@ func TestAProvidersTestTellsWhatHappened(t *testing.T) {
 	if got := e.want(200, "POST", path, h, "", nil).Body.String(); got != `{"ok":true,"connect_ms":12.5,"events":[]}` {
 		t.Errorf("got %s", got)
 	}
+
 	e.ai.report = aiprovider.TestReport{ConnectMS: 3, Events: []string{"start", "media"}, Error: "the provider closed"}
 	if got := e.want(200, "POST", path, h, "",
 		nil).Body.String(); got != `{"ok":false,"connect_ms":3,"events":["start","media"],"error":"the provider closed"}` {
 		t.Errorf("got %s", got)
 	}
+
 	e.ai.refuse = fault.Unavailable(nil, 0, "draining")
 	e.want(503, "POST", path, h, "", nil)
 }
@@ -192,6 +210,7 @@ func TestProvidersWithoutAMasterKey(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	must(t, err)
 	defer db.Close()
+
 	none, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	must(t, err)
 	providers, err := aiprovider.New(t.Context(), aiprovider.Settings{}, db, none, audittest.New(t, db),
@@ -212,6 +231,7 @@ func TestRoutesOfAIExistOnlyWithTheirServices(t *testing.T) {
 			t.Errorf("%s %s leads nowhere", r.Method, r.Path)
 		}
 	}
+
 	if _, err := New(Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory, AIMedia: e.ai}, nil,
 		nil); err == nil {
 		t.Error("a socket without providers is accepted")

@@ -27,6 +27,7 @@ func TestAnnouncingACall(t *testing.T) {
 	if got := w.Body.String(); got != `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}` {
 		t.Errorf("got %s", got)
 	}
+
 	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken),
 		`{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
 	want := []aiprovider.Announcement{
@@ -37,6 +38,7 @@ func TestAnnouncingACall(t *testing.T) {
 	if fmt.Sprint(e.ai.announced) != fmt.Sprint(want) {
 		t.Errorf("announced %v", e.ai.announced)
 	}
+
 	e.ai.refuse = fault.Conflict("The UUID is announced already")
 	e.want(409, "POST", "/api/v2/ai_sessions", header{"X-API-Key": e.key}, body, nil)
 }
@@ -46,6 +48,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 	id := e.provider(e.of("admin", "demo")).ID
 	good := `{"provider_id":"` + id + `","uuid":"` + callUUID + `"}`
 	key := header{"X-API-Key": e.key}
+
 	for change, want := range map[[2]string]string{
 		{`"provider_id":"` + id + `",`, ``}:                            `"provider_id","code":"required"`,
 		{`"` + id + `"`, `""`}:                                         `"provider_id","code":"required"`,
@@ -67,9 +70,11 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 			t.Errorf("%v: %s", change, w.Body)
 		}
 	}
+
 	stranger, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
+
 	for name, c := range map[string]struct {
 		status int
 		header header
@@ -87,6 +92,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+
 	if len(e.ai.announced) > 0 {
 		t.Errorf("announced %v", e.ai.announced)
 	}
@@ -99,6 +105,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	stranger, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "stranger", Name: "test", Scopes: []identity.Scope{identity.ScopeCalls}})
 	must(t, err)
+
 	admin, alice := e.loginUser("admin").AccessToken, e.loginUser("alice").AccessToken
 	for name, c := range map[string]struct {
 		status        int
@@ -126,6 +133,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
+
 	if len(e.ai.served) > 0 {
 		t.Errorf("served %v", e.ai.served)
 	}
@@ -137,17 +145,21 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 	id := e.provider(e.of("admin", "demo")).ID
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
+
 	_, err = io.WriteString(conn,
 		"GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nOrigin: http://switch.example\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
 	must(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)
+
 	if answer.StatusCode != 101 || len(e.ai.served) != 1 || e.ai.served[0].Headers["Authorization"] != "Bearer sesame" {
 		t.Errorf("%d, served %v", answer.StatusCode, e.ai.served)
 	}
+
 	// The server does not wait for hijacked connections.
 	waitFor(t, func() bool { return strings.Contains(e.log.String(), "status=101") })
 	for line := range strings.Lines(e.log.String()) {

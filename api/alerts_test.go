@@ -40,10 +40,12 @@ func TestCheckOfAFeed(t *testing.T) {
 	admin := e.of("admin", "")
 	var result feed.CheckResult
 	e.want(200, "POST", "/api/v2/feeds/pbx/check", admin, "", &result)
+
 	if !result.Connected || result.OK || result.State.Agents != 2 || string(result.Event.Value) != `{"a":1}` ||
 		result.Problems[0].Advice != "set 1" {
 		t.Errorf("%+v", result)
 	}
+
 	e.want(404, "POST", "/api/v2/feeds/other/check", admin, "", nil)
 	if got := audittest.Entries(t, e.audit, "demo", "feed.check"); len(got) != 1 ||
 		!strings.Contains(got[0], "feed:pbx") {
@@ -63,21 +65,25 @@ func TestAlertConfig(t *testing.T) {
 		InheritedFrom string `json:"inherited_from"`
 	}
 	e.want(200, "GET", alertConfigPath, admin, "", &config)
+
 	if len(config.Alerts) != 4 || config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
 	}
+
 	const body = `{"alerts":[{"name":"Many wait in sales","when":{"metric":"waiting","above":5,"for_seconds":10},"queues":["sales"]}]}`
 	w := e.want(200, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if strings.TrimSpace(w.Body.String()) != body || w.Header().Get("ETag") != `"1"` {
 		t.Errorf("%s %s", w.Header(), w.Body)
 	}
+
 	e.want(412, "PUT", alertConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	w = e.want(200, "GET", alertConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("stored %s", w.Body)
 	}
+
 	for body, field := range map[string]string{
 		`{}`:             "alerts",
 		`{"alerts":[1]}`: "alerts[0]",
@@ -93,12 +99,15 @@ func TestAlertConfig(t *testing.T) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
+
 	e.want(200, "PUT", alertConfigPath, admin, `{"alerts":[]}`, nil)
 	e.want(204, "DELETE", alertConfigPath, admin, "", nil)
 	e.want(200, "GET", alertConfigPath, admin, "", &config)
+
 	if config.InheritedFrom != "default" {
 		t.Errorf("%+v", config)
 	}
+
 	audittest.Await(t, e.audit, "demo", "alert_config.update", 3)
 }
 
@@ -143,6 +152,7 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 			Limits: identity.Limits{QueueIDs: []string{"support"}}})
 	must(t, err)
 	alice, sue := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("sue").AccessToken)
+
 	list := func(as header, query string) (p alertPage) {
 		t.Helper()
 		e.want(200, "GET", alertsPath+query, as, "", &p)
@@ -161,15 +171,18 @@ func TestAlertsAreListedNewestFirstByRole(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
+
 	if got := list(sue, "").String(); got != "alert_2:active" {
 		t.Errorf("a supervisor sees %s", got)
 	}
+
 	first := list(alice, "?page_size=2")
 	if second := list(alice,
 		"?page_size=2&start_key="+first.Next); first.String()+" "+second.String() != "alert_4:active alert_3:active alert_2:active" ||
 		second.Next != "" {
 		t.Errorf("pages %s, %s", first, second)
 	}
+
 	e.want(400, "GET", alertsPath+"?state=all", alice, "", nil)
 	e.want(400, "GET", alertsPath+"?"+in, alice, "", nil)
 	e.want(400, "GET", alertsPath+"?state=open", alice, "", nil)
@@ -184,11 +197,13 @@ func TestAbandonedCallers(t *testing.T) {
 			at*1000, queue, caller)
 		must(t, err)
 	}
+
 	put("demo", "c1", "sales", "+4930111", day+10)
 	put("demo", "c2", "support", "", day+20)
 	put("demo", "c3", "sales", "=1+1", day+30)
 	put("demo", "c4", "sales", "+4930111", day+90_000)
 	put("sub", "c5", "sales", "1", day+10)
+
 	alice := bearer(e.loginUser("alice").AccessToken)
 	list := func(query string) string {
 		t.Helper()
@@ -203,25 +218,30 @@ func TestAbandonedCallers(t *testing.T) {
 		}
 		e.want(200, "GET", figuresReport("abandoned", query), alice, "", &page)
 		var calls []string
+
 		for _, c := range page.Data {
 			if c.Wait != 4000 || !c.Short || c.At < day {
 				t.Errorf("%+v", c)
 			}
 			calls = append(calls, c.CallID)
 		}
+
 		if page.Next != "" {
 			calls = append(calls, page.Next)
 		}
+
 		return strings.Join(calls, " ")
 	}
 	if all, sales, caller := list(""), list("&queue_id=sales"), list("&caller=%2B4930111"); all != "c3 c2 c1" ||
 		sales != "c3 c1" || caller != "c1" {
 		t.Errorf("%s, %s, %s", all, sales, caller)
 	}
+
 	first := strings.Fields(list("&page_size=2"))
 	if second := list("&page_size=2&start_key=" + first[2]); second != "c1" {
 		t.Errorf("the second page has %s", second)
 	}
+
 	csv := e.want(200, "GET", figuresReport("abandoned", "&format=csv"), alice, "", nil).Body.String()
 	want := fmt.Sprintf(
 		"account_id,queue_id,call_id,interaction_id,caller,entered_at,abandoned_at,wait_ms,short\r\ndemo,sales,c3,,'=1+1,%d,%d,4000,true\r\n",
@@ -229,6 +249,7 @@ func TestAbandonedCallers(t *testing.T) {
 	if !strings.HasPrefix(csv, want) || !strings.Contains(csv, ",+4930111,") {
 		t.Errorf("csv %s", csv)
 	}
+
 	audittest.Await(t, e.audit, "demo", "cdr.export", 1)
 }
 
@@ -241,6 +262,7 @@ func TestFeedsAreListed(t *testing.T) {
 	}
 	e.want(200, "GET", "/api/v2/feeds?page_size=1",
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo"}, "", &page)
+
 	if len(page.Data) != 1 || page.Data[0].Node != "node-1" || page.Next == "" {
 		t.Errorf("%+v", page)
 	}

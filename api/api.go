@@ -84,17 +84,20 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if (deps.Directory == nil) != (deps.OTPs == nil) {
 		return nil, errors.New("api: Directory and OTPs go together")
 	}
+
 	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil || deps.AlertConfigs != nil ||
 		deps.Abandoned != nil || deps.Feeds != nil ||
 		deps.DeadLetters != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
+
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) || (deps.Channel == nil) != (deps.ChannelTokens == nil) {
 		return nil, errors.New("api: Channel, ChannelLogins and ChannelTokens go together")
 	}
 	if deps.AIOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
 		return nil, errors.New("api: AIOpener is missing")
 	}
+
 	a := &API{
 		config: config.withDefaults(), deps: deps, auth: auth{deps.Auth, deps.Accounts}, log: log, echo: echo.New(),
 		strangers: newBodyBudget(strangerLimits()), callers: newBodyBudget(callerLimits()),
@@ -104,12 +107,15 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	a.panics.InitMetrics(panicPlace)
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)
+
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
+
 	origins := newOrigins(config.AllowedOrigins, log)
 	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin,
 		rejectExtraSlashes, withDecodedParams, a.withBodyLease)
+
 	for _, r := range routes {
 		handle := withRights(r)
 		if !r.anyQuery {
@@ -118,8 +124,10 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		if !r.noTimeout && !r.longLived {
 			handle = withTimeout(handle)
 		}
+
 		a.echo.Add(r.method, r.path, handle)
 	}
+
 	return a, nil
 }
 

@@ -54,6 +54,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 		if got := w.Header().Get("Retry-After"); (got == "2") != (status == 429 || status == 503) {
 			t.Errorf("%s: Retry-After %q", kind, got)
 		}
+
 		if got := w.Header().Get("WWW-Authenticate"); (got == "Bearer") != (status == 401) {
 			t.Errorf("%s: WWW-Authenticate %q", kind, got)
 		}
@@ -69,10 +70,12 @@ func TestWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
+
 	w := e.want(405, "DELETE", "/ucp/v2/login", nil, "", nil)
 	if allow := w.Header().Get("Allow"); !strings.Contains(allow, "POST") {
 		t.Errorf("Allow %q", allow)
 	}
+
 	e.want(405, "GET", "/api/v2/ingest/generic", nil, "", nil)
 }
 
@@ -85,6 +88,7 @@ func TestIDsInThePathArePercentDecoded(t *testing.T) {
 	escaped := "%" + strconv.FormatInt(int64(id[0]), 16) + id[1:]
 	e.want(200, "GET", aiProvidersPath+"/"+escaped, h, "", nil)
 	e.want(202, "POST", "/api/v2/ingest/gener%69c", header{"X-API-Key": e.key}, `{"type":"AGENT_LOGIN"}`, nil)
+
 	for _, path := range []string{accountsPath + "/%2564emo", accountsPath + "/demo%2Fusers", accountsPath + "/%00",
 		accountsPath + "/%ff",
 		webhooksPath + "/%00", webhooksPath + "/%ff", aiProvidersPath + "/%00", aiProvidersPath + "/a%00%2D",
@@ -102,6 +106,7 @@ func TestPanic(t *testing.T) {
 	if log := e.log.String(); !strings.Contains(log, "api_test.go") || !strings.Contains(log, "status=500") {
 		t.Errorf("no stack or no line in the log: %s", log)
 	}
+
 	want := `
 # HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
 # TYPE trunkline_recovered_panics_total counter
@@ -117,11 +122,14 @@ func TestPanicInTheMiddleOfAnAnswer(t *testing.T) {
 		must(t, err)
 		panic("now")
 	})
+
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	r, err := http.Get(server.URL + "/breaks")
 	must(t, err)
 	defer func() { _ = r.Body.Close() }()
+
 	if _, err := io.ReadAll(r.Body); err == nil {
 		t.Error("a broken answer looks whole")
 	}
@@ -144,6 +152,7 @@ func TestTimeout(t *testing.T) {
 
 func TestClientThatLeftIsNoFaultOfOurs(t *testing.T) {
 	e := newEnv(t)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequest("GET", "/left", nil).WithContext(ctx)
 	w := e.through(r, func(echo.Context) error {
@@ -183,9 +192,11 @@ func TestIngestAndSocketsHaveTheirOwnTime(t *testing.T) {
 			t.Error("ingest is under requestTimeout")
 		}
 	})
+
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = in })
 	e.want(202, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, nil)
 	e.want(200, "GET", channelAPI+"/stream", nil, "", nil)
+
 	if _, limited := e.channel.requests[0].HTTP.Context().Deadline(); limited {
 		t.Error("the channel is under requestTimeout")
 	}
@@ -202,12 +213,14 @@ func TestHeadIsGetWithoutTheBody(t *testing.T) {
 	e := newEnv(t)
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	r, err := http.Head(server.URL + "/openapi.yaml")
 	must(t, err)
 	body, err := io.ReadAll(r.Body)
 	if r.StatusCode != 200 || len(body) != 0 || err != nil || r.ContentLength < 1000 {
 		t.Errorf("%d, %d of %d bytes, %v", r.StatusCode, len(body), r.ContentLength, err)
 	}
+
 	_ = r.Body.Close()
 }
 
@@ -229,9 +242,11 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%q became %q", given, got)
 		}
 	}
+
 	r := httptest.NewRequest("GET", "/nope", nil)
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, r)
+
 	if w.Header().Get("X-Request-ID") == "" {
 		t.Error("an error without X-Request-ID")
 	}
@@ -257,11 +272,13 @@ func TestAccessLogKeepsSecretsOut(t *testing.T) {
 	e.want(202, "POST", "/api/v2/ingest/generic", e.keyed(""), `{"a":"sesame"}`, nil)
 	e.want(401, "POST", "/ucp/v2/login", nil, `{"username":"sesame","password":"sesame","domain":"sesame"}`, nil)
 	log := e.log.String()
+
 	for _, secret := range []string{"sesame", token, e.key, password} {
 		if strings.Contains(log, secret) {
 			t.Errorf("%q is in the log", secret)
 		}
 	}
+
 	for _, want := range []string{
 		"method=GET route=/api/v2/cc_events_channel/stats status=200", "account=demo",
 		"method=POST route=/api/v2/ingest/:format status=202", "bytes=14",
@@ -282,18 +299,22 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 				n += len(f.GetMetric())
 			}
 		}
+
 		return n
 	}
+
 	e.do("GET", "/nope", nil, "")
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, httptest.NewRequest("MADEUP0", "/nope", nil))
 	e.want(401, "POST", "/api/v2/ingest/x", nil, "", nil)
 	before := series()
+
 	for i := range 20 {
 		e.do("GET", "/nope"+strconv.Itoa(i), nil, "")
 		e.want(401, "POST", "/api/v2/ingest/x"+strconv.Itoa(i), nil, "", nil)
 		e.api.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("MADEUP"+strconv.Itoa(i), "/nope", nil))
 	}
+
 	if after := series(); after != before {
 		t.Errorf("%d series became %d", before, after)
 	}
@@ -342,9 +363,11 @@ func TestBoard(t *testing.T) {
 		w.Header().Set("Content-Security-Policy", "default-src 'self'")
 		_, _ = io.WriteString(w, "the board")
 	})
+
 	e := newEnv(t, func(c *Config, _ *Deps) { c.Board = board })
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+
 	if w.Code != 200 || w.Body.String() != "the board" ||
 		w.Header().Get("Content-Security-Policy") != "default-src 'self'" {
 		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())

@@ -31,6 +31,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 
 	day := today() // the same range for all pages, which is written once
 	type entry struct{ Actor, Address, Action, Target, Outcome string }
+
 	var page struct {
 		Data         []entry
 		NextStartKey string `json:"next_start_key"`
@@ -40,6 +41,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 		e.want(200, "GET", auditPath+day+query, admin, "", &page)
 		return page.Data
 	}
+
 	for action, want := range map[audit.Action]string{
 		audit.EncryptionUpdate: "user: key_version:0 ok", audit.EncryptionRead: "user: key_version:0 ok",
 		audit.CDRExport: "user: cdrs: ok", audit.RecordingStore: "apikey: recording:call-1 ok",
@@ -54,6 +56,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", action, found, want)
 		}
 	}
+
 	all := get("&page_size=1000")
 	var paged []entry
 	for query := "&page_size=3"; ; query = "&page_size=3&start_key=" + page.NextStartKey {
@@ -62,6 +65,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 			break
 		}
 	}
+
 	if len(all) < 8 || !slices.Equal(paged, all) {
 		t.Errorf("%d entries on pages, %d on one", len(paged), len(all))
 	}
@@ -74,6 +78,7 @@ func TestAuditLogOverHTTP(t *testing.T) {
 	e.want(404, "GET", auditPath+today(), e.of("admin", "stranger"), "", nil)
 	e.want(200, "GET", auditPath+today(), e.of("admin", "sub"), "", &page)
 	e.want(200, "GET", auditPath+today(), header{"X-API-Key": e.key}, "", &page)
+
 	for _, query := range []string{
 		"", "?startDate=1", "?startDate=2&endDate=1", "?startDate=x&endDate=1", "?startDate=0&endDate=34560001",
 		today() + "&action=nothing",

@@ -24,6 +24,7 @@ func TestChannelLogout(t *testing.T) {
 		e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(session.AccessToken), `{}`, &s)
 		return s.AccessToken
 	}
+
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		other := e.eventsToken("alice")
 		for name, token := range map[string]string{"password": e.eventsToken("alice"), "exchange": exchange()} {
@@ -33,12 +34,15 @@ func TestChannelLogout(t *testing.T) {
 					t.Errorf("%s%s after a logout, %s: %d", prefix, path, name, w.Code)
 				}
 			}
+
 			e.want(http.StatusUnauthorized, "POST", prefix+"/logout", bearer(token), "", nil)
 		}
+
 		e.want(http.StatusOK, "GET", prefix+"/stats", bearer(other), "", nil)
 		e.want(http.StatusForbidden, "POST", prefix+"/logout", bearer(session.AccessToken), "", nil)
 		e.want(http.StatusUnauthorized, "POST", prefix+"/logout", header{"X-API-Key": e.key}, "", nil)
 	}
+
 	exchange() // the portal session is as it was
 }
 
@@ -46,9 +50,11 @@ func TestAKeyWithoutScopesReadsNothing(t *testing.T) {
 	e := newEnv(t)
 	var made keyView
 	e.want(http.StatusCreated, "POST", keysPath, e.of("admin", ""), `{"name":"recordings"}`, &made)
+
 	if len(made.Scopes) != 1 || made.Scopes[0] != identity.ScopeIngest {
 		t.Errorf("scopes %v", made.Scopes)
 	}
+
 	for _, path := range []string{"/api/v2/recordings", "/api/v2/reports/cdrs?startDate=1&endDate=2",
 		"/api/v2/audit?startDate=1&endDate=2", accountsPath} {
 		e.want(http.StatusForbidden, "GET", path, header{"X-API-Key": made.Key}, "", nil)
@@ -61,15 +67,18 @@ func TestReadsAndRefusalsAreAudited(t *testing.T) {
 	e := newEnv(t)
 	admin, alice := e.loginUser("admin"), e.loginUser("alice")
 	const span = "startDate=1795000000&endDate=1795000900"
+
 	for i := range 3 {
 		e.want(http.StatusOK, "GET", "/api/v2/reports/cdrs?"+span, bearer(alice.AccessToken), "", nil)
 		if i == 0 { // each export is an entry
 			e.want(http.StatusOK, "GET", "/api/v2/reports/queues?format=csv&interval=900&"+span,
 				bearer(alice.AccessToken), "", nil)
 		}
+
 		e.want(http.StatusOK, "GET", "/api/v2/audit?"+span, bearer(admin.AccessToken), "", nil)
 		e.want(http.StatusForbidden, "GET", "/api/v2/audit?"+span, bearer(alice.AccessToken), "", nil)
 		e.want(http.StatusForbidden, "GET", accountsPath, header{"X-API-Key": e.key}, "", nil)
+
 		// for another purpose
 		e.want(http.StatusForbidden, "GET", "/api/v2/reports/cdrs?"+span, bearer(e.eventsToken("alice")), "", nil)
 		e.want(http.StatusUnauthorized, "GET", accountsPath, bearer("x.y.z"), "", nil)
@@ -104,14 +113,17 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 		r := header{"Authorization": "Bearer " + alice.AccessToken, "X-Request-ID": fmt.Sprint(i)}
 		e.want(http.StatusForbidden, "GET", "/api/v2/audit?startDate=1&endDate=2", r, "", nil)
 	}
+
 	for i := range 1000 {
 		e.want(http.StatusOK, "GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=1795000900", 1795000000-i),
 			bearer(alice.AccessToken), "", nil)
 	}
+
 	entries := 0
 	for _, action := range []audit.Action{audit.RequestRefused, audit.CDRRead} {
 		entries += len(audittest.Entries(t, e.audit, "demo", string(action)+" "))
 	}
+
 	if entries > 2*audit.DefaultSettings().UserEntriesPerMinute {
 		t.Errorf("%d entries", entries)
 	}
@@ -129,6 +141,7 @@ func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Audit = spentAudit{d.Audit} })
 	e.storeDeadLetters()
 	admin := e.of("admin", "demo")
+
 	for _, r := range [][3]string{
 		{"DELETE", deadLettersPath + "/0:0", ""}, {"POST", deadLettersPath + "/0:1/retry", ""},
 		{"POST", deadLettersPath + "/retry", "{}"},
@@ -137,9 +150,11 @@ func TestNothingIsDoneWithoutItsEntry(t *testing.T) {
 	} {
 		e.want(429, r[0], r[1], admin, r[2], nil)
 	}
+
 	if _, page := e.openLetters(admin, ""); page.Total != 4 {
 		t.Errorf("%d letters are open", page.Total)
 	}
+
 	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
 	if strings.Contains(w.Body.String(), `"service_level_seconds":10,`) {
 		t.Errorf("the configuration was changed: %s", w.Body)

@@ -55,14 +55,17 @@ func requestCredentials(r *http.Request) (credentials, error) {
 	if len(authorization) == 0 {
 		return credentials{}, nil
 	}
+
 	_, password, ok := r.BasicAuth()
 	if ok {
 		return credentials{key: password}, nil
 	}
+
 	scheme, token, _ := strings.Cut(authorization[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return credentials{}, fault.Unauthenticated("The Authorization header is malformed")
 	}
+
 	return credentials{token: strings.TrimSpace(token)}, nil
 }
 
@@ -89,9 +92,11 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 		if err != nil {
 			return nil, err
 		}
+
 		if sent.token == "" {
 			return nil, fault.Unauthenticated("A token is required")
 		}
+
 		p, err := a.tokens.Authenticate(c.Request().Context(), sent.token, accept...)
 		if p != nil {
 			rememberCaller(c, p) // a refusal of a valid token is audited
@@ -99,6 +104,7 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 		if err != nil {
 			return p, err
 		}
+
 		return p, admitRole(c, p)
 	}
 }
@@ -168,14 +174,17 @@ func (a auth) authenticateKeyText(c echo.Context, key string) (*identity.Princip
 	if err != nil {
 		return nil, err
 	}
+
 	var scope identity.Scope
 	if r, ok := c.Get(contextRoute).(*route); ok {
 		scope = r.scope
 	}
+
 	rememberCaller(c, p)
 	if err := p.RequireScope(scope); err != nil {
 		return p, err
 	}
+
 	return p, admitRole(c, p)
 }
 
@@ -190,6 +199,7 @@ func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
 	case sent.token == "":
 		return nil, fault.Unauthenticated("A token or an API key is required")
 	}
+
 	return a.authenticateUser(c)
 }
 
@@ -219,14 +229,17 @@ func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
 	if err != nil {
 		return identity.Account{}, err
 	}
+
 	caller, err := a.authenticateUser(c)
 	if err != nil {
 		return identity.Account{}, err
 	}
+
 	account, err := a.namedAccount(c, caller)
 	if err != nil {
 		return identity.Account{}, err
 	}
+
 	return account, requireAdmin(caller)
 }
 

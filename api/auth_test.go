@@ -24,18 +24,22 @@ func TestForgedTokens(t *testing.T) {
 	must(t, err)
 	_, otherKey, err := ed25519.GenerateKey(nil)
 	must(t, err)
+
 	sign := func(method jwt.SigningMethod, key any, change func(jwt.MapClaims)) string {
 		changed := jwt.MapClaims{}
 		for name, value := range claims {
 			changed[name] = value
 		}
+
 		change(changed)
 		token := jwt.NewWithClaims(method, changed)
 		token.Header["kid"] = parsed.Header["kid"]
 		signed, err := token.SignedString(key)
 		must(t, err)
+
 		return signed
 	}
+
 	same := func(jwt.MapClaims) {}
 	for name, token := range map[string]string{
 		"alg none":         sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, same),
@@ -60,6 +64,7 @@ func TestForgedTokens(t *testing.T) {
 			e.want(401, "GET", channelAPI+"/stats", bearer(token), "", nil)
 		})
 	}
+
 	e.want(204, "POST", "/ucp/v2/logout", bearer(good), "", nil)
 }
 
@@ -89,6 +94,7 @@ func TestCredentialsOf(t *testing.T) {
 			for name, values := range tc.header {
 				r.Header[name] = values
 			}
+
 			got, err := requestCredentials(r)
 			if got != tc.want || (err == nil) != tc.ok || err != nil && fault.KindOf(err) != fault.KindUnauthenticated {
 				t.Errorf("%+v %v", got, err)

@@ -46,15 +46,18 @@ func checkContentType(header http.Header) error {
 	if err := checkEncoding(header); err != nil {
 		return err
 	}
+
 	contentType := header.Get("Content-Type")
 	if contentType == "" {
 		return nil
 	}
+
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, hasCharset := params["charset"]
 	if err != nil || media != "application/json" || hasCharset && !strings.EqualFold(charset, "utf-8") {
 		return fault.New(fault.KindUnsupported, "The Content-Type must be application/json")
 	}
+
 	return nil
 }
 
@@ -94,5 +97,6 @@ func bodyError(err error, limits bodyLimits) error {
 	case errors.Is(err, jsonscan.ErrTooMany):
 		return fault.Invalid(fmt.Sprintf("The body has more than %d values", limits.values))
 	}
+
 	return &fault.Error{Kind: fault.KindInvalid, Message: "The body is not JSON", Cause: err}
 }

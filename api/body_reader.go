@@ -53,10 +53,12 @@ func (r *bodyReader) read() error {
 	if r.c.Request().ContentLength > int64(limit) {
 		return r.tooLarge()
 	}
+
 	for {
 		if err := r.grow(limit + 1); err != nil {
 			return err
 		}
+
 		n, err := r.source.Read(r.body[len(r.body):cap(r.body)])
 		r.body = r.body[:len(r.body)+n]
 
@@ -77,13 +79,16 @@ func (r *bodyReader) grow(most int) error {
 	if len(r.body) < cap(r.body) || len(r.body) >= most {
 		return nil
 	}
+
 	size := min(max(firstReadBytes, 2*cap(r.body)), most)
 	if err := r.lease.take(r.budget, r.holder, int64(size-cap(r.body))); err != nil {
 		return err
 	}
+
 	grown := make([]byte, len(r.body), size)
 	copy(grown, r.body)
 	r.body = grown
+
 	return nil
 }
 

@@ -47,6 +47,7 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 				must(t, json.Unmarshal(w.Body.Bytes(), &next))
 				refresh = next.RefreshToken
 			}
+
 			return w.Code, w.Header().Get("Retry-After")
 		}},
 	} {
@@ -59,5 +60,6 @@ func TestTokensHaveARateOnEveryDoor(t *testing.T) {
 			}
 		}
 	}
+
 	e.want(http.StatusOK, "POST", channelAPI+"/login", bearer(other.AccessToken), `{}`, nil)
 }

@@ -50,6 +50,7 @@ func BenchmarkClickToCall(b *testing.B) {
 	a, err := New(Config{}, Deps{Auth: e.identity.Tokens, Accounts: e.identity.Directory,
 		Portal: e.identity.Credentials, Sessions: e.identity.Tokens, Calls: calls}, prometheus.NewRegistry(), log)
 	must(b, err)
+
 	token := "Bearer " + e.loginUser("alice").AccessToken
 	ask := func() int {
 		r := httptest.NewRequest(http.MethodPost, c2c+"1002", nil)
@@ -58,6 +59,7 @@ func BenchmarkClickToCall(b *testing.B) {
 		a.ServeHTTP(w, r)
 		return w.Code
 	}
+
 	for ask() != http.StatusCreated { // until it runs
 		time.Sleep(time.Millisecond)
 	}
@@ -66,10 +68,12 @@ func BenchmarkClickToCall(b *testing.B) {
 	var mu sync.Mutex
 	var took []time.Duration
 	n, begun := 0, time.Now()
+
 	for b.Loop() {
 		due := begun.Add(time.Duration(n) * time.Second / offered)
 		n++
 		time.Sleep(time.Until(due))
+
 		all.Go(func() {
 			if code := ask(); code != http.StatusCreated {
 				b.Errorf("answered %d", code)
@@ -79,11 +83,13 @@ func BenchmarkClickToCall(b *testing.B) {
 			took = append(took, time.Since(due))
 		})
 	}
+
 	all.Wait()
 	b.ReportMetric(float64(n)/time.Since(begun).Seconds(), "calls/s")
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-p99")
 	cancel()
+
 	must(b, <-ended)
 }

@@ -33,6 +33,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 			Metrics: e.registry, Log: log,
 		})
 	must(e.t, err)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -41,6 +42,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 			e.t.Error(err)
 		}
 	}()
+
 	e.t.Cleanup(func() { cancel(); <-done })
 	<-e.phones.followed
 	deps.Calls = calls
@@ -115,6 +117,7 @@ func TestClickToCall(t *testing.T) {
 			t.Errorf("%s: %+v", escaped, order)
 		}
 	}
+
 	with := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
 	e.call(with, "1002")
 	if e.phones.last().AccountID != "demo" {
@@ -156,11 +159,13 @@ func TestClickToCallRefusals(t *testing.T) {
 			}
 		})
 	}
+
 	e.want(405, "GET", c2c+"1002", alice, "", nil)
 	e.phones.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
 	e.want(502, "POST", c2c+"1002", alice, "", nil)
 	e.phones.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
 	e.want(503, "POST", c2c+"1002", alice, "", nil)
+
 	if len(e.phones.orders) > 0 {
 		t.Errorf("orders %v", e.phones.orders)
 	}
@@ -172,16 +177,19 @@ func TestClickToCallIsLimited(t *testing.T) {
 	for range 20 {
 		e.call(alice, "1002")
 	}
+
 	for i := range 11 {
 		says := "Too many calls at once"
 		if i == 10 {
 			says = "Too many calls, try again later"
 		}
+
 		w := e.want(429, "POST", c2c+"1002", alice, "", nil)
 		if !strings.Contains(w.Body.String(), says) || w.Header().Get("Retry-After") == "" {
 			t.Errorf("refusal %d: %s", i, w.Body)
 		}
 	}
+
 	e.call(bob, "1001")
 	if logged := e.log.String(); !strings.Contains(logged, "action=call.refuse") ||
 		!strings.Contains(logged, "outcome=user_calls") {
@@ -216,33 +224,41 @@ func TestProgressAndCancel(t *testing.T) {
 			At    float64
 		}
 	}
+
 	waitFor(t, func() bool {
 		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ringing_user"
 	})
+
 	if call.CallID != id || len(call.History) != 2 || call.History[1].At != 4_795_169_706.120 || call.Cause != "" {
 		t.Errorf("call %+v", call)
 	}
+
 	e.want(200, "GET", callsPath+id, key, "", nil)
 	e.want(401, "GET", callsPath+id, nil, "", nil)
 	e.want(200, "GET", callsPath+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
 	e.want(404, "GET", callsPath+"nothing", alice, "", nil)
 	e.want(404, "DELETE", callsPath+"nothing", alice, "", nil)
 	e.want(403, "DELETE", callsPath+id, bob, "", nil)
+
 	if w := e.want(202, "DELETE", callsPath+id, alice, "", nil); w.Body.Len() != 0 {
 		t.Errorf("body %s", w.Body)
 	}
+
 	waitFor(t, func() bool {
 		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ended"
 	})
+
 	if call.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cause %s", call.Cause)
 	}
+
 	e.want(409, "DELETE", callsPath+id, alice, "", nil)
 	for _, h := range []header{admin, key} {
 		e.want(202, "DELETE", callsPath+e.call(alice, "1002"), h, "", nil)
 	}
+
 	_, err := e.identity.Directory.CreateUser(t.Context(),
 		identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)

@@ -44,6 +44,7 @@ func (e *env) addReports(deps *Deps, log *slog.Logger) *cdrindex.Index {
 	running.Go(func() { _ = indexer.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
 	deps.Reports, deps.Audit = index, e.audit
+
 	return index
 }
 
@@ -64,6 +65,7 @@ func TestReports(t *testing.T) {
 	found.OriginationCallID = "oc-1"
 	found.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
 	e.cdr.put(leg("demo", "a-leg", 1), found, leg("demo", "c-leg", 7), leg("stranger", "x", 2), leg("sub", "s-leg", 2))
+
 	alice := bearer(e.loginUser("alice").AccessToken)
 	waitFor(t, func() bool {
 		var page cdrindex.Page
@@ -76,12 +78,14 @@ func TestReports(t *testing.T) {
 	if row.CallID != "b-leg" {
 		t.Errorf("found %+v", row)
 	}
+
 	e.want(404, "GET", cdrReport("&origination_call_id=oc-"), alice, "", nil)
 	e.want(404, "GET", cdrReport("&origination_call_id=oc-%25"), alice, "", nil)
 
 	var first, second cdrindex.Page
 	e.want(200, "GET", cdrReport("&page_size=2"), alice, "", &first)
 	e.want(200, "GET", cdrReport("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
+
 	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" ||
 		second.NextStartKey != "" {
 		t.Errorf("pages %+v, %+v", first, second)
@@ -103,9 +107,11 @@ func TestReports(t *testing.T) {
 	}
 	var page cdrindex.Page
 	e.want(200, "GET", cdrReport(""), with("sub"), "", &page)
+
 	if len(page.Data) != 1 || page.Data[0].CallID != "s-leg" {
 		t.Errorf("sub has %+v", page.Data)
 	}
+
 	e.want(404, "GET", cdrReport(""), with("stranger"), "", nil)
 	e.want(401, "GET", cdrReport(""), nil, "", nil)
 	e.want(403, "GET", cdrReport(""), bearer(e.eventsToken("alice")), "", nil)

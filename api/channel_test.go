@@ -31,9 +31,11 @@ func TestBothPathSetsLogIn(t *testing.T) {
 		}
 		body := strings.TrimSuffix(loginBody("alice"), "}") + `,"account_ids":["sub"],"event_types":["AGENT_LOGIN"]}`
 		e.want(200, "POST", prefix+"/login", nil, body, &got)
+
 		if got.ExpiresIn != 86400 {
 			t.Errorf("expires_in %d", got.ExpiresIn)
 		}
+
 		p, err := e.identity.Tokens.Authenticate(t.Context(), got.AccessToken, "events")
 		if err != nil || len(p.AccountIDs) != 1 || p.AccountIDs[0] != "sub" || len(p.EventTypes) != 1 {
 			t.Errorf("principal %+v, %v", p, err)
@@ -53,9 +55,11 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {
 				t.Errorf("principal %+v, %v", p, err)
 			}
+
 			e.want(200, "GET", prefix+"/stats", bearer(got.AccessToken), "", nil)
 			e.want(403, "GET", auditPath+today(), bearer(got.AccessToken), "", nil)
 		}
+
 		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key + "x"}, `{}`, nil)
 		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key, "Authorization": "Bearer x"}, `{}`, nil)
 		e.want(403, "POST", prefix+"/login", header{"X-API-Key": e.key}, `{}`, nil)
@@ -65,6 +69,7 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 			`{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
 		e.want(200, "POST", prefix+"/login", header{"X-API-Key": key}, loginBody("alice"), nil)
 	}
+
 	logins := audittest.Entries(t, e.audit, "demo", "login apikey:")
 	if len(logins) != 4 {
 		t.Errorf("the audit log has %v", logins)
@@ -89,6 +94,7 @@ func TestChannelLoginFilters(t *testing.T) {
 			}
 		})
 	}
+
 	e.want(200, "POST", channelAPI+"/login", nil,
 		strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
 }
@@ -98,11 +104,13 @@ func TestLoginsTakeNullAsAbsent(t *testing.T) {
 	e := newEnv(t)
 	const nulls = `{"username":"alice","password":"` + password +
 		`","domain":null,"otp":null,"account_ids":null,"event_types":null,"queue_ids":null,"agent_ids":null,"call_ids":null,"names":null}`
+
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		e.want(200, "POST", prefix+"/login", nil, nulls, nil)
 		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"names":null`, `"names":[null]`, 1), nil)
 		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"domain":null`, `"domain":""`, 1), nil)
 	}
+
 	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`,
 		nil)
 	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`"}`, nil)
@@ -113,6 +121,7 @@ func TestHealthAndStats(t *testing.T) {
 	e.channel.status, e.channel.total = fanout.StatusDegraded, 3
 	e.channel.clients = []fanout.Client{{ID: "c1", AccountID: "demo", ConnectedAt: 1, LastPing: 2}}
 	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
+
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		var health struct {
 			Status    string `json:"status"`
@@ -120,10 +129,12 @@ func TestHealthAndStats(t *testing.T) {
 			Timestamp int64  `json:"timestamp"`
 		}
 		e.want(200, "GET", prefix+"/health", nil, "", &health)
+
 		if health.Status != "degraded" || health.Total != 3 ||
 			time.Since(time.Unix(health.Timestamp, 0)) > time.Minute {
 			t.Errorf("health %+v", health)
 		}
+
 		for _, token := range []string{events, portal} {
 			w := e.want(200, "GET", prefix+"/stats", bearer(token), "", nil)
 			if !strings.HasPrefix(w.Body.String(),
@@ -134,9 +145,11 @@ func TestHealthAndStats(t *testing.T) {
 				t.Errorf("asked for %+v", e.channel.caller)
 			}
 		}
+
 		e.want(401, "GET", prefix+"/stats", nil, "", nil)
 		e.want(401, "GET", prefix+"/stats", header{"X-API-Key": e.key}, "", nil)
 	}
+
 	e.channel.clients = nil
 	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(),
 		`"clients":[]`) {
@@ -160,6 +173,7 @@ func TestSnapshot(t *testing.T) {
 		`"calls":[{"account_id":"demo","call_id":"c","queue_id":"q","agent_id":"","state":"waiting","since":2,"position":1}],` +
 		`"queues":[{"account_id":"demo","queue_id":"q","waiting":1,"longest_wait_since":2,"talking":0,"agents":{"talking":1}}]}`
 	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
+
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		if w := e.want(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
 			t.Errorf("got %s", w.Body)
@@ -167,17 +181,20 @@ func TestSnapshot(t *testing.T) {
 		if e.channel.caller.AccountID != "demo" || e.channel.caller.Username != "alice" {
 			t.Errorf("asked for %+v", e.channel.caller)
 		}
+
 		e.want(401, "GET", prefix+"/snapshot", nil, "", nil)
 		e.want(401, "GET", prefix+"/snapshot", header{"X-API-Key": e.key}, "", nil)
 		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
 		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
 	}
+
 	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{},
 		Calls: []fanout.SnapshotCall{}, Queues: []fanout.SnapshotQueue{}}
 	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(),
 		`"event_id":""`) {
 		t.Errorf("got %s", w.Body)
 	}
+
 	e.channel.refuse = fault.Unavailable(nil, time.Second, "not complete yet")
 	if w := e.want(503, "GET", channelAPI+"/snapshot", bearer(events), "", nil); w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
@@ -208,6 +225,7 @@ func TestSubscriptionRefusals(t *testing.T) {
 					t.Errorf("%s: %s: %q", path, name, got)
 				}
 			}
+
 			if strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("%s: %s", path, w.Body)
 			}
@@ -219,9 +237,11 @@ func TestSocketOverARealConnection(t *testing.T) {
 	e := newEnv(t, func(c *Config, _ *Deps) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer func() { _ = conn.Close() }()
+
 	_, err = conn.Write(
 		[]byte("GET /ws/v1/cc_events?token=sesame HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
 			"X-Forwarded-For: 192.0.2.7\r\n\r\n"))
@@ -233,6 +253,7 @@ func TestSocketOverARealConnection(t *testing.T) {
 	if _, err := answer.Read(greeting); r.StatusCode != 101 || string(greeting) != "hello" || err != nil {
 		t.Errorf("%d %q %v", r.StatusCode, greeting, err)
 	}
+
 	// The handler continues after the greeting, and the server does not wait for hijacked
 	// connections.
 	waitFor(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
@@ -257,6 +278,7 @@ func TestWithoutTheRole(t *testing.T) {
 		d.Channel, d.ChannelLogins, d.ChannelTokens, d.Ingest, d.Portal, d.Sessions = nil, nil, nil, nil, nil, nil
 	})
 	var got failure
+
 	for _, path := range []string{channelAPI + "/health", channelSocket, "/ucp/v2/login"} {
 		w := httptest.NewRecorder()
 		e.api.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

@@ -63,9 +63,11 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			return next(c) // without a header that lets the page read it
 		}
+
 		if o.any {
 			origin = anyOrigin
 		}
+
 		header.Set(echo.HeaderAccessControlAllowOrigin, origin)
 		if !preflight {
 			header.Set(echo.HeaderAccessControlExposeHeaders, exposedHeaders)
@@ -79,6 +81,7 @@ func (o *origins) withOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 		if asked != "" {
 			header.Set(echo.HeaderAccessControlAllowHeaders, asked)
 		}
+
 		header.Set(echo.HeaderAccessControlMaxAge, preflightMaxAge)
 		return c.NoContent(http.StatusNoContent)
 	}
@@ -105,6 +108,7 @@ func (o *origins) warn(origin string) {
 	if len(origin) > 256 {
 		origin = origin[:256]
 	}
+
 	o.mu.Lock()
 	known := o.warned[origin] || len(o.warned) >= maxWarned
 	if !known {

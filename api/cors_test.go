@@ -24,6 +24,7 @@ func (e *env) askFrom(origin, method, path string, h header) *httptest.ResponseR
 
 func TestPagesOfAllowedOrigins(t *testing.T) {
 	const board, health = "https://board.example.org", "/ws/v1/cc_events/health"
+
 	only := func(c *Config, _ *Deps) { c.AllowedOrigins = []string{board} }
 	everyone := func(c *Config, _ *Deps) { c.AllowedOrigins = []string{"*"} }
 	for name, c := range map[string]struct {
@@ -59,6 +60,7 @@ func TestPagesOfAllowedOrigins(t *testing.T) {
 				"Access-Control-Request-Method":  "POST",
 				"Access-Control-Request-Headers": "authorization,content-type"})
 			h = preflight.Header()
+
 			switch {
 			case c.want == "":
 				if preflight.Code != http.StatusForbidden || h.Get("Access-Control-Allow-Origin") != "" {
@@ -125,6 +127,7 @@ func TestTheOriginIsTheRequestsOwn(t *testing.T) {
 		if !tc.tls {
 			r.TLS = nil
 		}
+
 		r.Header.Set("X-Forwarded-Proto", tc.forwarded)
 		r.Header.Set("Origin", tc.origin)
 		if got := o.admits(r, tc.origin); got != tc.want {

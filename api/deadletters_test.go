@@ -47,6 +47,7 @@ func (e *env) storeDeadLetters() {
 	must(e.t, e.deadLog.EnsureTopics(e.t.Context(), topics.All(1)))
 	p := e.deadLog.NewProducer(kafka.ProducerConfig{})
 	defer func() { must(e.t, p.Close(e.t.Context())) }()
+
 	for i, l := range []struct{ key, topic, names string }{
 		{"demo", event.TopicRaw, ""}, {"sub", event.TopicRaw, ""}, {"stranger", event.TopicRaw, ""},
 		{"", event.TopicRaw, "sub.demo.local"}, {"nobody", event.TopicRaw, ""}, {"demo", event.TopicEvents, ""},
@@ -56,10 +57,12 @@ func (e *env) storeDeadLetters() {
 			{Key: event.HeaderError, Value: fmt.Appendf(nil, "reason %d", i)},
 			{Key: event.HeaderOrigTopic, Value: []byte(l.topic)},
 		}
+
 		if l.names != "" {
 			headers = append(headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed:pbx")},
 				kafka.Header{Key: event.HeaderAccountNames, Value: []byte(l.names)})
 		}
+
 		must(e.t, p.Produce(e.t.Context(), kafka.Record{
 			Topic: event.TopicDead, Partition: 0, Key: []byte(l.key), Value: fmt.Appendf(nil, `{"n":%d}`, i),
 			Headers: headers,
@@ -101,6 +104,7 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 	if reasons, _ := e.openLetters(e.of("admin", "sub"), ""); strings.Trim(reasons, "13") != "" || len(reasons) != 2 {
 		t.Errorf("sub has %s", reasons)
 	}
+
 	e.want(404, "GET", deadLettersPath, e.of("admin", "stranger"), "", nil)
 	if reasons, page := e.openLetters(admin, "?kind=kind0&search=REASON&page_size=1"); reasons != "0" ||
 		page.NextStartKey != "" || page.Total != 1 {
@@ -110,11 +114,13 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 		page.NextStartKey == "" || page.Total != 3 {
 		t.Errorf("first page: %s %+v", reasons, page)
 	}
+
 	for _, other := range []string{"0:2", "0:4", "0:99", "9:0"} { // of another tenant, of nobody, and none
 		for _, request := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/retry"}} {
 			e.want(404, request[0], deadLettersPath+"/"+other+request[1], admin, "", nil)
 		}
 	}
+
 	for _, request := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"POST", "/retry"}} {
 		for _, forged := range []string{"x", "0:1@1", "-1:0", "0:-1", "0:99999999999999999999"} {
 			w := e.want(400, request[0], deadLettersPath+"/"+forged+request[1], admin, "", nil)
@@ -123,6 +129,7 @@ func TestDeadLettersAreOfAnAccountsTree(t *testing.T) {
 			}
 		}
 	}
+
 	e.want(403, "GET", deadLettersPath, e.of("alice", ""), "", nil)
 }
 
@@ -135,15 +142,18 @@ func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 		Value struct{ N int }
 	}
 	e.want(200, "GET", deadLettersPath+"/0:1", admin, "", &row)
+
 	if row.Key != "sub" || row.Value.N != 1 {
 		t.Errorf("the letter is %+v", row)
 	}
+
 	e.want(204, "DELETE", deadLettersPath+"/0:0", admin, "", nil)
 	e.want(204, "POST", deadLettersPath+"/0:1/retry", admin, "", nil)
 	for _, again := range []string{"0:0", "0:1"} {
 		e.want(409, "DELETE", deadLettersPath+"/"+again, admin, "", nil)
 		e.want(409, "POST", deadLettersPath+"/"+again+"/retry", admin, "", nil)
 	}
+
 	e.want(409, "POST", deadLettersPath+"/0:5/retry", admin, "", nil) // nothing reads cc.evt as raw records
 
 	var sent struct{ Sent int }
@@ -151,10 +161,12 @@ func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 	if sent.Sent != 0 {
 		t.Errorf("%d of kind0 sent", sent.Sent)
 	}
+
 	e.want(200, "POST", deadLettersPath+"/retry", admin, `{}`, &sent)
 	if sent.Sent != 1 {
 		t.Errorf("%d sent", sent.Sent)
 	}
+
 	e.want(400, "POST", deadLettersPath+"/retry", admin, `{"kinds":1}`, nil)
 	if reasons, page := e.openLetters(admin, ""); reasons != "5" || page.Total != 1 {
 		t.Errorf("open: %s", reasons)
@@ -166,9 +178,11 @@ func TestDeadLettersAreSentBackAndDiscardedOnce(t *testing.T) {
 	must(t, err)
 	must(t, e.deadLog.Scan(t.Context(), event.TopicRaw, 0, 0, next,
 		func(r *kafka.Record) { keys = append(keys, string(r.Key)+string(r.Value)) }))
+
 	if got := strings.Join(keys, " "); got != `sub{"n":1} sub{"n":3}` {
 		t.Errorf("on cc.raw: %s", got)
 	}
+
 	got := audittest.Entries(t, e.audit, "demo", "deadletter.")
 	if len(got) != 5 { // one of them for a retry that found none
 		t.Errorf("audit %q", got)

@@ -31,6 +31,7 @@ func TestEveryRouteIsDescribedAndNoOther(t *testing.T) {
 	for _, r := range e.api.echo.Routes() {
 		routed = append(routed, r.Method+" "+parameter.ReplaceAllString(r.Path, "{$1}"))
 	}
+
 	d := readDescription(t)
 	paths, _ := d.at(d.root(), "paths")
 	for path := range paths.value {
@@ -38,6 +39,7 @@ func TestEveryRouteIsDescribedAndNoOther(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s leads nowhere", path)
 		}
+
 		for method := range item.value {
 			if method == "parameters" {
 				continue
@@ -45,6 +47,7 @@ func TestEveryRouteIsDescribedAndNoOther(t *testing.T) {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
 	}
+
 	slices.Sort(routed)
 	slices.Sort(described)
 	if !slices.Equal(routed, described) {
@@ -107,6 +110,7 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 
 func TestOpenAPIExamplesAreWhatTheyShow(t *testing.T) {
 	d := readDescription(t)
+
 	examples := 0
 	var check func(n node)
 	check = func(n node) {
@@ -118,6 +122,7 @@ func TestOpenAPIExamplesAreWhatTheyShow(t *testing.T) {
 				t.Errorf("%v: %v", n.path, err)
 			}
 		}
+
 		for name := range n.value {
 			// The target of a $ref is checked at its definition.
 			if child, ok := d.at(n, name); ok && slices.Equal(child.path, append(slices.Clip(n.path), name)) {
@@ -125,6 +130,7 @@ func TestOpenAPIExamplesAreWhatTheyShow(t *testing.T) {
 			}
 		}
 	}
+
 	check(d.root())
 	if examples < 15 {
 		t.Errorf("only %d examples were found", examples)
@@ -138,6 +144,7 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	entries, err := descriptions.ReadDir("schemas")
 	must(t, err)
+
 	for _, entry := range entries {
 		data, err := descriptions.ReadFile("schemas/" + entry.Name())
 		must(t, err)
@@ -145,6 +152,7 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 		must(t, err)
 		must(t, compiler.AddResource(base+entry.Name(), doc))
 	}
+
 	compiled, err := compiler.Compile(base + name)
 	must(t, err)
 	return compiled
@@ -169,6 +177,7 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 		if err := validateText(t, s, m.Append(nil)); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
+
 		m.Metadata.Facts = event.Facts{
 			Name: event.NameQueueCallAnswered, AgentID: "a", AgentName: "n", QueueID: "q", CallID: "c",
 			InteractionID:     "i",
@@ -180,10 +189,12 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 				Device: event.DeviceIdle, InCall: true, Paused: true, PausedSince: 1, WrapUpUntilMS: 1000},
 		}
 		m.Metadata.QueueID = ""
+
 		if err := validateText(t, s, m.Append(nil)); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+
 	const row = `{"account_id":"a","agent_id":"1","interval_start":900,"interval_seconds":900,"logged_in_ms":1,"available_ms":1,"talking_ms":0,"wrap_up_ms":0,"break_ms":0,"offered":0,"answered":0,"no_answer":0}`
 	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerform, AccountID: "a",
 		Timestamp: 1800, Data: []byte(row),
@@ -191,6 +202,7 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 			Facts: event.Facts{Name: event.NameOther, AgentID: "1"}}}
 	must(t, validateText(t, s, performance.Append(nil)))
 	performance.Data = []byte(`{"account_id":"a"}`)
+
 	for _, wrong := range []string{
 		string(performance.Append(nil)),
 		`{}`,
@@ -212,11 +224,13 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 	seen := map[string]int{}
 	goldens, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
 	must(t, err)
+
 	for _, file := range goldens {
 		// the source's own members, of which some are not whole
 		if strings.HasSuffix(file, "svc.cc/vocabulary.want.jsonl") {
 			continue
 		}
+
 		text, err := os.ReadFile(file)
 		must(t, err)
 		for line := range bytes.Lines(text) {
@@ -231,9 +245,11 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 			if err := validateText(t, schemas[m.Type], line); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, line)
 			}
+
 			seen[string(m.Type)+" "+filepath.Base(filepath.Dir(file))]++
 		}
 	}
+
 	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc",
 		"generic", "freeswitch.resync"} {
 		if seen[string(event.QueueCall)+" "+of] == 0 || seen[string(event.AgentState)+" "+of] == 0 {
@@ -255,9 +271,11 @@ func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
 			}
 		}
 	}
+
 	if len(stories) < 10 {
 		t.Errorf("%d stories", len(stories))
 	}
+
 	for _, wrong := range []string{`{}`,
 		`{"Account-ID":"a","Queue-ID":null,"Type":"t","CDR":{},"customer_info":{},"history":[]}`} {
 		m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme",
@@ -277,9 +295,11 @@ func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
 		Properties           map[string]struct{ Enum []event.Name }
 	}
 	must(t, json.Unmarshal(text, &described))
+
 	if names := described.Properties["name"].Enum; !slices.Equal(names, event.Names()) {
 		t.Errorf("the schema has the names %v, want %v", names, event.Names())
 	}
+
 	facts := reflect.TypeFor[event.Facts]()
 	for i := range facts.NumField() {
 		tag, _, _ := strings.Cut(facts.Field(i).Tag.Get("json"), ",")
@@ -288,9 +308,11 @@ func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
 		}
 		delete(described.Properties, tag)
 	}
+
 	for field := range described.Properties {
 		t.Errorf("the schema has a field %q that facts do not have", field)
 	}
+
 	s := schema(t, "facts.json")
 	for _, wrong := range []string{`{}`, `{"name":"agent.nap"}`, `{"name":"other","state":"asleep"}`,
 		`{"name":"other","agent_id":""}`, `{"name":"other","wait_ms":-1}`} {
@@ -325,6 +347,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	partition.Apply(
 		&state.Event{ID: id, Account: "demo",
 			Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
+
 	numbers := partition.Values()[0].Append(nil)
 	for _, value := range [][]byte{full.Append(nil), least.Append(nil), position.Append(nil), begun.Append(nil),
 		numbers} {
@@ -332,6 +355,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
+
 	for _, wrong := range []string{
 		`{}`, `{"kind":"position"}`, `{"kind":"position","offset":-1,"leader_epoch":0,"topic_id":"","since":0}`,
 		strings.Replace(string(full.Append(nil)), `"call"`, `"queue"`, 1),
@@ -341,12 +365,14 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("the schema takes %s", wrong)
 		}
 	}
+
 	var described struct {
 		Defs map[string]recordSchema `yaml:"$defs"`
 	}
 	text, err := descriptions.ReadFile("schemas/cc_state.json")
 	must(t, err)
 	must(t, yaml.Unmarshal(text, &described))
+
 	for name, value := range map[string][]byte{"entry": full.Append(nil), "position": position.Append(nil),
 		"numbers": numbers} {
 		var object map[string]any
@@ -363,6 +389,7 @@ func TestPlacementsAreWhatTheirSchemaSays(t *testing.T) {
 	for _, p := range []event.Placement{{AccountID: "demo", Partition: 1023, Offset: 1}, {Partition: 0}} {
 		must(t, validateText(t, s, p.Value()))
 	}
+
 	for _, wrong := range []string{`{}`, `{"partition":1024,"offset":0}`, `{"partition":0,"offset":-1}`,
 		`{"account_id":"a b","partition":0,"offset":0}`} {
 		if validateText(t, s, []byte(wrong)) == nil {
@@ -376,6 +403,7 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 	f := stats.NewFold(stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
 		Thresholds: func(string, string, int64) stats.Thresholds { return stats.DefaultThresholds() }})
 	id := event.NextID(0, 1_795_169_706_190, 3)
+
 	for i, facts := range []event.Facts{
 		{Name: event.NameAgentLogin, AgentID: "1002", State: event.Available},
 		{Name: event.NameQueueCallEntered, QueueID: "q", CallID: "c"},
@@ -386,18 +414,21 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 		f.Apply(&state.Event{ID: id, Account: "demo", Timestamp: 1_795_169_706 + int64(i), Facts: facts})
 		id += event.MaxPartitions
 	}
+
 	var described struct {
 		Defs map[string]recordSchema `yaml:"$defs"`
 	}
 	text, err := descriptions.ReadFile("schemas/cc_stats.json")
 	must(t, err)
 	must(t, yaml.Unmarshal(text, &described))
+
 	records := 0
 	f.Flush(func(r stats.Record) {
 		records++
 		if err := validateText(t, s, r.Value); err != nil {
 			t.Errorf("%s: %s: %v", r.Key, r.Value, err)
 		}
+
 		var object map[string]any
 		must(t, json.Unmarshal(r.Value, &object))
 		kind := strings.Split(r.Key, "|")[1]
@@ -409,9 +440,11 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s has %v, described are %v", kind, want, got)
 		}
 	})
+
 	if records != 5 {
 		t.Errorf("%d records", records)
 	}
+
 	position := state.Position{EventID: id, Offset: 1, TopicID: "t"}
 	must(t, validateText(t, s, position.Append(nil)))
 	if validateText(t, s, []byte(`{"account_id":"demo"}`)) == nil {
@@ -430,6 +463,7 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	first := audit.ChainEntry{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1,
 		Hash: strings.Repeat("0a", 32)}
 	var text []byte
+
 	for _, entry := range []audit.ChainEntry{first, full} {
 		var err error
 		text, err = json.Marshal(entry)
@@ -438,12 +472,14 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+
 	for _, wrong := range []string{`{}`, strings.Replace(string(text), `"seq":2`, `"seq":0`, 1),
 		strings.Replace(string(text), `"f9f9`, `"F9f9`, 1)} {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
 	}
+
 	var described recordSchema
 	schemaText, err := descriptions.ReadFile("schemas/audit.json")
 	must(t, err)
@@ -452,6 +488,7 @@ func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	must(t, json.Unmarshal(text, &object))
 	fields := slices.Sorted(maps.Keys(object))
 	slices.Sort(described.Required)
+
 	if got := slices.Sorted(maps.Keys(described.Properties)); !slices.Equal(got, fields) ||
 		!slices.Equal(described.Required, fields) {
 		t.Errorf("an entry has %v, described are %v", fields, got)
@@ -470,6 +507,7 @@ func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
 		PresenceID: "1001", OtherLegCallID: "d", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
 		CustomChannelVars: []byte(`{}`), RecordingID: "r", MediaServer: "s",
 	}
+
 	for _, row := range []event.CDR{full,
 		{ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", Timestamp: 1}} {
 		text, err := json.Marshal(row)
@@ -499,6 +537,7 @@ func TestCallRecordFieldsAreDescribed(t *testing.T) {
 	must(t, yaml.Unmarshal(openapi, &doc))
 	types := map[event.CDRKind]string{event.CDRText: "string", event.CDRTime: "integer", event.CDRSeconds: "integer",
 		event.CDRObject: "object"}
+
 	for where, described := range map[string]recordSchema{"schemas/cdr.json": row,
 		"openapi.yaml": doc.Components.Schemas["CallRecord"]} {
 		for _, f := range event.CDRFields() {
@@ -508,8 +547,10 @@ func TestCallRecordFieldsAreDescribed(t *testing.T) {
 			if slices.Contains(described.Required, f.Name) != f.Required {
 				t.Errorf("%s: %s required: want %t", where, f.Name, f.Required)
 			}
+
 			delete(described.Properties, f.Name)
 		}
+
 		for name := range described.Properties {
 			t.Errorf("%s: %s is no field of a call record", where, name)
 		}
@@ -537,15 +578,18 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 	d := &description{doc: readYAML(t, "asyncapi.yaml")}
 	channels, _ := d.at(d.root(), "channels")
 	var addresses []string
+
 	for name := range channels.value {
 		channel, _ := d.at(channels, name)
 		addresses = append(addresses, channel.value["address"].(string))
 	}
+
 	slices.Sort(addresses)
 	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw,
 		event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues,
 		event.TopicAccounts, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)
+
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)
 	}
@@ -578,11 +622,13 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		message, _ := d.at(messages, name)
 		payload, _ := message.value["payload"].(map[string]any)
 		ref, _ := payload["$ref"].(string)
+
 		list, _ := message.value["examples"].([]any)
 		for _, example := range list {
 			if ref == "" {
 				continue
 			}
+
 			examples++
 			if err := schema(t,
 				strings.TrimPrefix(ref, "schemas/")).Validate(example.(map[string]any)["payload"]); err != nil {
@@ -590,6 +636,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 			}
 		}
 	}
+
 	if examples < 3 {
 		t.Errorf("only %d examples were found", examples)
 	}

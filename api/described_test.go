@@ -63,18 +63,22 @@ func parseYAML(name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var doc any
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		return nil, err
 	}
+
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
+
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
+
 	return value.(map[string]any), nil
 }
 
@@ -92,22 +96,26 @@ func (d *description) at(n node, steps ...string) (node, bool) {
 		if !ok {
 			return node{}, false
 		}
+
 		n = node{value, append(slices.Clip(n.path), step)}
 		if ref, ok := value["$ref"].(string); ok {
 			target, ok := strings.CutPrefix(ref, "#/")
 			if !ok {
 				return node{}, false
 			}
+
 			var way []string
 			for part := range strings.SplitSeq(target, "/") {
 				way = append(way, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 			}
+
 			n, ok = d.at(node{value: d.doc}, way...)
 			if !ok {
 				return node{}, false
 			}
 		}
 	}
+
 	return n, true
 }
 
@@ -119,12 +127,15 @@ func (d *description) checkSchema(n node, value any) error {
 	for _, step := range n.path {
 		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 	}
+
 	d.mu.Lock()
 	schema, err := d.compiler.Compile(pointer)
 	d.mu.Unlock()
+
 	if err != nil {
 		return err
 	}
+
 	return schema.Validate(value)
 }
 
@@ -166,16 +177,20 @@ func (d *description) described(t testing.TB, next http.Handler) http.Handler {
 		if err != nil {
 			t.Error(err)
 		}
+
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
+
 		if err := d.check(r, body, answer); err != nil {
 			t.Errorf("%s %s answered %d, which openapi.yaml does not describe: %v", r.Method, r.URL.Path, answer.Code,
 				err)
 		}
+
 		for name, values := range answer.Header() {
 			w.Header()[name] = values
 		}
+
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	})
@@ -186,23 +201,28 @@ func (d *description) check(r *http.Request, body []byte, answer *httptest.Respo
 	if !ok {
 		return d.checkUnrouted(answer, http.StatusNotFound, "NotFound")
 	}
+
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+
 	operation, ok := d.at(item, strings.ToLower(method))
 	if !ok {
 		return d.checkUnrouted(answer, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	}
+
 	response, ok := d.at(operation, "responses", strconv.Itoa(answer.Code))
 	if !ok {
 		return fmt.Errorf("no such status")
 	}
+
 	if answer.Code < 300 {
 		if err := d.checkRequest(operation, r, body); err != nil {
 			return fmt.Errorf("the request was taken, but %w", err)
 		}
 	}
+
 	return d.checkAnswer(response, answer)
 }
 
@@ -225,13 +245,16 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 		}
 		return nil
 	}
+
 	if whole, _ := d.at(operation, "requestBody"); whole.value["required"] != true && len(body) == 0 {
 		return nil
 	}
+
 	media, err := mediaOf(r.Header, "application/json")
 	if err != nil {
 		return err
 	}
+
 	schema, any, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
@@ -239,6 +262,7 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 	if any || media != "application/json" || r.Header.Get("Content-Encoding") == "gzip" {
 		return nil
 	}
+
 	return d.validateJSON(schema, body)
 }
 
@@ -267,15 +291,18 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 		if !ok {
 			return fmt.Errorf("header %s leads nowhere", name)
 		}
+
 		value := answer.Header().Get(name)
 		if value == "" && header.value["required"] != true {
 			continue
 		}
+
 		schema, _ := d.at(header, "schema")
 		if err := d.checkSchema(schema, value); err != nil {
 			return fmt.Errorf("header %s: %w", name, err)
 		}
 	}
+
 	content, ok := d.at(response, "content")
 	if !ok {
 		if answer.Body.Len() > 0 {
@@ -283,10 +310,12 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 		}
 		return nil
 	}
+
 	media, err := mediaOf(answer.Header(), "none")
 	if err != nil {
 		return err
 	}
+
 	schema, any, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
@@ -294,6 +323,7 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 	if any || !strings.HasSuffix(media, "json") {
 		return nil
 	}
+
 	return d.validateJSON(schema, answer.Body.Bytes())
 }
 

@@ -22,6 +22,7 @@ func serveFileAsJSON(name string) echo.HandlerFunc {
 		}
 		return yamlToJSON(text)
 	})
+
 	return func(c echo.Context) error {
 		text, err := convert()
 		if err != nil {
@@ -56,10 +57,12 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 	case yaml.SequenceNode:
 		return writeNodes(out, n.Content, 1, "[,]")
 	}
+
 	var value any
 	if err := n.Decode(&value); err != nil {
 		return err
 	}
+
 	return writeValue(out, value)
 }
 
@@ -71,6 +74,7 @@ func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, punctuation str
 		if i > 0 {
 			out.WriteByte(punctuation[1])
 		}
+
 		if step == 2 {
 			if strings.TrimSpace(nodes[i].Value) == "<<" {
 				return fmt.Errorf("line %d: a merge key has no equivalent in JSON", nodes[i].Line)
@@ -78,12 +82,15 @@ func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, punctuation str
 			if err := writeValue(out, nodes[i].Value); err != nil {
 				return err
 			}
+
 			out.WriteByte(':')
 		}
+
 		if err := writeNode(out, nodes[i+step-1]); err != nil {
 			return err
 		}
 	}
+
 	out.WriteByte(punctuation[2])
 	return nil
 }

@@ -16,8 +16,10 @@ func TestDescriptionsAsJSON(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: %s", name, got)
 		}
+
 		var got any
 		must(t, json.Unmarshal(w.Body.Bytes(), &got))
+
 		// What YAML decodes to, through JSON, has to be the same.
 		text, err := descriptions.ReadFile(name + ".yaml")
 		must(t, err)
@@ -27,6 +29,7 @@ func TestDescriptionsAsJSON(t *testing.T) {
 		must(t, err)
 		var want any
 		must(t, json.Unmarshal(again, &want))
+
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s.json is something else than %s.yaml", name, name)
 		}

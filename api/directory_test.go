@@ -39,10 +39,12 @@ func TestAccountsOverHTTP(t *testing.T) {
 	admin := bearer(e.loginUser("admin").AccessToken)
 	var page report.Page[accountView]
 	e.want(200, "GET", accountsPath, admin, "", &page)
+
 	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" ||
 		page.Data[1].ParentID != "demo" {
 		t.Errorf("accounts %+v", page)
 	}
+
 	var made accountView
 	w := e.want(201, "POST", accountsPath, admin,
 		`{"name":"Branch","domain":"Branch.Demo.Local","time_zone":"Europe/Berlin"}`, &made)
@@ -50,25 +52,30 @@ func TestAccountsOverHTTP(t *testing.T) {
 		w.Header().Get("Location") != accountsPath+"/"+made.ID {
 		t.Errorf("%+v %v", made, w.Header())
 	}
+
 	path := accountsPath + "/" + made.ID
 	tag := e.etag(path, admin)
 	if tag != w.Header().Get("ETag") {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
+
 	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
 		`{"id":"`+made.ID+`","name":"Office","domain":"branch.demo.local","parent_id":"sub"}`, &made)
 	if made.Name != "Office" || made.ParentID != "sub" {
 		t.Errorf("%+v", made)
 	}
+
 	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.demo.local"}`, nil)
 	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local"}`, &made)
 	if made.ParentID != "sub" || made.TimeZone != "Europe/Berlin" {
 		t.Errorf("absent fields change the account: %+v", made)
 	}
+
 	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local","time_zone":"Asia/Tokyo"}`, &made)
 	if made.TimeZone != "Asia/Tokyo" {
 		t.Errorf("%+v", made)
 	}
+
 	for body, status := range map[string]int{
 		`{"name":"X","domain":"x.demo.local","parent_id":"stranger"}`: 400,
 		`{"name":"X","domain":"x.demo.local","parent_id":"nowhere"}`:  400,
@@ -87,12 +94,14 @@ func TestAccountsOverHTTP(t *testing.T) {
 			t.Errorf("a conflict names another's account: %s", w.Body)
 		}
 	}
+
 	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.demo.local"}`, nil)
 	w = e.want(400, "PUT", accountsPath+"/sub", admin,
 		`{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
 	if !strings.Contains(w.Body.String(), `"field":"parent_id"`) {
 		t.Errorf("an account below itself: %s", w.Body)
 	}
+
 	e.want(409, "PUT", accountsPath+"/demo", admin, `{"name":"demo","domain":"demo.local","parent_id":"sub"}`, nil)
 	e.want(200, "PUT", accountsPath+"/demo", admin, `{"name":"Demo","domain":"demo.local"}`, nil)
 	e.want(409, "DELETE", accountsPath+"/demo", admin, "", nil)
@@ -102,6 +111,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 	e.want(204, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "DELETE", path, admin, "", nil)
 	e.want(204, "DELETE", accountsPath+"/sub", admin, "", nil)
+
 	for account, want := range map[string]string{"demo": "account.create user:", "sub": "account.update user:"} {
 		if got := audittest.Entries(t, e.audit, account, want); !slices.ContainsFunc(got, func(line string) bool {
 			return strings.HasSuffix(line, "account:"+made.ID+" ok")
@@ -118,20 +128,24 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	const users = accountsPath + "/demo/users"
 	var made userView
 	e.want(201, "POST", users, admin, `{"username":"Anna","presence_id":"2001"}`, &made)
+
 	if made.Role != identity.RoleUser || len(made.Password) < 20 {
 		t.Errorf("%+v", made)
 	}
+
 	login := func(status int, secret string) {
 		t.Helper()
 		e.want(status, "POST", "/ucp/v2/login", nil,
 			`{"username":"anna","password":"`+secret+`","domain":"demo.local"}`, nil)
 	}
+
 	login(200, made.Password)
 	path := users + "/" + made.ID
 	w := e.want(200, "GET", path, admin, "", nil)
 	if strings.Contains(w.Body.String(), "password") {
 		t.Errorf("a user shows a password: %s", w.Body)
 	}
+
 	var page report.Page[userView]
 	var names []string
 	for next := "?page_size=2"; next != ""; {
@@ -140,14 +154,17 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 		for _, one := range page.Data {
 			names = append(names, one.Username)
 		}
+
 		next = page.NextStartKey
 		if next != "" {
 			next = "?page_size=2&start_key=" + next
 		}
 	}
+
 	if !slices.Equal(names, []string{"admin", "alice", "Anna", "bob"}) {
 		t.Errorf("users %v", names)
 	}
+
 	for _, query := range []string{"?page_size=0", "?page_size=1001", "?page_size=x", "?start_key=*"} {
 		e.want(400, "GET", users+query, admin, "", nil)
 	}
@@ -156,9 +173,11 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(201, "POST", path+"/devices", admin, `{"name":"desk"}`, &phone)
 	var phones report.Page[deviceView]
 	e.want(200, "GET", path+"/devices", admin, "", &phones)
+
 	if phone.Password == "" || len(phones.Data) != 1 || phones.Data[0].Password != "" || phones.Data[0].ID != phone.ID {
 		t.Errorf("%+v %+v", phone, phones)
 	}
+
 	e.want(404, "DELETE", users+"/"+session.User.ID+"/devices/"+phone.ID, admin, "", nil)
 	e.want(422, "POST", users+"/"+session.User.ID+"/devices", admin, `{}`, nil)
 	e.want(204, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
@@ -175,10 +194,12 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	login(401, made.Password)
 	login(200, "a long new password")
 	e.want(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
+
 	for _, body := range []string{`{"role":"root"}`, `{"role":"user","password":"short"}`,
 		`{"role":"user","username":"other"}`, `{"presence_id":"1"}`, `{"role":"user","account_id":"sub"}`} {
 		e.want(400, "PUT", path, admin, body, nil)
 	}
+
 	e.want(409, "POST", users, admin, `{"username":"ANNA"}`, nil)
 	e.want(400, "POST", users, admin, `{"username":"eve","password":""}`, nil)
 	e.want(400, "POST", users, admin, `{"username":"eve","password":"password1"}`, nil)
@@ -190,6 +211,7 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
 	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "GET", path, admin, "", nil)
+
 	if got := audittest.Entries(t, e.audit, "demo",
 		"user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
 		t.Errorf("the audit log has %q", got)
@@ -202,10 +224,12 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	end := e.clock.Now().Add(time.Hour).Unix()
 	var made keyView
 	e.want(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
+
 	if made.AccountID != "demo" || !slices.Equal(made.Scopes, []identity.Scope{"subscribe", "read"}) ||
 		made.ExpiresAt != 0 {
 		t.Errorf("%+v", made)
 	}
+
 	key, path := header{"X-API-Key": made.Key}, keysPath+"/"+made.ID
 	e.want(200, "POST", channelAPI+"/login", key, `{}`, nil)
 	e.want(403, "GET", keysPath, key, "", nil)
@@ -213,27 +237,34 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	if strings.Contains(w.Body.String(), made.Key) {
 		t.Error("the key is shown again")
 	}
+
 	tag := w.Header().Get("ETag")
 	var changed keyView
 	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag),
 		`{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
+
 	if changed.Name != "sales" || changed.ExpiresAt != end {
 		t.Errorf("%+v", changed)
 	}
+
 	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
 	e.want(403, "POST", channelAPI+"/login", key, `{}`, nil)
 	e.want(200, "PUT", path, admin, `{"scopes":["read"]}`, &changed)
+
 	if changed.ExpiresAt != end {
 		t.Error("an absent expires_at changes it")
 	}
+
 	for _, body := range []string{`{}`, `{"scopes":[]}`, `{"scopes":["root"]}`, `{"scopes":["read"],"expires_at":1}`,
 		`{"scopes":["read"],"expires_at":-1}`,
 		`{"scopes":["read"],"account_id":"sub"}`, `{"scopes":["read"],"key":"tk_x"}`} {
 		e.want(400, "PUT", path, admin, body, nil)
 	}
+
 	e.clock.Add(time.Hour)
 	admin = bearer(e.loginUser("admin").AccessToken)
 	e.want(401, "GET", reportPath+today(), key, "", nil)
+
 	// as it was read
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil)
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
@@ -252,12 +283,14 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 			func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
 	e.want(409, "DELETE", its, manager, "", nil)
 	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
+
 	// the default has more than the key
 	e.want(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil)
 	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{"scopes":["admin"]}`, &made)
 	if made.AccountID != "sub" || !slices.Equal(made.Scopes, []identity.Scope{"admin"}) {
 		t.Errorf("%+v", made)
 	}
+
 	e.want(404, "GET", keysPath+"/"+made.ID, withHeader(manager, "X-Account-ID", "demo"), "", nil)
 	e.want(200, "GET", keysPath+"/"+made.ID, manager, "", nil)
 }
@@ -289,6 +322,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`,
 		"PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
 	}
+
 	for _, r := range (directoryRoutes{e.identity.Directory, e.identity.Credentials, e.api.auth}).routes() {
 		body := bodies[r.method+" "+r.path]
 		fill := func(account, user, key string) string {
@@ -298,15 +332,18 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 			}
 			return strings.NewReplacer(":id", id, ":user", user, ":device", "x").Replace(r.path)
 		}
+
 		mine := fill("demo", admin.User.ID, above.ID)
 		e.want(403, r.method, mine, plain, body, nil)
 		e.want(403, r.method, mine, header{"X-API-Key": e.key}, body, nil)
 		e.want(401, r.method, mine, nil, body, nil)
 		e.want(401, r.method, mine, bearer(admin.RefreshToken), body, nil)
 		e.want(403, r.method, mine, bearer(e.eventsToken("admin")), body, nil)
+
 		if !strings.Contains(r.path, ":") {
 			continue
 		}
+
 		for name, path := range map[string]string{
 			"above":                    fill("demo", admin.User.ID, above.ID),
 			"a stranger's":             fill("stranger", foreign.ID, stolen.ID),
@@ -321,14 +358,17 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 			}
 		}
 	}
+
 	e.want(404, "GET", keysPath, withHeader(sub, "X-Account-ID", "demo"), "", nil)
 	e.want(404, "POST", keysPath, withHeader(sub, "X-Account-ID", "stranger"), `{}`, nil)
 	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
 	var page report.Page[accountView]
 	e.want(200, "GET", accountsPath, sub, "", &page)
+
 	if len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
 		t.Errorf("accounts %+v", page)
 	}
+
 	e.want(204, "DELETE", accountsPath+"/sub/users/"+below.ID, sub, "", nil)
 	if after := audittest.Entries(t, e.audit, "stranger", ""); !slices.Equal(before, after) {
 		t.Errorf("entries of the stranger: %q", after)
@@ -353,6 +393,7 @@ func TestListsAreSearched(t *testing.T) {
 			t.Errorf("%s has %+v", path, page.Data)
 		}
 	}
+
 	e.want(400, "GET", "/api/v2/accounts?search=", admin, "", nil)
 	e.want(400, "GET", "/api/v2/accounts/demo/users/nobody/devices?search=x", admin, "", nil)
 }

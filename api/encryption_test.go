@@ -42,30 +42,38 @@ func TestEncryptionConfiguration(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"config":{}`) || !a.Success {
 		t.Errorf("never configured: %s", w.Body)
 	}
+
 	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, &a)
 	if a.Config["key_version"] != 1.0 || a.Config["key_id"] != "key_auto_demo" || len(a.Config["key"].(string)) != 64 ||
 		a.Message == "" {
 		t.Errorf("first enabled: %+v", a)
 	}
+
 	made := a.Config["key"]
 	const key = `a key with "quotes", <angles> & ünïcode, long enough`
 	w = e.want(200, "PUT", encryptionPath, admin,
 		`{"enabled":true,"key":"a key with \"quotes\", <angles> & ünïcode, long enough"}`, &a)
+
 	if a.Config["key"] != key || a.Config["historical_keys"].(map[string]any)["1"] != made {
 		t.Errorf("rotated: %s", w.Body)
 	}
+
 	tag := w.Header().Get("ETag")
 	// GET, edit, PUT: everything read may be sent back.
 	whole := e.want(200, "GET", encryptionPath, admin, "", nil)
+
 	if got := e.etag(encryptionPath, admin); got != tag {
 		t.Errorf("ETag %s, then %s", tag, got)
 	}
+
 	_, config, _ := strings.Cut(strings.TrimSuffix(whole.Body.String(), "}"), `"config":`)
 	e.want(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1),
 		&a)
+
 	if a.Config["enabled"] != false || a.Config["key"] != key || a.Config["key_version"] != 2.0 {
 		t.Errorf("disabled: %+v", a)
 	}
+
 	e.want(412, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), `{"enabled":true}`, nil)
 	if log := e.log.String(); strings.Contains(log, "ünïcode") || strings.Contains(log, made.(string)) {
 		t.Error("the log shows a key")
@@ -76,6 +84,7 @@ func TestEncryptionConfiguration(t *testing.T) {
 // the account's header, the token, the account, the role, the body.
 func TestWhoMayConfigureEncryption(t *testing.T) {
 	e := newEnv(t)
+
 	admin, alice := e.of("admin", "demo"), e.of("alice", "demo")
 	const noAccount, failed = "Could not get account ID from context", encryption.UpdateFailed
 	for _, c := range []struct {
@@ -105,13 +114,16 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 			e.t = t
 			var a encryptionAnswer
 			e.want(c.status, "GET", encryptionPath, c.h, "", &a)
+
 			if a.Message != c.getMsg {
 				t.Errorf("GET says %q, want %q", a.Message, c.getMsg)
 			}
+
 			body := `{"enabled":"of no type"}`
 			if c.status == 200 {
 				body = `{"enabled":true}`
 			}
+
 			a = encryptionAnswer{}
 			e.want(c.status, "PUT", encryptionPath, c.h, body, &a)
 			if c.status != 200 && a.Message != c.putMsg {
@@ -126,6 +138,7 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 	admin := e.of("admin", "demo")
 	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, nil)
 	before := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String()
+
 	for body, want := range map[string][]string{
 		``:                                    {"body invalid"},
 		`{`:                                   {"body invalid"},
@@ -147,17 +160,21 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		var a encryptionAnswer
 		e.want(400, "PUT", encryptionPath, admin, body, &a)
 		var got []string
+
 		for _, f := range a.Errors {
 			got = append(got, f.Field+" "+f.Code)
 		}
+
 		slices.Sort(got)
 		if !slices.Equal(got, want) || a.Message != encryption.UpdateFailed {
 			t.Errorf("%s: %v, %q", body, got, a.Message)
 		}
 	}
+
 	e.want(415, "PUT", encryptionPath, withHeader(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
 	e.want(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", 1<<20)+`"}`, nil)
 	e.want(405, http.MethodPost, encryptionPath, admin, `{"enabled":true}`, nil)
+
 	if after := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String(); after != before {
 		t.Errorf("was %s\nis %s", before, after)
 	}

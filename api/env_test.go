@@ -105,12 +105,15 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	deps.Explain = e.explain
 	e.addCalls(&deps, log)
 	deps.Control = noControl{}
+
 	for _, f := range change {
 		f(&config, &deps)
 	}
+
 	e.api, err = New(config, deps, e.registry, log)
 	must(t, err)
 	e.handler = readDescription(t).described(t, e.api)
+
 	return e
 }
 
@@ -231,13 +234,16 @@ func (f *fakeChannel) ServeWebSocket(w http.ResponseWriter, r fanout.Request) er
 	if f.refuse != nil {
 		return f.refuse
 	}
+
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return err
 	}
+
 	_, err = io.WriteString(conn,
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
 	_ = conn.Close()
+
 	return err
 }
 
@@ -246,11 +252,13 @@ func (f *fakeChannel) ServeEventStream(w http.ResponseWriter, r fanout.Request) 
 	if f.refuse != nil {
 		return f.refuse
 	}
+
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, err := io.WriteString(w, "data: {}\n\n")
 	if err != nil {
 		return err
 	}
+
 	return http.NewResponseController(w).Flush()
 }
 

@@ -59,10 +59,12 @@ func (a *API) writeError(c echo.Context, err error) {
 	if errors.Is(c.Request().Context().Err(), context.Canceled) {
 		f = fault.New(kindClientClosed, "The client closed the connection")
 	}
+
 	status, ok := statuses[f.Kind]
 	if !ok {
 		status = http.StatusInternalServerError
 	}
+
 	header := c.Response().Header()
 	switch f.Kind {
 	case fault.KindUnauthenticated:
@@ -70,6 +72,7 @@ func (a *API) writeError(c echo.Context, err error) {
 	case fault.KindLimited, fault.KindUnavailable:
 		header.Set("Retry-After", strconv.FormatInt(retrySeconds(f.RetryAfter), 10))
 	}
+
 	a.logFailure(c, status, f, err)
 	a.auditRefusal(c, f.Kind)
 	if err := writeJSON(c, status, failure{Message: f.Message, Errors: f.Fields}); err != nil {

@@ -60,6 +60,7 @@ func (a *attackers) begin(address, method, path, headers, body string) {
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", method, path, headers,
 		len(body))
 	must(a.t, err)
+
 	// The server may have refused the request already.
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = io.WriteString(conn, body[:len(body)-1])
@@ -72,6 +73,7 @@ func (a *attackers) finish() map[int]int {
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(conn, "}")
 	}
+
 	statuses := make(map[int]int)
 	reader := bufio.NewReader(nil)
 	for _, conn := range a.conns {
@@ -82,6 +84,7 @@ func (a *attackers) finish() map[int]int {
 		}
 		statuses[status]++
 	}
+
 	return statuses
 }
 
@@ -89,10 +92,12 @@ func (a *attackers) finish() map[int]int {
 func watchMemory() (stop func() (growth uint64)) {
 	runtime.GC()
 	before, peak := memoryInUse(), uint64(0)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+
 		for ctx.Err() == nil {
 			peak = max(peak, memoryInUse())
 			select {
@@ -101,6 +106,7 @@ func watchMemory() (stop func() (growth uint64)) {
 			}
 		}
 	}()
+
 	return func() uint64 {
 		cancel()
 		<-ended
@@ -122,6 +128,7 @@ func inOwnProcess(t *testing.T) bool {
 	if os.Getenv(mark) == t.Name() {
 		return true
 	}
+
 	again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	again.Env = append(os.Environ(), mark+"="+t.Name())
 	out, err := again.CombinedOutput()
@@ -130,6 +137,7 @@ func inOwnProcess(t *testing.T) bool {
 	} else if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("it did not run in its own process:\n%s", out)
 	}
+
 	return false
 }
 
@@ -145,6 +153,7 @@ func costOfConnections(t *testing.T) uint64 {
 	for range 1000 {
 		harmless.begin(server.Listener.Addr().String(), "POST", "/ucp/v2/login", jsonHeader, "{}")
 	}
+
 	harmless.finish()
 	return growth()
 }
@@ -159,6 +168,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
+
 	connections := costOfConnections(t)
 	for _, door := range []struct{ method, path string }{
 		{"POST", "/ucp/v2/login"},
@@ -176,12 +186,15 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 			e := newEnv(t)
 			server := httptest.NewServer(e.api)
 			defer server.Close()
+
 			client := from2()
 			defer client.CloseIdleConnections()
+
 			headers, hostile := jsonHeader, hostileBody
 			if strings.HasPrefix(door.path, "/2010-04-01/") {
 				headers, hostile = formHeader, hostileForm
 			}
+
 			large, small := hostile(1_000_000), hostile(15<<10)
 
 			growth := watchMemory()
@@ -193,6 +206,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				}
 				attack.begin(server.Listener.Addr().String(), door.method, door.path, headers, body)
 			}
+
 			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json",
 				strings.NewReader(loginBody("alice")))
 			must(t, err)
@@ -210,6 +224,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 			if grown > connections+64<<20 {
 				t.Errorf("memory grew by %d MB; answers: %v", grown>>20, statuses)
 			}
+
 			e.want(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
 		})
 	}
@@ -230,6 +245,7 @@ func TestBodyBudget(t *testing.T) {
 			t.Errorf("%d: %s took %d: %v", i, tc.holder, tc.bytes, got)
 		}
 	}
+
 	budget.giveBack("a", 25)
 	if !budget.take("a", 10) || len(budget.holders) != 5 {
 		t.Errorf("after a return: %v", budget.holders)
@@ -244,6 +260,7 @@ func TestBodiesAreReturnedToTheBudget(t *testing.T) {
 	e.want(400, "POST", "/ucp/v2/login", nil, "{", nil)
 	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
 	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
+
 	if e.api.strangers.held != 0 || e.api.callers.held != 0 ||
 		len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
 		t.Errorf("held: %d and %d bytes", e.api.strangers.held, e.api.callers.held)
@@ -258,6 +275,7 @@ func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf(`"queue-%035d"`, i)
 	}
+
 	filter := `"queue_ids":[` + strings.Join(ids, ",") + `]`
 	session := e.loginUser("alice")
 	withKey, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
@@ -283,9 +301,11 @@ func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
 	e := newEnv(t)
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer func() { _ = conn.Close() }()
+
 	_, err = io.WriteString(conn, "POST /ucp/v2/login HTTP/1.1\r\nHost: x\r\nContent-Length: 16000\r\n\r\n{")
 	must(t, err)
 	held := func() int64 {
@@ -293,9 +313,11 @@ func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
 		defer e.api.strangers.mu.Unlock()
 		return e.api.strangers.held
 	}
+
 	for end := time.Now().Add(time.Minute); held() == 0 && time.Now().Before(end); {
 		runtime.Gosched()
 	}
+
 	if got := held(); got != firstReadBytes {
 		t.Errorf("%d bytes held", got)
 	}

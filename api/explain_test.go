@@ -55,14 +55,17 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 			Counts:      map[fanout.Outcome]int{},
 			Connections: []fanout.Connection{}}, Explained: now,
 	}
+
 	for _, from := range []explain.FactFrom{explain.FactFromRecord, explain.FactFromState, explain.FactFromUnknown} {
 		f.answer.Facts = append(f.answer.Facts, explain.Fact{Name: "wait_ms", Value: json.RawMessage(`7`), From: from})
 	}
+
 	for _, field := range []string{"account_ids", "event_types", "names", "agent_ids", "queue_ids", "call_ids"} {
 		f.answer.Delivery.Connections = append(f.answer.Delivery.Connections,
 			fanout.Connection{ID: "c", Transport: "websocket", Outcome: fanout.OutcomeFiltered,
 				FilteredBy: &identity.FilterMismatch{Field: field, Admits: []string{"x"}, Count: 2}})
 	}
+
 	for _, outcome := range fanout.Outcomes() {
 		f.answer.Delivery.Counts[outcome] = 1
 		f.answer.Delivery.Connections = append(f.answer.Delivery.Connections,
@@ -70,12 +73,14 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 				ConnectedAt: 1.5, ResumedFrom: fanout.Earliest, Outcome: outcome, QueuedAt: 2.5, LastEventID: id,
 				EndedAt: 3, Code: 4008, Reason: "too slow"})
 	}
+
 	for _, outcome := range webhook.Outcomes() {
 		f.answer.Webhooks = append(f.answer.Webhooks,
 			webhook.Explanation{Webhook: webhook.Webhook{ID: "w", AccountID: "demo", URL: "https://a.example",
 				Failures:  3,
 				LastError: "status 500", FailedAt: now, NextTryAt: now, PausedAt: now}, Outcome: outcome})
 	}
+
 	for _, format := range []explain.FormatFrom{explain.FormatFromHeader, explain.FormatFromKeys,
 		explain.FormatFromNothing} {
 		f.answer.Format = explain.Format{Name: "generic", From: format}
@@ -83,6 +88,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 			f.answer.Account = explain.Account{ID: "demo", From: account}
 			var got explanationView
 			e.want(200, "GET", path+"?client=c&user=bob", h, "", &got)
+
 			if got.Event.Position != "3:7" || got.Raw.At != 1795169706.125 || got.Complete ||
 				!slices.Equal(got.Missing, []string{"b"}) ||
 				got.Connections[0].FilteredBy.Count != 2 || got.Webhooks[0].NextTryAt != 1795169706.125 {
@@ -90,6 +96,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 			}
 		}
 	}
+
 	if f.asked != (explain.Question{ID: id, Root: "demo", Client: "c", User: "bob"}) {
 		t.Errorf("asked %+v", f.asked)
 	}
@@ -103,15 +110,18 @@ func TestWhoMayAskForAnExplanation(t *testing.T) {
 	e.want(403, "GET", path, bearer(e.loginUser("bob").AccessToken), "", nil)
 	e.want(403, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, "", nil)
 	e.want(403, "GET", path, bearer(e.eventsToken("admin")), "", nil)
+
 	if f.asked != (explain.Question{}) {
 		t.Errorf("a refused request asks %+v", f.asked)
 	}
+
 	e.want(200, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}, "", nil)
 	h := bearer(e.loginUser("admin").AccessToken)
 	if w := e.want(400, "GET", "/api/v2/events/cc_evt_1/explain", h, "", nil); !strings.Contains(w.Body.String(),
 		`"field":"id"`) {
 		t.Errorf("a wrong id: %s", w.Body)
 	}
+
 	for _, err := range []error{fault.NotFound("Event not found"), fault.New(fault.KindGone, "gone"),
 		fault.Unavailable(nil, time.Second, "away")} {
 		f.err = err

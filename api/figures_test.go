@@ -79,31 +79,38 @@ func TestFigureReports(t *testing.T) {
 		*page.Data[2].Level != 0.25 {
 		t.Errorf("%+v", page)
 	}
+
 	page = figuresPage{}
 	e.want(200, "GET", figuresReport("agents", "&interval=86400&agent_id=support"), alice, "", &page)
 	if len(page.Data) != 1 || page.Data[0].AgentID != "support" || page.Data[0].LoggedIn != 1_800_000 ||
 		page.Data[0].Reasons["lunch"] != 1_200_000 {
 		t.Errorf("%+v", page)
 	}
+
 	for query, want := range map[string]string{"&by=queue": "=1+1:4 sales:2 support:8", "&by=interval": ":4 :4 :6",
 		"&by=queue&queue_id=sales": "sales:2"} {
 		page = figuresPage{}
 		e.want(200, "GET", figuresReport("queues", query), alice, "", &page)
 		var got []string
+
 		for _, row := range page.Data {
 			got = append(got, fmt.Sprint(row.QueueID, ":", row.Offered))
 		}
+
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %s", query, got, want)
 		}
 	}
+
 	first, second := figuresPage{}, figuresPage{}
 	e.want(200, "GET", figuresReport("queues", "&page_size=3"), alice, "", &first)
 	e.want(200, "GET", figuresReport("queues", "&page_size=3&start_key="+first.NextStartKey), alice, "", &second)
+
 	if len(first.Data) != 3 || len(second.Data) != 1 || second.Data[0].QueueID != "support" ||
 		second.Data[0].Start != figuresDay || second.NextStartKey != "" {
 		t.Errorf("pages %+v, %+v", first, second)
 	}
+
 	for _, w := range []string{
 		e.want(200, "GET", figuresReport("queues", "&format=csv"), alice, "", nil).Body.String(),
 		e.want(200, "GET", figuresReport("queues", ""), header{"X-API-Key": e.key, "Accept": "text/csv"}, "",
@@ -121,15 +128,18 @@ func TestFigureReportsOfAnotherAccount(t *testing.T) {
 	e.putFigures("demo", "q", figuresDay, 1)
 	e.putFigures("sub", "q", figuresDay, 3)
 	alice := bearer(e.loginUser("alice").AccessToken)
+
 	for _, kind := range []string{"queues", "agents"} {
 		with := func(account string) header {
 			return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 		}
 		var page figuresPage
 		e.want(200, "GET", figuresReport(kind, ""), with("sub"), "", &page)
+
 		if len(page.Data) != 1 || page.Data[0].AccountID != "sub" {
 			t.Errorf("%s of sub: %+v", kind, page.Data)
 		}
+
 		e.want(404, "GET", figuresReport(kind, ""), with("stranger"), "", nil)
 		e.want(404, "GET", figuresReport(kind, ""), with("nobody"), "", nil)
 		e.want(401, "GET", figuresReport(kind, ""), nil, "", nil)
@@ -143,6 +153,7 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	for _, id := range []string{"1001", "1002", "sales", "support"} { // each as a queue and as an agent
 		e.putFigures("demo", id, figuresDay, 1)
 	}
+
 	everything := []string{"1001", "1002", "sales", "support"}
 	for name, c := range map[string]struct {
 		role           identity.Role
@@ -164,26 +175,31 @@ func TestFiguresOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 				var page figuresPage
 				e.want(200, "GET", figuresReport(kind, by), h, "", &page)
 				var got []string
+
 				for _, row := range page.Data {
 					got = append(got, row.QueueID+row.AgentID)
 				}
+
 				slices.Sort(got)
 				if !slices.Equal(got, want) {
 					t.Errorf("%s sees the %s%s %q, want %q", name, kind, by, got, want)
 				}
 			}
+
 			var sum figuresPage
 			e.want(200, "GET", figuresReport(kind, "&by=interval"), h, "", &sum)
 			if len(sum.Data) != min(1, len(want)) ||
 				kind == "queues" && len(want) > 0 && sum.Data[0].Offered != int64(len(want)) {
 				t.Errorf("%s sees sums of the %s %+v, of %q", name, kind, sum.Data, want)
 			}
+
 			csv := e.do("GET", figuresReport(kind, "&format=csv"), h, "").Body.String()
 			if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
 				t.Errorf("%s sees %d lines of CSV of the %s, want %d:\n%s", name, lines, kind, len(want), csv)
 			}
 		}
 	}
+
 	auditor := e.userWith("auditor", "demo", identity.RoleAuditor, "", identity.Limits{})
 	e.want(403, "GET", figuresReport("queues", ""), auditor, "", nil)
 }
@@ -193,18 +209,22 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 	_, err := e.identity.Directory.CreateAccount(t.Context(),
 		identity.NewAccount{ID: "tokyo", Name: "tokyo", Domain: "tokyo.local", Parent: "demo", TimeZone: "Asia/Tokyo"})
 	must(t, err)
+
 	for _, start := range []int64{figuresDay + 14*3600, figuresDay + 15*3600} { // 23:00, and midnight in Tokyo
 		e.putFigures("tokyo", "q", start, 1)
 		e.putFigures("demo", "q", start, 1)
 	}
+
 	alice := bearer(e.loginUser("alice").AccessToken)
 	var utc, tokyo figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
+
 	waitFor(t, func() bool { // the directory follows
 		w := e.do("GET", figuresReport("queues", "&interval=86400"),
 			header{"Authorization": alice["Authorization"], "X-Account-ID": "tokyo"}, "")
 		return w.Code == 200 && json.Unmarshal(w.Body.Bytes(), &tokyo) == nil
 	})
+
 	if len(utc.Data) != 1 || utc.Data[0].Offered != 2 || len(tokyo.Data) != 2 ||
 		tokyo.Data[0].Start != figuresDay+15*3600 || tokyo.Data[1].Start != figuresDay-9*3600 {
 		t.Errorf("UTC %+v\nTokyo %+v", utc.Data, tokyo.Data)
@@ -245,6 +265,7 @@ func TestQueueConfig(t *testing.T) {
 	if w := e.do("GET", "/api/v2/config/queues", nil, ""); w.Code != 404 {
 		t.Errorf("without configurations: %d", w.Code)
 	}
+
 	e = newEnv(t)
 	as := func(user, account string) header {
 		return header{"Authorization": bearer(e.loginUser(user).AccessToken)["Authorization"], "X-Account-ID": account}
@@ -257,25 +278,30 @@ func TestQueueConfig(t *testing.T) {
 		w.Header().Get("ETag") != `"0"` {
 		t.Errorf("%s %s", text, w.Header())
 	}
+
 	w = e.want(200, "PUT", queueConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	if w.Header().Get("ETag") != `"1"` || strings.TrimSpace(w.Body.String()) != body {
 		t.Errorf("%s %s", w.Body, w.Header())
 	}
+
 	e.want(412, "PUT", queueConfigPath,
 		header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
 	w = e.want(200, "GET", queueConfigPath, admin, "", nil)
 	if strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
 		t.Errorf("%s", w.Body)
 	}
+
 	w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil)
 	if w.Header().Get("ETag") != `"0"` {
 		t.Errorf("sub has the configuration of demo: %s", w.Body)
 	}
+
 	e.want(403, "GET", queueConfigPath, as("alice", "demo"), "", nil)
 	e.want(403, "PUT", queueConfigPath, as("alice", "demo"), body, nil)
 	e.want(404, "GET", queueConfigPath, as("admin", "stranger"), "", nil)
 	e.want(401, "GET", queueConfigPath, header{"X-Account-ID": "demo"}, "", nil)
+
 	for body, field := range map[string]string{
 		`{}`: "default", `{"default":{"service_level_seconds":20,"short_abandon_seconds":5}}`: "queues",
 		`{"default":{"service_level_seconds":"x","short_abandon_seconds":5},"queues":[]}`:                                                                  "default.service_level_seconds",
@@ -289,9 +315,11 @@ func TestQueueConfig(t *testing.T) {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
+
 	audittest.Await(t, e.audit, "demo", "queue_config.update", 1)
 	var log struct{ Data []struct{ Target string } }
 	e.want(200, "GET", auditPath+today()+"&action=queue_config.update", admin, "", &log)
+
 	if len(log.Data) != 1 || log.Data[0].Target != "queue_config:demo" {
 		t.Errorf("audit log: %+v", log.Data)
 	}

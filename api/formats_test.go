@@ -44,6 +44,7 @@ func TestFormatsAreDescribed(t *testing.T) {
 			accepted = append(accepted, f.Name)
 		}
 	}
+
 	if got := slices.Sorted(maps.Keys(listed)); !slices.Equal(got, accepted) {
 		t.Errorf("openapi.yaml lists %v, accepted are %v", got, accepted)
 	}

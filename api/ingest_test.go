@@ -30,6 +30,7 @@ func TestIngestEveryWayIn(t *testing.T) {
 	must(t, err)
 	must(t, w.Close())
 	gz := e.keyed("application/json")
+
 	gz["Content-Encoding"] = "gzip"
 	const cdr = `{"variables":{"uuid":"u1"}}`
 	for _, tc := range []struct {
@@ -62,12 +63,14 @@ func TestIngestEveryWayIn(t *testing.T) {
 			e.kafka.records = nil
 			var got struct{ Accepted int }
 			e.want(202, "POST", "/api/v2/ingest/"+tc.target, tc.header, tc.body, &got)
+
 			if got.Accepted != tc.want || len(e.kafka.records) != tc.want {
 				t.Fatalf("accepted %d, stored %d", got.Accepted, len(e.kafka.records))
 			}
 			if tc.want == 0 {
 				return
 			}
+
 			last := e.kafka.records[tc.want-1]
 			if last.Topic != tc.topic || string(last.Value) != tc.value ||
 				!strings.HasPrefix(string(last.Header("source")), "apikey:") {
@@ -86,14 +89,17 @@ func TestIngestIdempotencyKey(t *testing.T) {
 		w.Header().Get("Idempotent-Replayed") != "" {
 		t.Errorf("%+v %v", got, w.Header())
 	}
+
 	got.Accepted = 0
 	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 ||
 		w.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%+v %v", got, w.Header())
 	}
+
 	e.want(409, "POST", "/api/v2/ingest/generic", h, `[{}]`, nil)
 	h["Idempotency-Key"] = "k 1"
 	e.want(400, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, nil)
+
 	if len(e.kafka.records) != 2 {
 		t.Errorf("%d records", len(e.kafka.records))
 	}
@@ -102,6 +108,7 @@ func TestIngestIdempotencyKey(t *testing.T) {
 func TestIngestRefusals(t *testing.T) {
 	e := newEnv(t)
 	token := e.loginUser("admin").AccessToken
+
 	both := e.keyed("")
 	both["Authorization"] = "Bearer " + token
 	for _, tc := range []struct {
@@ -132,6 +139,7 @@ func TestIngestRefusals(t *testing.T) {
 			e.want(tc.want, "POST", "/api/v2/ingest/"+tc.format, tc.header, tc.body, nil)
 		})
 	}
+
 	e.kafka.err = errors.New("away")
 	var got failure
 	w := e.want(503, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, &got)

@@ -130,11 +130,13 @@ func (o *jsonObject) Int(name string, need requirement) int64 {
 	if found == nil {
 		return 0
 	}
+
 	n, err := strconv.ParseInt(string(found), 10, 64)
 	if err != nil {
 		o.fault(name, "wrong_type", "must be a whole number")
 		return 0
 	}
+
 	return n
 }
 
@@ -144,11 +146,13 @@ func (o *jsonObject) Number(name string) *float64 {
 	if found == nil {
 		return nil
 	}
+
 	n, err := strconv.ParseFloat(string(found), 64)
 	if err != nil {
 		o.fault(name, "out_of_range", "is too large")
 		return nil
 	}
+
 	return &n
 }
 
@@ -168,8 +172,10 @@ func (o *jsonObject) Strings(name string, need requirement) []string {
 		} else {
 			o.fault(name+"["+strconv.Itoa(i)+"]", "wrong_type", "must be a string")
 		}
+
 		i++
 	}
+
 	return all
 }
 
@@ -188,8 +194,10 @@ func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) 
 		} else {
 			o.fault(elementName, "wrong_type", "must be an object")
 		}
+
 		i++
 	}
+
 	return all
 }
 
@@ -217,10 +225,12 @@ func (o *jsonObject) addUnknownFaults() {
 			unknown = append(unknown, string(key))
 		}
 	})
+
 	slices.Sort(unknown)
 	for _, name := range unknown {
 		o.fault(name, "unknown", "is not a field of this request")
 	}
+
 	for _, inner := range o.nested {
 		inner.addUnknownFaults()
 	}
@@ -232,6 +242,7 @@ func (o *jsonObject) readOnly(name string, stored any) {
 	if !o.Has(name) {
 		return
 	}
+
 	equal := false
 	switch stored := stored.(type) {
 	case string:
@@ -239,6 +250,7 @@ func (o *jsonObject) readOnly(name string, stored any) {
 	case int64:
 		equal = o.Int(name, optional) == stored
 	}
+
 	if !equal {
 		o.fault(name, "read_only", "cannot be changed")
 	}
@@ -250,6 +262,7 @@ func (o *jsonObject) expiry(name string) *time.Time {
 	if !o.Has(name) {
 		return nil
 	}
+
 	expiry := time.Time{}
 	switch seconds := o.Int(name, optional); {
 	case seconds < 0 || seconds > report.EndOfTime:
@@ -257,5 +270,6 @@ func (o *jsonObject) expiry(name string) *time.Time {
 	case seconds > 0:
 		expiry = time.Unix(seconds, 0)
 	}
+
 	return &expiry
 }

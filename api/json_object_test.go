@@ -33,6 +33,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 	if o.String("absent", optional) != "" || o.Int("absent", optional) != 0 || o.Strings("absent", optional) != nil {
 		t.Error("an absent member is the zero value")
 	}
+
 	if err := o.Err("m"); err != nil {
 		t.Error(err)
 	}
@@ -52,9 +53,11 @@ func TestObjectGathersEveryFault(t *testing.T) {
 	o.Object("p", optional).String("s", optional)
 	f := fault.As(o.Err("in words"))
 	var got []string
+
 	for _, field := range f.Fields {
 		got = append(got, field.Field+":"+field.Code)
 	}
+
 	want := []string{
 		"b:wrong_type", "n:wrong_type", "huge:wrong_type", "gone:required", "l:wrong_type",
 		"o.q:wrong_type", "o.r:required", "p:wrong_type", "more:unknown", "o.extra:unknown",
@@ -70,6 +73,7 @@ func FuzzParse(f *testing.F) {
 		strings.Repeat(`{"a":`, 101)} {
 		f.Add([]byte(seed))
 	}
+
 	f.Fuzz(func(t *testing.T, body []byte) {
 		o, _, err := parse(body, callerLimits())
 		if err != nil {
@@ -78,6 +82,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+
 		var want map[string]any
 		if err := json.Unmarshal(body, &want); err != nil {
 			t.Fatalf("took %q: %v", body, err)

@@ -32,15 +32,18 @@ func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
 		inFlight:  f.Gauge("trunkline_api_requests_in_flight", "HTTP requests in progress."),
 		longLived: make(map[string]bool),
 	}
+
 	for _, r := range routes {
 		m.longLived[r.path] = r.longLived
 		if !r.longLived {
 			m.seconds.WithLabelValues(r.path, r.method)
 		}
+
 		for _, class := range statusClasses {
 			m.requests.WithLabelValues(r.path, r.method, class)
 		}
 	}
+
 	return m
 }
 
@@ -56,6 +59,7 @@ func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {
 				a.metrics.seconds.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
 			}
 		}()
+
 		return next(c)
 	}
 }

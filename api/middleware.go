@@ -45,6 +45,7 @@ func safeID(id string) bool {
 	if len(id) < 1 || len(id) > 128 {
 		return false
 	}
+
 	for i := range len(id) {
 		switch c := id[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
@@ -53,6 +54,7 @@ func safeID(id string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -64,6 +66,7 @@ func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 		if method == unknownMethod {
 			method = ""
 		}
+
 		r, span := a.deps.Tracer.StartServer(c.Request(), method, c.Path())
 		c.SetRequest(r)
 		defer func() {
@@ -74,6 +77,7 @@ func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 			span.SetStatusCode(c.Response().Status)
 			span.End(nil)
 		}()
+
 		return next(c)
 	}
 }
@@ -97,6 +101,7 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 		if err == nil {
 			return nil
 		}
+
 		if c.Response().Committed {
 			// The status has been sent. net/http closes the connection on this
 			// panic, so the client sees a truncated response.
@@ -104,6 +109,7 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 				"route", routeLabel(c), "error", err)
 			panic(http.ErrAbortHandler)
 		}
+
 		a.writeError(c, err)
 		return nil
 	}
@@ -124,6 +130,7 @@ func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 			err = fault.Internal(errors.New("panic"), "Internal error")
 		}
 	}()
+
 	return next(c)
 }
 
@@ -146,6 +153,7 @@ func withDecodedParams(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Request().URL.RawPath == "" {
 			return next(c)
 		}
+
 		values := c.ParamValues()
 		for i, value := range values {
 			decoded, err := url.PathUnescape(value)
@@ -154,6 +162,7 @@ func withDecodedParams(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			values[i] = decoded
 		}
+
 		return next(c)
 	}
 }
@@ -180,6 +189,7 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
 	}
+
 	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
 	for _, p := range proxies {
 		p = p.Masked()
@@ -188,6 +198,7 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 			Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
 		}))
 	}
+
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
@@ -212,11 +223,13 @@ func (a *API) withAccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 			if c.Response().Status < http.StatusBadRequest {
 				level = slog.LevelDebug
 			}
+
 			a.log.Log(c.Request().Context(), level, "request",
 				"request_id", requestID(c), "method", methodLabel(c), "route", routeLabel(c),
 				"status", c.Response().Status, "duration", time.Since(start), "bytes", c.Response().Size,
 				"account", callerAccount(c))
 		}()
+
 		return next(c)
 	}
 }

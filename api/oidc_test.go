@@ -30,9 +30,11 @@ func TestBothLoginsAcceptAProvidersToken(t *testing.T) {
 	token := p.Token(map[string]any{"exp": e.clock.Now().Add(10 * time.Minute).Unix()})
 	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", bearer(token), `{}`, &s)
+
 	if s.User.Username != "carol" || s.User.AccountID != "demo" || s.ExpiresIn > 600 || s.RefreshToken == "" {
 		t.Errorf("%+v", s)
 	}
+
 	e.want(200, "GET", "/api/v2/reports/cdrs?startDate=1&endDate=2", bearer(s.AccessToken), "", nil)
 	for _, path := range []string{channelAPI, channelSocket} {
 		var channel sessionView
@@ -40,14 +42,17 @@ func TestBothLoginsAcceptAProvidersToken(t *testing.T) {
 		if channel.ExpiresIn > 600 || channel.ExpiresIn < 1 {
 			t.Errorf("the channel token lives %d s", channel.ExpiresIn)
 		}
+
 		e.want(200, "GET", path+"/stats", bearer(channel.AccessToken), "", nil)
 		e.want(200, "POST", path+"/login", bearer(s.AccessToken), `{}`, nil) // a portal token is exchanged as ever
 		e.want(400, "POST", path+"/login", bearer(token), `{"names":["nothing"]}`, nil)
 	}
+
 	e.want(200, "POST", "/ucp/v2/login", bearer(token), loginBody("alice"), &s)
 	if s.User.Username != "alice" {
 		t.Errorf("a body with a password logs %s in", s.User.Username)
 	}
+
 	e.want(400, "POST", "/ucp/v2/login", bearer(token), `{"otp":"1"}`, nil)
 	e.want(400, "POST", "/ucp/v2/login", nil, `{}`, nil)
 	if strings.Contains(e.log.String(), token) {
@@ -63,13 +68,16 @@ func TestRefusedProvidersTokens(t *testing.T) {
 		if !strings.Contains(refusal.Message, "auth.oidc.audience") || w.Header().Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%+v", refusal)
 		}
+
 		e.want(403, "POST", login, bearer(p.Token(map[string]any{"account": nil})), `{}`, &refusal)
 		if refusal.Errors[0].Field != "account" || refusal.Errors[0].Code != "missing_claim" {
 			t.Errorf("%+v", refusal)
 		}
+
 		e.want(401, "POST", login, bearer(oidcprovider.Start(t).Token(nil)), `{}`, nil)
 		e.want(401, "POST", login, bearer("word"), `{}`, nil)
 	}
+
 	e.want(401, "GET", "/api/v2/audit?startDate=1&endDate=2", bearer(p.Token(nil)), "", nil) // a login only
 }
 
@@ -83,6 +91,7 @@ func TestAProviderThatIsAwayIs503(t *testing.T) {
 			t.Errorf("%+v", refusal)
 		}
 	}
+
 	e.loginUser("alice") // passwords need no provider
 }
 
@@ -91,9 +100,11 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	admin := bearer(e.loginUser("admin").AccessToken)
 	var made userView
 	e.want(201, "POST", accountsPath+"/sub/users", admin, `{"username":"carol","oidc_subject":"u-1"}`, &made)
+
 	if made.OIDCSubject != "u-1" || made.Password != "" {
 		t.Errorf("%+v", made)
 	}
+
 	e.want(409, "POST", accountsPath+"/sub/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
 	e.want(400, "POST", accountsPath+"/demo/users", admin,
 		`{"username":"other","oidc_subject":"u-2","password":"a long password of them"}`, nil)
@@ -103,9 +114,11 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	e.want(409, "PUT", one, admin, `{"role":"user","password":"a long password of them"}`, nil)
 	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, &s)
+
 	if s.User.ID != made.ID {
 		t.Errorf("logged in as %+v", s.User)
 	}
+
 	e.want(204, "DELETE", one, admin, "", nil)
 	e.want(403, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, nil)
 	e.want(401, "GET", accountsPath, bearer(s.AccessToken), "", nil)
@@ -121,18 +134,22 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 	b.t.Helper()
 	h := header{}
 	var sent []string
+
 	for name, value := range b.cookies {
 		sent = append(sent, name+"="+value)
 	}
+
 	if len(sent) > 0 {
 		h["Cookie"] = strings.Join(sent, "; ")
 	}
+
 	w := b.want(status, method, target, h, "", into)
 	for _, cookie := range w.Result().Cookies() {
 		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" ||
 			cookie.Domain != "" {
 			b.t.Errorf("cookie %s", cookie)
 		}
+
 		b.cookies[cookie.Name] = cookie.Value
 		if cookie.MaxAge < 0 {
 			delete(b.cookies, cookie.Name)
@@ -140,6 +157,7 @@ func (b *browser) ask(status int, method, target string, into any) *httptest.Res
 			b.t.Errorf("cookie %s lives %d s", cookie.Name, cookie.MaxAge)
 		}
 	}
+
 	return w
 }
 
@@ -165,20 +183,25 @@ func TestABrowserLogsInAtTheProvider(t *testing.T) {
 	b := &browser{e, map[string]string{}}
 	var offered struct{ Enabled, Login bool }
 	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+
 	if !offered.Enabled || !offered.Login {
 		t.Error("no login is offered")
 	}
+
 	to := p.Authorize(t, b.start(), nil)
 	var s sessionView
 	b.back(to, 200, &s)
+
 	if s.User.Username != "carol" || s.ExpiresIn < 3500 || len(b.cookies) != 0 {
 		t.Errorf("%+v, cookies %v", s, b.cookies)
 	}
+
 	e.want(200, "POST", channelSocket+"/login", bearer(s.AccessToken), `{}`, nil)
 	e.want(200, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":"`+s.RefreshToken+`"}`, nil)
 	if log := e.log.String(); strings.Contains(log, to.Query().Get("code")) || strings.Contains(log, s.RefreshToken) {
 		t.Error("a code or token is in the log")
 	}
+
 	var refusal failure
 	b.back(to, 401, &refusal) // the address again
 	if !strings.Contains(refusal.Message, "not begun in this browser") {
@@ -190,6 +213,7 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 	e, p := newProviderEnv(t)
 	b := &browser{e, map[string]string{}}
 	var refusal failure
+
 	for _, c := range []struct {
 		what    string
 		status  int
@@ -229,6 +253,7 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, refusal.Message, c.message)
 		}
 	}
+
 	other := &browser{e, map[string]string{}}
 	p.SetUnavailable(false)
 	other.back(p.Authorize(t, b.start(), nil), 401, &refusal) // a link with the code of somebody else's login
@@ -238,9 +263,11 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	e := newEnv(t)
 	var offered struct{ Enabled, Login bool }
 	e.want(200, "GET", "/auth/oidc", nil, "", &offered)
+
 	if offered.Enabled || offered.Login {
 		t.Error("a login is offered")
 	}
+
 	e.want(404, "GET", "/auth/oidc/start", nil, "", nil)
 	b := &browser{e, map[string]string{}}
 	b.back(&url.URL{Path: oidc.CallbackPath, RawQuery: "code=x&state=y"}, 401, nil)
@@ -254,5 +281,6 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	if to := b.start(); to != boardLoginPath {
 		t.Errorf("without the provider the browser goes to %s", to)
 	}
+
 	b.ask(503, "POST", "/auth/oidc/session", nil)
 }

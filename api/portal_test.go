@@ -41,9 +41,11 @@ func TestLoginAnswersNothingAboutWhy(t *testing.T) {
 			t.Errorf("headers %v", w.Header())
 		}
 	}
+
 	if len(bodies) != 1 {
 		t.Errorf("answers differ: %v", bodies)
 	}
+
 	e.loginUser("alice") // everything is still there
 }
 
@@ -53,10 +55,12 @@ func TestLoginLimit(t *testing.T) {
 	for range 10 {
 		e.want(401, "POST", "/ucp/v2/login", nil, wrong, nil)
 	}
+
 	w := e.want(429, "POST", "/ucp/v2/login", nil, wrong, nil)
 	if w.Header().Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
+
 	e.want(429, "POST", channelSocket+"/login", nil, wrong, nil)
 	e.loginUser("alice")
 }
@@ -67,9 +71,11 @@ func TestRefreshAndLogout(t *testing.T) {
 	refresh := func(token string) string { return `{"refresh_token":"` + token + `"}` }
 	var second sessionView
 	e.want(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
+
 	if second.RefreshToken == first.RefreshToken || second.User != first.User {
 		t.Errorf("refreshed to %+v", second)
 	}
+
 	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), nil)
 	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(second.RefreshToken), nil) // its family is gone
 
@@ -103,6 +109,7 @@ func TestBadBodies(t *testing.T) {
 		message string
 		fields  string // field:code, …
 	}
+
 	const syntax = "The body is not JSON"
 	good := loginBody("alice")
 	for _, tc := range []struct {
@@ -159,19 +166,23 @@ func TestBadBodies(t *testing.T) {
 				if tc.contentType != "" {
 					h["Content-Type"] = tc.contentType
 				}
+
 				w := e.do("POST", path, h, tc.body)
 				var got failure
 				must(t, json.Unmarshal(w.Body.Bytes(), &got))
 				var fields []string
+
 				for _, f := range got.Errors {
 					fields = append(fields, f.Field+":"+f.Code)
 				}
+
 				if a := (answer{w.Code, got.Message, strings.Join(fields, ",")}); !reflect.DeepEqual(a, tc.want) {
 					t.Errorf("%s: got %+v\nwant %+v", path, a, tc.want)
 				}
 			}
 		})
 	}
+
 	e := newEnv(t)
 	e.want(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
 	e.want(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
@@ -190,8 +201,10 @@ func TestChangePassword(t *testing.T) {
 		if w.Body.Len() > 0 {
 			must(t, json.Unmarshal(w.Body.Bytes(), f))
 		}
+
 		return f
 	}
+
 	for _, c := range []struct{ current, next, field, code string }{
 		{"a wrong password", "another long password, river", "current", "wrong"},
 		{password, "short", "new", "too_short"},
@@ -203,6 +216,7 @@ func TestChangePassword(t *testing.T) {
 			t.Errorf("%.20q: %+v", c.next, f)
 		}
 	}
+
 	change(204, password, "another long password, river")
 	e.want(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
 	e.want(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
@@ -223,6 +237,7 @@ func TestChannelTokenForAPortalToken(t *testing.T) {
 		e.want(403, "POST", path, bearer(channel.AccessToken), `{}`, nil)
 		e.want(401, "POST", path, bearer("x.y.z"), `{}`, nil)
 		e.want(400, "POST", path, nil, `{}`, nil)
+
 		// Credentials in the body take precedence over all others.
 		e.want(200, "POST", path, bearer("stale"), loginBody("bob"), nil)
 		e.want(204, "POST", "/ucp/v2/logout", bearer(portal.AccessToken), "", nil)
@@ -239,9 +254,11 @@ func TestOneTimePasswords(t *testing.T) {
 	h["X-Account-ID"] = "demo"
 	var rules loginRules
 	e.want(200, "GET", "/api/v2/config/login", h, "", &rules)
+
 	if rules.AdminOTP != "optional" {
 		t.Errorf("rules %+v", rules)
 	}
+
 	e.want(400, "PUT", "/api/v2/config/login", h, `{"admin_otp":"never"}`, nil)
 	e.want(200, "PUT", "/api/v2/config/login", h, `{"admin_otp":"required"}`, &rules)
 	user := bearer(e.loginUser("alice").AccessToken)
@@ -264,6 +281,7 @@ func TestOneTimePasswords(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"code":"required"`) {
 		t.Errorf("got %s", w.Body)
 	}
+
 	e.want(401, "POST", channelAPI+"/login", nil, body, nil)
 	e.want(401, "POST", "/ucp/v2/login", nil, with(code), nil)
 	e.want(200, "POST", "/ucp/v2/login", nil, with(confirmed.Codes[0]), nil)

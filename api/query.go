@@ -25,6 +25,7 @@ func withKnownQuery(known []string, next echo.HandlerFunc) echo.HandlerFunc {
 		if raw == "" {
 			return next(c)
 		}
+
 		query, err := url.ParseQuery(raw)
 		if err != nil {
 			return fault.InvalidField("query", "malformed", "the query of the URL is not encoded as one")
@@ -37,9 +38,11 @@ func withKnownQuery(known []string, next echo.HandlerFunc) echo.HandlerFunc {
 					fault.Field{Field: name, Code: "unknown", Message: "there is no such parameter here"})
 			}
 		}
+
 		if len(unknown) == 0 {
 			return next(c)
 		}
+
 		slices.SortFunc(unknown, func(a, b fault.Field) int { return strings.Compare(a.Field, b.Field) })
 		return fault.Invalid("Unknown query parameter "+unknown[0].Field, unknown...)
 	}

@@ -19,6 +19,7 @@ func (d *description) queryOf(item, operation node) (names []string) {
 			names = append(names, of["name"].(string))
 		}
 	}
+
 	for _, of := range []node{item, operation} {
 		parameters, _ := of.value["parameters"].([]any)
 		for _, p := range parameters {
@@ -26,12 +27,14 @@ func (d *description) queryOf(item, operation node) (names []string) {
 			add(n.value)
 		}
 	}
+
 	security, _ := operation.value["security"].([]any)
 	for _, s := range security {
 		for name := range s.(map[string]any) {
 			add(schemes.value[name].(map[string]any))
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -41,6 +44,7 @@ func TestAnUnknownParameterIsRefusedEverywhere(t *testing.T) {
 	e := newEnv(t)
 	d := readDescription(t)
 	declared := map[string][]string{}
+
 	for _, r := range e.api.routes() {
 		if !r.anyQuery {
 			declared[r.method+" "+parameter.ReplaceAllString(r.path, "{$1}")] = slices.Sorted(slices.Values(r.query))
@@ -56,6 +60,7 @@ func TestAnUnknownParameterIsRefusedEverywhere(t *testing.T) {
 			if !ok || path == "/auth/oidc/callback" {
 				continue
 			}
+
 			name := strings.ToUpper(method) + " " + path
 			if want, got := d.queryOf(item, operation), declared[name]; !slices.Equal(got, want) {
 				t.Errorf("%s takes %v, described are %v", name, got, want)
@@ -69,9 +74,11 @@ func TestAnUnknownParameterIsRefusedEverywhere(t *testing.T) {
 				len(f.Errors) != 1 || f.Errors[0].Field != "start_dat" || !strings.Contains(f.Message, "start_dat") {
 				t.Errorf("%s: %d %s", name, answer.Code, answer.Body)
 			}
+
 			asked++
 		}
 	}
+
 	if asked < 60 {
 		t.Errorf("only %d operations", asked)
 	}

@@ -49,9 +49,11 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 		Direction: "inbound", StartedAt: callStart + 3, DurationMS: 2000, Channels: 2,
 	}
 	e.want(201, "PUT", recordingsPath+"/r-before?call_id=before&channels=2", key, "audio", nil)
+
 	if m := e.metadataOf(t, "r-before"); m.CallID != "before" || m.AgentID != "" {
 		t.Errorf("before the record: %+v", m)
 	}
+
 	e.cdr.put(ofCall("before"), ofCall("after"))
 	waitFor(t, func() bool { return e.metadataOf(t, "r-before").AgentID != "" })
 	if m := e.metadataOf(t, "r-before"); m.Call != whole {
@@ -64,6 +66,7 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 	if stored.AgentID != "another" || stored.QueueID != "sales@x" {
 		t.Errorf("what the upload says is kept: %+v", stored.Call)
 	}
+
 	e.want(201, "PUT", recordingsPath+"/r-after", withHeader(key, "X-Recording-Origination-Call-ID", "o-after"),
 		"audio", &stored)
 	if stored.CallID != "after" || stored.InteractionID != "i-after" {
@@ -73,19 +76,24 @@ func TestARecordingKnowsItsCall(t *testing.T) {
 	var page struct{ Data []event.CDR }
 	e.want(200, "GET", cdrReport(""), key, "", &page)
 	named := map[string]string{}
+
 	for _, row := range page.Data {
 		named[row.CallID] = row.RecordingID
 	}
+
 	if want := map[string]string{"before": "r-before", "after": "r-after"}; !reflect.DeepEqual(named, want) {
 		t.Errorf("the records name %v", named)
 	}
+
 	csv := e.want(200, "GET", cdrReport("&format=csv"), key, "", nil).Body.String()
 	if strings.Count(csv, "r-before") != 1 || strings.Count(csv, "r-after") != 1 {
 		t.Errorf("CSV: %s", csv)
 	}
+
 	e.want(204, "DELETE", recordingsPath+"/r-before", key, "", nil)
 	var row event.CDR
 	e.want(200, "GET", cdrReport("&origination_call_id=o-before"), key, "", &row)
+
 	if row.RecordingID != "r-second" {
 		t.Errorf("after the first was deleted: %q", row.RecordingID)
 	}
@@ -100,6 +108,7 @@ func TestRecordingsAreFoundByTheirCalls(t *testing.T) {
 			call, callStart+i*100)
 		e.want(201, "PUT", recordingsPath+"/r-"+call+at, key, "audio", nil)
 	}
+
 	for query, want := range map[string]string{
 		"?call_id=b": "r-b", "?interaction_id=i-b": "r-b", "?origination_call_id=o-b": "r-b",
 		"?agent_id=agent-b": "r-b",
@@ -136,13 +145,16 @@ func TestAWrongCallOfARecordingIsNamed(t *testing.T) {
 		}
 		must(t, json.Unmarshal(w.Body.Bytes(), &answer))
 		got := ""
+
 		for _, f := range answer.Errors {
 			got += " " + f.Field + " " + f.Code
 		}
+
 		if strings.TrimSpace(got) != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
+
 	e.want(400, "PUT", recordingsPath+"/r?call_id=a", withHeader(e.recorder(), "X-Recording-Call-Id", "b"), "audio",
 		nil)
 	e.want(400, "PUT", recordingsPath+"/r", withHeader(e.recorder(), "X-Recording-Channels", "many"), "audio", nil)
@@ -162,6 +174,7 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	} {
 		e.want(201, "PUT", recordingsPath+"/"+id+call, e.recorder(), "audio of "+id, nil)
 	}
+
 	for name, c := range map[string]struct {
 		role      identity.Role
 		extension string
@@ -190,6 +203,7 @@ func TestRecordingsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			if strings.Contains(" "+listed+" ", " "+id+" ") != seen {
 				t.Errorf("%s is shown %q", name, listed)
 			}
+
 			e.want(described, "GET", recordingsPath+"/"+id+"/metadata", h, "", nil)
 			e.want(audio, "GET", recordingsPath+"/"+id, h, "", nil)
 			e.want(403, "DELETE", recordingsPath+"/"+id, h, "", nil)
@@ -216,14 +230,17 @@ func TestKazoosStorageGoesStraightIn(t *testing.T) {
 		e.api.ServeHTTP(w, r)
 		var stored recording.Metadata
 		must(t, json.Unmarshal(w.Body.Bytes(), &stored))
+
 		if w.Code != 201 || stored.RecordingID != "call_recording_OTc5_4.a_192.0.2.7.mp3" ||
 			stored.CallID != "OTc5~4.a@192.0.2.7" ||
 			stored.InteractionID != interaction || stored.ContentType != "audio/mpeg" {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
+
 		e.want(200, "GET", recordingsPath+"/"+stored.RecordingID, e.recorder(), "", nil)
 		e.want(204, "DELETE", recordingsPath+"/"+stored.RecordingID, e.recorder(), "", nil)
 	}
+
 	e.want(400, "PUT", recordingsPath+"/call_recording_a%2Fb.mp3", e.recorder(), "audio", nil)
 	e.want(400, "PUT", recordingsPath+"/call-1?interaction_id=", e.recorder(), "audio", nil)
 }

@@ -22,18 +22,22 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 	below := withHeader(admin, "X-Account-ID", "sub")
 	var got policyView
 	e.want(200, "GET", callRecordingPath, admin, "", &got)
+
 	if !got.Success || len(got.Config) != 0 {
 		t.Errorf("without a policy: %+v", got)
 	}
+
 	w := e.want(200, "PUT", callRecordingPath, admin,
 		`{"mode":"all","queues":["sales"],"announce":true,"retention_days":90,"queue_retention":[{"queue_id":"sales","retention_days":7}]}`,
 		nil)
 	tag := w.Header().Get("ETag")
 	got = policyView{}
 	e.want(200, "GET", callRecordingPath, below, "", &got)
+
 	if got.Config["mode"] != "all" || got.InheritedFrom != "demo" {
 		t.Errorf("below: %+v", got)
 	}
+
 	text, err := json.Marshal(got.Config)
 	must(t, err)
 	e.want(200, "PUT", callRecordingPath, withHeader(admin, "If-Match", tag), string(text), nil) // GET, edit, PUT
@@ -42,9 +46,11 @@ func TestWhichCallsAreRecordedIsInherited(t *testing.T) {
 	e.want(200, "PUT", callRecordingPath, below, `{"mode":"off"}`, nil)
 	got = policyView{}
 	e.want(200, "GET", callRecordingPath, below, "", &got)
+
 	if got.Config["mode"] != "off" || got.InheritedFrom != "" {
 		t.Errorf("below, with its own: %+v", got)
 	}
+
 	for body, want := range map[string]string{
 		`{}`: "mode", `{"mode":"sometimes"}`: "mode", `{"mode":"all","queues":[""]}`: "queues[0]",
 		`{"mode":"all","retention_days":-1}`: "retention_days",
@@ -64,6 +70,7 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	e.want(200, "PUT", callRecordingPath, admin,
 		`{"mode":"off","retention_days":10,"queue_retention":[{"queue_id":"sales","retention_days":1},{"queue_id":"legal","retention_days":0}]}`,
 		nil)
+
 	days := func(id, query string, want int64) {
 		t.Helper()
 		var m recording.Metadata
@@ -72,6 +79,7 @@ func TestRetentionAndLegalHold(t *testing.T) {
 			t.Errorf("%s expires at %d, stored at %d", id, m.ExpiresAt, m.CreatedAt)
 		}
 	}
+
 	days("any", "", 10)
 	days("sales", "?queue_id=sales", 1)
 	days("legal", "?queue_id=legal", 0)
@@ -82,6 +90,7 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	if held.Hold == nil || held.Hold.Reason != "case 4711" || held.Hold.Since == 0 {
 		t.Errorf("%+v", held.Hold)
 	}
+
 	e.want(409, "DELETE", recordingsPath+"/held", key, "", nil)
 	e.want(404, "PUT", recordingsPath+"/none/hold", key, `{"reason":"x"}`, nil)
 	e.want(400, "PUT", recordingsPath+"/any/hold", key, `{"reason":""}`, nil)
@@ -90,6 +99,7 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	must(t, err)
 	recordings := e.recordings
 	must(t, recordings.DeleteExpired(t.Context(), time.Now()))
+
 	if got := e.recordingIDs(key, ""); got != "held legal any" {
 		t.Errorf("left are %q", got)
 	}
@@ -99,6 +109,7 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	if n, err := recordings.PurgeAccount(t.Context(), "demo"); n != 0 || err == nil {
 		t.Errorf("purging the held one: %d, %v", n, err)
 	}
+
 	e.want(204, "DELETE", recordingsPath+"/held/hold", key, "", nil)
 	e.want(204, "DELETE", recordingsPath+"/held", key, "", nil)
 
@@ -107,9 +118,11 @@ func TestRetentionAndLegalHold(t *testing.T) {
 	page, err := e.audit.List(t.Context(),
 		audit.Filter{AccountID: "demo", Start: 0, End: time.Now().Unix() + 10, PageSize: 1000})
 	must(t, err)
+
 	for _, entry := range page.Data {
 		seen[entry.Action]++
 	}
+
 	if seen[audit.RecordingHold] != 1 || seen[audit.RecordingRelease] != 1 || seen[audit.RecordingExpire] != 1 ||
 		seen[audit.CallRecordingUpdate] != 1 {
 		t.Errorf("the audit log has %v", seen)
@@ -125,12 +138,14 @@ func TestARecordingAnnouncesRecordings(t *testing.T) {
 		wav+strings.Repeat("\x2b", 8000), nil)
 	e.want(201, "PUT", recordingsPath+"/long", key, wav+strings.Repeat("\x2b", 8000*31), nil)
 	e.want(201, "PUT", recordingsPath+"/text", key, "not audio", nil)
+
 	for _, id := range []string{"none", "long", "text"} {
 		w := e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"`+id+`"}`, nil)
 		if !strings.Contains(w.Body.String(), `"field":"announcement"`) {
 			t.Errorf("%s: %s", id, w.Body)
 		}
 	}
+
 	e.want(400, "PUT", callRecordingPath, admin, `{"mode":"all","announcement":"greeting"}`, nil)
 	e.want(200, "PUT", callRecordingPath, admin, `{"mode":"all","announce":true,"announcement":"greeting"}`, nil)
 	e.want(409, "DELETE", recordingsPath+"/greeting", key, "", nil)

@@ -59,12 +59,14 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends a body slowly")
 	}
+
 	onEachHTTPVersion(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
 		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &slowReader{12, 150 * time.Millisecond})
 		must(t, err)
 		var stored recording.Metadata
 		must(t, json.NewDecoder(answer.Body).Decode(&stored))
 		must(t, answer.Body.Close())
+
 		if answer.StatusCode != 201 || stored.Size != 48 {
 			t.Errorf("%d, %+v", answer.StatusCode, stored)
 		}
@@ -76,6 +78,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 		answer, err = e.send(server, "GET", recordingsPath+"/long", nil)
 		must(t, err)
 		digest, part := sha256.New(), make([]byte, 3<<20)
+
 		for {
 			time.Sleep(200 * time.Millisecond) // a listener slower than ReadTimeout
 			n, err := io.ReadFull(answer.Body, part)
@@ -83,13 +86,16 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				break
 			}
+
 			must(t, err)
 		}
+
 		must(t, answer.Body.Close())
 		want := sha256.Sum256([]byte(audio))
 		if got := hex.EncodeToString(digest.Sum(nil)); got != hex.EncodeToString(want[:]) {
 			t.Errorf("another recording came back")
 		}
+
 		// The connection is as good as new.
 		time.Sleep(1200 * time.Millisecond)
 		answer, err = e.send(server, "GET", recordingsPath+"/slow", nil)
@@ -97,6 +103,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 		whole, err := io.ReadAll(answer.Body)
 		must(t, err)
 		must(t, answer.Body.Close())
+
 		if !bytes.Equal(whole, bytes.Repeat([]byte("drop"), 12)) {
 			t.Errorf("%q", whole)
 		}
@@ -136,6 +143,7 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 			}
 			ended <- status
 		}()
+
 		select {
 		case status := <-ended:
 			if status != 0 && status != 400 && status != statusClientClosed {
@@ -144,6 +152,7 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("it waits still")
 		}
+
 		e.want(404, "GET", recordingsPath+"/stopped", e.recorder(), "", nil)
 	})
 }

@@ -22,23 +22,28 @@ func (e *env) addRecordings(deps *Deps, index *cdrindex.Index, log *slog.Logger)
 	must(e.t, err)
 	_, err = e.keys.Create()
 	must(e.t, err)
+
 	e.store = filepath.Join(e.t.TempDir(), "recordings")
 	store, err := recording.OpenDir(e.store)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
+
 	policies, err := callrecording.New(e.t.Context(), e.db, pathsOf{e.identity.Directory}, e.audit)
 	must(e.t, err)
 	deps.CallRecording = policies
+
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
 		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Policies: policies, Calls: index,
 		Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
+
 	index.ShowRecordings(recordings)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = recordings.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
+
 	deps.LiveRecorder = recording.NewRecorder(recordings, nil)
 	deps.Encryption, deps.Recordings, e.recordings = configs, recordings, recordings
 }
@@ -60,11 +65,13 @@ func (e *env) counter(name string) float64 {
 	e.t.Helper()
 	families, err := e.registry.Gather()
 	must(e.t, err)
+
 	for _, family := range families {
 		if family.GetName() == name {
 			return family.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
+
 	e.t.Fatalf("there is no metric %s", name)
 	return 0
 }

@@ -32,50 +32,61 @@ func TestARecordingsLife(t *testing.T) {
 	e := newEnv(t)
 	admin, key := e.of("admin", "demo"), e.recorder()
 	audio := testAudio(200_000)
+
 	for i, sealed := range []bool{false, true} {
 		e.want(200, "PUT", encryptionPath, admin, fmt.Sprintf(`{"enabled":%v}`, sealed), nil)
 		id := fmt.Sprintf("call-%d.wav", i)
 		one := recordingsPath + "/" + id
 		var stored, again recording.Metadata
 		e.want(201, "PUT", one, key, audio, &stored)
+
 		if stored.RecordingID != id || stored.AccountID != "demo" || stored.Encrypted != sealed ||
 			stored.Size != 200_000 ||
 			stored.ContentType != "audio/x-wav" || sealed != (stored.KeyVersion == 1) ||
 			sealed != (stored.StoredSize > stored.Size) {
 			t.Errorf("%+v", stored)
 		}
+
 		e.want(409, "PUT", one, key, "another", nil)
 		w := e.want(200, "GET", one, key, "", nil)
 		if w.Body.String() != audio || w.Header().Get("Content-Type") != "audio/x-wav" ||
 			w.Header().Get("Content-Length") != "200000" {
 			t.Errorf("%d bytes, %v", w.Body.Len(), w.Header())
 		}
+
 		w = e.want(200, "HEAD", one, key, "", nil)
 		if w.Body.Len() != 0 || w.Header().Get("Content-Length") != "200000" {
 			t.Errorf("HEAD: %d bytes, %v", w.Body.Len(), w.Header())
 		}
+
 		e.want(200, "GET", one+"/metadata", key, "", &again)
 		if !reflect.DeepEqual(again, stored) {
 			t.Errorf("%+v, then %+v", stored, again)
 		}
+
 		e.want(405, "PUT", one+"/metadata", key, audio, nil)
 		e.want(404, "GET", one+"/more/metadata", key, "", nil)
 	}
+
 	var page recording.Page
 	e.want(200, "GET", recordingsPath+"?page_size=1", key, "", &page)
 	if len(page.Data) != 1 || page.Data[0].RecordingID != "call-1.wav" || page.PageSize != 1 {
 		t.Errorf("%+v", page)
 	}
+
 	next := page.NextStartKey
 	page = recording.Page{}
 	e.want(200, "GET", recordingsPath+"?page_size=1&start_key="+next, key, "", &page)
+
 	if len(page.Data) != 1 || page.Data[0].RecordingID != "call-0.wav" || page.NextStartKey != "" {
 		t.Errorf("%+v", page)
 	}
+
 	e.want(204, "DELETE", recordingsPath+"/call-0.wav", key, "", nil)
 	for _, method := range []string{"GET", "HEAD", "DELETE"} {
 		e.want(404, method, recordingsPath+"/call-0.wav", key, "", nil)
 	}
+
 	e.want(404, "GET", recordingsPath+"/call-0.wav/metadata", key, "", nil)
 }
 
@@ -85,6 +96,7 @@ func TestPartsOfARecording(t *testing.T) {
 	key, one, audio := e.recorder(), recordingsPath+"/call", testAudio(200_000)
 	e.want(201, "PUT", one, key, audio, nil)
 	tag := e.want(200, "HEAD", one, key, "", nil).Header().Get("ETag")
+
 	for asked, want := range map[string]string{
 		"bytes=0-0":             audio[:1],
 		"bytes=65000-66000":     audio[65000:66001],
@@ -97,17 +109,20 @@ func TestPartsOfARecording(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", asked, w.Body.Len(), w.Header())
 		}
 	}
+
 	several := e.want(206, "GET", one, withHeader(key, "Range", "bytes=0-9,100000-100009"), "", nil)
 	if !strings.HasPrefix(several.Header().Get("Content-Type"), "multipart/byteranges") ||
 		!strings.Contains(several.Body.String(), audio[100000:100010]) {
 		t.Errorf("two ranges: %v %q", several.Header(), several.Body)
 	}
+
 	for _, asked := range []string{"bytes=200000-", "bytes=x-y", "bytes=5-1"} {
 		w := e.want(416, "GET", one, withHeader(key, "Range", asked), "", nil)
 		if w.Header().Get("Cache-Control") != "no-store" || strings.Contains(w.Body.String(), "private") {
 			t.Errorf("%s: %v", asked, w.Header())
 		}
 	}
+
 	e.want(304, "GET", one, withHeader(key, "If-None-Match", tag), "", nil)
 	e.want(412, "GET", one, withHeader(key, "If-Match", `"another"`), "", nil)
 	changed := withHeader(withHeader(key, "Range", "bytes=0-9"), "If-Range", `"another"`)
@@ -121,6 +136,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	e.want(201, "PUT", recordingsPath+"/call", key, "audio", nil)
 	basic := httptest.NewRequest("GET", "/", nil)
 	basic.SetBasicAuth("anyone", e.key)
+
 	for _, c := range []struct {
 		name   string
 		h      header
@@ -143,28 +159,34 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 			for _, path := range []string{"", "/call", "/call/metadata"} {
 				e.want(c.status, "GET", recordingsPath+path, c.h, "", nil)
 			}
+
 			if c.status != 200 {
 				e.want(c.status, "PUT", recordingsPath+"/more", c.h, "audio", nil)
 				e.want(c.status, "DELETE", recordingsPath+"/call", c.h, "", nil)
 			}
 		})
 	}
+
 	e.t = t
 	// Recording ids are unique per account; a key can access the accounts below its own,
 	// not those above.
 	sub := withHeader(key, "X-Account-ID", "sub")
 	e.want(404, "GET", recordingsPath+"/call", sub, "", nil)
 	e.want(201, "PUT", recordingsPath+"/call", sub, "of sub", nil)
+
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
 		t.Errorf("%q", w.Body)
 	}
+
 	below, _, err := e.identity.Directory.CreateAPIKey(t.Context(),
 		identity.NewAPIKey{Account: "sub", Scopes: []identity.Scope{identity.ScopeRecordings}})
 	must(t, err)
+
 	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "",
 		nil); w.Body.String() != "of sub" {
 		t.Errorf("%q", w.Body)
 	}
+
 	e.want(404, "GET", recordingsPath+"/call", header{"X-API-Key": below, "X-Account-ID": "demo"}, "", nil)
 }
 
@@ -178,12 +200,14 @@ func TestRefusedRecordings(t *testing.T) {
 			e.want(404, method, recordingsPath+"/"+id, key, "", nil)
 		}
 	}
+
 	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio",
 		nil)
 	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Range", "bytes 0-4/10"), "audio", nil)
 	e.want(415, "PUT", recordingsPath+"/a", withHeader(key, "Content-Encoding", "gzip"), "audio", nil)
 	e.want(413, "PUT", recordingsPath+"/a", key, strings.Repeat("x", maxRecording+1), nil)
 	e.want(404, "PUT", recordingsPath+"/a/b", key, "audio", nil)
+
 	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=1001", "page_size=x", "start_key=x",
 		"start_key=%00"} {
 		e.want(400, "GET", recordingsPath+"?"+query, key, "", nil)
@@ -194,6 +218,7 @@ func TestRefusedRecordings(t *testing.T) {
 	r.Header.Set("X-API-Key", e.key)
 	w := httptest.NewRecorder()
 	e.api.ServeHTTP(w, r)
+
 	if w.Code != 400 {
 		t.Errorf("a body that broke off: %d %s", w.Code, w.Body)
 	}
@@ -212,18 +237,22 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 	must(t, err)
 	sealed, err := os.ReadFile(files[0])
 	must(t, err)
+
 	if bytes.Contains(sealed, []byte("private")) {
 		t.Error("the object can be read")
 	}
+
 	rewrite := func(change func(b []byte) []byte) {
 		must(t, os.WriteFile(files[0], change(bytes.Clone(sealed)), 0o600))
 	}
 	rewrite(func(b []byte) []byte { return b[:len(b)-100] })
 	e.want(500, "GET", one, key, "", nil)
+
 	// Damage in the middle: the response begins, and is aborted before it.
 	rewrite(func(b []byte) []byte { b[150_000] ^= 1; return b })
 	server := httptest.NewServer(e.api)
 	defer server.Close()
+
 	for _, part := range []string{"bytes=0-65535", "bytes=131072-", "bytes=0-"} {
 		r, err := http.NewRequest("GET", server.URL+one, nil)
 		must(t, err)
@@ -234,6 +263,7 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 		got, err := io.ReadAll(answer.Body)
 		must(t, answer.Body.Close())
 		from := 0
+
 		if part == "bytes=131072-" {
 			from = 131072
 		}
@@ -254,6 +284,7 @@ func TestARecordingThatCannotBeSealedIsRefused(t *testing.T) {
 	if w.Header().Get("Retry-After") == "" || e.counter("trunkline_recording_refused_total") != 1 {
 		t.Errorf("%v, counted %v", w.Header(), e.counter("trunkline_recording_refused_total"))
 	}
+
 	e.want(404, "GET", recordingsPath+"/call", e.recorder(), "", nil)
 	if left, err := filepath.Glob(filepath.Join(e.store, "*", "*")); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
@@ -267,6 +298,7 @@ func TestARecordingIsDownloadedAsOpus(t *testing.T) {
 	for i := range len(pcm) / 4 {
 		binary.LittleEndian.PutUint16(pcm[4*i:], uint16(int16(8000*math.Sin(float64(i)/3))))
 	}
+
 	wav := append([]byte(
 		"RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x02\x00\x40\x1f\x00\x00\x00\x7d\x00\x00\x04\x00\x10\x00data\xff\xff\xff\xff"),
 		pcm...)
@@ -279,15 +311,18 @@ func TestARecordingIsDownloadedAsOpus(t *testing.T) {
 		len(opus) > len(wav)/3 {
 		t.Errorf("%v, %d bytes of %d", w.Header(), len(opus), len(wav))
 	}
+
 	w = e.want(200, "HEAD", recordingsPath+"/call?format=opus", key, "", nil)
 	if w.Body.Len() > 0 || w.Header().Get("Content-Type") != "audio/ogg" {
 		t.Errorf("%v, %d bytes", w.Header(), w.Body.Len())
 	}
+
 	e.want(201, "PUT", recordingsPath+"/opus", withHeader(key, "Content-Type", "audio/ogg"), string(opus), nil)
 	w = e.want(200, "GET", recordingsPath+"/opus?format=opus", key, "", nil)
 	if !bytes.Equal(w.Body.Bytes(), opus) {
 		t.Error("Opus is encoded again")
 	}
+
 	e.want(415, "GET", recordingsPath+"/text?format=opus", key, "", nil)
 	e.want(400, "GET", recordingsPath+"/call?format=mp3", key, "", nil)
 	e.want(404, "GET", recordingsPath+"/none?format=opus", key, "", nil)

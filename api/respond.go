@@ -74,16 +74,19 @@ func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T
 	if err != nil {
 		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
+
 	search := strings.ToLower(q.Text("search", maxSearch))
 	if err := q.Err(); err != nil {
 		return nil, err
 	}
+
 	if search != "" {
 		list = slices.DeleteFunc(slices.Clone(list), func(item T) bool {
 			return !slices.ContainsFunc(texts(item),
 				func(text string) bool { return strings.Contains(strings.ToLower(text), search) })
 		})
 	}
+
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 	for _, item := range list {
 		switch itemKey := key(item); {
@@ -93,8 +96,10 @@ func pageOf[T, U any](c echo.Context, list []T, key func(T) string, texts func(T
 			page.NextStartKey = base64.RawURLEncoding.EncodeToString([]byte(itemKey))
 			return page, nil
 		}
+
 		page.Data = append(page.Data, view(item))
 	}
+
 	return page, nil
 }
 
@@ -104,12 +109,14 @@ func respondTagged(c echo.Context, status int, tag string, body any, err error) 
 	if err != nil {
 		return err
 	}
+
 	c.Response().Header().Set("ETag", tag)
 	r := c.Request()
 	if r.Method == http.MethodGet && entitytag.NotModified(r.Header.Get("If-None-Match"), tag) {
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
 	}
+
 	return writeJSON(c, status, body)
 }
 

@@ -137,6 +137,7 @@ func (e *env) userWith(name, account string, role identity.Role, extension strin
 	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", nil,
 		fmt.Sprintf(`{"username":%q,"password":%q,"domain":%q}`, name, password, found.Domain), &s)
+
 	return bearer(s.AccessToken)
 }
 
@@ -149,11 +150,13 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 	for role := range roleLetters {
 		tokens[role] = e.userWith("the-"+string(role), "demo", role, "", identity.Limits{})
 	}
+
 	for _, r := range e.api.routes() {
 		name := r.method + " " + parameter.ReplaceAllString(r.path, "{$1}")
 		if slices.Contains(endpointsWithoutToken, name) {
 			continue
 		}
+
 		admitted, known := rights[name]
 		if !known {
 			t.Errorf("%s has no line in the table of rights", name)
@@ -162,6 +165,7 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 		if name == "POST /ucp/v2/logout" { // it would end the sessions of this test
 			continue
 		}
+
 		for role, letter := range roleLetters {
 			for _, account := range []string{"demo", "sub", "stranger"} {
 				h := header{"X-Account-ID": account, "Authorization": tokens[role]["Authorization"]}
@@ -172,10 +176,12 @@ func TestEveryEndpointAdmitsTheRolesOfTheTable(t *testing.T) {
 				if r.method == http.MethodDelete && path == "/api/v2/accounts/sub" {
 					continue
 				}
+
 				body := ""
 				if r.method == http.MethodPost || r.method == http.MethodPut {
 					body = "{}"
 				}
+
 				w := e.do(r.method, path, h, body)
 				if is := w.Code != http.StatusForbidden; is != strings.Contains(admitted, letter) &&
 					w.Code != http.StatusNotFound && w.Code != http.StatusBadRequest {
@@ -204,6 +210,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 		if kept != "" {
 			kept += ","
 		}
+
 		type made struct {
 			ID       string
 			Role     identity.Role
@@ -213,6 +220,7 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 		var first made
 		e.want(201, "POST", path, admin, "{"+fields+`,"role":"supervisor","queue_ids":["sales","support","sales"]}`,
 			&first)
+
 		for _, step := range []struct {
 			body string
 			want made
@@ -230,10 +238,12 @@ func TestRolesAndTheirListsOverHTTP(t *testing.T) {
 			e.want(200, "PUT", path+"/"+first.ID, admin, "{"+kept+step.body+"}", &changed)
 			e.want(200, "GET", path+"/"+first.ID, admin, "", &found)
 			step.want.ID = first.ID
+
 			if !reflect.DeepEqual(changed, step.want) || !reflect.DeepEqual(found, step.want) {
 				t.Errorf("%s with %s: %+v, found %+v, want %+v", path, step.body, changed, found, step.want)
 			}
 		}
+
 		for body, field := range map[string]string{
 			`"role":"agent","queue_ids":["sales"]`: "queue_ids", `"role":"user","agent_ids":["1001@x"]`: "agent_ids",
 			`"role":"supervisor","queue_ids":[""]`: "queue_ids", `"role":"boss"`: "role",
@@ -261,6 +271,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 	members := membersByQueue{"sales@x": {"1003@x", "1004@x"}, "support@x": {"1001@x"}}
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	start := leg("demo", "x", 1).Timestamp
+
 	for i, row := range []event.CDR{
 		{QueueID: "sales@x", AgentID: "1003@x"}, {QueueID: "support@x", AgentID: "1001@x"},
 		{QueueID: "support@x", AgentID: "1003@x"},
@@ -272,6 +283,7 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		row.QueueID, row.AgentID = kind.QueueID, kind.AgentID
 		e.cdr.put(row)
 	}
+
 	type page struct{ Data []event.CDR }
 	read := func(h header) (rows []event.CDR) {
 		var p page
@@ -279,11 +291,13 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 			fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "", &p)
 		return p.Data
 	}
+
 	admin := bearer(e.loginUser("admin").AccessToken)
 	deadline := time.Now().Add(3 * time.Minute)
 	for len(read(admin)) < 10 && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}
+
 	all := read(admin)
 	if len(all) != 10 {
 		t.Fatalf("the administrator sees %d rows", len(all))
@@ -313,11 +327,13 @@ func TestCallRecordsOfARoleAreTheAdministratorsFiltered(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("%s sees %d rows, want %d: %+v", name, len(got), len(want), got)
 		}
+
 		for i := range min(len(got), len(want)) {
 			if got[i].CallID != want[i].CallID {
 				t.Errorf("%s sees %s, want %s", name, got[i].CallID, want[i].CallID)
 			}
 		}
+
 		csv := e.do("GET", fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&format=csv", start-10, start+1000),
 			h, "").Body.String()
 		if lines := strings.Count(csv, "\n") - 1; lines != len(want) {
@@ -332,6 +348,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 	random := rand.New(rand.NewPCG(39, 1))
 	queues, agents := []string{"q1", "q2", "q3", ""}, []string{"1001@x", "PJSIP/1002", "1003", "Local/1004@a/n", ""}
 	members := membersByQueue{}
+
 	for _, queue := range queues[:3] {
 		for _, agent := range agents[:4] {
 			if random.IntN(2) == 0 {
@@ -339,27 +356,33 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 			}
 		}
 	}
+
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Roster = members })
 	type thing struct{ id, queue, agent string }
 	var things []thing
 	start := leg("demo", "x", 1).Timestamp
+
 	for i := range 25 {
 		is := thing{fmt.Sprintf("thing-%02d", i), queues[random.IntN(4)], agents[random.IntN(5)]}
 		things = append(things, is)
 		row := leg("demo", is.id, 1)
 		row.QueueID, row.AgentID = is.queue, is.agent
 		e.cdr.put(row)
+
 		known := url.Values{"queue_id": {is.queue}, "agent_id": {is.agent}}
 		for name := range known {
 			if known.Get(name) == "" {
 				known.Del(name)
 			}
 		}
+
 		e.want(201, "PUT", recordingsPath+"/"+is.id+"?"+known.Encode(), e.recorder(), "audio", nil)
 	}
+
 	for _, id := range slices.Concat(queues[:3], agents[:4]) { // each as a queue and as an agent
 		e.putFigures("demo", id, figuresDay, 1)
 	}
+
 	shown := map[string]func(h header) string{
 		"call records": func(h header) string {
 			var p struct{ Data []event.CDR }
@@ -367,26 +390,32 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 				fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&page_size=1000", start-10, start+1000), h, "",
 				&p)
 			ids := make([]string, len(p.Data))
+
 			for i, row := range p.Data {
 				ids[i] = row.CallID
 			}
+
 			return sortedWords(ids)
 		},
 		"recordings": func(h header) string {
 			return sortedWords(strings.Fields(e.recordingIDs(withHeader(h, "X-Account-ID", "demo"), "")))
 		},
 	}
+
 	for _, kind := range []string{"queues", "agents"} {
 		shown[kind] = func(h header) string {
 			var p figuresPage
 			e.want(200, "GET", figuresReport(kind, ""), h, "", &p)
 			var ids []string
+
 			for _, row := range p.Data {
 				ids = append(ids, row.QueueID+row.AgentID)
 			}
+
 			return sortedWords(ids)
 		}
 	}
+
 	admin := bearer(e.loginUser("admin").AccessToken)
 	waitFor(t, func() bool { return len(strings.Fields(shown["call records"](admin))) == len(things) })
 
@@ -395,6 +424,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		if i%2 == 1 {
 			role = identity.RoleAgent
 		}
+
 		for range 1 + random.IntN(2) {
 			if role == identity.RoleAgent {
 				limits.AgentIDs = append(limits.AgentIDs, agents[random.IntN(4)])
@@ -402,18 +432,21 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 				limits.QueueIDs = append(limits.QueueIDs, queues[random.IntN(3)])
 			}
 		}
+
 		sees := func(queue, agent string) bool {
 			isMember := func(q string) bool { return agent != "" && slices.Contains(members[q], agent) }
 			return queue != "" && slices.Contains(limits.QueueIDs, queue) ||
 				slices.ContainsFunc(limits.QueueIDs, isMember) ||
 				agent != "" && slices.Contains(limits.AgentIDs, agent)
 		}
+
 		want := map[string][]string{"queues": {}, "agents": {}}
 		for _, is := range things {
 			if sees(is.queue, is.agent) {
 				want["call records"] = append(want["call records"], is.id)
 			}
 		}
+
 		want["recordings"] = want["call records"]
 		for _, id := range slices.Concat(queues[:3], agents[:4]) {
 			if sees(id, "") {
@@ -427,6 +460,7 @@ func TestReportsOfARandomRoleAreTheAdministratorsFiltered(t *testing.T) {
 		secret, _, err := e.identity.Directory.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Role: role,
 			Limits: limits, Scopes: []identity.Scope{identity.ScopeRead, identity.ScopeRecordings}})
 		must(t, err)
+
 		for who, h := range map[string]header{
 			"user": e.userWith(fmt.Sprint("user-", i), "demo", role, "", limits), "key": {"X-API-Key": secret}} {
 			for kind, show := range shown {

@@ -52,6 +52,7 @@ func (a *API) routes() []route {
 				route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}
+
 	if a.deps.Portal != nil {
 		p := portalRoutes{a.deps.Portal, a.deps.Sessions}
 		routes = append(routes,
@@ -71,9 +72,11 @@ func (a *API) routes() []route {
 		)
 		routes = append(routes, oidcRoutes{a.deps.Portal, a.deps.Sessions}.routes()...)
 	}
+
 	if a.deps.Directory != nil {
 		routes = append(routes, directoryRoutes{a.deps.Directory, a.deps.OTPs, a.auth}.routes()...)
 	}
+
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
 		routes = append(routes,
@@ -82,11 +85,13 @@ func (a *API) routes() []route {
 				query: []string{"uuid"}, noTimeout: true},
 		)
 	}
+
 	if a.deps.Channel != nil {
 		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.deps.ChannelTokens, a.auth}
 		routes = append(routes, c.routes(channelAPI, channelAPI+"/ws")...)
 		routes = append(routes, c.routes(channelSocket, channelSocket)...)
 	}
+
 	if a.deps.Encryption != nil {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
 		const path = "/api/v2/config/call_recording_encryption"
@@ -96,6 +101,7 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: path, handle: e.handlePut},
 		)
 	}
+
 	if a.deps.CallRecording != nil {
 		p := callRecordingRoutes{a.deps.CallRecording, a.deps.LiveRecorder}
 		routes = append(routes,
@@ -105,16 +111,19 @@ func (a *API) routes() []route {
 				handle: authorized(a.auth.authenticateAdmin, p.handlePut)},
 		)
 	}
+
 	if a.deps.LiveRecorder != nil {
 		r := recorderRoutes{a.deps.LiveRecorder}
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/recording",
 			handle: authorized(a.auth.authenticateAccountAdmin, r.handleControl), scope: identity.ScopeControl})
 	}
+
 	if a.deps.CallListeners != nil {
 		l := listenerRoutes{a.deps.CallListeners}
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/calls/:origination_call_id/listeners",
 			handle: authorized(a.auth.authenticateAccountAdmin, l.handleStart), scope: identity.ScopeControl})
 	}
+
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
@@ -124,6 +133,7 @@ func (a *API) routes() []route {
 				handle: authorized(a.auth.authenticateAdmin, q.handlePut)},
 		)
 	}
+
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, visible{a.deps.Roster}, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
@@ -144,6 +154,7 @@ func (a *API) routes() []route {
 				also: everyRole, scope: identity.ScopeRecordings},
 		)
 	}
+
 	responses := reportResponses{a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 	if a.deps.Reports != nil {
 		r := reportRoutes{responses, a.deps.Reports}
@@ -155,6 +166,7 @@ func (a *API) routes() []route {
 					"to", "number", "queue_id", "agent_id", "page_size", "start_key", "format"}},
 		)
 	}
+
 	if a.deps.Figures != nil {
 		f := figureRoutes{responses, a.deps.Figures}
 		routes = append(routes,
@@ -168,6 +180,7 @@ func (a *API) routes() []route {
 				noTimeout: true},
 		)
 	}
+
 	if a.deps.Abandoned != nil {
 		r := abandonedRoutes{responses, a.deps.Abandoned}
 		routes = append(routes,
@@ -176,6 +189,7 @@ func (a *API) routes() []route {
 				scope: identity.ScopeRead, noTimeout: true,
 				query: []string{"startDate", "endDate", "queue_id", "caller", "page_size", "start_key", "format"}})
 	}
+
 	if a.deps.AlertConfigs != nil {
 		routes = append(routes, alertConfigRoutes{a.deps.AlertConfigs, a.deps.Audit, a.auth}.routes()...)
 	}
@@ -188,6 +202,7 @@ func (a *API) routes() []route {
 	if a.deps.DeadLetters != nil {
 		routes = append(routes, deadLetterRoutes{a.deps.DeadLetters, a.deps.Audit, a.auth}.routes()...)
 	}
+
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
 		routes = append(routes,
@@ -196,6 +211,7 @@ func (a *API) routes() []route {
 				scope: identity.ScopeRead,
 				query: []string{"startDate", "endDate", "actor", "action", "page_size", "start_key"}})
 	}
+
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.routes()...)
 	}
@@ -208,6 +224,7 @@ func (a *API) routes() []route {
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.routes()...)
 	}
+
 	return append(routes, a.aiRoutes()...)
 }
 
@@ -227,22 +244,26 @@ func (a *API) aiRoutes() (routes []route) {
 			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleDelete)},
 		)
 	}
+
 	if a.deps.AITester != nil {
 		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester}
 		routes = append(routes,
 			route{method: http.MethodPost, path: aiProvidersPath + "/:id/test",
 				handle: authorized(a.auth.authenticateAdmin, t.handleTest)})
 	}
+
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/api/v2/ai_sessions",
 				handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
 	}
+
 	if a.deps.AICalls != nil {
 		t := twilioRoutes{a.deps.AICalls}
 		routes = append(routes, route{method: http.MethodPost, path: twilioCallPath, handle: t.handleUpdate})
 	}
+
 	if a.deps.AIMedia != nil {
 		routes = append(routes,
 			route{method: http.MethodGet, path: mediaPath,
@@ -251,5 +272,6 @@ func (a *API) aiRoutes() (routes []route) {
 					"sessionId"},
 				longLived: true})
 	}
+
 	return routes
 }

@@ -36,6 +36,7 @@ func (r directoryRoutes) handleListAccounts(c echo.Context, caller *identity.Pri
 			visible = append(visible, a)
 		}
 	}
+
 	return writePage(c, visible, func(a identity.Account) string { return a.ID },
 		func(a identity.Account) []string { return []string{a.ID, a.Name, a.Domain} },
 		func(a identity.Account) accountView { return viewAccount(caller, a) })
@@ -46,17 +47,21 @@ func (r directoryRoutes) handleCreateAccount(c echo.Context, caller *identity.Pr
 	if err != nil {
 		return err
 	}
+
 	n := identity.NewAccount{
 		ID: body.String("id", optional), Name: body.String("name", required), Domain: body.String("domain", required),
 		Parent: caller.AccountID, TimeZone: body.String("time_zone", optional), By: caller,
 	}
+
 	if body.Has("parent_id") {
 		n.Parent = body.String("parent_id", required)
 	}
+
 	r.checkParent(c, body, n.Parent)
 	if err := body.Err("Invalid account"); err != nil {
 		return err
 	}
+
 	created, err := r.directory.CreateAccount(c.Request().Context(), n)
 	return respondCreated(c, accountsPath+"/"+created.ID, created.ETag(), viewAccount(caller, created), err)
 }
@@ -77,12 +82,14 @@ func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Ac
 	if err != nil {
 		return err
 	}
+
 	body.readOnly("id", account.ID)
 	body.readOnly("created_at", account.CreatedAt.Unix())
 	u := identity.AccountUpdate{
 		Name: body.String("name", required), Domain: body.String("domain", required), Parent: account.ParentID,
 		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
+
 	if body.Has("parent_id") {
 		if account.ID == callerOf(c).AccountID {
 			return fault.Conflict("Your own account cannot be moved")
@@ -90,9 +97,11 @@ func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Ac
 		u.Parent = body.String("parent_id", required)
 		r.checkParent(c, body, u.Parent)
 	}
+
 	if err := body.Err("Invalid account"); err != nil {
 		return err
 	}
+
 	stored, err := r.directory.UpdateAccount(c.Request().Context(), account.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewAccount(callerOf(c), stored), err)
 }
@@ -103,6 +112,7 @@ func (r directoryRoutes) handleDeleteAccount(c echo.Context, account identity.Ac
 	if account.ID == callerOf(c).AccountID {
 		return errOwnObject("Your own account cannot be deleted")
 	}
+
 	remove := r.directory.DeleteAccount
 	q := report.NewQuery(c.QueryParams())
 	switch q.Get("purge") {
@@ -112,9 +122,11 @@ func (r directoryRoutes) handleDeleteAccount(c echo.Context, account identity.Ac
 	default:
 		q.AddFault("purge", "unsupported", "must be now, or absent")
 	}
+
 	if err := q.Err(); err != nil {
 		return err
 	}
+
 	_, err := remove(c.Request().Context(), account.ID, c.Request().Header.Get("If-Match"))
 	return noContent(c, err)
 }

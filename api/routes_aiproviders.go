@@ -71,10 +71,12 @@ func (r aiProviderRoutes) handleCreate(c echo.Context, account identity.Account)
 	if err != nil {
 		return err
 	}
+
 	created, err := r.providers.Create(c.Request().Context(), account.ID, body)
 	if err != nil {
 		return err
 	}
+
 	c.Response().Header().Set("Location", aiProvidersPath+"/"+created.ID)
 	return writeJSON(c, http.StatusCreated, created)
 }
@@ -108,16 +110,20 @@ func (r aiTestRoute) handleTest(c echo.Context, account identity.Account) error 
 	if err != nil {
 		return err
 	}
+
 	if provider.AccountID != account.ID {
 		return providerNotFound()
 	}
+
 	report, err := r.tester.Test(c.Request().Context(), provider)
 	if err != nil {
 		return err
 	}
+
 	if report.Events == nil {
 		report.Events = []string{} // an empty list, never null
 	}
+
 	return writeJSON(c, http.StatusOK, report)
 }
 

@@ -43,18 +43,22 @@ func (r aiSessionRoutes) handleAnnounce(c echo.Context, caller *identity.Princip
 	if err != nil {
 		return err
 	}
+
 	announcement, err := readAnnouncement(body)
 	if err != nil {
 		return err
 	}
+
 	provider, err := r.provider(c, caller, announcement.ProviderID)
 	if err != nil {
 		return err
 	}
+
 	announcement.AccountID = provider.AccountID
 	if err := r.announcer.Announce(c.Request().Context(), announcement); err != nil {
 		return err
 	}
+
 	return writeJSON(c, http.StatusCreated, struct {
 		ProviderID string `json:"provider_id"`
 		UUID       string `json:"uuid"`
@@ -70,11 +74,13 @@ func readAnnouncement(body *jsonObject) (aiprovider.Announcement, error) {
 		CallerIDNumber: body.callText("callerIdNumber"),
 		CalleeIDNumber: body.callText("calleeIdNumber"),
 	}
+
 	// uuid.Parse also accepts other forms, which would not match the UUID of the call.
 	id, err := uuid.Parse(a.UUID)
 	if a.UUID != "" && (err != nil || id.String() != a.UUID) {
 		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
 	}
+
 	return a, body.Err(invalidBody)
 }
 
@@ -100,12 +106,14 @@ func (r aiSessionRoutes) handleSocket(c echo.Context, caller *identity.Principal
 	if err != nil {
 		return err
 	}
+
 	if !wsframe.RequireHandshake(c.Response(), c.Request()) {
 		return fault.New(fault.KindUpgrade, "This path is a WebSocket: upgrade the connection")
 	}
 	if err := r.media.ServeMedia(c.Response(), c.Request(), provider); err != nil {
 		return err
 	}
+
 	// The connection was hijacked; access log and metrics read these fields.
 	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
 	return nil
@@ -118,6 +126,7 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	if err != nil {
 		return nil, err
 	}
+
 	queryToken := c.QueryParam("token")
 	switch {
 	case queryToken == "":
@@ -125,14 +134,17 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	case sent != credentials{}:
 		return nil, fault.Unauthenticated("Send one credential only")
 	}
+
 	ctx := c.Request().Context()
 	if !strings.Contains(queryToken, ".") { // as every JWT does and no API key
 		return r.auth.authenticateKeyText(c, queryToken)
 	}
+
 	caller, err := r.auth.tokens.Authenticate(ctx, queryToken, identity.AudienceAPI)
 	if caller != nil {
 		rememberCaller(c, caller)
 	}
+
 	return caller, err
 }
 
@@ -143,10 +155,12 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 	if err != nil {
 		return aiprovider.Provider{}, err
 	}
+
 	headerAccount := c.Request().Header.Get("X-Account-ID")
 	if !r.auth.accounts.Tree().Contains(caller.AccountID, provider.AccountID) ||
 		headerAccount != "" && headerAccount != provider.AccountID {
 		return aiprovider.Provider{}, providerNotFound()
 	}
+
 	return provider, requireAdmin(caller)
 }

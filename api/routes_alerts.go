@@ -51,10 +51,12 @@ func (r alertConfigRoutes) handlePut(c echo.Context, account identity.Account) e
 	if err != nil {
 		return err
 	}
+
 	rules, err := parseAlertRules(body)
 	if err != nil {
 		return err
 	}
+
 	etag, err := r.setRules(c, account, rules)
 	return respondTagged(c, http.StatusOK, etag, stats.AlertConfig{Alerts: rules}, err)
 }
@@ -90,10 +92,12 @@ func parseAlertRules(body *jsonObject) ([]stats.AlertRule, error) {
 		}
 		rules = append(rules, rule)
 	}
+
 	// What GET says of it may be sent back.
 	if body.Has("inherited_from") {
 		body.String("inherited_from", optional)
 	}
+
 	return rules, body.Err(invalidBody)
 }
 
@@ -114,11 +118,13 @@ func (r alertRoutes) handleList(c echo.Context, account identity.Account) error 
 	if err != nil {
 		return err
 	}
+
 	filter.Account = account.ID
 	filter.Visible, err = r.visible.of(c, account)
 	if err != nil {
 		return err
 	}
+
 	page, err := r.alerts.ListAlerts(c.Request().Context(), filter)
 	return respond(c, http.StatusOK, page, err)
 }

@@ -43,6 +43,7 @@ func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	if err != nil {
 		return identity.APIKey{}, err
 	}
+
 	key, err := r.directory.FindAPIKey(c.Request().Context(), c.Param("id"))
 	headerAccount := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
@@ -50,6 +51,7 @@ func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 			headerAccount != "" && headerAccount != key.AccountID) {
 		return identity.APIKey{}, fault.NotFound("API key not found")
 	}
+
 	return key, err
 }
 
@@ -90,6 +92,7 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	if err != nil {
 		return err
 	}
+
 	n := identity.NewAPIKey{Account: account.ID, By: callerOf(c)}
 	n.Name, n.Scopes = readKey(body, optional)
 	n.Role, n.Limits = identity.Role(body.String("role", optional)), readLimits(body)
@@ -100,9 +103,11 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	if err := body.Err("Invalid API key"); err != nil {
 		return err
 	}
+
 	key, created, err := r.directory.CreateAPIKey(c.Request().Context(), n)
 	view := viewKey(created)
 	view.Key = key
+
 	return respondCreated(c, keysPath+"/"+created.ID, created.ETag(), view, err)
 }
 
@@ -115,6 +120,7 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	if err != nil {
 		return err
 	}
+
 	body.readOnly("id", key.ID)
 	body.readOnly("account_id", key.AccountID)
 	body.readOnly("created_at", key.CreatedAt.Unix())
@@ -129,9 +135,11 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	if err := body.Err("Invalid API key"); err != nil {
 		return err
 	}
+
 	if key.ID == callerOf(c).KeyID && !slices.Contains(u.Scopes, identity.ScopeAdmin) {
 		return errOwnObject("The scope admin cannot be taken from the key in use")
 	}
+
 	stored, err := r.directory.UpdateAPIKey(c.Request().Context(), key.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewKey(stored), err)
 }

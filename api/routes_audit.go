@@ -58,11 +58,13 @@ func parseAuditFilter(values url.Values) (audit.Filter, error) {
 	f := audit.Filter{Actor: q.Get("actor"), Action: audit.Action(q.Get("action")), PageSize: q.PageSize(),
 		StartKey: q.Get("start_key")}
 	f.Start, f.End = q.Range()
+
 	if f.Action != "" && !audit.KnownAction(f.Action) {
 		q.AddFault("action", "invalid", "is not an action")
 	}
 	if err := q.Err(); err != nil {
 		return audit.Filter{}, err
 	}
+
 	return f, nil
 }

@@ -30,10 +30,12 @@ func (r recorderRoutes) handleControl(c echo.Context, account identity.Account) 
 	if err != nil {
 		return err
 	}
+
 	action := body.String("action", required)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	return noContent(c, r.calls.Control(c.Request().Context(), recording.Control{
 		AccountID: account.ID, CallID: c.Param("origination_call_id"), Action: action,
 	}))
@@ -57,10 +59,12 @@ func (r listenerRoutes) handleStart(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	provider := body.String("provider_id", required)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	id, err := r.calls.StartListener(c.Request().Context(), account.ID, c.Param("origination_call_id"), provider)
 	return respond(c, http.StatusCreated, struct {
 		SessionID string `json:"session_id"`
@@ -84,19 +88,23 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	if err != nil {
 		return err
 	}
+
 	policy := callrecording.Policy{
 		Mode: callrecording.Mode(body.String("mode", required)), Queues: body.Strings("queues", optional),
 		Announce: body.Bool("announce", optional), Announcement: body.String("announcement", optional),
 		RetentionDays: body.Int("retention_days", optional),
 	}
+
 	for _, queue := range body.Objects("queue_retention", optional) {
 		policy.QueueDays = append(policy.QueueDays, callrecording.QueueRetention{
 			QueueID: queue.String("queue_id", required), RetentionDays: queue.Int("retention_days", required),
 		})
 	}
+
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
 	if policy.Announcement != "" {
 		if err := r.recorder.CheckAnnouncement(ctx, account.ID, policy.Announcement); err != nil {
@@ -108,6 +116,7 @@ func (r callRecordingRoutes) handlePut(c echo.Context, account identity.Account)
 	if err == nil && policy.Announcement != "" {
 		err = r.recorder.KeepAnnouncement(ctx, account.ID, policy.Announcement)
 	}
+
 	return respondPolicy(c, account, found, err)
 }
 
@@ -119,11 +128,13 @@ func respondPolicy(c echo.Context, account identity.Account, found callrecording
 		Config        any    `json:"config"`
 		InheritedFrom string `json:"inherited_from,omitempty"`
 	}{Success: true, Config: struct{}{}}
+
 	if found.Policy != nil {
 		body.Config = found.Policy
 		if found.From != account.ID {
 			body.InheritedFrom = found.From
 		}
 	}
+
 	return respondTagged(c, http.StatusOK, found.ETag, body, err)
 }

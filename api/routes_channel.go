@@ -92,10 +92,12 @@ func (r channelRoutes) handleLogin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	filter := readFilter(body)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	token, expiresIn, err := login(filter)
 	return respond(c, http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
@@ -110,6 +112,7 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 	if err := checkContentType(c.Request().Header); err != nil {
 		return nil, err
 	}
+
 	reader := newBodyReader(c)
 	err := reader.read()
 	large := fault.KindOf(err) == fault.KindTooLarge && hasCredential(c.Request())
@@ -120,6 +123,7 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 			err = reader.read()
 		}
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +132,12 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	body = body.withoutNulls()
 	if large && hasPassword(body) {
 		return nil, fault.New(fault.KindTooLarge, "The body of a login with a password is over 16 KiB")
 	}
+
 	return body, nil
 }
 
@@ -160,12 +166,14 @@ func (r channelRoutes) chooseLogin(c echo.Context,
 			return r.logins.EventsLogin(c.Request().Context(), credentials, f)
 		}, nil
 	}
+
 	sent, err := requestCredentials(c.Request())
 	if err == nil && r.logins.IsProviderToken(sent.token) {
 		return func(f identity.Filter) (string, time.Duration, error) {
 			return r.logins.EventsLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
 		}, nil
 	}
+
 	caller, err := r.auth.authenticateAny(c)
 	return func(f identity.Filter) (string, time.Duration, error) {
 		return r.tokens.EventsExchange(c.Request().Context(), caller, c.RealIP(), f)
@@ -195,15 +203,18 @@ func (r channelRoutes) rememberRefused(c echo.Context, err error) error {
 	if fault.KindOf(err) != fault.KindForbidden {
 		return err
 	}
+
 	token := c.QueryParam("token")
 	sent, invalid := requestCredentials(c.Request())
 	if invalid == nil && sent.token != "" {
 		token = sent.token
 	}
+
 	p, _ := r.auth.tokens.Authenticate(c.Request().Context(), token) // refused before
 	if p != nil {
 		rememberCaller(c, p)
 	}
+
 	return err
 }
 

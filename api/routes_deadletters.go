@@ -60,6 +60,7 @@ func (r deadLetterRoutes) handleList(c echo.Context, account identity.Account) e
 	if err := q.Err(); err != nil {
 		return err
 	}
+
 	list, err := r.letters.ListDeadLetters(c.Request().Context(), account.ID, filter)
 	if err != nil {
 		return err
@@ -70,6 +71,7 @@ func (r deadLetterRoutes) handleList(c echo.Context, account identity.Account) e
 	}
 	texts := func(row deadletter.Row) []string { return []string{row.Topic, row.Kind, row.Reason} }
 	page, err := pageOf(c, list.Rows, newestFirst, texts, func(row deadletter.Row) deadletter.Row { return row })
+
 	return respond(c, http.StatusOK, deadLetterPage{page, list.Total, list.Kinds, list.Complete}, err)
 }
 
@@ -78,11 +80,13 @@ func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
 	row, err := r.letters.FindDeadLetter(ctx, account.ID, position)
 	if err != nil {
 		return err
 	}
+
 	return respond(c, http.StatusOK, row,
 		r.audit.Record(ctx, r.audit.Entry(ctx, audit.DeadLetterRead, account.ID, deadLetterTarget(position.String()))))
 }
@@ -94,6 +98,7 @@ func (r deadLetterRoutes) settle(outcome deadletter.Outcome,
 		if err != nil {
 			return err
 		}
+
 		ctx := c.Request().Context()
 		entry := r.audit.Entry(ctx, action, account.ID, deadLetterTarget(position.String()))
 		return noContent(c, r.audit.Act(ctx, &entry, func() error {
@@ -107,12 +112,15 @@ func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Accoun
 	if err != nil {
 		return err
 	}
+
 	filter := deadletter.Filter{Topic: body.String("topic", optional), Kind: body.String("kind", optional)}
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
 	entry := r.audit.Entry(ctx, audit.DeadLetterRetry, account.ID, "")
+
 	var sent int
 	var stopped error
 	err = r.audit.Act(ctx, &entry, func() error {
@@ -123,6 +131,7 @@ func (r deadLetterRoutes) handleRetryAll(c echo.Context, account identity.Accoun
 		}
 		return stopped
 	})
+
 	return respond(c, http.StatusOK, struct {
 		Sent int `json:"sent"`
 	}{sent}, cmp.Or(err, stopped))
@@ -136,6 +145,7 @@ func deadLetterPosition(c echo.Context) (event.Position, error) {
 		c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
 		return event.Position{}, echo.ErrMethodNotAllowed
 	}
+
 	position, err := event.ParsePosition(c.Param("position"))
 	if err == nil && position.Generation > 0 { // one letter has one name, also in the audit log
 		err = errors.New("want partition:offset")
@@ -143,5 +153,6 @@ func deadLetterPosition(c echo.Context) (event.Position, error) {
 	if err != nil {
 		return position, fault.InvalidField("position", "invalid", "position: "+err.Error())
 	}
+
 	return position, nil
 }

@@ -143,12 +143,14 @@ func (r directoryRoutes) routes() []route {
 		{method: http.MethodPut, path: key, handle: authorized(r.pathKey, r.handleUpdateKey)},
 		{method: http.MethodDelete, path: key, handle: authorized(r.pathKey, r.handleDeleteKey)},
 	}
+
 	for i := range routes {
 		routes[i].scope = identity.ScopeAdmin
 		if routes[i].method == http.MethodGet { // none of them has a secret
 			routes[i].also = auditors
 		}
 	}
+
 	return routes
 }
 

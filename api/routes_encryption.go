@@ -65,10 +65,12 @@ func (r encryptionRoutes) handlePut(c echo.Context) error {
 	if err != nil {
 		return err // with its own message, not that of updateError
 	}
+
 	answer, err := r.updateFromBody(c)
 	if err != nil {
 		return updateError(err)
 	}
+
 	return respondTagged(c, http.StatusOK, answer.ETag, struct {
 		Success bool                 `json:"success"`
 		Message string               `json:"message"`
@@ -81,14 +83,17 @@ func (r encryptionRoutes) updateFromBody(c echo.Context) (*encryption.Result, er
 	if err != nil {
 		return nil, err
 	}
+
 	members, err := decodeRaw(c)
 	if err != nil {
 		return nil, err
 	}
+
 	change, err := encryption.ParseChange(members)
 	if err != nil {
 		return nil, err
 	}
+
 	return r.encryption.Update(c.Request().Context(), account.ID, change, c.Request().Header.Get("If-Match"))
 }
 
@@ -101,9 +106,11 @@ func updateError(err error) error {
 	default:
 		return err
 	}
+
 	fields := f.Fields
 	if f.Kind == fault.KindInvalid && len(fields) == 0 {
 		fields = []fault.Field{{Field: "body", Code: "invalid", Message: f.Message}}
 	}
+
 	return &fault.Error{Kind: f.Kind, Message: encryption.UpdateFailed, Fields: fields, Cause: err}
 }

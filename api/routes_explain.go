@@ -42,19 +42,23 @@ func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) err
 	if err != nil {
 		return fault.InvalidField("id", "invalid", "id: "+err.Error())
 	}
+
 	q := report.NewQuery(c.QueryParams())
 	question := explain.Question{ID: id, Root: caller.AccountID, Client: q.Get("client"), User: q.Get("user")}
 	if err := q.Err(); err != nil {
 		return err
 	}
+
 	e, err := r.explain.Explain(c.Request().Context(), question)
 	if err != nil {
 		return err
 	}
+
 	view := viewExplanation(e)
 	if caller.Role == identity.RoleAuditor { // who sees no events
 		view.hideContents()
 	}
+
 	return writeJSON(c, http.StatusOK, view)
 }
 
@@ -127,11 +131,13 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 	v.Counts = e.Delivery.Counts
 	v.Complete = e.Delivery.Complete
 	v.At = unixFraction(e.Explained)
+
 	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{},
 		e.Delivery.Missing...)
 	for _, f := range e.Facts {
 		v.Facts = append(v.Facts, factView(f))
 	}
+
 	for i := range e.Webhooks {
 		w := &e.Webhooks[i]
 		v.Webhooks = append(v.Webhooks, explainedHookView{
@@ -141,9 +147,11 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 			PausedAt: unixFraction(w.PausedAt),
 		})
 	}
+
 	for _, n := range e.Delivery.Nodes {
 		v.Nodes = append(v.Nodes, nodeView{n.Node, n.Since})
 	}
+
 	return v
 }
 

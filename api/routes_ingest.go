@@ -37,9 +37,11 @@ func (i ingestRoutes) handleAccept(c echo.Context, caller *identity.Principal) e
 	if err != nil {
 		return err
 	}
+
 	if result.Replayed {
 		c.Response().Header().Set("Idempotent-Replayed", "true")
 	}
+
 	return writeJSON(c, http.StatusAccepted, struct {
 		Accepted int `json:"accepted"`
 	}{result.Accepted})

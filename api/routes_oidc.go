@@ -85,9 +85,11 @@ func (r oidcRoutes) handleStart(c echo.Context) error {
 	default:
 		return redirectToBoard(c, nil, err)
 	}
+
 	if err := setCookie(c, cookieFlow, flow, flowCookieTTL); err != nil {
 		return err
 	}
+
 	return redirect(c, address)
 }
 
@@ -102,10 +104,12 @@ func (r oidcRoutes) handleCallback(c echo.Context) error {
 	if !found || flow.State == "" || subtle.ConstantTimeCompare([]byte(state), []byte(flow.State)) != 1 {
 		return redirectToBoard(c, nil, errNoFlow)
 	}
+
 	code := c.QueryParam("code")
 	if code == "" {
 		return redirectToBoard(c, nil, errNoCode(c.QueryParam("error")))
 	}
+
 	session, err := r.portal.FinishOIDC(c.Request().Context(), flow, code, c.RealIP())
 	return redirectToBoard(c, session, err)
 }
@@ -132,9 +136,11 @@ func redirectToBoard(c echo.Context, session *identity.Session, err error) error
 		c.Set(contextAccount, session.User.AccountID)
 		result.RefreshToken = session.RefreshToken
 	}
+
 	if err := setCookie(c, cookieResult, result, resultCookieTTL); err != nil {
 		return err
 	}
+
 	return redirect(c, boardLoginPath)
 }
 
@@ -146,10 +152,12 @@ func (r oidcRoutes) handleSession(c echo.Context) error {
 	if result.Kind != "" {
 		return fault.New(result.Kind, "%s", result.Message)
 	}
+
 	s, err := r.sessions.Refresh(c.Request().Context(), result.RefreshToken)
 	if err != nil {
 		return err
 	}
+
 	return writeSession(c, s)
 }
 

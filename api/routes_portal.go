@@ -82,6 +82,7 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 			return err
 		}
 	}
+
 	var login identity.LoginRequest
 	if sent.token == "" {
 		login = readLogin(body, c)
@@ -89,15 +90,18 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	var s *identity.Session
 	if sent.token != "" {
 		s, err = p.portal.LoginByToken(c.Request().Context(), sent.token, c.RealIP())
 	} else {
 		s, err = p.portal.Login(c.Request().Context(), login)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return writeSession(c, s)
 }
 
@@ -126,14 +130,17 @@ func (p portalRoutes) handleRefresh(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	token := body.String("refresh_token", required)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	s, err := p.sessions.Refresh(c.Request().Context(), token)
 	if err != nil {
 		return err
 	}
+
 	return writeSession(c, s)
 }
 
@@ -231,6 +238,7 @@ func (p portalRoutes) handlePutLoginRules(c echo.Context, account identity.Accou
 	if err != nil {
 		return err
 	}
+
 	rule := body.String("admin_otp", required)
 	if rule != "" && rule != "optional" && rule != "required" {
 		body.fault("admin_otp", "unsupported", "must be optional or required")
@@ -241,6 +249,7 @@ func (p portalRoutes) handlePutLoginRules(c echo.Context, account identity.Accou
 	if err := p.portal.RequireOTP(c.Request().Context(), account.ID, rule == "required"); err != nil {
 		return err
 	}
+
 	return p.writeLoginRules(c, account.ID)
 }
 

@@ -39,17 +39,21 @@ func (r queueConfigRoutes) handlePut(c echo.Context, account identity.Account) e
 	if err != nil {
 		return err
 	}
+
 	config, err := parseQueueConfig(body)
 	if err != nil {
 		return err
 	}
+
 	ctx := c.Request().Context()
+
 	entry := r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID)
 	var etag string
 	err = r.audit.Act(ctx, &entry, func() (err error) {
 		etag, err = r.configs.Update(ctx, account.ID, config, c.Request().Header.Get("If-Match"))
 		return err
 	})
+
 	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 
@@ -58,11 +62,13 @@ func parseQueueConfig(body *jsonObject) (stats.QueueConfig, error) {
 		return stats.Thresholds{ServiceLevelSeconds: o.Int("service_level_seconds", required),
 			ShortAbandonSeconds: o.Int("short_abandon_seconds", required)}
 	}
+
 	config := stats.QueueConfig{Default: thresholds(body.Object("default", required)),
 		Queues: []stats.QueueThresholds{}}
 	for _, queue := range body.Objects("queues", required) {
 		config.Queues = append(config.Queues,
 			stats.QueueThresholds{QueueID: queue.String("queue_id", required), Thresholds: thresholds(queue)})
 	}
+
 	return config, body.Err(invalidBody)
 }

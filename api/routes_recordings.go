@@ -55,14 +55,17 @@ func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 	if err != nil {
 		return identity.Account{}, err
 	}
+
 	find := r.auth.namedAccount
 	if caller.IsKey() {
 		find = r.auth.namedOrOwnAccount
 	}
+
 	account, err := find(c, caller)
 	if err != nil {
 		return identity.Account{}, err
 	}
+
 	return account, requireAdmin(caller)
 }
 
@@ -81,13 +84,16 @@ func (r recordingRoutes) findVisible(c echo.Context, account identity.Account) (
 	if err != nil {
 		return nil, err
 	}
+
 	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return nil, err
 	}
+
 	if !seen.Admits(found.QueueID, found.AgentID) {
 		return nil, fault.NotFound("there is no recording %s", found.RecordingID)
 	}
+
 	return found, nil
 }
 
@@ -101,15 +107,18 @@ func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) 
 	if header.Get("Content-Range") != "" {
 		return fault.Invalid("A recording is uploaded whole, without Content-Range")
 	}
+
 	id, call, err := recording.ParseUpload(c.Param(paramRecording), c.QueryParams(), header)
 	if err != nil {
 		return err
 	}
+
 	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
 		AccountID: account.ID, RecordingID: id, Call: call,
 		ContentType: header.Get("Content-Type"),
 		Body:        &uploadReader{body: c.Request().Body, deadline: newReadDeadline(c, r.stallTimeout)},
 	})
+
 	return respond(c, http.StatusCreated, stored, err)
 }
 
@@ -120,27 +129,33 @@ func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account
 		return fault.InvalidField("format", "unsupported",
 			"format must be opus, or absent for the audio as it is stored")
 	}
+
 	_, err := r.findVisible(c, account)
 	if err != nil {
 		return err
 	}
+
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = audio.Close() }() // opened for reading only
+
 	if format != "" && audio.ContentType != recording.OpusType {
 		return r.sendOpus(c, audio)
 	}
+
 	header := c.Response().Header()
 	header.Set("Content-Type", audio.ContentType)
 	header.Set("ETag", `"`+audio.Digest+`"`)
 	content := &errorReader{ReadSeeker: audio}
 	writer := newAudioWriter(c, r.stallTimeout)
 	http.ServeContent(writer, restoreHead(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
+
 	if c.Response().Committed && c.Request().Context().Err() != nil {
 		return nil // the client closed the connection
 	}
+
 	return errors.Join(content.err, writer.finish())
 }
 
@@ -150,16 +165,20 @@ func (r recordingRoutes) sendOpus(c echo.Context, audio *recording.Audio) error 
 	if err != nil {
 		return err
 	}
+
 	c.Response().Header().Set("Content-Type", recording.OpusType)
 	writer := newAudioWriter(c, r.stallTimeout)
 	writer.WriteHeader(http.StatusOK)
+
 	if restoreHead(c.Request()).Method == http.MethodHead {
 		return writer.finish()
 	}
+
 	_, err = io.Copy(writer, opus)
 	if c.Request().Context().Err() != nil {
 		return nil // the client closed the connection
 	}
+
 	return errors.Join(err, writer.finish())
 }
 
@@ -191,10 +210,12 @@ func (r recordingRoutes) handleHold(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	reason := body.String("reason", required)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
+
 	held, err := r.recordings.Hold(c.Request().Context(), account.ID, c.Param(paramRecording), reason)
 	return respond(c, http.StatusOK, held, err)
 }
@@ -208,11 +229,13 @@ func (r recordingRoutes) handleList(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	filter.Account = account.ID
 	filter.Visible, err = r.visibleRows(c, account)
 	if err != nil {
 		return err
 	}
+
 	page, err := r.recordings.List(c.Request().Context(), filter)
 	return respond(c, http.StatusOK, page, err)
 }

@@ -67,6 +67,7 @@ func (r reportResponses) respond(c echo.Context, account identity.Account, f *re
 	if f.CSV {
 		return r.respondExport(c, account.ID, target, of)
 	}
+
 	return r.withTimeout(func(c echo.Context) error {
 		if of.read != "" {
 			reportRead(c, r.audit, of.read, account.ID, target)
@@ -88,6 +89,7 @@ func (r reportResponses) respondExport(c echo.Context, accountID, target string,
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
 	}
+
 	return err
 }
 

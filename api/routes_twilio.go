@@ -49,10 +49,12 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 	if !ok || password == "" {
 		return fault.Unauthenticated("Send the account SID and the provider's secret as a Basic header")
 	}
+
 	form, err := readForm(c)
 	if err != nil {
 		return err
 	}
+
 	update := aisession.CallUpdate{
 		CallSID: strings.TrimSuffix(c.Param("call_sid"), ".json"), SecretSHA256: aisession.SecretSHA256(password),
 	}
@@ -61,6 +63,7 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 		URI: c.Request().URL.Path,
 	}
 	status, twiml := form.Get("Status"), form.Get("Twiml")
+
 	switch {
 	case status != "" && twiml != "":
 		return fault.InvalidField("Twiml", "unsupported", "send Status or Twiml")
@@ -74,6 +77,7 @@ func (r twilioRoutes) handleUpdate(c echo.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if update.Destination != "" {
 			answer.Status = "in-progress"
 		}
@@ -88,6 +92,7 @@ func readForm(c echo.Context) (url.Values, error) {
 	if err != nil || media != "application/x-www-form-urlencoded" {
 		return nil, fault.New(fault.KindUnsupported, "The Content-Type must be application/x-www-form-urlencoded")
 	}
+
 	if err := checkEncoding(c.Request().Header); err != nil {
 		return nil, err
 	}
@@ -99,10 +104,12 @@ func readForm(c echo.Context) (url.Values, error) {
 	if bytes.Count(r.body, []byte{'&'}) >= maxParameters {
 		return nil, fault.Invalid("The form has more than 100 parameters")
 	}
+
 	form, err := url.ParseQuery(string(r.body))
 	if err != nil {
 		return nil, fault.Invalid("The body is not an encoded form")
 	}
+
 	return form, nil
 }
 
@@ -113,6 +120,7 @@ func parseTwiML(document string) (destination string, err error) {
 	decoder := xml.NewDecoder(strings.NewReader(document))
 	var path []string
 	var number strings.Builder
+
 	for {
 		token, err := decoder.Token()
 		switch {
@@ -121,6 +129,7 @@ func parseTwiML(document string) (destination string, err error) {
 		case err != nil:
 			return refuse("is not well-formed XML")
 		}
+
 		switch t := token.(type) {
 		case xml.StartElement:
 			path = append(path, t.Name.Local)

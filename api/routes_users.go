@@ -67,6 +67,7 @@ func (r directoryRoutes) pathUser(c echo.Context) (identity.User, error) {
 	if fault.KindOf(err) == fault.KindNotFound || err == nil && found.AccountID != account.ID {
 		return identity.User{}, fault.NotFound("User not found")
 	}
+
 	return found, err
 }
 
@@ -103,6 +104,7 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 	if err := body.Err("Invalid user"); err != nil {
 		return err
 	}
+
 	created, err := r.directory.CreateUser(c.Request().Context(), n)
 
 	view := viewUser(created)
@@ -132,6 +134,7 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 		IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
 	u.Limits = readNewLimits(body, u.Role, found.Role, found.Limits)
+
 	if body.Has("password") {
 		password := body.String("password", required)
 		u.Password = &password
@@ -238,6 +241,7 @@ func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User)
 	view := viewDevice(created)
 	view.Password = password
 	c.Response().Header().Set("Location", userPath(found)+"/devices/"+created.ID)
+
 	return writeJSON(c, http.StatusCreated, view)
 }
 
@@ -253,5 +257,6 @@ func (r directoryRoutes) handleDeleteDevice(c echo.Context, found identity.User)
 		}
 		return noContent(c, r.directory.DeleteDevice(c.Request().Context(), d.ID))
 	}
+
 	return fault.NotFound("Device not found")
 }

@@ -121,13 +121,16 @@ func (r webhookRoutes) handleCreate(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	config, err := readWebhook(c, body)
 	if err != nil {
 		return err
 	}
+
 	created, secret, err := r.webhooks.Create(c.Request().Context(), account.ID, config)
 	view := viewWebhook(created)
 	view.Secret = secret
+
 	return respondCreated(c, webhooksPath+"/"+created.ID, created.ETag(), view, err)
 }
 
@@ -146,21 +149,26 @@ func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) er
 	if err != nil {
 		return err
 	}
+
 	body, err := decode(c)
 	if err != nil {
 		return err
 	}
+
 	body.readOnly("id", found.ID)
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("created_at", found.CreatedAt.Unix())
+
 	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at",
 		"paused_at"} {
 		body.take(name, optional) // the delivery may have changed it since it was read
 	}
+
 	config, err := readWebhook(c, body)
 	if err != nil {
 		return err
 	}
+
 	updated, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config,
 		c.Request().Header.Get("If-Match"))
 	return respondTagged(c, http.StatusOK, updated.ETag(), viewWebhook(updated), err)
@@ -186,10 +194,12 @@ func readSince(c echo.Context) (event.ID, error) {
 	if c.Request().ContentLength == 0 {
 		return 0, nil
 	}
+
 	body, err := decode(c)
 	if err != nil {
 		return 0, err
 	}
+
 	var since event.ID
 	if body.Has("since") {
 		since, err = event.ParseID(body.String("since", required))
@@ -197,6 +207,7 @@ func readSince(c echo.Context) (event.ID, error) {
 			body.fault("since", "invalid", err.Error())
 		}
 	}
+
 	return since, body.Err(invalidBody)
 }
 
@@ -208,9 +219,11 @@ func readWebhook(c echo.Context, body *jsonObject) (webhook.Config, error) {
 		Format:  webhook.Format(body.String("format", optional)),
 		Secret:  body.String("secret", optional),
 	}
+
 	if err := body.Err(webhook.InvalidMessage); err != nil {
 		return webhook.Config{}, err
 	}
+
 	return config, checkTranscripts(callerOf(c), config.Filters)
 }
 

@@ -24,11 +24,13 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 	e := newEnv(t)
 	all := identity.Scopes()
 	with, without := make(map[identity.Scope]string), map[identity.Scope]string{"": e.keyWith(all...)}
+
 	for _, scope := range all {
 		with[scope] = e.keyWith(scope)
 		without[scope] = e.keyWith(
 			slices.DeleteFunc(identity.Scopes(), func(other identity.Scope) bool { return other == scope })...)
 	}
+
 	d := readDescription(t)
 	for _, r := range e.api.routes() {
 		name := r.method + " " + r.path
@@ -37,17 +39,20 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s is not described", name)
 		}
+
 		// Click to call takes a key only to refuse it with a message of its own.
 		described, clickToCall := keyScopes(operation), strings.HasPrefix(r.path, "/ucp/v2/c2c/")
 		if r.scope != "" && !clickToCall && !slices.Equal(described, []string{string(r.scope)}) ||
 			r.scope == "" && len(described) > 0 {
 			t.Errorf("%s: a key needs %q, openapi.yaml says %q", name, r.scope, described)
 		}
+
 		answer := func(key string) (int, string) {
 			w := e.do(r.method, parameter.ReplaceAllString(r.path, "x"),
 				header{"X-API-Key": key, "X-Account-ID": "demo"}, "")
 			return w.Code, w.Body.String()
 		}
+
 		if isOpen(operation) || r.longLived && r.scope == "" { // the channel authenticates its subscribers itself
 			continue
 		}
@@ -72,16 +77,19 @@ func keyScopes(operation node) []string {
 			if name != "apiKey" && name != "apiKeyAsPassword" {
 				continue
 			}
+
 			for _, role := range roles.([]any) {
 				if text := fmt.Sprint(role); !slices.Contains(scopes, text) {
 					scopes = append(scopes, text)
 				}
 			}
+
 			if len(roles.([]any)) == 0 {
 				scopes = append(scopes, "none given")
 			}
 		}
 	}
+
 	return scopes
 }
 

@@ -25,18 +25,21 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 	e := newEnv(t)
 	ctx := t.Context()
 	expires := e.clock.Now().Add(time.Hour).Truncate(time.Second)
+
 	newKey := func(expiresAt time.Time, scopes ...identity.Scope) (header, identity.APIKey) {
 		key, made, err := e.identity.Directory.CreateAPIKey(ctx,
 			identity.NewAPIKey{Account: "demo", Scopes: scopes, ExpiresAt: expiresAt})
 		must(t, err)
 		return header{"X-API-Key": key}, made
 	}
+
 	key, made := newKey(expires, identity.ScopeAdmin, identity.ScopeIngest)
 	_, other := newKey(expires.Add(time.Hour), identity.ScopeAdmin, identity.ScopeRead)
 	later, at := expires.Add(time.Minute).Unix(), expires.Unix()
 	own, others := keysPath+"/"+made.ID, keysPath+"/"+other.ID
 	alice, err := e.identity.Directory.ListUsers(ctx, "demo")
 	must(t, err)
+
 	user := accountsPath + "/demo/users/" + alice[1].ID
 	for _, r := range []struct{ method, path, body string }{
 		{"PUT", own, fmt.Sprintf(`{"scopes":["admin","ingest"],"expires_at":%d}`, later)},
@@ -60,6 +63,7 @@ func TestAKeyGivesNoMoreThanItHas(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s", r.method, r.path, r.body, w.Code, w.Body)
 		}
 	}
+
 	e.want(200, "PUT", own, key, fmt.Sprintf(`{"name":"renamed","scopes":["admin"],"expires_at":%d}`, at), nil)
 	e.want(403, "PUT", own, key, `{"scopes":["admin","ingest"]}`, nil)
 	e.want(200, "PUT", others, key, `{"name":"renamed","scopes":["admin","read"]}`, nil)

@@ -16,6 +16,7 @@ func TestABotOfTwiliosEndsAndTransfersItsCall(t *testing.T) {
 	const path = "/2010-04-01/Accounts/AC1/Calls/CA7.json"
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("AC1:token-1"))
 	form := header{"Authorization": basic, "Content-Type": "application/x-www-form-urlencoded"}
+
 	for name, c := range map[string]struct{ field, value, want string }{
 		"the end":           {"Status", "completed", ""},
 		"a hangup by TwiML": {"Twiml", "<Response><Hangup/></Response>", ""},
@@ -52,13 +53,16 @@ func TestABotOfTwiliosEndsAndTransfersItsCall(t *testing.T) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}
+
 	e.want(401, "POST", path, header{"Content-Type": form["Content-Type"]}, "Status=completed", nil)
 	e.want(415, "POST", path, header{"Authorization": basic}, "Status=completed", nil)
 	e.want(413, "POST", path, form, "Twiml="+strings.Repeat("a", 16<<10), nil)
 	e.want(400, "POST", path, form, "Status=completed"+strings.Repeat("&a=b", maxParameters), nil)
+
 	if e.ai.updated != nil {
 		t.Errorf("refused requests had %v done", e.ai.updated)
 	}
+
 	e.ai.refuse = fault.Unauthenticated("The password is not the provider's secret")
 	e.want(401, "POST", path, form, "Status=completed", nil)
 	e.ai.refuse = fault.NotFound("Call not found")

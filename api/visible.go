@@ -27,6 +27,7 @@ func (v visible) of(c echo.Context, account identity.Account) (*report.Visible, 
 	if sight.Everything() {
 		return nil, nil
 	}
+
 	seen := &report.Visible{Queues: sight.Limits().QueueIDs, Agents: sight.Limits().AgentIDs}
 	if account.ID == caller.AccountID {
 		seen.Extension = sight.Extension()
@@ -42,6 +43,7 @@ func (v visible) of(c echo.Context, account identity.Account) (*report.Visible, 
 	if v.roster == nil {
 		return nil, fault.Unavailable(nil, 0, "The agents of the queues are not known here")
 	}
+
 	agents, err := v.roster.AgentsIn(c.Request().Context(), account.ID, seen.Queues)
 	seen.Agents = agents
 	return seen, err

@@ -36,6 +36,7 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 		made.Status != webhook.StatusActive {
 		t.Errorf("POST answers %s", w.Body)
 	}
+
 	tag := w.Header().Get("ETag")
 	for _, method := range []string{"GET", "PUT"} {
 		got = webhookView{}
@@ -45,29 +46,35 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 			t.Errorf("%s shows the secret: %s", method, w.Body)
 		}
 	}
+
 	for method, body := range map[string]string{"PUT": webhookBody, "DELETE": ""} {
 		e.want(412, method, one, withHeader(h, "If-Match", tag), body, nil)
 	}
+
 	whole := e.want(200, "GET", one, h, "", nil).Body.String()
 	// meanwhile a delivery failed
 	whole = strings.Replace(whole, `"failures":0`,
 		`"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1)
 	e.want(200, "PUT", one, h, whole, &got)
+
 	for _, sent := range []string{`"id":"` + made.ID + `1"`, `"account_id":"sub"`, `"created_at":1`} {
 		w := e.want(400, "PUT", one, h, `{"url":"https://crm.example.com/other",`+sent+`}`, nil)
 		if !strings.Contains(w.Body.String(), `"code":"read_only"`) {
 			t.Errorf("%s: %s", sent, w.Body)
 		}
 	}
+
 	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline ||
 		len(got.Filters.QueueIDs) != 0 {
 		t.Errorf("PUT answers %+v", got)
 	}
+
 	key := header{"X-API-Key": e.keyWith(identity.ScopeAdmin)} // without X-Account-ID its own account
 	if list := e.want(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) ||
 		strings.Contains(list, "secret") {
 		t.Errorf("listed: %s", list)
 	}
+
 	e.want(200, "POST", one+"/retry", h, "", &got)
 	e.want(200, "POST", one+"/retry", h, "{}", &got)
 	e.want(400, "POST", one+"/retry", h, `{"since":"yesterday"}`, nil)
@@ -75,10 +82,12 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
 	tag = e.want(200, "GET", one, h, "", nil).Header().Get("ETag")
 	e.want(204, "DELETE", one, withHeader(h, "If-Match", tag), "", nil)
+
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one},
 		{"POST", one + "/retry"}} {
 		e.want(404, request[0], request[1], h, request[2], nil)
 	}
+
 	if strings.Contains(e.log.String(), "whsec_") {
 		t.Error("a secret is in the log")
 	}
@@ -88,6 +97,7 @@ func TestWhoMayChangeWebhooks(t *testing.T) {
 	e := newEnv(t)
 	var made webhookView
 	e.want(201, "POST", webhooksPath, e.of("admin", "demo"), webhookBody, &made)
+
 	one := webhooksPath + "/" + made.ID
 	for _, request := range [][3]string{
 		{"GET", webhooksPath}, {"POST", webhooksPath, webhookBody}, {"GET", one}, {"PUT", one, webhookBody},
@@ -101,6 +111,7 @@ func TestWhoMayChangeWebhooks(t *testing.T) {
 		e.want(403, method, path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, body, nil)
 		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
 		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
+
 		if path != webhooksPath { // it is not that of a sub-account
 			e.want(404, method, path, e.of("admin", "sub"), body, nil)
 		}
@@ -137,10 +148,12 @@ func TestAWebhookOfAKeyGetsNoTranscripts(t *testing.T) {
 	admin, key := e.of("admin", "demo"), header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}
 	var made webhookView
 	e.want(201, "POST", webhooksPath, admin, body(""), &made)
+
 	for _, filters := range []string{"", `,"names":["call.*"]`, `,"names":["recording.stored","call.transcript"]`} {
 		e.want(403, "POST", webhooksPath, key, body(filters), nil)
 		e.want(403, "PUT", webhooksPath+"/"+made.ID, key, body(filters), nil)
 	}
+
 	e.want(201, "POST", webhooksPath, key, body(`,"names":["recording.stored"]`), nil)
 	e.want(201, "POST", webhooksPath, header{"X-API-Key": e.keyWith(identity.ScopeAdmin, identity.ScopeRecordings)},
 		body(""), nil)

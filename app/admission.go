@@ -20,25 +20,30 @@ func (a *App) buildAdmission() (*origination.Admission, error) {
 		!(a.hasRole(settings.RoleAPI) && len(a.settings.Feeds) > 0) {
 		return nil, nil
 	}
+
 	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
+
 	limits, err := a.settings.Origination.Admission(plan, origination.Trunk{
 		Used: a.settings.SIP.Calls.Trunk.Address != "", OutsidePrefix: a.outsidePrefix(),
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	if a.settings.SIP.Calls.Trunk.Address != "" && a.settings.Origination.OpenTrunk(a.settings.Numbers) {
 		a.log.Warn("sip.trunk takes no numbers: it cannot tell which leave the country; set numbers.country (or numbers.account_country), " +
 			"or name what may be dialled in origination.allow (or origination.account_allow)")
 	}
+
 	admission := origination.NewAdmission(limits, origination.AdmissionDeps{
 		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,
 		Metrics: a.registry, Log: a.log,
 	})
 	a.lifecycle.addRun("call limits", admission.Run)
+
 	return admission, nil
 }
 
@@ -66,6 +71,7 @@ func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.A
 	if err := p.Acquire(ctx, attempt); err != nil {
 		return nil, err
 	}
+
 	return func() { p.Release(attempt.CallID) }, nil
 }
 

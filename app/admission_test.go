@@ -33,9 +33,11 @@ func TestATrunkWithoutACountryWarns(t *testing.T) {
 			a.settings.SIP.Calls.Trunk.Address = c.trunk
 			a.settings.Numbers = c.numbers
 			a.settings.Origination.Allow = c.allow
+
 			if _, err := a.buildAdmission(); err != nil {
 				t.Fatal(err)
 			}
+
 			got := text.String()
 			if strings.Contains(got, "numbers.country") != c.warns ||
 				strings.Contains(got, "origination.allow") != c.warns {

@@ -26,12 +26,14 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 		}
 		return nil, nil, nil
 	}
+
 	s := a.settings.AISession.Sessions
 	s.DrainLimit = min(s.DrainLimit, a.settings.DrainTimeout*3/4)
 	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
 		return nil, nil, fmt.Errorf("numbers: %w", err)
 	}
+
 	sessions, err = aisession.New(s, aisession.Deps{
 		Providers: a.providers,
 		Publisher: ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession",
@@ -47,6 +49,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	if err != nil {
 		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
+
 	a.listeners = a.newListeners(sessions, platform)
 	a.lifecycle.addRun("listeners", a.listeners.Run)
 	if phones != nil {
@@ -57,12 +60,14 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 		phones.server.Handle(localcall.Prefix, calls)
 		onSIP = calls
 	}
+
 	socket := a.settings.AISession.AudioSocket
 	if socket.Listen != "" {
 		server, err := audiosocket.New(socket, sessions, a.log)
 		if err != nil {
 			return nil, nil, listenError("aisession.audiosocket_listen", err)
 		}
+
 		a.lifecycle.addClose("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Registered before the sessions, so that it stops after them: it waits for its
 		// calls.
@@ -70,6 +75,7 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS",
 			"address", server.Addr().String())
 	}
+
 	a.lifecycle.addRun("AI sessions", sessions.Run)
 	return sessions, onSIP, nil
 }

@@ -97,6 +97,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
+
 	a.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerProcessMetrics(a.registry, cfg.Version, a.health)
@@ -110,15 +111,18 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.dataDir().Prepare(); err != nil {
 		return nil, err
 	}
+
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
 		return nil, err
 	}
+
 	for _, step := range []func(context.Context) error{a.listen, a.openCertificate, a.openBackends, a.openAudit,
 		a.openSecrets, a.openIdentity, a.buildRoles} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	return a, nil
 }
 
@@ -143,11 +147,13 @@ func (a *App) openBackends(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
+
 	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
 	client, closeRedis, err := backend.OpenRedis(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
+
 	a.redis = client
 	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
 	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings,
@@ -158,9 +164,11 @@ func (a *App) openBackends(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
+
 	a.cluster = cluster
 	a.health.broker.Store(cluster)
 	a.lifecycle.addClose("kafka", func(context.Context) error { return closeKafka() })
+
 	return nil
 }
 
@@ -169,11 +177,13 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	a.limiter = limiter
 	a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log)
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
+
 	if err := a.requireIdentitySecrets(ctx); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
@@ -183,6 +193,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if err := a.prepareSigning(ctx); err != nil {
 		return fmt.Errorf("signing keys: %w", err)
 	}
+
 	a.lifecycle.addRunAtOnce("identity", a.identity.Run)
 	return a.seedDirectory(ctx)
 }
@@ -193,58 +204,72 @@ func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunFirst("topics", a.ensureTopics)
 	a.lifecycle.addRun("partitions", a.keepTopics)
 	queueConfigs := a.buildQueueConfigs()
+
 	if err := a.buildNormalizer(); err != nil {
 		return err
 	}
+
 	figureStore, err := a.buildFigures(ctx)
 	if err != nil {
 		return err
 	}
+
 	platformFeeds, err := a.newFeedReader(ctx)
 	if err != nil {
 		return err
 	}
+
 	if err := a.buildStats(queueConfigs, figureStore, platformFeeds); err != nil {
 		return err
 	}
+
 	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
 	if err != nil {
 		return err
 	}
+
 	in, feeds, err := a.buildIngest(ctx)
 	if err != nil {
 		return err
 	}
+
 	index, err := a.buildReports(ctx)
 	if err != nil {
 		return err
 	}
+
 	recordings, err := a.buildRecordings(ctx, index)
 	if err != nil {
 		return err
 	}
+
 	a.buildWebhooks()
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err
 	}
+
 	admission, err := a.buildAdmission()
 	if err != nil {
 		return err
 	}
+
 	platform := &platformControl{tree: a.identity.Directory.Tree}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
 		return err
 	}
+
 	calls, err := a.buildOrigination(ctx, phones, sessionsOnSIP, admission)
 	if err != nil {
 		return err
 	}
+
 	controls, err := a.buildControl(ctx, subscribers, feeds, admission, calls)
 	if err != nil {
 		return err
 	}
+
 	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
 	if calls != nil {
 		deps.Calls = calls
@@ -259,17 +284,21 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if a.recorder != nil { // it asks the node that connects the call
 		deps.LiveRecorder = a.recorder
 	}
+
 	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins, deps.ChannelTokens = subscribers, a.identity.Credentials, a.identity.Tokens
 	}
+
 	if sessions != nil {
 		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions,
 			a.log), a.providers
 		deps.AICalls = sessions
 	}
+
 	if a.listeners != nil {
 		deps.CallListeners = a.listeners
 	}
+
 	if a.hasRole(settings.RoleAPI) {
 		err := a.buildPurge(ctx, backend.Purged{
 			Recordings: recordings, Policies: a.recordingPolicies, Encryption: a.encryption, Providers: a.providers,
@@ -279,6 +308,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		deps.Portal, deps.Sessions = a.identity.Credentials, a.identity.Tokens
 		deps.Directory, deps.OTPs, deps.Audit = a.identity.Directory, a.identity.Credentials, a.audit
 		deps.Encryption = a.encryption
@@ -294,14 +324,17 @@ func (a *App) buildRoles(ctx context.Context) error {
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
+
 	board, err := buildBoard()
 	if err != nil {
 		return err
 	}
+
 	handler, err := api.New(api.Config{Settings: a.settings.API, Board: board}, deps, a.registry, a.log)
 	if err != nil {
 		return err
 	}
+
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	a.buildServer(handler, subscribers)
 	return nil
@@ -313,10 +346,12 @@ func buildBoard() (*web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	pages, err := site.New(docs.Pages, site.Served())
 	if err != nil {
 		return nil, err
 	}
+
 	pages.Each(board.Add)
 	return board, nil
 }
@@ -326,6 +361,7 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) {
 		return nil
 	}
+
 	configs := stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
 	if a.hasRole(settings.RoleAPI) {
 		a.lifecycle.addRun("inheritance of alerts", func(ctx context.Context) error {
@@ -334,6 +370,7 @@ func (a *App) buildQueueConfigs() *stats.QueueConfigs {
 			})
 		})
 	}
+
 	return configs
 }
 
@@ -341,6 +378,7 @@ func (a *App) buildNormalizer() error {
 	if !a.hasRole(settings.RoleNormalizer) {
 		return nil
 	}
+
 	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
 		Log:      kafka.NewLog(a.cluster),
 		Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
@@ -349,6 +387,7 @@ func (a *App) buildNormalizer() error {
 	if err != nil {
 		return err
 	}
+
 	a.lifecycle.addRun("normalizer", n.Run)
 	return nil
 }
@@ -357,6 +396,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 	if !a.hasRole(settings.RoleStats) {
 		return nil
 	}
+
 	processor, err := stats.New(a.settings.Stats, stats.Deps{
 		Log: kafka.NewLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
 		Accounts: accountDirectory{a.identity.Directory}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
@@ -365,6 +405,7 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 	if err != nil {
 		return err
 	}
+
 	a.lifecycle.addRun("stats", processor.Run)
 	return nil
 }
@@ -373,12 +414,14 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
+
 	var presence fanout.Presence = fanout.NoPresence{}
 	var peers fanout.Peers
 	if a.hasRole(settings.RoleFanout) {
 		presence = &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}
 		peers = a.peers()
 	}
+
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
 		Log: kafka.NewLog(a.cluster), Auth: a.identity.Tokens, Directory: a.identity.Directory,
 		Presence: presence,
@@ -388,6 +431,7 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	a.lifecycle.addRun("fanout", f.Run)
 	return f, nil
 }
@@ -397,6 +441,7 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error
 	if !a.hasRole(settings.RoleIngest) {
 		return nil, nil, nil
 	}
+
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{a.identity.Directory},
 		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db,
@@ -405,6 +450,7 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error
 	if err != nil {
 		return nil, nil, err
 	}
+
 	a.lifecycle.addRun("ingest", in.Run)
 	feeds, err := a.buildFeeds(ctx)
 	return in, feeds, err

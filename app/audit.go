@@ -16,11 +16,13 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.settings.Audit.Topic {
 		publisher = auditTopic{a.newProducer("audit log's producer", kafka.ProducerConfig{})}
 	}
+
 	a.audit, err = audit.New(ctx, a.settings.Audit,
 		audit.Deps{DB: a.db, Publisher: publisher, Metrics: a.registry, Log: a.log})
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
+
 	a.lifecycle.addRunAtOnce("audit log", a.audit.Run)
 	return nil
 }

@@ -36,6 +36,7 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	ctx := t.Context()
 	var nodes []*audit.Log
 	for range 2 {
@@ -44,15 +45,19 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
+
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer producer.Close(ctx)
+
 		node, err := audit.New(ctx, s.Audit,
 			audit.Deps{DB: db, Publisher: auditTopic{producer}, Metrics: prometheus.NewRegistry(), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		nodes = append(nodes, node)
 	}
+
 	var recorded []string
 	record := func(node *audit.Log, accounts ...string) {
 		for _, account := range accounts {
@@ -64,10 +69,12 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 			recorded = append(recorded, e.ID)
 		}
 	}
+
 	until, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+
 	record(nodes[0], "acme", "") // before the topic exists
 	for _, node := range nodes {
 		running.Go(func() {
@@ -76,15 +83,18 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 			}
 		})
 	}
+
 	if err := cluster.EnsureTopics(ctx, backend.TopicSpecs(s)); err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 10 {
 		record(nodes[i%2], "acme", "other")
 	}
 
 	reader := cluster.NewReader(event.TopicAudit, 0, 0)
 	defer reader.Close()
+
 	type published struct {
 		ID        string  `json:"id"`
 		At        float64 `json:"at"`
@@ -94,12 +104,14 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 		Hash      string  `json:"hash"`
 	}
 	var last published
+
 	var ids []string
 	for len(ids) < len(recorded) {
 		records, err := reader.Read(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, r := range records {
 			var e published
 			if err := json.Unmarshal(r.Value, &e); err != nil {
@@ -114,14 +126,17 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 			if age := time.Since(time.UnixMilli(int64(e.At * 1000))); age < -time.Minute || age > 10*time.Minute {
 				t.Errorf("it was %s ago", age)
 			}
+
 			last, ids = e, append(ids, e.ID)
 		}
 	}
+
 	slices.Sort(ids)
 	slices.Sort(recorded)
 	if !slices.Equal(ids, recorded) {
 		t.Error("the topic has other entries than were recorded")
 	}
+
 	verified, err := nodes[0].Verify(ctx, audit.KnownHead{Seq: int64(last.Seq), Hash: last.Hash}, func(int, int) {})
 	if err != nil || verified.Last != int64(last.Seq) {
 		t.Errorf("the chain is not that of the topic: %+v, %v", verified, err)

@@ -26,16 +26,19 @@ func (a *App) awaitBackend(ctx context.Context, backend, advice string, try func
 			}
 			return nil
 		}
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if !temporary(err) {
 			return err
 		}
+
 		now := time.Now()
 		if began.IsZero() {
 			began = now
 		}
+
 		a.health.setWaiting(backend)
 		if reported.IsZero() || now.Sub(reported) >= awaitLogInterval {
 			reported = now

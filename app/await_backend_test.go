@@ -29,6 +29,7 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 			}
 			return nil
 		}, func(err error) bool { return fault.KindOf(err) == fault.KindUnavailable })
+
 		text := output.String()
 		if n := strings.Count(text, `msg="waiting for it: check it" error="away: not yet"`); err != nil || n != 3 {
 			t.Errorf("%v, logged %d times:\n%s", err, n, text)
@@ -45,11 +46,13 @@ func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 		a, output := waiting()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
+
 		away := func(context.Context) error { return fault.Unavailable(nil, 0, "away") }
 		always := func(error) bool { return true }
 		if err := a.awaitBackend(ctx, "it", "check it", away, always); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
+
 		output.Reset()
 		wrong := errors.New("wrong for good")
 		if err := a.awaitBackend(t.Context(), "it", "check it", func(context.Context) error { return wrong },
@@ -63,6 +66,7 @@ func TestReadiness(t *testing.T) {
 	h := &health{}
 	origination := false
 	h.addReadyPart("origination", func() bool { return origination })
+
 	for _, step := range []struct {
 		do   func()
 		want string

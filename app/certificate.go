@@ -14,6 +14,7 @@ func (a *App) openCertificate(context.Context) error {
 	if a.settings.TLS.Mode == "off" && a.settings.SIP.Server.TLSListen == "" {
 		return nil
 	}
+
 	pair := certificate.Pair{Setting: "tls.cert_file", CertFile: a.settings.TLS.CertFile,
 		KeyFile: a.settings.TLS.KeyFile}
 	if pair.CertFile == "" {
@@ -22,10 +23,12 @@ func (a *App) openCertificate(context.Context) error {
 			return fmt.Errorf("creating a self-signed certificate: %w", err)
 		}
 	}
+
 	var err error
 	a.certificate, err = certificate.Open(pair, a.log)
 	if err != nil {
 		return fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
 	}
+
 	return nil
 }

@@ -29,11 +29,13 @@ func TestNamesInCommentsExist(t *testing.T) {
 					imports[imported.name] = imported
 				}
 			}
+
 			for _, one := range file.syntax.Imports { // a name of the file's own
 				if imported := index[strings.Trim(one.Path.Value, `"`)]; imported != nil && one.Name != nil {
 					imports[one.Name.Name] = imported
 				}
 			}
+
 			for _, group := range file.syntax.Comments {
 				method := file.methodAt(group)
 				var missing []string
@@ -42,20 +44,24 @@ func TestNamesInCommentsExist(t *testing.T) {
 						missing = append(missing, name)
 					}
 				}
+
 				for _, name := range camelCase.FindAllString(group.Text(), -1) {
 					if !words[name] && !otherWords[name] {
 						missing = append(missing, name)
 					}
 				}
+
 				for _, name := range missing {
 					t.Errorf("%s: a comment names %s, which does not exist", file.set.Position(group.Pos()), name)
 				}
 			}
+
 			for _, decl := range file.syntax.Decls {
 				fn, ok := decl.(*ast.FuncDecl)
 				if !ok || fn.Doc == nil {
 					continue
 				}
+
 				first, _, _ := strings.Cut(fn.Doc.Text(), " ")
 				first = strings.TrimSuffix(first, "'s")
 				if camelCase.MatchString(first) && first != fn.Name.Name {
@@ -73,18 +79,22 @@ func TestLocksOfTheTableExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, table, _ := strings.Cut(string(text), "## Lock order\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	locks := 0
+
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 || !strings.Contains(cells[1], "`") {
 			continue
 		}
+
 		for _, name := range regexp.MustCompile("`([A-Za-z]+\\.[A-Za-z]+)`").FindAllStringSubmatch(cells[2], -1) {
 			locks++
 			typ, member, _ := strings.Cut(name[1], ".")
 			exists := false
+
 			for _, folder := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(cells[1], -1) {
 				for importPath, pkg := range index {
 					if within(importPath, module+folder[1]) && slices.Contains(pkg.members[typ], member) {
@@ -92,11 +102,13 @@ func TestLocksOfTheTableExist(t *testing.T) {
 					}
 				}
 			}
+
 			if !exists {
 				t.Errorf("the lock order of%sname %s, which does not exist", cells[1], name[1])
 			}
 		}
 	}
+
 	if locks < 20 {
 		t.Errorf("the table has %d locks", locks)
 	}
@@ -125,10 +137,12 @@ func allWords(index map[string]*packageNames) map[string]bool {
 						words[word] = true
 					}
 				}
+
 				return true
 			})
 		}
 	}
+
 	return words
 }
 
@@ -175,15 +189,19 @@ func indexNames(t *testing.T) map[string]*packageNames {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			pkg.name = syntax.Name.Name
 			pkg.add(syntax)
 			pkg.all = append(pkg.all, syntax)
+
 			if !strings.HasSuffix(name, "_test.go") {
 				pkg.files = append(pkg.files, namedFile{set, syntax})
 			}
 		}
+
 		index[p.ImportPath] = pkg
 	}
+
 	return index
 }
 
@@ -224,13 +242,16 @@ func (p *packageNames) addMembers(typ string, of ast.Expr) {
 		p.members[typ] = append(p.members[typ], "*") // a named or built-in type: it may have any
 		return
 	}
+
 	if p.members[typ] == nil {
 		p.members[typ] = []string{}
 	}
+
 	for _, field := range fields.List {
 		for _, name := range field.Names {
 			p.members[typ] = append(p.members[typ], name.Name)
 		}
+
 		if len(field.Names) == 0 {
 			embedded := strings.TrimPrefix(exprName(field.Type), "*")
 			p.members[typ] = append(p.members[typ], path.Ext("." + embedded)[1:])
@@ -251,6 +272,7 @@ func exprName(e ast.Expr) string {
 	case *ast.IndexExpr:
 		return exprName(x.X)
 	}
+
 	return "?." + strconv.Itoa(int(e.Pos()))
 }
 
@@ -260,6 +282,7 @@ func (p *packageNames) has(name string, method *ast.FuncDecl, imports map[string
 	if slices.Contains(fileEndings, parts[len(parts)-1]) {
 		return true
 	}
+
 	isReceiver := method != nil && len(method.Recv.List[0].Names) == 1 && method.Recv.List[0].Names[0].Name == parts[0]
 	imported := imports[parts[0]]
 	switch {
@@ -270,6 +293,7 @@ func (p *packageNames) has(name string, method *ast.FuncDecl, imports map[string
 	case imported != nil && ast.IsExported(parts[1]):
 		return imported.top[parts[1]] && (len(parts) < 3 || imported.hasMember(parts[1], parts[2]))
 	}
+
 	return !strings.HasSuffix(name, ".mu") && !strings.HasSuffix(name, "Mu") // locks: see isLock
 }
 
@@ -280,11 +304,13 @@ func isLock(name string, index map[string]*packageNames) bool {
 	if !strings.HasSuffix(member, "mu") && !strings.HasSuffix(member, "Mu") {
 		return false
 	}
+
 	for _, pkg := range index {
 		if slices.Contains(pkg.members[typ], member) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -293,10 +319,12 @@ func (p *packageNames) hasMember(typ, member string) bool {
 	if slices.Contains(members, member) || slices.Contains(members, "*") {
 		return true
 	}
+
 	for _, embedded := range p.embeds[typ] {
 		if strings.Contains(embedded, ".") || p.hasMember(embedded, member) {
 			return true
 		}
 	}
+
 	return members == nil
 }

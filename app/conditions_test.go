@@ -23,6 +23,7 @@ func TestConditionsAsk(t *testing.T) {
 		p := &packages[i]
 		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
 	}
+
 	eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 		test := strings.HasSuffix(file, "_test.go")
 		function := ""
@@ -36,6 +37,7 @@ func TestConditionsAsk(t *testing.T) {
 						function)
 				}
 			}
+
 			return true
 		})
 	})
@@ -47,10 +49,12 @@ func isIdiom(s *ast.IfStmt, test bool) bool {
 	if !ok || define.Tok != token.DEFINE {
 		return false
 	}
+
 	last, ok := define.Lhs[len(define.Lhs)-1].(*ast.Ident)
 	if !ok {
 		return false
 	}
+
 	asked, ok := s.Cond.(*ast.BinaryExpr)
 	asksError := ok && asked.Op == token.NEQ && isName(asked.X, "err") && isName(asked.Y, "nil")
 	switch len(define.Lhs) {
@@ -59,6 +63,7 @@ func isIdiom(s *ast.IfStmt, test bool) bool {
 	case 2:
 		return test || last.Name == "ok"
 	}
+
 	return test
 }
 

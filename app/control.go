@@ -21,15 +21,18 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	if len(a.settings.Feeds) == 0 && calls == nil || !asked && feeds == nil {
 		return nil, nil
 	}
+
 	statuses, err := feed.NewStore(ctx, a.db)
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
+
 	nodes := &control.RedisNodes{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix, Node: a.node, Statuses: statuses,
 		Log: a.log}
 	if feeds != nil {
 		nodes.Feeds = feeds
 	}
+
 	deps := control.Deps{
 		DB: a.db, Roster: subscribers, Users: a.identity.Directory, Limiter: a.limiter,
 		Destinations: transferRules{admission},
@@ -37,13 +40,16 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 			a.tracer},
 		Nodes: nodes, Audit: a.audit, Metrics: a.registry, Log: a.log,
 	}
+
 	if calls != nil {
 		deps.OwnCalls = calls
 	}
+
 	c, err := control.New(ctx, deps)
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
+
 	if feeds != nil {
 		a.lifecycle.addRun("control of other nodes",
 			func(ctx context.Context) error { return nodes.Answer(ctx, c.TakeAndSend) })
@@ -51,6 +57,7 @@ func (a *App) buildControl(ctx context.Context, subscribers *fanout.Fanout, feed
 	if !asked {
 		return nil, nil
 	}
+
 	a.lifecycle.addRun("control", c.Run)
 	return c, nil
 }

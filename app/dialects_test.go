@@ -32,11 +32,13 @@ func TestReadersOfEventsKnowNoDialect(t *testing.T) {
 			known[word] = known[word] || strings.Contains(text, word)
 		}
 	})
+
 	for _, word := range dialects {
 		if !known[word] {
 			t.Errorf("%s is in no file of format: it finds nothing", word)
 		}
 	}
+
 	for _, folder := range readers {
 		files := 0
 		eachSource(t, folder, func(file, text string) {
@@ -47,6 +49,7 @@ func TestReadersOfEventsKnowNoDialect(t *testing.T) {
 				}
 			}
 		})
+
 		if files == 0 {
 			t.Errorf("%s has no source file", folder)
 		}
@@ -69,10 +72,12 @@ func eachSource(t *testing.T, folder string, give func(file, text string)) {
 			!slices.Contains([]string{".go", ".js", ".html"}, filepath.Ext(file)):
 			return nil
 		}
+
 		text, err := os.ReadFile(file)
 		if err == nil {
 			give(file, string(text))
 		}
+
 		return err
 	})
 	if err != nil {

@@ -49,12 +49,15 @@ func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	if len(statuses) > 0 { // a status expires
 		s.changes.Distrust()
 	}
+
 	type place struct{ account, name string }
 	connected := map[place]bool{}
 	tree := s.directory.Tree()
+
 	for i := range statuses {
 		status := &statuses[i]
 		for _, account := range accountsOf(tree, status.Accounts) {
@@ -72,6 +75,7 @@ func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 		states = append(states,
 			stats.FeedState{Account: at.account, Partition: partition, Name: at.name, Connected: is})
 	}
+
 	return states, nil
 }
 
@@ -80,6 +84,7 @@ func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.S
 	found, err := s.store.ListWithAccounts(ctx)
 	var statuses []feed.Status
 	tree := s.directory.Tree()
+
 	for i := range found {
 		for _, id := range accountsOf(tree, found[i].Accounts) {
 			if tree.Contains(account, id) {
@@ -88,6 +93,7 @@ func (s *feedReader) FeedStatuses(ctx context.Context, account string) ([]feed.S
 			}
 		}
 	}
+
 	return statuses, err
 }
 
@@ -105,17 +111,20 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 	if err != nil {
 		return nil, err
 	}
+
 	tree := s.directory.Tree()
 	own, others := false, false
 	for i := range found {
 		if found[i].Name != name {
 			continue
 		}
+
 		for _, id := range accountsOf(tree, found[i].Accounts) {
 			inside := tree.Contains(account, id)
 			own, others = own || inside, others || !inside
 		}
 	}
+
 	index := slices.IndexFunc(s.feeds, func(c feed.Config) bool { return c.Name == name })
 	switch {
 	case !own:
@@ -127,6 +136,7 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 		return nil, fault.Unavailable(nil, 0,
 			"The settings of this node do not have the feed: a node with the roles ingest and api can check it")
 	}
+
 	if err := s.beginCheck(name, time.Now()); err != nil {
 		return nil, err
 	}
@@ -136,6 +146,7 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 	if err == nil {
 		hideForeignEvent(tree, account, result)
 	}
+
 	return result, err
 }
 
@@ -181,14 +192,17 @@ func accountsOf(tree *identity.Tree, refs []string) (ids []string) {
 			ids = append(ids, account.ID)
 		}
 	}
+
 	if len(refs) > 0 {
 		return ids
 	}
+
 	for _, account := range tree.Accounts() {
 		if account.ParentID == "" {
 			ids = append(ids, account.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -209,7 +223,9 @@ func (t accountTree) Ancestors() map[string][]string {
 			above = append(above, parent)
 			parent = found.ParentID
 		}
+
 		all[account.ID] = above
 	}
+
 	return all
 }

@@ -25,6 +25,7 @@ func putFeed(t *testing.T, db *sqldb.DB, name, node string, state feed.State, ac
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = db.ExecContext(t.Context(),
 		`INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+db.ClockExpr()+` + 3600000)
 		ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status`, name, node,
@@ -39,6 +40,7 @@ func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
 	t.Helper()
 	db := testdb.Open(t, testdb.SQLite(t))
 	directory := newTestIdentity(t, db).Directory
+
 	for _, account := range []identity.NewAccount{
 		{ID: "acme", Name: "acme", Domain: "acme.example"},
 		{ID: "acme-north", Name: "north", Domain: "north.acme.example", Parent: "acme"},
@@ -48,10 +50,12 @@ func newTestFeedReader(t *testing.T) (*feedReader, *sqldb.DB) {
 			t.Fatal(err)
 		}
 	}
+
 	store, err := feed.NewStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &feedReader{
 		store: store, directory: directory, log: slog.New(slog.DiscardHandler),
 		partition: func(_ context.Context, account string) (int, error) { return len(account), nil },
@@ -72,6 +76,7 @@ func TestStatesOfFeedsByAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	slices.SortFunc(states, func(a, b stats.FeedState) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
 	})
@@ -95,6 +100,7 @@ func TestAnAccountSeesTheFeedsOfItsOwnTree(t *testing.T) {
 	putFeed(t, db, "both", "node-1", feed.StateConnected, "acme", "acme-north")
 	putFeed(t, db, "north", "node-1", feed.StateConnected, "acme-north")
 	putFeed(t, db, "shared", "node-1", feed.StateConnected)
+
 	for account, want := range map[string][]string{
 		"acme": {"both", "north", "shared"}, "acme-north": {"both", "north"}, "other": {"shared"}, "gone": nil,
 	} {
@@ -103,6 +109,7 @@ func TestAnAccountSeesTheFeedsOfItsOwnTree(t *testing.T) {
 		for _, status := range statuses {
 			names = append(names, status.Name)
 		}
+
 		if err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s sees %q, %v, want %q", account, names, err, want)
 		}
@@ -120,11 +127,13 @@ func TestWhoMayCheckAFeed(t *testing.T) {
 		{Name: "shared", Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s", Redundancy: 1,
 			TimeZone: "UTC"},
 	}
+
 	check := func(account, name string) fault.Kind {
 		t.Helper()
 		_, err := s.CheckFeed(t.Context(), account, name)
 		return fault.KindOf(err)
 	}
+
 	for _, c := range []struct {
 		account, name string
 		want          fault.Kind

@@ -32,6 +32,7 @@ func FeedPlatform(directory *identity.Directory) feed.Constructor {
 		if !ok {
 			return nil, fmt.Errorf("feeds of kind %q are not part of this program", cfg.Kind)
 		}
+
 		return construct(cfg, deps)
 	}
 }
@@ -55,10 +56,12 @@ func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 	if len(a.settings.Feeds) == 0 {
 		return nil, nil
 	}
+
 	store, err := feed.NewStore(ctx, a.db)
 	if err != nil {
 		return nil, fmt.Errorf("feeds: %w", err)
 	}
+
 	feeds, err := feed.NewService(feed.ServiceConfig{
 		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
 	}, feed.ServiceDeps{
@@ -70,6 +73,7 @@ func (a *App) buildFeeds(ctx context.Context) (*feed.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	a.lifecycle.addRunAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
 	return feeds, nil
 }

@@ -23,6 +23,7 @@ func TestFeedsOfEveryKindAreBuilt(t *testing.T) {
 		ami.Deps{Log: log, Metrics: registry, Panics: recoverer}); err != nil {
 		t.Fatal(err) // the driver's
 	}
+
 	for _, cfg := range []feed.Config{
 		{Kind: feed.KindFreeSWITCH, Address: "127.0.0.1:1", Password: "p"},
 		{Kind: feed.KindAsterisk, Address: "127.0.0.1:1", Username: "u", Secret: "s"},
@@ -44,6 +45,7 @@ func TestACheckShowsNoEventOfAnotherAccount(t *testing.T) {
 	account := func(id, parent string) identity.Account {
 		return identity.Account{ID: id, Name: id, Domain: id, ParentID: parent}
 	}
+
 	one := identity.NewTree(account("root", ""), account("acme", "root"), account("sub", "acme"),
 		account("other", "root"))
 	several := identity.NewTree(account("acme", ""), account("other", ""))
@@ -60,11 +62,13 @@ func TestACheckShowsNoEventOfAnotherAccount(t *testing.T) {
 		r := &feed.CheckResult{Event: &feed.CheckedEvent{Format: "asterisk", Account: c.owner,
 			Names: []string{"q@other.example"}, Value: []byte(`{"caller":"1"}`)}}
 		hideForeignEvent(c.tree, c.account, r)
+
 		if r.Event.Format != "asterisk" || (r.Event.Value != nil) != c.shown || (r.Event.Names != nil) != c.shown ||
 			(r.Event.Account == c.owner) != (c.shown || c.owner == "") {
 			t.Errorf("%s sees of %q: %+v", c.account, c.owner, r.Event)
 		}
 	}
+
 	hideForeignEvent(one, "acme", &feed.CheckResult{})
 }
 
@@ -78,11 +82,13 @@ func TestChecksOfAFeedHaveAPause(t *testing.T) {
 	if err := s.beginCheck("other", now); err != nil {
 		t.Errorf("another feed: %v", err)
 	}
+
 	for _, at := range []time.Time{now, now.Add(2 * checkWait)} {
 		if err := s.beginCheck("pbx", at); fault.KindOf(err) != fault.KindLimited {
 			t.Errorf("while it is checked: %v", err)
 		}
 	}
+
 	s.endCheck("pbx")
 	if err := s.beginCheck("pbx", time.Now()); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("at once: %v", err)

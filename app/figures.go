@@ -16,13 +16,16 @@ func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleFanout) {
 		return nil, nil
 	}
+
 	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
 	if err != nil {
 		return nil, fmt.Errorf("figures: %w", err)
 	}
+
 	if a.hasRole(settings.RoleStats) {
 		a.lifecycle.addRun("figures", figures.NewIndexer(store, kafka.NewLog(a.cluster), a.timeZones).Run)
 	}
+
 	return store, nil
 }
 
@@ -51,7 +54,9 @@ func (q queueFigures) QueuesSince(ctx context.Context, accounts []string, since 
 		if level, ok := r.QueueRow().ServiceLevelStrict(); ok {
 			today.ServiceLevelStrict = &level
 		}
+
 		all = append(all, today)
 	}
+
 	return all, err
 }

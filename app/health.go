@@ -56,6 +56,7 @@ func (h *health) unreadyReason() string {
 	case backend == nil:
 		return "starting"
 	}
+
 	return "waiting for " + *backend
 }
 

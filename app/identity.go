@@ -17,21 +17,27 @@ func (a *App) seedDirectory(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("directory_file: %w", err)
 		}
+
 		if err := a.identity.Directory.Seed(ctx, content); err != nil {
 			return fmt.Errorf("directory_file %s: %w", file, err)
 		}
+
 		return nil
 	}
+
 	if a.settings.DemoPassword == "" {
 		return nil
 	}
+
 	seeded, err := a.identity.Directory.SeedDemo(ctx, string(a.settings.DemoPassword))
 	if err != nil {
 		return fmt.Errorf("demo_password: creating the demo account: %w", err)
 	}
+
 	if seeded {
 		a.log.Info("demo account created", "domain", "demo.local", "users", "admin, alice, bob")
 	}
+
 	return nil
 }
 
@@ -57,12 +63,14 @@ func (a *App) identityConfig() identity.Config {
 	if err == nil {
 		own = append(own, name)
 	}
+
 	if a.certificate != nil {
 		pair, err := a.certificate.Get(nil)
 		if err == nil && pair.Leaf != nil {
 			own = append(own, pair.Leaf.DNSNames...)
 		}
 	}
+
 	return identity.Config{
 		Settings: a.settings.Auth, Accounts: a.settings.Account, ReservedDomains: a.settings.ReservedDomains(own...),
 		PartitionOf: a.accountPartition,

@@ -97,6 +97,7 @@ func TestImportRules(t *testing.T) {
 	t.Run("every package has a step and every name in the rules exists", func(t *testing.T) {
 		checkNames(t, packages)
 	})
+
 	t.Run("a package imports lower steps only", func(t *testing.T) {
 		for _, p := range packages {
 			for _, imported := range p.Imports {
@@ -106,6 +107,7 @@ func TestImportRules(t *testing.T) {
 			}
 		}
 	})
+
 	t.Run("libraries stay with their owners, and every permission is used", func(t *testing.T) {
 		used := map[[2]string]bool{} // library and owner
 		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
@@ -114,18 +116,21 @@ func TestImportRules(t *testing.T) {
 					if !within(imported, library) {
 						continue
 					}
+
 					owned := false
 					for _, owner := range allowed {
 						if p.owns(file)(owner) {
 							owned, used[[2]string{library, owner}] = true, true
 						}
 					}
+
 					if !owned {
 						t.Errorf("%s/%s imports %s, which belongs to %v", p.ImportPath, file, imported, allowed)
 					}
 				}
 			}
 		})
+
 		for library, allowed := range owners {
 			for _, owner := range allowed {
 				if !used[[2]string{library, owner}] && library != module+"internal/testservice" {
@@ -134,11 +139,13 @@ func TestImportRules(t *testing.T) {
 			}
 		}
 	})
+
 	t.Run("metrics are made in metrics.go", func(t *testing.T) {
 		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 			if file == "metrics.go" || !slices.ContainsFunc(importsOf(t, syntax), isPrometheus) {
 				return
 			}
+
 			ast.Inspect(syntax, func(node ast.Node) bool {
 				call, ok := node.(*ast.SelectorExpr)
 				if ok && slices.ContainsFunc(metricMakers,
@@ -159,25 +166,30 @@ func checkNames(t *testing.T, packages []listed) {
 		if p.folder() == "" {
 			t.Errorf("%s has no step: add its folder to one", p.ImportPath)
 		}
+
 		built[p.folder()] = true
 		for _, one := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
 			imported[one] = true
 		}
 	}
+
 	folders := slices.Concat(steps...)
 	for _, folder := range folders {
 		if !built[folder] {
 			t.Errorf("the rules name %s, which does not exist", folder)
 		}
 	}
+
 	for library, allowed := range owners {
 		found := false
 		for one := range imported {
 			found = found || within(one, library)
 		}
+
 		if !found {
 			t.Errorf("the rules name %s, which nothing imports", library)
 		}
+
 		for _, owner := range allowed {
 			if folder, _ := splitOwner(owner); folder != "*" && !slices.Contains(folders, folder) {
 				t.Errorf("%s belongs to %s, which has no step", library, owner)
@@ -202,6 +214,7 @@ func listPackages(t *testing.T) []listed {
 	if err != nil {
 		t.Fatalf("listing the packages: %v", err)
 	}
+
 	var packages []listed
 	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
 		var p listed
@@ -212,6 +225,7 @@ func listPackages(t *testing.T) []listed {
 		if err != nil {
 			t.Fatalf("reading the list: %v", err)
 		}
+
 		packages = append(packages, p)
 	}
 }
@@ -269,6 +283,7 @@ func eachFile(t *testing.T, packages []listed, check func(p listed, file string,
 				t.Errorf("reading %s: %v", file, err)
 				continue
 			}
+
 			check(p, file, syntax)
 		}
 	}
@@ -284,5 +299,6 @@ func importsOf(t *testing.T, syntax *ast.File) []string {
 		}
 		paths = append(paths, imported)
 	}
+
 	return paths
 }

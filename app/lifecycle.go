@@ -85,15 +85,18 @@ func (l *lifecycle) addServer(name string, s server) {
 func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 	ctx, cancelAll := context.WithCancelCause(ctx)
 	defer cancelAll(nil)
+
 	type running struct {
 		cancel context.CancelFunc
 		done   chan struct{}
 	}
 	started := make([]running, len(l.parts))
+
 	for i, p := range l.parts {
 		if p.run == nil {
 			continue
 		}
+
 		partCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		started[i] = running{cancel, make(chan struct{})}
 		go func() {
@@ -104,6 +107,7 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 			}
 		}()
 	}
+
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.Canceled) {
@@ -112,8 +116,10 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 	} else {
 		l.log.Error("stopping", "error", cause)
 	}
+
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
+
 	var errs []error
 	for i := len(l.parts) - 1; i >= 0; i-- {
 		p := l.parts[i]
@@ -122,9 +128,11 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 				errs = append(errs, fmt.Errorf("stopping %s: %w", p.name, err))
 			}
 		}
+
 		if p.run == nil {
 			continue
 		}
+
 		started[i].cancel()
 		select {
 		case <-started[i].done:
@@ -132,6 +140,7 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 			errs = append(errs, fmt.Errorf("stopping %s: took longer than drain_timeout", p.name))
 		}
 	}
+
 	return errors.Join(append(errs, cause)...)
 }
 
@@ -139,6 +148,7 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 func (l *lifecycle) closeAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+
 	var errs []error
 	for i := len(l.parts) - 1; i >= 0; i-- {
 		p := l.parts[i]
@@ -148,5 +158,6 @@ func (l *lifecycle) closeAll(ctx context.Context) error {
 			}
 		}
 	}
+
 	return errors.Join(errs...)
 }

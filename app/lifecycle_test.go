@@ -10,6 +10,7 @@ import (
 func TestWorkWaitsForTheFirstWhereverItIsRegistered(t *testing.T) {
 	l := newLifecycle(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
+
 	firstEnded := false
 	finished := make(chan struct{}, 2)
 	wait := func(name string) {
@@ -22,20 +23,24 @@ func TestWorkWaitsForTheFirstWhereverItIsRegistered(t *testing.T) {
 			return nil
 		})
 	}
+
 	wait("earlier")
 	started := make(chan struct{})
 	l.addRunAtOnce("at once", func(context.Context) error { close(started); return nil })
+
 	l.addRunFirst("first", func(context.Context) error {
 		<-started
 		firstEnded = true
 		return nil
 	})
+
 	wait("later")
 	go func() {
 		<-finished
 		<-finished
 		cancel()
 	}()
+
 	if err := l.run(ctx, time.Minute); err != nil {
 		t.Error(err)
 	}

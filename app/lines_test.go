@@ -33,12 +33,14 @@ func TestLinesAreShort(t *testing.T) {
 		p := &packages[i]
 		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
 	}
+
 	eachFile(t, packages, func(p listed, file string, _ *ast.File) {
 		source, err := os.ReadFile(filepath.Join(p.Dir, file))
 		if err != nil {
 			t.Error(err)
 			return
 		}
+
 		for i, line := range strings.Split(withoutLongLiterals(source), "\n") {
 			line = alignment.ReplaceAllString(line, " ")
 			columns := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
@@ -57,6 +59,7 @@ func withoutLongLiterals(source []byte) string {
 		copied int
 	)
 	s.Init(token.NewFileSet().AddFile("", -1, len(source)), source, nil, 0)
+
 	for {
 		pos, tok, literal := s.Scan()
 		if tok == token.EOF {
@@ -66,6 +69,7 @@ func withoutLongLiterals(source []byte) string {
 		if tok != token.STRING || len(literal) < longLiteral && !strings.Contains(literal, "\n") {
 			continue
 		}
+
 		start := int(pos) - 1 // the only file of its set begins at 1
 		short.Write(source[copied:start])
 		short.WriteString(strings.Repeat("\n", strings.Count(literal, "\n")))

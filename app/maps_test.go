@@ -25,6 +25,7 @@ func TestLargePackagesHaveAMap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 		ours := strings.TrimPrefix(p.ImportPath, module)
 		skip := slices.ContainsFunc(withoutMap, func(folder string) bool { return within(ours, folder) })
@@ -41,6 +42,7 @@ func TestLargePackagesHaveAMap(t *testing.T) {
 			t.Errorf("%s has %d files and its doc.go no section Files", ours, len(files))
 			continue
 		}
+
 		named := fileName.FindAllString(section, -1)
 		for _, file := range files {
 			name := filepath.Base(file)
@@ -48,6 +50,7 @@ func TestLargePackagesHaveAMap(t *testing.T) {
 				t.Errorf("%s/doc.go has no %s", ours, name)
 			}
 		}
+
 		for _, name := range named {
 			if !slices.Contains(files, filepath.Join(p.Dir, name)) {
 				t.Errorf("%s/doc.go names %s, which does not exist", ours, name)

@@ -53,16 +53,19 @@ func TestMetricsPage(t *testing.T) {
 	for _, driver := range []string{"auto", "freeswitch", "asterisk"} {
 		maps.Copy(rows, metricRows(t, driver))
 	}
+
 	want := metricsReference(rows)
 	if *update {
 		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := os.ReadFile(metricsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	gotLines := strings.Split(string(got), "\n")
 	for i, line := range strings.Split(want, "\n") {
 		if i >= len(gotLines) || gotLines[i] != line {
@@ -70,6 +73,7 @@ func TestMetricsPage(t *testing.T) {
 				line)
 		}
 	}
+
 	if string(got) != want {
 		t.Fatalf("docs/metrics.md has lines of metrics that do not exist (go test ./app -run MetricsPage -update writes the page)")
 	}
@@ -109,18 +113,22 @@ func metricRows(t *testing.T, driver string) map[string]string {
 		a.registry.Describe(descriptions)
 		close(descriptions)
 	}()
+
 	rows := map[string]string{}
 	for d := range descriptions {
 		if !strings.Contains(d.String(), `fqName: "trunkline_`) {
 			continue // of Go and of the process
 		}
+
 		found := described.FindStringSubmatch(d.String())
 		if found == nil {
 			t.Errorf("cannot read %s", d)
 			continue
 		}
+
 		rows[found[1]] = metricRow(t, found[1], found[2], found[3])
 	}
+
 	return rows
 }
 
@@ -133,6 +141,7 @@ func metricRow(t *testing.T, name, quoted, labels string) string {
 	if help == "" {
 		t.Errorf("%s has no help text", name)
 	}
+
 	return fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(labels, ",", ", "),
 		strings.ReplaceAll(strings.TrimSuffix(help, "."), "|", `\|`))
 }
@@ -145,6 +154,7 @@ func metricsReference(rows map[string]string) string {
 			"Histograms are native; `trunkline_fanout_delivery_latency_seconds` has classic buckets too. " +
 			"The number of values of a label is bounded. Dashboards and alert rules use them: [runbook.md](runbook.md), [operations.md](operations.md#monitoring).\n")
 	names := slices.Sorted(maps.Keys(rows))
+
 	for _, group := range metricGroups {
 		var table strings.Builder
 		names = slices.DeleteFunc(names, func(name string) bool {
@@ -154,9 +164,12 @@ func metricsReference(rows map[string]string) string {
 					return true
 				}
 			}
+
 			return false
 		})
+
 		fmt.Fprintf(&page, "\n## %s\n\n| metric | labels | meaning |\n|---|---|---|\n%s", group.title, table.String())
 	}
+
 	return page.String()
 }

@@ -18,17 +18,20 @@ func TestMigrationsHaveNumbersOfTheirOwn(t *testing.T) {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
+
 		if entry.Name() == ".git" || entry.Name() == "node_modules" {
 			return fs.SkipDir
 		}
 		if entry.Name() != "migrations" {
 			return nil
 		}
+
 		folders++
 		files, err := os.ReadDir(path)
 		if err != nil {
 			return err
 		}
+
 		next := map[string]int{"postgres": 1, "sqlite": 1}
 		for _, file := range files { // sorted by name
 			match := migrationName.FindStringSubmatch(file.Name())
@@ -36,10 +39,12 @@ func TestMigrationsHaveNumbersOfTheirOwn(t *testing.T) {
 				t.Errorf("%s/%s is not named like a migration", path, file.Name())
 				continue
 			}
+
 			number, err := strconv.Atoi(match[1])
 			if err != nil {
 				return err
 			}
+
 			for database := range next {
 				if match[2] != "" && match[2] != database {
 					continue
@@ -47,14 +52,17 @@ func TestMigrationsHaveNumbersOfTheirOwn(t *testing.T) {
 				if number != next[database] {
 					t.Errorf("%s/%s: the next number is %04d", path, file.Name(), next[database])
 				}
+
 				next[database] = number + 1
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if folders < 8 {
 		t.Errorf("only %d folders were found", folders)
 	}

@@ -32,12 +32,14 @@ var sameExceptCase = map[string]string{
 // results of methods with their names.
 func TestNamesDifferInMoreThanCase(t *testing.T) {
 	type scope struct{ pkg, typ string }
+
 	seen := map[scope]map[string]string{} // lower-case name to name
 	used := map[string]bool{}
 	add := func(s scope, name *ast.Ident) {
 		if seen[s] == nil {
 			seen[s] = map[string]string{}
 		}
+
 		lower := strings.ToLower(name.Name)
 		other, found := seen[s][lower]
 		switch {
@@ -49,10 +51,12 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 			t.Errorf("%s: %s and %s differ only in case", s.pkg, other, name.Name)
 		}
 	}
+
 	addType := func(pkg string, spec *ast.TypeSpec, test bool) {
 		add(scope{pkg: pkg}, spec.Name)
 		var fields *ast.FieldList
 		of := scope{pkg: pkg} // methods of an interface
+
 		switch typ := spec.Type.(type) {
 		case *ast.InterfaceType:
 			fields = typ.Methods
@@ -64,17 +68,20 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 		default:
 			return
 		}
+
 		for _, field := range fields.List {
 			for _, name := range field.Names {
 				add(of, name)
 			}
 		}
 	}
+
 	packages := listPackages(t)
 	for i := range packages {
 		p := &packages[i]
 		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
 	}
+
 	eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 		pkg := path.Join(p.ImportPath, syntax.Name.Name)
 		for _, decl := range syntax.Decls {
@@ -98,6 +105,7 @@ func TestNamesDifferInMoreThanCase(t *testing.T) {
 			}
 		}
 	})
+
 	for name := range sameExceptCase {
 		if !used[name] {
 			t.Errorf("sameExceptCase: %q is not needed", name)
@@ -110,6 +118,7 @@ func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
 	}
+
 	typ := d.Recv.List[0].Type
 	for {
 		switch t := typ.(type) {

@@ -32,6 +32,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	if !a.hasRole(settings.RoleOrigination) {
 		return nil, nil
 	}
+
 	s := a.settings.Origination
 	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
 	driver, err := a.originationDriver(phones, sessions, admission, producer)
@@ -42,6 +43,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	if err != nil {
 		return nil, fmt.Errorf("origination.driver: %w", err)
 	}
+
 	calls, err := origination.New(ctx, origination.Config{
 		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
@@ -52,6 +54,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	if err != nil {
 		return nil, fmt.Errorf("origination: %w", err)
 	}
+
 	a.lifecycle.addRun("origination", calls.Run)
 	a.health.addReadyPart("origination", calls.Ready)
 	return calls, nil
@@ -72,10 +75,12 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	case origination.DriverKazoo:
 		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
 	}
+
 	simulatedCalls := "all calls"
 	if s.Driver == origination.DriverAuto && phones != nil {
 		simulatedCalls = "calls of users without a registered phone"
 	}
+
 	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver,
 		"simulates", simulatedCalls)
 	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls},
@@ -83,6 +88,7 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	if err != nil || s.Driver == origination.DriverSimulator || phones == nil {
 		return simulatorDriver, err
 	}
+
 	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
 	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
 		Registered: phones.server.Registrations.Exist,
@@ -96,10 +102,12 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 	if phones == nil {
 		return nil, errNoSIP
 	}
+
 	name, err := os.Hostname()
 	if err != nil {
 		name = "trunkline"
 	}
+
 	driver, err := pbx.New(pbx.Config{
 		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
 		Recorder: a.recorders(),
@@ -108,9 +116,11 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admissio
 	if err != nil {
 		return nil, err
 	}
+
 	phones.server.Handle("", driver)
 	phones.server.Registrations.AddListener(driver)
 	a.lifecycle.addRun("sip driver", driver.Run)
+
 	return driver, nil
 }
 
@@ -132,10 +142,12 @@ func (e callEventPublisher) Publish(ctx context.Context, events ...origination.E
 				tracing.Text("trunkline.call.state", string(callEvent.State)))
 		}
 	}
+
 	err := e.producer.Produce(ctx, records...)
 	for _, span := range spans {
 		span.End(err)
 	}
+
 	return err
 }
 

@@ -41,13 +41,16 @@ func (p *platformControl) HearCall(ctx context.Context, c aisession.PlatformCall
 	if p.control == nil || !known {
 		return errNoPlatformCall()
 	}
+
 	request := control.Request{Caller: asProvider(c, account), Account: account, CallID: c.CallID,
 		Action:  feed.ActionHear,
 		Hearing: control.Hearing{ProviderID: c.ProviderID, SessionID: h.SessionID}}
+
 	if h.ByRule {
 		request.ByRule, request.Key = true, "hear "+c.CallID
 		ctx = audit.WithCaller(ctx, audit.Caller{Actor: request.Caller.KeyID})
 	}
+
 	_, err := p.control.Act(ctx, request)
 	return err
 }
@@ -69,17 +72,20 @@ func (p *platformControl) request(ctx context.Context, c aisession.PlatformCall,
 	if p.control == nil || !known {
 		return errNoPlatformCall()
 	}
+
 	caller := asProvider(c, account)
 	ctx = audit.WithCaller(ctx, audit.Caller{Actor: "ai_provider:" + c.ProviderID})
 	for _, id := range []string{c.OtherLegCallID, c.CallID} {
 		if id == "" {
 			continue
 		}
+
 		_, err := p.control.Act(ctx,
 			control.Request{Caller: caller, Account: account, CallID: id, Action: action, Destination: destination})
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
 		}
 	}
+
 	return errNoPlatformCall()
 }

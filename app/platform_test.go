@@ -25,18 +25,21 @@ func (k *knownCalls) Act(ctx context.Context, r control.Request) (string, error)
 	k.asked = append(k.asked,
 		fmt.Sprintf("%s %s %s: %s by %s, %s %s", r.Account.ID, r.CallID, r.Action, r.Destination, actor, r.Caller.Role,
 			r.Caller.AccountID))
+
 	switch {
 	case !slices.Contains(k.ids, r.CallID):
 		return "", fault.NotFound("Call not found")
 	case r.Destination == "666":
 		return "", fault.New(fault.KindRefused, "no such extension")
 	}
+
 	return "action-1", nil
 }
 
 // A provider acts on the caller's leg, which is the other one where its own is only that of the audio.
 func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 	tree := identity.NewTree(identity.Account{ID: "acme", Name: "acme", Domain: "acme.example"})
+
 	both := aiprotocol.Call{CallID: "audio", OtherLegCallID: "caller"}
 	const by = " by ai_provider:p1, admin acme"
 	for name, c := range map[string]struct {
@@ -64,9 +67,11 @@ func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 			p := &platformControl{tree: func() *identity.Tree { return tree }, control: calls}
 			of := aisession.PlatformCall{AccountID: c.account, ProviderID: "p1", Call: c.call}
 			act := func() error { return p.Hangup(t.Context(), of) }
+
 			if c.destination != "" {
 				act = func() error { return p.Transfer(t.Context(), of, c.destination) }
 			}
+
 			err := act()
 			if (err != nil) != (c.kind != "") || err != nil && fault.KindOf(err) != c.kind ||
 				!slices.Equal(calls.asked, c.want) {
@@ -74,6 +79,7 @@ func TestAProviderActsOnTheCallThatThePlatformKnows(t *testing.T) {
 			}
 		})
 	}
+
 	without := &platformControl{tree: func() *identity.Tree { return tree }}
 	if err := without.Hangup(t.Context(),
 		aisession.PlatformCall{AccountID: "acme", Call: both}); fault.KindOf(err) != fault.KindNotFound {
@@ -88,15 +94,18 @@ func TestAProviderHearsAPlatformsCall(t *testing.T) {
 	p := &platformControl{tree: func() *identity.Tree { return tree }, control: calls}
 	ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:anna"})
 	of := aisession.PlatformCall{AccountID: "acme", ProviderID: "p1", Call: aiprotocol.Call{CallID: "c1"}}
+
 	for _, byRule := range []bool{false, true} {
 		if err := p.HearCall(ctx, of, aisession.Hearing{SessionID: "s1", ByRule: byRule}); err != nil {
 			t.Error(err)
 		}
 	}
+
 	of.CallID = "c2"
 	if err := p.HearCall(ctx, of, aisession.Hearing{}); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("an unknown call: %v", err)
 	}
+
 	want := []string{"acme c1 hear:  by user:anna, admin acme", "acme c1 hear:  by ai_provider:p1, admin acme",
 		"acme c2 hear:  by user:anna, admin acme"}
 	if !slices.Equal(calls.asked, want) {

@@ -28,15 +28,18 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	if !a.storesRecordings() {
 		return nil, nil
 	}
+
 	policies, err := callrecording.New(ctx, a.db, accountPaths{a.identity.Directory}, a.audit)
 	if err != nil {
 		return nil, fmt.Errorf("recording policies: %w", err)
 	}
+
 	a.recordingPolicies = policies
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)
 	}
+
 	a.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
 	if bucket, ok := store.(*recording.S3); ok {
 		a.stores = append(a.stores, selfcheck.Dependency{Name: "recordings", Ping: bucket.Ping,
@@ -53,12 +56,14 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)
 	}
+
 	index.ShowRecordings(recordings)
 	a.lifecycle.addRun("recordings", recordings.Run)
 	a.recorder = recording.NewRecorder(recordings, &redisclient.Holders[recording.Control]{
 		Client: a.redis, Channel: a.settings.Redis.KeyPrefix + "recording:controls", Log: a.log,
 	})
 	a.lifecycle.addRun("recorder", a.recorder.Run) // after the calls have ended
+
 	return recordings, nil
 }
 

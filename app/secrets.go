@@ -18,19 +18,23 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("master keys: %w", err)
 	}
+
 	if err := a.openProviders(ctx); err != nil {
 		return err
 	}
 	if !a.storesRecordings() {
 		return nil
 	}
+
 	a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry)
 	if err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
+
 	if !a.hasRole(settings.RoleAPI) {
 		return nil
 	}
+
 	return a.openWebhooks(ctx)
 }
 
@@ -52,6 +56,7 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	if !a.hasLogins() {
 		return nil
 	}
+
 	_, err := a.keys.NewestID()
 	if err != nil {
 		return fault.Permanent(
@@ -59,6 +64,7 @@ func (a *App) prepareSigning(ctx context.Context) error {
 				"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI,
 				settings.RoleFanout, err))
 	}
+
 	return a.identity.Tokens.PrepareSigning(ctx)
 }
 
@@ -68,6 +74,7 @@ func (a *App) ensureMasterKey() error {
 	if !a.hasLogins() || a.db.Postgres() { // the other nodes would not have a key created here
 		return nil
 	}
+
 	file := a.settings.MasterKeys.File
 	if file != "" {
 		// A configured file without a key is an error: a new key would hide the mistake.
@@ -77,13 +84,16 @@ func (a *App) ensureMasterKey() error {
 		}
 		return nil
 	}
+
 	created, err := a.keys.Create()
 	if err != nil {
 		return err
 	}
+
 	if created {
 		a.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
 			"file", backend.MasterKeyFile(a.settings))
 	}
+
 	return nil
 }

@@ -24,13 +24,16 @@ func (a *App) listen(context.Context) error {
 	if err != nil {
 		return listenError("listen", err)
 	}
+
 	a.lifecycle.addClose("public address", func(context.Context) error { return closeListener(public) })
 	private, err := net.Listen("tcp", a.settings.MetricsListen)
 	if err != nil {
 		return listenError("metrics_listen", err)
 	}
+
 	a.lifecycle.addClose("metrics address", func(context.Context) error { return closeListener(private) })
 	a.public, a.private = conn.NewListener(public), private
+
 	// Registered first, so that it stops last, and started now, so that probes are answered
 	// while the process waits for a backend.
 	a.lifecycle.addServer("metrics listener", startServer(a.privateServer()))
@@ -73,9 +76,11 @@ func (s *httpServer) serve() error {
 	} else {
 		err = s.Serve(s.listener)
 	}
+
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
+
 	return err
 }
 
@@ -115,6 +120,7 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 		// Errors of clients during a handshake, which do not need an operator.
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}}
+
 	if a.settings.TLS.Mode == "off" {
 		a.log.Info("listening, plain HTTP", "address", a.public.Addr())
 		return s
@@ -122,9 +128,11 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 	if a.settings.TLS.CertFile != "" {
 		s.Handler = withHSTS(handler)
 	}
+
 	s.tls = true
 	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
 	a.log.Info("listening, TLS", "address", a.public.Addr())
+
 	return s
 }
 
@@ -144,6 +152,7 @@ func (a *App) privateServer() *httpServer {
 	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))
 	mux.HandleFunc("/livez", a.health.handleLive)
 	mux.HandleFunc("/readyz", a.health.handleReady)
+
 	if a.settings.Debug.PProf {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -151,6 +160,7 @@ func (a *App) privateServer() *httpServer {
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
+
 	a.log.Info("listening, metrics and probes", "address", a.private.Addr())
 	return &httpServer{listener: a.private, Server: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}}
 }

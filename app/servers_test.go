@@ -23,6 +23,7 @@ func withListeners(t *testing.T, s *settings.Settings) *App {
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
+
 	return &App{settings: s, log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(), health: &health{},
 		public: conn.NewListener(listener()), private: listener()}
 }
@@ -40,16 +41,19 @@ func TestPprofNeedsItsSetting(t *testing.T) {
 		if on {
 			s.Debug.PProf = true
 		}
+
 		a := withListeners(t, s)
 		for _, path := range paths {
 			if code := answer(a.privateServer().Handler, path).Code; (code == http.StatusOK) != on {
 				t.Errorf("debug.pprof %v: %s answers %d", on, path, code)
 			}
+
 			public := a.publicServer(http.NotFoundHandler()).Handler
 			if code := answer(public, path).Code; code != http.StatusNotFound {
 				t.Errorf("debug.pprof %v: the public listener answers %s with %d", on, path, code)
 			}
 		}
+
 		if code := answer(a.privateServer().Handler, "/livez").Code; code != http.StatusOK {
 			t.Errorf("/livez answers %d", code)
 		}
@@ -70,9 +74,11 @@ func TestBrowsersAreToldToUseTLSOnlyWithAConfiguredCertificate(t *testing.T) {
 		s := settings.Default()
 		s.TLS.CertFile = tc.certificate
 		a := withListeners(t, s)
+
 		if !tc.tls {
 			s.TLS.Mode = "off"
 		}
+
 		got := answer(a.publicServer(http.NotFoundHandler()).Handler, "/").Header().Get("Strict-Transport-Security")
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

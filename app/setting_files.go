@@ -19,6 +19,7 @@ func checkFiles(s *settings.Settings) error {
 			problems = append(problems, setting.Problem{Key: key, Text: err.Error()})
 		}
 	}
+
 	for _, f := range s.Files() {
 		addProblem(f.Setting, f.Check())
 	}
@@ -28,14 +29,18 @@ func checkFiles(s *settings.Settings) error {
 		if errors.Is(err, syscall.ENOTDIR) && s.MasterKeys.File == "" {
 			err = nil // data_dir itself is wrong: its preparation says so
 		}
+
 		key := "master_key"
 		if s.MasterKeys.Value == "" {
 			key = "master_key_file"
 		}
+
 		addProblem(key, err)
 	}
+
 	if problems != nil {
 		return problems
 	}
+
 	return nil
 }

@@ -36,6 +36,7 @@ func TestMissingFileIsFoundBeforeAnythingIsCreated(t *testing.T) {
 			if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Key != key {
 				t.Errorf("the start ended with %v", err)
 			}
+
 			if _, err := os.Stat(s.DataDir); !os.IsNotExist(err) {
 				t.Errorf("the data directory was created (%v)", err)
 			}

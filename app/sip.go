@@ -35,16 +35,19 @@ func (a *App) buildSIP() (*phones, error) {
 	if s.Listen == "" || !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
 		return nil, nil
 	}
+
 	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
+
 	directory := sipDirectory{directory: a.identity.Directory, credentials: a.identity.Credentials,
 		defaultDomain: s.DefaultDomain}
 	listenTLS, dialTLS, err := a.sipTLS()
 	if err != nil {
 		return nil, err
 	}
+
 	server, err := sip.New(sip.Config{
 		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
@@ -56,10 +59,12 @@ func (a *App) buildSIP() (*phones, error) {
 	if err != nil {
 		return nil, listenError("sip.listen", err)
 	}
+
 	ports, err := a.mediaPorts(server.Addr().Addr())
 	if err != nil {
 		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
+
 	port, err := ports.Open()
 	if err != nil {
 		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free",
@@ -67,11 +72,13 @@ func (a *App) buildSIP() (*phones, error) {
 	} else {
 		port.Close()
 	}
+
 	a.lifecycle.addRun("sip", server.Run)
 	a.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
 		return bindings.RemoveDeleted(ctx, a.identity.Directory.ListDeletedAccounts, a.log)
 	})
 	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
+
 	return &phones{server: server, ports: ports, directory: directory}, nil
 }
 
@@ -80,27 +87,33 @@ func (a *App) sipTLS() (listenTLS, dialTLS *tls.Config, err error) {
 	if a.settings.SIP.Server.TLSListen == "" {
 		return nil, nil, nil
 	}
+
 	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
 	trunk := a.settings.SIP.Calls.Trunk
 	if trunk.Transport != "tls" {
 		return listenTLS, nil, nil
 	}
+
 	host, _, err := net.SplitHostPort(trunk.Address)
 	if err != nil {
 		host = trunk.Address // without a port
 	}
+
 	dialTLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(host, "[]")}
 	if trunk.CAFile == "" {
 		return listenTLS, dialTLS, nil
 	}
+
 	text, err := os.ReadFile(trunk.CAFile)
 	if err != nil {
 		return nil, nil, fault.Permanent(fmt.Errorf("sip.trunk.ca_file: %w", err))
 	}
+
 	dialTLS.RootCAs = x509.NewCertPool()
 	if !dialTLS.RootCAs.AppendCertsFromPEM(text) {
 		return nil, nil, fault.Permanent(errors.New("sip.trunk.ca_file: no certificate in PEM"))
 	}
+
 	return listenTLS, dialTLS, nil
 }
 
@@ -131,6 +144,7 @@ func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}
+
 	phone, err := d.directory.FindPhone(ctx, account.Domain, username)
 	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension},
 		err

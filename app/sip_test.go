@@ -32,9 +32,11 @@ func challengeRealm(t *testing.T, server *sip.Server, method, domain string) str
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
+
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+
 	aor := "<sip:1001@" + domain + ">"
 	_, err = fmt.Fprintf(conn,
 		"%[1]s sip:%[2]s SIP/2.0\r\nVia: SIP/2.0/TCP %[3]s;branch=z9hG4bK%[4]d\r\nFrom: %[5]s;tag=1\r\nTo: %[5]s\r\n"+
@@ -43,12 +45,14 @@ func challengeRealm(t *testing.T, server *sip.Server, method, domain string) str
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for in := bufio.NewScanner(conn); in.Scan(); {
 		if _, value, isChallenge := strings.Cut(in.Text(), `-Authenticate: Digest realm="`); isChallenge {
 			realm, _, _ := strings.Cut(value, `"`)
 			return realm
 		}
 	}
+
 	t.Fatalf("%s to %s got no challenge", method, domain)
 	return ""
 }
@@ -60,6 +64,7 @@ func newTestIdentity(t *testing.T, db *sqldb.DB) *identity.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	log := slog.New(slog.DiscardHandler)
 	config := identity.Config{Settings: identity.DefaultSettings(),
 		Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
@@ -68,6 +73,7 @@ func newTestIdentity(t *testing.T, db *sqldb.DB) *identity.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return service
 }
 
@@ -82,6 +88,7 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	log := slog.New(slog.DiscardHandler)
 	client, closeRedis, err := backend.OpenRedis(settings.Default(), log)
 	if err != nil {
@@ -92,10 +99,12 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	bindings, err := sip.NewRedisBindings(client, "realm:")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := sip.Config{Settings: sip.DefaultSettings(), Limits: sip.Limits{MaxCalls: 10}}
 	cfg.Listen = "127.0.0.1:0"
 	server, err := sip.New(cfg, sipDirectory{directory: service.Directory, credentials: service.Credentials}, bindings,
@@ -103,6 +112,7 @@ func TestTheRealmNamesNoOtherTenantsDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	running, stop := context.WithCancel(ctx)
 	var ended sync.WaitGroup
 	ended.Go(func() {

@@ -13,6 +13,7 @@ import (
 func TestNoFileOfTestdataIsThereTwice(t *testing.T) {
 	const smallest = 1 << 10 // bytes; small files may be equal by chance
 	found := map[[sha256.Size]byte]string{}
+
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -26,6 +27,7 @@ func TestNoFileOfTestdataIsThereTwice(t *testing.T) {
 		if !strings.Contains(path, "/testdata/") {
 			return nil
 		}
+
 		content, err := os.ReadFile(path)
 		if err != nil || len(content) < smallest {
 			return err

@@ -28,12 +28,14 @@ func (a *App) ensureTopics(ctx context.Context) error {
 func (a *App) ensureTopicsOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+
 	specs := backend.TopicSpecs(a.settings)
 	if a.settings.Kafka.CreateTopics {
 		if err := a.cluster.EnsureTopics(ctx, specs); err != nil {
 			return err
 		}
 	}
+
 	for _, spec := range specs {
 		n, err := a.cluster.Partitions(ctx, spec.Name)
 		if err != nil && !a.settings.Kafka.CreateTopics {
@@ -42,11 +44,13 @@ func (a *App) ensureTopicsOnce(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if spec.Name == event.TopicRaw {
 			a.log.Info("partitions: events of an account keep their order within one of them, and as many normalizers can share the work; "+
 				"kafka.partitions is for new topics only", "partitions", n, "kafka.partitions", spec.Partitions)
 		}
 	}
+
 	return a.checkTopics(ctx, specs)
 }
 
@@ -57,6 +61,7 @@ func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	var unsafe []error
 	for _, p := range problems {
 		if p.Unsafe && a.settings.Kafka.Strict {
@@ -65,9 +70,11 @@ func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
 		}
 		a.log.Warn("topic settings: "+p.Message, "topic", p.Topic, "unsafe", p.Unsafe)
 	}
+
 	if unsafe != nil {
 		return fault.Permanent(fmt.Errorf("kafka.strict: %w", errors.Join(unsafe...)))
 	}
+
 	return nil
 }
 

@@ -23,15 +23,18 @@ func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeKafka()
+
 	compacted := topics.Spec{Name: event.TopicCDR, Partitions: 1,
 		Config: map[string]string{"cleanup.policy": "compact"}}
 	if err := cluster.EnsureTopics(t.Context(), []topics.Spec{compacted}); err != nil {
 		t.Fatal(err)
 	}
+
 	a := &App{settings: s, cluster: cluster, log: log, health: &health{}}
 	if err := a.ensureTopics(t.Context()); err != nil {
 		t.Errorf("by default: %v", err)
 	}
+
 	s.Kafka.Strict = true
 	err = a.ensureTopics(t.Context())
 	if !fault.IsPermanent(err) || !strings.Contains(err.Error(), "cleanup.policy=compact") {

@@ -32,33 +32,40 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	if a.settings.Tracing.Endpoint == "" {
 		return nil
 	}
+
 	address, err := a.settings.Tracing.URL()
 	if err != nil {
 		return fmt.Errorf("tracing.endpoint: %w", err)
 	}
+
 	headers, err := a.settings.Tracing.HeaderMap()
 	if err != nil {
 		return fmt.Errorf("tracing.headers: %w", err)
 	}
+
 	if len(headers) == 0 {
 		headers, err = tracing.Settings{Headers: setting.Secret(headerVariable())}.HeaderMap()
 		if err != nil {
 			return fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
 		}
 	}
+
 	client, err := collector.New(collector.Config{URL: address, Headers: headers, Getenv: os.Getenv})
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
+
 	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
+
 	counts := newSpanCounts(a.registry)
 	queue := &queueLimiter{counts: counts}
 	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: a.log,
 		warnLimiter: rate.Sometimes{First: 1, Interval: warnInterval}}
 	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(maxQueuedSpans))
+
 	provider := trace.NewTracerProvider(
 		trace.WithSpanProcessor(queue), trace.WithResource(a.processResource(ctx, version)),
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(a.settings.Tracing.Sample))),
@@ -73,9 +80,11 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 		}
 		return exporter.Shutdown(context.WithoutCancel(ctx)) // ends a running attempt
 	})
+
 	a.tracer = tracing.New(provider)
 	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
 	a.log.Info("tracing: spans are sent to a collector", "endpoint", address, "sample", a.settings.Tracing.Sample)
+
 	return nil
 }
 
@@ -96,11 +105,13 @@ func (a *App) processResource(ctx context.Context, version string) *resource.Res
 	if err == nil {
 		attributes = append(attributes, semconv.ServiceInstanceID(host))
 	}
+
 	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...),
 		resource.WithFromEnv())
 	if err != nil {
 		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is invalid and ignored", "error", err)
 	}
+
 	return found
 }
 

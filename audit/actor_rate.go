@@ -25,6 +25,7 @@ type actorRates struct {
 func (r *actorRates) add(actor string, n, limit int, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	window := now.Truncate(rateWindow)
 	if !window.Equal(r.window) {
 		r.window, r.counts = window, make(map[string]int)
@@ -32,6 +33,7 @@ func (r *actorRates) add(actor string, n, limit int, now time.Time) (wait time.D
 	if r.counts[actor]+n > limit {
 		return r.window.Add(rateWindow).Sub(now)
 	}
+
 	r.counts[actor] += n
 	return 0
 }
@@ -56,14 +58,17 @@ func (l *Log) limitActors(entries []Entry, refusals bool) error {
 		default: // commands, the server itself and phones
 			continue
 		}
+
 		counted := e.Actor
 		if refusals {
 			counted = "refused " + e.Actor
 		}
+
 		wait := l.rates.add(counted, 1, limit, l.now())
 		if wait > 0 {
 			return fault.Limited(wait, "Too many requests that are written to the audit log")
 		}
 	}
+
 	return nil
 }

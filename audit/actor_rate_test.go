@@ -20,8 +20,10 @@ func TestActorsHaveARate(t *testing.T) {
 			}
 			n++
 		}
+
 		return n, nil
 	}
+
 	for _, tc := range []struct {
 		actor string
 		want  int
@@ -38,10 +40,12 @@ func TestActorsHaveARate(t *testing.T) {
 	for range 20 { // by anybody who guesses
 		_ = l.limitActors([]Entry{{Actor: "user:c", Action: LoginLocked}}, true)
 	}
+
 	left, _ := taken("user:c")
 	if left != 5 {
 		t.Errorf("refused logins used up the user's rate: %d entries", left)
 	}
+
 	for _, action := range []Action{Login, Logout, PasswordUpdate} {
 		if err := l.limitActors([]Entry{{Actor: "user:a", Action: action}}, false); err != nil {
 			t.Errorf("a thief who uses up the rate stops %s: %v", action, err)

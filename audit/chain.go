@@ -33,6 +33,7 @@ func (c *ChainEntry) computeHash() string {
 		text = append(text, ':')
 		text = append(text, field...)
 	}
+
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
@@ -90,20 +91,24 @@ func (l *Log) ChainPending(ctx context.Context) error {
 		if err != nil {
 			return sqldb.Wrap(err, "counting pending audit entries")
 		}
+
 		l.metrics.pending.Set(float64(pending))
 		if pending == 0 {
 			return nil
 		}
+
 		chained, err := l.chainBatch(ctx)
 		if err != nil {
 			return err
 		}
+
 		for _, e := range chained {
 			if e.isCLI() {
 				l.logEntry(ctx, e.Entry, true)
 			}
 		}
 	}
+
 	l.wakeChain()
 	return nil
 }
@@ -115,6 +120,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		if err != nil {
 			return err
 		}
+
 		rows, err := tx.QueryContext(ctx, `DELETE FROM audit_pending WHERE id IN
 			(SELECT id FROM audit_pending ORDER BY at, id LIMIT $1) RETURNING `+entryColumns, chainBatch)
 		chained, err = sqldb.Collect(rows, err, "taking pending audit entries",
@@ -125,6 +131,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		if err != nil || len(chained) == 0 {
 			return err
 		}
+
 		slices.SortFunc(chained,
 			func(a, b ChainEntry) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
 		for i := range chained {
@@ -134,6 +141,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 			c.Hash = c.computeHash()
 			h.hash = c.Hash
 		}
+
 		err = tx.CopyIn(ctx, "audit_entries", chainColumns, len(chained), func(i int) []any {
 			c := &chained[i]
 			return []any{c.Seq, c.ID, c.At.UnixMilli(), c.AccountID, c.Actor, c.Address, string(c.Action), c.Target,
@@ -142,9 +150,11 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 		if err != nil {
 			return sqldb.Wrap(err, "extending the audit log's chain")
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET seq = $1, hash = $2 WHERE id = 1`, h.seq, h.hash)
 		return sqldb.Wrap(err, "moving the audit log's head")
 	})
+
 	return chained, err
 }
 

@@ -21,6 +21,7 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 	if !ok || !ended {
 		t.Fatal("the page has no filter")
 	}
+
 	var expressions []*regexp.Regexp
 	for line := range strings.Lines(filter) {
 		line = strings.TrimSpace(line)
@@ -29,6 +30,7 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 				regexp.MustCompile(strings.Replace(line, "<HOST>", `([0-9a-fA-F.:]+)`, 1)))
 		}
 	}
+
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
 		"text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
 		"json": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
@@ -36,6 +38,7 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 		var out bytes.Buffer
 		n := newNode(t, sqldb.Config{Path: t.TempDir() + "/t.db"},
 			func(_ *Settings, d *Deps) { d.Log = slog.New(handler(&out)) })
+
 		for _, c := range []struct {
 			entry  Entry
 			banned bool
@@ -54,15 +57,18 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 			e.Actor, e.Address, e.Outcome = c.entry.Actor, c.entry.Address, c.entry.Outcome
 			n.Report(t.Context(), e)
 			var found []string
+
 			for _, expression := range expressions {
 				if match := expression.FindStringSubmatch(out.String()); match != nil {
 					found = append(found, match[1])
 				}
 			}
+
 			if c.banned && (len(found) != 1 || found[0] != e.Address) || !c.banned && len(found) > 0 {
 				t.Errorf("%s: %s gives %q", name, out.String(), found)
 			}
 		}
+
 		n.storing.Settle()
 	}
 }

@@ -178,12 +178,14 @@ func clean(text string) string {
 	if len(text) <= maxText && utf8.ValidString(text) && strings.IndexFunc(text, unprintable) < 0 {
 		return text
 	}
+
 	text = strings.Map(func(r rune) rune {
 		if unprintable(r) {
 			return '?'
 		}
 		return r
 	}, strings.ToValidUTF8(text[:min(len(text), maxText)], "?"))
+
 	return text[:min(len(text), maxText)]
 }
 

@@ -39,6 +39,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 		return nil, fault.InvalidField("page_size", "out_of_range",
 			fmt.Sprintf("must be a whole number from 1 to %d", report.MaxPage))
 	}
+
 	at, id, ok := parseStartKey(f.StartKey)
 	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "must be a page's next_start_key")
@@ -46,15 +47,18 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	if clean(f.AccountID) != f.AccountID || clean(f.Actor) != f.Actor || clean(string(f.Action)) != string(f.Action) {
 		return &Page{Data: []Entry{}, PageSize: size}, nil // no entry has such a text
 	}
+
 	query := `SELECT ` + entryColumns +
 		` FROM audit_entries WHERE account_id = $1 AND at BETWEEN $2 AND $3 AND (at, id) <= ($4, $5)`
 	args := []any{f.AccountID, f.Start * 1000, f.End*1000 + 999, at, id}
+
 	for _, c := range [...]struct{ column, wanted string }{{"actor", f.Actor}, {"action", string(f.Action)}} {
 		if c.wanted != "" {
 			args = append(args, c.wanted)
 			query += fmt.Sprintf(` AND %s = $%d`, c.column, len(args))
 		}
 	}
+
 	args = append(args, size+1)
 	query += fmt.Sprintf(` ORDER BY at DESC, id DESC LIMIT $%d`, len(args))
 	rows, err := l.db.QueryContext(ctx, query, args...)
@@ -63,6 +67,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page := &Page{Data: found, PageSize: size}
 	if page.Data == nil {
 		page.Data = []Entry{} // an empty list, never null
@@ -70,6 +75,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	if len(found) > size {
 		page.Data, page.NextStartKey = found[:size], startKey(found[size])
 	}
+
 	return page, nil
 }
 

@@ -59,12 +59,14 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 	if err := deps.DB.Migrate(ctx, "audit", migrations); err != nil {
 		return nil, err
 	}
+
 	l := &Log{
 		settings: settings, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics),
 		log:  deps.Log,
 		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
 	}
 	l.storing.Run, l.storing.Max = l.storeGroups, maxStored
+
 	return l, nil
 }
 
@@ -82,6 +84,7 @@ func (l *Log) Run(ctx context.Context) error {
 	poll, prune := time.NewTicker(pollInterval), time.NewTicker(pruneInterval)
 	defer poll.Stop()
 	defer prune.Stop()
+
 	failing := false
 	logFailure := func(operation string, err error) {
 		if err != nil && ctx.Err() == nil && !failing {
@@ -99,6 +102,7 @@ func (l *Log) Run(ctx context.Context) error {
 		if err == nil {
 			err = l.logHead(ctx, &lastHead)
 		}
+
 		return err
 	}
 
@@ -121,9 +125,11 @@ func (l *Log) Run(ctx context.Context) error {
 			logFailure("pruning the audit log", l.Prune(ctx))
 			continue
 		}
+
 		if err != nil {
 			changes.Distrust()
 		}
+
 		logFailure("extending the audit log's chain", err)
 	}
 }
@@ -154,13 +160,16 @@ func (l *Log) logHead(ctx context.Context, last *loggedHead) error {
 	if time.Since(last.at) < headLogInterval {
 		return nil
 	}
+
 	h, err := l.readHead(ctx)
 	if err != nil {
 		return err
 	}
+
 	if h.seq != last.seq {
 		l.log.InfoContext(ctx, "audit chain", "seq", h.seq, "hash", h.hash)
 	}
+
 	*last = loggedHead{h.seq, time.Now()}
 	return nil
 }

@@ -22,5 +22,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		pending: f.Gauge("trunkline_audit_pending", "Entries of the audit log that are not in its chain yet."),
 	}
 	metric.Init(m.entries, actions...)
+
 	return m
 }

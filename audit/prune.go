@@ -27,10 +27,12 @@ func (l *Log) Prune(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if n < pruneBatch {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -45,6 +47,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 
 		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
 		last := h.lastPruned()
+
 		newest := int64(0) // time of the newest entry to delete
 		reachedKept := false
 		_, err = sqldb.Collect(rows, err, "reading old audit entries", func(scan sqldb.ScanFunc) (struct{}, error) {
@@ -55,6 +58,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			if !reachedKept {
 				last, newest = entry, max(newest, at)
 			}
+
 			return struct{}{}, err
 		})
 
@@ -72,6 +76,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting old audit entries")
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq,
 			last.hash)
 		return sqldb.Wrap(err, "moving the audit log's beginning")
@@ -80,6 +85,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 	if err == nil && n > 0 {
 		l.log.InfoContext(ctx, "old audit entries deleted", "entries", n)
 	}
+
 	return n, err
 }
 

@@ -27,12 +27,14 @@ func (r *recentReports) add(e Entry, now time.Time) bool {
 	key := reportKey{e.Actor, e.Address, e.Target, e.Action}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if at, ok := r.lastReported[key]; ok && now.Sub(at) < repeatInterval {
 		return false
 	}
 	if len(r.lastReported) >= maxRecentReports {
 		clear(r.lastReported)
 	}
+
 	r.lastReported[key] = now
 	return true
 }

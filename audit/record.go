@@ -90,6 +90,7 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context,
 	if err == nil {
 		l.AfterCommit(ctx, *entry)
 	}
+
 	return err
 }
 
@@ -100,12 +101,14 @@ func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) err
 	if err := l.limitActors(entries, false); err != nil {
 		return err
 	}
+
 	for some := range slices.Chunk(entries, maxStored) {
 		if err := insertPending(ctx, tx, cleanAll(some)); err != nil {
 			l.metrics.failures.Add(float64(len(some)))
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -155,8 +158,10 @@ func (l *Log) storeGroups(groups []entryGroup) error {
 			l.queuedReports.Add(-int64(len(g.entries)))
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
+
 	err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
 		for rest := range slices.Chunk(entries, maxStored) { // several only if one caller has many entries
 			if err := insertPending(ctx, db, rest); err != nil {
@@ -169,6 +174,7 @@ func (l *Log) storeGroups(groups []entryGroup) error {
 		l.metrics.failures.Add(float64(len(entries)))
 		l.log.Warn("writing the audit log failed", "entries", len(entries), "error", err)
 	}
+
 	l.wakeChain()
 	return err
 }
@@ -185,15 +191,18 @@ func insertPending(ctx context.Context, db sqldb.Runner, entries []Entry) error 
 	const fields = 8
 	query := []byte(`INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome) VALUES `)
 	args := make([]any, 0, fields*len(entries))
+
 	for i, e := range entries {
 		if i > 0 {
 			query = append(query, ", "...)
 		}
+
 		n := i * fields
 		query = fmt.Appendf(query, "($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8)
 		args = append(args, e.ID, e.At.UnixMilli(), e.AccountID, e.Actor, e.Address, string(e.Action), e.Target,
 			e.Outcome)
 	}
+
 	_, err := db.ExecContext(ctx, string(query), args...)
 	return sqldb.Wrap(err, "writing the audit log")
 }

@@ -27,12 +27,15 @@ func newNode(t testing.TB, at sqldb.Config, change ...func(*Settings, *Deps)) *n
 	n := &node{db: db, logged: &testservice.Log{}}
 	settings := DefaultSettings()
 	deps := Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(n.logged, nil))}
+
 	for _, f := range change {
 		f(&settings, &deps)
 	}
+
 	var err error
 	n.Log, err = New(t.Context(), settings, deps)
 	check(t, err)
+
 	return n
 }
 

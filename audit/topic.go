@@ -23,6 +23,7 @@ func (l *Log) publishChain(ctx context.Context) error {
 		if err != nil || !acquired {
 			return err
 		}
+
 		entries, err := l.entriesAfter(ctx, seq, publishBatch)
 		if err == nil && len(entries) > 0 {
 			publishCtx, cancel := context.WithTimeout(ctx, publishLease)
@@ -32,11 +33,13 @@ func (l *Log) publishChain(ctx context.Context) error {
 		if err == nil && len(entries) > 0 {
 			seq = entries[len(entries)-1].Seq
 		}
+
 		err = errors.Join(err, l.releaseTopicLease(ctx, seq))
 		if err != nil || len(entries) < publishBatch {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -54,6 +57,7 @@ func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, 
 	if err != nil {
 		return 0, false, sqldb.Wrap(err, "reading the audit topic's position")
 	}
+
 	err = l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
 		return db.QueryRowContext(ctx,
 			`UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
@@ -62,6 +66,7 @@ func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, 
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
+
 	return seq, err == nil, sqldb.Wrap(err, "claiming the audit topic")
 }
 

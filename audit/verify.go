@@ -61,6 +61,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	if err != nil {
 		return Verification{}, err
 	}
+
 	previous := head.lastPruned()
 	v := Verification{First: previous.seq + 1, Last: head.seq, Hash: head.hash}
 	for previous.seq < head.seq {
@@ -68,18 +69,21 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 		if err != nil {
 			return Verification{}, err
 		}
+
 		if len(batch) == 0 || batch[0].Seq != previous.seq+1 {
 			// Prune may have deleted the entry meanwhile.
 			current, err := l.readHead(ctx)
 			if err != nil {
 				return Verification{}, err
 			}
+
 			if current.prunedSeq > previous.seq {
 				previous = current.lastPruned()
 				v.First = previous.seq + 1
 				continue
 			}
 		}
+
 		for i := range batch {
 			if previous.seq == head.seq {
 				break
@@ -88,11 +92,14 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 				return Verification{}, err
 			}
 		}
+
 		if len(batch) < verifyBatch && previous.seq < head.seq {
 			return Verification{}, &BrokenError{Seq: previous.seq + 1, Missing: true}
 		}
+
 		progress(int(previous.seq-v.First+1), int(head.seq-v.First+1))
 	}
+
 	if previous.hash != head.hash {
 		return Verification{}, &BrokenError{Seq: previous.seq, ID: previous.id}
 	}
@@ -102,6 +109,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	if err := l.checkPruned(ctx, known, &v); err != nil {
 		return Verification{}, err
 	}
+
 	err = l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM audit_pending`).Scan(&v.Pending)
 	return v, sqldb.Wrap(err, "counting pending audit entries")
 }
@@ -113,10 +121,12 @@ func (l *Log) checkPruned(ctx context.Context, known KnownHead, v *Verification)
 	if err != nil || h.prunedSeq == 0 {
 		return err
 	}
+
 	at, newest, found, err := l.findPruning(ctx, h)
 	if err != nil {
 		return err
 	}
+
 	if !found {
 		v.Unrecorded = h.prunedSeq
 	}
@@ -135,6 +145,7 @@ func (l *Log) checkPruned(ctx context.Context, known KnownHead, v *Verification)
 	default:
 		return nil
 	}
+
 	return &PrunedError{Head: known.Seq, PrunedSeq: h.prunedSeq, Reason: reason}
 }
 
@@ -159,6 +170,7 @@ func (c *ChainEntry) checkFollows(previous *chainLink, known KnownHead) error {
 	case c.Prev != previous.hash, c.computeHash() != c.Hash, known.Seq == c.Seq && known.Hash != c.Hash:
 		return &BrokenError{Seq: c.Seq, ID: c.ID}
 	}
+
 	*previous = chainLink{c.Seq, c.Hash, c.ID}
 	return nil
 }

@@ -62,6 +62,7 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	if err := x.createPartitions(ctx, monthsOf(newest, firstKept)); err != nil {
 		return outcome{}, err
 	}
+
 	startedAt := time.Now()
 	var result outcome
 	err := x.applyWithRetry(ctx, func(tx *sqldb.BulkTx) error {
@@ -70,19 +71,23 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 				return err
 			}
 		}
+
 		existing, err := x.findCalls(ctx, tx, newest)
 		if err != nil {
 			return err
 		}
+
 		change := planChange(newest, existing, firstKept, b.overwrite)
 		result = change.outcome
 		result.older += older
+
 		return x.writeChange(ctx, tx, change)
 	})
 	if err != nil {
 		x.clearKnownPartitions()
 		return outcome{}, err
 	}
+
 	x.metrics.countBatch(result, time.Since(startedAt))
 	return result, nil
 }
@@ -144,13 +149,16 @@ func planChange(newest []*entry, existing map[callKey]storedCall, firstKept mont
 			}
 			c.deletes = append(c.deletes, old)
 		}
+
 		if monthOf(e.row.Timestamp) < firstKept {
 			c.expired++
 			continue
 		}
+
 		c.creates = append(c.creates, e)
 		c.rows++
 	}
+
 	return c
 }
 
@@ -158,6 +166,7 @@ func (x *Index) writeChange(ctx context.Context, tx *sqldb.BulkTx, c change) err
 	if err := x.deleteCalls(ctx, tx, c.deletes); err != nil {
 		return sqldb.Wrap(err, "removing older rows")
 	}
+
 	var values []any
 	err := tx.CopyIn(ctx, callsTable, callColumns, len(c.creates), func(i int) []any {
 		values = callValues(values, c.creates[i])
@@ -166,11 +175,13 @@ func (x *Index) writeChange(ctx context.Context, tx *sqldb.BulkTx, c change) err
 	if err != nil {
 		return sqldb.Wrap(err, "storing calls")
 	}
+
 	// Rows with close times are then stored close together.
 	slices.SortStableFunc(c.creates, func(a, b *entry) int { return cmp.Compare(a.row.Timestamp, b.row.Timestamp) })
 	err = tx.CopyIn(ctx, rowsTable, storedColumns, len(c.creates), func(i int) []any {
 		values = rowValues(values, c.creates[i])
 		return values
 	})
+
 	return sqldb.Wrap(err, "storing rows")
 }

@@ -37,6 +37,7 @@ func TestARowComesBackAsItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if want := []event.CDR{bare, full}; !reflect.DeepEqual(page.Data, want) {
 			t.Errorf("got  %+v\nwant %+v", page.Data, want)
 		}
@@ -50,6 +51,7 @@ func TestTheNewestRecordIsTheRow(t *testing.T) {
 		started           int64 // from november
 		cause             string
 	}
+
 	old := version{0, 1, 5, "OLD"}
 	for name, batches := range map[string][][]version{
 		"later, in another batch":   {{old}, {{0, 2, 6, "NEW"}}},
@@ -74,16 +76,20 @@ func TestTheNewestRecordIsTheRow(t *testing.T) {
 							row.HangupCause = v.cause
 							records = append(records, record(row, v.partition, int64(v.offset)))
 						}
+
 						applyRecords(t, x, again, records...)
 					}
+
 					page, err := x.List(t.Context(), inRange(account, 0, endOfTime))
 					if err != nil {
 						t.Fatal(err)
 					}
+
 					if len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
 						t.Errorf("%s: got %+v", account, page.Data)
 					}
 				}
+
 				if n := count(t, x, callsTable); n != 2 {
 					t.Errorf("%d calls are known", n)
 				}
@@ -103,6 +109,7 @@ func TestAReindexWritesRowsThatAreThere(t *testing.T) {
 				t.Errorf("again %v: %+v, want %+v", step.again, did, step.want)
 			}
 		}
+
 		if n := count(t, x, rowsTable); n != 1 {
 			t.Errorf("%d rows", n)
 		}
@@ -134,14 +141,17 @@ func TestWritersThatMeetAtACall(t *testing.T) {
 						row.HangupCause = name("v%d", v)
 						records = append(records, record(row, 0, int64(v*calls+c)))
 					}
+
 					applyRecords(t, x, v%2 == 0, records...)
 				}
 			})
 		}
+
 		group.Wait()
 		if rows, known := count(t, x, rowsTable), count(t, x, callsTable); rows != calls || known != calls {
 			t.Errorf("%d rows and %d calls, want %d", rows, known, calls)
 		}
+
 		err := x.Each(t.Context(), inRange("acme", 0, endOfTime), func(r *event.CDR) error {
 			if r.HangupCause != "v5" {
 				t.Errorf("%s has %s", r.CallID, r.HangupCause)
@@ -161,6 +171,7 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 		change(&row)
 		return record(row, 0, 1)
 	}
+
 	raw := func(value string) kafka.Record { return kafka.Record{Value: []byte(value)} }
 	for want, r := range map[string]kafka.Record{
 		"not a call record's JSON":              raw(`{"id":`),
@@ -177,6 +188,7 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+
 	tooLate := with(func(r *event.CDR) { r.Timestamp = maxStart })
 	if _, err := decodeEntry(&tooLate, 0); err == nil {
 		t.Error("a call of 2100 was taken")
@@ -188,6 +200,7 @@ func FuzzScanRow(f *testing.F) {
 	full := call("acme", "c", november)
 	full.DurationSeconds, full.CallerIDName = ptr(0), "Zoë \"Z\" \n\u2028"
 	full.CustomSIPHeaders, full.CustomChannelVars = []byte(`{"a":"}\"{","b":{"c":[{}]}}`), []byte(`{}`)
+
 	for _, value := range []string{
 		string(record(full, 0, 1).Value), `{}`, `{"id":"a\n"}`, `{"timestamp":1,"timestamp":2}`, `{"timestamp":01}`,
 		`{"timestamp":1.0}`,
@@ -198,17 +211,20 @@ func FuzzScanRow(f *testing.F) {
 	} {
 		f.Add([]byte(value))
 	}
+
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var got, want, again event.CDR
 		err := json.Unmarshal(value, &want)
 		if scanRow(value, &got) == nil && err != nil {
 			t.Errorf("%s was taken: %v", value, err)
 		}
+
 		written, failed := json.Marshal(&want)
 		tooDeep := failed == nil && jsonscan.Keys(nil).Scan(written, nil) != nil
 		if err != nil || failed != nil || tooDeep {
 			return
 		}
+
 		if err := scanRow(written, &again); err != nil || json.Unmarshal(written, &want) != nil ||
 			!reflect.DeepEqual(again, want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v, %v", written, again, want, err)
@@ -221,6 +237,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(r.Value, "0:1")
 	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`),
 		"x")
+
 	x := openIndex(f, Settings{}, testdb.SQLite(f))
 	f.Fuzz(func(t *testing.T, value []byte, position string) {
 		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
@@ -228,6 +245,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		if _, err := x.apply(context.Background(), batch{entries: []entry{e}, overwrite: true}); err != nil {
 			t.Errorf("the database refuses what decode took: %v", err)
 		}
@@ -247,15 +265,18 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
 			x := openIndex(t, Settings{RetentionMonths: 2}, db)
 			all := inRange("acme", 0, endOfTime)
+
 			for range 2 {
 				if err := x.maintainPartitions(t.Context(), now); err != nil {
 					t.Fatal(err)
 				}
+
 				checkIDs(t, listCallIDs(t, x, all), "now", "m2")
 				if n := count(t, x, callsTable); n != 2 {
 					t.Errorf("%d calls are known", n)
 				}
 			}
+
 			if did := applyRecords(t, x, false,
 				record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
 				t.Errorf("what is too old: %+v", did)
@@ -264,6 +285,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 				record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
 				t.Errorf("what became too old: %+v", did)
 			}
+
 			checkIDs(t, listCallIDs(t, x, all), "now")
 		})
 	}
@@ -273,6 +295,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	x := openIndex(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	var group sync.WaitGroup
+
 	for range 4 { // nodes
 		group.Go(func() {
 			if err := x.maintainPartitions(context.Background(), now); err != nil {
@@ -281,6 +304,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 			x.clearKnownPartitions()
 		})
 	}
+
 	group.Wait()
 	err := x.db.BulkTx(t.Context(), func(tx *sqldb.BulkTx) error {
 		existing, err := listPartitions(t.Context(), tx)
@@ -305,17 +329,20 @@ func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
 		}
 		return row
 	}
+
 	rows := []event.CDR{ // best first
 		part("answered later", november+20, 7, "NORMAL_CLEARING"),
 		part("answered", november, 9, "NORMAL_CLEARING"),
 		part("no answer, later", november+40, 0, "NO_ANSWER"),
 		part("no answer", november, 0, "NO_ANSWER"),
 	}
+
 	several := func(i int, offset int64) kafka.Record {
 		r := record(rows[i], 0, offset)
 		r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderOneOfSeveral, Value: []byte("1")})
 		return r
 	}
+
 	onBoth(t, func(t *testing.T, x *Index) {
 		offset := int64(0)
 		for i := range rows {
@@ -324,6 +351,7 @@ func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
 					if _, err := x.PurgeAccount(t.Context(), "acme"); err != nil {
 						t.Fatal(err)
 					}
+
 					first, second := several(i, offset), several(j, offset+1)
 					offset += 2
 					if together {
@@ -333,6 +361,7 @@ func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
 						applyRecords(t, x, false, second)
 						applyRecords(t, x, true, first) // a reindex
 					}
+
 					want := rows[min(i, j)].From
 					page, err := x.List(t.Context(), inRange("acme", november, november+60))
 					if err != nil || len(page.Data) != 1 || page.Data[0].From != want {

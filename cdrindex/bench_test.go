@@ -61,11 +61,13 @@ func generate(b *testing.B, server, schema string, total int) *benchTable {
 	x := openIndex(b, Settings{}, sqldb.Config{URL: server + "&maintenance_work_mem=256MB&search_path=" + schema})
 	ctx := context.Background()
 	perMonth := total / genMonths
+
 	exec := func(statement string) {
 		if _, err := x.db.ExecContext(ctx, statement); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	columns := `"` + strings.Join(rowColumns, `", "`) + `"`
 	for m := genFirst; m < genFirst+genMonths; m++ {
 		length := (m + 1).start() - m.start() - 3600
@@ -85,6 +87,7 @@ func generate(b *testing.B, server, schema string, total int) *benchTable {
 			rowsTable, m.partition(), m.start(), (m + 1).start()))
 		exec(`ANALYZE ` + m.partition())
 	}
+
 	return &benchTable{x, perMonth, rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -110,12 +113,14 @@ func percentiles(b *testing.B, n int, asked map[string]func()) {
 			}
 		}
 	}
+
 	for name, all := range took {
 		slices.Sort(all)
 		for _, p := range []int{50, 99} {
 			b.ReportMetric(float64(all[n*p/100].Microseconds())/1000, fmt.Sprintf("%s-p%d-ms", name, p))
 		}
 	}
+
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -125,20 +130,25 @@ func BenchmarkReports(b *testing.B) {
 	server := testservice.OwnPostgres(b).URL
 	began := time.Now()
 	tables := map[string]*benchTable{"1M": nil}
+
 	if n := rowsWanted(b); n != million {
 		tables[fmt.Sprintf("%dM", n/million)] = nil
 	}
+
 	plain := openIndex(b, Settings{}, sqldb.Config{URL: server})
 	for name := range tables {
 		if _, err := plain.db.ExecContext(context.Background(), `CREATE SCHEMA "t`+name+`"`); err != nil {
 			b.Fatal(err)
 		}
+
 		total := million
 		if name != "1M" {
 			total = rowsWanted(b)
 		}
+
 		tables[name] = generate(b, server, `"t`+name+`"`, total)
 	}
+
 	b.Logf("made in %s", time.Since(began).Round(time.Second))
 	bench := func(name string, n int, question func(t *benchTable) error) {
 		b.Run(name, func(b *testing.B) {
@@ -150,9 +160,11 @@ func BenchmarkReports(b *testing.B) {
 					}
 				}
 			}
+
 			percentiles(b, n, asked)
 		})
 	}
+
 	ctx := context.Background()
 	for _, days := range []int64{1, 31, 400} {
 		span := days * 24 * 3600 / 2
@@ -162,6 +174,7 @@ func BenchmarkReports(b *testing.B) {
 			return err
 		})
 	}
+
 	bench("Lookup/not_found_31_days", 3000, func(t *benchTable) error {
 		account, started, id := t.click()
 		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x",
@@ -170,9 +183,11 @@ func BenchmarkReports(b *testing.B) {
 		}
 		return nil
 	})
+
 	for _, t := range tables {
 		explain(b, t)
 	}
+
 	whole := inRange("account-7", genFirst.start(), genFirst.start()+report.MaxRange)
 	whole.PageSize = report.MaxPage
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
@@ -184,9 +199,11 @@ func BenchmarkReports(b *testing.B) {
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
 			}
+
 			return err
 		})
 	}
+
 	bench("Page/50_rows_of_one_number", 500, func(t *benchTable) error {
 		f := whole
 		f.PageSize, f.To = 0, "1"+strconv.Itoa(3_000_000_000+t.random.IntN(1_000_000))
@@ -204,6 +221,7 @@ func explain(b *testing.B, t *benchTable) {
 		b.Fatal(err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var line string
 		if err := rows.Scan(&line); err != nil {
@@ -226,11 +244,14 @@ func benchRecords(n int) []kafka.Record {
 			7), ptr(3)
 		row.OtherLegCallID = id
 		row.CustomChannelVars = []byte(`{"Account-ID":"acme","Bridge-ID":"` + id + `"}`)
+
 		if i%genEach == 0 {
 			row.OriginationCallID, row.CustomSIPHeaders = "oc-"+id, []byte(`{"svc_call_type":"clicktocall"}`)
 		}
+
 		records[i] = record(row, 0, int64(i))
 	}
+
 	return records
 }
 
@@ -242,6 +263,7 @@ func BenchmarkIndexing(b *testing.B) {
 	const rows, each, lanes = 200_000, 5000, 2
 	records := benchRecords(rows)
 	entries := make([]entry, rows)
+
 	for i := range records {
 		var err error
 		entries[i], err = decodeEntry(&records[i], 0)
@@ -249,6 +271,7 @@ func BenchmarkIndexing(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	ctx := context.Background()
 	copied := func(x *Index, _, from, to int) error {
 		return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
@@ -259,15 +282,18 @@ func BenchmarkIndexing(b *testing.B) {
 			})
 		})
 	}
+
 	indexed := func(x *Index, lane, from, to int) error {
 		at, err := x.positions.FindOrCreate(ctx, lane, int64(from))
 		if err != nil {
 			return err
 		}
+
 		next := consume.Position{LogPosition: kafka.AtOffset(int64(from + lanes*each))}
 		b := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
 			return x.positions.Move(ctx, tx, lane, at, &next)
 		}}
+
 		for i := range records[from:to] {
 			e, err := decodeEntry(&records[from+i], 0)
 			if err != nil {
@@ -275,9 +301,11 @@ func BenchmarkIndexing(b *testing.B) {
 			}
 			b.entries = append(b.entries, e)
 		}
+
 		_, err = x.apply(ctx, b)
 		return err
 	}
+
 	var took [2]atomic.Int64
 	for b.Loop() {
 		ways := [2]func(*Index, int, int, int) error{copied, indexed}
@@ -288,6 +316,7 @@ func BenchmarkIndexing(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+
 		var group sync.WaitGroup
 		for lane := range lanes {
 			group.Go(func() {
@@ -302,8 +331,10 @@ func BenchmarkIndexing(b *testing.B) {
 				}
 			})
 		}
+
 		group.Wait()
 	}
+
 	perSecond := func(i int) float64 {
 		return float64(rows*lanes*b.N) / time.Duration(took[i].Load()).Seconds()
 	}
@@ -318,6 +349,7 @@ func BenchmarkCSV(b *testing.B) {
 	if os.Getenv(rowsVariable) != "" {
 		rows = rowsWanted(b)
 	}
+
 	x := openIndex(b, Settings{}, sqldb.Config{URL: testservice.Postgres(b)})
 	records := benchRecords(rows)
 	for from := 0; from < rows; from += 5000 {
@@ -330,18 +362,22 @@ func BenchmarkCSV(b *testing.B) {
 			e.row.AccountID = "acme"
 			next.entries = append(next.entries, e)
 		}
+
 		if _, err := x.apply(context.Background(), next); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	records = nil
 	if _, err := x.db.ExecContext(context.Background(), `ANALYZE `+rowsTable); err != nil {
 		b.Fatal(err)
 	}
+
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	lines := 0
+
 	for b.Loop() {
 		counting := writerFunc(func(p []byte) (int, error) {
 			lines += strings.Count(string(p), "\r\n")
@@ -352,10 +388,12 @@ func BenchmarkCSV(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	runtime.ReadMemStats(&after)
 	if lines != b.N*(rows+1) {
 		b.Fatalf("%d lines", lines)
 	}
+
 	b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(after.HeapSys-min(before.HeapSys, after.HeapSys))/(1<<20), "heap-growth-MB")
 }

@@ -50,11 +50,13 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Re
 	if err := db.Migrate(ctx, "cdrindex", migrations); err != nil {
 		return nil, err
 	}
+
 	positions, err := consume.NewPositions(ctx, db, "cdrindex",
 		consume.Older{Table: "cdrindex_offsets", Generation: "epoch"})
 	if err != nil {
 		return nil, err
 	}
+
 	return &Index{settings: settings, db: db, positions: positions, metrics: newMetrics(reg), log: log,
 		knownPartitions: make(map[month]bool)}, nil
 }

@@ -55,6 +55,7 @@ func rowValues(values []any, e *entry) []any {
 			values = append(values, string(*f.Object(&e.row)))
 		}
 	}
+
 	return append(values, nullable(e.endedLater), nullable(e.rank))
 }
 
@@ -94,6 +95,7 @@ func newScanner() *scanner {
 			s.targets[i] = &s.objects[len(s.objects)-1]
 		}
 	}
+
 	return s
 }
 
@@ -102,6 +104,7 @@ func (s *scanner) scan(rows *sql.Rows) (event.CDR, error) {
 	if err := rows.Scan(s.targets...); err != nil {
 		return event.CDR{}, err
 	}
+
 	row, next := s.row, 0
 	for i := range event.CDRFields() {
 		f := &event.CDRFields()[i]
@@ -110,6 +113,7 @@ func (s *scanner) scan(rows *sql.Rows) (event.CDR, error) {
 			next++
 		}
 	}
+
 	return row, nil
 }
 

@@ -30,6 +30,7 @@ func appendCSV(dst []byte, r *event.CDR) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+
 		switch f := &event.CDRFields()[i]; f.Kind {
 		case event.CDRText:
 			dst = appendText(dst, f, *f.Text(r))
@@ -47,6 +48,7 @@ func appendCSV(dst []byte, r *event.CDR) []byte {
 			dst = report.AppendCell(dst, *f.Object(r))
 		}
 	}
+
 	return append(dst, "\r\n"...)
 }
 

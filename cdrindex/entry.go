@@ -52,20 +52,24 @@ func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	if err := checkRow(&e.row); err != nil {
 		return e, err
 	}
+
 	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err == nil {
 		e.from.partition, e.from.offset = position.Partition, position.Packed()
 	}
+
 	e.from.offset |= generation << generationShift
 	e.started = e.row.Timestamp
 	if r.Header(event.HeaderOneOfSeveral) != nil {
 		e.outcome = new(int64(connection(&e.row)))
 	}
+
 	row := &e.row
 	if row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
 		e.endedLater = &row.EndedTime
 	}
+
 	e.rank = lookupRank(&e.row)
 	return e, nil
 }
@@ -96,6 +100,7 @@ func lookupRank(row *event.CDR) *int64 {
 	if row.OriginationCallID == "" {
 		return nil
 	}
+
 	const marked = talked + 1
 	var rank int64
 	switch stringMember(row.CustomChannelVars, event.ChannelVarLoopbackLeg) {
@@ -105,9 +110,11 @@ func lookupRank(row *event.CDR) *int64 {
 	default:
 		rank += 4 * marked
 	}
+
 	if stringMember(row.CustomSIPHeaders, event.SIPHeaderCallType) != event.CallTypeClickToCall {
 		rank += marked
 	}
+
 	return new(rank + talked - connection(row))
 }
 
@@ -130,6 +137,7 @@ func connection(row *event.CDR) int64 {
 	case "NO_ANSWER", "USER_BUSY":
 		return failed
 	}
+
 	switch {
 	case billed, row.AnsweredTime != 0 && row.BillingSeconds == nil:
 		return talked
@@ -138,6 +146,7 @@ func connection(row *event.CDR) int64 {
 	case row.HangupCause == "ORIGINATOR_CANCEL":
 		return stopped
 	}
+
 	return failed
 }
 

@@ -37,8 +37,10 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 	if f.CSV && f.OriginationCallID != "" {
 		q.AddFault("origination_call_id", "unsupported", "is not available as CSV")
 	}
+
 	if err := q.Err(); err != nil {
 		return Filter{}, err
 	}
+
 	return f, nil
 }

@@ -17,18 +17,22 @@ import (
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string,
 	visible *report.Visible) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
+
 	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
 		var q report.Conditions
 		q.Add("account_id = ?", account)
 		q.Add("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
 		q.Add("started BETWEEN ? AND ?", first, last)
 		q.AddVisible(visible, "queue_id", "agent_id")
+
 		if endedBy != 0 {
 			q.Add("ended_later BETWEEN ? AND ?", start, endedBy)
 		}
+
 		q.OrderAndLimit("lookup_rank, started, call_id", 1)
 		return x.queryRows(ctx, &q, nil)
 	}
+
 	found, err := findLeg(start, end, 0)
 	if err == nil && len(found) == 0 {
 		firstStart, ok, firstErr := x.findFirstEndedLater(ctx, account, start, end)
@@ -40,9 +44,11 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 	if err != nil {
 		return event.CDR{}, err
 	}
+
 	if len(found) == 0 {
 		return event.CDR{}, fault.NotFound("No call with this origination_call_id in this range")
 	}
+
 	return found[0], nil
 }
 
@@ -66,6 +72,7 @@ func (x *Index) FindCall(ctx context.Context,
 		if err != nil || len(calls) == 0 {
 			return event.CDR{}, false, err
 		}
+
 		q.Add("started BETWEEN ? AND ?", first, last)
 		q.AddIn("call_id", calls)
 		q.OrderAndLimit("started, call_id", maxParts)
@@ -75,6 +82,7 @@ func (x *Index) FindCall(ctx context.Context,
 	if err != nil || len(found) == 0 {
 		return event.CDR{}, false, err
 	}
+
 	byConnection := func(a, b event.CDR) int { return cmp.Compare(connection(&a), connection(&b)) }
 	return slices.MaxFunc(found, byConnection), true, nil
 }

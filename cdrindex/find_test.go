@@ -16,16 +16,20 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 		change(&row)
 		return row
 	}
+
 	loopbackA := leg("a", func(r *event.CDR) {
 		r.CustomChannelVars, r.AnsweredTime = []byte(`{"loopback_leg":"A"}`), november+1
 	})
+
 	loopbackB := leg("b", func(r *event.CDR) {
 		r.CustomChannelVars = []byte(`{"loopback_leg":"B"}`)
 		r.CustomSIPHeaders = []byte(`{"svc_call_type":"clicktocall"}`)
 	})
+
 	phone := leg("c", func(r *event.CDR) { r.OriginationCallID = "" })
 	plain := leg("d", func(*event.CDR) {})
 	answered := leg("e", func(r *event.CDR) { r.AnsweredTime = november + 3 })
+
 	marked := leg("f", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"clicktocall"}`) })
 	other := leg("g", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"other"}`) })
 	onBoth(t, func(t *testing.T, x *Index) {
@@ -33,6 +37,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 		storeRows(t, x, phone)
 		_, err := find()
 		wantKind(t, err, fault.KindNotFound)
+
 		// The switch itself may be the destination (a queue, a conference, an announcement):
 		// then there are only loopback legs.
 		for offset, step := range []struct {
@@ -44,6 +49,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 				t.Errorf("with %s: got %q, %v", step.add.CallID, row.CallID, err)
 			}
 		}
+
 		for _, ask := range []struct {
 			account, id string
 			start, end  int64
@@ -70,6 +76,7 @@ func TestFindReturnsThePhoneThatTalked(t *testing.T) {
 		change(&row)
 		return row
 	}
+
 	legs := []event.CDR{ // worst first; the ids are in the opposite order of those that decide between equals
 		leg("a", func(r *event.CDR) { r.HangupCause = "LOSE_RACE"; r.AnsweredTime = november + 3 }),
 		leg("b", func(r *event.CDR) { r.HangupCause = "ORIGINATOR_CANCEL" }),
@@ -77,6 +84,7 @@ func TestFindReturnsThePhoneThatTalked(t *testing.T) {
 		leg("d", func(r *event.CDR) { r.AnsweredTime = november + 3 }), // and hung up at once
 		leg("e", func(r *event.CDR) { r.AnsweredTime, r.BillingSeconds = november+3, new(int64(7)) }),
 	}
+
 	onBoth(t, func(t *testing.T, x *Index) {
 		for offset, add := range legs {
 			applyRecords(t, x, false, record(add, 0, int64(offset)))
@@ -97,6 +105,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 	within.EndedTime = december + 7200
 	touching := call("acme", "touching", december-60)
 	touching.EndedTime = december
+
 	before := call("acme", "before", december-90)
 	before.EndedTime = december - 1
 	onBoth(t, func(t *testing.T, x *Index) {
@@ -120,6 +129,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 			for _, f.PageSize = range []int{50, 1, 2} {
 				checkIDs(t, listCallIDs(t, x, f), append([]string{}, c.want...)...)
 			}
+
 			f.CallID = "edge"
 			var want []string
 			for _, id := range c.want {
@@ -127,12 +137,14 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 					want = append(want, id)
 				}
 			}
+
 			checkIDs(t, listCallIDs(t, x, f), append([]string{}, want...)...)
 			row, err := x.Find(t.Context(), "acme", c.start, c.end, "oc", nil)
 			if (err == nil) != (len(want) == 1) || err == nil && row.CallID != "edge" {
 				t.Errorf("%s: found %q, %v", name, row.CallID, err)
 			}
 		}
+
 		// A later version ends in the month it began.
 		shorter := edge
 		shorter.EndedTime = december - 5
@@ -162,11 +174,13 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 		row.AnsweredTime, row.BillingSeconds, row.HangupCause, row.AgentID = start, &billed, cause, agent
 		return row
 	}
+
 	named := func(id string) event.CDR { // as Kazoo's Media-Recording-ID does
 		row := part(id, november, 5, "NORMAL_CLEARING", "")
 		row.RecordingID = "202611-0a1b2c3d"
 		return row
 	}
+
 	onBoth(t, func(t *testing.T, x *Index) {
 		storeRows(t, x,
 			part("1795685659.2-9", november, 8, "NO_ANSWER", ""),
@@ -177,6 +191,7 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 			part("1795685660.1", november+5, 5, "NORMAL_CLEARING", "PJSIP/1005"),
 			part("1795685660.1-77", november+9, 5, "NORMAL_CLEARING", "PJSIP/1006"), named("kept-here"),
 			named("kept-there"))
+
 		for id, want := range map[string]string{"1795685659.2": "PJSIP/1003", "1795685659.20": "PJSIP/1004",
 			"1795685660.1": "PJSIP/1005", "1795685659.2-12": "PJSIP/1009", "1795685659": ""} {
 			row, ok, err := x.FindCall(t.Context(), "acme", id, "")
@@ -184,6 +199,7 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 				t.Errorf("%s: found %t %s of %s, %v; want %s", id, ok, row.CallID, row.AgentID, err, want)
 			}
 		}
+
 		if _, ok, err := x.FindCall(t.Context(), "zeta", "1795685659.2", ""); ok || err != nil {
 			t.Errorf("of another account: %t, %v", ok, err)
 		}
@@ -191,6 +207,7 @@ func TestARecordingAndTheRecordsOfItsLegFindEachOther(t *testing.T) {
 		x.recordings = recordingsByCall{"1795685659.2": "r1", "1795685660.1": "r2", "1795685660.1-77": "r3",
 			"kept-here": "r4"}
 		defer func() { x.recordings = nil }()
+
 		for id, want := range map[string]string{"1795685659.2-9": "r1", "1795685659.2-12": "r1", "1795685659.2-x": "",
 			"1795685659.20-11": "", "1795685660.1": "r2", "1795685660.1-77": "r3", "kept-here": "r4",
 			"kept-there": "202611-0a1b2c3d"} {

@@ -31,6 +31,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 		topic := newMemory(partitions)
 		random := rand.New(rand.NewPCG(5, 6))
 		want := map[callKey]string{}
+
 		for p := range partitions {
 			var rows []event.CDR
 			for source := range each {
@@ -39,6 +40,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 				rows = append(rows, row)
 				topic.addCall(row, p, int64(source))
 				want[callKey{row.AccountID, row.CallID}] = row.HangupCause
+
 				if random.IntN(3) == 0 {
 					back := random.IntN(len(rows))
 					for again := back; again < len(rows) && again < back+5; again++ {
@@ -47,13 +49,16 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 				}
 			}
 		}
+
 		for range 3 {
 			defer startIndexer(t, x, topic)()
 		}
+
 		for p := range partitions {
 			_, end, _ := topic.Offsets(t.Context(), event.TopicCDR, p)
 			waitUntil(t, "the topic's end", func() bool { return indexedOffset(t, x, p) == end })
 		}
+
 		got := 0
 		for p := range partitions {
 			err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime),
@@ -68,6 +73,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if got != len(want) || count(t, x, rowsTable) != len(want) || count(t, x, callsTable) != len(want) {
 			t.Errorf("%d rows, want %d", got, len(want))
 		}
@@ -85,10 +91,12 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 		topic.addCall(row, 0, int64(i))
 	}
 	defer startIndexer(t, x, topic)()
+
 	waitUntil(t, "all are done", func() bool { return indexedOffset(t, x, 0) == 100 })
 	if n := count(t, x, rowsTable); n != 99 {
 		t.Errorf("%d rows", n)
 	}
+
 	waitUntil(t, "it is counted",
 		func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
 }
@@ -99,17 +107,21 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	for i := range 10 {
 		topic.addCall(call("acme", name("a%d", i), november), 0, int64(i))
 	}
+
 	stop := startIndexer(t, x, topic)
 	waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 	stop()
 	topic.Delete(event.TopicCDR, 0, 25) // records 10 to 24 were written and deleted
+
 	for i := range 10 {
 		topic.addCall(call("acme", name("b%d", i), november), 0, int64(25+i))
 	}
+
 	topic.Damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 30, Resume: 32}
 	stop = startIndexer(t, x, topic)
 	waitUntil(t, "the rest", func() bool { return indexedOffset(t, x, 0) == 35 })
 	stop()
+
 	if n := count(t, x, rowsTable); n != 18 {
 		t.Errorf("%d rows", n)
 	}
@@ -124,9 +136,11 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 		topic := newMemory(1)
 		row := call("acme", "c", november)
 		row.HangupCause = "OLD"
+
 		for i := range 10 {
 			topic.addCall(row, 0, int64(i))
 		}
+
 		stop := startIndexer(t, x, topic)
 		waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 		stop()
@@ -134,6 +148,7 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 		row.HangupCause = "NEW"
 		topic.addCall(row, 0, 0)
 		defer startIndexer(t, x, topic)()
+
 		waitUntil(t, "the new topic's end", func() bool { return indexedOffset(t, x, 0) == 1 })
 		page, err := x.List(t.Context(), inRange("acme", 0, endOfTime))
 		if err != nil || len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
@@ -152,20 +167,24 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 				for i := range 20 {
 					topic.addCall(call("acme", name("a%d", i), november), 0, int64(i))
 				}
+
 				stop := startIndexer(t, x, topic)
 				waitUntil(t, "the first records", func() bool { return indexedOffset(t, x, 0) == 20 })
 				if !running {
 					stop()
 				}
+
 				topic.Truncate(event.TopicCDR, 0, 10)
 				for i := range 30 {
 					topic.addCall(call("acme", name("b%d", i), november), 0, int64(20+i))
 				}
+
 				if running {
 					defer stop()
 				} else {
 					defer startIndexer(t, x, topic)()
 				}
+
 				waitUntil(t, "the end",
 					func() bool { return indexedOffset(t, x, 0) == 40 && count(t, x, rowsTable) == 50 })
 				waitUntil(t, "it is counted", func() bool {
@@ -183,6 +202,7 @@ func TestARecordOfALaterGenerationIsNewer(t *testing.T) {
 		old, newer := record(call("acme", "c", november), 0, 100), record(call("acme", "c", november+1), 0, 50)
 		newer.Headers = []kafka.Header{{Key: event.HeaderPosition,
 			Value: []byte(event.Position{Offset: 50, Generation: 1}.String())}}
+
 		if did := applyRecords(t, x, false, old); did.rows != 1 {
 			t.Fatalf("%+v", did)
 		}
@@ -202,8 +222,10 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		for i := range 50 {
 			topic.addCall(call("acme", name("c%d", i), november), i%2, int64(i))
 		}
+
 		stop := startIndexer(t, x, topic)
 		defer stop()
+
 		waitUntil(t, "the end", func() bool { return indexedOffset(t, x, 0) == 25 && indexedOffset(t, x, 1) == 25 })
 		// Possible actions of an operator.
 		for _, statement := range []string{
@@ -216,6 +238,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		var last Progress
 		done, err := x.Reindex(t.Context(), topic, func(p Progress) {
 			if p.Done <= last.Done || p.Total != 50 || p.Partitions != 2 {
@@ -226,10 +249,12 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		if err != nil || done != last || done.Done != 50 || done.Rows != 50 {
 			t.Errorf("%+v, last told %+v, %v", done, last, err)
 		}
+
 		ids := listCallIDs(t, x, inRange("acme", 0, endOfTime))
 		if len(ids) != 51 {
 			t.Errorf("%d rows", len(ids))
 		}
+
 		err = x.Each(t.Context(), inRange("acme", 0, endOfTime), func(r *event.CDR) error {
 			if r.HangupCause != "" {
 				t.Errorf("%s is still wrong", r.CallID)
@@ -246,9 +271,11 @@ func TestReindexPassesAHole(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
 	topic.Delete(event.TopicCDR, 0, 7)
+
 	for i := range 20 {
 		topic.addCall(call("acme", name("c%d", i), november), 0, int64(i))
 	}
+
 	topic.Damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 12, Resume: 14}
 	done, err := x.Reindex(t.Context(), topic, nil)
 	if err != nil || done.Done != 20 || done.Rows != 18 {

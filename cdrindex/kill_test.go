@@ -60,6 +60,7 @@ func (t allPartitions) Work(ctx context.Context, _ kafka.GroupConfig,
 			}
 		})
 	}
+
 	workers.Wait()
 	return err
 }
@@ -75,16 +76,19 @@ func indexForever(at []string) error {
 	if err != nil {
 		return err
 	}
+
 	for {
 		db, err := sqldb.Open(ctx, sqldb.Config{URL: at[1], Path: at[2]})
 		if err != nil { // it was killed too
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
+
 		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), discardLog())
 		if err == nil {
 			return NewIndexer(x, allPartitions{kafka.NewLog(c)}, nil).Run(ctx)
 		}
+
 		_ = db.Close()
 	}
 }
@@ -94,13 +98,16 @@ func startChild(t *testing.T, broker string, db sqldb.Config) (kill func()) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join([]string{broker, db.URL, db.Path}, " "))
 	cmd.Stderr = os.Stderr
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // its error is the kill
 	})
+
 	t.Cleanup(kill)
 	return kill
 }
@@ -111,6 +118,7 @@ func loadTopic(t *testing.T, c *kafka.Cluster, partitions, calls int) {
 	t.Helper()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = p.Close(context.Background()) }()
+
 	var records []kafka.Record
 	source := make([]int64, partitions)
 	add := func(i int, cause string, started int64) {
@@ -127,12 +135,14 @@ func loadTopic(t *testing.T, c *kafka.Cluster, partitions, calls int) {
 			records = records[:0]
 		}
 	}
+
 	for i := range calls {
 		add(i, "FIRST", november+int64(i)%20_000_000)
 		if i%10 == 9 {
 			add(i, "LAST", december+int64(i)%20_000_000)
 		}
 	}
+
 	if err := p.Produce(t.Context(), records...); err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +163,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
+
 	for kind, open := range map[string]func(*testing.T) (sqldb.Config, *testservice.Server){
 		"sqlite": func(t *testing.T) (sqldb.Config, *testservice.Server) { return testdb.SQLite(t), nil },
 		"postgres": func(t *testing.T) (sqldb.Config, *testservice.Server) {
@@ -168,6 +179,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			c := kafkatest.Open(t, kafkatest.Config(broker), partitions)
 			loadTopic(t, c, partitions, calls)
 			x := openIndex(t, Settings{}, at)
+
 			// share returns the indexed part of the topic.
 			share := func() float64 {
 				var done int64
@@ -177,11 +189,13 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 				}
 				return float64(done) / float64(calls+calls/10)
 			}
+
 			for _, until := range []float64{0.1, 0.3, 0.5} {
 				kill := startChild(t, broker.TCPAddr().String(), at)
 				for share() < until {
 					time.Sleep(5 * time.Millisecond)
 				}
+
 				if server != nil && until < 0.5 {
 					server.Kill(t)
 					time.Sleep(20 * time.Millisecond)
@@ -190,17 +204,21 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 						time.Sleep(5 * time.Millisecond)
 					}
 				}
+
 				kill()
 			}
+
 			startChild(t, broker.TCPAddr().String(), at)
 			startChild(t, broker.TCPAddr().String(), at) // they overlap
 			began := time.Now()
+
 			for share() < 1 {
 				if time.Since(began) > 5*time.Minute {
 					t.Fatalf("at %v", share())
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
+
 			checkCalls(t, x, partitions, calls)
 		})
 	}
@@ -211,6 +229,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 	if rows, known := count(t, x, rowsTable), count(t, x, callsTable); rows != calls || known != calls {
 		t.Errorf("%d rows and %d calls, want %d", rows, known, calls)
 	}
+
 	seen := 0
 	for p := range partitions {
 		err := x.Each(t.Context(), inRange(name("account-%d", p), 0, endOfTime), func(r *event.CDR) error {
@@ -218,6 +237,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 			if err != nil {
 				return err
 			}
+
 			want := "FIRST"
 			if i%10 == 9 {
 				want = "LAST"
@@ -225,6 +245,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 			if r.HangupCause != want {
 				return fmt.Errorf("%s has %s", r.CallID, r.HangupCause)
 			}
+
 			seen++
 			return nil
 		})
@@ -232,6 +253,7 @@ func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 			t.Error(err)
 		}
 	}
+
 	if seen != calls {
 		t.Errorf("%d rows in the reports, want %d", seen, calls)
 	}

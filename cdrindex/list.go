@@ -45,6 +45,7 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after report.Cursor, li
 		}
 		first, last = max(first, callStart), min(last, callStart)
 	}
+
 	last = startedBy(last, after)
 	if first <= last {
 		q := f.query(first, last)
@@ -55,6 +56,7 @@ func (x *Index) listAfter(ctx context.Context, f Filter, after report.Cursor, li
 			return rows, err
 		}
 	}
+
 	return x.listEndedLater(ctx, f, after, limit, rows)
 }
 
@@ -69,6 +71,7 @@ func (x *Index) listEndedLater(ctx context.Context, f Filter, after report.Curso
 	q := f.query(firstStart, last)
 	q.Add("ended_later BETWEEN ? AND ?", f.Start, f.End)
 	q.OrderAfter(after, "started", "call_id", limit-len(rows))
+
 	return x.queryRows(ctx, q, rows)
 }
 
@@ -86,14 +89,17 @@ func (f *Filter) query(first, last int64) *report.Conditions {
 	q.Add("account_id = ?", f.Account)
 	q.Add("started BETWEEN ? AND ?", first, last)
 	q.AddVisible(f.Visible, "queue_id", "agent_id")
+
 	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
 		{"queue_id", f.QueueID}, {"agent_id", f.AgentID},
 	} {
 		q.AddEqual(c.column, c.value)
 	}
+
 	if f.Number != "" {
 		q.Add(`("from" = ? OR "to" = ?)`, f.Number, f.Number)
 	}
+
 	return q
 }

@@ -24,6 +24,7 @@ func TestListFiltersExactly(t *testing.T) {
 		same.InteractionID = "i-c1"
 		storeRows(t, x, call("acme", "c1", november), odd, same, call("zeta", "c1", november))
 		all := inRange("acme", november, december)
+
 		for name, c := range map[string]struct {
 			change func(*Filter)
 			want   []string
@@ -59,35 +60,43 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		want := map[string]bool{}
 		var rows []event.CDR
+
 		for i := range 60 {
 			id := name("first-%02d", i)
 			want[id] = true
 			rows = append(rows, call("acme", id, november+int64(random.IntN(8))))
 		}
+
 		storeRows(t, x, rows...)
 		f := inRange("acme", november, november+100)
 		f.PageSize = 7
 		seen := map[string]bool{}
 		var last event.CDR
+
 		for offset := int64(1000); ; {
 			page, err := x.List(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, row := range page.Data {
 				if seen[row.CallID] {
 					t.Fatalf("%s came twice", row.CallID)
 				}
+
 				seen[row.CallID] = true
 				if last.CallID != "" &&
 					(row.Timestamp > last.Timestamp || row.Timestamp == last.Timestamp && row.CallID >= last.CallID) {
 					t.Fatalf("%d %s after %d %s", row.Timestamp, row.CallID, last.Timestamp, last.CallID)
 				}
+
 				last = row
 			}
+
 			if page.NextStartKey == "" {
 				break
 			}
+
 			f.After, _ = report.ParseCursor(page.NextStartKey)
 			for range 3 {
 				offset++
@@ -96,6 +105,7 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 						offset))
 			}
 		}
+
 		for id := range want {
 			if !seen[id] {
 				t.Errorf("%s never came", id)
@@ -111,11 +121,13 @@ func TestCSVIsExact(t *testing.T) {
 		CallerIDName: "Zoë, 日本", Timestamp: november, EndedTime: november + 1, DurationSeconds: ptr(0),
 		CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
 	}
+
 	onBoth(t, func(t *testing.T, x *Index) {
 		rows := []event.CDR{odd}
 		for i := range 4500 { // some batches
 			rows = append(rows, call("acme", name("c%04d", i), november+1+int64(i)))
 		}
+
 		storeRows(t, x, rows...)
 		var out bytes.Buffer
 		if wrote, err := x.WriteCSV(t.Context(), inRange("acme", november, december),
@@ -125,17 +137,20 @@ func TestCSVIsExact(t *testing.T) {
 		if n := strings.Count(out.String(), "\r\n"); n != len(rows)+1+1 {
 			t.Errorf("%d line ends", n) // one is within a value
 		}
+
 		reader := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "line\r\nfeed", "line|feed")))
 		lines, err := reader.ReadAll()
 		if err != nil || len(lines) != len(rows)+1 {
 			t.Fatalf("%d lines: %v", len(lines), err)
 		}
+
 		if got := strings.Join(lines[0], ",") + "\r\n"; got != csvHeader {
 			t.Errorf("header %q", got)
 		}
 		if lines[1][2] != "c4499" {
 			t.Errorf("the newest is %q", lines[1])
 		}
+
 		want := []string{"'=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "",
 			"",
 			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", "", "",
@@ -143,6 +158,7 @@ func TestCSVIsExact(t *testing.T) {
 		if got := lines[len(lines)-1]; !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
+
 		out.Reset()
 		if _, err := x.WriteCSV(t.Context(), inRange("nobody", 0, december), &out); err != nil ||
 			out.String() != csvHeader {
@@ -196,6 +212,7 @@ func TestParseFilter(t *testing.T) {
 	span := report.Filter{Start: 1, End: 2, PageSize: report.DefaultPage}
 	export := span
 	export.CSV = true
+
 	for query, want := range map[string]Filter{
 		"startDate=5&endDate=5": {Filter: report.Filter{Start: 5, End: 5, PageSize: report.DefaultPage}},
 		"startDate=0&endDate=34560000&page_size=1000&start_key=" + after.Key() +
@@ -210,10 +227,12 @@ func TestParseFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if got, err := ParseFilter(values, "*/*"); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", query, got, err)
 		}
 	}
+
 	for query, fields := range map[string][]string{
 		"":                                                                      {"startDate", "endDate"},
 		"startDate=1":                                                           {"endDate"},
@@ -269,6 +288,7 @@ func FuzzParseFilter(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		filter, err := ParseFilter(values, accept)
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid || len(fault.As(err).Fields) == 0 {
@@ -276,6 +296,7 @@ func FuzzParseFilter(f *testing.F) {
 			}
 			return
 		}
+
 		filter.Account = "acme"
 		if _, err := x.List(t.Context(), filter); err != nil {
 			t.Errorf("%q: %v", query, err)
@@ -289,12 +310,14 @@ func TestPurgingAnAccountDeletesItsRows(t *testing.T) {
 		for i := range sqldb.DeletedAtOnce + 10 {
 			rows = append(rows, call("gone", name("c%04d", i), november+int64(i)*1000)) // over months
 		}
+
 		storeRows(t, x, rows...)
 		for _, want := range []int{2 * sqldb.DeletedAtOnce, 20, 0} {
 			if n, err := x.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)
 			}
 		}
+
 		page, err := x.List(t.Context(), inRange("stays", november, november))
 		if err != nil || len(page.Data) != 1 {
 			t.Errorf("another account has %+v, %v", page, err)

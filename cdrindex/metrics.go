@@ -71,13 +71,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	metric.Init(m.records, resultRow, resultOlder, resultExpired, resultInvalid)
 	metric.Init(m.errors, failedRead, failedWrite, failedFence, failedRetention, failedQuery)
+
 	for _, kind := range []string{kindFind, kindList, kindExport} {
 		m.queries.WithLabelValues(kind)
 	}
+
 	metric.Init(m.restarts, kafka.GapTruncated, kafka.GapRecreated)
 	if reg != nil {
 		reg.MustRegister(m.lag)
 	}
+
 	return m
 }
 

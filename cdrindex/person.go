@@ -29,10 +29,12 @@ func (x *Index) CallsOf(ctx context.Context, account, number string, start int64
 	for i := range found {
 		interactions = append(interactions, found[i].InteractionID)
 	}
+
 	var legs report.Conditions
 	legs.Add("account_id = ?", account)
 	legs.AddIn("interaction_id", interactions)
 	legs.OrderAndLimit("started, call_id", 100*maxPersonCalls)
+
 	return x.queryRows(ctx, &legs, nil)
 }
 

@@ -36,6 +36,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -43,6 +44,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 			t.Error(err)
 		}
 	})
+
 	stop := startIndexer(t, x, kafka.NewLog(c))
 	t.Cleanup(func() {
 		stop()
@@ -50,6 +52,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 		running.Wait()
 		_ = producer.Close(context.Background())
 	})
+
 	return func(account, format string, value []byte) {
 		t.Helper()
 		err := producer.Produce(t.Context(), kafka.Record{
@@ -70,6 +73,7 @@ func readCapture(t *testing.T, scene string) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return slices.Collect(func(yield func([]byte) bool) {
 		for line := range bytes.Lines(text) {
 			if !yield(bytes.TrimSpace(line)) {
@@ -88,12 +92,14 @@ func TestACapturedCallIsFound(t *testing.T) {
 			destination = "04673e0b-4f5f-43dc-977a-23a07ee336c0"
 			placed      = 1795169718
 		)
+
 		for _, scene := range []string{"c2c-nobowout", "callcenter", "simple"} {
 			for _, record := range readCapture(t, scene) {
 				post("acme", "freeswitch.json_cdr", record)
 				post("acme", "freeswitch.json_cdr", record) // a retry of mod_json_cdr
 			}
 		}
+
 		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))
 		post("zeta", "svc.cdr", []byte(`{"call_id":"z","timestamp":1795169718}`))
 		all := inRange("acme", placed-60, placed+60)
@@ -106,6 +112,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 			row.DurationSeconds == nil {
 			t.Errorf("found %+v, %v", row, err)
 		}
+
 		_, err = x.Find(t.Context(), "zeta", placed-60, placed+60, oc, nil)
 		wantKind(t, err, fault.KindNotFound)
 		legs := all
@@ -131,6 +138,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 				func() bool { return len(listCallIDs(t, x, inRange("zeta", 0, endOfTime))) == n })
 			fastest = min(fastest, time.Since(began))
 		}
+
 		if fastest > 2*time.Second {
 			t.Errorf("a row took %s at best", fastest)
 		}
@@ -148,6 +156,7 @@ func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 				"1793491201").Replace(string(record))
 			post("acme", "freeswitch.json_cdr", []byte(text))
 		}
+
 		october := inRange("acme", november-31*24*3600, november-1)
 		next := inRange("acme", november, december-1)
 		for _, f := range []Filter{october, next} {

@@ -18,6 +18,7 @@ func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []eve
 		return nil, sqldb.Wrap(err, "reading call records")
 	}
 	defer rows.Close()
+
 	first := len(found)
 	s := newScanner()
 	for rows.Next() {
@@ -27,9 +28,11 @@ func (x *Index) queryRows(ctx context.Context, q *report.Conditions, found []eve
 		}
 		found = append(found, row)
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, sqldb.Wrap(err, "reading call records")
 	}
+
 	return found, x.nameRecordings(ctx, found[first:])
 }
 
@@ -39,6 +42,7 @@ func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
 	if x.recordings == nil || len(rows) == 0 {
 		return nil
 	}
+
 	calls := make([]string, 0, len(rows))
 	for i := range rows {
 		calls = append(calls, rows[i].CallID)
@@ -52,6 +56,7 @@ func (x *Index) nameRecordings(ctx context.Context, rows []event.CDR) error {
 	for i := range rows {
 		rows[i].RecordingID = cmp.Or(ids[rows[i].CallID], ids[event.LegOfPart(rows[i].CallID)], rows[i].RecordingID)
 	}
+
 	return err
 }
 
@@ -86,6 +91,7 @@ func (x *Index) findParts(ctx context.Context, account, leg string) (calls []str
 		started int64
 		call    string
 	}
+
 	rows, err := x.db.QueryContext(ctx, `SELECT started, call_id FROM `+callsTable+`
 		WHERE account_id = $1 AND call_id BETWEEN $2 AND $3 ORDER BY call_id LIMIT $4`,
 		account, event.PartID(leg, "0"), event.PartID(leg, "a"), maxParts)
@@ -93,14 +99,17 @@ func (x *Index) findParts(ctx context.Context, account, leg string) (calls []str
 		func(scan sqldb.ScanFunc) (p part, err error) {
 			return p, scan(&p.started, &p.call)
 		})
+
 	for i, p := range found {
 		if i == 0 {
 			first = p.started
 		}
+
 		first, last = min(first, p.started), max(last, p.started)
 		if event.LegOfPart(p.call) == leg {
 			calls = append(calls, p.call)
 		}
 	}
+
 	return calls, first, last, err
 }

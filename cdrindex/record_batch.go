@@ -48,15 +48,18 @@ func (b *recordBatch) beginSpan(r *kafka.Record, e *entry, err error) {
 	if b.tracer == nil {
 		return
 	}
+
 	span := b.tracer.StartProcess(r, event.TopicCDR, group)
 	if !span.Sampled() {
 		return
 	}
+
 	if err != nil {
 		span.Fail(resultInvalid)
 	} else {
 		span.Set(tracing.Account(e.row.AccountID))
 	}
+
 	b.spans = append(b.spans, span)
 }
 

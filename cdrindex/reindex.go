@@ -26,12 +26,14 @@ func (x *Index) Reindex(ctx context.Context, topics kafka.Log, report func(Progr
 	if err != nil {
 		return r.progress, err
 	}
+
 	for partition, s := range ranges {
 		r.progress.Partition = partition
 		if err := r.reindexPartition(ctx, partition, s); err != nil {
 			return r.progress, fmt.Errorf("reindexing partition %d: %w", partition, err)
 		}
 	}
+
 	return r.progress, nil
 }
 
@@ -50,6 +52,7 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ranges := make([]offsetRange, n)
 	r.progress.Partitions = n
 	for i := range ranges {
@@ -60,6 +63,7 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 		}
 		r.progress.Total += s.end - s.first
 	}
+
 	return ranges, nil
 }
 
@@ -70,20 +74,24 @@ func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offs
 	if err != nil {
 		return err
 	}
+
 	for offset := s.first; offset < s.end; {
 		indexed, err := r.indexRange(ctx, partition, offset, s.end, at.Generation)
 		if err == nil {
 			return nil
 		}
+
 		gap, ok := kafka.PassableGap(err)
 		if !ok || gap.Resume <= indexed {
 			return err
 		}
+
 		offset = gap.Resume
 		r.log.Error("call records lost from the cdr topic",
 			"partition", partition, "wanted", indexed, "from", offset, "error", err)
 		r.reportProgress(min(offset, s.end) - indexed)
 	}
+
 	return nil
 }
 
@@ -94,6 +102,7 @@ func (r *reindexing) indexRange(ctx context.Context, partition int,
 	source := r.topics.Read(
 		kafka.ReaderConfig{Topic: event.TopicCDR, Partition: partition, From: kafka.AtOffset(offset)})
 	defer source.Close()
+
 	records := &recordBatch{Index: r.Index}
 	for offset < end {
 		records.Reset()
@@ -101,15 +110,18 @@ func (r *reindexing) indexRange(ctx context.Context, partition int,
 		if err != nil {
 			return offset, err
 		}
+
 		result, err := r.apply(ctx, batch{entries: records.entries, overwrite: true})
 		if err != nil {
 			return offset, err
 		}
+
 		r.progress.Rows += int64(result.rows)
 		r.progress.Invalid += int64(records.invalid)
 		r.reportProgress(min(source.Position().Offset, end) - offset)
 		offset = source.Position().Offset
 	}
+
 	return offset, nil
 }
 

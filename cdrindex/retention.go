@@ -27,6 +27,7 @@ func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
 	if x.db.Postgres() {
 		tables = tables[:1]
 	}
+
 	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		for _, table := range tables {
 			_, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, firstKept.start())
@@ -34,19 +35,23 @@ func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
 				return sqldb.Wrap(err, "dropping old calls")
 			}
 		}
+
 		return nil
 	})
 	if err != nil || !x.db.Postgres() {
 		return err
 	}
+
 	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
+
 		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
+
 		return x.dropPartitions(ctx, tx, slices.DeleteFunc(existing, func(m month) bool { return m >= firstKept }))
 	})
 }
@@ -60,6 +65,7 @@ func (x *Index) runRetention(ctx context.Context) {
 		if current == maintained {
 			continue
 		}
+
 		err := x.maintainPartitions(ctx, now)
 		switch {
 		case err == nil:
@@ -79,12 +85,15 @@ func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
 	for m := current; m <= current+partitionsAhead; m++ {
 		months = append(months, m)
 	}
+
 	if err := x.createPartitions(ctx, months); err != nil {
 		return err
 	}
+
 	firstKept := x.firstRetained(now)
 	if firstKept > 0 {
 		return x.deleteBefore(ctx, firstKept)
 	}
+
 	return nil
 }

@@ -29,12 +29,14 @@ func scanRow(value []byte, row *event.CDR) error {
 	if err := rowKeys.Scan(value, values[:]); err != nil {
 		return errNotRow
 	}
+
 	fields := event.CDRFields()
 	for i := range fields {
 		if values[i] != nil && !setField(row, &fields[i], values[i]) {
 			return errNotRow
 		}
 	}
+
 	return nil
 }
 
@@ -47,6 +49,7 @@ func setField(row *event.CDR, f *event.CDRField, v jsonscan.Value) bool {
 	if v.Kind() == jsonscan.Null {
 		return true
 	}
+
 	if f.Kind == event.CDRText {
 		text, ok := v.Text()
 		*f.Text(row) = string(text)
@@ -59,5 +62,6 @@ func setField(row *event.CDR, f *event.CDRField, v jsonscan.Value) bool {
 	} else {
 		*f.Seconds(row) = &n
 	}
+
 	return err == nil
 }

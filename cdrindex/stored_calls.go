@@ -45,10 +45,12 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) 
 	if err != nil {
 		return nil, err
 	}
+
 	accounts, calls := make([]string, len(entries)), make([]string, len(entries))
 	for i, e := range entries {
 		accounts[i], calls[i] = e.row.AccountID, e.row.CallID
 	}
+
 	rows, err := tx.QueryContext(ctx,
 		`SELECT `+storedCallColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
 		JOIN `+callsTable+` c ON c.account_id = k.account_id AND c.call_id = k.call_id FOR UPDATE OF c`, accounts,
@@ -57,6 +59,7 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) 
 		return nil, err
 	}
 	defer rows.Close()
+
 	found := make(map[callKey]storedCall)
 	for rows.Next() {
 		var p storedCall
@@ -65,6 +68,7 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) 
 		}
 		found[p.callKey] = p
 	}
+
 	return found, rows.Err()
 }
 
@@ -75,16 +79,19 @@ func deleteCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, old []storedCall
 		accounts[i], calls[i], started[i] = p.account, p.call, p.started
 		first, last = min(first, p.started), max(last, p.started)
 	}
+
 	_, err := tx.ExecContext(ctx,
 		`DELETE FROM `+callsTable+` c USING unnest($1::text[], $2::text[]) AS k(account_id, call_id)
 		WHERE c.account_id = k.account_id AND c.call_id = k.call_id`, accounts, calls)
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM `+rowsTable+` r
 		USING unnest($1::text[], $2::text[], $3::bigint[]) AS k(account_id, call_id, started)
 		WHERE r.account_id = k.account_id AND r.call_id = k.call_id AND r.started = k.started
 			AND r.started BETWEEN $4 AND $5`, accounts, calls, started, first, last)
+
 	return err
 }
 
@@ -97,6 +104,7 @@ func findCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (m
 		return nil, err
 	}
 	defer query.Close()
+
 	found := make(map[callKey]storedCall)
 	for _, e := range entries {
 		var p storedCall
@@ -107,8 +115,10 @@ func findCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (m
 		if err != nil {
 			return nil, err
 		}
+
 		found[p.callKey] = p
 	}
+
 	return found, nil
 }
 
@@ -119,6 +129,7 @@ func deleteCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) 
 		if err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx,
 			`DELETE FROM `+rowsTable+` WHERE account_id = $1 AND call_id = $2 AND started = $3`,
 			p.account, p.call, p.started)
@@ -126,5 +137,6 @@ func deleteCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) 
 			return err
 		}
 	}
+
 	return nil
 }

@@ -18,28 +18,35 @@ func readStories(t *testing.T, name string) (records [][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if strings.HasPrefix(string(text), "[") {
 		var all []json.RawMessage
 		if err := json.Unmarshal(text, &all); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, r := range all {
 			records = append(records, r)
 		}
+
 		return records
 	}
+
 	if strings.HasPrefix(string(text), "{") {
 		return [][]byte{text}
 	}
+
 	for block := range strings.SplitSeq(strings.TrimSpace(strings.ReplaceAll(string(text), "\r", "")), "\n\n") {
 		fields := map[string]string{"Time-Zone": "Europe/Berlin"}
 		for line := range strings.Lines(block) {
 			key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 			fields[key] = strings.TrimSpace(value)
 		}
+
 		r, _ := json.Marshal(fields)
 		records = append(records, r)
 	}
+
 	return records
 }
 
@@ -84,6 +91,7 @@ func TestStoriesOfCallRecords(t *testing.T) {
 			"1795597500.8": {1795597500, 1795597510, 0, 0, 0, -1},
 		}},
 	}
+
 	onBoth(t, func(t *testing.T, x *Index) {
 		post := startPipeline(t, x)
 		for i, story := range stories {
@@ -91,9 +99,11 @@ func TestStoriesOfCallRecords(t *testing.T) {
 			for _, r := range readStories(t, story.file) {
 				post(account, story.format, r)
 			}
+
 			post(account, "svc.cdr", []byte(`{"call_id":"last","timestamp":1795600800}`))
 			all := inRange(account, 0, endOfTime)
 			all.PageSize = 100
+
 			waitUntil(t, "the last record's row", func() bool {
 				all.CallID = "last"
 				return len(listCallIDs(t, x, all)) == 1
@@ -104,16 +114,19 @@ func TestStoriesOfCallRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got := make(map[string]clock)
 			for i := range page.Data {
 				got[page.Data[i].CallID] = clockOf(&page.Data[i])
 			}
+
 			delete(got, "last")
 			for id, want := range story.want {
 				if got[id] != want {
 					t.Errorf("%s, call %s: got %+v, want %+v", story.file, id, got[id], want)
 				}
 			}
+
 			if len(got) != len(story.want) {
 				t.Errorf("%s: rows %v", story.file, got)
 			}
@@ -139,6 +152,7 @@ func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 		"forged": {"asterisk.cdr",
 			`{"Event":"Cdr","UniqueID":"forged","StartTime":"2026-11-20 10:15:00","CallerID":"\"Bob <Sales>\" <+12025550111>","Source":"+12025550111"}`},
 	}
+
 	want := map[string][2]string{ // name and number
 		"latin1": {"Zo\uFFFD"}, "escaped": {"Zo\uFFFD\uFFFD"}, "nul": {"a\uFFFDb"}, "header": {},
 		"long": {long[:1024]}, "ast-latin": {"Zo\uFFFD", "1"}, "forged": {"Bob <Sales>", "+12025550111"},
@@ -149,9 +163,11 @@ func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 		for _, r := range records {
 			post("acme", r.format, []byte(r.value))
 		}
+
 		for _, tail := range []string{"a", "b"} { // two calls whose ids begin alike
 			post("long-ids", "kazoo.cdr", fmt.Appendf(nil, `{"Call-ID":"%s%s","Timestamp":1795169700}`, longID, tail))
 		}
+
 		waitUntil(t, "all rows",
 			func() bool { return len(listCallIDs(t, x, inRange("acme", 0, endOfTime))) == len(records) })
 		waitUntil(t, "a row for each id",
@@ -164,6 +180,7 @@ func TestACallersTextDoesNotDecideWhetherARecordExists(t *testing.T) {
 			if err != nil || len(page.Data) != 1 {
 				t.Fatalf("%s: %d rows, %v", id, len(page.Data), err)
 			}
+
 			row := page.Data[0]
 			if got := [2]string{row.CallerIDName, row.CallerIDNumber}; got != want {
 				t.Errorf("%s: got %q, want %q", id, got, want)

@@ -61,6 +61,7 @@ func record(row event.CDR, partition int, offset int64) kafka.Record {
 	if err != nil {
 		panic(err)
 	}
+
 	return kafka.Record{
 		Topic: event.TopicCDR, Partition: partition, Offset: offset, Time: time.UnixMilli(1_795_256_000_000 + offset),
 		Key: []byte(row.AccountID), Value: value,
@@ -80,10 +81,12 @@ func applyRecords(t testing.TB, x *Index, again bool, records ...kafka.Record) o
 		}
 		b.entries = append(b.entries, e)
 	}
+
 	did, err := x.apply(context.Background(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return did
 }
 
@@ -111,12 +114,15 @@ func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, row := range page.Data {
 			ids = append(ids, row.CallID)
 		}
+
 		if page.NextStartKey == "" {
 			return ids
 		}
+
 		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }
@@ -153,10 +159,12 @@ func wantKind(t testing.TB, err error, kind fault.Kind, fields ...string) {
 		t.Errorf("got %v, want kind %s", err, kind)
 		return
 	}
+
 	var named []string
 	for _, f := range fault.As(err).Fields {
 		named = append(named, f.Field)
 	}
+
 	if !slices.Equal(named, fields) {
 		t.Errorf("blames %q, want %q", named, fields)
 	}
@@ -181,6 +189,7 @@ func startIndexer(t testing.TB, x *Index, topics kafka.Log) (stop func()) {
 			t.Error(err)
 		}
 	})
+
 	return sync.OnceFunc(func() {
 		cancel()
 		running.Wait()

@@ -13,14 +13,17 @@ func (x *Index) createPartitions(ctx context.Context, months []month) error {
 	if !x.db.Postgres() || x.partitionsKnown(months) {
 		return nil
 	}
+
 	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
+
 		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
+
 		for _, m := range months {
 			if slices.Contains(existing, m) {
 				continue
@@ -29,16 +32,20 @@ func (x *Index) createPartitions(ctx context.Context, months []month) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("creating partitions: %w", err)
 	}
+
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
 	for _, m := range months {
 		x.knownPartitions[m] = true
 	}
+
 	return nil
 }
 
@@ -67,11 +74,13 @@ func listPartitions(ctx context.Context, tx *sqldb.BulkTx) ([]month, error) {
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
 	tables, err := sqldb.Collect(rows, err, "listing partitions", sqldb.ScanColumn[string])
 	var all []month
+
 	for _, table := range tables {
 		if m, ok := parsePartition(table); ok {
 			all = append(all, m)
 		}
 	}
+
 	return all, err
 }
 
@@ -88,6 +97,7 @@ func createPartition(ctx context.Context, tx *sqldb.BulkTx, m month) error {
 			return sqldb.Wrap(err, "creating a partition")
 		}
 	}
+
 	return nil
 }
 
@@ -98,6 +108,7 @@ func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []m
 	if err != nil {
 		return sqldb.Wrap(err, "dropping partitions")
 	}
+
 	for _, m := range months {
 		_, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition())
 		if err != nil {
@@ -105,5 +116,6 @@ func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []m
 		}
 		x.log.Info("call records deleted, retention expired", "partition", m.partition())
 	}
+
 	return nil
 }

@@ -33,6 +33,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 		if r.Action == feed.ActionBreak && onBreak(e) && r.Reason == e.Reason {
 			return fault.Conflict("The agent is on a break")
 		}
+
 		return nil
 	case feed.ActionJoin:
 		if slices.Contains(e.Queues, r.QueueID) {
@@ -59,6 +60,7 @@ func checkState(e *state.Entry, entries map[state.Key]*state.Entry, r Request) e
 			return fault.Conflict("Nobody talks in the call")
 		}
 	}
+
 	return nil
 }
 
@@ -96,10 +98,12 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	if c.Action == feed.ActionHear { // its session tells of itself, by ai.session
 		return 0, true
 	}
+
 	kind, id := state.Agent, c.AgentID
 	if c.CallID != "" {
 		kind, id = state.Call, c.CallID
 	}
+
 	e := entries[state.Key{Account: a.AccountID, Kind: kind, ID: id}]
 	switch {
 	case c.Action.Monitors():
@@ -107,6 +111,7 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	case c.Action == feed.ActionHold || c.Action == feed.ActionResume:
 		e = heldLeg(e, entries)
 	}
+
 	gone := e == nil || !e.Live()
 	if e == nil && c.Action != feed.ActionHangup && c.Action != feed.ActionTransfer {
 		return 0, false
@@ -140,9 +145,11 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 	default: // listeningLeg returns a phone that has answered
 		ok = true
 	}
+
 	if !ok || e == nil {
 		return 0, ok
 	}
+
 	return e.EventID, true
 }
 
@@ -165,8 +172,10 @@ func (s *Service) Run(ctx context.Context) error {
 			s.log.Warn("following actions failed, will retry", "error", err)
 			retry.Sleep(ctx, time.Second)
 		}
+
 		s.awaitWork(ctx, len(open) > 0)
 	}
+
 	return nil
 }
 
@@ -177,8 +186,10 @@ func (s *Service) awaitWork(ctx context.Context, open bool) {
 	if open {
 		interval = watchInterval
 	}
+
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
+
 	select {
 	case <-ctx.Done():
 	case <-s.stored:
@@ -209,6 +220,7 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 			if id != 0 {
 				eventID = id.String()
 			}
+
 			_, err = s.change(ctx, a, Confirmed, eventID, "", "", Accepted)
 			if err == nil && late && a.State == Sent { // the node that sent it has died
 				_, err = s.change(ctx, a, Confirmed, eventID, "", "", Sent)
@@ -216,6 +228,7 @@ func (s *Service) watch(ctx context.Context, open []*action) {
 		} else if late {
 			err = s.giveUp(ctx, a)
 		}
+
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("ending an action failed, will retry", "action_id", a.ID, "error", err)
 		}
@@ -230,10 +243,12 @@ func (s *Service) findEnd(ctx context.Context, a *action, entries map[state.Key]
 	if s.placed == nil { // another node follows it
 		return 0, false
 	}
+
 	ended, err := s.placed.HasEnded(ctx, a.Command.CallID)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the state of a call is not known, will retry", "action_id", a.ID, "error", err)
 	}
+
 	return 0, ended && err == nil
 }
 

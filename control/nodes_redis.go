@@ -66,17 +66,21 @@ func (n *RedisNodes) channel(node string) string { return n.Prefix + "control:or
 func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take Take) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
+
 	if n.Feeds != nil && n.Feeds.Connected(feedName) {
 		return take(ctx, actionID, n.Feeds.Command)
 	}
+
 	notConnected := fault.Unavailable(nil, 5*time.Second, "The feed "+feedName+" is not connected to its platform")
 	if n.Statuses == nil {
 		return notConnected
 	}
+
 	statuses, err := n.Statuses.List(ctx)
 	if err != nil {
 		return err
 	}
+
 	i := slices.IndexFunc(statuses, func(s feed.Status) bool {
 		return s.Name == feedName && s.Node != n.Node &&
 			(s.State == feed.StateConnected || s.State == feed.StateSpoolFull)
@@ -84,6 +88,7 @@ func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take T
 	if i < 0 {
 		return notConnected
 	}
+
 	return n.ask(ctx, statuses[i].Node, actionID)
 }
 
@@ -93,23 +98,28 @@ func (n *RedisNodes) ask(ctx context.Context, node, actionID string) error {
 		return fault.Unavailable(err, 5*time.Second,
 			"The node with the feed does not answer: the platform may have taken the action")
 	}
+
 	asking, err := redisclient.NewAsking(ctx, n.Client, n.Prefix+"control:answers:")
 	if err != nil {
 		return fault.Unavailable(err, 5*time.Second, "Redis is away: the action was not sent")
 	}
 	defer asking.Close()
+
 	listeners, err := asking.Publish(ctx, n.channel(node), order{actionID, asking.ReplyTo})
 	if err != nil {
 		return noAnswer(err)
 	}
+
 	if listeners == 0 {
 		return fault.Unavailable(nil, 5*time.Second, "The node with the feed is gone: the action was not sent")
 	}
+
 	var outcome redisclient.Outcome
 	err = asking.Next(ctx, &outcome)
 	if err != nil {
 		return noAnswer(err)
 	}
+
 	return outcome.Err()
 }
 
@@ -119,6 +129,7 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 		<-ctx.Done()
 		return nil
 	}
+
 	redisclient.Listen(ctx, n.Client, n.channel(n.Node), func(payload []byte) {
 		var o order
 		if err := json.Unmarshal(payload, &o); err != nil {
@@ -127,6 +138,7 @@ func (n *RedisNodes) Answer(ctx context.Context, take Take) error {
 		}
 		go n.takeAndReply(ctx, o, take)
 	})
+
 	return nil
 }
 

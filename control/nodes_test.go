@@ -64,6 +64,7 @@ func newNodes(t *testing.T) (w *world, theirs *node, kill func()) {
 		defer close(ended)
 		_ = far.Answer(ctx, w.service.TakeAndSend) // ends with ctx
 	}()
+
 	kill = func() { cancel(); <-ended }
 	t.Cleanup(kill)
 	for deadline := time.Now().Add(3 * time.Minute); ; {
@@ -86,16 +87,19 @@ func TestTheNodeWithTheFeedIsEndedBetweenAcceptAndEvent(t *testing.T) {
 	id, err := w.actAs(admin, request)
 	must(t, err)
 	kill()
+
 	if s := w.end(id, 0); s.State != Accepted {
 		t.Errorf("before its time: %+v", s)
 	}
 	if s := w.end(id, 11*time.Second); s.State != Unconfirmed {
 		t.Errorf("after it: %+v", s)
 	}
+
 	again, err := w.actAs(admin, request)
 	if err != nil || again != id || len(theirs.sent) != 1 {
 		t.Errorf("a repeat: %q %v, sent %d times", again, err, len(theirs.sent))
 	}
+
 	if _, err := w.actAs(admin,
 		Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable ||
 		len(theirs.sent) != 1 {
@@ -120,11 +124,13 @@ func TestAnotherNodesAnswerIsThePlatforms(t *testing.T) {
 		<-t.Context().Done()
 		return nil
 	}
+
 	_, err = w.service.Act(ctx,
 		Request{Caller: admin, Account: identity.Account{ID: "demo"}, AgentID: "1003@x", Action: feed.ActionBreak})
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("%v", err)
 	}
+
 	open, err := w.service.listActions(t.Context(), `state = 'sent'`)
 	must(t, err)
 	if len(open) != 1 || len(theirs.sent) != 2 {
@@ -144,9 +150,11 @@ func TestAFeedThatComesBackConfirms(t *testing.T) {
 	theirs.mu.Lock()
 	theirs.connected = false
 	theirs.mu.Unlock()
+
 	if s := w.end(id, 5*time.Second); s.State != Accepted {
 		t.Errorf("while it is away: %+v", s)
 	}
+
 	w.agent("1001@x", event.Break, "support@x") // as the resync has it
 	if s := w.end(id, 2*time.Second); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("when it is back: %+v", s)

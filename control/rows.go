@@ -90,12 +90,14 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 	if err != nil {
 		return false, fault.Internal(err, "The action could not be written")
 	}
+
 	now := s.now().UnixMilli()
 	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds())
 		if err != nil {
 			return err
 		}
+
 		result, err := tx.ExecContext(ctx, `INSERT INTO control_actions
 			(id, account_id, actor, idem_key, request, command, state, event_id, message, kind, created_at, changed_at, announced, target)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $8, $7, $9) ON CONFLICT DO NOTHING`,
@@ -104,10 +106,12 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 		if err != nil {
 			return err
 		}
+
 		n, err := result.RowsAffected()
 		created = n == 1
 		return err
 	})
+
 	return created, sqldb.Wrap(err, "storing an action")
 }
 
@@ -137,6 +141,7 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 	from ...State) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+
 	for _, state := range from {
 		n, err := s.db.ExecWithoutTx(ctx,
 			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5,
@@ -146,6 +151,7 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 		if err != nil {
 			return false, sqldb.Wrap(err, "storing the state of an action")
 		}
+
 		if n == 1 {
 			a.State, a.EventID, a.Message, a.Kind = to, eventID, message, kind
 			if to != Sent {
@@ -154,6 +160,7 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 			return true, nil
 		}
 	}
+
 	return false, nil
 }
 
@@ -174,6 +181,7 @@ func (s *Service) announce(ctx context.Context, a *action) {
 		Message   string      `json:"message,omitempty"`
 	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID,
 		a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
+
 	if err == nil {
 		err = s.publish.Publish(ctx, a.AccountID, data)
 	}

@@ -159,6 +159,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if r.ProviderID != "" {
 		target += " ai_provider:" + r.ProviderID
 	}
+
 	newEntry := func() audit.Entry {
 		return s.audit.Entry(ctx, auditAction(r), r.Account.ID, target+" "+string(r.Action))
 	}
@@ -167,6 +168,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		if err == nil {
 			outcome = string(Accepted)
 		}
+
 		s.metrics.WithLabelValues(string(r.Action), outcome).Inc()
 		if err != nil {
 			entry := newEntry() // one of its own, also where the start was recorded: the platform has refused
@@ -179,6 +181,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	if replayed {
 		return s.awaitFirstAnswer(ctx, a)
 	}
@@ -188,10 +191,12 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if err := s.dispatch(ctx, a); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
+
 	_, err = s.change(ctx, a, Accepted, "", "", "", Sent)
 	if err != nil {
 		s.log.Warn("storing a taken action failed", "action_id", a.ID, "error", err) // the sweep ends it
 	}
+
 	return a.ID, nil
 }
 
@@ -222,11 +227,13 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if !mayAct(r.Caller.Role, r.Action) {
 		return nil, false, fault.Forbidden("The role " + string(r.Caller.Role) + " may not do this")
 	}
+
 	hash := sha256.Sum256(
 		[]byte(strings.Join(
 			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination,
 				r.ProviderID}, "\x00")))
 	request := hex.EncodeToString(hash[:])
+
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 		if err == nil {
@@ -241,6 +248,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if err != nil {
 		return nil, false, err
 	}
+
 	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command,
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
@@ -251,6 +259,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		}
 		return a, false, err
 	}
+
 	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return nil, false, fault.Conflict("Another action on it is on its way: wait for its end")
@@ -258,6 +267,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 	if err != nil {
 		return nil, false, err
 	}
+
 	return earlier, true, sameRequest(earlier, request)
 }
 
@@ -277,6 +287,7 @@ func (r *Request) checkFields() error {
 	case r.ProviderID != "":
 		actions = []feed.Action{feed.ActionHear}
 	}
+
 	switch {
 	case !slices.Contains(actions, r.Action):
 		return fault.InvalidField("action", "unsupported", "action is one of "+joinActions(actions))
@@ -293,6 +304,7 @@ func (r *Request) checkFields() error {
 	case len(r.Reason) > 256 || len(r.Destination) > 64 || len(r.QueueID) > identity.MaxFilterID || len(r.Key) > 255:
 		return fault.Invalid("A field is too long")
 	}
+
 	return nil
 }
 
@@ -332,6 +344,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	e, err := findEntry(entries, r)
 	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
 		return s.buildOwn(ctx, r)
@@ -339,9 +352,11 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	if err := checkState(e, entries, r); err != nil {
 		return nil, err
 	}
+
 	account, _ := s.users.Tree().Account(e.AccountID)
 	c := &storedCommand{Feed: feed.FeedOf(e.Source), Before: before{Queue: e.QueueID, Agent: e.AgentID},
 		Command: feed.Command{
@@ -362,6 +377,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 			return nil, err
 		}
 	}
+
 	if r.Action == feed.ActionHear {
 		c.ProviderID, c.SessionID, c.Caller = r.ProviderID, r.SessionID, feed.NumberOf(e.Caller)
 		return c, nil
@@ -372,13 +388,16 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 	if r.Caller.UserID == "" {
 		return nil, fault.New(fault.KindUnprocessable, "An API key has no extension to ring")
 	}
+
 	user, err := s.users.FindUser(ctx, r.Caller.UserID)
 	if err != nil {
 		return nil, err
 	}
+
 	if user.PresenceID == "" {
 		return nil, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
+
 	own, _ := s.users.Tree().Account(user.AccountID)
 	c.Extension, c.Domain, c.PhoneAccount = user.PresenceID, own.Domain, user.AccountID
 	return c, nil
@@ -390,6 +409,7 @@ func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, erro
 	if err != nil {
 		return nil, err
 	}
+
 	if !s.users.Tree().Contains(r.Account.ID, account) {
 		return nil, fault.NotFound("Call not found")
 	}
@@ -399,6 +419,7 @@ func (s *Service) buildOwn(ctx context.Context, r Request) (*storedCommand, erro
 	if r.Action != feed.ActionHangup {
 		return nil, feed.CannotDo("Trunkline's own PBX", c.Command, "its calls can only be hung up")
 	}
+
 	return c, nil
 }
 
@@ -413,6 +434,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 		}
 		return strings.Join(known.Queues, event.QueueSeparator)
 	}
+
 	for key, e := range entries {
 		switch {
 		case key.Kind == state.Agent && r.AgentID == key.ID:
@@ -422,6 +444,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			if r.QueueID != "" && sight.Role() == identity.RoleSupervisor && !sight.HasQueue(r.QueueID) {
 				return nil, fault.Forbidden("The queue is not one of yours")
 			}
+
 			return e, nil
 		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
 			e.Live():
@@ -432,9 +455,11 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			}
 		}
 	}
+
 	if r.AgentID != "" {
 		return nil, fault.NotFound("Agent not found")
 	}
+
 	return nil, fault.NotFound("Call not found")
 }
 
@@ -446,13 +471,16 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 	if err != nil {
 		return err
 	}
+
 	taken, err := s.change(ctx, a, Sent, "", "", "", Asked)
 	if err != nil {
 		return err
 	}
+
 	if !taken {
 		return fault.Conflict("The action was sent already")
 	}
+
 	return send(ctx, a.Command.Feed, a.Command.Command)
 }
 
@@ -464,10 +492,12 @@ func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	if findErr == nil && current.State == Sent && f.Kind == fault.KindUnavailable {
 		return err
 	}
+
 	_, storeErr := s.change(ctx, a, Refused, "", f.Message, f.Kind, Asked, Sent)
 	if storeErr != nil {
 		s.log.Warn("storing a refused action failed", "action_id", a.ID, "error", storeErr)
 	}
+
 	return err
 }
 
@@ -478,20 +508,25 @@ func (s *Service) awaitFirstAnswer(ctx context.Context, a *action) (string, erro
 			return "", fault.Unavailable(nil, time.Second,
 				"The first request with this Idempotency-Key has no answer yet")
 		}
+
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
 		case <-time.After(watchInterval):
 		}
+
 		found, err := s.findAction(ctx, `id = $1`, a.ID)
 		if err != nil {
 			return "", err
 		}
+
 		a = found
 	}
+
 	if a.State == Refused && a.Kind != "" {
 		return "", fault.New(a.Kind, "%s", a.Message)
 	}
+
 	return a.ID, nil
 }
 
@@ -512,14 +547,17 @@ func (s *Service) Find(ctx context.Context, caller *identity.Principal, id strin
 	if err != nil {
 		return nil, err
 	}
+
 	isAdmin := caller.Role == identity.RoleAdmin && s.users.Tree().Contains(caller.AccountID, a.AccountID)
 	if a.Actor != caller.Actor() && !isAdmin {
 		return nil, fault.NotFound("Action not found")
 	}
+
 	shown := &Status{ID: a.ID, Action: a.Command.Action, State: a.State, At: float64(a.ChangedAt.UnixMilli()) / 1000,
 		EventID: a.EventID, Message: a.Message}
 	if shown.State == Asked || shown.State == Sent {
 		shown.State = Accepted
 	}
+
 	return shown, nil
 }

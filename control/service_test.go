@@ -53,14 +53,17 @@ func newWorld(t *testing.T) *world {
 		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	must(t, err)
 	w.audit = auditLog
+
 	w.service, err = New(t.Context(),
 		Deps{DB: db, Roster: w, Users: w, Limiter: w, Destinations: w, Publisher: w, Nodes: w, Audit: auditLog,
 			Metrics: prometheus.NewRegistry(), Log: log,
 			Now: func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now }})
+
 	must(t, err)
 	w.agent("1001@x", event.Available, "support@x")
 	w.agent("1003@x", event.Available, "sales@x")
 	w.call("call-1", "support@x", "1001@x", event.Talking)
+
 	return w
 }
 
@@ -126,14 +129,17 @@ func (w *world) Send(ctx context.Context, _, id string, take Take) error {
 	if w.lost != nil {
 		return w.lost
 	}
+
 	return take(ctx, id, func(_ context.Context, _ string, c feed.Command) error {
 		w.mu.Lock()
 		w.sent = append(w.sent, c)
 		refusal, after := w.refusal, w.after
 		w.mu.Unlock()
+
 		if after != nil {
 			after(c)
 		}
+
 		return refusal
 	})
 }
@@ -161,11 +167,13 @@ func (w *world) end(id string, after time.Duration) *Status {
 	w.mu.Lock()
 	w.now = w.now.Add(after)
 	w.mu.Unlock()
+
 	open, err := w.service.listActions(w.t.Context(), `state IN ('asked', 'sent', 'accepted')`)
 	must(w.t, err)
 	w.service.watch(w.t.Context(), open)
 	status, err := w.service.Find(w.t.Context(), admin, id)
 	must(w.t, err)
+
 	return status
 }
 
@@ -173,9 +181,11 @@ func TestAnActionIsConfirmedByTheStateAfterAnEvent(t *testing.T) {
 	w := newWorld(t)
 	id, err := w.actAs(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
+
 	if s := w.end(id, 0); s.State != Accepted {
 		t.Fatalf("before an event: %+v", s)
 	}
+
 	w.agent("1001@x", event.Break, "support@x")
 	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("after the event: %+v", s)
@@ -200,9 +210,11 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 				w.put(&state.Entry{Kind: state.Call, ID: id,
 					Facts: event.Facts{State: s, QueueID: "support@x", AgentID: "1001@x", InteractionID: "leg"}})
 			}
+
 			for _, call := range []string{"visit", "agents-leg", "leg"} {
 				put(call, event.Talking)
 			}
+
 			for _, step := range []struct {
 				action   feed.Action
 				opposite feed.Action
@@ -212,9 +224,11 @@ func TestACallOfAQueueIsHeldByItsCallersLeg(t *testing.T) {
 				if fault.KindOf(err) != fault.KindConflict {
 					t.Errorf("%s at first: %v", step.opposite, err)
 				}
+
 				action, err := w.actAs(supervisor, Request{CallID: id, Action: step.action})
 				must(t, err)
 				put("leg", step.becomes)
+
 				if s := w.end(action, 0); s.State != Confirmed {
 					t.Errorf("%s: %+v", step.action, s)
 				}
@@ -256,19 +270,23 @@ func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
 			own := &placedCalls{}
 			w.service.placed = own
 			r := Request{CallID: "own-1", Action: action}
+
 			if action == feed.ActionTransfer {
 				r.Destination = "7001"
 			}
+
 			for by, want := range map[*identity.Principal]fault.Kind{supervisor: fault.KindForbidden,
 				plain: fault.KindForbidden} {
 				if _, err := w.actAs(by, r); fault.KindOf(err) != want {
 					t.Errorf("%s: %v", by.Role, err)
 				}
 			}
+
 			by := agent
 			if action.Monitors() {
 				by = admin
 			}
+
 			id, err := w.actAs(by, r)
 			if action != feed.ActionHangup {
 				if fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "own PBX cannot do this") {
@@ -281,6 +299,7 @@ func TestCallsOfOurOwnPBXAreHungUp(t *testing.T) {
 			if s := w.end(id, 0); s.State != Accepted {
 				t.Errorf("before its end: %+v", s)
 			}
+
 			own.ended = true
 			if s := w.end(id, 0); s.State != Confirmed {
 				t.Errorf("after its end: %+v", s)
@@ -338,6 +357,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
+
 	w.wait = time.Second
 	if _, err := w.actAs(admin,
 		Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindLimited {
@@ -356,11 +376,13 @@ func TestActionsOfAUserHaveARate(t *testing.T) {
 		_, err := w.actAs(by, Request{AgentID: "nobody@x", Action: feed.ActionBreak})
 		return fault.KindOf(err)
 	}
+
 	for i := range rateMax {
 		if kind := ask(supervisor); kind != fault.KindNotFound {
 			t.Fatalf("action %d: %s", i+1, kind)
 		}
 	}
+
 	if kind := ask(supervisor); kind != fault.KindLimited {
 		t.Errorf("one more: %s", kind)
 	}
@@ -372,6 +394,7 @@ func TestActionsOfAUserHaveARate(t *testing.T) {
 // Each action and each refusal is in the audit log, with who, what and why.
 func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 	w := newWorld(t)
+
 	ended := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
@@ -388,8 +411,10 @@ func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 		if outcome := line[strings.LastIndex(line, " ")+1:]; err == nil != (outcome == "ok") {
 			t.Errorf("%s: %v", line, err)
 		}
+
 		want = append(want, line)
 	}
+
 	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionBreak},
 		"user:boss agent.control agent:1001@x break ok")
 	ask(supervisor, Request{AgentID: "1001@x", Action: feed.ActionLogout},
@@ -420,6 +445,7 @@ func TestEveryActionAndRefusalIsAudited(t *testing.T) {
 			got = append(got, e.Actor+" "+string(e.Action)+" "+e.Target+" "+e.Outcome)
 		}
 	}
+
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			t.Errorf("%q is not in the log:\n%s", line, strings.Join(got, "\n"))
@@ -436,9 +462,11 @@ func TestThePlatformsRefusalIsTheAnswerAndTheEnd(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+
 	if len(w.sent) != 1 {
 		t.Errorf("a repeat was sent: %+v", w.sent)
 	}
+
 	refused, err := w.service.listActions(t.Context(), `state = 'refused'`)
 	must(t, err)
 	if len(refused) != 1 || refused[0].Message != "-ERR no such agent" ||
@@ -455,6 +483,7 @@ func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
 	if _, err := w.actAs(admin, request); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatalf("%v", err)
 	}
+
 	open, err := w.service.listActions(t.Context(), `state = 'sent'`)
 	must(t, err)
 	if len(open) != 1 {
@@ -466,6 +495,7 @@ func TestAPlatformThatDoesNotAnswerLeavesTheActionUnconfirmed(t *testing.T) {
 	if s := w.end(open[0].ID, 2*time.Second); s.State != Unconfirmed || s.Message == "" {
 		t.Errorf("after 11 s: %+v", s)
 	}
+
 	again, err := w.actAs(admin, request)
 	if err != nil || again != open[0].ID || len(w.sent) != 1 {
 		t.Errorf("a repeat: %s %v, sent %d times", again, err, len(w.sent))
@@ -481,6 +511,7 @@ func TestAnIdempotencyKeyActsOnce(t *testing.T) {
 	if err != nil || again != first || len(w.sent) != 1 {
 		t.Errorf("%s %s %v, sent %d", first, again, err, len(w.sent))
 	}
+
 	if _, err := w.actAs(admin,
 		Request{AgentID: "1001@x", Action: feed.ActionLogout, Key: "k"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("another action under the key: %v", err)
@@ -492,11 +523,13 @@ func TestASecondActionWaitsForTheEndOfTheFirst(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
 	must(t, err)
+
 	if _, err := w.actAs(supervisor,
 		Request{AgentID: "1001@x", Action: feed.ActionLogout}); fault.KindOf(err) != fault.KindConflict ||
 		len(w.sent) != 1 {
 		t.Errorf("%v, sent %d", err, len(w.sent))
 	}
+
 	if _, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen}); err != nil {
 		t.Errorf("listening: %v", err)
 	}
@@ -508,6 +541,7 @@ func TestOfActionsAtTheSameMomentOneIsSent(t *testing.T) {
 	var asking sync.WaitGroup
 	var mu sync.Mutex
 	kinds := map[fault.Kind]int{}
+
 	for range 8 {
 		asking.Go(func() {
 			_, err := w.actAs(admin, Request{AgentID: "1001@x", Action: feed.ActionBreak})
@@ -516,6 +550,7 @@ func TestOfActionsAtTheSameMomentOneIsSent(t *testing.T) {
 			kinds[fault.KindOf(err)]++
 		})
 	}
+
 	asking.Wait()
 	if kinds[""] != 1 || kinds[fault.KindConflict] != 7 || len(w.sent) != 1 {
 		t.Errorf("%v, sent %d times", kinds, len(w.sent))
@@ -531,12 +566,15 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 		Request{AgentID: "1001@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
+
 	w.lost = nil
 	all, err := w.service.listActions(t.Context(), `1 = 1`)
 	must(t, err)
+
 	if s := w.end(all[0].ID, 11*time.Second); s.State != Refused {
 		t.Errorf("not sent: %+v", s)
 	}
+
 	take := func() error {
 		return w.service.TakeAndSend(t.Context(), all[0].ID,
 			func(context.Context, string, feed.Command) error { t.Error("sent again"); return nil })
@@ -550,14 +588,17 @@ func TestAKilledNodeLeavesADefinedEnd(t *testing.T) {
 		Request{AgentID: "1003@x", Action: feed.ActionBreak}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
+
 	all, err = w.service.listActions(t.Context(), `state = 'sent'`)
 	must(t, err)
 	if len(all) != 1 {
 		t.Fatalf("%d actions are on their way", len(all))
 	}
+
 	w.mu.Lock()
 	w.now = w.now.Add(11 * time.Second)
 	w.mu.Unlock()
+
 	w.agent("1003@x", event.Break, "sales@x") // it had taken it
 	if s := w.end(all[0].ID, 0); s.State != Confirmed {
 		t.Errorf("taken by a switch that did not answer: %+v", s)
@@ -582,18 +623,22 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	w := newWorld(t)
 	id, err := w.actAs(supervisor, Request{CallID: "call-1", Action: feed.ActionListen})
 	must(t, err)
+
 	if c := w.sent[0]; c.Extension != "1010" || c.CallID != "call-1" || c.ID != id || c.QueueID != "support@x" ||
 		c.AgentID != "1001@x" {
 		t.Errorf("%+v", c)
 	}
+
 	phone := func(leg string, s event.State) {
 		w.put(&state.Entry{Kind: state.Call, ID: leg, Facts: event.Facts{State: s, InteractionID: id}})
 	}
 	phone("desk", event.Ringing) // two phones have the extension
 	phone("softphone", event.Ringing)
+
 	if s := w.end(id, 0); s.State != Accepted {
 		t.Errorf("while the phones ring: %+v", s)
 	}
+
 	phone("softphone", event.Talking)
 	if s := w.end(id, 0); s.State != Confirmed || s.EventID == "" {
 		t.Errorf("listening: %+v", s)
@@ -605,6 +650,7 @@ func TestListeningRingsTheCallersOwnPhoneAndTransfersKeepTheirCall(t *testing.T)
 	id, err = w.actAs(agent, Request{CallID: "call-1", Action: feed.ActionTransfer, Destination: "7001"})
 	must(t, err)
 	w.call("call-1", "sales@x", "", event.Waiting)
+
 	if s := w.end(id, 0); s.State != Confirmed {
 		t.Errorf("transfer: %+v", s)
 	}
@@ -623,14 +669,17 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 	rule := Request{CallID: "call-1", Action: feed.ActionHear, Key: "hear call-1",
 		Hearing: Hearing{ProviderID: "p1", SessionID: "s1", ByRule: true}}
 	w.refusal = fault.New(fault.KindRefused, "The switch refused: -ERR")
+
 	if _, err := w.actAs(ears, rule); fault.KindOf(err) != fault.KindRefused {
 		t.Errorf("the first: %v", err)
 	}
+
 	w.refusal = nil
 	id, err := w.actAs(ears, rule)
 	must(t, err)
 	again, err := w.actAs(ears, rule) // another node
 	must(t, err)
+
 	if again != id || len(w.sent) != 2 || w.sent[1].ProviderID != "p1" || w.sent[1].SessionID != "s1" ||
 		w.sent[1].QueueID != "support@x" || w.sent[1].AgentID != "1001@x" {
 		t.Errorf("%s and %s, sent %+v", id, again, w.sent)
@@ -644,19 +693,23 @@ func TestAProviderHearsACallOnce(t *testing.T) {
 	if _, err := w.actAs(admin, asked); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("a person's request above the limit: %v", err)
 	}
+
 	w.wait = 0
 	for range 2 {
 		_, err := w.actAs(admin, asked)
 		must(t, err)
 	}
+
 	if len(w.sent) != 4 {
 		t.Errorf("sent %+v", w.sent)
 	}
+
 	w.call("call-2", "support@x", "", event.Waiting)
 	asked.CallID = "call-2"
 	if _, err := w.actAs(admin, asked); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a call that waits: %v", err)
 	}
+
 	named := Request{CallID: "call-1", Action: feed.ActionHear}
 	if _, err := w.actAs(admin, named); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("without a provider: %v", err)

@@ -32,10 +32,12 @@ func TestArtifacts(t *testing.T) {
 	if err := json.Unmarshal(readFile(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
 		t.Fatal(err)
 	}
+
 	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" ||
 		bom.Metadata.Component.Version != testVersion {
 		t.Errorf("%s of %+v", bom.Format, bom.Metadata.Component)
 	}
+
 	listed := map[string]string{}
 	for _, c := range bom.Components {
 		listed[c.Name] = c.Version
@@ -46,10 +48,12 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
 		}
 	}
+
 	info, err := buildinfo.ReadFile(program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
@@ -58,35 +62,42 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s %s is listed as %q", module.Path, module.Version, listed[module.Path])
 		}
 	}
+
 	if listed["std"] != strings.TrimPrefix(info.GoVersion, "go") || len(listed) != len(info.Deps)+1 {
 		t.Errorf("%d components for %d modules, std %q", len(listed), len(info.Deps), listed["std"])
 	}
+
 	sums := strings.Fields(string(readFile(t, filepath.Join(release, "SHA256SUMS"))))
 	if len(sums) != 8 {
 		t.Fatalf("checksums %q", sums)
 	}
+
 	for i := 0; i < len(sums); i += 2 {
 		if sum := sha256.Sum256(readFile(t, filepath.Join(release, sums[i+1]))); hex.EncodeToString(sum[:]) != sums[i] {
 			t.Errorf("the checksum of %s is wrong", sums[i+1])
 		}
 	}
+
 	notices := string(readFile(t, filepath.Join(release, "THIRD_PARTY_NOTICES")))
 	for name, version := range listed {
 		if !strings.Contains(notices, "\n"+name+" "+version+": ") {
 			t.Errorf("no notice of %s %s", name, version)
 		}
 	}
+
 	for _, text := range []string{"Permission is hereby granted, free of charge", "Apache License",
 		"Redistributions in binary form must reproduce", "Copyright 2009 The Go Authors"} {
 		if !strings.Contains(notices, text) {
 			t.Errorf("the notices do not have %q", text)
 		}
 	}
+
 	for _, file := range []string{"LICENSE", "THIRD_PARTY_NOTICES"} {
 		if string(readFile(t, "../bin/image/"+file)) != string(readFile(t, filepath.Join(release, file))) {
 			t.Errorf("the image has another %s", file)
 		}
 	}
+
 	if string(readFile(t, "../bin/image/trunkline")) != string(readFile(t, program(t))) {
 		t.Error("the image holds another program")
 	}
@@ -101,12 +112,14 @@ func TestAnEmptyVulnerabilityDatabaseIsSaid(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(folder, "index"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		for file, content := range map[string]string{"db.json": `{"modified":"2026-11-01T00:00:00Z"}`,
 			"modules.json": index} {
 			if err := os.WriteFile(filepath.Join(folder, "index", file), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
 		cmd.Env = append(environment(), "GOVULNDB=file://"+folder, "VULN_REQUIRED=true")
 		said, err := cmd.CombinedOutput()
@@ -127,6 +140,7 @@ func TestForeignImagesHaveDigests(t *testing.T) {
 		}
 		stages[m[2]] = true
 	}
+
 	if !regexp.MustCompile(`(?m)^ARG GO_IMAGE=golang:[0-9.]+@sha256:[0-9a-f]{64}$`).MatchString(text) {
 		t.Error("GO_IMAGE has no version and digest")
 	}
@@ -138,6 +152,7 @@ func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
 	if !strings.Contains(string(readFile(t, "../.ci/run")), "\n.ci/vuln\n") {
 		t.Error(".ci/run does not look for vulnerabilities")
 	}
+
 	lookTool(t, "curl")
 	for required, fails := range map[string]bool{"": false, "true": true} {
 		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")

@@ -26,12 +26,15 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.WriteFile(config, []byte(strings.Replace(string(text), " ssl crt /run/secrets/tls", "", 1)),
 			0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		mustRun(t, haproxy, "-c", "-f", config)
 	})
+
 	t.Run("prometheus", func(t *testing.T) {
 		mustRun(t, lookTool(t, "promtool"), "check", "config", "--syntax-only", "compose/prometheus.yaml")
 	})
@@ -50,6 +53,7 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		_, err := get(client, "http://"+address+"/ws/v1/cc_events/health")
 		return err
 	}
+
 	eventually(t, "the balancer", ask)
 	requests := 0
 	mustAnswer := func(what string) {
@@ -59,12 +63,15 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		}
 		requests++
 	}
+
 	for range 20 {
 		mustAnswer("both there")
 	}
+
 	if err := first.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+
 	for running := true; running; {
 		mustAnswer("one draining")
 		select {
@@ -73,9 +80,11 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		default:
 		}
 	}
+
 	for range 100 {
 		mustAnswer("one gone")
 	}
+
 	t.Logf("%d requests, none refused", requests)
 }
 
@@ -89,10 +98,12 @@ func startBalancer(t *testing.T, haproxy string, first, second server) (address 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	startChild(t, os.Environ(), haproxy, "-f", file)
 	return address
 }
@@ -103,16 +114,19 @@ func startBalancer(t *testing.T, haproxy string, first, second server) (address 
 func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 	haproxy := lookTool(t, "haproxy")
 	node := serve(t, "TRUNKLINE_TLS_MODE=off", "TRUNKLINE_TRUSTED_PROXIES=127.0.0.1")
+
 	address := startBalancer(t, haproxy, node, node)
 	eventually(t, "the balancer", func() error {
 		_, err := get(http.DefaultClient, "http://"+address+"/ws/v1/cc_events/health")
 		return err
 	})
+
 	request := func(method, address, path, body string, header http.Header) (status int, said []byte) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		r.Header = header
 		r.Header.Set("Content-Type", "application/json")
 		response, err := http.DefaultClient.Do(r)
@@ -120,12 +134,15 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
+
 		said, err = io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return response.StatusCode, said
 	}
+
 	login := func(password string) string {
 		return fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password)
 	}
@@ -135,6 +152,7 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		forged); status != http.StatusUnauthorized {
 		t.Fatalf("a wrong password gets %d %s", status, said)
 	}
+
 	var granted struct {
 		Token string `json:"access_token"`
 	}
@@ -142,6 +160,7 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		http.Header{}); json.Unmarshal(said, &granted) != nil || granted.Token == "" {
 		t.Fatalf("logging in: %s", said)
 	}
+
 	now := time.Now().Unix()
 	path := fmt.Sprintf("/api/v2/audit?startDate=%d&endDate=%d&action=login_failed", now-600, now+600)
 	eventually(t, "the audit log", func() error {
@@ -158,6 +177,7 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		if got := page.Data[0].Address; got != "127.0.0.1" {
 			t.Fatalf("the client's address is forged: %s", got)
 		}
+
 		return nil
 	})
 }

@@ -14,16 +14,19 @@ import (
 func TestImage(t *testing.T) {
 	docker := dockerEngine(t)
 	program(t)
+
 	// -o: the artifacts exist already
 	mustRun(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+testVersion)
 	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion,
 		"version"); !strings.HasPrefix(said, "trunkline "+testVersion+"\ncommit ") {
 		t.Errorf("the image's version is %q", said)
 	}
+
 	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password,
 		"trunkline:"+testVersion))
 	t.Cleanup(func() { docker(t, "rm", "--force", "--volumes", id) })
+
 	inspect := func(field string) string { return strings.TrimSpace(docker(t, "inspect", "--format", field, id)) }
 	eventually(t, "the container to be healthy", func() error {
 		if state := inspect("{{.State.Status}} {{.State.Health.Status}}"); state != "running healthy" {
@@ -31,12 +34,14 @@ func TestImage(t *testing.T) {
 		}
 		return nil
 	})
+
 	if user := inspect("{{.Config.User}}"); user != "65532:65532" {
 		t.Errorf("it runs as %s", user)
 	}
 	if said := docker(t, "exec", id, "/trunkline", "account", "list"); !strings.Contains(said, "demo.local") {
 		t.Errorf("account list beside the server prints %s", said)
 	}
+
 	docker(t, "stop", "--time", "30", id)
 	if code := inspect("{{.State.ExitCode}}"); code != "0" {
 		t.Errorf("after SIGTERM, exit code %s", code)
@@ -51,6 +56,7 @@ func dockerEngine(t *testing.T) (docker func(t *testing.T, args ...string) strin
 	if err != nil {
 		t.Skip("NOT TESTED: docker is not here")
 	}
+
 	docker = func(t *testing.T, args ...string) string {
 		t.Helper()
 		output, err := exec.Command(client, args...).CombinedOutput()
@@ -59,20 +65,25 @@ func dockerEngine(t *testing.T) (docker func(t *testing.T, args ...string) strin
 		}
 		return string(output)
 	}
+
 	if exec.Command(client, "info").Run() == nil {
 		return docker
 	}
+
 	daemon, err := exec.LookPath("dockerd")
 	if err != nil || os.Getuid() != 0 {
 		t.Skip("NOT TESTED: no Docker engine runs here, and none can be started")
 	}
+
 	dir, err := os.MkdirTemp("", "tl-docker-") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := "unix://" + filepath.Join(dir, "sock")
 	t.Setenv("DOCKER_HOST", socket)
+
 	daemonRuns := startChild(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"),
 		"--exec-root", filepath.Join(dir, "exec"),
 		"--pidfile", filepath.Join(dir, "pid"), "--storage-driver", "vfs", "--bridge", "none", "--iptables=false")
@@ -84,5 +95,6 @@ func dockerEngine(t *testing.T) (docker func(t *testing.T, args ...string) strin
 		}
 		return exec.Command(client, "info").Run()
 	})
+
 	return docker
 }

@@ -23,6 +23,7 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=asterisk", "TRUNKLINE_ORIGINATION_ASTERISK_USERNAME=x",
 			"TRUNKLINE_ORIGINATION_ASTERISK_SECRET=x", "TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS="+freeport.Address(t)),
 	}
+
 	queries := append(panelQueries(t), otherQueries(t)...)
 	eventually(t, "every metric in use", func() error {
 		all := series{}
@@ -31,10 +32,12 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 			if err != nil {
 				return err
 			}
+
 			if err := all.addScrape(text); err != nil {
 				return err
 			}
 		}
+
 		return checkQueries(all, queries)
 	})
 }
@@ -47,8 +50,10 @@ func checkQueries(all series, queries []query) error {
 			missing = append(missing, fmt.Sprintf("%s asks for %s: %s", q.source, what, q.expr))
 		}
 	}
+
 	if len(missing) > 0 {
 		return errors.New("not there:\n" + strings.Join(missing, "\n"))
 	}
+
 	return nil
 }

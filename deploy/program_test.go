@@ -99,10 +99,12 @@ func startChild(t testing.TB, env []string, name string, args ...string) child {
 	cmd := exec.Command(name, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+
 	started, gone := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+
 		err := cmd.Start()
 		started <- err
 		if err == nil {
@@ -110,9 +112,11 @@ func startChild(t testing.TB, env []string, name string, args ...string) child {
 			close(gone)
 		}
 	}()
+
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -122,11 +126,13 @@ func startChild(t testing.TB, env []string, name string, args ...string) child {
 			<-gone
 			t.Errorf("%s %v does not stop", filepath.Base(name), args)
 		}
+
 		if t.Failed() {
 			text := said.Bytes()
 			t.Logf("output of %s %v:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
 		}
 	})
+
 	return child{cmd.Process, gone}
 }
 
@@ -145,9 +151,11 @@ func eventually(t testing.TB, what string, try func() error) {
 		if err == nil {
 			return
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v for %s: %v", patience, what, err)
 		}
+
 		time.Sleep(200 * time.Millisecond)
 	}
 }
@@ -158,10 +166,12 @@ func get(client *http.Client, url string) (string, error) {
 		return "", err
 	}
 	defer answer.Body.Close()
+
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", answer.Status, body)
 	}
+
 	return string(body), err
 }
 
@@ -183,14 +193,17 @@ func serve(t testing.TB, settings ...string) server {
 		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeport.Address(t),
 	}, settings...)...)
 	s.child = startChild(t, s.settings, program(t), "serve")
+
 	eventually(t, "trunkline to be ready", func() error {
 		select {
 		case <-s.ended:
 			t.Fatal("trunkline has ended")
 		default:
 		}
+
 		_, err := get(http.DefaultClient, "http://"+s.metrics+"/readyz")
 		return err
 	})
+
 	return s
 }

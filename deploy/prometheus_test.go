@@ -60,6 +60,7 @@ func TestPrometheus(t *testing.T) {
 	startChild(t, s.settings, program(t), "demo", "--rate", "50")
 	startChild(t, append(s.settings, "TRUNKLINE_PASSWORD="+password), program(t),
 		"listen", "--username", "alice", "--domain", "demo.local", "--json")
+
 	both := map[string]prometheusServer{
 		"classic histograms": startPrometheus(t, prometheus, s.metrics),
 		"native histograms":  startPrometheus(t, prometheus, s.metrics, "--enable-feature=native-histograms"),
@@ -67,6 +68,7 @@ func TestPrometheus(t *testing.T) {
 	for name, p := range both {
 		eventually(t, "a first scrape, "+name, func() error { return p.expectData("trunkline_build_info") })
 	}
+
 	useMoreFeatures(t, s) // an increase is visible only after an earlier scrape of the series
 	for name, p := range both {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +87,10 @@ func useMoreFeatures(t *testing.T, s server) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
+
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	ask := func(method, path, token string, body io.Reader, answer any) {
 		t.Helper()
@@ -94,37 +98,45 @@ func useMoreFeatures(t *testing.T, s server) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 			request.Header.Set("X-Account-ID", "demo")
 		}
+
 		response, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
+
 		text, err := io.ReadAll(response.Body)
 		if err != nil || response.StatusCode >= 300 {
 			t.Fatalf("%s %s: %s %s %v", method, path, response.Status, text, err)
 		}
+
 		if answer != nil {
 			if err := json.Unmarshal(text, answer); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+
 	login := func(username string) string {
 		t.Helper()
 		body, err := json.Marshal(map[string]string{"username": username, "password": password, "domain": "demo.local"})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var tokens struct {
 			Access string `json:"access_token"`
 		}
 		ask(http.MethodPost, "/ucp/v2/login", "", bytes.NewReader(body), &tokens)
+
 		return tokens.Access
 	}
+
 	alice := login("alice")
 	ask(http.MethodPost, "/ucp/v2/c2c/1002", alice, nil, nil)
 	now := time.Now().Unix()
@@ -142,6 +154,7 @@ func startPrometheus(t *testing.T, program, target string, flags ...string) prom
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	config := filepath.Join(dir, "prometheus.yaml")
 	text := fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
@@ -151,11 +164,13 @@ scrape_configs: [{job_name: trunkline, static_configs: [{targets: [%q]}]}]
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	address := freeport.Address(t)
 	startChild(t, os.Environ(), program, append([]string{
 		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=" + address, "--log.level=warn",
 	}, flags...)...)
+
 	return prometheusServer{"http://" + address}
 }
 
@@ -178,26 +193,32 @@ func (p prometheusServer) checkPanels(t *testing.T, queries []query) {
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", q.source, q.expr, err)
 			}
+
 			if has {
 				continue
 			}
+
 			still = append(still, q)
 			if q.metricsIn(metricsWithoutData) == nil {
 				missing = append(missing, q)
 			}
 		}
+
 		waiting = still
 		if len(missing) > 0 {
 			return fmt.Errorf("%d queries have none: %q", len(missing), missing)
 		}
+
 		return nil
 	})
+
 	needed := map[string]bool{}
 	for _, q := range waiting {
 		for _, metric := range q.metricsIn(metricsWithoutData) {
 			needed[metric] = true
 		}
 	}
+
 	for metric := range metricsWithoutData {
 		if !needed[metric] {
 			t.Errorf("%s has data, or no query uses it: remove it from the list", metric)
@@ -211,11 +232,13 @@ func (q query) metricsIn(metrics map[string]string) (found []string) {
 	if err != nil {
 		return nil // Prometheus reports the error
 	}
+
 	for _, s := range asked.selectors {
 		if metrics[s.metric] != "" {
 			found = append(found, s.metric)
 		}
 	}
+
 	return found
 }
 
@@ -239,15 +262,18 @@ func (p prometheusServer) hasData(expr string) (bool, error) {
 	if err := p.get("/api/v1/query?query="+url.QueryEscape(expr), &answer); err != nil {
 		return false, err
 	}
+
 	for _, one := range answer.Data.Result {
 		if len(one.Histogram) == 2 {
 			return true, nil
 		}
+
 		text, _ := one.Value[1].(string)
 		if value, err := strconv.ParseFloat(text, 64); err != nil || !math.IsNaN(value) {
 			return true, err
 		}
 	}
+
 	return false, nil
 }
 
@@ -265,6 +291,7 @@ func (p prometheusServer) checkRules() error {
 	if len(answer.Data.Groups) == 0 {
 		return errors.New("no rules yet")
 	}
+
 	for _, group := range answer.Data.Groups {
 		for _, rule := range group.Rules {
 			fillsDisk := rule.Name == "TrunklineDiskFills" && rule.State == "pending" // as other programs may
@@ -273,5 +300,6 @@ func (p prometheusServer) checkRules() error {
 			}
 		}
 	}
+
 	return nil
 }

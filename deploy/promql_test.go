@@ -80,11 +80,13 @@ func (r *tokenReader) next() string {
 		if r.rest == "" {
 			return ""
 		}
+
 		found := token.FindString(r.rest)
 		if found == "" {
 			_, size := utf8.DecodeRuneInString(r.rest)
 			found = r.rest[:size]
 		}
+
 		r.rest = r.rest[len(found):]
 		if !strings.HasPrefix(found, "#") {
 			return found
@@ -139,6 +141,7 @@ func TestUses(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", expr, got, err, want)
 		}
 	}
+
 	if got, err := parseNames(`sum({a="b"})`); err == nil {
 		t.Errorf("a selector without a name is taken as %+v", got)
 	}
@@ -156,16 +159,19 @@ func (all series) addScrape(exposition string) error {
 			}
 			continue
 		}
+
 		found, err := parseNames(line[:strings.LastIndexByte(line, ' ')])
 		if err != nil || len(found.selectors) != 1 {
 			return fmt.Errorf("no series: %q: %w", line, err)
 		}
+
 		s := found.selectors[0]
 		all.add(s)
 		if base, ok := strings.CutSuffix(s.metric, "_count"); ok && all[base] != nil {
 			all.add(selector{base, s.matchers})
 		}
 	}
+
 	return nil
 }
 
@@ -188,32 +194,39 @@ func (all series) missing(expr string) (missing []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
+
 	labels := map[string]bool{"job": true, "instance": true}
 	for _, s := range asked.selectors {
 		if s.metric == "up" {
 			continue
 		}
+
 		has := all[s.metric]
 		if has == nil {
 			missing = append(missing, s.metric)
 		}
+
 		for label := range maps.Keys(has) {
 			labels[label] = true
 		}
+
 		for _, m := range s.matchers {
 			if has != nil && m.label != "job" && m.label != "instance" && !m.matchesAny(has[m.label]) {
 				missing = append(missing, fmt.Sprintf("%s{%s%s%q}", s.metric, m.label, m.op, m.value))
 			}
 		}
+
 		if has == nil {
 			return missing // its labels cannot be checked
 		}
 	}
+
 	for _, label := range asked.grouping {
 		if !labels[label] {
 			missing = append(missing, "label "+label)
 		}
 	}
+
 	return missing
 }
 
@@ -224,11 +237,13 @@ func (m matcher) matchesAny(values map[string]bool) bool {
 	if m.op == "=~" || m.op == "!~" {
 		alternatives = strings.Split(m.value, "|")
 	}
+
 	for _, one := range alternatives {
 		pattern, err := regexp.Compile("^(?:" + one + ")$")
 		if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(values)), pattern.MatchString) {
 			return false
 		}
 	}
+
 	return true
 }

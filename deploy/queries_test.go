@@ -36,17 +36,21 @@ func dashboards(t testing.TB) (all []dashboard) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no dashboards: %v", err)
 	}
+
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var d dashboard
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
+
 		all = append(all, d)
 	}
+
 	return all
 }
 
@@ -74,9 +78,11 @@ func otherQueries(t testing.TB) (all []query) {
 			all = append(all, query{d.Title + ": " + a.Name, variables.Replace(a.Expr)})
 		}
 	}
+
 	for _, r := range rules(t) {
 		all = append(all, query{"alert " + r.Alert, r.Expr})
 	}
+
 	return all
 }
 
@@ -93,16 +99,20 @@ func rules(t testing.TB) (all []rule) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var file struct{ Groups []struct{ Rules []rule } }
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, group := range file.Groups {
 		all = append(all, group.Rules...)
 	}
+
 	if len(all) == 0 {
 		t.Fatal("no rules")
 	}
+
 	return all
 }
 
@@ -112,14 +122,17 @@ func TestDashboardsAreWhole(t *testing.T) {
 		if d.UID == "" || seen[d.UID] {
 			t.Errorf("%s: uid %q is empty or used twice", d.Title, d.UID)
 		}
+
 		seen[d.UID] = true
 		var variables []string
 		for _, v := range d.Templating.List {
 			variables = append(variables, v.Name)
 		}
+
 		if !slices.Equal(variables, []string{"datasource", "job", "instance"}) {
 			t.Errorf("%s has the variables %v", d.Title, variables)
 		}
+
 		for i, p := range d.Panels {
 			if p.Type != "row" && (len(p.Targets) == 0 || p.Datasource.UID != "${datasource}") {
 				t.Errorf("%s: %s asks nothing, or a fixed source", d.Title, p.Title)
@@ -127,6 +140,7 @@ func TestDashboardsAreWhole(t *testing.T) {
 			if p.GridPos.X+p.GridPos.W > 24 {
 				t.Errorf("%s: %s stands out of the page", d.Title, p.Title)
 			}
+
 			for _, q := range d.Panels[:i] {
 				a, b := p.GridPos, q.GridPos
 				if a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
@@ -148,6 +162,7 @@ func TestAlertsLead(t *testing.T) {
 		if r.Annotations["summary"] == "" {
 			t.Errorf("%s has no summary", r.Alert)
 		}
+
 		anchor, ok := strings.CutPrefix(r.Annotations["runbook_url"], "docs/runbook.md#")
 		if !ok || anchor != strings.ToLower(r.Alert) {
 			t.Errorf("%s: %q leads to no section", r.Alert, r.Annotations["runbook_url"])
@@ -166,6 +181,7 @@ func firedByTests(t *testing.T) map[string]bool {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var suite struct {
 			Tests []struct {
 				Cases []struct {
@@ -177,12 +193,14 @@ func firedByTests(t *testing.T) map[string]bool {
 		if err := yaml.Unmarshal(text, &suite); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
+
 		for _, one := range suite.Tests {
 			for _, c := range one.Cases {
 				fired[c.Alert] = fired[c.Alert] || len(c.Fires) > 0
 			}
 		}
 	}
+
 	return fired
 }
 

@@ -24,6 +24,7 @@ func TestOneVersion(t *testing.T) {
 			t.Errorf("%s has the version %q, VERSION %q", file, found, version)
 		}
 	}
+
 	if chart := string(readFile(t, "helm/trunkline/Chart.yaml")); !strings.Contains(chart,
 		`appVersion: "`+version+`"`) {
 		t.Errorf("the chart's default image is not trunkline:%s", version)
@@ -41,8 +42,10 @@ func TestVersionOfACheckout(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
 		}
+
 		return strings.TrimSpace(string(output))
 	}
+
 	write := func(name string, content []byte, mode os.FileMode) {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -53,6 +56,7 @@ func TestVersionOfACheckout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	write("VERSION", []byte("1.2.3\n"), 0o644)
 	write("deploy/version.sh", readFile(t, "version.sh"), 0o755)
 	in("git", "init", "-q")
@@ -62,10 +66,12 @@ func TestVersionOfACheckout(t *testing.T) {
 	if got := in("deploy/version.sh"); !regexp.MustCompile(`^1\.2\.3-dev\.[0-9a-f]{8}$`).MatchString(got) {
 		t.Errorf("without a tag: %s", got)
 	}
+
 	in("git", "tag", "v1.2.3")
 	if got := in("deploy/version.sh"); got != "1.2.3" {
 		t.Errorf("with its tag: %s", got)
 	}
+
 	write("VERSION", []byte("1.2.4\n"), 0o644)
 	if got := in("deploy/version.sh"); !strings.HasPrefix(got, "1.2.4-dev.") || !strings.HasSuffix(got, ".changed") {
 		t.Errorf("changed: %s", got)
@@ -79,6 +85,7 @@ func TestDebianPackage(t *testing.T) {
 	if os.Getuid() != 0 || runtime.GOARCH != "amd64" {
 		t.Skip("NOT TESTED: debootstrap needs root, and Debian's archive for amd64")
 	}
+
 	release := t.TempDir()
 	makeRelease(t, release)
 
@@ -88,6 +95,7 @@ func TestDebianPackage(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: no Debian can be made here: %v\n%s", err, lastLines(string(output), 5))
 	}
+
 	mustRun(t, "sh", "-c", "cp "+release+"/*.deb "+root+"/tmp/trunkline.deb && cp package/lifecycle.sh "+root+"/tmp/")
 	t.Log(mustRun(t, "unshare", "--mount", "--pid", "--fork", "--net", "sh", "-c",
 		"ip link set lo up && exec chroot "+root+" sh /tmp/lifecycle.sh"))

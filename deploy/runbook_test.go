@@ -22,10 +22,12 @@ func TestRunbook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := os.ReadFile(runbook)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if string(got) != want {
 		t.Fatalf("docs/runbook.md is not what %s says (go test ./deploy -run Runbook -update writes the page)",
 			rulesFile)
@@ -39,6 +41,7 @@ func runbookPage(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -55,11 +58,13 @@ func runbookPage(t *testing.T) string {
 		"What each alert means and what to do. `critical` needs somebody at once, `warning` on the same day. " +
 		"`topic`, `kind` and similar words are labels of the alert; \"the log\" is the log of the node that the alert names. " +
 		"Alerts of queues and agents that an account sets for itself are another thing: they are events.\n")
+
 	for _, group := range file.Groups {
 		for _, node := range group.Rules {
 			page.WriteString(runbookSection(t, &node))
 		}
 	}
+
 	return page.String()
 }
 
@@ -72,10 +77,12 @@ func runbookSection(t *testing.T, node *yaml.Node) string {
 	if err := node.Decode(&r); err != nil {
 		t.Fatal(err)
 	}
+
 	var advice strings.Builder
 	for line := range strings.Lines(node.HeadComment) {
 		advice.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, "#"), " "))
 	}
+
 	if advice.Len() == 0 {
 		t.Errorf("%s has no comment above it that says what to do", r.Alert)
 	}
@@ -84,6 +91,7 @@ func runbookSection(t *testing.T, node *yaml.Node) string {
 	if r.For != "" {
 		lasting = " for " + r.For
 	}
+
 	return fmt.Sprintf("\n## %s\n\n%s, at `%s`%s.\n\n%s\n", r.Alert, r.Labels["severity"],
 		strings.Join(strings.Fields(r.Expr), " "), lasting, strings.TrimSpace(advice.String()))
 }

@@ -31,22 +31,27 @@ func TestInstall(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	unit := filepath.Join(root, "usr/lib/systemd/system/trunkline.service")
 	text, err := os.ReadFile(unit)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !strings.Contains(string(text), "ExecStart=/usr/bin/trunkline serve") {
 		t.Error("the unit starts another binary")
 	}
+
 	settings := filepath.Join(root, "etc/trunkline/trunkline.yaml")
 	if err := os.WriteFile(settings, []byte("log: {level: debug}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	mustRun(t, lookTool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
 	if kept, err := os.ReadFile(settings); err != nil || string(kept) != "log: {level: debug}\n" {
 		t.Errorf("installing again writes over the settings: %s %v", kept, err)
 	}
+
 	analyze := lookTool(t, "systemd-analyze")
 	// systemd looks for the program of ExecStart.
 	here := strings.ReplaceAll(string(text), "/usr/bin/trunkline", filepath.Join(root, "usr/bin/trunkline"))
@@ -56,6 +61,7 @@ func TestInstall(t *testing.T) {
 	if said := mustRun(t, analyze, "verify", "--man=no", unit); strings.Contains(said, unit) {
 		t.Errorf("systemd-analyze verify: %s", said)
 	}
+
 	said := mustRun(t, analyze, "security", "--offline=true", "--no-pager", unit)
 	level := regexp.MustCompile(`exposure level for trunkline.service: ([0-9.]+)`).FindStringSubmatch(said)
 	if level == nil {
@@ -64,6 +70,7 @@ func TestInstall(t *testing.T) {
 	if exposure, err := strconv.ParseFloat(level[1], 64); err != nil || exposure > 1.5 {
 		t.Errorf("the service's exposure is %s", level[1])
 	}
+
 	stop := regexp.MustCompile(`TimeoutStopSec=(\d+)`).FindStringSubmatch(string(text))
 	if seconds, err := strconv.Atoi(stop[1]); err != nil || seconds <= 20 {
 		t.Errorf("%v is no time to drain in", stop)

@@ -17,6 +17,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
+
 	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, fmt.Sprintf(
 		`{"name":"echo","media":{"audioFormat":%q,"sampleRate":%d},"websocket":{"url":%q,"headers":{"Authorization":"Bearer s3cret"}}}`,
 		format, rate, address))
@@ -27,6 +28,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 		strings.Contains(string(a.body), "s3cret") {
 		t.Fatalf("configuring a provider: %v", a)
 	}
+
 	a = n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
 	var report struct {
 		OK     bool     `json:"ok"`
@@ -36,6 +38,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 		report.Events[len(report.Events)-1] != "hangup" {
 		t.Fatalf("testing it: %v", a)
 	}
+
 	return made.ID
 }
 
@@ -45,6 +48,7 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
+
 	echo := startForeign(t, nil, program(t), "ai", "echo", "--listen", "127.0.0.1:9555")
 	echo.await(t, "to listen", func(out, _ []string) bool { return len(out) > 0 })
 	n := newNode(t, "ai", map[string]string{
@@ -63,27 +67,33 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 			return slices.ContainsFunc(out, func(line string) bool { return strings.Contains(line, part) })
 		}
 	}
+
 	alice.command(t, "dial", "sip:ai-"+id+"@127.0.0.1")
 	echo.await(t, "to report alice's call", printed("1001"))
 	time.Sleep(4 * time.Second) // of audio
+
 	for _, key := range []string{"5", "#"} {
 		alice.press(t, key)
 		echo.await(t, "to report the key "+key, printed(key))
 	}
+
 	alice.command(t, "hangup", "")
 	echo.await(t, "to report the hangup", printed("NORMAL_CLEARING"))
 	if got := alice.loudestFrequency(t); got < alice.hertz*9/10 || got > alice.hertz*11/10 {
 		t.Errorf("the phone that plays %d Hz received %d Hz", alice.hertz, got)
 	}
+
 	awaitSessions(t, states, 2)
 
 	d := n.dialler(t, "alice")
 	call := d.dial(t, "ai-"+id)
 	d.await(t, call, "bridged")
 	awaitSessions(t, states, 3)
+
 	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+call, d.header, ""); a.status != http.StatusAccepted {
 		t.Errorf("cancelling: %v", a)
 	}
+
 	d.await(t, call, "ended")
 	awaitSessions(t, states, 4)
 	row, _ := d.findRecord(t, call, 3)
@@ -107,6 +117,7 @@ func awaitSessions(t *testing.T, s *subscriber, steps int) {
 				n++
 			}
 		}
+
 		return n >= steps
 	})
 }

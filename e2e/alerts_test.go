@@ -18,6 +18,7 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 	n := c.nodes[0]
 	s := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
+
 	post := func(step, agent string, at time.Time) {
 		t.Helper()
 		body := fmt.Sprintf(
@@ -27,6 +28,7 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 			t.Fatalf("ingest answers %s", a)
 		}
 	}
+
 	type alert struct {
 		Event   string
 		ID      string `json:"alert_id"`
@@ -35,6 +37,7 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 		Started float64 `json:"started_at"`
 		State   string
 	}
+
 	alerts := func() (of []alert) {
 		for _, e := range s.events() {
 			var a alert
@@ -42,8 +45,10 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 				of = append(of, a)
 			}
 		}
+
 		return of
 	}
+
 	listed := func(query string) (data []alert) {
 		t.Helper()
 		var page struct{ Data []alert }
@@ -51,12 +56,14 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
 			t.Fatalf("%s %v", a, err)
 		}
+
 		return page.Data
 	}
 
 	entered := time.Now().Add(-118 * time.Second).Truncate(time.Second)
 	due := entered.Add(120 * time.Second)
 	post("entered", "", entered)
+
 	var seen time.Time
 	eventually(t, "the alert", func() error {
 		got := alerts()
@@ -66,9 +73,11 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 		}
 		return nil
 	})
+
 	if early := due.Sub(seen); early > 0 {
 		t.Errorf("the alert comes %s before its time", early)
 	}
+
 	eventually(t, "the alert in the list", func() error {
 		if got := listed(""); len(got) != 1 || got[0].Queue != "support" || got[0].State != "active" {
 			return fmt.Errorf("%+v", got)
@@ -84,6 +93,7 @@ func TestAnAlertBeginsByTheTimeAlone(t *testing.T) {
 		}
 		return nil
 	})
+
 	got := alerts()
 	if len(got) != 2 || got[0].Event != "alert.started" || got[1].Event != "alert.ended" || got[0].ID != got[1].ID ||
 		got[0].Started*1000 < float64(due.UnixMilli()) {
@@ -98,6 +108,7 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 	const rounds = 4
 	c := embeddedCluster(t)
 	n := c.nodes[0]
+
 	post := func(queue, step, agent string, at time.Time) {
 		t.Helper()
 		body := fmt.Sprintf(
@@ -105,12 +116,14 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 			at.Unix(), step, queue, queue, agent)
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
+
 	type alert struct {
 		Event, Name, State string
 		ID                 string `json:"alert_id"`
 		Queue              string `json:"queue_id"`
 	}
 	began := time.Now()
+
 	longest := func(query string) (of []alert) {
 		t.Helper()
 		var page struct{ Data []alert }
@@ -118,27 +131,33 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK {
 			t.Fatalf("%s %v", a, err)
 		}
+
 		for _, one := range page.Data {
 			if one.Name == "Longest wait" {
 				of = append(of, one)
 			}
 		}
+
 		return of
 	}
+
 	for round := range rounds {
 		queue := fmt.Sprint("queue-", round)
 		post(queue, "entered", "", time.Now().Add(-200*time.Second)) // the default rule allows 120 s
 		n.kill(t)
 		n.start(t)
+
 		eventually(t, "the alert of "+queue, func() error {
 			if got := longest(""); len(got) != 1 || got[0].Queue != queue || got[0].State != "active" {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil
 		})
+
 		post(queue, "answered", "1001", time.Now())
 		n.kill(t)
 		n.start(t)
+
 		eventually(t, "its end", func() error {
 			if got := longest(""); len(got) != 0 {
 				return fmt.Errorf("%+v", got)
@@ -152,6 +171,7 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 	if len(listed) != rounds {
 		t.Errorf("the list has %+v", listed)
 	}
+
 	s := n.subscribe(t,
 		subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT")),
 			since: "earliest"})
@@ -164,16 +184,20 @@ func TestAlertsOnceThroughKills(t *testing.T) {
 			if err := json.Unmarshal(e.Data, &one); err != nil || one.Name != "Longest wait" {
 				continue
 			}
+
 			steps[one.Queue] = append(steps[one.Queue], one.Event)
 			if one.Event == "alert.ended" {
 				ended++
 			}
 		}
+
 		if ended < rounds {
 			return fmt.Errorf("%v", steps)
 		}
+
 		return nil
 	})
+
 	for queue, got := range steps {
 		if !slices.Equal(got, []string{"alert.started", "alert.ended"}) {
 			t.Errorf("%s: %v", queue, got)

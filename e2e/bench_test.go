@@ -68,6 +68,7 @@ func measureLatency(b *testing.B, c *cluster) {
 		sockets   [benchSubscribers]connection
 		took      [benchSubscribers][]time.Duration
 	)
+
 	for i := range sockets {
 		var err error
 		sockets[i], err = (subscription{paths: apiPaths, token: token}).connect(b.Context(), n)
@@ -76,6 +77,7 @@ func measureLatency(b *testing.B, c *cluster) {
 		}
 		listening.Go(func() { took[i] = recordArrivals(sockets[i].(*socket), &watch, &arrived) })
 	}
+
 	work, failed := make(chan struct{}, 1024), make(chan error, benchPosters)
 	var posting sync.WaitGroup
 	for range benchPosters {
@@ -88,37 +90,45 @@ func measureLatency(b *testing.B, c *cluster) {
 			}
 		})
 	}
+
 	pace := func(due time.Time) {
 		time.Sleep(time.Until(due))
 		work <- struct{}{}
 	}
+
 	began := time.Now()
 	for i := range benchWarmUp {
 		pace(began.Add(time.Duration(i) * benchPace))
 	}
+
 	events := 0
 	began = time.Now()
 	for b.Loop() {
 		pace(began.Add(time.Duration(events) * benchPace))
 		events++
 	}
+
 	rate := float64(events) / time.Since(began).Seconds()
 	close(work)
 	posting.Wait()
+
 	select {
 	case err := <-failed:
 		b.Fatal(err)
 	default:
 	}
+
 	eventually(b, "all events at all subscribers", func() error {
 		if got, want := arrived.Load(), int64(benchSubscribers*(benchWarmUp+events)); got != want {
 			return fmt.Errorf("%d of %d", got, want)
 		}
 		return nil
 	})
+
 	for _, s := range sockets {
 		s.close()
 	}
+
 	listening.Wait()
 	all := slices.Sorted(func(yield func(time.Duration) bool) {
 		for _, some := range took {
@@ -127,9 +137,11 @@ func measureLatency(b *testing.B, c *cluster) {
 			}
 		}
 	})
+
 	for name, share := range map[string]float64{"p50-ms": 0.5, "p99-ms": 0.99, "p99.9-ms": 0.999} {
 		b.ReportMetric(float64(all[int(share*float64(len(all)-1))].Microseconds())/1000, name)
 	}
+
 	b.ReportMetric(rate, "events/s")
 }
 
@@ -141,15 +153,18 @@ func recordArrivals(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []
 		if err != nil {
 			return took
 		}
+
 		_, digits, _ := bytes.Cut(text, key)
 		digits, _, _ = bytes.Cut(digits, []byte("}"))
 		n, err := strconv.Atoi(string(digits))
 		if err != nil {
 			return took // the count of events detects it
 		}
+
 		if n >= benchWarmUp {
 			took = append(took, watch.since(n))
 		}
+
 		arrived.Add(1)
 	}
 }
@@ -161,15 +176,18 @@ func postOne(n *node, key string, number int) error {
 	if err != nil {
 		return err
 	}
+
 	request.Header.Set("Content-Type", typeJSON)
 	request.Header.Set("X-API-Key", key)
 	response, err := n.web.Do(request)
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(io.Discard, response.Body)
 	if err == nil && response.StatusCode != http.StatusAccepted {
 		err = fmt.Errorf("ingest answers %s", response.Status)
 	}
+
 	return errors.Join(err, response.Body.Close())
 }

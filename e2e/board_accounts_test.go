@@ -20,11 +20,13 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	})
 	c := newCluster(t, []string{broker}, "", n)
 	accounts := []string{"demo"}
+
 	for i := range 5 {
 		name := fmt.Sprintf("team%d", i)
 		accounts = append(accounts,
 			n.cli(t, "account", "create", name, "--domain", name+".demo.local", "--parent", "demo", "--id", name))
 	}
+
 	sent := 0
 	send := func() { // a few events for each account
 		for _, account := range accounts {
@@ -32,11 +34,13 @@ func TestBoardOverManyAccounts(t *testing.T) {
 			sent += 2
 		}
 	}
+
 	b := n.newBoard(t)
 	b.view(t, "#events")
 	b.record(t)
 	b.login(t, "alice")
 	began := time.Now()
+
 	for range 5 {
 		send()
 		b.cable.setState(resetting)
@@ -45,6 +49,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 		b.awaitLive(t)
 		send()
 	}
+
 	b.awaitTrue(t, "the token to expire", "document.getElementById('login')?.open")
 	t.Logf("the token expired after %v", time.Since(began))
 	send()
@@ -56,16 +61,20 @@ func TestBoardOverManyAccounts(t *testing.T) {
 
 	want := []string{}
 	token := n.login(t, wsPaths, user("alice").types(everyType...))
+
 	reference := n.subscribe(t, subscription{paths: wsPaths, token: token, since: "earliest"})
 	for _, e := range reference.awaitCount(t, sent) {
 		want = append(want, e.ID)
 	}
+
 	slices.Sort(want)
 	b.awaitTrue(t, "all events",
 		fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
+
 	if got := b.recordedIDs(t); !slices.Equal(got, want) {
 		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), subtract(want, got),
 			subtract(got, want))
 	}
+
 	b.checkPage(t)
 }

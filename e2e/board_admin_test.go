@@ -49,16 +49,19 @@ func TestBoardAdministration(t *testing.T) {
 		2)
 	b := n.newBoard(t)
 	b.login(t, "admin")
+
 	check := func(what string) {
 		t.Helper()
 		b.checkAccess(t, what)
 	}
+
 	has := func(what string, texts ...string) {
 		t.Helper()
 		for _, text := range texts {
 			b.awaitTrue(t, what+": "+text, "document.querySelector('#admin').textContent.includes("+quote(text)+")")
 		}
 	}
+
 	login := func(name, secret, domain string) answer {
 		t.Helper()
 		return n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
@@ -87,10 +90,12 @@ func TestBoardAdministration(t *testing.T) {
 	b.fill(t, "dialog", map[string]string{"username": "anna", "presence_id": "7001", "role": "supervisor"})
 	b.fill(t, "dialog", map[string]string{"queue_ids": "sales"})
 	b.pressNamed(t, "Create user")
+
 	if a := login("anna", b.secretShown(t), "board-branch.demo.local"); a.status != http.StatusOK ||
 		!strings.Contains(string(a.body), `"role":"supervisor"`) {
 		t.Errorf("a user made on the board: %s", a)
 	}
+
 	b.pressNamed(t, "Done")
 	b.awaitNoDialog(t)
 	has("users", "7001", "Supervisor", "sales")
@@ -125,9 +130,11 @@ func TestBoardAdministration(t *testing.T) {
 	b.mustEval(t, "[...document.querySelectorAll('dialog .once')].find((one) => one.textContent.includes('Password of anna')).querySelector('code').textContent",
 		&secret)
 	check("user")
+
 	if a := login("anna", secret, "board-branch.demo.local"); a.status != http.StatusOK {
 		t.Errorf("a user with a new password: %s", a)
 	}
+
 	b.pressNamed(t, "Close")
 
 	b.pressNamed(t, "New user")
@@ -156,6 +163,7 @@ func TestBoardAdministration(t *testing.T) {
 	if a := n.mustCall(t, http.MethodPost, apiPaths.login, key, `{}`); a.status != http.StatusForbidden {
 		t.Errorf("it listens: %s", a)
 	}
+
 	b.pressNamed(t, "Done")
 	has("keys", "CRM", "Agent: 1002")
 
@@ -216,6 +224,7 @@ func TestBoardAdministration(t *testing.T) {
 	b.pressNamed(t, "Close")
 	c.produce(t, kafka.Record{Key: []byte("demo"), Value: []byte(`{"type":"AGENT_DANCE"}`),
 		Headers: []kafka.Header{{Key: "format", Value: []byte("generic")}}})
+
 	open := func(before string) (position string) {
 		t.Helper()
 		eventually(t, "a dead letter", func() error {
@@ -226,19 +235,24 @@ func TestBoardAdministration(t *testing.T) {
 			var there bool
 			b.mustEval(t, "{ const letter = document.querySelector('#admin tbody button'); letter?.click(); Boolean(letter); }",
 				&there)
+
 			if !there {
 				return errors.New("none")
 			}
+
 			b.awaitTrue(t, "its content", "document.querySelector('dialog pre')?.textContent.includes('AGENT_DANCE')")
 			b.mustEval(t, "document.querySelector('dialog h2').textContent", &position)
 			if position == before {
 				b.pressNamed(t, "Close")
 				return errors.New("the same")
 			}
+
 			return nil
 		})
+
 		return position
 	}
+
 	first := open("")
 	check("dead letter")
 	b.pressNamed(t, "Send again")
@@ -264,6 +278,7 @@ func TestBoardAdministration(t *testing.T) {
 		map[string]string{"X-API-Key": c.key, "Content-Type": "audio/wav"}, audio); a.status != http.StatusCreated {
 		t.Fatalf("storing a recording: %s", a)
 	}
+
 	b.view(t, "#admin/recordings")
 	b.pressNamed(t, "heard")
 	b.pressNamed(t, "Listen")
@@ -318,9 +333,11 @@ func TestBoardAdministration(t *testing.T) {
 	b.fill(t, "dialog", map[string]string{"typed": "Board Branch"})
 	b.pressNamed(t, "Delete Board Branch")
 	has("accounts", "Board Branch was deleted")
+
 	if a := login("anna", secret, "board-branch.demo.local"); a.status != http.StatusUnauthorized {
 		t.Errorf("a user of a deleted account: %s", a)
 	}
+
 	b.checkPage(t)
 	n.mustHaveUsedEveryResource(t)
 }
@@ -392,6 +409,7 @@ func (n *node) mustHaveUsedEveryResource(t *testing.T) {
 	if err := json.Unmarshal(a.body, &described); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, operations := range described.Paths {
 		for method := range operations {
 			operation := strings.ToUpper(method) + " " + path
@@ -401,6 +419,7 @@ func (n *node) mustHaveUsedEveryResource(t *testing.T) {
 				strings.Contains(path, "cc_events") || notAdministration[operation] != "" {
 				continue
 			}
+
 			route := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
 			used, err := n.value(
 				fmt.Sprintf(`trunkline_api_requests_total{method=%q,route=%q,status="2xx"}`, strings.ToUpper(method),

@@ -12,10 +12,12 @@ func TestBoardAlerts(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
 	n := c.nodes[0]
+
 	step := func(call, event string) string {
 		return fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","data":{"event":%q,"queue_id":"sales","call_id":%q}}`,
 			event, call)
 	}
+
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+step("c0", "entered")+","+step("c0", "abandoned")+"]", 2)
 	b := n.newBoard(t)
 	b.login(t, "admin")
@@ -41,6 +43,7 @@ func TestBoardAlerts(t *testing.T) {
 	for i := range 6 {
 		events = append(events, step(fmt.Sprint("call", i), "entered"))
 	}
+
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 	b.awaitTrue(t, "the banner, on another page too",
 		"document.querySelector('.banner')?.textContent.includes('Many wait in sales: sales')")

@@ -58,6 +58,7 @@ func TestBoardControl(t *testing.T) {
 	pbx.mu.Lock()
 	pbx.refusal = "-ERR not while the moon is full"
 	pbx.mu.Unlock()
+
 	b.pressNamed(t, "Log out")
 	b.awaitTrue(t, "the switch's words",
 		"document.querySelector('#agents .asked.bad')?.textContent.includes('moon') && document.querySelector('dialog').textContent.includes('moon')")
@@ -108,6 +109,7 @@ func TestBoardControlOfCalls(t *testing.T) {
 	if interaction == nil {
 		t.Fatalf("the switch was asked %q", pbx.lastOrder())
 	}
+
 	variable := fmt.Sprintf(`,"variable_interaction_id":%q`, interaction[1])
 	for i, name := range []string{"CHANNEL_CREATE", "CHANNEL_CREATE", "CHANNEL_ANSWER", "DTMF"} {
 		if name == "DTMF" { // a key, before anybody looks whether the phone has answered; it has no variables
@@ -117,6 +119,7 @@ func TestBoardControlOfCalls(t *testing.T) {
 			`"Unique-ID":"phone-%d","Call-Direction":"outbound"%s}`, name, pbx.run, time.Now().UnixMicro(), 900_000+i,
 			min(i, 1), variable))
 	}
+
 	b.awaitTrue(t, "that one listens", said+" === undefined")
 
 	b.fill(t, "dialog[open]", map[string]string{"destination": "0900123"}) // as click to call refuses it
@@ -126,20 +129,24 @@ func TestBoardControlOfCalls(t *testing.T) {
 	pbx.mu.Lock()
 	pbx.refusal = "-ERR the door is closed"
 	pbx.mu.Unlock()
+
 	b.fill(t, "dialog[open]", map[string]string{"destination": "1002"})
 	b.pressNamed(t, "Transfer")
 	b.awaitTrue(t, "the switch's words", said+".includes('the door is closed')")
 	pbx.mu.Lock()
 	pbx.refusal = ""
 	pbx.mu.Unlock()
+
 	b.pressNamed(t, "Hang up")
 	b.awaitTrue(t, "what was asked", said+" === 'Asked: Hang up'")
 	pbx.awaitOrders(t, 3)
 	pbx.send(events[talks:]...)
 	b.awaitTrue(t, "the call to be over", "!"+row)
+
 	if order := pbx.lastOrder(); !strings.HasPrefix(order, "uuid_kill ") {
 		t.Errorf("the switch was asked %q", order)
 	}
+
 	b.checkPage(t)
 }
 

@@ -15,11 +15,13 @@ func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.D
 			`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":%q,"agent_id":%q}}`,
 			at.Unix(), event, queue, call, agent)
 	}
+
 	steps := []string{step("entered", "", entered)}
 	if agent == "" {
 		steps[0] = strings.Replace(steps[0], `"call_id"`, `"caller":"+4930123456","call_id"`, 1)
 		return strings.Join(append(steps, step("abandoned", "", entered.Add(wait))), ",")
 	}
+
 	return strings.Join(
 		append(steps, step("offered", agent, entered.Add(wait/2)), step("answered", agent, entered.Add(wait)),
 			step("ended", agent, entered.Add(wait+talk))), ",")
@@ -48,6 +50,7 @@ func TestBoardHistory(t *testing.T) {
 			fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":%q,"agent_name":"Agent %s"}}`,
 				yesterday.Unix(), agent, agent))
 	}
+
 	for i := range 16 {
 		wait, queue, agent := 5*time.Second, "support", []string{"1001", "1002"}[i%2]
 		switch {
@@ -58,13 +61,16 @@ func TestBoardHistory(t *testing.T) {
 		case i >= 8:
 			wait = 45 * time.Second
 		}
+
 		if i == 15 {
 			wait, agent = 30*time.Second, ""
 		}
+
 		events = append(events,
 			figuresCall(queue, fmt.Sprint("call-", i), agent, yesterday.Add(time.Duration(i)*time.Minute), wait,
 				20*time.Second))
 	}
+
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", 3+13*4+3*2)
 
 	b.mustEval(t, "{ const range = document.getElementById('choice-range'); range.value = 'yesterday'; range.dispatchEvent(new Event('change')); }",
@@ -73,6 +79,7 @@ func TestBoardHistory(t *testing.T) {
 		return `[...document.querySelectorAll("#history .figure")].find((one) => one.querySelector("h2").textContent === ` +
 			quote(title) + `)?.querySelector(".number").textContent`
 	}
+
 	const ofIntervals = "[...document.querySelectorAll('details tbody tr')]" +
 		".reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0)"
 	eventually(t, "yesterday's figures", func() error {
@@ -81,11 +88,14 @@ func TestBoardHistory(t *testing.T) {
 		var got string
 		b.mustEval(t, "["+number("Offered")+", "+number("Answered")+", "+number("Not answered")+", "+number(
 			"Service level")+", "+ofIntervals+"].join()", &got)
+
 		if got != "16,13,3,69 %,16" { // the intervals are another request's
 			return fmt.Errorf("the page shows %s", got)
 		}
+
 		return nil
 	})
+
 	b.checkAccess(t, "history of queues")
 	b.screenshot(t, "board-history", 1440, 900, "light")
 	b.call(t, "Emulation.clearDeviceMetricsOverride", nil, nil)

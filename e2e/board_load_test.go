@@ -51,6 +51,7 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 	p.mu.Lock()
 	p.trace, p.ended = nil, make(chan struct{})
 	p.mu.Unlock()
+
 	p.call(t, "Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{
 		"includedCategories": []string{"toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline",
 			"__metadata"}}}, nil)
@@ -60,6 +61,7 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	type thread struct{ pid, tid int }
 	main := map[thread]bool{}
 	for _, e := range p.trace {
@@ -67,12 +69,14 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 			main[thread{e.Pid, e.Tid}] = true
 		}
 	}
+
 	var task traced
 	for _, e := range p.trace {
 		if e.Ph == "X" && main[thread{e.Pid, e.Tid}] && strings.HasSuffix(e.Name, "RunTask") && e.CPU > task.CPU {
 			task = e
 		}
 	}
+
 	inside := map[string]float64{}
 	for _, e := range p.trace {
 		if e.Ph == "X" && e.Pid == task.Pid && e.Tid == task.Tid && e.Ts >= task.Ts && e.Ts+e.Dur <= task.Ts+task.Dur &&
@@ -80,10 +84,12 @@ func (p *page) busiest(t *testing.T, expression string, result any) (cpuMS float
 			inside[e.Name] += e.CPU / 1000
 		}
 	}
+
 	for _, name := range slices.SortedFunc(maps.Keys(inside),
 		func(a, b string) int { return cmp.Compare(inside[b], inside[a]) }) {
 		parts += fmt.Sprintf(" %s %.0f", name, inside[name])
 	}
+
 	return task.CPU / 1000, parts
 }
 
@@ -93,6 +99,7 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 	if os.Getenv("TRUNKLINE_BOARD_LOAD") == "" {
 		t.Skip("SKIPPED: a measurement by hand, set TRUNKLINE_BOARD_LOAD=1")
 	}
+
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	for part := range 10 {
@@ -105,11 +112,14 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 				fmt.Sprintf(`{"type":"AGENT_QUEUE_JOIN","data":{"agent_id":"%d","queue_id":"queue-%02d"}}`, agent,
 					i%50))
 		}
+
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 	}
+
 	n.playDemo(t, c.key, 500)
 	b := n.newBoard(t)
 	b.login(t, "admin")
+
 	for _, view := range []string{"floor", "wall", "events", "history"} {
 		b.view(t, "#"+view)
 		b.awaitTrue(t, view, "document.body.dataset.view === "+quote(view))
@@ -125,9 +135,11 @@ func TestBoardOfTenThousandAgents(t *testing.T) {
 		b.checkShifts(t, view)
 		t.Logf("%s: in the longest frame: %s", view, got.Did)
 		t.Logf("%s: most CPU in one task: %.0f ms:%s", view, cpu, parts)
+
 		if got.Longest > 100 {
 			t.Errorf("%s: a frame of %.0f ms", view, got.Longest)
 		}
 	}
+
 	b.checkPage(t)
 }

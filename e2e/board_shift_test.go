@@ -41,6 +41,7 @@ func (b *board) checkShifts(t *testing.T, what string) {
 	}
 	b.mustEval(t, readShifts, &got)
 	t.Logf("%s: the layout shifts by %.4f", what, got.Sum)
+
 	if got.Sum >= 0.01 {
 		t.Errorf("%s: the layout shifts by %.4f:\n%s", what, got.Sum,
 			strings.Join(got.Moved[:min(len(got.Moved), 40)], "\n"))
@@ -86,31 +87,39 @@ func (s *scene) play(t *testing.T, b *board) {
 			b.mustEval(t, `import("/board/state.js").then(({ floor: { value: { agents, calls, queues } } }) => `+of+
 				` ? "" : JSON.stringify([agents.map((a) => a.id + " " + a.state), queues.map((q) => q.id + " " + q.waiting)]))`,
 				&has)
+
 			if has != "" {
 				return fmt.Errorf("the page has %s", has)
 			}
+
 			return nil
 		})
+
 		b.mustEval(t, readShifts, nil)
 	}
+
 	waiting := func(n int) {
 		t.Helper()
 		shows("callers who wait", fmt.Sprintf("queues.reduce((sum, q) => sum + q.waiting, 0) === %d", n))
 	}
+
 	first, now := s.calls, time.Now()
 	s.calls += 24
 	var enter, more, ring, answer, left []string
+
 	for i := range 24 {
 		queue, at := i%sceneQueues, now.Add(-time.Duration(590+i)*time.Second) // soon ten minutes: one more digit
 		if i >= 8 {
 			queue = i % 2 // more than nine in one queue
 		}
+
 		call := s.call("entered", queue, first+i, -1, at)
 		if i < 8 {
 			enter = append(enter, call)
 		} else {
 			more = append(more, call)
 		}
+
 		if i < 18 {
 			ring = append(ring, s.call("offered", queue, first+i, 6+i, now))
 			answer = append(answer, s.call("answered", queue, first+i, 6+i, now))
@@ -119,6 +128,7 @@ func (s *scene) play(t *testing.T, b *board) {
 			left = append(left, s.call("abandoned", queue, first+i, -1, now))
 		}
 	}
+
 	s.post(t, enter...)
 	waiting(8)
 	s.post(t, more...)
@@ -146,9 +156,11 @@ func TestBoardDoesNotShift(t *testing.T) {
 	n := c.nodes[0]
 	s := &scene{c: c}
 	var events []string
+
 	for i := range sceneAgents {
 		events = append(events, s.agent(i, "AGENT_LOGIN"), s.agent(i, "AGENT_QUEUE_JOIN"))
 	}
+
 	s.post(t, events...)
 	b := n.newBoard(t)
 	b.login(t, "alice")
@@ -178,11 +190,14 @@ func TestBoardDoesNotShift(t *testing.T) {
 			b.awaitTrue(t, "the page", fmt.Sprintf("innerWidth === %d && %s", one.width, one.ready))
 			b.mustEval(t, "globalThis.before = document.getElementById('main').innerText; "+watchShifts, nil)
 			s.play(t, b)
+
 			if strings.HasPrefix(one.view, "#history/queues") { // it reads its figures again by itself
 				b.awaitTrue(t, "other figures", "document.getElementById('main').innerText !== before")
 			}
+
 			b.checkShifts(t, one.view)
 		})
 	}
+
 	b.checkPage(t)
 }

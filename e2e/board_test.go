@@ -147,13 +147,16 @@ func (n *node) floorSnapshot(t *testing.T, token string) []string {
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
 		t.Fatalf("snapshot: %s %v", a, err)
 	}
+
 	list := []string{}
 	for _, one := range s.Agents {
 		list = append(list, "agent "+one.ID)
 	}
+
 	for _, one := range s.Calls {
 		list = append(list, strings.Join([]string{"call", one.ID, one.State, one.Queue, one.Agent}, " "))
 	}
+
 	slices.Sort(list)
 	return list
 }
@@ -232,6 +235,7 @@ func TestBoard(t *testing.T) {
 		b.awaitLive(t)
 		t.Logf("%s: back at %s", loss.name, reference.lastID())
 	}
+
 	b.testNothingLost(t, n, reference, stopDemo, token)
 	b.testCall(t)
 	b.checkPage(t)
@@ -254,20 +258,25 @@ func (s *subscriber) lastID() string {
 func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, stopDemo func(), token string) {
 	t.Helper()
 	stopDemo()
+
 	var last, before string
 	eventually(t, "board and reference to be at the same event", func() error {
 		last = reference.lastID()
 		var shown string // the feed is drawn with the next frame, later than the last id
 		b.mustEval(t, "document.getElementById('feed').firstElementChild?.dataset.id ?? ''", &shown)
+
 		if shown != last || shown != before {
 			before = shown
 			return fmt.Errorf("the board shows %s as the newest event, the reference is at %s", shown, last)
 		}
+
 		return nil
 	})
+
 	b.mu.Lock()
 	_, from, _ := strings.Cut(b.sockets[0], "since=") // the snapshot's cursor
 	b.mu.Unlock()
+
 	from = from[:len("cc_evt_")+19]
 	// The reference subscriber receives the events between a cursor and a disconnect again.
 	want := slices.DeleteFunc(ids(reference.events()), func(id string) bool { return id <= from })
@@ -278,11 +287,13 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v",
 			len(got), len(want), from, subtract(want, got), subtract(got, want))
 	}
+
 	var count string
 	b.mustEval(t, "document.getElementById('feed-count').textContent", &count)
 	if !strings.HasPrefix(count, strconv.Itoa(len(want))+" ") {
 		t.Errorf("the board counts %q of %d events", count, len(want))
 	}
+
 	b.view(t, "#floor")
 	var floor []string
 	eventually(t, "the board to show the server's floor", func() error { // it asks for a snapshot a second after events
@@ -293,6 +304,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 		}
 		return nil
 	})
+
 	t.Logf("%d events, each once; %d on the floor", len(want), len(floor))
 }
 
@@ -302,12 +314,14 @@ func subtract(a, b []string) (left []string) {
 	for _, one := range b {
 		counts[one]++
 	}
+
 	for _, one := range a {
 		counts[one]--
 		if counts[one] < 0 {
 			left = append(left, one)
 		}
 	}
+
 	return left
 }
 
@@ -354,10 +368,12 @@ func (b *board) testCall(t *testing.T) {
 	b.awaitTrue(t, "the call to be connected and to end", "document.querySelector('.steps [data-state=\"ended\"]')")
 	var states []string
 	b.mustEval(t, `[...document.querySelectorAll(".steps li")].map((li) => li.dataset.state)`, &states)
+
 	if want := []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged",
 		"ended"}; !slices.Equal(states, want) {
 		t.Errorf("the call went %v", states)
 	}
+
 	b.pressNamed(t, "Its record")
 	b.awaitTrue(t, "its record",
 		`document.getElementById("call")?.innerText.includes("NORMAL_CLEARING") && document.getElementById("call").innerText.includes("1002")`)
@@ -381,10 +397,12 @@ func TestBoardPages(t *testing.T) {
 	n.playDemo(t, c.key, 5)
 	b := n.newBoard(t)
 	b.awaitTrue(t, "the login", "document.getElementById('login').open")
+
 	check := func(what string) {
 		t.Helper()
 		b.checkAccess(t, what)
 	}
+
 	check("login")
 	b.testWrongPassword(t)
 	b.login(t, "admin")
@@ -397,9 +415,11 @@ func TestBoardPages(t *testing.T) {
 		new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; }).observe({ type: "layout-shift" });
 		setTimeout(() => done(sum), 2000);
 	})`, &shift)
+
 	if shift > 0.05 {
 		t.Errorf("the floor shifts by %.3f in 2 s", shift)
 	}
+
 	b.screenshot(t, "board-light", 1440, 900, "light")
 	b.view(t, "#wall")
 	b.awaitTrue(t, "the wall", "document.querySelector('.wall-agent')")
@@ -441,12 +461,14 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, login); json.Unmarshal(a.body, &token) != nil {
 		t.Fatalf("%s", a)
 	}
+
 	header := bearer(token.Access)
 	header["X-Account-ID"] = "demo"
 	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/login", header,
 		`{"admin_otp":"required"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a)
 	}
+
 	b := n.newBoard(t)
 	fill := set("#login [name=username]", "admin") + set("#login [name=password]", password) +
 		set("#login [name=domain]", "demo.local") +
@@ -454,16 +476,20 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.awaitTrue(t, "the login", onField("username"))
 	b.mustEval(t, fill, nil)
 	b.awaitTrue(t, "the key", "document.querySelector('#enrol [name=otp]') && !document.getElementById('login-form')")
+
 	if controls, bad := b.unnamedControls(t); len(bad) > 0 || controls == 0 {
 		t.Errorf("of %d controls these have no name: %v", controls, bad)
 	}
+
 	b.screenshot(t, "board-enrol", 390, 844, "light")
 	var secret, uri string
 	b.mustEval(t, `document.getElementById("enrol-secret").textContent.replaceAll(" ", "")`, &secret)
 	b.mustEval(t, `document.getElementById("enrol-link").href`, &uri)
+
 	if !strings.HasPrefix(uri, "otpauth://totp/") || !strings.Contains(uri, "secret="+secret) {
 		t.Errorf("the key %s is linked as %s", secret, uri)
 	}
+
 	b.mustEval(t, "document.querySelector('#enrol [name=otp]').focus()", nil)
 	b.typeText(t, "000000")
 	b.press(t, "Enter")
@@ -479,9 +505,11 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	var left bool
 	b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(
 		recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left)
+
 	if left {
 		t.Error("the secret is still in the page")
 	}
+
 	b.mustEval(t, set("#login-form [name=password]", password)+set("#login-form [name=otp]",
 		recovery)+set("#login-form [name=username]", "admin")+set("#login-form [name=domain]", "demo.local"), nil)
 	b.mustEval(t, "document.querySelector('#login-form [name=otp]').focus()", nil)
@@ -540,9 +568,11 @@ func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	var harmed bool
 	b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0",
 		&harmed)
+
 	if harmed {
 		t.Error("an event's text became HTML")
 	}
+
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`,
 		1)
 }
@@ -555,10 +585,12 @@ func (b *board) testDescriptions(t *testing.T, check func(string)) {
 		b.awaitTrue(t, path+" to be read", "document.querySelectorAll('.operation').length > 5")
 		var text string
 		b.mustEval(t, "document.getElementById('content').textContent", &text)
+
 		if !strings.Contains(text, want) || strings.Contains(text, "is not here") ||
 			strings.Contains(text, "undefined") || strings.Contains(text, "[object") {
 			t.Errorf("%s does not show %s, or shows what it should not", path, want)
 		}
+
 		check(path)
 	}
 }
@@ -578,12 +610,14 @@ func TestEventSource(t *testing.T) {
 		events.onmessage = ({ data }) => got.push(JSON.parse(data).id);
 	})`, nil)
 	reference := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, n)
+
 	const each, cuts = 50, 3
 	for i := range cuts + 1 {
 		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", i*each, (i+1)*each), each)
 		if i == cuts {
 			break
 		}
+
 		b.awaitTrue(t, "some events", fmt.Sprintf("got.length > %d", i*each))
 		b.cable.setState(resetting)
 		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each),
@@ -591,10 +625,12 @@ func TestEventSource(t *testing.T) {
 		b.cable.setState(passing)
 		b.awaitTrue(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
 	}
+
 	want := ids(reference.awaitCount(t, (2*cuts+1)*each)) // its connection never breaks
 	b.awaitTrue(t, "all events", fmt.Sprintf("got.length >= %d", len(want)))
 	var got []string
 	b.mustEval(t, "got", &got)
+
 	if !slices.Equal(got, want) {
 		t.Errorf("EventSource got %d events, the reference %d\nmissing %v\ntoo many %v", len(got), len(want),
 			subtract(want, got), subtract(got, want))

@@ -28,6 +28,7 @@ func TestBoardWall(t *testing.T) {
 	n := c.nodes[0]
 	var events []string
 	want := map[string]bool{}
+
 	for i := range 40 {
 		name := fmt.Sprintf("Wilhelmina Oberländer-%02d", i)
 		want[name] = true
@@ -36,12 +37,14 @@ func TestBoardWall(t *testing.T) {
 				2000+i, name, i%14),
 			fmt.Sprintf(`{"type":"AGENT_LOGIN","data":{"agent_id":"%d","agent_name":%q}}`, 2000+i, name))
 	}
+
 	for i := range 14 {
 		want[fmt.Sprintf("Kundenbetreuung-%02d", i)] = true
 		events = append(events,
 			fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","data":{"event":"entered","queue_id":"Kundenbetreuung-%02d","call_id":"c%d"}}`,
 				i, i))
 	}
+
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(events, ",")+"]", len(events))
 
 	b := n.newBoard(t)
@@ -51,6 +54,7 @@ func TestBoardWall(t *testing.T) {
 		password)+set("#login [name=domain]", "demo.local")+
 		"requestAnimationFrame(() => document.getElementById('login-form').requestSubmit())", nil)
 	b.awaitTrue(t, "agents", "document.querySelector('.wall-agent') && document.querySelector('.wall-queue')")
+
 	screens := []struct{ width, height int }{{1280, 720}, {1920, 1080}, {3840, 2160}, {390, 844}}
 	measure := func(what string) {
 		t.Helper()
@@ -63,6 +67,7 @@ func TestBoardWall(t *testing.T) {
 					screen.height, screen.width))
 			var faults []string
 			b.awaitTrue(t, "names", "document.querySelector('.wall .name')")
+
 			eventually(t, fmt.Sprintf("no fault at %d x %d", screen.width, screen.height), func() error {
 				b.mustEval(t, wallFaults, &faults)
 				if len(faults) > 0 {
@@ -72,6 +77,7 @@ func TestBoardWall(t *testing.T) {
 			})
 		}
 	}
+
 	measure("large")
 	var seen []string
 	b.mustEval(t, `(async () => {
@@ -83,12 +89,15 @@ func TestBoardWall(t *testing.T) {
 		}
 		return [...all];
 	})()`, &seen)
+
 	if len(seen) != len(want) {
 		t.Errorf("the pages show %d names of %d: %v", len(seen), len(want), seen)
 	}
+
 	b.checkAccess(t, "wall")
 	var text string
 	b.mustEval(t, "document.body.innerText", &text)
+
 	for _, word := range []string{"Latency", "per second", "cc_evt", " ms"} {
 		if strings.Contains(text, word) {
 			t.Errorf("the wall shows %q", word)

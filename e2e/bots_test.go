@@ -39,6 +39,7 @@ func startBot(t *testing.T, file string, settings map[string]string) (*foreign, 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bot := startForeign(t, settings, python, script)
 	port := ""
 	bot.await(t, "to listen", func(out, _ []string) bool {
@@ -47,6 +48,7 @@ func startBot(t *testing.T, file string, settings map[string]string) (*foreign, 
 		}
 		return port != ""
 	})
+
 	return bot, port
 }
 
@@ -73,11 +75,13 @@ func (n *node) mediaCall(t *testing.T, provider string) *mediaCall {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := &mediaCall{Conn: conn, ended: make(chan string, 1)}
 	if err := conn.WriteMessage(websocket.TextMessage,
 		[]byte(`{"callId":"c1","callerIdNumber":"+4930123456"}`)); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	go c.read()
 	return c
@@ -90,12 +94,14 @@ func (c *mediaCall) read() {
 			c.ended <- err.Error()
 			return
 		}
+
 		loud := 0
 		for i := 1; i < len(raw); i += 2 {
 			if level := int8(raw[i]); level > 8 || level < -8 {
 				loud++
 			}
 		}
+
 		c.mu.Lock()
 		c.heard += loud
 		c.mu.Unlock()
@@ -144,12 +150,14 @@ func (n *node) configure(t *testing.T, document string) (id string) {
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
+
 	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, document)
 	var made struct{ ID string }
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated ||
 		strings.Contains(string(a.body), "bot-secret-1") {
 		t.Fatalf("configuring a bot: %v", a)
 	}
+
 	return made.ID
 }
 
@@ -159,6 +167,7 @@ func TestBotsOfTheVendors(t *testing.T) {
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 	})
 	n.start(t)
+
 	t.Run("pipecat for Twilio", func(t *testing.T) {
 		bot, port := startBot(t, "twilio_pipecat.py", map[string]string{
 			"TOKEN": "bot-secret-1", "REST": n.url, "SSL_CERT_FILE": filepath.Join(n.dir, "tls", "cert.pem"),
@@ -171,10 +180,12 @@ func TestBotsOfTheVendors(t *testing.T) {
 		bot.said(t, "key 1")
 		call.press(t, "2")
 		bot.said(t, "stop")
+
 		if end := <-call.ended; !strings.Contains(end, "hangup NORMAL_CLEARING") {
 			t.Errorf("the call ended with %s", end)
 		}
 	})
+
 	vendors, port := startBot(t, "vendors.py", nil)
 	for protocol, c := range map[string]struct{ path, session, says string }{
 		"openai_realtime": {"/v1/realtime", `{"model":"gpt-realtime","greeting":"Hello!"}`,
@@ -192,9 +203,11 @@ func TestBotsOfTheVendors(t *testing.T) {
 				}
 				return end != ""
 			})
+
 			if end == "" {
 				end = <-call.ended
 			}
+
 			vendors.said(t, c.says)
 			if protocol == "openai_realtime" {
 				vendors.said(t, "openai heard True i1")

@@ -20,21 +20,26 @@ func TestBurstOfCallRecords(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	legs := 2000
+
 	if raceDetector { // most of the work is handshakes
 		legs = 400
 	}
+
 	leg, _, _ := strings.Cut(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"), "\n")
 	const uuid = "55961ebe-6e81-492a-92dd-6a94d6c73929"
 	if !strings.Contains(leg, uuid) {
 		t.Fatal("the captured leg is another one")
 	}
+
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	defer transport.CloseIdleConnections()
+
 	client := &http.Client{Transport: transport}
 	var refused atomic.Int64
 	var all sync.WaitGroup
 	start := make(chan struct{})
+
 	for number := range legs {
 		all.Go(func() {
 			<-start
@@ -45,20 +50,24 @@ func TestBurstOfCallRecords(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
+
 				request.SetBasicAuth("freeswitch", c.key)
 				request.Header.Set("Content-Type", typeJSON)
 				return client.Do(request)
 			}
+
 			// On a busy machine handshakes take longer than the server's timeout for a request,
 			// and it closes the connection. mod_json_cdr also retries.
 			response, err := post()
 			for began := time.Now(); err != nil && time.Since(began) < patience; response, err = post() {
 				time.Sleep(50 * time.Millisecond)
 			}
+
 			if err != nil {
 				t.Error(err)
 				return
 			}
+
 			answer, _ := io.ReadAll(response.Body)
 			_ = response.Body.Close()
 			if response.StatusCode != http.StatusAccepted && refused.Add(1) < 5 {
@@ -66,11 +75,13 @@ func TestBurstOfCallRecords(t *testing.T) {
 			}
 		})
 	}
+
 	close(start)
 	all.Wait()
 	if refused.Load() != 0 {
 		t.Fatalf("%d of %d legs were refused", refused.Load(), legs)
 	}
+
 	opened := c.kafka(t)
 	eventually(t, "a row for every leg", func() error {
 		calls := map[string]bool{} // a retried leg may have two records
@@ -81,11 +92,14 @@ func TestBurstOfCallRecords(t *testing.T) {
 			if err := json.Unmarshal(record.Value, &row); err != nil {
 				return err
 			}
+
 			calls[row.ID] = true
 		}
+
 		if len(calls) != legs {
 			return fmt.Errorf("%d calls of %d", len(calls), legs)
 		}
+
 		return nil
 	})
 }

@@ -25,6 +25,7 @@ func (r *recorder) recordCalls(t *testing.T) {
 // controlRecording starts, stops, pauses or resumes the recording of a call.
 func (r *recorder) controlRecording(t *testing.T, id, action string) {
 	t.Helper()
+
 	args := []string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "-H",
 		"Authorization: Bearer " + r.token,
 		"-H", "X-Account-ID: demo", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"action":%q}`, action),
@@ -55,6 +56,7 @@ func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *pho
 			} `json:"pauses"`
 		} `json:"data"`
 	}
+
 	eventually(t, "the recording to be stored", func() error {
 		r.decode(t, r.curl(t, "-H", "X-API-Key: "+r.key, r.url+"/api/v2/recordings?origination_call_id="+id), &found)
 		if len(found.Data) != 1 {
@@ -62,6 +64,7 @@ func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *pho
 		}
 		return nil
 	})
+
 	m := found.Data[0]
 	if !m.Encrypted || m.Channels != 2 || m.DurationMS < 3000 || len(m.Pauses) != 1 ||
 		m.Pauses[0].End-m.Pauses[0].Start < 900 {
@@ -75,11 +78,13 @@ func (r *recorder) mustHaveRecorded(t *testing.T, id string, caller, callee *pho
 		if hertz := roughFrequency(t, file, channel, before, "0.6"); hertz < p.hertz*9/10 || hertz > p.hertz*11/10 {
 			t.Errorf("channel %d has %d Hz, want %d", channel, hertz, p.hertz)
 		}
+
 		pause := strconv.FormatFloat(float64(m.Pauses[0].Start)/1000+0.1, 'f', 3, 64)
 		if level := soxStat(t, file, channel, pause, "0.6", "Maximum amplitude:"); level != "0.000000" {
 			t.Errorf("channel %d has %s in the pause", channel, level)
 		}
 	}
+
 	for _, p := range []*phone{caller, callee} {
 		r.mustHideTone(t, p)
 	}
@@ -93,11 +98,13 @@ func soxStat(t *testing.T, file string, channel int, from, length, line string) 
 	if err != nil {
 		t.Fatalf("sox: %v: %s", err, out)
 	}
+
 	for text := range strings.Lines(string(out)) {
 		if value, ok := strings.CutPrefix(text, line); ok {
 			return strings.TrimSpace(value)
 		}
 	}
+
 	t.Fatalf("sox prints %s", out)
 	return ""
 }
@@ -116,6 +123,7 @@ func roughFrequency(t *testing.T, file string, channel int, from, length string)
 func (r *recorder) mustHideTone(t *testing.T, p *phone) {
 	t.Helper()
 	tone := filepath.Join(p.folder, "tone.wav")
+
 	pieces := [][]byte{
 		printed(t, "sox", tone, "-t", "raw", "-e", "u-law", "-b", "8", "-", "trim", "1", "0.005"),
 		printed(t, "sox", tone, "-t", "raw", "-e", "signed", "-b", "16", "-", "trim", "1", "0.005"),
@@ -124,15 +132,18 @@ func (r *recorder) mustHideTone(t *testing.T, p *phone) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
+
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+
 		for _, piece := range pieces {
 			if bytes.Contains(content, piece) {
 				t.Errorf("%s has the tone of %d Hz", path, p.hertz)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -153,6 +164,7 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 	if err := os.WriteFile(file, audio, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for i, query := range []string{
 		"",
 		"?from=1001%%40demo.local&to=1002%%40demo.local&caller_id_name=Alice%%20A&caller_id_number=1001&call_id=%[1]s&cdr_id=202611-%[1]s&interaction_id=",
@@ -161,18 +173,22 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 		if query != "" {
 			query = fmt.Sprintf(query, escaped)
 		}
+
 		record := fmt.Sprintf(
 			`{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":%q,"Call-Direction":"inbound","Timestamp":%d,`+
 				`"From":"1001@demo.local","To":"1002@demo.local","Caller-ID-Number":"1001","Callee-ID-Number":"1002","Hangup-Cause":"NORMAL_CLEARING",`+
 				`"Billing-Seconds":7,"Duration-Seconds":9,"Custom-Channel-Vars":{"Account-ID":"demo","Call-Interaction-ID":"63961380000-%d","Media-Recording-ID":"202611-0a1b2c3d"}}`,
 			call, time.Now().Unix()+62_167_219_200, i)
 		post := func() { n.postAccepted(t, r.key, "kazoo.cdr", typeJSON, record, 1) }
+
 		if i == 0 {
 			post()
 		}
+
 		r.curl(t, "-X", "PUT", "-u", "trunkline:"+r.key, "-H", "Content-Type: audio/mpeg", "-H",
 			"Content_type: audio/mpeg", "-H", "TE:",
 			"--data-binary", "@"+file, r.recordingURL("call_recording_"+escaped+".mp3"+query))
+
 		if i == 1 {
 			post()
 		}
@@ -184,6 +200,7 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 			Direction     string `json:"direction"`
 			Encrypted     bool   `json:"encrypted"`
 		}
+
 		eventually(t, "the recording to know its call", func() error {
 			r.decode(t, r.play(t, id+"/metadata"), &m)
 			if m.InteractionID == "" {
@@ -191,6 +208,7 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 			}
 			return nil
 		})
+
 		if m.CallID != call || m.InteractionID != fmt.Sprintf("63961380000-%d", i) || m.Direction != "inbound" ||
 			!m.Encrypted {
 			t.Errorf("%+v", m)
@@ -198,6 +216,7 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 		if !bytes.Equal(r.play(t, id), audio) {
 			t.Error("the audio is another")
 		}
+
 		var row callRecord
 		d := n.dialler(t, "alice")
 		eventually(t, "the call's record to name its recording", func() error {
@@ -207,10 +226,12 @@ func TestKazooPutsItsRecordingsIn(t *testing.T) {
 			if err := d.report(t, "interaction_id="+m.InteractionID, &page); err != nil || len(page.Data) != 1 {
 				return fmt.Errorf("%d legs, %w", len(page.Data), err)
 			}
+
 			row = page.Data[0]
 			if row.RecordingID != id {
 				return fmt.Errorf("%+v", row)
 			}
+
 			return nil
 		})
 	}

@@ -70,8 +70,10 @@ func (d *dialler) await(t testing.TB, id, state string) (p callProgress) {
 		if !slices.Contains(p.states(), state) {
 			return errors.New(p.State)
 		}
+
 		return nil
 	})
+
 	return p
 }
 
@@ -109,6 +111,7 @@ func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord,
 		if err := d.report(t, "origination_call_id="+id, &row); err != nil {
 			return err
 		}
+
 		var page struct {
 			Data []callRecord `json:"data"`
 		}
@@ -120,9 +123,11 @@ func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord,
 		if err != nil {
 			return err
 		}
+
 		row = callRecord{} // reset: the previous row may be of another leg, indexed earlier
 		return d.report(t, "origination_call_id="+id, &row)
 	})
+
 	return row, all
 }
 
@@ -133,6 +138,7 @@ func checkRecords(t testing.TB, id, destination, owner string, row callRecord, a
 		row.CallID == id || row.CallID == "" {
 		t.Errorf("the record found: %+v", row)
 	}
+
 	carry, owners := 0, 0
 	for _, leg := range all {
 		if leg.InteractionID != row.InteractionID {
@@ -141,6 +147,7 @@ func checkRecords(t testing.TB, id, destination, owner string, row callRecord, a
 		if leg.OriginationCallID == id {
 			carry++
 		}
+
 		if leg.PresenceID == owner && leg.To == owner {
 			owners++
 			if leg.OriginationCallID != "" {
@@ -148,6 +155,7 @@ func checkRecords(t testing.TB, id, destination, owner string, row callRecord, a
 			}
 		}
 	}
+
 	if carry != 2 || owners != 1 {
 		t.Errorf("%d legs carry the id, %d are the owner's: %+v", carry, owners, all)
 	}
@@ -168,6 +176,7 @@ func TestNoCallIsInvented(t *testing.T) {
 	if !slices.Equal(p.states(), []string{"accepted", "ended"}) || p.Cause != "SUBSCRIBER_ABSENT" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)
 	}
+
 	var page struct {
 		Data []callRecord `json:"data"`
 	}
@@ -177,6 +186,7 @@ func TestNoCallIsInvented(t *testing.T) {
 		}
 		return errors.New("there is no record")
 	})
+
 	for _, leg := range page.Data {
 		if leg.To != "1001" || leg.OriginationCallID != "" || leg.MediaServer == "simulator" {
 			t.Errorf("a leg that was not the owner's: %+v", leg)
@@ -196,11 +206,13 @@ func TestClickToCall(t *testing.T) {
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)
 	}
+
 	row, all := d.findRecord(t, id, 3)
 	checkRecords(t, id, "+4930123456", "1001", row, all)
 	if row.HangupCause != "NORMAL_CLEARING" || row.AnsweredTime == 0 {
 		t.Errorf("the record found: %+v", row)
 	}
+
 	eventually(t, "the progress on the channel", func() error {
 		var states []string
 		for _, e := range s.events() {
@@ -213,17 +225,21 @@ func TestClickToCall(t *testing.T) {
 				states = append(states, data.State)
 			}
 		}
+
 		if !slices.Equal(states, wholeCall) {
 			return fmt.Errorf("%v", states)
 		}
+
 		return nil
 	})
+
 	for destination, cause := range map[string]string{"9901": "USER_BUSY", "9902": "CALL_REJECTED",
 		"9903": "NO_ANSWER"} {
 		if p := d.await(t, d.dial(t, destination), "ended"); p.Cause != cause {
 			t.Errorf("%s: %s", destination, p.Cause)
 		}
 	}
+
 	cancelled := d.dial(t, "1002")
 	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+cancelled, d.header,
 		""); a.status != http.StatusAccepted {
@@ -232,6 +248,7 @@ func TestClickToCall(t *testing.T) {
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cancelled: %s", p.Cause)
 	}
+
 	admin := n.dialler(t, "admin").header
 	hungUp := d.dial(t, "9903")
 	if end := n.awaitActionEnd(t, admin, n.act(t, admin, "calls/"+hungUp, "hangup")); end.State != "confirmed" {
@@ -240,6 +257,7 @@ func TestClickToCall(t *testing.T) {
 	if p := d.await(t, hungUp, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("hung up by an action: %s", p.Cause)
 	}
+
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	eventually(t, "the key to be refused", func() error {
 		a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
@@ -248,6 +266,7 @@ func TestClickToCall(t *testing.T) {
 		}
 		return nil
 	})
+
 	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", admin,
 		""); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("a user without an extension: %v", a)

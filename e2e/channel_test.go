@@ -59,6 +59,7 @@ func (s subscription) connect(ctx context.Context, n *node) (connection, error) 
 	} else {
 		header.Set("Authorization", "Bearer "+s.token)
 	}
+
 	switch {
 	case s.since == "":
 	case s.header:
@@ -66,12 +67,14 @@ func (s subscription) connect(ctx context.Context, n *node) (connection, error) 
 	default:
 		query.Set("since", s.since)
 	}
+
 	if s.cursor {
 		query.Set("cursor", "true")
 	}
 	if s.sse {
 		return openStream(ctx, n, s.paths.stream+"?"+query.Encode(), header)
 	}
+
 	return openSocket(ctx, n, s.paths.socket+"?"+query.Encode(), header, s.cursor)
 }
 
@@ -106,9 +109,11 @@ func (s *socket) next() (frame, error) {
 	if err != nil {
 		return frame{}, err
 	}
+
 	if kind != websocket.TextMessage {
 		return frame{}, fmt.Errorf("a frame of kind %d", kind)
 	}
+
 	if s.cursor && bytes.HasPrefix(text, []byte(`{"cursor"`)) {
 		var place struct {
 			Cursor string `json:"cursor"`
@@ -116,13 +121,16 @@ func (s *socket) next() (frame, error) {
 		err := json.Unmarshal(text, &place)
 		return frame{place: place.Cursor}, err
 	}
+
 	if s.cursor {
 		return frame{text: text}, nil
 	}
+
 	var m struct {
 		ID string `json:"id"`
 	}
 	err = json.Unmarshal(text, &m)
+
 	return frame{text, m.ID}, err
 }
 
@@ -142,16 +150,19 @@ func openStream(ctx context.Context, n *node, path string, header http.Header) (
 		cancel()
 		return nil, err
 	}
+
 	request.Header = header
 	response, err := n.web.Do(request)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+
 	if response.StatusCode != http.StatusOK {
 		defer cancel()
 		return nil, refusal(response)
 	}
+
 	return &stream{response.Body, bufio.NewReaderSize(response.Body, 64<<10), cancel}, nil
 }
 
@@ -163,9 +174,11 @@ func (s *stream) next() (frame, error) {
 		if err != nil {
 			return frame{}, err
 		}
+
 		line = bytes.TrimRight(line, "\r\n")
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
+
 		switch string(name) {
 		case "id":
 			id = string(value)

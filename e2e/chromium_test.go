@@ -42,6 +42,7 @@ func newPage(t *testing.T) *page {
 	if err != nil {
 		skipMissingTool(t, "chromium is not installed")
 	}
+
 	profile := t.TempDir()
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -51,24 +52,29 @@ func newPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = syscall.Kill(-browser.process.Pid, syscall.SIGKILL) // including its child processes
 		<-browser.exited
 		_ = os.RemoveAll(filepath.Join(profile, "Default")) // a process that is still ending may write again
 	})
+
 	var debugger string
 	eventually(t, "Chromium to listen", func() error {
 		text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
 		if err != nil {
 			return err
 		}
+
 		var whole bool
 		debugger, _, whole = strings.Cut(string(text), "\n")
 		if !whole {
 			return errors.New("its port is not written yet")
 		}
+
 		return nil
 	})
+
 	n := &node{url: "http://127.0.0.1:" + debugger, web: plainClient}
 	var targets []struct {
 		Type string
@@ -79,31 +85,38 @@ func newPage(t *testing.T) *page {
 		if err == nil {
 			err = json.Unmarshal(a.body, &targets)
 		}
+
 		for _, target := range targets {
 			if target.Type == "page" {
 				debugger = target.URL
 				return nil
 			}
 		}
+
 		return errors.Join(errors.New("none"), err)
 	})
+
 	p := &page{waiting: map[int]chan reply{}}
 	p.conn, _, err = websocket.DefaultDialer.Dial(debugger, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		p.listen()
 	}()
+
 	t.Cleanup(func() {
 		_ = p.conn.Close()
 		<-done
 	})
+
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "Accessibility"} {
 		p.call(t, domain+".enable", nil, nil)
 	}
+
 	return p
 }
 
@@ -118,6 +131,7 @@ func (p *page) listen() {
 		if err := p.conn.ReadJSON(&m); err != nil {
 			return
 		}
+
 		p.mu.Lock()
 		switch {
 		case m.Method == "":
@@ -160,19 +174,23 @@ func (p *page) try(method string, params map[string]any, result any) error {
 	p.waiting[p.last] = answer
 	err := p.conn.WriteJSON(map[string]any{"id": p.last, "method": method, "params": params})
 	p.mu.Unlock()
+
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
+
 	select {
 	case r := <-answer:
 		if r.Error != nil {
 			return fmt.Errorf("%s: %s", method, r.Error.Message)
 		}
+
 		if result != nil {
 			if err := json.Unmarshal(r.Result, result); err != nil {
 				return fmt.Errorf("%s: %w", method, err)
 			}
 		}
+
 		return nil
 	case <-time.After(patience):
 		return fmt.Errorf("%s is not answered", method)
@@ -196,9 +214,11 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 	if e := got.ExceptionDetails; e != nil {
 		return fmt.Errorf("%s: %s %s", expression, e.Text, e.Exception.Description)
 	}
+
 	if to == nil || got.Result.Value == nil {
 		return nil
 	}
+
 	return json.Unmarshal(got.Result.Value, to)
 }
 
@@ -218,6 +238,7 @@ func (p *page) awaitTrue(t testing.TB, what, expression string) {
 		if err := p.eval(t, "Boolean("+expression+")", &yes); err != nil || yes {
 			return err
 		}
+
 		var seen string
 		_ = p.eval(t, "document.body.innerText.slice(0, 600)", &seen)
 		return fmt.Errorf("the page shows %q", seen)
@@ -258,6 +279,7 @@ func (p *page) screenshot(t testing.TB, name string, width, height int, scheme s
 	if folder == "" {
 		return
 	}
+
 	p.call(t, "Emulation.setDeviceMetricsOverride",
 		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
 	p.call(t, "Emulation.setEmulatedMedia",
@@ -269,6 +291,7 @@ func (p *page) screenshot(t testing.TB, name string, width, height int, scheme s
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -305,18 +328,22 @@ func (p *page) checkAccess(t testing.TB, what string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.mustEval(t, source+"; void 0", nil)
 	var violations []string
 	p.mustEval(t, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(({ violations }) =>
 		violations.map(({ id, help, nodes }) => id + ": " + help + ": " + nodes.map(({ target, failureSummary }) => target + " " + failureSummary).join("; ").slice(0, 600)))`,
 		&violations)
+
 	for _, one := range violations {
 		t.Errorf("%s: %s", what, one)
 	}
+
 	controls, bad := p.unnamedControls(t)
 	if len(bad) > 0 || controls == 0 {
 		t.Errorf("%s: of %d controls these have no name: %v", what, controls, bad)
 	}
+
 	var wide bool
 	p.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide)
 	if wide {
@@ -335,6 +362,7 @@ func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 		}
 	}
 	p.call(t, "Accessibility.getFullAXTree", nil, &tree)
+
 	for _, n := range tree.Nodes {
 		role, _ := n.Role.Value.(string)
 		switch role {
@@ -343,14 +371,17 @@ func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 		default:
 			continue
 		}
+
 		if n.Ignored {
 			continue
 		}
+
 		controls++
 		if name, _ := n.Name.Value.(string); strings.TrimSpace(name) == "" && role != "table" {
 			bad = append(bad, fmt.Sprintf("%s (node %d)", role, n.BackendID))
 		}
 	}
+
 	return controls, bad
 }
 

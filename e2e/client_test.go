@@ -56,18 +56,22 @@ func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, bytes.Tr
 func (n *node) call(ctx context.Context, method, path string, header map[string]string, body string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	request, err := http.NewRequestWithContext(ctx, method, n.url+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
+
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
+
 	response, err := n.web.Do(request)
 	if err != nil {
 		return answer{}, err
 	}
 	defer response.Body.Close()
+
 	text, err := io.ReadAll(response.Body)
 	return answer{response.StatusCode, response.Header, text}, err
 }
@@ -104,6 +108,7 @@ func (n *node) postAccepted(t testing.TB, key, format, contentType, body string,
 		if a.status != http.StatusForbidden {
 			t.Fatalf("ingest of %s answers %s, want 202 %s", format, a, want)
 		}
+
 		return fmt.Errorf("%s", a)
 	})
 }
@@ -147,6 +152,7 @@ func (n *node) login(t testing.TB, p paths, w credentials) (token string) {
 		got.ExpiresIn <= 0 {
 		t.Fatalf("login of %s answers %s", w.Username, a)
 	}
+
 	return got.AccessToken
 }
 

@@ -43,6 +43,7 @@ func newLibraries(t *testing.T, more ...string) *libraries {
 	c := embeddedCluster(t, more...)
 	n := c.nodes[0]
 	w := c.account(t, "clients", "demo")
+
 	return &libraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{},
 		asks: conformance.Settings{
 			URL: n.url, CA: filepath.Join(n.dir, "tls", "cert.pem"), Username: w.Username, Password: w.Password,
@@ -58,16 +59,19 @@ func (l *libraries) start(t *testing.T, language string, s conformance.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := conformance.Command(language, "../clients/conformance", driver)
 	if cmd == nil {
 		skipMissingTool(t, "the tools of the driver of "+language+" are not installed")
 		return nil
 	}
+
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+s.CA)
 	d, err := conformance.Start(cmd, s)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(d.Close)
 	return d
 }
@@ -92,6 +96,7 @@ func (l *libraries) startPaused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	d.Close()
 	asks := l.asks
 	asks.PauseAt = conformance.IDs(lines)[0]
@@ -104,12 +109,14 @@ func (l *libraries) send(t *testing.T, events, size int) {
 	t.Helper()
 	pad := strings.Repeat("x", size)
 	var body strings.Builder
+
 	for range events {
 		fmt.Fprintf(&body,
 			`{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d,"pad":%q}`+"\n",
 			l.account, l.sent, pad)
 		l.sent++
 	}
+
 	l.ingest.postAccepted(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
 }
 
@@ -125,6 +132,7 @@ func (l *libraries) await(t *testing.T, what string,
 		}
 		all[language] = lines
 	}
+
 	return all
 }
 
@@ -196,6 +204,7 @@ func TestClientsUnderKills(t *testing.T) {
 	l.await(t, "the snapshot",
 		func(lines []conformance.Line) bool { return len(conformance.Of(lines, "snapshot")) == 1 })
 	l.send(t, each, 0)
+
 	for range 2 {
 		l.await(t, "events", delivered(l.sent))
 		l.send(t, each, 0) // some may not have arrived yet
@@ -203,20 +212,24 @@ func TestClientsUnderKills(t *testing.T) {
 		l.node.start(t)
 		l.send(t, each, 0)
 	}
+
 	l.await(t, "events", delivered(l.sent))
 	l.sendCommand(t, "stop")
 	all := l.await(t, "its end", driverEnded)
 	l.send(t, each, 0)
 	l.startAll(t, l.asks, stores)
+
 	for language, lines := range l.await(t, "the events after its restart", delivered(each)) {
 		all[language] = append(all[language], lines...)
 	}
+
 	l.checkComplete(t, all)
 	for language, lines := range all {
 		if n := len(conformance.Of(lines, "snapshot")); n != 1 {
 			t.Errorf("%s took %d snapshots", language, n)
 		}
 	}
+
 	l.node.cli(t, "account", "delete", l.account)
 	for language, lines := range l.await(t, "its end", driverEnded) {
 		// A client that loses the last bytes of its connection is refused at its next attempt.
@@ -236,15 +249,18 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	eventually(t, "the connections to be closed", func() error { return l.closed(4001) })
 	l.send(t, 40, 0)
 	l.sendCommand(t, "resume")
+
 	for times := 2; times <= 4; times++ {
 		l.await(t, "another token", connected(times))
 		l.send(t, 10, 0)
 	}
+
 	l.checkComplete(t, l.await(t, "all events", delivered(l.sent)))
 
 	const life = 8 * time.Second
 	asks := l.asks
 	asks.Username, asks.Password, asks.Domain = "", "", ""
+
 	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires",
 		life.String())
 	created := time.Now()
@@ -255,6 +271,7 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 		}
 		return nil
 	})
+
 	l.startAll(t, asks, "")
 	for language, lines := range l.await(t, "its end", driverEnded) {
 		if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "LoginRefusedError" ||
@@ -270,12 +287,14 @@ func TestClientsThatReadSlowly(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t, "TRUNKLINE_FANOUT_QUEUE_BYTES", "256KiB")
 	l.startPaused(t)
+
 	eventually(t, "the connections to be closed", func() error {
 		if open, err := l.node.value("trunkline_fanout_connections"); err != nil || open > 0 {
 			l.send(t, 8, 128<<10) // more than the sockets' buffers of some MiB
 		}
 		return l.closed(4008)
 	})
+
 	t.Logf("%d events until then", l.sent)
 	l.sendCommand(t, "resume")
 	l.send(t, 1, 0)
@@ -292,16 +311,19 @@ func TestWallboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.Command(tool(t, "node"), "../clients/js/serve.mjs", n.url, port)
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+filepath.Join(n.dir, "tls", "cert.pem"))
 	pages, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = pages.process.Kill()
 		<-pages.exited
 	})
+
 	eventually(t, "the pages", func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -309,12 +331,14 @@ func TestWallboard(t *testing.T) {
 		}
 		return err
 	})
+
 	p := newPage(t)
 	p.open(t, "http://"+address+"/wallboard.html")
 	login := func(agent int) {
 		body := fmt.Sprintf(`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"%d"}}`, agent)
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
+
 	shows := func(agents ...int) {
 		t.Helper()
 		for _, agent := range agents {
@@ -322,11 +346,13 @@ func TestWallboard(t *testing.T) {
 				fmt.Sprintf(`document.getElementById("agents").innerText.includes("%d: available since")`, agent))
 		}
 	}
+
 	login(2001) // before the snapshot
 	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(
 		password)+`; form.requestSubmit(); }`, nil)
 	p.awaitTrue(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)
+
 	for agent := 2010; agent <= 2020; agent += 10 {
 		login(agent) // may arrive late
 		n.kill(t)
@@ -335,11 +361,14 @@ func TestWallboard(t *testing.T) {
 		login(agent + 1)
 		shows(2001, agent, agent+1)
 	}
+
 	p.screenshot(t, "wallboard", 800, 400, "light")
 	var rows int
 	p.mustEval(t, `document.querySelectorAll("#agents li").length`, &rows)
+
 	if rows != 5 {
 		t.Errorf("the page shows %d agents, want 5", rows)
 	}
+
 	p.checkPage(t)
 }

@@ -19,12 +19,15 @@ func testClocks(t *testing.T, p *messageTable) {
 	n.start(t)
 	r := p.row(t, "clocks disagree")
 	n.awaitMessage(t, r)
+
 	if count := n.countMessages(t, r); count != 1 {
 		t.Errorf("logged %d times", count)
 	}
+
 	// Tokens do not depend on Redis's clock.
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	defer s.close()
+
 	redis.SetTime(time.Time{}) // the machine's clock from now on
 	eventually(t, "the clocks to agree",
 		func() error { return n.checkMetric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })

@@ -33,9 +33,11 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 	for _, n := range nodes {
 		n.startProcess(t)
 	}
+
 	for _, n := range nodes {
 		n.awaitReady(t)
 	}
+
 	c.key = c.ingest.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	c.awaitKey(t, c.key)
 	return c
@@ -95,6 +97,7 @@ func splitRolesCluster(t testing.TB, more ...string) *cluster {
 		newNode(t, "fanout 2", withSettings(settings, "TRUNKLINE_ROLES", "fanout,api")),
 	)
 	c.channel = c.nodes[1:]
+
 	return c
 }
 
@@ -121,6 +124,7 @@ users:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return file
 }
 
@@ -134,6 +138,7 @@ func (c *cluster) kafka(t testing.TB) *kafka.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(opened.Close)
 	return opened
 }

@@ -48,9 +48,11 @@ func newCollector(t testing.TB) *collector {
 			r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf("%s %s, %s: %v", r.Method, r.URL, r.Header.Get("Content-Type"), err)
 		}
+
 		c.store(r.Header, &request)
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
+
 	c.url = server.URL
 	t.Cleanup(server.Close)
 	return c
@@ -59,6 +61,7 @@ func newCollector(t testing.TB) *collector {
 func (c *collector) store(header http.Header, request *collectorpb.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.requests = append(c.requests, header)
 	for _, of := range request.ResourceSpans {
 		for _, scope := range of.ScopeSpans {
@@ -67,6 +70,7 @@ func (c *collector) store(header http.Header, request *collectorpb.ExportTraceSe
 				for _, a := range slices.Concat(of.Resource.Attributes, s.Attributes) {
 					about[a.Key] = text(a.Value)
 				}
+
 				c.spans = append(c.spans, span{
 					trace: hex.EncodeToString(s.TraceId), id: hex.EncodeToString(s.SpanId),
 					parent: hex.EncodeToString(s.ParentSpanId),
@@ -120,6 +124,7 @@ func (c *collector) await(t testing.TB, trace, parent, name string) span {
 		}
 		return err
 	})
+
 	return found
 }
 

@@ -23,11 +23,13 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 	header := n.dialler(t, "admin").header
 	token := n.login(t, apiPaths, user("admin"))
 	n.awaitAgent(t, token, "available")
+
 	act := func(action, key string) (answer, error) {
 		keyed := map[string]string{"Idempotency-Key": key, "Authorization": header["Authorization"]}
 		return n.call(t.Context(), http.MethodPost, "/api/v2/agents/1002@127.0.0.20/actions", keyed,
 			`{"action":"`+action+`"}`)
 	}
+
 	idOf := func(action, key string) (id string) {
 		t.Helper()
 		eventually(t, action+" to be taken", func() error {
@@ -38,10 +40,12 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 			if err != nil || a.status != http.StatusAccepted {
 				return fmt.Errorf("%s %v", a, err)
 			}
+
 			err = json.Unmarshal(a.body, &taken)
 			id = taken.ID
 			return err
 		})
+
 		return id
 	}
 
@@ -50,6 +54,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 		pbx.setMute(false)
 		n.start(t)
 	}
+
 	for i, c := range []struct {
 		name, action, state string
 		unanswered          bool   // the switch does the action and does not say so
@@ -69,6 +74,7 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 					t.Errorf("%s: answered %s", c.name, a)
 				}
 			})
+
 			pbx.awaitOrders(t, i+1)
 			c.fail()
 			asking.Wait()
@@ -82,10 +88,12 @@ func TestActionsEndOnceThroughCutFeedsAndKills(t *testing.T) {
 		if end.State != "unconfirmed" && (end.State != "confirmed" || end.EventID == "") {
 			t.Errorf("%s: %+v", c.name, end)
 		}
+
 		n.awaitAgent(t, token, c.state)
 		if again := idOf(c.action, key); again != id {
 			t.Errorf("%s: a repeat is action %s, not %s", c.name, again, id)
 		}
+
 		pbx.awaitOrders(t, i+1)
 		t.Logf("%s: %s %s", c.name, end.State, end.EventID)
 	}
@@ -103,6 +111,7 @@ func TestANodeOfCallsServesAllOfThem(t *testing.T) {
 	admin := rest.dialler(t, "admin").header
 	d := &dialler{calls, rest.dialler(t, "alice").header}
 	id := d.dial(t, "9903")
+
 	for path, c := range map[string]struct{ body, words string }{
 		"recording": {`{"action":"start"}`, "no such call in progress"},
 		"listeners": {`{"provider_id":"p"}`, "no such call in progress"}, // it is a simulated one
@@ -113,6 +122,7 @@ func TestANodeOfCallsServesAllOfThem(t *testing.T) {
 			t.Errorf("%s: %s, want %q", path, a, c.words)
 		}
 	}
+
 	if end := calls.awaitActionEnd(t, admin, calls.act(t, admin, "calls/"+id, "hangup")); end.State != "confirmed" {
 		t.Errorf("the call is not hung up: %+v", end)
 	}
@@ -151,7 +161,9 @@ func (n *node) awaitActionEnd(t testing.TB, header map[string]string, id string)
 		if err != nil || got.status != http.StatusOK || a.State == "accepted" {
 			return fmt.Errorf("%s %v", got, err)
 		}
+
 		return nil
 	})
+
 	return a
 }

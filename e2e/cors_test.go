@@ -20,6 +20,7 @@ func newOrigin(t *testing.T) string {
 		}
 		files.ServeHTTP(w, r)
 	}))
+
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -30,6 +31,7 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	allowed, third := newOrigin(t), newOrigin(t)
 	c := embeddedCluster(t, "TRUNKLINE_ALLOWED_ORIGINS", allowed)
+
 	n := c.nodes[0]
 	p := newPage(t)
 	script := func(origin string) {
@@ -90,11 +92,13 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 			await refused(fetch(base + "/ws/v1/cc_events/stream", { headers: { Authorization: "Bearer `+token+`" } })),
 			await refused(fetch(base + "/ws/v1/cc_events/health"))];
 	})()`, &answers)
+
 	for i, answer := range answers {
 		if answer == "works" || answer == "open" {
 			t.Errorf("request %d from a third origin works: %v", i, answers)
 		}
 	}
+
 	if log := readFile(t, n.log); strings.Count(log, "origin refused") != 1 || !strings.Contains(log, third) {
 		t.Errorf("the log names the origin %d times", strings.Count(log, "origin refused"))
 	}

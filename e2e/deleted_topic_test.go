@@ -31,6 +31,7 @@ func TestADeletedTopicIsMadeAgain(t *testing.T) {
 		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", n), 1)
 		s.awaitCount(t, 1+2*(n+1))
 		t.Logf("without %s the events take %v", topic, time.Since(deleted).Round(100*time.Millisecond))
+
 		eventually(t, topic+" to be there again", func() error {
 			_, err := c.kafka(t).Partitions(t.Context(), topic)
 			return err
@@ -47,6 +48,7 @@ func TestReadinessNamesMissingTopics(t *testing.T) {
 	n.settings["TRUNKLINE_KAFKA_CREATE_TOPICS"] = "false"
 	n.start(t)
 	testservice.DeleteTopic(t, c.brokers, wire.TopicStats)
+
 	eventually(t, "the missing topic in /readyz", func() error {
 		status, text, err := n.probe("/readyz")
 		if err == nil && (status != http.StatusOK || !strings.Contains(text, wire.TopicStats)) {
@@ -73,6 +75,7 @@ func TestAddedPartitionsLogNoErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			have := before
 			for _, added := range []int{1, 8, 24} {
 				for _, topic := range []string{wire.TopicRaw, wire.TopicCDRRaw} {
@@ -80,6 +83,7 @@ func TestAddedPartitionsLogNoErrors(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+
 				producer := opened.NewProducer(kafka.ProducerConfig{})
 				for partition := have; partition < have+added; partition++ {
 					err := producer.Produce(t.Context(), kafka.Record{Topic: wire.TopicRaw, Partition: partition,
@@ -88,9 +92,11 @@ func TestAddedPartitionsLogNoErrors(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+
 				if err := producer.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
+
 				have += added
 				s.awaitCount(t, have-before)
 			}
@@ -100,6 +106,7 @@ func TestAddedPartitionsLogNoErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				for line := range strings.Lines(string(text)) {
 					if strings.Contains(line, "level=ERROR") {
 						t.Errorf("%s logs %s", n.name, line)

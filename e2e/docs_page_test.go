@@ -38,6 +38,7 @@ func (b block) checkTestable() error {
 			return nil
 		}
 	}
+
 	switch {
 	case b.note != "" && b.note != noteInterrupt:
 		return fmt.Errorf("unknown note %q; %s", b.note, noteHelp)
@@ -46,6 +47,7 @@ func (b block) checkTestable() error {
 	case b.language == "json" && b.note == "":
 		return b.checkJSON()
 	}
+
 	return fmt.Errorf("no test runs or checks this block of %q: make it sh, console, js, python, go or json, or %s",
 		b.language, noteHelp)
 }
@@ -96,6 +98,7 @@ func parseBlocks(text string) ([]block, error) {
 	var blocks []block
 	var faults []error
 	note, indent, within := "", "", false
+
 	for i, line := range strings.Split(text, "\n") {
 		fence := fencePattern.FindStringSubmatch(line)
 		switch {
@@ -116,13 +119,16 @@ func parseBlocks(text string) ([]block, error) {
 			faults = append(faults, fmt.Errorf(":%d: the note %q is not on the line above a fence", i, note))
 			note = ""
 		}
+
 		if found := notePattern.FindStringSubmatch(line); found != nil && !within {
 			note = found[1]
 		}
 	}
+
 	if within {
 		faults = append(faults, errors.New(": its last block does not end"))
 	}
+
 	return blocks, errors.Join(faults...)
 }
 
@@ -152,15 +158,18 @@ func parseCommands(b block) ([]command, error) {
 			last.output = append(last.output, line)
 			continue
 		}
+
 		text := commands[len(commands)-1].text
 		// bash only warns of a here-document without its end
 		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput()
 		whole = !strings.HasSuffix(text, `\`) && err == nil && len(complaint) == 0
 	}
+
 	if !whole {
 		return nil, fmt.Errorf("the last command of this console does not end, or is none: %s",
 			commands[len(commands)-1].text)
 	}
+
 	return commands, nil
 }
 

@@ -45,6 +45,7 @@ $ true`, "\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := []command{{7, "echo \"a\nb\" \\\n    c", []string{"a"}}, {11, "cat <<END\n$ no command\nEND", nil},
 		{14, "true", nil}}
 	if !slices.EqualFunc(got, want, func(a, b command) bool {
@@ -52,6 +53,7 @@ $ true`, "\n")})
 	}) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+
 	for _, lines := range [][]string{{"ls"}, {`$ echo "a`}} {
 		if _, err := parseCommands(block{lines: lines}); err == nil {
 			t.Errorf("%q is taken", lines)
@@ -86,6 +88,7 @@ func TestDocumentShapes(t *testing.T) {
 		if c.shown != "" {
 			shown = strings.Split(c.shown, "\n")
 		}
+
 		err := compareOutput(shown, strings.Split(c.came, "\n"), false)
 		if (err == nil) != c.same {
 			t.Errorf("%q and %q: %v", c.shown, c.came, err)

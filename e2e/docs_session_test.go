@@ -40,6 +40,7 @@ func (s *session) follow(t *testing.T) {
 			t.Fatalf("%s:%d: %v", s.page, line, err)
 		}
 	}
+
 	for _, language := range slices.Sorted(maps.Keys(languages)) {
 		if line, err := s.finish(language); err != nil {
 			t.Fatalf("%s:%d: the program that begins here: %v", s.page, line, err)
@@ -52,6 +53,7 @@ func (s *session) block(b block) (line int, err error) {
 	if text, ok := strings.CutPrefix(b.note, notePrinted); ok {
 		return b.line, s.command(command{text: text, output: b.lines}, true)
 	}
+
 	if text, ok := strings.CutPrefix(b.note, noteChecked); ok {
 		file := filepath.Join(s.shell.steps, "block")
 		if err := os.WriteFile(file, []byte(b.text()), 0o600); err != nil {
@@ -59,6 +61,7 @@ func (s *session) block(b block) (line int, err error) {
 		}
 		return b.line, s.command(command{text: "{ " + text + "; } <" + file, output: []string{elided}}, true)
 	}
+
 	switch b.language {
 	case "sh":
 		if b.note == noteInterrupt {
@@ -70,10 +73,12 @@ func (s *session) block(b block) (line int, err error) {
 		if err != nil {
 			return b.line, err
 		}
+
 		for i, c := range commands {
 			if b.note == noteInterrupt && i == len(commands)-1 {
 				return c.line, s.runUntilShown(c)
 			}
+
 			asked := i+1 < len(commands) && commands[i+1].text == "echo $?"
 			if err := s.command(c, !asked); err != nil {
 				return c.line, fmt.Errorf("$ %s\n%w", c.text, err)
@@ -84,6 +89,7 @@ func (s *session) block(b block) (line int, err error) {
 			return s.appendToProgram(b)
 		}
 	}
+
 	return b.line, nil
 }
 
@@ -93,9 +99,11 @@ func (s *session) command(c command, mustSucceed bool) error {
 	if err != nil {
 		return fmt.Errorf("%w; output so far\n\t%s", err, strings.Join(answer.lines(), "\n\t"))
 	}
+
 	if mustSucceed && code != 0 {
 		return fmt.Errorf("exit code %d, output\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
 	}
+
 	compare := func() error { return compareOutput(c.output, answer.lines(), s.shell.beside) }
 	err = compare()
 	if err != nil && s.shell.beside { // background programs may print later
@@ -103,6 +111,7 @@ func (s *session) command(c command, mustSucceed bool) error {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
+
 	return err
 }
 
@@ -123,17 +132,21 @@ func (s *session) appendToProgram(b block) (line int, err error) {
 		}
 		s.programs[b.language] = &written{line: b.line}
 	}
+
 	p := s.programs[b.language]
 	if p == nil {
 		return b.line, fmt.Errorf("a program begins with an import, as the first block of %s on this page must",
 			b.language)
 	}
+
 	for len(p.lines) < b.line-1 {
 		p.lines = append(p.lines, "")
 	}
+
 	p.lines = append(p.lines, b.lines...)
 	p.printed = append(p.printed, b.expectedOutput()...)
 	p.interrupt = p.interrupt || b.note == noteInterrupt
+
 	return b.line, nil
 }
 
@@ -143,21 +156,25 @@ func (s *session) finish(language string) (line int, err error) {
 	if p == nil {
 		return 0, nil
 	}
+
 	delete(s.programs, language)
 	file := strings.ReplaceAll(strings.TrimSuffix(s.page, ".md"), "/", "-") + languages[language].suffix
 	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")),
 		0o600); err != nil {
 		return p.line, err
 	}
+
 	if build := languages[language].build; build != "" {
 		if err := s.command(command{text: build + file, output: []string{elided}}, true); err != nil {
 			return p.line, err
 		}
 	}
+
 	run := command{text: languages[language].run + file, output: p.printed}
 	if p.interrupt {
 		return p.line, s.runUntilShown(run)
 	}
+
 	run.output = append(run.output, elided) // lines without a comment may print too
 	return p.line, s.command(run, true)
 }

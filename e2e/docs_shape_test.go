@@ -61,25 +61,31 @@ func compareOutput(shown, came []string, moreIsFine bool) error {
 			moreIsFine = true
 			continue
 		}
+
 		parts := strings.Split(lineShape(line), elided)
 		for i := range parts {
 			parts[i] = regexp.QuoteMeta(parts[i])
 		}
+
 		pattern, err := regexp.Compile("^" + strings.Join(parts, ".*") + "$")
 		if err != nil {
 			return err
 		}
+
 		at := slices.IndexFunc(left, func(one string) bool { return pattern.MatchString(lineShape(one)) })
 		if at < 0 {
 			return fmt.Errorf("the page shows\n\t%s\nand no line of these is like it:\n\t%s", line,
 				strings.Join(left, "\n\t"))
 		}
+
 		left = slices.Delete(left, at, at+1)
 	}
+
 	if len(left) > 0 && !moreIsFine {
 		return fmt.Errorf(
 			"the page does not show\n\t%s\n(write … where something may be otherwise, or on a line alone for any lines)",
 			strings.Join(left, "\n\t"))
 	}
+
 	return nil
 }

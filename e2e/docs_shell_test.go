@@ -39,10 +39,12 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = syscall.Kill(-s.child.process.Pid, syscall.SIGKILL) // including background programs
 		<-s.child.exited
 	})
+
 	return s
 }
 
@@ -88,12 +90,14 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 	if err != nil {
 		return 0, a, err
 	}
+
 	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
 	code, ok := a.awaitNumber(1)
 	if !ok {
 		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->",
 			noteInterrupt)
 	}
+
 	return code, a, nil
 }
 
@@ -103,16 +107,19 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if err != nil {
 		return err
 	}
+
 	group, ok := a.awaitNumber(1)
 	if !ok {
 		return fmt.Errorf("it was not started")
 	}
 	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }() // not in the shell's process group
+
 	began := time.Now()
 	for err = enough(a.lines()); err != nil && s.running(group) &&
 		time.Since(began) < patience; err = enough(a.lines()) {
 		time.Sleep(20 * time.Millisecond)
 	}
+
 	if !s.running(group) {
 		return fmt.Errorf("it ends by itself (%w)", err)
 	}
@@ -122,6 +129,7 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if _, ok := a.awaitNumber(2); !ok {
 		return fmt.Errorf("Ctrl-C does not end it")
 	}
+
 	return err
 }
 
@@ -135,9 +143,11 @@ func (s *shell) typeIn(text, line string) (printout, error) {
 	if err := os.WriteFile(step, []byte("(exit ${code:-0})\n"+text+"\n"), 0o600); err != nil {
 		return printout{}, err
 	}
+
 	s.printed.mu.Lock()
 	a := printout{&s.printed, s.printed.text.Len()}
 	s.printed.mu.Unlock()
+
 	_, err := fmt.Fprintln(s.typed, strings.Replace(line, "STEP", step, 1))
 	return a, err
 }

@@ -20,10 +20,12 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	deeper, err := filepath.Glob("../docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	pages = append(append(pages, deeper...), "../README.md")
 	for _, file := range pages {
 		page := strings.TrimPrefix(file, "../")
@@ -33,6 +35,7 @@ func TestDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s%v", page, strings.ReplaceAll(err.Error(), "\n:", "\n"+page+":"))
 			}
+
 			if len(blocks) > 0 {
 				newSession(t, page, blocks).follow(t)
 			}
@@ -63,6 +66,7 @@ func settingsOf(t *testing.T, page string) map[string]string {
 	case "docs/backup.md": // starts and stops servers itself
 		return map[string]string{testDatabase: testservice.Postgres(t)}
 	}
+
 	return nil
 }
 
@@ -71,6 +75,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		"pg_dump"} {
 		tool(t, name)
 	}
+
 	dir := repository(t)
 	ports := freeport.Addresses(t, 3)
 	echo, broker, phones := ports[0], ports[1], ports[2]
@@ -85,30 +90,36 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	} else {
 		settings["TRUNKLINE_KAFKA_EMBEDDED_LISTEN"] = broker
 	}
+
 	n := newNode(t, page, settings)
 	if page != "docs/backup.md" {
 		n.start(t)
 		startForeign(t, n.settings, program(t), "demo", "--rate", "5")
 	}
+
 	_, port, err := net.SplitHostPort(n.address)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	prefix := settings["TRUNKLINE_KAFKA_TOPIC_PREFIX"]
 	here := []string{
 		"localhost:9443", "localhost:" + port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
 		"127.0.0.1:9092", broker, "-t cc.", "-t " + prefix + "cc.", "-t cdr", "-t " + prefix + "cdr",
 		"127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen " + echo,
 	}
+
 	if database := settings[testDatabase]; database != "" {
 		here = append(here, "postgres://trunkline:secret@postgres/trunkline", database)
 	}
 	if os.Getuid() != 0 {
 		here = append(here, "unshare -n ", "unshare -rn ")
 	}
+
 	mine := withSettings(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH",
 		filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
+
 	return &session{
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
 		here: strings.NewReplacer(here...),
@@ -124,29 +135,35 @@ func repository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	links := map[string]string{"bin/trunkline": program(t), "bin/trunkline-bench": programNamed(t, "trunkline-bench"),
 		"node_modules": filepath.Join(nodeFolder(t), "node_modules")}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, entry := range entries {
 		if name := entry.Name(); name != "bin" && name != "data" && name != "node_modules" {
 			links[name] = filepath.Join(root, name)
 		}
 	}
+
 	for _, folder := range []string{"bin", "data"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.WriteFile(filepath.Join(dir, "data", "demo-password"), []byte(password), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return dir
 }

@@ -30,6 +30,7 @@ func (c *cluster) account(t testing.TB, id, parent string) credentials {
 	if got := c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", domain, "--parent", parent); got != id {
 		t.Fatalf("account create prints %q", got)
 	}
+
 	c.ingest.cliWith(t, password+"\n", "user", "create", "agent", "--account", id, "--password-stdin")
 	w := credentials{Username: "agent", Password: password, Domain: domain}
 	for _, n := range c.channel {
@@ -40,6 +41,7 @@ func (c *cluster) account(t testing.TB, id, parent string) credentials {
 			return nil
 		})
 	}
+
 	return w
 }
 
@@ -86,6 +88,7 @@ func (c *cluster) testEventArrives(t *testing.T) {
 	const account = "arrives"
 	w := c.account(t, account, "demo")
 	var all []*subscriber
+
 	for _, n := range c.channel {
 		for _, p := range []paths{apiPaths, wsPaths} {
 			token := n.login(t, p, w)
@@ -95,6 +98,7 @@ func (c *cluster) testEventArrives(t *testing.T) {
 				n.subscribe(t, subscription{paths: p, token: token, sse: true}))
 		}
 	}
+
 	records := []string{
 		`{"Account-ID":"arrives", "Queue-ID" : "support","Type":"svc_cc_queue_on_call_event", "price":1.0, "big":12345678901234567890,` +
 			` "text":"Zo\u00eb \u2028 \"q\" <b>&", "n":0, "CDR":{"Call-ID":"c1","channel":{}}, "history":[] }`,
@@ -113,6 +117,7 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		if !hasRecord(e.Data, records[i]) {
 			t.Errorf("data is\n%s\nwant\n%s", e.Data, records[i])
 		}
+
 		wantType := [...]string{"svc_cc_queue_on_call_event", "AGENT_LOGIN",
 			"svc_cc_queue_on_agent_state_event"}[min(i, 2)]
 		if i > 2 {
@@ -124,15 +129,18 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		if i > 0 && e.ID <= first[i-1].ID {
 			t.Errorf("id %s comes after %s", e.ID, first[i-1].ID)
 		}
+
 		m := e.Metadata
 		if m == nil || m.OriginalFormat != "svc.cc" || !strings.HasPrefix(m.Source, "apikey:") ||
 			m.ProcessedAt < before || m.ProcessedAt > time.Now().Unix() || e.Timestamp < before-1 {
 			t.Errorf("event %d has metadata %+v, timestamp %d", i, m, e.Timestamp)
 		}
 	}
+
 	if q0, q1 := first[0].Metadata.QueueID, first[1].Metadata.QueueID; q0 != "support" || q1 != "" {
 		t.Errorf("queue ids %q and %q", q0, q1)
 	}
+
 	want := all[0].texts()
 	for i, s := range all[1:] {
 		s.awaitCount(t, len(records))

@@ -43,6 +43,7 @@ func (c certificate) write(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: c.expires.Add(-90 * day), NotAfter: c.expires,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
@@ -51,10 +52,12 @@ func (c certificate) write(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range []struct {
 		name, kind string
 		content    []byte
@@ -88,6 +91,7 @@ func testCertificates(t *testing.T, p *messageTable) {
 	n.startProcess(t)
 	n.awaitMessage(t, p.row(t, "the certificate has expired"))
 	eventually(t, "readiness", func() error { return n.checkMetric("trunkline_ready", "1") })
+
 	awaitShown := func(c certificate) {
 		t.Helper()
 		eventually(t, "the files to be read again", func() error {
@@ -97,20 +101,24 @@ func testCertificates(t *testing.T, p *messageTable) {
 			return n.checkMetric(series, strconv.FormatFloat(float64(c.expires.Unix()), 'g', -1, 64))
 		})
 	}
+
 	awaitShown(c)
 
 	c.expires = c.expires.Add(60 * day)
 	c.write(t)
 	awaitShown(c)
+
 	if err := os.WriteFile(c.certFile, []byte("half a cert"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	n.awaitMessage(t, p.row(t, "the changed certificate cannot be used"))
 	awaitShown(c)
 	c.expires = c.expires.Add(-50 * day)
 	c.write(t)
 	n.awaitMessage(t, p.row(t, "the certificate expires soon"))
 	awaitShown(c)
+
 	for _, part := range []string{"the certificate has expired", "the changed certificate",
 		"the certificate expires soon"} {
 		if count := n.countMessages(t, p.row(t, part)); count != 1 {
@@ -127,10 +135,12 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -138,6 +148,7 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 			if err != nil {
 				return
 			}
+
 			go func() {
 				defer conn.Close()
 				if err := hello(conn); err == nil {
@@ -146,6 +157,7 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 			}()
 		}
 	}()
+
 	return listener.Addr().String()
 }
 
@@ -164,6 +176,7 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	of := func(part string) *row { // the row covers the other services in its text
 		return &row{line: part, pattern: regexpOf(part + ": its certificate has expired or is not valid yet")}
 	}
+
 	n = newNode(t, "postgresql's expired", map[string]string{
 		"TRUNKLINE_DATABASE_URL": "postgres://u:p@" + expiredServer(t, func(conn net.Conn) error {
 			if _, err := io.ReadFull(conn, make([]byte, 8)); err != nil { // SSLRequest
@@ -173,6 +186,7 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 			return err
 		}) + "/d?sslmode=verify-full",
 	})
+
 	n.startProcess(t)
 	n.awaitMessage(t, of("waiting for the database"))
 	n.mustStopWhileWaiting(t)
@@ -189,6 +203,7 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
+
 	a := n.mustCall(t, "POST", "/api/v2/config/ai_providers", header,
 		`{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
 		"websocket":{"url":"wss://`+expiredServer(t, plain)+`/"}}`)
@@ -196,6 +211,7 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 {
 		t.Fatalf("configuring a provider: %s", a)
 	}
+
 	a = n.mustCall(t, "POST", "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
 	var report struct {
 		OK    bool

@@ -30,6 +30,7 @@ func (n *node) awaitExplanation(t *testing.T, token, id string, enough func(expl
 		}
 		return nil
 	})
+
 	return e
 }
 
@@ -48,6 +49,7 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := splitRolesCluster(t)
 	first, second := c.channel[0], c.channel[1]
+
 	var portal portalSession
 	eventually(t, "the login", func() error {
 		a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", nil,
@@ -57,14 +59,17 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 		}
 		return nil
 	})
+
 	token := first.login(t, apiPaths, user("alice"))
 	alice := first.subscribe(t, subscription{paths: apiPaths, token: token, cursor: true})
 	second.subscribe(t,
 		subscription{paths: apiPaths, token: second.login(t, apiPaths, user("bob").types("AGENT_LOGOUT"))})
+
 	post := func() {
 		c.ingest.postAccepted(t, c.key, "generic", "application/json",
 			`{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
 	}
+
 	post()
 	id := alice.awaitCount(t, 1)[0].ID
 	for _, n := range c.nodes {
@@ -76,6 +81,7 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 			t.Errorf("%s: %+v", n.name, e)
 		}
 	}
+
 	if a := c.ingest.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token),
 		""); a.status != http.StatusForbidden {
 		t.Errorf("a user's channel token: %s", a)

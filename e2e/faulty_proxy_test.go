@@ -33,8 +33,10 @@ func newFaultyProxy(t testing.TB, server string) *faultyProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := &faultyProxy{address: listener.Addr().String(), server: server, conns: map[net.Conn]struct{}{}}
 	c.moves = sync.NewCond(&c.mu)
+
 	var working sync.WaitGroup
 	working.Go(func() {
 		for {
@@ -45,17 +47,20 @@ func newFaultyProxy(t testing.TB, server string) *faultyProxy {
 			working.Go(func() { c.forward(near) })
 		}
 	})
+
 	t.Cleanup(func() {
 		_ = listener.Close()
 		c.setState(resetting)
 		working.Wait()
 	})
+
 	return c
 }
 
 func (c *faultyProxy) setState(s proxyState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.state = s
 	if s == resetting {
 		for conn := range c.conns {
@@ -63,6 +68,7 @@ func (c *faultyProxy) setState(s proxyState) {
 			_ = conn.Close()
 		}
 	}
+
 	c.moves.Broadcast()
 }
 
@@ -90,14 +96,17 @@ func (c *faultyProxy) track(conn net.Conn) (forget func()) {
 
 func (c *faultyProxy) forward(near net.Conn) {
 	defer c.track(near)()
+
 	if !c.canPass() {
 		return
 	}
+
 	far, err := net.Dial("tcp4", c.server)
 	if err != nil {
 		return // like a port without a listener
 	}
 	defer c.track(far)()
+
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		both.Go(func() {
@@ -106,6 +115,7 @@ func (c *faultyProxy) forward(near net.Conn) {
 			_ = way[0].Close()
 		})
 	}
+
 	both.Wait()
 }
 

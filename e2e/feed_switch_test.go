@@ -51,8 +51,10 @@ func (s *scriptedSwitch) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.round++
 	s.run, s.listener = fmt.Sprintf("%08x-d3c3-4d97-9935-831417f7a97d", s.round), l
 	go func() {
@@ -61,9 +63,11 @@ func (s *scriptedSwitch) start(t testing.TB) {
 			if err != nil {
 				return
 			}
+
 			s.mu.Lock()
 			s.all[nc] = true
 			s.mu.Unlock()
+
 			go s.serveConn(nc)
 		}
 	}()
@@ -102,18 +106,21 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 		s.mu.Unlock()
 		nc.Close()
 	}()
+
 	in := bufio.NewReader(nc)
 	say := func(format string, args ...any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		fmt.Fprintf(nc, format, args...)
 	}
+
 	say("Content-Type: auth/request\n\n")
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
 		}
+
 		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch verb {
 		case "auth":
@@ -146,17 +153,21 @@ func (s *scriptedSwitch) serveConn(nc net.Conn) {
 func (s *scriptedSwitch) answer(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if status, ok := strings.CutPrefix(command, "callcenter_config agent set status 1002@127.0.0.20 "); ok {
 		s.orders = append(s.orders, command)
 		if s.refusal != "" {
 			return s.refusal + "\n"
 		}
+
 		s.agent = strings.Trim(status, "'")
 		if s.mute {
 			return ""
 		}
+
 		return "+OK\n"
 	}
+
 	switch verb, _, _ := strings.Cut(command, " "); verb {
 	case "uuid_kill", "uuid_transfer":
 		s.orders = append(s.orders, command)
@@ -171,6 +182,7 @@ func (s *scriptedSwitch) answer(command string) string {
 	case "global_getvar":
 		return "127.0.0.20"
 	}
+
 	switch command {
 	case "callcenter_config agent list":
 		if s.agent == "" {
@@ -184,6 +196,7 @@ func (s *scriptedSwitch) answer(command string) string {
 	case "callcenter_config queue list members support@127.0.0.20":
 		return "+OK\n"
 	}
+
 	return `{"row_count":0}` + "\n"
 }
 
@@ -202,11 +215,13 @@ func (s *scriptedSwitch) newSessionEvents(t testing.TB) (events []string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.round++
 	for _, line := range lines(readFile(t, captured["callcenter"])) {
 		if !subscribedTo.MatchString(line) {
 			continue
 		}
+
 		line = uuids.ReplaceAllString(line, fmt.Sprintf("%08x$1", s.round))
 		line = coreUUID.ReplaceAllString(line, `"Core-UUID":"`+s.run+`"`)
 		events = append(events, sequences.ReplaceAllStringFunc(line, func(text string) string {
@@ -214,6 +229,7 @@ func (s *scriptedSwitch) newSessionEvents(t testing.TB) (events []string) {
 			return fmt.Sprintf(`"Event-Sequence":"%d"`, n+s.round*10_000)
 		}))
 	}
+
 	return events
 }
 
@@ -235,9 +251,11 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.round++
 	all := lines(readFile(t, captured["callcenter"]))
 	line := all[slices.IndexFunc(all, func(one string) bool { return strings.Contains(one, `"agent-status-change"`) })]
+
 	for _, member := range []struct{ name, value string }{
 		{"Core-UUID", s.run}, {"Event-Date-Timestamp", fmt.Sprint(time.Now().UnixMicro())},
 		{"Event-Sequence", fmt.Sprint(s.round * 10_000)}, {"CC-Agent-Status", s.agent},
@@ -245,6 +263,7 @@ func (s *scriptedSwitch) agentEvent(t testing.TB) string {
 		line = regexp.MustCompile(`"`+member.name+`":"[^"]*"`).ReplaceAllString(line,
 			`"`+member.name+`":"`+member.value+`"`)
 	}
+
 	return line
 }
 

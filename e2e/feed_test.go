@@ -52,18 +52,22 @@ func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 		if err := json.Unmarshal([]byte(text), &all); err != nil {
 			return err
 		}
+
 		count := 0
 		for _, one := range all {
 			if one.State == "connected" {
 				count++
 			}
 		}
+
 		// The row of a killed node remains for some seconds.
 		if count < connected || n.checkMetric(`trunkline_feed_connected{feed="pbx",kind="freeswitch"}`, "1") != nil {
 			return fmt.Errorf("%s", text)
 		}
+
 		return nil
 	})
+
 	return all
 }
 
@@ -98,6 +102,7 @@ func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 				}
 				return b.String()
 			}
+
 			t.Fatalf("event %d of %d: got %d, around it %s; want %s", i, len(want), len(got), sequence(got),
 				sequence(want))
 		}
@@ -120,13 +125,16 @@ func (n *node) awaitAgent(t testing.TB, token, state string) {
 		if err := json.Unmarshal(a.body, &snapshot); a.status != http.StatusOK || err != nil {
 			return fmt.Errorf("%s %v", a, err)
 		}
+
 		got := ""
 		for _, agent := range snapshot.Agents {
 			got += agent.State
 		}
+
 		if got != state || len(snapshot.Calls) > 0 {
 			return fmt.Errorf("%s", a)
 		}
+
 		return nil
 	})
 }
@@ -147,6 +155,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	pbx.awaitDelivered(t, sub)
 	n.awaitAgent(t, token, "") // the agent has logged out
 	var names []string
+
 	for _, text := range sub.texts() {
 		var m struct {
 			Metadata struct{ Facts struct{ Name string } }
@@ -154,8 +163,10 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		if err := json.Unmarshal(text, &m); err != nil {
 			t.Fatal(err)
 		}
+
 		names = append(names, m.Metadata.Facts.Name)
 	}
+
 	for _, want := range []string{"agent.state", "queue.call_entered", "queue.call_offered", "queue.call_answered",
 		"queue.call_ended", "agent.break_start", "agent.logout", "call.created", "call.ended"} {
 		if !slices.Contains(names, want) {
@@ -167,23 +178,28 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	if s := first[0]; s.Name != "pbx" || s.Kind != "freeswitch" || s.Node == "" || s.ConnectedAt == 0 {
 		t.Errorf("feed list --json has %+v", s)
 	}
+
 	eventually(t, "all fields of feed list --json", func() error {
 		var fields []map[string]any
 		text := n.cli(t, "feed", "list", "--json")
 		if err := json.Unmarshal([]byte(text), &fields); err != nil {
 			return err
 		}
+
 		for _, field := range []string{"name", "kind", "node", "state", "connected_at", "last_event_at", "events",
 			"spool_bytes", "oldest_unsent_seconds", "holes", "resync_differences", "dropped"} {
 			if _, ok := fields[0][field]; !ok {
 				return fmt.Errorf("%s lacks %s", text, field)
 			}
 		}
+
 		return nil
 	})
+
 	if table := n.cli(t, "feed", "list"); !strings.Contains(table, "STATE") || !strings.Contains(table, "connected") {
 		t.Errorf("feed list prints\n%s", table)
 	}
+
 	check := n.cli(t, "feed", "check", "pbx", "--wait", "3s")
 	for _, want := range []string{"pbx: connected and logged in", "callcenter::info",
 		"state: 0 agents, 0 calls, 0 devices", "no event within 3s"} {
@@ -191,6 +207,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 			t.Errorf("feed check prints\n%s\nwithout %q", check, want)
 		}
 	}
+
 	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feed(t, "wrong", 1)), "", "feed", "check", "pbx")
 	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") ||
 		strings.Contains(wrong.err, switchPassword) {
@@ -233,14 +250,17 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	settings, _ := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS",
 		pbx.feed(t, switchPassword, 2))
+
 	nodes := []*node{newNode(t, "node 1", settings), newNode(t, "node 2", settings)}
 	for _, n := range nodes {
 		n.startProcess(t)
 	}
+
 	for _, n := range nodes {
 		n.awaitReady(t)
 		n.awaitFeeds(t, 2)
 	}
+
 	sub := follow(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1],
 		nodes[0])
 	for _, n := range nodes {
@@ -253,6 +273,7 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 		n.start(t)
 		n.awaitFeeds(t, 2)
 	}
+
 	pbx.send(pbx.newSessionEvents(t)...)
 	pbx.awaitDelivered(t, sub)
 }
@@ -267,10 +288,12 @@ func TestAKazooFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+
 	channel, err := conn.Channel()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, exchange := range []string{"callevt", "cdr", "conference", "kapps", "callmgr", "registrar"} {
 		if err := channel.ExchangeDeclare(exchange, "topic", false, false, false, false, nil); err != nil {
 			t.Fatal(err)
@@ -281,6 +304,7 @@ func TestAKazooFeed(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	n := newNode(t, "embedded", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password,
 		"TRUNKLINE_FEEDS": feedSettings(t,
 			map[string]any{"name": name, "kind": "kazoo", "url": address, "account": "demo"})})
@@ -289,6 +313,7 @@ func TestAKazooFeed(t *testing.T) {
 	eventually(t, "the feed to be connected", func() error {
 		return n.checkMetric(`trunkline_feed_connected{feed="`+name+`",kind="kazoo"}`, "1")
 	})
+
 	const calls = 20
 	for i := range calls {
 		body := fmt.Sprintf(
@@ -299,6 +324,7 @@ func TestAKazooFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	own := func() (got []string) { // the RabbitMQ is shared
 		for _, text := range sub.texts() {
 			if bytes.Contains(text, []byte(`"call_id":"`+name)) &&
@@ -307,17 +333,21 @@ func TestAKazooFeed(t *testing.T) {
 				if err := json.Unmarshal(text, &e); err != nil {
 					t.Fatal(err)
 				}
+
 				var data struct {
 					Call string `json:"Call-ID"`
 				}
 				if err := json.Unmarshal(e.Data, &data); err != nil {
 					t.Fatal(err)
 				}
+
 				got = append(got, data.Call)
 			}
 		}
+
 		return got
 	}
+
 	sub.await(t, "the calls", func([]event) bool { return len(own()) >= calls })
 	for i, call := range own() {
 		if want := fmt.Sprint(name, i); call != want {

@@ -16,6 +16,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	midnight := time.Now().UTC().Truncate(24 * time.Hour)
+
 	// Two calls are answered in time, one late, and one caller hangs up after the
 	// short limit.
 	body := "[" + strings.Join([]string{
@@ -27,6 +28,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 	if a := n.post(t, c.key, "generic", typeJSON, body); a.status != http.StatusAccepted {
 		t.Fatalf("ingest answers %s", a)
 	}
+
 	token := n.login(t, apiPaths, user("alice"))
 	type figures struct {
 		QueueID            string  `json:"queue_id"`
@@ -36,6 +38,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 		ServiceLevel       float64 `json:"service_level"`
 		ServiceLevelStrict float64 `json:"service_level_strict"`
 	}
+
 	want := figures{"support", 4, 3, 1, 0.5, 0.5}
 	expect := func(where string, list []figures, a answer) error {
 		if time.Now().UTC().Truncate(24*time.Hour) != midnight {
@@ -44,8 +47,10 @@ func TestFiguresOfASnapshot(t *testing.T) {
 		if len(list) != 1 || list[0] != want {
 			return fmt.Errorf("%s: %s", where, a)
 		}
+
 		return nil
 	}
+
 	eventually(t, "today's service level in the snapshot", func() error {
 		a := n.mustCall(t, http.MethodGet, "/api/v2/cc_events_channel/snapshot", bearer(token), "")
 		var snapshot struct{ Queues []figures }
@@ -54,12 +59,14 @@ func TestFiguresOfASnapshot(t *testing.T) {
 		}
 		return expect("snapshot", snapshot.Queues, a)
 	})
+
 	var portal struct {
 		AccessToken string `json:"access_token"`
 	}
 	if err := json.Unmarshal(n.portalTry(t).body, &portal); err != nil {
 		t.Fatal(err)
 	}
+
 	path := fmt.Sprintf("/api/v2/reports/queues?startDate=%d&endDate=%d&interval=86400", midnight.Unix(),
 		midnight.Unix()+86399)
 	a := n.mustCall(t, http.MethodGet, path, bearer(portal.AccessToken), "")

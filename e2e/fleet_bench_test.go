@@ -22,6 +22,7 @@ func TestFleetIsMeasured(t *testing.T) {
 			t.Skipf("NOT TESTED: %s is not installed", name)
 		}
 	}
+
 	program(t) // the tool looks for it in its own folder
 	cmd := exec.Command(programNamed(t, "trunkline-bench"), "fleet", "--json", "--nodes", "2", "--accounts", "4",
 		"--sockets", "2", "--partitions", "4", "--rate", "50", "--warmup", "0s", "--duration", "2s")
@@ -32,10 +33,12 @@ func TestFleetIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	<-c.exited
 	if c.code != 0 {
 		t.Fatalf("exit code %d: %s", c.code, errs.String())
 	}
+
 	type side struct {
 		Nodes int
 		Run   struct {
@@ -58,6 +61,7 @@ func TestFleetIsMeasured(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
+
 	for want, s := range map[int]side{1: report.One, 2: report.Fleet} {
 		if s.Nodes != want || s.Run.Connected != 8 || s.Run.Published == 0 || s.Run.Deliveries == 0 ||
 			s.Run.Lost+s.Run.Duplicated+s.Run.Disordered != 0 {
@@ -66,6 +70,7 @@ func TestFleetIsMeasured(t *testing.T) {
 		if s.CPU <= 0 || s.Stored <= 0 || s.Read <= 0 {
 			t.Errorf("%d nodes: no CPU or no bytes: %+v", want, s)
 		}
+
 		names, followed := []string{}, 0.
 		for _, p := range s.Processes {
 			names = append(names, p.Name)
@@ -74,6 +79,7 @@ func TestFleetIsMeasured(t *testing.T) {
 				t.Errorf("%d nodes: %+v", want, p)
 			}
 		}
+
 		all := []string{"redis", "broker", "normalizer", "node-1", "node-2"}[:3+want]
 		if !slices.Equal(names, append(all, "balancer")) || followed == 0 {
 			t.Errorf("%d nodes: processes %v, which follow %v partitions", want, names, followed)

@@ -30,35 +30,42 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 		}
 		t.Skip("NOT TESTED: haproxy is not installed")
 	}
+
 	fleet := balancer.Local{Listen: freeport.Address(t), TLS: true}
 	for _, n := range nodes {
 		fleet.Fanout = append(fleet.Fanout,
 			balancer.Node{Public: n.address, Metrics: strings.TrimPrefix(n.probes, "http://")})
 	}
+
 	fleet.Core = fleet.Fanout[0]
 	config, err := fleet.HAProxy()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if change != nil {
 		config = change(config)
 	}
+
 	dir := t.TempDir()
 	file, log := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "haproxy.log")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	output, err := os.Create(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer output.Close()
+
 	cmd := exec.Command(haproxy, "-f", file)
 	cmd.Stdout, cmd.Stderr = output, output
 	child, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = child.process.Signal(syscall.SIGTERM)
 		<-child.exited
@@ -66,6 +73,7 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 			t.Logf("the log of haproxy:\n%s", readFile(t, log))
 		}
 	})
+
 	b := &node{name: "balancer", url: "http://" + fleet.Listen, address: fleet.Listen, child: child,
 		// so that it chooses a node for each request
 		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
@@ -76,6 +84,7 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 		}
 		return err
 	})
+
 	return b
 }
 
@@ -87,12 +96,15 @@ func (n *node) value(metric string) (sum float64, err error) {
 		if !ok || rest[0] != ' ' && rest[0] != '{' {
 			continue
 		}
+
 		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
 		if err != nil {
 			return 0, err
 		}
+
 		sum += value
 	}
+
 	return sum, err
 }
 
@@ -101,26 +113,32 @@ func admittingNode(t testing.TB, through *node, ask subscription, nodes ...*node
 	t.Helper()
 	const opened = "trunkline_fanout_opened_total"
 	before := map[*node]float64{}
+
 	for _, n := range nodes {
 		if n.child == nil || !n.child.running() {
 			continue
 		}
+
 		value, err := n.value(opened)
 		if err != nil {
 			return nil, err
 		}
+
 		before[n] = value
 	}
+
 	c, err := ask.connect(t.Context(), through)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
+
 	for n, was := range before {
 		if now, err := n.value(opened); err != nil || now > was {
 			return n, err
 		}
 	}
+
 	return nil, errors.New("no node has admitted the subscriber")
 }
 
@@ -136,6 +154,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	added := newNode(t, "added", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
 	nodes := []*node{first, second, added}
+
 	// The limit of a node's share could move the third of three subscribers to another node.
 	b := balance(t, func(config string) string {
 		const bound = "hash-balance-factor 150\n"
@@ -151,6 +170,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 		id := fmt.Sprint("fleet-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 	}
+
 	for i := range accounts {
 		id := fmt.Sprint("fleet-", i)
 		for j, name := range []string{"alice", "bob"} {
@@ -164,9 +184,11 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 				}
 				return nil
 			})
+
 			asks[id] = append(asks[id], subscription{paths: apiPaths, token: granted.Token, query: j == 0, sse: j == 1})
 		}
 	}
+
 	// homes returns the node of each account, once all its subscribers are connected to the same
 	// one.
 	homes := func() (map[string]*node, error) {
@@ -177,19 +199,24 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
+
 				if at[id] != nil && at[id] != n {
 					return nil, fmt.Errorf("subscribers of %s are on %s and on %s", id, at[id].name, n.name)
 				}
+
 				at[id] = n
 			}
 		}
+
 		return at, nil
 	}
+
 	var before map[string]*node
 	eventually(t, "subscribers to meet", func() (err error) {
 		before, err = homes()
 		return err
 	})
+
 	if sizes := countByNode(before); sizes["first"] == 0 || sizes["second"] == 0 {
 		t.Fatalf("accounts by node: %v", sizes)
 	}
@@ -200,15 +227,18 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 		if err != nil {
 			return err
 		}
+
 		for id, n := range after {
 			if n != added && n != before[id] {
 				return fmt.Errorf("%s went from %s to %s", id, before[id].name, n.name)
 			}
 		}
+
 		t.Logf("accounts by node: %v, then %v", countByNode(before), countByNode(after))
 		if countByNode(after)["added"] == 0 {
 			return errors.New("it takes none")
 		}
+
 		return nil
 	})
 
@@ -245,12 +275,14 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 	const accounts, sockets = 8, 3
 	var followers []*subscriber
 	var posters []*poster
+
 	for i := range accounts {
 		id := fmt.Sprint("fleet-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 		posters = append(posters,
 			&poster{name: id, account: id, key: c.key, node: c.ingest, every: 200 * time.Millisecond})
 	}
+
 	for i := range accounts {
 		w := user("alice").accounts(fmt.Sprint("fleet-", i))
 		eventually(t, "the account", func() error {
@@ -259,11 +291,13 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 			}
 			return nil
 		})
+
 		ask := subscription{paths: apiPaths, token: first.login(t, apiPaths, w), since: "earliest"}
 		for range sockets {
 			followers = append(followers, follow(t, ask, b))
 		}
 	}
+
 	l := begin(t, posters...)
 	l.awaitMore(t, 1)
 
@@ -275,6 +309,7 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 		}
 		return err
 	})
+
 	eventually(t, "everybody to be connected", func() error {
 		var all float64
 		for _, n := range []*node{first, added} {
@@ -284,21 +319,26 @@ func TestAnAddedNodeGetsConnections(t *testing.T) {
 			}
 			all += here
 		}
+
 		if all != accounts*sockets {
 			return fmt.Errorf("%v connections", all)
 		}
+
 		return nil
 	})
+
 	l.awaitMore(t, 1)
 	l.stop()
 	for i, s := range followers {
 		l.awaitAll(t, s, fmt.Sprint("fleet-", i/sockets))
 		checkOrder(t, "a follower", s.events())
 	}
+
 	moved, err := first.value("trunkline_fanout_rebalanced_total")
 	if err != nil || moved < sockets || moved > accounts*sockets {
 		t.Errorf("%v connections were disconnected, %v", moved, err)
 	}
+
 	here, err := added.value("trunkline_fanout_connections")
 	t.Logf("%v of %d connections were disconnected; the added node has %v, %v", moved, accounts*sockets, here, err)
 }
@@ -313,6 +353,7 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 	if !found {
 		t.Fatal("compose.yaml sets no drain_delay")
 	}
+
 	settings, prefix := backendSettings(t)
 	settings = withSettings(settings, "TRUNKLINE_DRAIN_DELAY", strings.Fields(delay)[0])
 	core, ending := newNode(t, "core", settings), newNode(t, "ending",
@@ -328,18 +369,22 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		t.Cleanup(c.close)
 		go func() {
 			for err := error(nil); err == nil; {
 				_, err = c.next()
 			}
+
 			next, err := ask.connect(t.Context(), b)
 			if err == nil {
 				next.close()
 			}
+
 			again <- err
 		}()
 	}
+
 	here, err := ending.value("trunkline_fanout_connections")
 	if err != nil || here == 0 || here == sockets {
 		t.Fatalf("%v of %d connections are at the node that shuts down, %v", here, sockets, err)
@@ -351,6 +396,7 @@ func TestClientsOfANodeThatShutsDownAreAdmittedElsewhere(t *testing.T) {
 			t.Errorf("a client is not admitted as it connects again: %v", err)
 		}
 	}
+
 	if code, ok := ending.exit(patience); !ok || code != 0 {
 		t.Errorf("exit %d, %v", code, ok)
 	}

@@ -20,6 +20,7 @@ func TestForeignClients(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
 	n := c.nodes[0]
+
 	cert := filepath.Join(n.dir, "tls", "cert.pem")
 	settings := map[string]string{
 		"TRUNKLINE_PASSWORD": password, "TRUNKLINE_DATA_DIR": n.dir, "NODE_EXTRA_CA_CERTS": cert,
@@ -42,9 +43,11 @@ func TestForeignClients(t *testing.T) {
 				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
 				f.awaitNumbers(t, sequence(0, 20))
 				n.signal(t, syscall.SIGTERM)
+
 				if code, ok := n.exit(patience); !ok || code != 0 {
 					t.Fatalf("exit %d, %v", code, ok)
 				}
+
 				n.start(t)
 				// The client may still be disconnected: it receives the event after resuming.
 				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
@@ -56,6 +59,7 @@ func TestForeignClients(t *testing.T) {
 			})
 		}
 	})
+
 	t.Run("curl", func(t *testing.T) { c.testCurl(t, cert) })
 }
 
@@ -65,6 +69,7 @@ func (c *cluster) testCurl(t *testing.T, cert string) {
 	if err != nil {
 		skipMissingTool(t, "curl is not installed")
 	}
+
 	n := c.nodes[0]
 	token := n.login(t, wsPaths, user("bob"))
 	for _, version := range []string{"--http2", "--http1.1"} {
@@ -133,6 +138,7 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if f.child.running() {
 			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // including its children
@@ -142,6 +148,7 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 			t.Logf("stderr of %s:\n%s", args[0], strings.Join(f.errs.completeLines(), "\n"))
 		}
 	})
+
 	return f
 }
 
@@ -159,6 +166,7 @@ func (f *foreign) await(t *testing.T, what string, enough func(out, errLines []s
 		if !f.child.running() {
 			t.Fatalf("it ended with %d: %s", f.child.code, strings.Join(errLines, "\n"))
 		}
+
 		return fmt.Errorf("%d lines, output %q", len(out), errLines)
 	})
 }
@@ -169,6 +177,7 @@ func (f *foreign) awaitNumbers(t *testing.T, want []int) {
 	f.await(t, "all events", func(out, _ []string) bool { return len(out) >= len(want) })
 	out, _ := f.lines()
 	var events []event
+
 	for _, line := range out {
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -176,6 +185,7 @@ func (f *foreign) awaitNumbers(t *testing.T, want []int) {
 		}
 		events = append(events, e)
 	}
+
 	if got := numbers(t, events); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

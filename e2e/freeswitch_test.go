@@ -71,15 +71,18 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
 			body := readFile(t, captured[session.name])
 			want := lines(body)
+
 			if session.name == "plain" {
 				want = lines(readFile(t, captured["simple"])) // the same session
 			}
+
 			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))
 			got := s.awaitCount(t, len(want))
 			if unique := slices.Compact(slices.Sorted(slices.Values(ids(got)))); len(got) != len(want) ||
 				len(unique) != len(want) {
 				t.Fatalf("%d events, %d ids, for %d records", len(got), len(unique), len(want))
 			}
+
 			var told, legs []string
 			for i, e := range got {
 				if session.name == "plain" {
@@ -87,9 +90,11 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 				} else if !hasRecord(e.Data, want[i]) {
 					t.Errorf("data of %d is\n%s\nwant\n%s", i, e.Data, want[i])
 				}
+
 				if e.AccountID != account || e.Metadata.OriginalFormat != session.format {
 					t.Errorf("event %d: %s", i, s.texts()[i])
 				}
+
 				if bytes.Contains(e.Data, []byte(`"CC-Action":`)) {
 					told = append(told, e.Type)
 				} else if e.Type == "AGENT_CALL_START" || e.Type == "AGENT_CALL_END" {
@@ -98,6 +103,7 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 					t.Errorf("a switch event is %s", e.Type)
 				}
 			}
+
 			if session.name == "callcenter" && !slices.Equal(told, toldByCallcenter) {
 				t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(toldByCallcenter, "\n"))
 			}
@@ -119,6 +125,7 @@ func compareFields(t *testing.T, want, got string) {
 	if err := errors.Join(json.Unmarshal([]byte(want), &a), json.Unmarshal([]byte(got), &b)); err != nil {
 		t.Fatal(err)
 	}
+
 	if a["Event-Name"] != b["Event-Name"] || a["Unique-ID"] != b["Unique-ID"] ||
 		a["Event-Date-Timestamp"] != b["Event-Date-Timestamp"] ||
 		a["Channel-Name"] != b["Channel-Name"] {
@@ -133,12 +140,14 @@ func (c *cluster) testCallRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := map[string]string{} // by call id: the posted call record
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".in.jsonl")
 		if name != "simple" && name != "callcenter" && name != "c2c-nobowout" {
 			continue // records made to test errors
 		}
+
 		for i, text := range lines(readFile(t, file)) {
 			var document struct {
 				Variables struct {
@@ -148,18 +157,22 @@ func (c *cluster) testCallRecords(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &document); err != nil {
 				t.Fatal(err)
 			}
+
 			uuid := document.Variables.UUID
 			contentType, body := typeJSON, text
 			if i%2 == 1 {
 				contentType, body = "application/x-www-form-urlencoded", "cdr="+url.QueryEscape(text)
 			}
+
 			c.ingest.postAccepted(t, c.key, "freeswitch.json_cdr?uuid=a_"+uuid, contentType, body, 1)
 			want[uuid] = contentType
 		}
 	}
+
 	if len(want) < 8 {
 		t.Fatalf("%d captured call records", len(want))
 	}
+
 	rows := map[string]int{}
 	opened := c.kafka(t)
 	eventually(t, "a row for every call record", func() error {
@@ -171,18 +184,23 @@ func (c *cluster) testCallRecords(t *testing.T) {
 			if err := json.Unmarshal(r.Value, &row); err != nil {
 				t.Fatal(err)
 			}
+
 			rows[row.CallID]++
 		}
+
 		if len(rows) != len(want) {
 			return errors.New("not yet")
 		}
+
 		return nil
 	})
+
 	for uuid, contentType := range want {
 		if rows[uuid] != 1 {
 			t.Errorf("%d rows of %s, posted as %s", rows[uuid], uuid, contentType)
 		}
 	}
+
 	t.Logf("%d call records, rows of %d", len(want), len(slices.Collect(maps.Keys(rows))))
 }
 
@@ -193,23 +211,28 @@ func readTopic(t testing.TB, opened *kafka.Cluster, topic string) []kafka.Record
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all []kafka.Record
 	for n := range partitions {
 		first, next, err := opened.Offsets(t.Context(), topic, n)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		reader := opened.NewReader(topic, n, first)
 		for reader.Next() < next {
 			records, err := reader.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for i := range records {
 				all = append(all, *records[i].Clone())
 			}
 		}
+
 		reader.Close()
 	}
+
 	return all
 }

@@ -22,15 +22,18 @@ func inMountNamespace(t *testing.T) bool {
 	if os.Getenv(mark) == t.Name() {
 		return true
 	}
+
 	tool(t, "unshare")
 	flags := []string{"-m"}
 	if os.Getuid() != 0 {
 		flags = []string{"-rm"}
 	}
+
 	try := append(flags, "mount", "-t", "tmpfs", "none", "/mnt")
 	if out, err := exec.Command("unshare", try...).CombinedOutput(); err != nil {
 		skipMissingTool(t, "no mount namespace can be made: "+string(out))
 	}
+
 	again := exec.Command("unshare",
 		append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
@@ -40,6 +43,7 @@ func inMountNamespace(t *testing.T) bool {
 	} else if !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
 		t.Errorf("it did not run on its own mounts:\n%s", out)
 	}
+
 	return false
 }
 
@@ -50,11 +54,13 @@ func smallDisk(t *testing.T, mebibytes int) (dir string) {
 	if err := syscall.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mebibytes)); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return dir
 }
 
@@ -68,6 +74,7 @@ func fillDisk(t *testing.T, dir string, left int64) (empty func()) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	block := make([]byte, 64<<10)
 	var size int64
 	for {
@@ -80,9 +87,11 @@ func fillDisk(t *testing.T, dir string, left int64) (empty func()) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := f.Truncate(size - left); err != nil {
 		t.Fatal(err)
 	}
+
 	return func() {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
@@ -98,6 +107,7 @@ func TestFullDisk(t *testing.T) {
 	if !inMountNamespace(t) {
 		return
 	}
+
 	p := readMessageTable(t)
 	disk := smallDisk(t, 64)
 	n := newNode(t, "small disk", map[string]string{
@@ -118,6 +128,7 @@ func TestFullDisk(t *testing.T) {
 		return n.mustCall(t, http.MethodPut, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, body)
 	}
 	stored := map[string]bool{}
+
 	for round, left := range []int64{0, 200 << 10} {
 		empty := fillDisk(t, disk, left)
 		for what, try := range map[string]func() answer{
@@ -132,6 +143,7 @@ func TestFullDisk(t *testing.T) {
 			if left > 0 && what == "a login" {
 				continue // a small write may still succeed
 			}
+
 			eventually(t, what+" to be refused", func() error {
 				if a := try(); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 					return fmt.Errorf("%s", a)
@@ -139,6 +151,7 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 		}
+
 		n.awaitMessage(t, fullMessage)
 		if left == 0 {
 			eventually(t, "what the database lacks", func() error {
@@ -149,6 +162,7 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 		}
+
 		eventually(t, "the metric",
 			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "0") })
 		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
@@ -163,25 +177,30 @@ func TestFullDisk(t *testing.T) {
 		l.awaitMore(t, 20)
 		t.Logf("round %d: records are taken again %v after there is room", round+1,
 			time.Since(emptied).Round(time.Millisecond))
+
 		eventually(t, "logins", func() error {
 			if a := n.portalTry(t); a.status != http.StatusOK {
 				return fmt.Errorf("%s", a)
 			}
 			return nil
 		})
+
 		id := fmt.Sprintf("kept-%d", round)
 		if a := record(id, sound); a.status != http.StatusCreated {
 			t.Errorf("a recording when there is room again: %s", a)
 		}
+
 		stored[id] = true
 		eventually(t, "the metric",
 			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "1") })
 	}
+
 	l.stop()
 	live, again := dropRepeats(l.awaitAll(t, stays, ""))
 	if again != 0 || stays.endError() != nil {
 		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
+
 	text := readFile(t, n.log)
 	if n := fullMessage.countMatches(text); n > 6 {
 		t.Errorf("the full disk is logged %d times", n)
@@ -197,6 +216,7 @@ func TestFullDisk(t *testing.T) {
 	if all, again := dropRepeats(l.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
 		t.Errorf("%d events, %d of them again, after a kill; there were %d", len(all), again, len(live))
 	}
+
 	for id := range stored {
 		a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, "")
 		if a.status != http.StatusOK || string(a.body) != sound {

@@ -20,6 +20,7 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 		first.subscribe(t,
 			subscription{paths: apiPaths, token: first.login(t, apiPaths, user("alice").accounts("counted"))}),
 	}
+
 	for _, n := range c.channel {
 		for _, p := range []paths{apiPaths, wsPaths} {
 			eventually(t, "all connections in health and stats", func() error {
@@ -28,24 +29,29 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 					len(s.Clients) != 3 {
 					return fmt.Errorf("%+v, %+v", h, s)
 				}
+
 				for _, client := range s.Clients {
 					if client.AccountID != "counted" || client.ID == "" || client.ConnectedAt < began ||
 						client.LastPing < client.ConnectedAt {
 						return fmt.Errorf("%+v", client)
 					}
 				}
+
 				return nil
 			})
 		}
 	}
+
 	// A portal token returns the same statistics; an ancestor's administrator gets those of all
 	// its accounts.
 	if s := second.stats(t, apiPaths, c.portalLogin(t, user("admin")).AccessToken); s.Total != len(open) {
 		t.Errorf("an ancestor's administrator sees %+v", s)
 	}
+
 	for _, s := range open {
 		s.close()
 	}
+
 	c.awaitNoClients(t)
 }
 

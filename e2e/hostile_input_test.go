@@ -52,6 +52,7 @@ func (c *cluster) testBadBodies(t *testing.T) {
 		{"a key that is SQL", "' OR '1'='1", "svc.cc", typeJSON, good, 401},
 		{"an unknown key", "tk_" + strings.Repeat("A", 43), "svc.cc", typeJSON, good, 401},
 	}
+
 	for i, b := range bad {
 		c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
 		a := c.ingest.post(t, b.key, b.format, b.contentType, b.body)
@@ -67,6 +68,7 @@ func (c *cluster) testBadBodies(t *testing.T) {
 			t.Errorf("%s: %s, want %d", b.name, a, b.status)
 		}
 	}
+
 	c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
 	c.gzipped(t, key, len(bad)+1)
 	if got := numbers(t, s.awaitCount(t, len(bad)+2)); !slices.Equal(got, sequence(0, len(bad)+2)) {
@@ -87,8 +89,10 @@ func (c *cluster) gzipped(t *testing.T, key string, number int) {
 		if err := writer.Close(); err != nil {
 			t.Fatal(err)
 		}
+
 		return packed.String()
 	}
+
 	header := map[string]string{"X-API-Key": key, "Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
 	for body, want := range map[string]int{
 		strings.Repeat(pack(strings.Repeat(" ", 1<<20)), 64): 413, pack(record("bodies", number))[:20]: 400,
@@ -120,16 +124,20 @@ func (c *cluster) testPoison(t *testing.T) {
 		{Value: bytes.Repeat([]byte("x"), 900<<10)},
 	}
 	var records []kafka.Record
+
 	for i, p := range poison {
 		p.Key = []byte("poison")
 		records = append(records, kafka.Record{Key: []byte("poison"), Value: []byte(record("poison", i))}, p)
 	}
+
 	records = append(records, kafka.Record{Key: []byte("poison"), Value: []byte(record("poison", len(poison)))})
 	before := len(c.letters(t))
 	c.produce(t, records...)
+
 	if got := numbers(t, s.awaitCount(t, len(poison)+1)); !slices.Equal(got, sequence(0, len(poison)+1)) {
 		t.Errorf("the neighbours are %v", got)
 	}
+
 	eventually(t, "a dead letter for each", func() error {
 		if n := len(c.letters(t)) - before; n != len(poison) {
 			return fmt.Errorf("%d for %d", n, len(poison))
@@ -146,10 +154,12 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var served struct {
 		Keys []map[string]string `json:"keys"`
 	}
@@ -158,18 +168,22 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sign := func(method jwt.SigningMethod, key any, header map[string]any) string {
 		token := jwt.NewWithClaims(method, claims)
 		token.Header["kid"] = parsed.Header["kid"]
 		for name, value := range header {
 			token.Header[name] = value
 		}
+
 		text, err := token.SignedString(key)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return text
 	}
+
 	parts := strings.Split(good, ".")
 	admin := base64.RawURLEncoding.EncodeToString(
 		[]byte(`{"aud":"events","sub":"x","account_id":"demo","role":"admin","exp":9999999999}`))
@@ -196,10 +210,12 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 				t.Errorf("%s: WWW-Authenticate is %q", name, a.header.Get("WWW-Authenticate"))
 			}
 		}
+
 		if a := n.mustCall(t, http.MethodGet, apiPaths.stats, bearer(token), ""); a.status != http.StatusUnauthorized {
 			t.Errorf("stats with %s: %s", name, a)
 		}
 	}
+
 	n.subscribe(t, subscription{paths: apiPaths, token: good}).close()
 }
 
@@ -216,6 +232,7 @@ func TestExpiredToken(t *testing.T) {
 	if code, _ := s.awaitEnd(t); code != 4001 {
 		t.Errorf("closed with %d", code)
 	}
+
 	t.Logf("an open socket outlived its login by %v", time.Since(opened))
 	n.mustRefuse(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
 }

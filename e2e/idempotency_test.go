@@ -34,6 +34,7 @@ func (c *cluster) repeatUntilAccepted(t *testing.T, n *node, number int) time.Du
 		}
 		return err
 	})
+
 	return time.Since(began)
 }
 
@@ -45,6 +46,7 @@ func (c *cluster) countRecords(t *testing.T, topic string, bodies int) []int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	counts := make([]int, bodies)
 	for p := range partitions {
 		first, next, err := opened.Offsets(t.Context(), topic, p)
@@ -62,6 +64,7 @@ func (c *cluster) countRecords(t *testing.T, topic string, bodies int) []int {
 			t.Fatal(err)
 		}
 	}
+
 	return counts
 }
 
@@ -85,6 +88,7 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 			t.Parallel()
 			c := start(t)
 			killed, other := c.nodes[0], c.otherNode()
+
 			const bodies = 6
 			for number := range bodies {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -93,13 +97,16 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 					defer close(posted)
 					_, _ = c.postKeyed(ctx, killed, number) // whatever its outcome
 				}()
+
 				time.Sleep(time.Duration(number) * 4 * time.Millisecond) // a point of the request
 				killed.kill(t)
 				cancel()
+
 				<-posted
 				if killed == other {
 					killed.start(t)
 				}
+
 				took := c.repeatUntilAccepted(t, other, number)
 				t.Logf("body %d was accepted again after %v", number, took.Round(time.Millisecond))
 				if took > 15*time.Second { // 3 s on a machine that is not busy; a lease alone takes 20
@@ -109,6 +116,7 @@ func TestABodyRepeatedAfterAKillIsStoredOnce(t *testing.T) {
 					killed.start(t)
 				}
 			}
+
 			c.checkStoredOnce(t, bodies)
 		})
 	}
@@ -120,6 +128,7 @@ func TestABodyOfAStoppedProcessIsOneEventEach(t *testing.T) {
 	t.Parallel()
 	c := allRolesCluster(t)
 	stopped, other := c.nodes[0], c.nodes[1]
+
 	const bodies = 8
 	for number := range bodies {
 		posted := make(chan struct{})
@@ -127,6 +136,7 @@ func TestABodyOfAStoppedProcessIsOneEventEach(t *testing.T) {
 			defer close(posted)
 			_, _ = c.postKeyed(t.Context(), stopped, number) // whatever its outcome
 		}()
+
 		time.Sleep(time.Duration(number) * 2 * time.Millisecond) // a point of the request
 		stopped.signal(t, syscall.SIGSTOP)
 		c.repeatUntilAccepted(t, other, number)
@@ -141,6 +151,7 @@ func TestABodyOfAStoppedProcessIsOneEventEach(t *testing.T) {
 		}
 		return nil
 	})
+
 	t.Logf("records of the bodies in %s: %d", wire.TopicRaw, c.countRecords(t, wire.TopicRaw, bodies))
 	for number, got := range c.countRecords(t, wire.TopicEvents, bodies) {
 		if got != 2 {
@@ -158,6 +169,7 @@ func TestABodyRepeatedAfter503IsStoredOnce(t *testing.T) {
 		"TRUNKLINE_KAFKA_PARTITIONS": "2", "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "1s",
 	})
 	c := newCluster(t, brokers.Brokers(), "", n)
+
 	const bodies = 3
 	for number := range bodies {
 		brokers.Pause(t, 0)
@@ -165,15 +177,19 @@ func TestABodyRepeatedAfter503IsStoredOnce(t *testing.T) {
 		if err != nil || a.status != http.StatusServiceUnavailable {
 			t.Errorf("without Kafka: %s, %v", a, err)
 		}
+
 		if number == 1 { // the process that knows of the request is gone
 			n.kill(t)
 		}
+
 		brokers.Resume(t, 0)
 		if number == 1 {
 			n.start(t)
 		}
+
 		took := c.repeatUntilAccepted(t, n, number)
 		t.Logf("body %d was accepted after %v", number, took.Round(time.Millisecond))
 	}
+
 	c.checkStoredOnce(t, bodies)
 }

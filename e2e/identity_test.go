@@ -16,24 +16,29 @@ func (c *cluster) testLogins(t *testing.T) {
 			Keys []map[string]string `json:"keys"`
 		}
 		n.read(t, "/.well-known/jwks.json", nil, &keys)
+
 		if len(keys.Keys) == 0 || keys.Keys[0]["kty"] != "OKP" || keys.Keys[0]["crv"] != "Ed25519" ||
 			keys.Keys[0]["d"] != "" {
 			t.Errorf("%s serves the keys %v", n.name, keys)
 		}
 	}
+
 	portal := c.portalLogin(t, user("alice"))
 	if portal.User["username"] != "alice" || portal.User["presence_id"] != "1001" ||
 		portal.User["account_id"] != "demo" {
 		t.Errorf("user %v", portal.User)
 	}
+
 	n := c.otherNode()
 	n.mustRefuse(t, subscription{paths: wsPaths, token: portal.AccessToken}, http.StatusForbidden)
 	n.mustRefuse(t, subscription{paths: apiPaths, token: portal.AccessToken, sse: true}, http.StatusForbidden)
 	wrong := user("alice")
 	wrong.Password = "wrong"
+
 	if a := n.tryLogin(t, wsPaths, wrong); a.status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: %s", a)
 	}
+
 	// A token of one node and path set is valid at the others.
 	token := c.channel[0].login(t, apiPaths, user("bob"))
 	c.otherNode().subscribe(t, subscription{paths: wsPaths, token: token}).close()
@@ -53,12 +58,14 @@ func (c *cluster) portalLogin(t testing.TB, w credentials) portalSession {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
 		string(body))
 	var s portalSession
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK || s.AccessToken == "" {
 		t.Fatalf("portal login answers %s", a)
 	}
+
 	return s
 }
 
@@ -81,10 +88,12 @@ func (c *cluster) testFilters(t *testing.T) {
 		{"filters-east", "AGENT_LOGIN"},
 		{"filters", "svc_cc_queue_on_call_event"}, {"stranger", "svc_cc_queue_on_call_event"},
 	}
+
 	for i, p := range posted {
 		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON,
 			fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
 	}
+
 	// Once the subscriber of all accounts has received everything, one more event in each account
 	// shows that no other event is on its way.
 	whole.awaitCount(t, len(posted))
@@ -94,6 +103,7 @@ func (c *cluster) testFilters(t *testing.T) {
 				fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
 		}
 	}
+
 	for _, want := range []struct {
 		name string
 		s    *subscriber
@@ -112,6 +122,7 @@ func (c *cluster) testFilters(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", want.name, got, want.n)
 		}
 	}
+
 	for name, bad := range map[string]credentials{
 		"an account that is not below": w.accounts("stranger"), "an account that is not": w.accounts("nowhere"),
 		"the parent": w.accounts("demo"), "an unknown type": w.types("AGENT_LOGIN", "NOPE"),
@@ -133,6 +144,7 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 	c.ingest.cli(t, "account", "create", "below", "--id", "below", "--domain", "below.test", "--parent", "beside")
 	key := c.ingest.cli(t, "apikey", "create", "--account", "beside")
 	made := time.Now()
+
 	for i := 0; len(s.events()) == 0; i++ {
 		a := c.ingest.post(t, key, "svc.cc", typeJSON, record("below", i))
 		if a.status != http.StatusAccepted && a.status != http.StatusUnauthorized && a.status != http.StatusForbidden ||
@@ -140,6 +152,7 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 			t.Fatalf("with the new key, for the new account: %s", a)
 		}
 	}
+
 	t.Logf("commands took %v, took effect after %v more", made.Sub(began), time.Since(made))
 	if got := s.events()[0]; got.AccountID != "below" {
 		t.Errorf("got %+v", got)
@@ -149,9 +162,11 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 	deleted := time.Now()
 	code, reason := s.awaitEnd(t)
 	t.Logf("a deleted user's socket is closed after %v", time.Since(deleted))
+
 	if got := s.events(); code != 4003 || !strings.Contains(reason, got[len(got)-1].ID) {
 		t.Errorf("closed with %d %q", code, reason)
 	}
+
 	eventually(t, "the deleted user's token to be refused", func() error {
 		connected, err := subscription{paths: apiPaths, token: token}.connect(t.Context(), n)
 		if err == nil {
@@ -160,6 +175,7 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 		}
 		return nil
 	})
+
 	n.mustRefuse(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
 	n.mustRefuse(t, subscription{paths: wsPaths, token: token, sse: true}, http.StatusUnauthorized)
 	if a := n.tryLogin(t, apiPaths, w); a.status != http.StatusUnauthorized {

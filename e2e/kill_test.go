@@ -36,14 +36,17 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		if i < len(accounts) {
 			c.account(t, account, "demo")
 		}
+
 		at := c.ingest
 		if len(c.channel) == len(c.nodes) { // all nodes accept records
 			at = c.nodes[i%len(c.nodes)]
 		}
+
 		posters = append(posters,
 			&poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at,
 				every: 50 * time.Millisecond})
 	}
+
 	token := c.channel[0].login(t, apiPaths, user("alice"))
 	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
 	first := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
@@ -65,24 +68,30 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		for _, n := range killed {
 			n.kill(t)
 		}
+
 		for _, s := range followers {
 			c.checkAndStore(t, known, s.events())
 		}
+
 		before := streams.events()
 		for _, n := range killed {
 			n.startProcess(t)
 		}
+
 		for _, n := range killed {
 			n.awaitReady(t)
 		}
+
 		l.awaitMore(t, 20)
 		restarted := time.Now()
 		for _, s := range followers {
 			s.awaitCount(t, len(s.events())+1)
 		}
+
 		streams.awaitCount(t, len(before)+1)
 		t.Logf("round %d: events flow again %v after readiness", round+1, time.Since(restarted).Round(time.Millisecond))
 	}
+
 	l.awaitMore(t, 30)
 	l.stop()
 
@@ -98,14 +107,17 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		all := l.awaitAll(t, replay, "")
 		checkOrder(t, "a replay on "+n.name, all)
 		c.checkAndStore(t, known, all)
+
 		if len(known) != len(all) {
 			t.Errorf("a replay on %s has %d events, %d were seen", n.name, len(all), len(known))
 		}
 	}
+
 	acked, sent := 0, 0
 	for _, p := range l.posters {
 		acked, sent = acked+len(p.acked), sent+p.next
 	}
+
 	t.Logf("%d of %d records acknowledged, %d events; breaks %d, %d, %d; %d repeated after cursors",
 		acked, sent, len(known), streams.breaks, cursors.breaks, oneByID.breaks, again)
 }

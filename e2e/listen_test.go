@@ -36,10 +36,12 @@ func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
 	var begun struct {
 		SessionID string `json:"session_id"`
 	}
+
 	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
+
 	eventually(t, "the call to be heard", func() error {
 		a := n.mustCall(t, http.MethodPost, "/api/v2/calls/"+callID+"/listeners", header,
 			fmt.Sprintf(`{"provider_id":%q}`, provider))
@@ -48,6 +50,7 @@ func (n *node) hear(t *testing.T, callID, provider string) (sessionID string) {
 		}
 		return json.Unmarshal(a.body, &begun)
 	})
+
 	return begun.SessionID
 }
 
@@ -68,6 +71,7 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
+
 	n := newNode(t, "listen", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 	})
@@ -87,11 +91,13 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
+
 	session := n.hear(t, id, listener)
 	channel.await(t, "the words of both phones", func(events []event) bool {
 		return said(events, session, "caller", "where is my parcel") &&
 			said(events, session, "callee", "how can i help")
 	})
+
 	for _, e := range channel.events() {
 		s := e.transcript()
 		if s.Event == "call.transcript" &&
@@ -99,6 +105,7 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 			t.Errorf("%s", e.Data)
 		}
 	}
+
 	alice.command(t, "hangup", "")
 	d.await(t, id, "ended")
 	sphinx.said(t, "hears 1001 1002")
@@ -111,6 +118,7 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 	twilio := n.createBot(t, "twilio", "ws://127.0.0.1:"+port+"/media", `{"bot":"sales","queue":"1002"}`)
 	alice.command(t, "dial", "sip:ai-"+twilio+"@127.0.0.1")
 	bot.said(t, "connected sales 1001")
+
 	var call transcript
 	channel.await(t, "the bot's session", func(events []event) bool {
 		return slices.ContainsFunc(events, func(e event) bool {
@@ -118,28 +126,34 @@ func TestARealRecogniserHearsPhonesAndBots(t *testing.T) {
 			return call.Event == "ai.session" && call.CallID != "" && strings.Contains(string(e.Data), twilio)
 		})
 	})
+
 	session = n.hear(t, call.CallID, listener)
 	channel.await(t, "the caller's words, and the bot's echo", func(events []event) bool {
 		return said(events, session, "caller", "where is my parcel") &&
 			said(events, session, "callee", "where is my parcel")
 	})
+
 	alice.press(t, "1")
 	bot.said(t, "key 1")
 	alice.press(t, "3")
 	bot.said(t, "key 3")
 	bot.said(t, "stop")
+
 	channel.await(t, "the transfer", func(events []event) bool {
 		return slices.ContainsFunc(events,
 			func(e event) bool { return strings.Contains(string(e.Data), `"reason":"transferred"`) })
 	})
+
 	for _, e := range unseen.events() {
 		if e.transcript().Event == "call.transcript" {
 			t.Errorf("a user sees %s", e.Data)
 		}
 	}
+
 	if log := readFile(t, n.log); strings.Contains(log, "my parcel") {
 		t.Error("the log has what was said")
 	}
+
 	out, _ := sphinx.lines()
 	t.Logf("the recogniser: %s", strings.Join(out, "; "))
 }
@@ -173,6 +187,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 	pbx.send(events[:bridged+1]...)
 	pbx.awaitOrders(t, 1)
 	pbx.streamLast(t, n, key)
+
 	var heard transcript
 	facts := ""
 	channel.await(t, "what was said", func(all []event) bool {
@@ -183,6 +198,7 @@ func TestEveryCallOfAQueueIsListenedTo(t *testing.T) {
 				heard.Text == "8000 caller loud, callee silent"
 		})
 	})
+
 	if !strings.Contains(facts, `"provider_id":"`) || strings.Contains(facts, other) {
 		t.Errorf("the transcript: %s", facts)
 	}
@@ -210,6 +226,7 @@ func listeningBot(t *testing.T) (address string) {
 			return
 		}
 		defer ws.Close()
+
 		var loud, frames = map[string]bool{}, map[string]int{}
 		rate := 0
 		for {
@@ -226,14 +243,17 @@ func listeningBot(t *testing.T) (address string) {
 			if ws.ReadJSON(&m) != nil {
 				return
 			}
+
 			rate = max(rate, m.Start.MediaFormat.SampleRate)
 			if m.Event != "media" {
 				continue
 			}
+
 			frames[m.Media.Track]++
 			for _, sample := range m.Media.Payload {
 				loud[m.Media.Track] = loud[m.Media.Track] || sample&0x7f < 0x40
 			}
+
 			if m.Media.Track == "callee" && frames["callee"] == 50 {
 				word := map[bool]string{true: "loud", false: "silent"}
 				text := fmt.Sprintf("%d caller %s, callee %s", rate, word[loud["caller"]], word[loud["callee"]])
@@ -245,6 +265,7 @@ func listeningBot(t *testing.T) (address string) {
 			}
 		}
 	}))
+
 	t.Cleanup(server.Close)
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
@@ -255,14 +276,17 @@ func (s *scriptedSwitch) streamLast(t *testing.T, n *node, key string) {
 	s.mu.Lock()
 	words := strings.SplitN(s.orders[len(s.orders)-1], " ", 7)
 	s.mu.Unlock()
+
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}}
 	ws, _, err := dialer.Dial(strings.Replace(words[3], "KEY", key, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(words[6])); err != nil {
 		t.Fatal(err)
 	}
+
 	ended := make(chan struct{})
 	frame := []byte(strings.Repeat("\x00\x20\x00\x00\x00\xe0\x00\x00", 80)) // 20 ms of two channels
 	go func() {
@@ -273,6 +297,7 @@ func (s *scriptedSwitch) streamLast(t *testing.T, n *node, key string) {
 			}
 		}
 	}()
+
 	t.Cleanup(func() {
 		_ = ws.Close()
 		<-ended

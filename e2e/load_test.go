@@ -34,10 +34,12 @@ func begin(t testing.TB, posters ...*poster) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
+
 	for _, p := range posters {
 		p.acked = make(map[int]bool)
 		working.Go(func() { p.run(ctx) })
 	}
+
 	l := &load{posters, func() { cancel(); working.Wait() }}
 	t.Cleanup(l.stop)
 	return l
@@ -46,21 +48,25 @@ func begin(t testing.TB, posters ...*poster) *load {
 func (p *poster) run(ctx context.Context) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
+
 	for size := 1; ; size = size%3 + 1 { // one record, or two, or three
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		first := p.next
 		var body strings.Builder
 		for n := first; n < first+size; n++ {
 			fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","poster":%q,"n":%d}`+"\n",
 				p.account, p.name, n)
 		}
+
 		a, err := p.node.call(context.WithoutCancel(ctx), http.MethodPost, "/api/v2/ingest/svc.cc",
 			map[string]string{"X-API-Key": p.key, "Content-Type": "application/x-ndjson"}, body.String())
 		p.mu.Lock()
+
 		p.next += size
 		for n := first; n < p.next && err == nil && a.status == http.StatusAccepted; n++ {
 			p.acked[n] = true
@@ -116,6 +122,7 @@ func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 			}
 		}
 	}
+
 	seen := 0
 	return s.await(t, fmt.Sprintf("all %d acknowledged records", len(missing)), func(got []event) bool {
 		for _, e := range got[seen:] {
@@ -139,6 +146,7 @@ func checkOrder(t testing.TB, who string, events []event) {
 		if last, ok := lastN[from.Poster]; ok && from.N <= last {
 			t.Errorf("%s: %s sends %d after %d", who, from.Poster, from.N, last)
 		}
+
 		lastID[e.AccountID], lastN[from.Poster] = e.ID, from.N
 	}
 }
@@ -154,5 +162,6 @@ func dropRepeats(events []event) (kept []event, again int) {
 		seen[e.ID] = true
 		kept = append(kept, e)
 	}
+
 	return kept, again
 }

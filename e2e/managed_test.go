@@ -20,6 +20,7 @@ func TestManagedServices(t *testing.T) {
 	if err := os.WriteFile(token, []byte(kafka.Sign(t, "trunkline", time.Hour)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	n := newNode(t, "managed", map[string]string{
 		"TRUNKLINE_KAFKA_BROKERS": kafka.Token, "TRUNKLINE_KAFKA_TLS_ENABLED": "true",
 		"TRUNKLINE_KAFKA_TLS_CA_FILE":    kafka.CA.File,
@@ -33,9 +34,11 @@ func TestManagedServices(t *testing.T) {
 	n.awaitHealth(t, "ok", 1, patience)
 	n.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	s.awaitCount(t, 1)
+
 	for range 10 { // one script counts failed logins in several keys
 		n.tryLogin(t, apiPaths, credentials{Username: "bob", Password: "wrong", Domain: "demo.local"})
 	}
+
 	if a := n.tryLogin(t, apiPaths, user("bob")); a.status != http.StatusTooManyRequests {
 		t.Errorf("a login after ten that failed: %s", a)
 	}

@@ -43,6 +43,7 @@ func readMessageTable(t *testing.T) *messageTable {
 	if !table {
 		t.Fatal("docs/messages.md has no table of messages")
 	}
+
 	p := &messageTable{}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
@@ -51,20 +52,24 @@ func readMessageTable(t *testing.T) *messageTable {
 			}
 			continue
 		}
+
 		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "/"), "|")
 		if len(cells) != 6 {
 			t.Fatalf("not four cells: %s", line)
 		}
+
 		quotedLine := strings.Trim(strings.TrimSpace(cells[1]), "`")
 		quoted := strings.Split(quotedLine, "…")
 		for i := range quoted {
 			quoted[i] = regexp.QuoteMeta(quoted[i])
 		}
+
 		p.rows = append(p.rows, &row{
 			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")),
 			then: strings.TrimSpace(cells[4]),
 		})
 	}
+
 	return p
 }
 
@@ -77,11 +82,14 @@ func (p *messageTable) row(t testing.TB, part string) *row {
 			found = append(found, r)
 		}
 	}
+
 	if len(found) != 1 {
 		t.Fatalf("%d rows of docs/messages.md have %q", len(found), part)
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	found[0].seen = true
 	return found[0]
 }
@@ -104,11 +112,13 @@ func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]s
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
 	done := run(t, settings, "", append([]string{"serve"}, args...)...)
 	var errLines []string // without the intermediate lines
+
 	for line := range strings.Lines(done.err) {
 		if !strings.Contains(line, "level=INFO") && strings.TrimSpace(line) != "" {
 			errLines = append(errLines, line)
 		}
 	}
+
 	if done.code != want || len(errLines) != 1 || r.countMatches(errLines[0]) != 1 {
 		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(errLines), strings.Join(errLines, ""),
 			r.then, r.line)
@@ -149,6 +159,7 @@ func TestMessages(t *testing.T) {
 		"certificates of others":  testOthersCertificates,
 		"clocks":                  testClocks,
 	}
+
 	t.Run("by", func(t *testing.T) {
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -157,12 +168,15 @@ func TestMessages(t *testing.T) {
 			})
 		}
 	})
+
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		return // only a part of the subtests ran
 	}
+
 	for part := range elsewhere {
 		p.row(t, part)
 	}
+
 	for _, r := range p.rows {
 		if !r.seen {
 			t.Errorf("no test makes it say %s", r.line)

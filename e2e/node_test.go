@@ -65,6 +65,7 @@ func newNode(t testing.TB, name string, settings map[string]string) *node {
 	maps.Copy(n.settings, settings)
 	n.dir = n.settings["TRUNKLINE_DATA_DIR"]
 	t.Cleanup(func() { n.close(t) })
+
 	return n
 }
 
@@ -78,15 +79,18 @@ func (n *node) close(t testing.TB) {
 			t.Errorf("%s stops with %d", n.name, code)
 		}
 	}
+
 	text, err := os.ReadFile(n.log)
 	if err != nil && n.child != nil {
 		t.Error(err)
 	}
+
 	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
 		if at := bytes.Index(text, []byte(bad)); at >= 0 {
 			t.Errorf("%s: %s", n.name, text[at:min(len(text), at+8<<10)])
 		}
 	}
+
 	if t.Failed() {
 		t.Logf("the log of %s ends:\n%s", n.name, text[max(0, len(text)-6<<10):])
 	}
@@ -114,6 +118,7 @@ func (n *node) startProcess(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer log.Close()
+
 	cmd := exec.Command(n.program(t), "serve")
 	cmd.Env, cmd.Dir = environment(n.settings), filepath.Dir(n.log)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -129,12 +134,15 @@ func (n *node) awaitReady(t testing.TB) {
 		if !n.child.running() {
 			t.Fatalf("%s ended with %d while starting", n.name, n.child.code)
 		}
+
 		status, text, err := n.probe("/readyz")
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("%d %s", status, text)
 		}
+
 		return err
 	})
+
 	n.trustCertificate(t)
 }
 
@@ -146,14 +154,17 @@ func (n *node) trustCertificate(t testing.TB) {
 		n.web.CloseIdleConnections()
 		return
 	}
+
 	pem, err := os.ReadFile(filepath.Join(n.dir, "tls", "cert.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n.roots = x509.NewCertPool()
 	if !n.roots.AppendCertsFromPEM(pem) {
 		t.Fatalf("no certificate in %s", n.dir)
 	}
+
 	n.web = &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: n.roots}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
 	}}
@@ -168,15 +179,18 @@ var plainText = &http.Client{Transport: &http.Transport{DisableCompression: true
 func (n *node) probe(path string) (status int, text string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.probes+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
+
 	response, err := plainText.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
 	defer response.Body.Close()
+
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, strings.TrimSpace(string(body)), err
 }
@@ -234,9 +248,11 @@ func within(t testing.TB, limit time.Duration, what string, try func() error) {
 		if err == nil {
 			return
 		}
+
 		if time.Since(began) > limit {
 			t.Fatalf("waiting %v for %s: %v", limit, what, err)
 		}
+
 		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -44,6 +44,7 @@ func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var back *url.URL
 	browser := &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		if !strings.HasPrefix(r.URL.String(), p.redirect) {
@@ -52,25 +53,30 @@ func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 		back = r.URL
 		return http.ErrUseLastResponse
 	}}
+
 	verifier := oauth2.GenerateVerifier()
 	page, err := browser.Get(program.AuthCodeURL(rand.Text(), oauth2.S256ChallengeOption(verifier)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_ = page.Body.Close()
 	sent, err := browser.PostForm(page.Request.URL.String(),
 		url.Values{"prompt": {"login"}, "login": {user}, "password": {"any"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_ = sent.Body.Close()
 	if back == nil {
 		t.Fatalf("the provider ends at %s with %s", sent.Request.URL.Path, sent.Status)
 	}
+
 	tokens, err := program.Exchange(t.Context(), back.Query().Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	id, _ = tokens.Extra("id_token").(string)
 	return id, tokens.AccessToken
 }
@@ -113,8 +119,10 @@ func TestOIDCProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		return a.status, got
 	}
+
 	eventually(t, "the server to find the provider", func() error { // the server retries with back-off
 		if status, got := login("/ucp/v2/login", accessToken); status != http.StatusOK || got.User.Username != "root" ||
 			got.User.Role != "admin" {
@@ -122,6 +130,7 @@ func TestOIDCProvider(t *testing.T) {
 		}
 		return nil
 	})
+
 	if status, got := login("/ws/v1/cc_events/login", accessToken); status != http.StatusOK || got.Life < 1 ||
 		got.Life > 3600 {
 		t.Errorf("the channel login: %d %+v", status, got)
@@ -143,14 +152,17 @@ func TestOIDCProvider(t *testing.T) {
 	b.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.mustEval(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
+
 	if shown != "carol.jones · demo /" { // the user with the token's subject, not with its name
 		t.Errorf("the board shows %q", shown)
 	}
+
 	b.view(t, "#phone")
 	b.awaitTrue(t, "carol's extension", "document.querySelector('#main .hint, .hint')?.textContent.includes('1007')")
 	b.call(t, "Page.reload", nil, nil) // the session is kept in the tab, as after a password login
 	b.awaitTrue(t, "the board to be live again", "document.getElementById('phase')?.textContent === 'Live'")
 	b.checkPage(t)
+
 	if log := readFile(t, n.log); strings.Contains(log, accessToken) {
 		t.Error("the provider's token is in the log")
 	}

@@ -18,19 +18,24 @@ func TestKilledNodesConnectionsDisappear(t *testing.T) {
 	c := allRolesCluster(t)
 	dies, stays := c.nodes[0], c.nodes[1]
 	token := stays.login(t, apiPaths, user("alice"))
+
 	for range 3 {
 		dies.subscribe(t, subscription{paths: apiPaths, token: token})
 	}
+
 	stays.subscribe(t, subscription{paths: wsPaths, token: token})
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "ok", 4, patience)
 	}
+
 	dies.kill(t)
 	died := time.Now()
 	stays.awaitHealth(t, "ok", 1, patience)
+
 	if s := stays.stats(t, apiPaths, token); s.Total != 1 || len(s.Clients) != 1 {
 		t.Errorf("stats %+v", s)
 	}
+
 	t.Logf("a killed node's connections are gone after %v", time.Since(died).Round(100*time.Millisecond))
 	dies.start(t)
 	dies.subscribe(t, subscription{paths: apiPaths, token: token})
@@ -50,24 +55,29 @@ func TestRedisAway(t *testing.T) {
 		c.nodes[0].subscribe(t, subscription{paths: apiPaths, token: token}),
 		c.nodes[1].subscribe(t, subscription{paths: apiPaths, token: token}),
 	}
+
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "ok", 2, patience)
 	}
+
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	for _, s := range open {
 		s.awaitCount(t, 1)
 	}
+
 	id := open[0].events()[0].ID
 
 	redis.Kill(t)
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "degraded", 1, patience) // only its own connections
 	}
+
 	for _, n := range c.nodes { // new connections are accepted by their token alone, and resume
 		open = append(open,
 			n.subscribe(t, subscription{paths: wsPaths, token: token}),
 			n.subscribe(t, subscription{paths: wsPaths, token: token, since: id, sse: true}))
 	}
+
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
 	for i, s := range open {
 		got := numbers(t,
@@ -76,6 +86,7 @@ func TestRedisAway(t *testing.T) {
 			t.Errorf("subscriber %d got %v", i, got)
 		}
 	}
+
 	if a := c.nodes[0].tryLogin(t, apiPaths, user("bob")); a.status != http.StatusOK {
 		t.Errorf("a login without Redis: %s", a)
 	}
@@ -84,6 +95,7 @@ func TestRedisAway(t *testing.T) {
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "ok", len(open), patience)
 	}
+
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 2), 1)
 	for _, s := range open {
 		s.await(t, "the event after", func(got []event) bool { return number(t, got[len(got)-1]) == 2 })
@@ -95,6 +107,7 @@ func TestKafkaAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three brokers")
 	}
+
 	t.Parallel()
 	brokers := testservice.KafkaCluster(t, 3)
 	n := newNode(t, "node", map[string]string{
@@ -131,9 +144,11 @@ func TestKafkaAway(t *testing.T) {
 		}
 		return nil
 	})
+
 	if h := n.health(t, apiPaths); h.Total != 1 {
 		t.Errorf("health %+v", h)
 	}
+
 	brokers.Start(t, 1)
 	brokers.Start(t, 2)
 	l.awaitMore(t, 20)
@@ -142,5 +157,6 @@ func TestKafkaAway(t *testing.T) {
 	if _, again := dropRepeats(got); again != 0 || stays.endError() != nil {
 		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
+
 	t.Logf("%d events on one socket through it all", len(got))
 }

@@ -29,6 +29,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		token := c.channel[0].login(t, apiPaths, user("alice").types(types...))
 		return follow(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true}, c.channel...)
 	}
+
 	asked, all, custom := ask("AGENT_PERFORMANCE"), ask(), ask("AGENT_CUSTOM_EVENT")
 
 	// Each agent has been logged in since two minutes after the start of an interval, and has a
@@ -42,6 +43,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 				fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":"agent-%d-%d"}}`,
 					first.Add(2*time.Minute).Unix(), round, agent))
 		}
+
 		before := asked.events()
 		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
 		asked.await(t, "new messages", func(got []event) bool { // intervals are being closed
@@ -49,14 +51,17 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 			known, _ := dropRepeats(before)
 			return len(kept) > len(known)
 		})
+
 		t.Logf("round %d: messages after %v", round+1, time.Since(begun).Round(time.Millisecond))
 		n := killed[round%len(killed)]
 		n.kill(t)
 		n.startProcess(t)
 		n.awaitReady(t)
 	}
+
 	t.Logf("restarted after %v", time.Since(begun).Round(time.Millisecond))
 	over := time.Now().Add(-time.Minute)
+
 	// Figures of later events follow.
 	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
 	want := map[performance]bool{}
@@ -71,15 +76,18 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 			}
 		}
 	}
+
 	asked.await(t, fmt.Sprintf("%d messages", len(want)), func(got []event) bool {
 		kept, _ := dropRepeats(got) // a follower may receive the events after its cursor again
 		return len(kept) >= len(want)
 	})
+
 	t.Logf("all messages after %v", time.Since(begun).Round(time.Millisecond))
 	all.await(t, "the last login", func(got []event) bool {
 		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Data), `"last"`)
 	})
 	ids := map[performance]string{}
+
 	received, _ := dropRepeats(asked.events())
 	for _, e := range received {
 		row := agentRow(t, e)
@@ -90,13 +98,16 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		if before, ok := ids[row]; ok {
 			t.Errorf("%s and %s are both %+v", before, e.ID, row)
 		}
+
 		ids[row] = e.ID
 	}
+
 	for row := range want {
 		if ids[row] == "" {
 			t.Errorf("no message %+v", row)
 		}
 	}
+
 	for name, s := range map[string]*subscriber{"a login without types": all,
 		"a login with AGENT_CUSTOM_EVENT": custom} {
 		for _, e := range s.events() {

@@ -23,9 +23,11 @@ func inNamespace(t *testing.T) bool {
 	if os.Getenv(mark) == t.Name() {
 		return true
 	}
+
 	for _, name := range []string{"baresip", "sox", "unshare", "ip"} {
 		tool(t, name)
 	}
+
 	flags := []string{"-n"}
 	if os.Getuid() != 0 {
 		flags = []string{"-rn"}
@@ -33,6 +35,7 @@ func inNamespace(t *testing.T) bool {
 	if out, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
 		skipMissingTool(t, "no network namespace can be made: "+string(out))
 	}
+
 	again := exec.Command("unshare", append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
 		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
@@ -42,6 +45,7 @@ func inNamespace(t *testing.T) bool {
 	} else if !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
 		t.Errorf("it did not run in the namespace:\n%s", out)
 	}
+
 	return false
 }
 
@@ -107,18 +111,22 @@ func (n *node) startPhone(t *testing.T, p *phone, username, extension, file stri
 			"<sip:%[1]s@127.0.0.1>;auth_user=%[1]s;auth_pass=%[2]s;answermode=auto;audio_codecs=pcmu;regint=60\n",
 			extension, password),
 	}
+
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(p.folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Mkdir(filepath.Join(p.folder, "rec"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.Command("baresip", "-f", p.folder)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { // unregistering may hang
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -132,15 +140,18 @@ func (p *phone) command(t *testing.T, name, params string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var control net.Conn
 	eventually(t, "baresip to listen", func() (err error) {
 		control, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+1000))
 		return err
 	})
 	defer control.Close()
+
 	if _, err := fmt.Fprintf(control, "%d:%s,", len(text), text); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = control.SetReadDeadline(time.Now().Add(patience))
 	if _, err := control.Read(make([]byte, 1)); err != nil { // the phone has received audio
 		t.Fatal(err)
@@ -163,18 +174,22 @@ func (p *phone) loudestFrequency(t *testing.T) (hertz int) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("recordings: %v (%v)", files, err)
 	}
+
 	out, err := exec.Command("sox", files[0], "-n", "trim", "2", "1", "stat").CombinedOutput()
 	if err != nil {
 		t.Fatalf("sox: %v: %s", err, out)
 	}
+
 	for line := range strings.Lines(string(out)) {
 		if value, ok := strings.CutPrefix(line, "Rough   frequency:"); ok {
 			hertz, err = strconv.Atoi(strings.TrimSpace(value))
 		}
 	}
+
 	if err != nil || hertz == 0 {
 		t.Fatalf("sox prints %s", out)
 	}
+
 	return hertz
 }
 
@@ -195,6 +210,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
+
 	n := newNode(t, "phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	registered := n.registrations(t)
@@ -215,12 +231,15 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)
 	}
+
 	row, all := d.findRecord(t, id, 3)
 	checkRecords(t, id, "1002", "1001", row, all)
 	r.mustHaveRecorded(t, id, alice, bob)
+
 	if row.BillingSeconds < 3 || row.BillingSeconds > 30 {
 		t.Errorf("billed %d s", row.BillingSeconds)
 	}
+
 	for _, heard := range []struct {
 		by, other *phone
 	}{{alice, bob}, {bob, alice}} {

@@ -24,16 +24,19 @@ func TestMain(m *testing.M) {
 		fmt.Println("e2e: skipped, -short")
 		return
 	}
+
 	dir, err := os.MkdirTemp("", "trunkline-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+
 	scratch = dir
 	code := m.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+
 	os.Exit(code)
 }
 
@@ -70,9 +73,11 @@ func environment(settings map[string]string) []string {
 			env = append(env, entry)
 		}
 	}
+
 	for name, value := range settings {
 		env = append(env, name+"="+value)
 	}
+
 	return env
 }
 
@@ -87,21 +92,25 @@ type child struct {
 // stays locked to that thread and waits.
 func startChild(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+
 	c := &child{exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+
 		err := cmd.Start()
 		c.process = cmd.Process
 		started <- err
 		if err != nil {
 			return
 		}
+
 		_ = cmd.Wait() // the exit code has the result
 		c.code = cmd.ProcessState.ExitCode()
 		close(c.exited)
 	}()
+
 	return c, <-started
 }
 
@@ -135,6 +144,7 @@ func runProgram(t testing.TB, program string, settings map[string]string, stdin 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case <-c.exited:
 	case <-time.After(patience):
@@ -142,5 +152,6 @@ func runProgram(t testing.TB, program string, settings map[string]string, stdin 
 		<-c.exited
 		t.Fatalf("trunkline %s does not end; stderr: %s", strings.Join(args, " "), errs.String())
 	}
+
 	return outcome{c.code, out.String(), errs.String()}
 }

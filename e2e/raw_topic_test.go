@@ -43,9 +43,11 @@ func (c *cluster) testRawTopic(t *testing.T) {
 		{`{"account_id":"raw","what":"ever"}`, "unknown", "AGENT_CUSTOM_EVENT"},
 	}
 	var records []kafka.Record
+
 	for _, v := range values {
 		records = append(records, kafka.Record{Key: []byte("raw"), Value: []byte(v.value)})
 	}
+
 	c.produce(t, records...)
 	got := s.awaitCount(t, len(values))
 	for i, v := range values {
@@ -66,6 +68,7 @@ func (c *cluster) testKcat(t *testing.T) {
 	if err != nil {
 		skipMissingTool(t, "kcat is not installed")
 	}
+
 	w := c.account(t, "kcat", "demo")
 	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
@@ -73,9 +76,11 @@ func (c *cluster) testKcat(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), path, "-P", "-b", c.brokers[0], "-t", c.prefix+"cc.raw", "-k", "kcat",
 		"-X", "acks=all", "-X", "message.max.bytes=1000000")
 	cmd.Stdin = strings.NewReader(want)
+
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("kcat: %v: %s", err, output)
 	}
+
 	// kcat has another partitioner, but maps each key to one partition.
 	got := s.awaitCount(t, len(lines(want)))
 	for i, line := range lines(want) {
@@ -114,12 +119,15 @@ func (c *cluster) letters(t testing.TB) []letter {
 		if line == "" {
 			continue
 		}
+
 		var l letter
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
+
 		all = append(all, l)
 	}
+
 	return all
 }
 
@@ -133,9 +141,11 @@ func (c *cluster) awaitLetter(t testing.TB, value string) letter {
 		if at < 0 {
 			return fmt.Errorf("not among %d", len(all))
 		}
+
 		found = all[at]
 		return nil
 	})
+
 	return found
 }
 
@@ -148,20 +158,25 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 		l.Reason == "" {
 		t.Errorf("dead letter %+v", l)
 	}
+
 	w := c.account(t, "late", "demo")
 	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
+
 	if printed := c.ingest.cli(t, "deadletter", "retry", l.Position); printed != "1 sent back" {
 		t.Errorf("deadletter retry prints %q", printed)
 	}
+
 	got := s.awaitCount(t, 1)[0]
 	if string(got.Data) != value || got.Type != "AGENT_LOGIN" || got.AccountID != "late" {
 		t.Errorf("the retried event is %s", s.texts()[0])
 	}
+
 	// A record of an account that was just created must not become a dead letter.
 	made := time.Now()
 	c.ingest.cli(t, "account", "create", "fresh", "--id", "fresh", "--domain", "fresh.test", "--parent", "late")
 	c.produce(t, kafka.Record{Key: []byte("fresh"), Value: []byte(record("fresh", 2))})
+
 	if e := s.awaitCount(t, 2)[1]; e.AccountID != "fresh" {
 		t.Errorf("got %+v, %v after its account was made", e, time.Since(made))
 	}

@@ -45,6 +45,7 @@ func watchPhone(t *testing.T, p *phone) *wiretap {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	err = errors.Join(
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<20),
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1),
@@ -53,6 +54,7 @@ func watchPhone(t *testing.T, p *phone) *wiretap {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w, done, ended := &wiretap{}, make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() {
 		close(done)
@@ -61,8 +63,10 @@ func watchPhone(t *testing.T, p *phone) *wiretap {
 			t.Error(err)
 		}
 	})
+
 	go func() {
 		defer close(ended)
+
 		packet, control := make([]byte, 4<<10), make([]byte, 256)
 		for {
 			select {
@@ -70,16 +74,20 @@ func watchPhone(t *testing.T, p *phone) *wiretap {
 				return
 			default:
 			}
+
 			n, size, _, from, err := syscall.Recvmsg(fd, packet, control, 0)
 			if err != nil { // nothing came
 				continue
 			}
+
 			if link, ok := from.(*syscall.SockaddrLinklayer); !ok || link.Pkttype == syscall.PACKET_OUTGOING {
 				continue // each packet of loopback is seen twice
 			}
+
 			w.note(packet[:n], control[:size], p.mediaPort())
 		}
 	}()
+
 	return w
 }
 
@@ -89,20 +97,24 @@ func (w *wiretap) note(ip, control []byte, port int) {
 	if ip[9] != syscall.IPPROTO_UDP || len(ip) < header+8+12 {
 		return
 	}
+
 	from, to := int(binary.BigEndian.Uint16(ip[header:])), int(binary.BigEndian.Uint16(ip[header+2:]))
 	rtp := ip[header+8:]
 	if rtp[0] != 0x80 || rtp[1]&0x7F != 0 { // version 2 and nothing else, PCMU
 		return
 	}
+
 	direction := slices.IndexFunc([]int{from, to}, func(p int) bool { return p >= port && p <= port+8 })
 	messages, err := syscall.ParseSocketControlMessage(control)
 	if direction < 0 || err != nil || len(messages) != 1 {
 		return
 	}
+
 	stamp := messages[0].Data
 	at := time.Unix(int64(binary.NativeEndian.Uint64(stamp)), int64(binary.NativeEndian.Uint64(stamp[8:])))
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for i, sample := range g711.ULaw().Decode(nil, rtp[12:]) {
 		if w.voices[direction].next(sample) {
 			w.begun[direction] = append(w.begun[direction], at.Add(time.Duration(i)*time.Second/8000))
@@ -143,10 +155,12 @@ func phase(positions []float64) float64 {
 				near++
 			}
 		}
+
 		if near > bestNear {
 			best, bestNear = candidate, near
 		}
 	}
+
 	return best
 }
 
@@ -166,6 +180,7 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 		for _, at := range w.tones(channel, bridged) {
 			sent[channel] = append(sent[channel], at.Sub(bridged).Seconds())
 		}
+
 		if len(recorded[channel]) < 3 || len(sent[channel]) < 3 {
 			return fmt.Errorf("channel %d has tones at %.3f, the wire at %.3f", channel, recorded[channel],
 				sent[channel])
@@ -181,6 +196,7 @@ func checkPositions(wav []byte, w *wiretap, bridged time.Time) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -191,6 +207,7 @@ func (r *recorder) recordCall(t *testing.T, d *dialler, destination string, call
 	seen := watchPhone(t, caller)
 	id := d.dial(t, destination)
 	d.await(t, id, "bridged")
+
 	bridged := time.Now()
 	eventually(t, "six tones of each voice", func() error {
 		if a, b := len(seen.tones(0, bridged)), len(seen.tones(1, bridged)); a < 6 || b < 6 {
@@ -198,6 +215,7 @@ func (r *recorder) recordCall(t *testing.T, d *dialler, destination string, call
 		}
 		return nil
 	})
+
 	caller.command(t, "hangup", "")
 	d.await(t, id, "ended")
 
@@ -209,22 +227,27 @@ func (r *recorder) recordCall(t *testing.T, d *dialler, destination string, call
 		if row.RecordingID == "" {
 			return errors.New("it names none yet")
 		}
+
 		return nil
 	})
+
 	if m := r.metadata(t, row.RecordingID); !m.Encrypted {
 		t.Errorf("%+v", m)
 	}
+
 	wav := r.play(t, row.RecordingID)
 	file := filepath.Join(t.TempDir(), "call.wav")
 	if err := os.WriteFile(file, wav, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for channel, p := range []*phone{caller, callee} {
 		if hertz := roughFrequency(t, file, channel, "1", "4"); hertz < p.hertz*9/10 || hertz > p.hertz*11/10 {
 			t.Errorf("channel %d has %d Hz, want %d", channel, hertz, p.hertz)
 		}
 		r.mustHideTone(t, p)
 	}
+
 	return checkPositions(wav, seen, bridged)
 }
 
@@ -234,6 +257,7 @@ func TestRecordedCallsKeepTheirVoicesInPlace(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
+
 	echo := startForeign(t, nil, program(t), "ai", "echo", "--listen", "127.0.0.1:9555")
 	echo.await(t, "to listen", func(out, _ []string) bool { return len(out) > 0 })
 	n := newNode(t, "recorded", map[string]string{
@@ -261,6 +285,7 @@ func TestRecordedCallsKeepTheirVoicesInPlace(t *testing.T) {
 			}
 			t.Logf("%s: %v", call.destination, err)
 		}
+
 		if err != nil {
 			t.Errorf("%s: %v", call.destination, err)
 		}
@@ -273,6 +298,7 @@ func TestAKilledServerKeepsTheRecordingOfACall(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
+
 	for attempt := range 4 { // on a machine that is too busy the last write may be late
 		lost := killInCall(t, attempt)
 		if lost <= 2*time.Second || t.Failed() {
@@ -280,6 +306,7 @@ func TestAKilledServerKeepsTheRecordingOfACall(t *testing.T) {
 		}
 		t.Logf("lost %v", lost)
 	}
+
 	t.Error("each time more than two seconds are lost")
 }
 
@@ -298,6 +325,7 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 	seen := watchPhone(t, alice)
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
+
 	bridged := time.Now()
 	eventually(t, "six tones of each voice", func() error {
 		if a, b := len(seen.tones(0, bridged)), len(seen.tones(1, bridged)); a < 6 || b < 6 {
@@ -305,6 +333,7 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 		}
 		return nil
 	})
+
 	heard := time.Since(bridged)
 	n.kill(t)
 	for _, p := range []*phone{alice, bob} {
@@ -320,6 +349,7 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 			DurationMS  int64  `json:"duration_ms"`
 		} `json:"data"`
 	}
+
 	eventually(t, "the recording to be stored", func() error {
 		r.decode(t, r.curl(t, "-H", "X-API-Key: "+r.key, r.url+"/api/v2/recordings?origination_call_id="+id), &found)
 		if len(found.Data) != 1 {
@@ -327,6 +357,7 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 		}
 		return nil
 	})
+
 	m := found.Data[0]
 	file := filepath.Join(t.TempDir(), "call.wav")
 	wav := r.play(t, m.RecordingID)
@@ -336,16 +367,19 @@ func killInCall(t *testing.T, attempt int) (lost time.Duration) {
 	if !m.Encrypted || int64(len(wav)-44)/32 != m.DurationMS {
 		t.Errorf("%+v, %d bytes", m, len(wav))
 	}
+
 	for channel, p := range []*phone{alice, bob} {
 		if hertz := roughFrequency(t, file, channel, "1", "3"); hertz < p.hertz*9/10 || hertz > p.hertz*11/10 {
 			t.Errorf("channel %d has %d Hz, want %d", channel, hertz, p.hertz)
 		}
 		r.mustHideTone(t, p)
 	}
+
 	left, err := filepath.Glob(filepath.Join(n.dir, "recordings-in-progress", "*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left are %s (%v)", strings.Join(left, " "), err)
 	}
+
 	lost = heard - time.Duration(m.DurationMS)*time.Millisecond
 	t.Logf("%v were heard, %v are lost", heard, lost)
 	return lost

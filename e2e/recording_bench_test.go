@@ -30,6 +30,7 @@ func BenchmarkRecordingEncryption(b *testing.B) {
 	})
 	n.start(b)
 	l := newConfigLoad(b, n)
+
 	for range 3 {
 		for i := range benchAccounts {
 			if err := l.rotate(int64(i)); err != nil {
@@ -37,6 +38,7 @@ func BenchmarkRecordingEncryption(b *testing.B) {
 			}
 		}
 	}
+
 	b.Run("get", func(b *testing.B) { l.runUnpaced(b, l.get) })
 	b.Run("get at 2500 a second", func(b *testing.B) { l.runPaced(b, 2500, l.get) })
 	b.Run("put", func(b *testing.B) { l.runUnpaced(b, l.put) })
@@ -54,14 +56,17 @@ func manyAccounts(b *testing.B) string {
 	b.Helper()
 	var text strings.Builder
 	text.WriteString("accounts:\n  - {id: demo, name: Demo, domain: demo.local}\n")
+
 	for i := range benchAccounts {
 		fmt.Fprintf(&text, "  - {id: a%d, name: A%[1]d, domain: a%[1]d.test, parent: demo}\n", i)
 	}
+
 	fmt.Fprintf(&text, "users:\n  - {account: demo, username: admin, password: %s, role: admin}\n", password)
 	file := filepath.Join(b.TempDir(), "directory.yaml")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
+
 	return file
 }
 
@@ -78,6 +83,7 @@ func newConfigLoad(b *testing.B, n *node) *configLoad {
 	c := &cluster{nodes: []*node{n}, ingest: n}
 	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken,
 		clients: make(chan *thinClient, benchConnections)}
+
 	for range benchConnections {
 		client, err := dialThin(n)
 		if err != nil {
@@ -86,6 +92,7 @@ func newConfigLoad(b *testing.B, n *node) *configLoad {
 		b.Cleanup(func() { _ = client.conn.Close() }) // the server may have closed it
 		l.clients <- client
 	}
+
 	return l
 }
 
@@ -109,6 +116,7 @@ func (l *configLoad) request(method string, i int64, body string) error {
 
 func (l *configLoad) runUnpaced(b *testing.B, work func(int64) error) {
 	defer l.usage(b)()
+
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range benchConnections {
@@ -121,6 +129,7 @@ func (l *configLoad) runUnpaced(b *testing.B, work func(int64) error) {
 			}
 		})
 	}
+
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 }
@@ -136,6 +145,7 @@ func (l *configLoad) usage(b *testing.B) (report func()) {
 		}
 		return own.CPU, theirs.CPU
 	}
+
 	client, server := now()
 	return func() {
 		c, s := now()
@@ -149,6 +159,7 @@ func (l *configLoad) runPaced(b *testing.B, perSecond int, work func(int64) erro
 	began, pace := time.Now(), time.Second/time.Duration(perSecond)
 	var next atomic.Int64
 	var wg sync.WaitGroup
+
 	for range benchConnections {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
@@ -158,10 +169,12 @@ func (l *configLoad) runPaced(b *testing.B, perSecond int, work func(int64) erro
 					b.Error(err)
 					return
 				}
+
 				took[i] = time.Since(due)
 			}
 		})
 	}
+
 	wg.Wait()
 	slices.Sort(took)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")

@@ -148,12 +148,15 @@ func mustHideAudio(t *testing.T, file, audioFile string) {
 	t.Helper()
 	stringsPath := tool(t, "strings")
 	told := map[string]bool{}
+
 	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", audioFile))) {
 		told[line] = true
 	}
+
 	if len(told) == 0 || !bytes.Contains(printed(t, stringsPath, "-n", "4", audioFile), []byte("WAVEfmt")) {
 		t.Error("strings finds nothing in the audio itself: this shows nothing")
 	}
+
 	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", file))) {
 		if told[line] || strings.Contains(line, "WAVEfmt") {
 			t.Errorf("strings finds %q in %s", line, file)
@@ -182,6 +185,7 @@ func TestRecordings(t *testing.T) {
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("plain"))
 	r.mustPlay(t, "call-1", audio)
 	r.mustPlay(t, "plain", audio)
+
 	if m := r.metadata(t, "call-1"); m.KeyVersion != 1 || !m.Encrypted || m.Type != "audio/x-wav" ||
 		m.Size != int64(len(audio)) || m.StoredSize <= m.Size {
 		t.Errorf("%+v", m)
@@ -206,6 +210,7 @@ func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encr
 		Encrypted   bool   `json:"encrypted"`
 	}
 	r.decode(t, got.Data, &data)
+
 	if got.Type != "AGENT_CUSTOM_EVENT" || got.AccountID != "demo" || data.Event != "recording.stored" ||
 		data.RecordingID != "call-1" || !data.Encrypted {
 		t.Errorf("the channel sent %+v with %s", got, got.Data)
@@ -222,12 +227,14 @@ func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 	if whole := r.play(t, id); !bytes.Equal(whole, audio) {
 		t.Errorf("%s: %d bytes returned, want %d", id, len(whole), len(audio))
 	}
+
 	for _, part := range []struct{ from, to int }{{0, 43}, {65_500, 65_600}, {300_000, len(audio) - 1}} {
 		if got := r.play(t, id, "-r", fmt.Sprintf("%d-%d", part.from, part.to)); !bytes.Equal(got,
 			audio[part.from:part.to+1]) {
 			t.Errorf("%s, bytes %d to %d: %d other bytes returned", id, part.from, part.to, len(got))
 		}
 	}
+
 	heard := filepath.Join(t.TempDir(), "heard.wav")
 	r.play(t, id, "-o", heard)
 	if length := strings.TrimSpace(string(printed(t, tool(t, "sox"), "--info", "-D", heard))); length != "30.000000" {
@@ -249,10 +256,12 @@ func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key,
 		wrong.out != "" {
 		t.Errorf("with a wrong key it ends with %d", wrong.code)
 	}
+
 	python := tool(t, "python3")
 	if out, err := exec.Command(python, "-c", "import cryptography").CombinedOutput(); err != nil {
 		skipMissingTool(t, fmt.Sprintf("python3 has no package cryptography: %s", out))
 	}
+
 	printed(t, python, "../recording/reader/trunkrec.py", "open", file, opened, "--key", key, "--salt", salt)
 	if readFile(t, opened) != string(audio) {
 		t.Error("the second reader opens another audio")
@@ -278,9 +287,11 @@ func (r *recorder) mustRotateMasterKey(t *testing.T) {
 	before, file := r.configure(t, ""), filepath.Join(r.dir, "master.key")
 	old := readFile(t, file)
 	r.cli(t, "masterkey", "rotate")
+
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || readFile(t, file) == old {
 		t.Errorf("the key file: %v, %v", info, err)
 	}
+
 	after := r.configure(t, "")
 	if len(before.Config.OldKeys) != 2 || fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("was %d versions, is %d", before.Config.KeyVersion, after.Config.KeyVersion)
@@ -304,40 +315,49 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+
 	slow := exec.CommandContext(ctx, r.curlPath, "-sS", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"),
 		"--limit-rate", "100k",
 		"-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("half"))
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	unfinished := func() (file string, size int64) {
 		found, err := filepath.Glob(filepath.Join(r.dir, "recordings", ".unfinished", "*"))
 		if err != nil || len(found) == 0 {
 			return "", 0
 		}
+
 		info, err := os.Stat(found[0])
 		if err != nil {
 			return "", 0
 		}
+
 		return found[0], info.Size()
 	}
+
 	eventually(t, "the upload to be half-way", func() error {
 		if _, size := unfinished(); size < 70_000 {
 			return fmt.Errorf("%d bytes are written", size)
 		}
 		return nil
 	})
+
 	n.kill(t)
 	if err := slow.Wait(); err == nil {
 		t.Error("curl reports success of the interrupted upload")
 	}
+
 	left, _ := unfinished()
 	mustHideAudio(t, left, file)
 	n.start(t)
+
 	if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key},
 		""); a.status != http.StatusNotFound {
 		t.Errorf("the half recording: %s", a)
 	}
+
 	r.mustPlay(t, "whole", audio)
 	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("half"))
 	r.mustPlay(t, "half", audio)
@@ -347,6 +367,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	if err := os.Rename(key, key+".away"); err != nil {
 		t.Fatal(err)
 	}
+
 	n.startProcess(t)
 	if code, ok := n.exit(patience); !ok || code != 2 {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
@@ -361,6 +382,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)
 	}
+
 	n.start(t)
 	r.mustPlay(t, "whole", audio)
 }

@@ -20,6 +20,7 @@ func TestCallRecordsByCurl(t *testing.T) {
 	r := newRecorder(t, embeddedCluster(t).nodes[0])
 	edge := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Unix()
 	calls := 0
+
 	for name, encoding := range map[string]struct {
 		contentType string
 		body        func(record string) string
@@ -39,16 +40,19 @@ func TestCallRecordsByCurl(t *testing.T) {
 				for _, id := range []string{"0079da6c", "04673e0b", "93505f3f", "c91d5c98", "38935054"} {
 					leg = strings.ReplaceAll(leg, id+"-", prefix+id[:4]+"-")
 				}
+
 				leg = strings.ReplaceAll(leg, "1795169718", fmt.Sprint(edge-2)) // the start is in October
 				leg = strings.ReplaceAll(leg, "1795169721", fmt.Sprint(edge+1)) // the end is in November
 				file := filepath.Join(t.TempDir(), "cdr")
 				if err := os.WriteFile(file, []byte(encoding.body(leg)), 0o600); err != nil {
 					t.Fatal(err)
 				}
+
 				r.curl(t, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: "+encoding.contentType, "--data-binary",
 					"@"+file,
 					r.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a_"+prefix)
 			}
+
 			id := "oc-" + prefix + "3893-8f29-47aa-959d-5d073dec3c8e"
 			for month, span := range map[string][2]int64{"October": {edge - 31*86400, edge - 1},
 				"November": {edge, edge + 30*86400}} {
@@ -56,10 +60,12 @@ func TestCallRecordsByCurl(t *testing.T) {
 				if row.OriginationCallID != id || row.To != "1002" {
 					t.Errorf("in %s: %+v", month, row)
 				}
+
 				var page struct {
 					Data []callRecord `json:"data"`
 				}
 				r.decode(t, r.reports(t, span, "interaction_id="+row.InteractionID), &page)
+
 				if len(page.Data) != 4 {
 					t.Errorf("in %s the call has %d legs", month, len(page.Data))
 				}
@@ -85,13 +91,17 @@ func (r *recorder) findRecord(t *testing.T, span [2]int64, id string) (row callR
 			Data []callRecord `json:"data"`
 		}
 		r.decode(t, r.reports(t, span, "page_size=1000&interaction_id="+id), &page)
+
 		if len(page.Data) < 4 {
 			return errors.New("not yet")
 		}
+
 		return nil
 	})
+
 	if err := json.Unmarshal(r.reports(t, span, "origination_call_id="+id), &row); err != nil {
 		t.Fatal(err)
 	}
+
 	return row
 }

@@ -42,9 +42,11 @@ func (c *cluster) testResume(t *testing.T) {
 		{"an event stream and the query", subscription{paths: apiPaths, token: token, sse: true}},
 	}
 	before := make([]*subscriber, len(ways))
+
 	for i, way := range ways {
 		before[i] = first.subscribe(t, way.ask)
 	}
+
 	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
 	for i, s := range before {
 		s.awaitCount(t, half)
@@ -58,11 +60,14 @@ func (c *cluster) testResume(t *testing.T) {
 				return nil
 			})
 		}
+
 		if got := numbers(t, s.events()); !slices.Equal(got, sequence(0, half)) {
 			t.Errorf("%s: live %v", ways[i].name, got)
 		}
+
 		s.close()
 	}
+
 	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", half, whole-1), whole-1-half)
 	for i, way := range ways {
 		way.ask.since = before[i].position()
@@ -70,6 +75,7 @@ func (c *cluster) testResume(t *testing.T) {
 		s.awaitCount(t, whole-1-half)
 		before[i] = s
 	}
+
 	middle := before[0].events()[10].ID
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("resume", whole-1), 1)
 	for i, way := range ways {
@@ -77,10 +83,12 @@ func (c *cluster) testResume(t *testing.T) {
 			t.Errorf("resumed with %s: got %v", way.name, got)
 		}
 	}
+
 	earliest := second.subscribe(t, subscription{paths: wsPaths, token: token, since: "earliest"})
 	if got := numbers(t, earliest.awaitCount(t, whole)); !slices.Equal(got, sequence(0, whole)) {
 		t.Errorf("since the earliest: %v", got)
 	}
+
 	again := second.subscribe(t, subscription{paths: wsPaths, token: token, since: middle})
 	if got := numbers(t, again.awaitCount(t, whole-half-11)); !slices.Equal(got, sequence(half+11, whole)) {
 		t.Errorf("since the middle: %v", got)
@@ -94,6 +102,7 @@ func (c *cluster) testRefusedPlaces(t *testing.T) {
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
 	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("places", 0), 1)
 	s.awaitCount(t, 1)
+
 	id, cursor := s.events()[0].ID, s.position()
 	for _, bad := range []struct {
 		since  string
@@ -113,9 +122,11 @@ func (c *cluster) testRefusedPlaces(t *testing.T) {
 			n.mustRefuse(t, ask, bad.status)
 		}
 	}
+
 	for _, good := range []string{id, cursor, "earliest"} {
 		n.subscribe(t, subscription{paths: apiPaths, token: token, since: good}).close()
 	}
+
 	if a := n.mustCall(t, http.MethodGet, apiPaths.socket, bearer(token), ""); a.status != http.StatusUpgradeRequired {
 		t.Errorf("no upgrade: %s", a)
 	}

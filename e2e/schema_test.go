@@ -61,13 +61,16 @@ func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
 			}
 		}
 	}
+
 	execute(`INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`,
 		fmt.Sprintf(`INSERT INTO identity_schema_needs (version, needs) VALUES (99, %d)`, needs),
 		`ALTER TABLE identity_users ADD COLUMN later TEXT NOT NULL DEFAULT ''`, `CREATE TABLE identity_later (id TEXT)`)
 	test()
+
 	if got := version(t, db); got != 99 {
 		t.Errorf("the older node changed the schema to version %d", got)
 	}
+
 	execute(`DELETE FROM identity_schema WHERE version = 99`, `DELETE FROM identity_schema_needs WHERE version = 99`,
 		`ALTER TABLE identity_users DROP COLUMN later`, `DROP TABLE identity_later`)
 }
@@ -87,12 +90,14 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
 	latest := version(t, db)
 	const newer = "the database has schema version"
+
 	withNewerSchema(t, db, latest, func() { // the program is of the version before, and starts again
 		n.start(t)
 		n.awaitMessage(t, p.row(t, "database schema of a newer version"))
 		n.login(t, apiPaths, user("alice"))
 		n.stop(t)
 	})
+
 	withNewerSchema(t, db, latest+1, func() {
 		p.mustExit(t, newer, n.settings)
 		if done := run(t, n.settings, "", "account", "list"); done.code != 2 ||
@@ -100,10 +105,12 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 			t.Errorf("a command: exit %d after %s", done.code, done.err)
 		}
 	})
+
 	downgradeSchema(t, db)
 	n.start(t)
 	n.awaitMessage(t, p.row(t, "database schema migrated"))
 	n.login(t, apiPaths, user("alice"))
+
 	if got := version(t, db); got != latest {
 		t.Errorf("it has version %d", got)
 	}
@@ -116,9 +123,11 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
 		"TRUNKLINE_MASTER_KEY": masterKey}
 	var nodes []*node
+
 	for i := range 3 {
 		nodes = append(nodes, newNode(t, fmt.Sprint("node ", i+1), settings))
 	}
+
 	nodes[0].start(t)
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
@@ -131,34 +140,42 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	release := sync.OnceFunc(func() {
 		if err := locked.Rollback(); err != nil {
 			t.Error(err)
 		}
 	})
 	defer release()
+
 	if _, err := locked.ExecContext(t.Context(), `LOCK TABLE identity_users IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
+
 	nodes[0].startProcess(t)
 	awaitBlocked(t, db, 1)
 	nodes[0].kill(t)
+
 	for _, n := range nodes[1:] {
 		n.startProcess(t)
 	}
+
 	// Another node holds the lock on the schema, or the session of the killed one does.
 	awaitBlocked(t, db, 2)
 	release()
 	migrated := 0
+
 	for _, n := range nodes[1:] {
 		n.awaitReady(t)
 		migrated += p.row(t, "database schema migrated").countMatches(readFile(t, n.log))
 		n.login(t, apiPaths, user("alice"))
 	}
+
 	// The session of the killed node may have committed.
 	if got := version(t, db); got != latest || migrated > 1 {
 		t.Errorf("version %d, brought there by %d nodes", got, migrated)
 	}
+
 	nodes[0].start(t)
 }
 
@@ -173,6 +190,7 @@ func awaitBlocked(t *testing.T, db *sqldb.DB, sessions int) {
 		if err == nil && n < sessions {
 			err = fmt.Errorf("%d wait", n)
 		}
+
 		return err
 	})
 }

@@ -25,6 +25,7 @@ func TestSchemathesis(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	startForeign(t, n.settings, program(t), "demo", "--rate", "10")
+
 	// The requests concern the tested account: they cannot delete the key, which belongs to the
 	// account above it, and webhooks that they create get no events.
 	n.cli(t, "account", "create", "above", "--id", "above", "--domain", "above.local")
@@ -33,6 +34,7 @@ func TestSchemathesis(t *testing.T) {
 		"7001", "--password-stdin")
 	key := n.cli(t, "apikey", "create", "--account", "above", "--scope", "ingest,subscribe,read,recordings,calls,admin")
 	c.awaitKey(t, key)
+
 	var session struct {
 		Token string `json:"access_token"`
 	}
@@ -44,6 +46,7 @@ func TestSchemathesis(t *testing.T) {
 		}
 		return nil
 	})
+
 	channel := n.login(t, apiPaths, user("alice"))
 
 	type credential struct {
@@ -53,6 +56,7 @@ func TestSchemathesis(t *testing.T) {
 	}
 	portal := credential{`portalToken = { bearer = "` + session.Token + `" }`, bearer(session.Token),
 		"/api/v2/accounts"}
+
 	events := credential{`channelToken = { bearer = "` + channel + `" }`, bearer(channel), apiPaths.stats}
 	ofKey := credential{`apiKey = { api_key = "` + key + `" }`, map[string]string{"X-API-Key": key}, "/api/v2/accounts"}
 	for _, run := range []struct {
@@ -71,13 +75,16 @@ func TestSchemathesis(t *testing.T) {
 			if len(run.credentials) > 0 {
 				settings += "\n[auth.openapi]\n"
 			}
+
 			for _, c := range run.credentials {
 				settings += c.setting + "\n"
 			}
+
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(settings), 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			args := append([]string{"run", n.url + "/openapi.json", "--tls-verify",
 				filepath.Join(n.dir, "tls", "cert.pem"), "--no-color"}, run.args...)
 			cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "bin", "schemathesis"), args...)
@@ -86,6 +93,7 @@ func TestSchemathesis(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, output)
 			}
+
 			_, summary, _ := strings.Cut(string(output), "= SUMMARY =")
 			t.Log(summary)
 			for _, c := range run.credentials { // they must have stayed valid until the end

@@ -14,9 +14,11 @@ func TestNoDemoUsersWithoutDemoPassword(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "nobody", map[string]string{})
 	n.start(t)
+
 	if accounts := n.cli(t, "account", "list", "--json"); strings.TrimSpace(accounts) != "[]" {
 		t.Errorf("the first start made %s", accounts)
 	}
+
 	n.cli(t, "account", "create", "Own", "--id", "own", "--domain", "own.test")
 	if log := readFile(t, n.log); strings.Contains(log, "password") {
 		t.Error("a password is in the log")
@@ -29,6 +31,7 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	n.start(t)
 	portal := portalOf(t, n.portalTry(t))
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob"))})
+
 	logout := func(token string) answer {
 		return n.mustCall(t, http.MethodPost, "/ucp/v2/logout", map[string]string{"Authorization": "Bearer " + token},
 			"")
@@ -43,6 +46,7 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 		}
 		return nil
 	})
+
 	t.Logf("published %v after the command", time.Since(rotated))
 	if a := logout(portal.AccessToken); a.status != http.StatusNoContent {
 		t.Errorf("an earlier key's token: %s", a)
@@ -51,13 +55,16 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	portal = portalOf(t, n.portalTry(t))
 	n.cli(t, "signingkey", "rotate", "--now")
 	rotated = time.Now()
+
 	if code, _ := s.awaitEnd(t); code != 4003 {
 		t.Errorf("closed with %d", code)
 	}
+
 	t.Logf("closed %v after the command", time.Since(rotated))
 	if a := logout(portal.AccessToken); a.status != http.StatusUnauthorized {
 		t.Errorf("a token of a key that was replaced: %s", a)
 	}
+
 	n.login(t, apiPaths, user("bob"))
 }
 
@@ -68,6 +75,7 @@ func TestAChangeOfARoleReachesOpenConnections(t *testing.T) {
 	n := newNode(t, "roles", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest")
+
 	admin := n.dialler(t, "admin").header
 	newUser := func(name, fields string) (path string, s *subscriber) {
 		t.Helper()
@@ -77,9 +85,11 @@ func TestAChangeOfARoleReachesOpenConnections(t *testing.T) {
 		if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated {
 			t.Fatalf("a new user: %s %v", a, err)
 		}
+
 		return "/api/v2/accounts/demo/users/" + made.ID,
 			n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user(name))})
 	}
+
 	change := func(path, fields string) (at time.Time) {
 		t.Helper()
 		at = time.Now()
@@ -99,6 +109,7 @@ func TestAChangeOfARoleReachesOpenConnections(t *testing.T) {
 			n.postAccepted(t, key, "svc.cc", typeJSON, "["+fmt.Sprintf(login, 7001, "sales", round)+","+
 				fmt.Sprintf(login, 7003, "support", round+1)+","+fmt.Sprintf(login, 7001, "sales", -round)+","+
 				fmt.Sprintf(login, 7003, "support", -round)+"]", 4)
+
 			got := map[int]bool{}
 			s.await(t, "one of the last two", func(events []event) bool {
 				for _, e := range events {
@@ -106,20 +117,26 @@ func TestAChangeOfARoleReachesOpenConnections(t *testing.T) {
 				}
 				return got[-round]
 			})
+
 			if !got[round+which] || got[round+1-which] {
 				return fmt.Errorf("of the events %d and %d it sees %v", round, round+1, got)
 			}
+
 			return nil
 		})
+
 		t.Logf("after %v", time.Since(since))
 	}
+
 	path, s := newUser("sue", `"role":"supervisor","queue_ids":["sales"]`)
 	seesOnly(s, 0, time.Now())
 	seesOnly(s, 1, change(path, `"role":"supervisor","queue_ids":["support"]`))
 	changed := change(path, `"role":"agent","agent_ids":["7001@demo.local"]`)
+
 	if code, _ := s.awaitEnd(t); code != 4003 {
 		t.Errorf("another role closes with %d", code)
 	}
+
 	t.Logf("closed after %v", time.Since(changed))
 
 	path, s = newUser("abe", `"role":"agent","presence_id":"7001"`)
@@ -143,11 +160,13 @@ func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 	if err := json.Unmarshal([]byte(n.cli(t, "apikey", "list", "--json")), &keys); err != nil || len(keys) != 1 {
 		t.Fatalf("keys %v: %v", keys, err)
 	}
+
 	n.cli(t, "apikey", "delete", keys[0].ID)
 	deleted := time.Now()
 	if code, _ := s.awaitEnd(t); code != 4003 {
 		t.Errorf("after the deletion of its key the socket is closed with %d", code)
 	}
+
 	t.Logf("closed %v after the command", time.Since(deleted))
 	if a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key},
 		`{}`); a.status != http.StatusUnauthorized {

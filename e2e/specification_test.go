@@ -130,17 +130,21 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 			c := embeddedCluster(t, append(s.settings(t), "TRUNKLINE_ORIGINATION_DRIVER", driver)...)
 			n := c.nodes[0]
 			hangUp := func() {}
+
 			if s.answer != nil {
 				hangUp = s.answer(t, n)
 			}
+
 			expected := 0
 			for _, e := range callEvents {
 				expected += strings.Count(readFile(t, e.file+".want.jsonl"), `"type":"svc_cc_queue_on_call_event"`)
 			}
+
 			f := startForeign(t, nil, python, "testdata/specification_client.py", n.url,
 				filepath.Join(n.dir, "tls", "cert.pem"),
 				"alice", password, "demo.local", "1002", strconv.Itoa(expected))
 			f.await(t, "to be connected", func(out, _ []string) bool { return slices.Contains(out, "ready") })
+
 			for _, e := range callEvents {
 				story := strings.ReplaceAll(readFile(t, e.file+".in.jsonl"), `"Account-ID": "acme"`,
 					`"Account-ID": "demo"`)
@@ -156,11 +160,13 @@ func TestAClientOfTheSpecificationAlone(t *testing.T) {
 				}
 				return id != ""
 			})
+
 			hangUp()
 			if s.records != nil {
 				records := asOfNow(s.records(t, id))
 				c.ingest.postAccepted(t, c.key, s.format, "application/x-ndjson", records, len(lines(records)))
 			}
+
 			f.await(t, "to find the call", func(out, _ []string) bool { return slices.Contains(out, "found "+s.found) })
 			checkEventsRead(t, f.out.completeLines())
 		})
@@ -180,6 +186,7 @@ func TestAClientGeneratedFromTheSchema(t *testing.T) {
 	if err := json.Unmarshal([]byte(readFile(t, "../api/schemas/call_event.json")), &schema); err != nil {
 		t.Fatal(err)
 	}
+
 	var messages, told []string
 	for _, e := range callEvents { // with the source's own members
 		for _, line := range lines(readFile(t, e.file+".want.jsonl")) {
@@ -188,13 +195,16 @@ func TestAClientGeneratedFromTheSchema(t *testing.T) {
 			}
 		}
 	}
+
 	stories, err := filepath.Glob("../normalizer/testdata/stories/*.want.jsonl") // with what came before
 	if err != nil || len(stories) < len(callEvents) {
 		t.Fatalf("%d stories, %v", len(stories), err)
 	}
+
 	for _, story := range stories {
 		told = append(told, lines(readFile(t, story))...)
 	}
+
 	program := `import type { CallData } from "./call_data.js";
 const messages: { data: CallData; [other: string]: unknown }[] = [` + strings.Join(messages, ",\n") + `];
 const told: CallData[] = [` + strings.Join(told, ",\n") + `];
@@ -204,11 +214,13 @@ for (const data of [...messages.map((one) => one.data), ...told]) {
 	console.log("event " + JSON.stringify(read).replaceAll(",", ", "));
 }
 `
+
 	for name, text := range map[string]string{"CallData.json": string(schema.Defs.Data), "client.mts": program} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), node, args...)
@@ -217,8 +229,10 @@ for (const data of [...messages.map((one) => one.data), ...told]) {
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, output)
 		}
+
 		return string(output)
 	}
+
 	modules := filepath.Join(packages, "node_modules")
 	run(filepath.Join(modules, "json-schema-to-typescript", "dist", "src", "cli.js"), "--maxItems=-1", "CallData.json",
 		"call_data.d.ts")
@@ -259,6 +273,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -266,12 +281,14 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 			if err != nil {
 				return
 			}
+
 			go func() {
 				defer conn.Close()
 				serve(conn)
 			}()
 		}
 	}()
+
 	return l.Addr().String()
 }
 
@@ -313,6 +330,7 @@ func serveEventSocket(conn net.Conn) {
 		case strings.HasPrefix(rest, "uuid_exists"):
 			text = "false"
 		}
+
 		fmt.Fprintf(conn, "Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
 	})
 }
@@ -329,6 +347,7 @@ func serveManager(conn net.Conn) {
 			}
 			return ""
 		}
+
 		fmt.Fprintf(conn, "Response: Success\r\nActionID: %s\r\nMessage: OK\r\n\r\n", get("ActionID"))
 		if get("Action") == "CoreShowChannels" {
 			fmt.Fprintf(conn,
@@ -349,6 +368,7 @@ func serveCrossbar(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/connect"):
 		status, answer = http.StatusAccepted, `{"data":{"origination_call_id":"kz-origination-1","outbound_call_id":"b1","call_id":"l1"}}`
 	}
+
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, answer)
 }

@@ -27,25 +27,30 @@ func TestShutdownEmbedded(t *testing.T) {
 	token := n.login(t, apiPaths, user("alice"))
 	l := begin(t, &poster{name: "p", account: "demo", key: c.key, node: n, every: 10 * time.Millisecond})
 	var open []*subscriber
+
 	for range 4 {
 		open = append(open, n.subscribe(t, subscription{paths: apiPaths, token: token}))
 	}
+
 	byEvents := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"}, n)
 	l.awaitMore(t, 20)
 
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
+
 	// Sockets are closed over the course of a second: when the first one is closed, readiness
 	// already fails and new ones are refused.
 	firstToGo := make(chan *subscriber, len(open))
 	for _, s := range open {
 		go func() { <-s.done; firstToGo <- s }()
 	}
+
 	select {
 	case <-firstToGo:
 	case <-time.After(patience):
 		t.Fatal("no socket was closed")
 	}
+
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable ||
 		text != "draining" {
 		t.Errorf("/readyz while sockets are sent away: %d %s %v", status, text, err)
@@ -53,6 +58,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	if status, _, err := n.probe("/livez"); err != nil || status != http.StatusOK {
 		t.Errorf("/livez while sockets are sent away: %d %v", status, err)
 	}
+
 	for i, s := range open {
 		code, reason := s.awaitEnd(t)
 		got := s.events()
@@ -60,16 +66,19 @@ func TestShutdownEmbedded(t *testing.T) {
 			t.Errorf("socket %d is closed with %d %q after %d events", i, code, reason, len(got))
 		}
 	}
+
 	code, ok := n.exit(drainTimeout + patience)
 	if !ok || code != 0 {
 		t.Fatalf("exit %d, %v, after %v", code, ok, time.Since(began))
 	}
+
 	t.Logf("drained in %v", time.Since(began).Round(time.Millisecond))
 
 	n.start(t)
 	l.awaitMore(t, 20)
 	l.stop()
 	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
+
 	// Subscribers that were asked to reconnect miss no event either.
 	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].position()})
 	whole := append(open[0].events(),
@@ -99,9 +108,11 @@ func TestShutdownReal(t *testing.T) {
 	s := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, stopped, stays)
 	l.awaitMore(t, 50)
 	stopped.signal(t, syscall.SIGTERM)
+
 	if code, ok := stopped.exit(patience); !ok || code != 0 {
 		t.Errorf("exit %d, %v", code, ok)
 	}
+
 	left := time.Now()
 	stays.awaitHealth(t, "ok", 1, patience)
 	l.awaitMore(t, 50)
@@ -119,9 +130,11 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	})
 	n.start(t)
 	token := n.login(t, apiPaths, user("alice"))
+
 	for range 3 {
 		n.subscribe(t, subscription{paths: apiPaths, token: token})
 	}
+
 	n.signal(t, syscall.SIGINT)
 	eventually(t, "readiness to fail", func() error {
 		if status, _, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable {
@@ -129,6 +142,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		}
 		return nil
 	})
+
 	n.mustRefuse(t, subscription{paths: apiPaths, token: token}, http.StatusServiceUnavailable)
 	n.signal(t, syscall.SIGTERM)
 	if code, ok := n.exit(patience); !ok || code != 1 {
@@ -146,10 +160,12 @@ func TestRefusesToStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+
 	notDir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(notDir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		name     string
 		settings []string // in addition to those of its node
@@ -191,6 +207,7 @@ func TestRefusesToStart(t *testing.T) {
 			if done.code != c.code || foreign || done.out != "" || len(errLines) != 1 {
 				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
 			}
+
 			for _, word := range c.says {
 				if !strings.Contains(done.err, word) {
 					t.Errorf("%q is not in %q", word, done.err)
@@ -198,6 +215,7 @@ func TestRefusesToStart(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("and the first one goes on", func(t *testing.T) {
 		n.awaitHealth(t, "ok", 0, patience)
 		if _, err := os.Stat(filepath.Join(n.dir, "trunkline.db")); errors.Is(err, os.ErrNotExist) {
@@ -217,23 +235,27 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 			t.Fatalf("stopped with %d, %v", code, ok)
 		}
 	}
+
 	n.start(t)
 	stop()
 	key := filepath.Join(n.dir, "master.key")
 	if err := os.Rename(key, key+".lost"); err != nil {
 		t.Fatal(err)
 	}
+
 	done := run(t, withSettings(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
 	if done.code != 2 || !strings.Contains(done.err, "identity: ") ||
 		!strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
 		t.Errorf("exit code %d, stderr %s", done.code, done.err)
 	}
+
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("another key was made in its place: %v", err)
 	}
 	if err := os.Rename(key+".lost", key); err != nil {
 		t.Fatal(err)
 	}
+
 	n.start(t)
 	stop()
 }

@@ -81,6 +81,7 @@ func (s *subscriber) close() {
 
 func (s *subscriber) run(ctx context.Context, c connection) {
 	defer close(s.done)
+
 	for turn := 1; ; {
 		err := s.read(ctx, c)
 		for c = nil; c == nil && s.follows && ctx.Err() == nil; turn++ {
@@ -89,6 +90,7 @@ func (s *subscriber) run(ctx context.Context, c connection) {
 				break
 			}
 		}
+
 		if c == nil {
 			s.update(func() { s.ended = err })
 			return
@@ -103,12 +105,14 @@ func (s *subscriber) reconnect(ctx context.Context, n *node) (connection, error)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	ask := s.ask
 	s.update(func() { ask.since = s.place })
 	c, err := ask.connect(ctx, n)
 	if err == nil {
 		s.update(func() { s.breaks++ })
 	}
+
 	return c, err
 }
 
@@ -116,21 +120,25 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 	stop := context.AfterFunc(ctx, c.close)
 	defer stop()
 	defer c.close()
+
 	for {
 		f, err := c.next()
 		if err != nil {
 			return err
 		}
+
 		var e event
 		if f.text != nil {
 			if err := json.Unmarshal(f.text, &e); err != nil {
 				return fmt.Errorf("a message is no event: %w", err)
 			}
 		}
+
 		s.update(func() {
 			if f.text != nil {
 				s.got, s.raw = append(s.got, e), append(s.raw, f.text)
 			}
+
 			s.cursors = s.cursors || f.text == nil
 			switch {
 			case f.place != "":
@@ -186,12 +194,14 @@ func (s *subscriber) await(t testing.TB, what string, enough func([]event) bool)
 		s.mu.Lock()
 		got, ended, changed := slices.Clip(s.got), s.ended, s.changed
 		s.mu.Unlock()
+
 		if enough(got) {
 			return got
 		}
 		if ended != nil {
 			t.Fatalf("waiting for %s: the connection ended with %v after %d events", what, ended, len(got))
 		}
+
 		select {
 		case <-changed:
 		case <-limit:
@@ -213,10 +223,12 @@ func (s *subscriber) awaitEnd(t testing.TB) (code int, reason string) {
 	case <-time.After(patience):
 		t.Fatal("the connection stays open")
 	}
+
 	var closed *websocket.CloseError
 	if !errors.As(s.ended, &closed) {
 		t.Fatalf("the connection ended with %v, not with a close frame", s.ended)
 	}
+
 	return closed.Code, closed.Text
 }
 
@@ -227,11 +239,13 @@ func (n *node) mustRefuse(t testing.TB, ask subscription, status int) answer {
 	if err == nil {
 		c.close()
 	}
+
 	var turned *refused
 	if !errors.As(err, &turned) || turned.status != status {
 		t.Errorf("%v: %v, want %d", ask, err, status)
 		return answer{}
 	}
+
 	return turned.answer
 }
 

@@ -17,6 +17,7 @@ func (n *node) failSyncs(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM) // it may have ended already, with the node
 		cmd.Wait()
@@ -31,15 +32,18 @@ func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 	c := newCluster(t, nil, "", n)
 	n.postAccepted(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"before"}`, 1)
 	n.failSyncs(t)
+
 	within(t, patience, "the broker to notice", func() error {
 		n.post(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"when"}`)
 		return n.checkMetric("trunkline_embedded_broker_writable", "0")
 	})
+
 	for range 10 {
 		if a := n.post(t, c.key, "generic", typeJSON,
 			`{"account_id":"demo","name":"after"}`); a.status != http.StatusServiceUnavailable {
 			t.Errorf("a record that could not be synced is answered with %d %s", a.status, a.body)
 		}
 	}
+
 	n.awaitUnready(t, "the embedded broker takes no writes: see the log, check the disk of data_dir, restart")
 }

@@ -20,6 +20,7 @@ func (n *node) normalizedRecords() (records float64, err error) {
 			records += value
 		}
 	}
+
 	return records, err
 }
 
@@ -34,12 +35,14 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "survivor", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
 	const accounts = 12
+
 	posters := make([]*poster, accounts)
 	for i := range posters {
 		id := fmt.Sprint("takeover-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 100 * time.Millisecond}
 	}
+
 	s := c.ingest.subscribe(t,
 		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
 	l := begin(t, posters...)
@@ -53,6 +56,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		for account := range from {
 			missing[account] = true
 		}
+
 		seen := 0
 		s.await(t, "an event of each account", func(got []event) bool {
 			for _, e := range got[seen:] {
@@ -60,10 +64,12 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 					delete(missing, e.AccountID)
 				}
 			}
+
 			seen = len(got)
 			return len(missing) == 0
 		})
 	}
+
 	now := func() map[string]int {
 		next := map[string]int{}
 		for _, p := range l.posters {
@@ -71,8 +77,10 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 			next[p.account] = p.next
 			p.mu.Unlock()
 		}
+
 		return next
 	}
+
 	var took []time.Duration
 	for range 3 {
 		killed.startProcess(t)
@@ -82,12 +90,15 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 			if err != nil {
 				return err
 			}
+
 			time.Sleep(300 * time.Millisecond) // some posts in between
 			if now, err := killed.normalizedRecords(); err != nil || now <= before {
 				return fmt.Errorf("%v records, then %v, %v", before, now, err)
 			}
+
 			return nil
 		})
+
 		flowing(now())
 		at := now()
 		began := time.Now()
@@ -95,6 +106,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		flowing(at)
 		took = append(took, time.Since(began).Round(10*time.Millisecond))
 	}
+
 	l.stop()
 	l.awaitAll(t, s, "")
 	checkOrder(t, "the subscriber", s.events())

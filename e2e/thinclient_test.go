@@ -35,20 +35,24 @@ func (c *thinClient) ask(head, body string) error {
 	if _, err := c.conn.Write(c.out); err != nil {
 		return err
 	}
+
 	status, err := c.in.ReadString('\n')
 	if err != nil {
 		return err
 	}
+
 	length := -1
 	for {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil {
 			return err
 		}
+
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			break
 		}
+
 		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			length, err = strconv.Atoi(string(value))
 			if err != nil {
@@ -56,10 +60,12 @@ func (c *thinClient) ask(head, body string) error {
 			}
 		}
 	}
+
 	if !strings.HasPrefix(status, "HTTP/1.1 200 ") || length < 0 {
 		text, err := io.ReadAll(io.LimitReader(c.in, int64(max(length, 0))))
 		return fmt.Errorf("%s %s (%v)", strings.TrimSpace(status), text, err)
 	}
+
 	_, err = c.in.Discard(length)
 	return err
 }

@@ -64,6 +64,7 @@ func TestTracing(t *testing.T) {
 		two.awaitCount(t, 1)
 		request := out.await(t, clientTrace, clientSpan, "POST /api/v2/ingest/:format")
 		send := out.await(t, clientTrace, request.id, "send cc.raw")
+
 		process := out.await(t, clientTrace, send.id, "process cc.raw")
 		deliver := out.await(t, clientTrace, process.id, "deliver cc.evt")
 		for _, w := range []struct {
@@ -89,6 +90,7 @@ func TestTracing(t *testing.T) {
 				w.span.about["service.version"] == "" || w.length == 0 {
 				t.Errorf("%+v", w.span)
 			}
+
 			for key, want := range w.about {
 				if w.span.about[key] != want {
 					t.Errorf("%s: %s is %q, want %q", w.name, key, w.span.about[key], want)
@@ -96,8 +98,10 @@ func TestTracing(t *testing.T) {
 			}
 		}
 	})
+
 	t.Run("a trace begins here", func(t *testing.T) {
 		c.postTraced(t, "00-what-no", 2)
+
 		got := one.awaitCount(t, 2)[1]
 		var deliver span
 		eventually(t, "its delivery", func() error {
@@ -108,18 +112,21 @@ func TestTracing(t *testing.T) {
 			}
 			return nil
 		})
+
 		request := out.await(t, deliver.trace, "", "POST /api/v2/ingest/:format")
 		process := out.await(t, deliver.trace, out.await(t, deliver.trace, request.id, "send cc.raw").id,
 			"process cc.raw")
 		if deliver.parent != process.id || deliver.state != "" {
 			t.Errorf("%+v below %+v", deliver, process)
 		}
+
 		// The log line of the request has the same trace.
 		log, err := os.ReadFile(n.log)
 		if err != nil || !strings.Contains(string(log), `"trace_id":"`+deliver.trace+`"`) {
 			t.Errorf("no line has trace_id %s: %v", deliver.trace, err)
 		}
 	})
+
 	t.Run("a call record", func(t *testing.T) {
 		const trace = "11111111111111111111111111111111"
 		row := lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
@@ -129,6 +136,7 @@ func TestTracing(t *testing.T) {
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
 		}
+
 		request := out.await(t, trace, clientSpan, "POST /api/v2/ingest/:format")
 		process := out.await(t, trace, out.await(t, trace, request.id, "send cdr.raw").id, "process cdr.raw")
 		index := out.await(t, trace, process.id, "process cdr")
@@ -137,6 +145,7 @@ func TestTracing(t *testing.T) {
 			t.Errorf("%+v", index)
 		}
 	})
+
 	t.Run("a dead letter", func(t *testing.T) {
 		const trace = "22222222222222222222222222222222"
 		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc",
@@ -145,15 +154,18 @@ func TestTracing(t *testing.T) {
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
 		}
+
 		request := out.await(t, trace, clientSpan, "POST /api/v2/ingest/:format")
 		process := out.await(t, trace, out.await(t, trace, request.id, "send cc.raw").id, "process cc.raw")
 		if !process.failed || process.about["error.type"] == "" {
 			t.Errorf("%+v", process)
 		}
 	})
+
 	t.Run("click to call", func(t *testing.T) {
 		id := alice.dial(t, "+431234567")
 		alice.await(t, id, "ended")
+
 		request, ok := span{}, false
 		eventually(t, "the request", func() error {
 			request, ok = out.find(func(s span) bool { return s.name == "POST /ucp/v2/c2c/:destination" })
@@ -162,6 +174,7 @@ func TestTracing(t *testing.T) {
 			}
 			return nil
 		})
+
 		originate := out.await(t, request.trace, request.id, "originate")
 		var states []string
 		eventually(t, "progress, delivered", func() error {
@@ -173,24 +186,30 @@ func TestTracing(t *testing.T) {
 					states = append(states, s.about["trunkline.call.state"])
 				}
 			}
+
 			if !slices.Contains(states, "accepted") || !slices.Contains(states, "ended") {
 				return fmt.Errorf("%q", states)
 			}
+
 			return nil
 		})
+
 		for _, s := range out.receivedSpans() {
 			if strings.Contains(fmt.Sprint(s), "431234567") {
 				t.Errorf("a phone number is sent: %+v", s)
 			}
 		}
 	})
+
 	t.Run("a recording", func(t *testing.T) {
 		const trace = "33333333333333333333333333333333"
+
 		header := map[string]string{"X-Account-ID": "demo", "Content-Type": "audio/wav",
 			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}
 		for name, value := range n.dialler(t, "admin").header {
 			header[name] = value
 		}
+
 		if a := n.mustCall(t, http.MethodPut, "/api/v2/recordings/traced", header,
 			"not really audio"); a.status != http.StatusCreated {
 			t.Fatal(a)
@@ -198,6 +217,7 @@ func TestTracing(t *testing.T) {
 		if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/traced", header, ""); a.status != http.StatusOK {
 			t.Fatal(a)
 		}
+
 		put := out.await(t, trace, clientSpan, "PUT /api/v2/recordings/:recording_id")
 		get := out.await(t, trace, clientSpan, "GET /api/v2/recordings/:recording_id")
 		for _, s := range []span{out.await(t, trace, put.id, "recording store"),
@@ -207,10 +227,12 @@ func TestTracing(t *testing.T) {
 			}
 		}
 	})
+
 	t.Run("an AI session", func(t *testing.T) {
 		port := freeport.Address(t)
 		echo := startForeign(t, nil, program(t), "ai", "echo", "--listen", port)
 		echo.await(t, "to listen", func(out, _ []string) bool { return len(out) > 0 })
+
 		id := n.createProvider(t, "g711_ulaw", 8000, "ws://"+port+"/")
 		var session span
 		eventually(t, "the session", func() error {
@@ -223,18 +245,22 @@ func TestTracing(t *testing.T) {
 			if !ok {
 				return errors.New("none")
 			}
+
 			return nil
 		})
+
 		out.await(t, session.trace, session.id, "ai_session connect")
 		if session.parent == "" || session.about["trunkline.ai_session.reason"] != "caller_hangup" {
 			t.Errorf("%+v", session)
 		}
 	})
+
 	for _, header := range out.requests {
 		if header.Get("X-Tenant") != "acme" || header.Get("Authorization") != "Bearer c0llector" {
 			t.Errorf("the collector gets %v", header)
 		}
 	}
+
 	for _, s := range out.receivedSpans() {
 		for _, secret := range []string{token, c.key, password, "s3cret", "c0llector"} {
 			if strings.Contains(fmt.Sprint(s), secret) {
@@ -254,21 +280,25 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	c.postTraced(t, "00-55555555555555555555555555555555-"+clientSpan+"-00", 2)
 	c.postTraced(t, parent+"-01", 3)
 	s.awaitCount(t, 3)
+
 	eventually(t, "the delivery of the third", func() error {
 		if _, ok := out.find(func(s span) bool { return s.name == "deliver cc.evt" }); !ok {
 			return errors.New("none")
 		}
 		return nil
 	})
+
 	c.ingest.signal(t, syscall.SIGTERM) // queued spans are sent before the end
 	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
+
 	for _, s := range out.receivedSpans() {
 		if s.trace != clientTrace {
 			t.Errorf("unexpected span %+v", s)
 		}
 	}
+
 	if got := len(out.receivedSpans()); got != 4 {
 		t.Errorf("%d spans, want 4:\n%s", got, out)
 	}
@@ -289,6 +319,7 @@ func TestTracingOff(t *testing.T) {
 	c.postTraced(t, parent+"-01", 2)
 	s.awaitCount(t, 2)
 	opened := c.kafka(t)
+
 	for topic, names := range map[string][]string{
 		"cc.raw": {"format", "source"},
 		"cc.evt": {"type", "account_id", "original_format", "name", "queue_id", "source_position", "source_log"},
@@ -297,16 +328,19 @@ func TestTracingOff(t *testing.T) {
 		if len(records) != 2 {
 			t.Fatalf("%d records on %s", len(records), topic)
 		}
+
 		for i, want := range [][]string{names, append(slices.Clone(names), "traceparent")} {
 			var have []string
 			for _, h := range records[i].Headers {
 				have = append(have, h.Key)
 			}
+
 			if !slices.Equal(have, want) || i == 1 && string(records[i].Header("traceparent")) != parent+"-01" {
 				t.Errorf("%s: headers %q, want %q", topic, have, want)
 			}
 		}
 	}
+
 	c.ingest.signal(t, syscall.SIGTERM)
 	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
@@ -323,6 +357,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = mute.Close() })
 	for name, address := range map[string]string{"away": "http://" + freeport.Address(t),
 		"mute": "http://" + mute.Addr().String()} {
@@ -331,9 +366,11 @@ func TestTracingWithoutACollector(t *testing.T) {
 			c := tracedCluster(t, address, "1")
 			n := c.ingest
 			s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
+
 			for i := range 20 {
 				c.postTraced(t, parent+"-01", i)
 			}
+
 			s.awaitCount(t, 20)
 			if name == "away" {
 				eventually(t, "the spans to be given up", func() error {
@@ -344,10 +381,12 @@ func TestTracingWithoutACollector(t *testing.T) {
 					return err
 				})
 			}
+
 			n.signal(t, syscall.SIGTERM)
 			if code, ok := n.exit(patience); !ok || code != 0 {
 				t.Fatal(code, ok)
 			}
+
 			log := readFile(t, n.log)
 			if count := strings.Count(log, "sending spans failed, spans lost"); count > 1 ||
 				name == "away" && count == 0 {

@@ -19,6 +19,7 @@ func TestTypesOfTheJavaScriptClient(t *testing.T) {
 	tool(t, "npm")
 	dir := installed(t, typeScriptPackages)
 	right := readFile(t, "testdata/typescript/right.mts")
+
 	for _, file := range []string{"index.d.ts", "node.d.ts"} {
 		for _, export := range regexp.MustCompile(`(?m)^export (?:class|interface|type) (\w+)`).FindAllStringSubmatch(
 			readFile(t, "../clients/js/"+file), -1) {
@@ -27,6 +28,7 @@ func TestTypesOfTheJavaScriptClient(t *testing.T) {
 			}
 		}
 	}
+
 	for _, args := range [][]string{
 		{filepath.Join("node_modules", "typescript", "bin", "tsc"), "--strict", "--target", "es2022", "--lib",
 			"es2022,dom", "--module", "nodenext", "right.mts", "wrong.mts"},
@@ -57,6 +59,7 @@ func goldenConversation(t *testing.T, protocol string) (head []string, sent, rec
 			received += line[2:] + ",\n"
 		}
 	}
+
 	return all[:2], sent, received
 }
 
@@ -70,6 +73,7 @@ func TestGoldenConversationsHaveTheVendorsTypes(t *testing.T) {
 	if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
+
 	_, sent, received := goldenConversation(t, "openai_realtime")
 	program := `import type { RealtimeClientEvent, RealtimeServerEvent } from "openai/resources/realtime/realtime";
 import type { Deepgram } from "@deepgram/sdk";
@@ -93,6 +97,7 @@ export const fromDeepgram: (Deepgram.agent.AgentV1Welcome | Deepgram.agent.Agent
 	if err := os.WriteFile(filepath.Join(dir, "golden.mts"), []byte(program), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range [][]string{
 		{filepath.Join("node_modules", "typescript", "bin", "tsc"), "--strict", "--skipLibCheck", "--esModuleInterop",
 			"--target", "es2022", "--lib", "es2022,dom", "--module", "nodenext", "golden.mts"},

@@ -57,11 +57,13 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 	for _, n := range nodes {
 		n.version = before
 	}
+
 	c := newCluster(t, brokers, prefix, nodes...)
 	const queue = "counted" // the account of the figures
 	for _, id := range []string{"load-a", "load-b", queue} {
 		c.account(t, id, "demo")
 	}
+
 	countedKey := c.ingest.cli(t, "apikey", "create", "--account", queue, "--scope", "ingest")
 	c.awaitKey(t, countedKey)
 	received := &hookReceiver{}
@@ -74,12 +76,14 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 		return follow(t, subscription{paths: apiPaths, token: token, sse: sse, header: sse, since: "earliest"},
 			nodes...)
 	}
+
 	socket, stream, feed := subscribe(false, "load-a"), subscribe(true, "load-b"), subscribe(false, "demo")
 	var posters []*poster
 	for i, account := range []string{"load-a", "load-b", "load-a", "load-b"} {
 		posters = append(posters, &poster{name: fmt.Sprint("poster ", i), account: account, key: c.key,
 			node: nodes[i%len(nodes)], every: 50 * time.Millisecond})
 	}
+
 	l := begin(t, posters...)
 
 	midnight, calls := time.Now().UTC().Truncate(24*time.Hour), 0
@@ -87,13 +91,16 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 		n.awaitFeeds(t, len(nodes))
 		pbx.send(pbx.newSessionEvents(t)...)
 		pbx.awaitDelivered(t, feed)
+
 		for range 10 {
 			call := figuresCall("support", fmt.Sprint("call-", calls), "1001", midnight, 5*time.Second, time.Minute)
 			n.postAccepted(t, countedKey, "generic", typeJSON, "["+call+"]", 4)
 			calls++
 		}
+
 		l.awaitMore(t, 300)
 	}
+
 	work(nodes[0])
 	for _, version := range []string{"", before} {
 		for _, n := range nodes {
@@ -101,19 +108,23 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 			if len(nodes) > 1 { // the other node reads the switch
 				pbx.send(pbx.newSessionEvents(t)...)
 			}
+
 			n.version = version
 			n.start(t)
 			work(n)
 		}
 	}
+
 	l.stop()
 
 	checkOrder(t, "the socket", l.awaitAll(t, socket, "load-a"))
 	checkOrder(t, "the stream", l.awaitAll(t, stream, "load-b"))
 	pbx.check(t, feed)
+
 	for _, n := range nodes {
 		n.awaitCalls(t, queue, calls)
 	}
+
 	all := append(append(socket.events(), stream.events()...), feed.events()...)
 	eventually(t, "every event at the webhook", func() error {
 		got := received.ids(t)
@@ -122,8 +133,10 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 				return fmt.Errorf("%s is missing, %d events received", e.ID, len(got))
 			}
 		}
+
 		return nil
 	})
+
 	again := 0
 	for id, times := range received.ids(t) {
 		if times > 1 {
@@ -131,9 +144,11 @@ func upgradeAndBack(t *testing.T, before string, pbx *scriptedSwitch, brokers []
 			t.Logf("the webhook got %s %d times", id, times)
 		}
 	}
+
 	if again > 0 {
 		t.Errorf("%d events came to the webhook again, although every node stopped properly", again)
 	}
+
 	t.Logf("%d events in %d and %d connections, %d calls counted", len(all), socket.breaks+1, stream.breaks+1, calls)
 }
 
@@ -152,6 +167,7 @@ func (n *node) awaitCalls(t *testing.T, account string, calls int) {
 		if len(snapshot.Queues) != 1 || snapshot.Queues[0].Offered != calls || snapshot.Queues[0].Answered != calls {
 			return fmt.Errorf("of %d calls: %s", calls, a)
 		}
+
 		return nil
 	})
 }

@@ -25,10 +25,12 @@ func (n *node) awaitUnready(t *testing.T, why string) {
 		if err != nil || live != http.StatusOK {
 			return fmt.Errorf("/livez: %d %v", live, err)
 		}
+
 		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable ||
 			text != why {
 			return fmt.Errorf("/readyz: %d %s %v", status, text, err)
 		}
+
 		return n.checkMetric("trunkline_ready", "0")
 	})
 }
@@ -39,6 +41,7 @@ func (n *node) checkMetric(series, value string) error {
 	if err != nil {
 		return err
 	}
+
 	for line := range strings.Lines(text) {
 		if got, ok := strings.CutPrefix(line, series+" "); ok {
 			if strings.TrimSpace(got) != value {
@@ -47,6 +50,7 @@ func (n *node) checkMetric(series, value string) error {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("there is no %s", series)
 }
 
@@ -73,10 +77,12 @@ func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 	n.startProcess(t)
 	n.awaitMessage(t, r)
 	n.awaitUnready(t, "waiting for kafka")
+
 	if err := n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0"); err != nil {
 		eventually(t, "the watch",
 			func() error { return n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
 	}
+
 	n.mustStopWhileWaiting(t)
 	if count := n.countMessages(t, r); count != 1 {
 		t.Errorf("logged %d times", count)
@@ -97,6 +103,7 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	has.kill(t)
 	n.awaitMessage(t, p.row(t, "kafka does not answer"))
+
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
 	}
@@ -104,6 +111,7 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 		a.header.Get("Retry-After") == "" {
 		t.Errorf("a body: %s", a)
 	}
+
 	has.start(t)
 	eventually(t, "a body to be taken", func() error {
 		if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 2)); a.status != http.StatusAccepted {
@@ -111,6 +119,7 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 		}
 		return nil
 	})
+
 	s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 2 })
 }
 
@@ -124,9 +133,11 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	n.awaitMessage(t, r)
 	n.login(t, apiPaths, user("alice"))
 	n.awaitHealth(t, "degraded", 0, patience)
+
 	if err := n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "0"); err != nil {
 		t.Error(err)
 	}
+
 	redis.Start(t)
 	n.awaitHealth(t, "ok", 0, patience)
 	eventually(t, "the watch",
@@ -135,6 +146,7 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	if count := r.countMatches(text); count != 1 {
 		t.Errorf("logged %d times", count)
 	}
+
 	// Further messages must not be logged at every attempt.
 	if lines := strings.Count(text, "connection refused"); lines > 20 || strings.Contains(text, "pool.go") {
 		t.Errorf("%d lines:\n%s", lines, text)
@@ -148,6 +160,7 @@ func testNoBucketOfRecordings(t *testing.T, p *messageTable) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	secret, _ := store.User.Password()
 	store.Path = "/" + strings.TrimSuffix(testservice.Prefix(t), "-")
 	n := newNode(t, "without a bucket",
@@ -169,9 +182,11 @@ func testNoBucketOfRecordings(t *testing.T, p *messageTable) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := client.MakeBucket(t.Context(), store.Path[1:], minio.MakeBucketOptions{}); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the bucket to be found", func() error { return n.checkMetric(up, "1") })
 }
 
@@ -190,6 +205,7 @@ func TestDatabaseAway(t *testing.T) {
 	given.awaitMessage(t, waiting)
 	given.awaitUnready(t, "waiting for the database")
 	given.mustStopWhileWaiting(t)
+
 	if count := given.countMessages(t, waiting); count != 1 {
 		t.Errorf("logged %d times", count)
 	}
@@ -200,6 +216,7 @@ func TestDatabaseAway(t *testing.T) {
 	postgres.Start(t)
 	n.awaitReady(t)
 	n.login(t, apiPaths, user("alice"))
+
 	if err := n.checkMetric("trunkline_ready", "1"); err != nil {
 		t.Error(err)
 	}
@@ -215,6 +232,7 @@ func TestDatabaseAway(t *testing.T) {
 	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("a login without the database: %s", a)
 	}
+
 	postgres.Start(t)
 	eventually(t, "logins", func() error {
 		if a := n.portalTry(t); a.status != http.StatusOK {
@@ -234,6 +252,7 @@ func TestDatabaseAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("a login with the database's disk full: %s", a)
 	}

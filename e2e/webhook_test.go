@@ -32,12 +32,15 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the sender was killed
 	}
+
 	headers := map[string]string{}
 	for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
 		headers[name] = request.Header.Get(name)
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.got = append(r.got, hookRequest{headers, string(body)})
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -58,6 +61,7 @@ func (r *hookReceiver) ids(t *testing.T) map[string]int {
 		if err := json.Unmarshal([]byte(request.Body), &e); err != nil || e.ID != request.Headers["webhook-id"] {
 			t.Fatalf("request %v: %v", request, err)
 		}
+
 		times[e.ID]++
 		if times[e.ID] == 1 {
 			if e.ID <= last[e.AccountID] {
@@ -66,6 +70,7 @@ func (r *hookReceiver) ids(t *testing.T) map[string]int {
 			last[e.AccountID] = e.ID
 		}
 	}
+
 	return times
 }
 
@@ -75,6 +80,7 @@ type hook struct{ ID, Secret, Status string }
 // createHook creates a webhook of the account demo.
 func (n *node) createHook(t *testing.T, url string) (made hook) {
 	t.Helper()
+
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "admin")
 	var created answer
 	eventually(t, "the key to work", func() error {
@@ -85,9 +91,11 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 		}
 		return nil
 	})
+
 	if err := json.Unmarshal(created.body, &made); err != nil {
 		t.Fatal(err)
 	}
+
 	return made
 }
 
@@ -104,16 +112,19 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	received := &hookReceiver{}
 	receiver := httptest.NewServer(received)
 	t.Cleanup(receiver.Close)
+
 	posters := make([]*poster, 12)
 	for i := range posters {
 		id := fmt.Sprint("hooks-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
 		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 300 * time.Millisecond}
 	}
+
 	c.ingest.createHook(t, receiver.URL)
 	s := c.ingest.subscribe(t,
 		subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
 	l := begin(t, posters...)
+
 	for range 2 {
 		killed.startProcess(t)
 		killed.awaitReady(t)
@@ -125,9 +136,11 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 			}
 			return err
 		})
+
 		killed.kill(t)
 		l.awaitMore(t, 10)
 	}
+
 	l.stop()
 	all := l.awaitAll(t, s, "")
 	eventually(t, "every event at the webhook", func() error {
@@ -137,8 +150,10 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 				return fmt.Errorf("%s is missing, %d events received", e.ID, len(got))
 			}
 		}
+
 		return nil
 	})
+
 	t.Logf("%d events in %d requests", len(all), len(received.requests()))
 }
 
@@ -183,27 +198,32 @@ func TestWebhooksAreVerifiedByOthers(t *testing.T) {
 	receiver := httptest.NewServer(received)
 	t.Cleanup(receiver.Close)
 	made := n.createHook(t, receiver.URL)
+
 	const events = 5
 	for i := range events {
 		n.postAccepted(t, c.key, "svc.cc", "application/json", record("demo", i), 1)
 	}
+
 	eventually(t, "the events at the webhook", func() error {
 		if got := len(received.ids(t)); got < events {
 			return fmt.Errorf("%d events", got)
 		}
 		return nil
 	})
+
 	dir := t.TempDir()
 	text, err := json.Marshal(map[string]any{"secret": made.Secret, "requests": received.requests()})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	files := map[string]string{"hook.json": string(text), "verify.mjs": verifyInNode, "verify.py": verifyInPython}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for _, command := range [][]string{
 		{"node", "verify.mjs", nodeModules, "hook.json"},
 		{filepath.Join(python, "bin", "python"), "verify.py", "hook.json"},

@@ -67,11 +67,13 @@ func testMissingFiles(t *testing.T, p *messageTable) {
 		"TRUNKLINE_MASTER_KEY_FILE", "/absent/master.key", "TRUNKLINE_TLS_CERT_FILE", "/absent/cert.pem",
 		"TRUNKLINE_TLS_KEY_FILE", "/absent/key.pem")
 	done := run(t, settings, "", "serve")
+
 	for _, key := range []string{"redis.tls.ca_file: ", "directory_file: ", "master_key_file: ", "tls.cert_file: "} {
 		if !strings.Contains(done.err, "trunkline: "+key) {
 			t.Errorf("%s is not named in\n%s", key, done.err)
 		}
 	}
+
 	if done.code != 2 || strings.Count(done.err, "\n") != 4 {
 		t.Errorf("exit %d after\n%s", done.code, done.err)
 	}
@@ -82,23 +84,28 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 
 	n := newNode(t, "sealed", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
+
 	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
+
 	const path = "/api/v2/config/ai_providers"
 	provider := `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},"websocket":{"url":"wss://ai.example/","headers":{"Authorization":"s3cret"}}}`
 	if a := n.mustCall(t, "POST", path, header, provider); a.status != 201 {
 		t.Fatalf("configuring a provider: %s", a)
 	}
+
 	n.signal(t, syscall.SIGTERM)
 	if code, ok := n.exit(patience); !ok || code != 0 {
 		t.Fatalf("exit %d, %v", code, ok)
 	}
+
 	kept := filepath.Join(n.dir, "master.key")
 	if err := os.Rename(kept, kept+".away"); err != nil {
 		t.Fatal(err)
 	}
+
 	p.mustExit(t, "secrets in the database are sealed", n.settings)
 	if _, err := os.Stat(kept); err == nil {
 		t.Error("a new key was made in the place of the lost one")
@@ -106,6 +113,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 	if err := os.Rename(kept+".away", kept); err != nil {
 		t.Fatal(err)
 	}
+
 	n.start(t)
 	if a := n.mustCall(t, "GET", path, header, ""); a.status != 200 || !strings.Contains(string(a.body), `"name":"x"`) {
 		t.Errorf("with the key brought back: %s", a)
@@ -118,6 +126,7 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+
 	address := taken.Addr().String()
 	p.mustExit(t, "bind: address already in use", standalone(t, "TRUNKLINE_LISTEN", address))
 	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen",
@@ -138,6 +147,7 @@ func testSIPPortTaken(t *testing.T, p *messageTable) {
 	const address = "127.0.0.1:5060"
 	portMessage := p.row(t, "sip: the port is in use by another program")
 	n := newNode(t, "without phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+
 	for freed := true; freed; {
 		taken, err := net.Listen("tcp", address) // on error, a node of another test uses the port, perhaps only briefly
 		n.start(t)
@@ -149,9 +159,11 @@ func testSIPPortTaken(t *testing.T, p *messageTable) {
 			}
 			return nil
 		})
+
 		if err == nil {
 			_ = taken.Close()
 		}
+
 		if freed {
 			n.kill(t)
 		}
@@ -166,10 +178,12 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 			t.Fatal(err)
 		}
 		defer first.Close()
+
 		if port := first.LocalAddr().(*net.UDPAddr).Port; port%2 == 0 {
 			from = port
 		}
 	}
+
 	ports := strconv.Itoa(from) + "-" + strconv.Itoa(from+1)
 	n := newNode(t, "without media", standalone(t, "TRUNKLINE_SIP_RTP_PORTS", ports))
 	n.probes = "http://" + n.settings["TRUNKLINE_METRICS_LISTEN"]
@@ -191,6 +205,7 @@ func testDataDirectory(t *testing.T, p *messageTable) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	p.mustExit(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))
 }
 
@@ -201,10 +216,12 @@ func openDatabase(t *testing.T, cfg sqldb.Config) *sqldb.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return db
 }

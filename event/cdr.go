@@ -186,5 +186,6 @@ func (r *CDR) Check() error {
 		case CDRTime:
 		}
 	}
+
 	return nil
 }

@@ -38,6 +38,7 @@ func (r *CDR) Repair() (n CDRRepairs) {
 		case CDRTime:
 		}
 	}
+
 	return n
 }
 
@@ -64,9 +65,11 @@ func cutText(text string, limit int) string {
 		suffix = "~" + hex.EncodeToString(hash[:])[:cutHashLength]
 		end -= len(suffix)
 	}
+
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
+
 	return text[:end] + suffix
 }
 
@@ -74,6 +77,7 @@ func (n *CDRRepairs) repairObject(object *json.RawMessage) {
 	if *object == nil || utf8.Valid(*object) && !hasNUL(*object) {
 		return
 	}
+
 	text := bytes.ToValidUTF8(*object, []byte("\uFFFD"))
 	repaired := make(json.RawMessage, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -90,6 +94,7 @@ func (n *CDRRepairs) repairObject(object *json.RawMessage) {
 			repaired = append(repaired, text[i])
 		}
 	}
+
 	*object = repaired
 	n.Text++
 }
@@ -103,6 +108,7 @@ func hasNUL(text []byte) bool {
 	if bytes.IndexByte(text, 0) >= 0 {
 		return true
 	}
+
 	for i := 0; i < len(text); i++ {
 		switch {
 		case isEscapedNUL(text[i:]):
@@ -111,5 +117,6 @@ func hasNUL(text []byte) bool {
 			i++ // the escaped character
 		}
 	}
+
 	return false
 }

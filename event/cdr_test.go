@@ -27,25 +27,31 @@ func TestCDRFieldsAreTheRow(t *testing.T) {
 			*f.Object(&row) = json.RawMessage(`{}`)
 		}
 	}
+
 	text, err := json.Marshal(&row)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var members map[string]any
 	if err := json.Unmarshal(text, &members); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range CDRFields() {
 		if got, ok := members[f.Name]; !ok || f.Kind == CDRText && got != f.Name {
 			t.Errorf("%s is %v in %s", f.Name, got, text)
 		}
 	}
+
 	if len(members) != len(CDRFields()) {
 		t.Errorf("%d fields, %d members", len(CDRFields()), len(members))
 	}
+
 	empty, _ := json.Marshal(&CDR{})
 	members = nil
 	_ = json.Unmarshal(empty, &members)
+
 	for _, f := range CDRFields() {
 		if _, written := members[f.Name]; written != f.Required {
 			t.Errorf("%s: required %t, written when unknown %t", f.Name, f.Required, written)
@@ -60,6 +66,7 @@ func TestCheckNamesTheFieldThatCannotBeStored(t *testing.T) {
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
+
 	for want, change := range map[string]func(*CDR){
 		"call_id: missing":                    func(r *CDR) { r.CallID = "" },
 		"presence_id: longer than 255 bytes":  func(r *CDR) { r.PresenceID = strings.Repeat("x", 256) },

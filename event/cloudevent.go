@@ -34,6 +34,7 @@ func (e CloudEvent) Attributes() []CloudAttribute {
 	if name == "" {
 		name = NameOther
 	}
+
 	return []CloudAttribute{
 		{"specversion", CloudEventsVersion},
 		{"id", e.ID.String()},

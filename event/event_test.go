@@ -27,6 +27,7 @@ func TestTenMillionRecordsOfOneMillisecondHaveTenMillionIDs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sorts ten million ids")
 	}
+
 	const total, partitions = 10_000_000, 500
 	ids := make([]ID, 0, total)
 	for p := range partitions {
@@ -39,6 +40,7 @@ func TestTenMillionRecordsOfOneMillisecondHaveTenMillionIDs(t *testing.T) {
 			ids, prev = append(ids, id), id
 		}
 	}
+
 	slices.Sort(ids)
 	if n := len(slices.Compact(ids)); n != total {
 		t.Fatalf("%d different ids", n)
@@ -100,6 +102,7 @@ func FuzzParsePosition(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		if again, err := ParsePosition(p.String()); err != nil || again != p {
 			t.Fatalf("%q: %v became %v", s, p, again)
 		}
@@ -129,6 +132,7 @@ func TestMessageIsJSONWithDataByteForByte(t *testing.T) {
 	if err := json.Unmarshal(m.Append(nil), &got); err != nil {
 		t.Fatal(err)
 	}
+
 	if string(got.Data) != data {
 		t.Errorf("data came out as %s", got.Data)
 	}
@@ -143,6 +147,7 @@ func TestSetOf(t *testing.T) {
 	if every&Own != 0 || every&ClassOf(Custom, "svc.cc", "") == 0 {
 		t.Error("without event_types: every type, not our own events")
 	}
+
 	custom, _, _ := SetOf([]string{string(Custom)})
 	if custom&ClassOf(Custom, FormatOwn, "") == 0 || custom&ClassOf(QueueCall, "svc.cc", "") != 0 {
 		t.Error("AGENT_CUSTOM_EVENT by name admits our own events and nothing else")
@@ -151,6 +156,7 @@ func TestSetOf(t *testing.T) {
 		every&ClassOf(AgentPerform, "generic", "") == 0 {
 		t.Error("without AGENT_PERFORMANCE by name: no figures of ours, but those of a source")
 	}
+
 	performance, _, _ := SetOf([]string{string(AgentPerform)})
 	if performance&ClassOf(AgentPerform, FormatPerformance, "") == 0 ||
 		performance&ClassOf(Custom, FormatOwn, "") != 0 {

@@ -89,6 +89,7 @@ func (n Name) Type() (t Type, ok bool) {
 	case NameAgentQueueLeave:
 		return AgentQueueLeave, true
 	}
+
 	return "", false
 }
 
@@ -203,11 +204,13 @@ func (a *AgentSaid) Append(dst []byte) []byte {
 			dst = AppendString(appendKey(dst, key), value)
 		}
 	}
+
 	number := func(key string, n int64) {
 		if n != 0 {
 			dst = strconv.AppendInt(appendKey(dst, key), n, 10)
 		}
 	}
+
 	flag := func(key string, set bool) {
 		if set {
 			dst = append(appendKey(dst, key), "true"...)
@@ -223,6 +226,7 @@ func (a *AgentSaid) Append(dst []byte) []byte {
 	number("paused_since", a.PausedSince)
 	number("wrap_up_until_ms", a.WrapUpUntilMS)
 	text("other_id", a.OtherID)
+
 	return append(dst, '}')
 }
 
@@ -295,6 +299,7 @@ func (f *Facts) Append(dst []byte) []byte {
 	if name == "" {
 		name = NameOther
 	}
+
 	dst = append(dst, `{"name":`...)
 	dst = AppendString(dst, string(name))
 	text := func(key, value string) {
@@ -303,12 +308,14 @@ func (f *Facts) Append(dst []byte) []byte {
 			dst = AppendString(dst, value)
 		}
 	}
+
 	number := func(key string, n int64, known bool) {
 		if known {
 			dst = append(dst, key...)
 			dst = strconv.AppendInt(dst, n, 10)
 		}
 	}
+
 	text(`,"agent_id":`, f.AgentID)
 	text(`,"agent_name":`, f.AgentName)
 	text(`,"queue_id":`, f.QueueID)
@@ -331,6 +338,7 @@ func (f *Facts) Append(dst []byte) []byte {
 	if f.Agent != nil {
 		dst = f.Agent.Append(append(dst, `,"agent":`...))
 	}
+
 	return append(dst, '}')
 }
 

@@ -26,15 +26,18 @@ func TestFactsAreWrittenAsTheirJSONTagsSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		got := f.Append(nil)
 		if !jsonEqual(t, got, want) {
 			t.Errorf("Append = %s, its tags say %s", got, want)
 		}
+
 		var back Facts
 		if err := json.Unmarshal(got, &back); err != nil || !reflect.DeepEqual(back, f) {
 			t.Errorf("read back %+v, %v; want %+v", back, err, f)
 		}
 	}
+
 	if got := string((&Facts{}).Append(nil)); got != `{"name":"other"}` {
 		t.Errorf("no facts are written as %s", got)
 	}
@@ -71,11 +74,13 @@ func TestFactsOfAnEncodedMessageAreRead(t *testing.T) {
 		got.Metadata.Source != m.Metadata.Source {
 		t.Errorf("%s is read as %+v, %v, %v", message, got, ok, err)
 	}
+
 	before := []byte(
 		`{"id":"cc_evt_1795169700000000000","type":"t","account_id":"a","timestamp":7,"data":{"facts":{"name":"other"}},"metadata":{"source":"s","original_format":"generic","processed_at":1}}`)
 	if got, ok, err := MessageFacts(before); ok || err != nil || got.Timestamp != 7 || got.Metadata.Source != "s" {
 		t.Errorf("a message without facts: %+v, %v, %v", got, ok, err)
 	}
+
 	for _, bad := range []string{"", "of another writer", `{"id":"x","timestamp":x,"data":1}`,
 		string(message[:len(message)-1])} {
 		if _, ok, err := MessageFacts([]byte(bad)); ok || err == nil {
@@ -107,6 +112,7 @@ func TestIDsWithANULAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+
 	good := Facts{AgentID: "a\tb", QueueID: "q\x01", CallID: "\u00fc|/", Caller: "\x00", Reason: "\x00"}
 	if err := good.Check(); err != nil {
 		t.Error(err)

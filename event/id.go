@@ -64,6 +64,7 @@ func ParseID(s string) (ID, error) {
 	if len(s) != len(idPrefix)+idDigits || s[:len(idPrefix)] != idPrefix {
 		return 0, ErrID
 	}
+
 	var n uint64 // 19 digits are below 2^64
 	for _, digit := range []byte(s[len(idPrefix):]) {
 		if digit < '0' || digit > '9' {
@@ -71,9 +72,11 @@ func ParseID(s string) (ID, error) {
 		}
 		n = n*10 + uint64(digit-'0')
 	}
+
 	if n < minMilli*uint64(time.Millisecond) || n > math.MaxInt64 {
 		return 0, ErrID
 	}
+
 	return ID(n), nil
 }
 

@@ -29,6 +29,7 @@ func ParseIdentity(s string) (Identity, error) {
 	if at < 0 || !validRun(s[:at]) || len(s)-at > 1+20 {
 		return Identity{}, ErrIdentity
 	}
+
 	digits, n := s[at+1:], uint64(0)
 	for i := range len(digits) {
 		d := uint64(digits[i]) - '0'
@@ -37,9 +38,11 @@ func ParseIdentity(s string) (Identity, error) {
 		}
 		n = n*10 + d
 	}
+
 	if digits == "" {
 		return Identity{}, ErrIdentity
 	}
+
 	return Identity{Run: s[:at], Number: n}, nil
 }
 

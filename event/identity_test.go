@@ -20,6 +20,7 @@ func TestIdentitiesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v", want, got, err)
 		}
 	}
+
 	for _, s := range []string{"", "/", "/1", "x", "x/", "x/-1", "x/+1", "x/1 ", "x /1", "x\n/1", "\xff/1",
 		"x/18446744073709551616", "x/000000000000000000001",
 		strings.Repeat("r", MaxRun+1) + "/1", "x/99999999999999999999"} {

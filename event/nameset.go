@@ -24,12 +24,14 @@ func NamesMatching(pattern string) (set NameSet, ok bool) {
 		set, ok = nameBits[Name(pattern)]
 		return set, ok
 	}
+
 	for n, bit := range nameBits {
 		before, _, _ := strings.Cut(string(n), ".")
 		if before == class {
 			set |= bit
 		}
 	}
+
 	return set, set != 0
 }
 

@@ -36,11 +36,13 @@ func ParsePlacement(key, value []byte) (Placement, error) {
 	if err := json.Unmarshal(value, &p); err != nil {
 		return p, fmt.Errorf("reading a placement: %w", err)
 	}
+
 	account, _, _ := strings.Cut(string(key), "|")
 	if p.Key() != string(key) || account != "" && !ValidAccountID(account) ||
 		p.Partition < 0 || p.Partition >= MaxPartitions || p.Offset < 0 {
 		return p, errPlacement
 	}
+
 	return p, nil
 }
 

@@ -9,6 +9,7 @@ func TestPlacementIsReadAsWritten(t *testing.T) {
 			t.Errorf("%+v became %+v: %v", p, got, err)
 		}
 	}
+
 	for name, r := range map[string][2]string{
 		"key of another partition": {"shop|1", `{"account_id":"shop","partition":2,"offset":0}`},
 		"key of another account":   {"other|1", `{"account_id":"shop","partition":1,"offset":0}`},

@@ -40,6 +40,7 @@ func ParsePosition(s string) (Position, error) {
 	if !ok1 || s == "" || s[0] != ':' {
 		return Position{}, ErrPosition
 	}
+
 	offset, s, ok2 := cutNumber(s[1:], MaxOffset)
 	generation, ok3 := int64(0), s == ""
 	if !ok3 && s[0] == '@' {
@@ -49,6 +50,7 @@ func ParsePosition(s string) (Position, error) {
 	if !ok2 || !ok3 {
 		return Position{}, ErrPosition
 	}
+
 	return Position{int(partition), offset, int(generation)}, nil
 }
 

@@ -45,11 +45,14 @@ func TestPackedPositionsCompareAsPositions(t *testing.T) {
 		case 1:
 			p.Offset = MaxOffset - random.Int64N(2)
 		}
+
 		if random.IntN(2) == 0 {
 			p.Generation %= 2
 		}
+
 		return p
 	}
+
 	for range 100_000 {
 		a, b := draw(), draw()
 		after := a.Generation > b.Generation || a.Generation == b.Generation && a.Offset > b.Offset
@@ -65,6 +68,7 @@ func TestMessageIDReadsWhatAppendWrites(t *testing.T) {
 	if id, err := MessageID(value); err != nil || id != m.ID {
 		t.Errorf("got %v, %v", id, err)
 	}
+
 	for _, bad := range []string{"", "{}", `{"id":"cc_evt_1"}`, string(value[:messageIDEnd]), ` ` + string(value)} {
 		if id, err := MessageID([]byte(bad)); err == nil {
 			t.Errorf("%q has the id %v", bad, id)

@@ -65,11 +65,13 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	if len(names) == 0 {
 		return EveryType, "", true
 	}
+
 	for _, name := range names {
 		i, known := typeIndex[Type(name)]
 		if !known {
 			return 0, name, false
 		}
+
 		set |= 1 << i
 		switch Type(name) {
 		case Custom:
@@ -78,6 +80,7 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 			set |= OwnPerformance
 		}
 	}
+
 	return set, "", true
 }
 
@@ -93,9 +96,11 @@ func ClassOf(t Type, originalFormat string, name Name) TypeSet {
 	case FormatPerformance:
 		return OwnPerformance
 	}
+
 	i, ok := typeIndex[t]
 	if !ok {
 		return 0
 	}
+
 	return 1 << i
 }

@@ -110,10 +110,12 @@ func (m *Message) Append(dst []byte) []byte {
 	dst = AppendString(dst, m.Metadata.OriginalFormat)
 	dst = append(dst, `,"processed_at":`...)
 	dst = strconv.AppendInt(dst, m.Metadata.ProcessedAt, 10)
+
 	if m.Metadata.QueueID != "" {
 		dst = append(dst, `,"queue_id":`...)
 		dst = AppendString(dst, m.Metadata.QueueID)
 	}
+
 	dst = append(dst, `,"facts":`...)
 	dst = m.Metadata.Facts.Append(dst)
 	return append(dst, "}}"...)
@@ -131,10 +133,12 @@ func MessageFacts(message []byte) (m Message, ok bool, err error) {
 	if !found || !found2 || metadata < 0 {
 		return Message{}, false, errMessage
 	}
+
 	m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64)
 	if err != nil {
 		return Message{}, false, errMessage
 	}
+
 	read := struct {
 		Source string `json:"source"`
 		Facts  *Facts `json:"facts"`
@@ -143,10 +147,12 @@ func MessageFacts(message []byte) (m Message, ok bool, err error) {
 	if err := json.Unmarshal(object, &read); err != nil {
 		return Message{}, false, fmt.Errorf("reading metadata: %w", err)
 	}
+
 	m.Metadata.Source = read.Source
 	if read.Facts == nil {
 		return m, false, nil
 	}
+
 	m.Metadata.Facts = *read.Facts
 	return m, true, nil
 }

@@ -91,23 +91,28 @@ func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
+
 	message, tree := messageOf(record), s.Accounts.Tree()
 	if !tree.Contains(q.Root, message.AccountID) {
 		return nil, errEventNotFound()
 	}
+
 	e := &Explanation{Explained: time.Now(),
 		Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
 	if err := s.readOrigins(ctx, record, &message, e); err != nil {
 		return nil, err
 	}
+
 	e.Webhooks, err = s.Webhooks.Explain(ctx,
 		webhook.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root}, tree)
 	if err != nil {
 		return nil, err
 	}
+
 	e.Delivery = s.Connections.Explain(ctx,
 		fanout.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root, Client: q.Client,
 			User: q.User})
+
 	return e, nil
 }
 
@@ -121,17 +126,21 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 	if err != nil {
 		return nil, err
 	}
+
 	if id.Partition() >= partitions {
 		return nil, errEventNotFound()
 	}
+
 	first, next, err := s.Log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
 	}
+
 	from, err := s.Log.OffsetAt(ctx, event.TopicEvents, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
+
 	pastID := false
 	for offset := from; offset < next && found == nil && !pastID; offset += scanBatchSize {
 		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next),
@@ -140,15 +149,18 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 				if err != nil { // of another program
 					return
 				}
+
 				if recordID == id && found == nil {
 					found = r.Clone()
 				}
+
 				pastID = pastID || recordID > id
 			})
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	switch {
 	case found != nil && json.Valid(found.Value):
 		return found, nil
@@ -156,6 +168,7 @@ func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Rec
 	case from <= first && first > 0:
 		return nil, fault.New(fault.KindGone, "The log does not reach back to this event")
 	}
+
 	return nil, errEventNotFound()
 }
 

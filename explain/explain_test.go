@@ -67,10 +67,12 @@ func (l *topics) addEvent(at time.Time, account, format, key, data string, facts
 	source := l.add(event.TopicRaw,
 		kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
 	id := event.NextID(0, at.UnixMilli(), 1)
+
 	if all := l.records[event.TopicEvents][1]; len(all) > 0 {
 		last, _ := event.MessageID(all[len(all)-1].Value)
 		id = event.NextID(last, at.UnixMilli(), 1)
 	}
+
 	m := event.Message{ID: id, Type: event.AgentState, AccountID: account, Data: json.RawMessage(data),
 		Metadata: event.Metadata{OriginalFormat: format, Facts: facts}}
 	l.add(event.TopicEvents,
@@ -78,6 +80,7 @@ func (l *topics) addEvent(at time.Time, account, format, key, data string, facts
 			event.HeaderType, string(m.Type), event.HeaderAccount, account, event.HeaderOriginalFormat, format,
 			event.HeaderName, string(facts.Name), event.HeaderAgent, facts.AgentID,
 			event.HeaderPosition, event.Position{Partition: 1, Offset: source.Offset}.String())})
+
 	return id
 }
 
@@ -148,10 +151,12 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		facts := map[string]FactFrom{}
 		for _, f := range e.Facts {
 			facts[f.Name] = f.From
 		}
+
 		if e.Format != c.format || e.Account != (Account{"shop", c.account}) || !maps.Equal(facts, c.facts) ||
 			!e.Raw.Available || !e.Raw.Time.Equal(at) {
 			t.Errorf("%s: %+v %+v %v %+v", c.id, e.Format, e.Account, facts, e.Raw)
@@ -182,18 +187,22 @@ func TestWhatIsNotExplained(t *testing.T) {
 	s, asked := newService(log)
 	at := time.UnixMilli(1_795_169_706_125)
 	var ids []event.ID
+
 	for i := range 200 { // more than are read at once; most with the same time
 		ids = append(ids,
 			log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login,
 				event.Facts{Name: event.NameAgentLogin}))
 	}
+
 	log.add(event.TopicEvents,
 		kafka.Record{Partition: 1, Time: at.Add(time.Hour), Value: []byte(`{"id":"cc_evt_1795173306125000705"}no JSON`),
 			Headers: headers(event.HeaderAccount, "shop")})
+
 	if e, err := s.Explain(t.Context(), Question{ID: ids[180], Root: "shop"}); err != nil ||
 		e.Event.Position.Offset != 180 {
 		t.Fatalf("%+v, %v", e, err)
 	}
+
 	*asked = others{}
 	var none string
 	for name, q := range map[string]Question{
@@ -211,12 +220,14 @@ func TestWhatIsNotExplained(t *testing.T) {
 			none = err.Error()
 		}
 	}
+
 	log.first = 100
 	for _, root := range []string{"shop", "other"} {
 		if _, err := s.Explain(t.Context(), Question{ID: ids[50], Root: root}); fault.KindOf(err) != fault.KindGone {
 			t.Errorf("before the log, asked by %s: %v", root, err)
 		}
 	}
+
 	if asked.connections.EventID != 0 || asked.webhooks.EventID != 0 {
 		t.Errorf("others were asked %+v", asked)
 	}

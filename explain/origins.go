@@ -84,6 +84,7 @@ func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *iden
 	if err != nil {
 		return err
 	}
+
 	var recordFacts map[string]json.RawMessage // the facts in the raw record
 	if raw != nil {
 		rawFacts, namedAccount, ok := parseRaw(raw, m.Format, e)
@@ -95,6 +96,7 @@ func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *iden
 			}
 		}
 	}
+
 	e.Facts = []Fact{}
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		f := Fact{name, facts[name], FactFromUnknown}
@@ -105,8 +107,10 @@ func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *iden
 		default:
 			f.From = FactFromState
 		}
+
 		e.Facts = append(e.Facts, f)
 	}
+
 	return nil
 }
 
@@ -117,11 +121,13 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	if err != nil {
 		return nil, nil // of another program
 	}
+
 	into.Position = position.String()
 	first, next, err := s.Log.Offsets(ctx, event.TopicRaw, position.Partition)
 	if err != nil || position.Offset < first || position.Offset >= next {
 		return nil, err
 	}
+
 	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) {
 			if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
@@ -131,11 +137,13 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	if raw == nil || err != nil {
 		return nil, err
 	}
+
 	into.Available, into.Time, into.Key = true, raw.Time, string(raw.Key)
 	into.Headers = make(map[string]string, len(raw.Headers))
 	for _, h := range raw.Headers {
 		into.Headers[h.Key] = string(h.Value)
 	}
+
 	return raw, nil
 }
 
@@ -154,9 +162,11 @@ func parseRaw(raw *kafka.Record, name string, e *Explanation) (facts event.Facts
 	default:
 		e.Format.From = FormatFromKeys
 	}
+
 	if !known || f.Event == nil {
 		return event.Facts{}, "", false
 	}
+
 	var fields format.Fields
 	parsed, err := f.ReadEvent(raw.Value, &fields)
 	return parsed.Facts, parsed.Account, err == nil
@@ -173,6 +183,7 @@ func dataAndFacts(message []byte) (data []byte, facts map[string]json.RawMessage
 	if json.Unmarshal(message, &m) != nil {
 		return nil, nil
 	}
+
 	return m.Data, members(m.Metadata.Facts)
 }
 

@@ -61,6 +61,7 @@ func newFactIDs(text *strings.Builder, agent, queue, call, memberOf []byte) fact
 	if len(memberOf) <= maxMemberOf {
 		text.Write(memberOf)
 	}
+
 	f.text = text.String()[start:]
 	return f
 }
@@ -146,6 +147,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		if compress {
 			f.compressed = &packs[i]
 		}
+
 		f.class = event.ClassOf(event.Type(typ), string(format), event.Name(name))
 		f.name = event.NameBit(name)
 		f.ids = newFactIDs(&ids, agent, queue, call, memberOf)
@@ -157,6 +159,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		// at most, with every frame compressed
 		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes)
 	}
+
 	return b, bad
 }
 
@@ -190,6 +193,7 @@ func (in *interner) get(b []byte) string {
 	if s, ok := in.known[string(b)]; ok {
 		return s
 	}
+
 	s := string(b)
 	if len(s) > maxInterned {
 		return s
@@ -199,6 +203,7 @@ func (in *interner) get(b []byte) string {
 	if in.known == nil || in.bytes > maxInternedBytes {
 		in.known, in.bytes = make(map[string]string), len(s)+internedOverhead
 	}
+
 	in.known[s] = s
 	return s
 }

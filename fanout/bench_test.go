@@ -31,6 +31,7 @@ func benchRecords(count int, account func(int) string) []kafka.Record {
 			{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: int64(i)}.String())},
 		}}
 	}
+
 	return records
 }
 
@@ -53,13 +54,16 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for range f.writers.Count() {
 		go f.writers.Run(f.tasks.ctx)
 	}
+
 	t.Cleanup(f.tasks.end)
 	s := f.newStream(0, 0, time.Time{})
 	f.follower.followed[0] = &followedPartition{references: math.MaxInt}
 	f.follower.setStream(0, s)
+
 	return s
 }
 
@@ -73,6 +77,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 		s.interest.follows.add(0)
 		f.index.add(s)
 	}
+
 	return stream
 }
 
@@ -111,12 +116,14 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	s.deliver(b.Context(), benchRecords(4000, of))
 	sub := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType, names: event.EveryName})
+
 	for b.Loop() {
 		r := s.f.newReplay(sub, []start{{position: positionAt(0)}}, false)
 		if _, err := r.runRound(b.Context()); err != nil || r.sent != 4000 {
 			b.Fatal(r.sent, err)
 		}
 	}
+
 	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")
 }
 
@@ -126,31 +133,38 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 	const partitions, agents, calls = 64, 10_000, 2_000
 	log, directory := newMemoryLog(partitions), newDirectory()
 	log.mu.Lock()
+
 	for p := range partitions {
 		log.states[p].fold = state.NewPartition()
 	}
+
 	for i := range agents + calls {
 		p := i % partitions
 		fold := log.states[p].fold
 		facts := event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i),
 			AgentName: "An Agent", State: event.Available}
+
 		if i >= agents {
 			facts = event.Facts{Name: event.NameQueueCallEntered,
 				CallID:  fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
 				QueueID: fmt.Sprintf("queue%d@pbx.example.com", i%50), Caller: "+4930123456", State: event.Waiting}
 		}
+
 		fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root",
 			Timestamp: time.Now().Unix(), Facts: facts})
 	}
+
 	for p := range partitions {
 		log.writeState(p)
 	}
 	log.mu.Unlock()
+
 	token := directory.token("root", nil, nil)
 	principal, err := directory.Authenticate(b.Context(), token)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	for b.Loop() {
 		b.StopTimer()
 		f, err := New(testConfig(Config{}, "node"),
@@ -159,15 +173,18 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		b.StartTimer()
 		s, err := f.Snapshot(b.Context(), principal)
 		if err != nil || len(s.Agents) != agents || len(s.Calls) != calls {
 			b.Fatal(err)
 		}
+
 		b.StopTimer()
 		f.tasks.end()
 		f.tasks.wait()
 		b.StartTimer()
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/snapshot")
 }

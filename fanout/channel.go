@@ -40,8 +40,10 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	if !wsframe.RequireHandshake(w, r) {
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
+
 	f.handshakes.Add(1)
 	defer f.handshakes.Add(-1)
+
 	query := r.URL.Query()
 	// The query is specific to this connection; a client may send the header
 	// with all.
@@ -50,6 +52,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	if err != nil {
 		return err
 	}
+
 	t := &webSocket{owner: f, tasks: f.tasks}
 	s.transport = t
 	f.register(s)
@@ -63,14 +66,17 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 		} else if !errors.Is(err, conn.ErrEnded) {
 			return err
 		}
+
 		return nil
 	}
+
 	t.attach(ws)
 	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
 	if !f.tasks.start(func() { t.read(s.subscriber) }) {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}
+
 	f.startDelivery(s)
 	return nil
 }
@@ -92,25 +98,31 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if f.draining.Load() {
 		return nil, fault.Unavailable(nil, time.Second, "shutting down, retry")
 	}
+
 	principal, err := f.auth.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {
 		return nil, err
 	}
+
 	s := f.newSubscriber(principal, req.Address, cursor)
 	if s == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
+
 	ctx, cancel := context.WithTimeout(r.Context(), handshakeTimeout)
 	defer cancel()
+
 	if err := f.leases.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
+
 	a := &admission{subscriber: s}
 	if err := f.findStarts(ctx, a, since); err != nil {
 		f.recordRefusal(a, req, err)
 		f.leases.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, asUnavailable(err)
 	}
+
 	return a, nil
 }
 
@@ -121,36 +133,43 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 	if err != nil {
 		return err
 	}
+
 	a.session.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
 	if err := f.placements.awaitLoaded(ctx); err != nil {
 		return err
 	}
+
 	a.gapCount = f.gapCount.Load()
 	in, flt := &a.interest, a.filter.Load()
 	if err := f.resumer.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}
+
 	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
 	in.past, err = f.resumer.pastPartitions(ctx, at)
 	if err != nil {
 		return err
 	}
+
 	in.follows = in.follows.union(in.past)
 	err = f.follower.follow(ctx, in.follows)
 	if err != nil || since == "" {
 		return err
 	}
+
 	a.earliest = at.earliest
 	a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt)
 	if err != nil {
 		f.follower.unfollow(in.follows)
 		return err
 	}
+
 	for _, p := range at.positions {
 		if !in.follows.has(p.partition) {
 			a.otherPositions = append(a.otherPositions, p)
 		}
 	}
+
 	return nil
 }
 
@@ -161,15 +180,18 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	if filter == nil {
 		return nil
 	}
+
 	now := time.Now()
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
 		connected: now, queueLimit: int(f.cfg.QueueBytes)}
 	s.filter.Store(filter)
 	s.lastSeen.Store(now.Unix())
 	s.lastPong.Store(now.Unix())
+
 	if cursor {
 		s.tracker = &cursorTracker{}
 	}
+
 	return s
 }
 

@@ -43,9 +43,11 @@ func TestSubscriberGetsWhatItsTokenAdmits(t *testing.T) {
 				log.put(0, "other", event.QueueCall, 2)
 				log.put(0, "kiosk", event.AgentState, 3)
 				last := log.put(0, c.account, event.AgentState, 4)
+
 				if c.accounts != nil {
 					last = log.put(0, c.accounts[0], event.AgentState, 5)
 				}
+
 				var got []int
 				for {
 					m := sub.next()
@@ -56,13 +58,16 @@ func TestSubscriberGetsWhatItsTokenAdmits(t *testing.T) {
 						got = append(got, number(m))
 					}
 				}
+
 				if !slices.Equal(got, c.want) {
 					t.Errorf("got %v, want %v", got, c.want)
 				}
 			})
+
 			log.mu.Lock() // the next case begins with sources from 0 again
 			log.partitions = make([][]kafka.Record, 2)
 			log.mu.Unlock()
+
 			n.close()
 			n = startNode(t, Config{}, log, directory, newPresence(), secure)
 		}
@@ -96,6 +101,7 @@ func TestRecordsOfALaterGenerationAreNoRepeats(t *testing.T) {
 func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
+
 	token := directory.token("root", nil, nil)
 	ids := log.put(0, "root", event.QueueCall, 0, 1)
 	for _, c := range []struct {
@@ -115,14 +121,17 @@ func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 			t.Errorf("%s: %v, %+v, want %d", c.name, err, response, c.status)
 		}
 	}
+
 	response, err := http.Get(n.url + "/ws?token=" + token)
 	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("without upgrade: %v %v", response, err)
 	}
+
 	request, err := http.NewRequest(http.MethodGet, n.url+"/ws?token="+token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"8"},
 		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	response, err = http.DefaultClient.Do(request)
@@ -140,6 +149,7 @@ func TestAHandshakeHasTheHeadersOfTheResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
+
 	if response.Header.Get("X-Request-ID") != "request-1" {
 		t.Errorf("headers %v", response.Header)
 	}
@@ -152,6 +162,7 @@ func TestPermissionsReachOpenSockets(t *testing.T) {
 	revoked := n.dial(t, doomed, "")
 	narrowed := n.dial(t, directory.token("shop", []string{"shop", "kiosk"}, nil), "")
 	emptied := n.dial(t, directory.token("root", []string{"kiosk"}, nil), "")
+
 	directory.edit(func() {
 		directory.revoked[doomed] = true
 		directory.tree = identity.NewTree(
@@ -159,12 +170,14 @@ func TestPermissionsReachOpenSockets(t *testing.T) {
 			identity.Account{ID: "shop", Name: "shop", Domain: "shop", ParentID: "root"},
 			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk"})
 	})
+
 	if e := revoked.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("revoked token: %v", e)
 	}
 	if e := emptied.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("nothing left to see: %v", e)
 	}
+
 	log.put(0, "kiosk", event.QueueCall, 0)
 	log.put(0, "shop", event.QueueCall, 1)
 	if got := narrowed.numbers(1); got[0] != 1 {
@@ -176,15 +189,18 @@ func TestPeerThatTalksIsClosed(t *testing.T) {
 	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	token := n.directory.(*memoryDirectory).token("root", nil, nil)
 	sub := n.dial(t, token, "")
+
 	for range peerMessages {
 		if err := sub.ws.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	n.log.(*memoryLog).put(0, "root", event.QueueCall, 7)
 	if got := sub.numbers(1); got[0] != 7 {
 		t.Errorf("a little chatter is ignored, got %v", got)
 	}
+
 	_ = sub.ws.WriteMessage(websocket.TextMessage, []byte("hello"))
 	if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
 		t.Errorf("too much chatter: %v", e)
@@ -201,6 +217,7 @@ func TestPeerThatBreaksTheProtocolIsClosed(t *testing.T) {
 		if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
 			t.Errorf("got %v", e)
 		}
+
 		n.close()
 	}
 }
@@ -220,11 +237,13 @@ func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for timeouts")
 	}
+
 	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}},
 		newMemoryLog(1), newDirectory(), newPresence(), false)
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0
 	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
+
 	if e := sub.closed(); e.Code != DisconnectSilent.Code || pings == 0 {
 		t.Errorf("silent peer after %d pings: %v", pings, e)
 	}
@@ -236,6 +255,7 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		n := startNode(t, Config{Settings: Settings{QueueBytes: 64 << 10}}, log, directory, newPresence(), secure)
 		stalled := n.dial(t, directory.token("root", nil, nil), "")
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
+
 		const events = 30_000                                        // far more than socket buffers hold
 		for i := 0; i < events && n.members.count() == 2; i += 500 { // its close frame waits for a few seconds only
 			log.put(0, "root", event.QueueCall, runNode(i, i+500)...)
@@ -243,11 +263,13 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 				t.Fatalf("the brisk reader got %v after %d", got, i)
 			}
 		}
+
 		eventually(t, "the stalled one leaves the counts", func() bool { return n.members.count() == 1 })
 		e := stalled.closed()
 		if e.Code != DisconnectTooSlow.Code || !strings.Contains(e.Text, "cc_evt_") {
 			t.Errorf("stalled reader: %v", e)
 		}
+
 		n.close()
 	}
 }
@@ -259,27 +281,33 @@ func TestHealthAndStatsCoverTheCluster(t *testing.T) {
 	a.dial(t, directory.token("root", nil, nil), "")
 	b.dial(t, directory.token("shop", nil, nil), "")
 	other := b.dial(t, directory.token("other", nil, nil), "")
+
 	eventually(t, "both nodes count three", func() bool {
 		_, here := a.Health(t.Context())
 		_, there := b.Health(t.Context())
 		return here == 3 && there == 3
 	})
+
 	if clients := a.Stats(t.Context(), &identity.Principal{AccountID: "root"}); len(clients) != 2 {
 		t.Errorf("root sees %+v", clients)
 	}
+
 	_ = other.ws.Close()
 	eventually(t, "the count follows", func() bool { _, n := a.Health(t.Context()); return n == 2 })
 	presence.mu.Lock()
 	presence.down = true
 	presence.mu.Unlock()
+
 	eventually(t, "without shared state the node counts itself", func() bool {
 		status, n := a.Health(t.Context())
 		return status == StatusDegraded && n == 1
 	})
+
 	presence.mu.Lock()
 	presence.down = false
 	presence.nodes = make(map[string]map[string]Client) // it began anew
 	presence.mu.Unlock()
+
 	eventually(t, "the shared state is filled again", func() bool {
 		status, n := a.Health(t.Context())
 		return status == StatusOK && n == 2
@@ -295,9 +323,11 @@ func TestDrainSaysComeBack(t *testing.T) {
 	sub.numbers(1)
 	done := make(chan struct{})
 	go func() { n.Drain(t.Context()); close(done) }()
+
 	if e := sub.closed(); e.Code != DisconnectRestart.Code || !strings.Contains(e.Text, ids[0].String()) {
 		t.Errorf("got %v", e)
 	}
+
 	<-done
 	if _, response, _ := n.tryDial(directory.token("root", nil, nil), ""); response.StatusCode != 503 {
 		t.Errorf("while draining: %d", response.StatusCode)
@@ -316,11 +346,13 @@ func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
 		if err != nil || response.StatusCode != 200 || (response.ProtoMajor == 2) != c.http2 {
 			t.Fatalf("%v %v", response, err)
 		}
+
 		directory.edit(func() { directory.revoked[token] = true })
 		body, err := io.ReadAll(response.Body)
 		if err != nil || !strings.HasSuffix(string(body), ": 4003 access revoked\n\n") {
 			t.Errorf("%+v: %v after %q", c, err, body)
 		}
+
 		_ = response.Body.Close()
 		client.CloseIdleConnections()
 	}
@@ -337,16 +369,20 @@ func TestAStreamOfThePastEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = response.Body.Close() }()
+
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
 			t.Error(err)
 		}
+
 		return response.StatusCode, strings.Count(string(body), "\ndata: ")
 	}
+
 	empty := startNode(t, Config{}, newMemoryLog(2), directory, newPresence(), false)
 	if status, events := read(empty, "&since=earliest&until=now"); status != 200 || events != 0 {
 		t.Errorf("of nothing: %d, %d events", status, events)
 	}
+
 	log := newMemoryLog(2)
 	log.put(0, "root", event.QueueCall, 0, 500)
 	log.put(1, "root", event.QueueCall, 0, 1, 2)
@@ -354,6 +390,7 @@ func TestAStreamOfThePastEnds(t *testing.T) {
 	if status, events := read(n, "&since=earliest&until=now"); status != 200 || events != 5 {
 		t.Errorf("of the past: %d, %d events", status, events)
 	}
+
 	for _, query := range []string{"&until=now", "&until=later&since=earliest"} {
 		if status, _ := read(n, query); status != 400 {
 			t.Errorf("%s answers %d", query, status)
@@ -363,6 +400,7 @@ func TestAStreamOfThePastEnds(t *testing.T) {
 
 func TestEventStreamCarriesCursors(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
+
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	stream := func(lastEventID string) *bufio.Scanner {
@@ -370,41 +408,51 @@ func TestEventStreamCarriesCursors(t *testing.T) {
 		if lastEventID != "" {
 			request.Header.Set("Last-Event-ID", lastEventID)
 		}
+
 		response, err := http.DefaultClient.Do(request)
 		if err != nil || response.StatusCode != 200 {
 			t.Fatalf("%v %v", response, err)
 		}
+
 		t.Cleanup(func() { _ = response.Body.Close() })
 		return bufio.NewScanner(response.Body)
 	}
+
 	field := func(s *bufio.Scanner, name string) string {
 		for s.Scan() {
 			if v, ok := strings.CutPrefix(s.Text(), name+": "); ok {
 				return v
 			}
 		}
+
 		t.Fatal("stream ended")
 		return ""
 	}
+
 	first := stream("")
 	log.put(0, "root", event.QueueCall, 0, 1)
 	log.put(1, "root", event.QueueCall, 0, 1, 2)
 	var cursor string
+
 	for range 3 {
 		cursor = field(first, "id")
 		field(first, "data")
 	}
+
 	again := stream(cursor)
 	seen := field(again, "id")
 	if !strings.HasPrefix(seen, "cc_evt_") {
 		t.Errorf("id %q", seen)
 	}
+
 	field(again, "data")
 	field(again, "id")
 	log.put(0, "root", event.QueueCall, 2)
+
 	if data := field(again, "data"); !strings.Contains(data, `"n"`) {
 		t.Errorf("data %q", data)
 	}
+
 	field(again, "id")
 	if data := field(again, "data"); !strings.Contains(data, `"n":2`) {
 		t.Errorf("the event after the resumed ones is the new one: %q", data)

@@ -37,12 +37,15 @@ func (p *compressedFrame) get(m *frame) *conn.Frame {
 		if err == nil {
 			err = w.Flush()
 		}
+
 		deflaters.Put(w)
 		p.frame = &m.Frame
 		if err != nil || small.Len()-flushTrailer >= len(m.Payload()) {
 			return // compression does not make it smaller
 		}
+
 		p.frame = conn.NewCompressed(m.ID, small.Bytes()[:small.Len()-flushTrailer])
 	})
+
 	return p.frame
 }

@@ -30,9 +30,11 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = ws.Close() }()
+
 			if agreed := response.Header.Get("Sec-Websocket-Extensions") != ""; agreed != c.agreed {
 				t.Errorf("agreed on compression: %v", agreed)
 			}
+
 			sub := &testClient{t, ws}
 			log.put(0, "root", event.QueueCall, 700)
 			if got := sub.numbers(701); !slices.Equal(got, rising(0, 701)) {

@@ -52,12 +52,15 @@ func (c *testClient) ids(count int) (ids []event.ID) {
 		if m["cursor"] != nil {
 			continue
 		}
+
 		id, err := event.ParseID(m["id"].(string))
 		if err != nil {
 			c.t.Fatal(err)
 		}
+
 		ids = append(ids, id)
 	}
+
 	return ids
 }
 
@@ -79,25 +82,30 @@ func TestPlainIDLosesNothingWhenTheConnectionBreaksDuringCatchUp(t *testing.T) {
 			token := directory.token("root", nil, nil)
 			live := []*testClient{nodes[0].dial(t, token, ""), nodes[1].dial(t, token, "")}
 			want := log.putEverySecond(began, 0, seconds)
+
 			for _, sub := range live {
 				sub.ids(len(want)) // the streams have read it all
 			}
+
 			for seed := range uint64(8) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				seen := map[event.ID]bool{want[0]: true}
 				since := want[0]
+
 				for len(seen) < len(want) {
 					sub := nodes[random.IntN(2)].dial(t, token, "since="+since.String())
 					for range 100 + random.IntN(2*partitions*seconds) {
 						if len(seen) == len(want) {
 							break
 						}
+
 						since = sub.ids(1)[0]
 						seen[since] = true
 						if since == want[len(want)-1] && len(seen) < len(want) {
 							t.Fatalf("seed %d: %d of %d events up to the last one", seed, len(seen), len(want))
 						}
 					}
+
 					_ = sub.ws.Close()
 				}
 			}
@@ -115,6 +123,7 @@ func TestReplayIsInTheOrderOfIDs(t *testing.T) {
 			keep := n.dial(t, token, "")
 			want := log.putEverySecond(time.Now().Add(-time.Hour), 0, 200)
 			keep.ids(len(want)) // the streams have read it all
+
 			if got := n.dial(t, token, "since=earliest").ids(len(want)); !slices.Equal(got, want) {
 				t.Errorf("out of order")
 			}
@@ -153,11 +162,13 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
+
 	for _, since := range []string{ids[499].String(), cursorOf(logID{1}, ids[499], []position{{500, 499, 0}})} {
 		if _, response, err := n.tryDial(token, "since="+since); err == nil || response.StatusCode != 410 {
 			t.Errorf("since %s: %v", since, response)
 		}
 	}
+
 	reported := testutil.ToFloat64(n.metrics.streamErrors.WithLabelValues("hole"))
 	all := n.dial(t, token, "since=earliest").numbers(990)
 	if !slices.Equal(all, append(rising(0, 500), rising(510, 1000)...)) {
@@ -183,10 +194,12 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 		keep.numbers(600)
 		log.put(0, "root", event.QueueCall, 10, 11, 12, 600)
 		keep.numbers(1)
+
 		if got := n.dial(t, token, "since="+ids[10].String()).numbers(590); !slices.Equal(got, rising(11, 601)) {
 			t.Errorf("%d events from %d", len(got), got[0])
 		}
 	})
+
 	t.Run("the stream began at the repeat", func(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
 		ids := log.put(0, "root", event.QueueCall, runNode(0, 600)...)
@@ -194,8 +207,10 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
 		log.put(0, "root", event.QueueCall, 10, 11, 12, 600)
+
 		for keep.numbers(1)[0] != 600 { // it cannot know repeats of what it has not read
 		}
+
 		if got := n.dial(t, token, "since="+ids[10].String()).numbers(590); !slices.Equal(got, rising(11, 601)) {
 			t.Errorf("%d events from %d", len(got), got[0])
 		}
@@ -216,11 +231,13 @@ func TestCursorIsValidWhilePartitionsAreAdded(t *testing.T) {
 	if got := n.dial(t, token, "since="+cursor).numbers(1); got[0] != 3 {
 		t.Errorf("got %v", got)
 	}
+
 	// A broker may know less than the node that the client comes from.
 	ahead := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}, positionAt(0)})
 	if _, response, err := n.tryDial(token, "since="+ahead); err == nil || response.StatusCode != 503 {
 		t.Errorf("partitions that nobody here knows: %v", response)
 	}
+
 	last := event.NextID(0, time.Now().UnixMilli(), 1)
 	if _, response, err := n.tryDial(token, "since="+last.String()); err == nil || response.StatusCode != 410 {
 		t.Errorf("an id that was never given: %v", response)
@@ -268,9 +285,11 @@ func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 	cursor := sub.next()["cursor"].(string)
 	log.cut(0, 300)
 	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
+
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
+
 	token := directory.token("root", nil, nil)
 	if _, response, err := n.tryDial(token, "since="+cursor); err == nil || response.StatusCode != 410 {
 		t.Errorf("its cursor: %v", response)
@@ -289,13 +308,16 @@ func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
 	sub.numbers(1)
 	log.cut(0, 300)
 	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
+
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code { // the stream goes on at 300, in a second
 		t.Fatalf("closed with %v", e)
 	}
+
 	behind := n.dial(t, token, "since=earliest")
 	behind.numbers(300)
 	log.cut(0, 200)
 	log.put(0, "root", event.QueueCall, runNode(2000, 2800)...)
+
 	if e := behind.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("a client that had the first 300: closed with %v", e)
 	}
@@ -329,13 +351,16 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
 	n.history.pin()
 	defer n.history.unpin()
+
 	if frames, _, err := n.history.read(t.Context(), 0, 0, kafka.AtOffset(40)); err != nil || len(frames) != 40 {
 		t.Fatalf("%d frames: %v", len(frames), err)
 	}
+
 	log.cut(0, 20)
 	log.put(0, "root", event.QueueCall, runNode(100, 800)...)
 	close(held.free)
 	want := append(rising(0, 20), rising(100, 800)...)
+
 	for name, c := range map[string]*testClient{"live": sub, "earliest": nil} {
 		if c == nil {
 			eventually(t, "the stream has read all", func() bool { return n.follower.stream(0).liveOffset() == 720 })
@@ -362,6 +387,7 @@ func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 	log.cut(0, 150)
 	log.put(0, "root", event.QueueCall, runNode(1000, 1200)...)
 	close(held.free)
+
 	if e := ahead.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
@@ -390,8 +416,10 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		cursor := sub.next()["cursor"].(string)
 		_ = sub.ws.Close()
 		log.putAt(0, "other", event.QueueCall, now, now, runNode(1, 900)...)
+
 		return log, directory, n, cursor
 	}
+
 	read := func(n *node, log *memoryLog) {
 		t.Helper()
 		eventually(t, "the node has read all", func() bool {
@@ -402,6 +430,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 			return known
 		})
 	}
+
 	t.Run("nothing of the account is gone", func(t *testing.T) {
 		log, directory, n, cursor := setup(t)
 		log.putAt(0, "other", event.QueueCall, now, now, 900)
@@ -410,6 +439,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		token := directory.token("shop", nil, nil)
 		sub := n.dial(t, token, "since="+cursor)
 		log.putAt(0, "shop", event.QueueCall, now, now, 901)
+
 		if got := sub.numbers(1); got[0] != 901 {
 			t.Errorf("got %v", got)
 		}
@@ -418,17 +448,20 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 			t.Errorf("the busy account itself: %v", response)
 		}
 	})
+
 	t.Run("an event of the account is gone", func(t *testing.T) {
 		log, directory, n, cursor := setup(t)
 		log.putAt(0, "kiosk", event.QueueCall, now, now, 900)
 		log.putAt(0, "other", event.QueueCall, now, now, 901)
 		read(n, log)
 		log.trim(0, 902)
+
 		if _, response, err := n.tryDial(directory.token("shop", nil, nil), "since="+cursor); err == nil ||
 			response.StatusCode != 410 {
 			t.Errorf("%v", response)
 		}
 	})
+
 	t.Run("the node has not read what is gone", func(t *testing.T) {
 		log, directory, _, cursor := setup(t)
 		log.trim(0, 800)
@@ -451,11 +484,13 @@ func TestReplayFollowsTheAccountTree(t *testing.T) {
 	log.put(0, "stall", event.QueueCall, runNode(events, events+10)...)
 	sub := n.dial(t, directory.token("shop", nil, nil), "since=earliest")
 	sub.numbers(1)
+
 	directory.edit(func() {
 		accounts := directory.tree.Accounts()
 		directory.tree = identity.NewTree(
 			append(accounts, identity.Account{ID: "stall", Name: "stall", Domain: "stall", ParentID: "shop"})...)
 	})
+
 	if got := sub.numbers(events + 9); got[len(got)-1] != events+9 {
 		t.Errorf("the last is %d", got[len(got)-1])
 	}
@@ -474,10 +509,12 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte")
 	}
+
 	const partitions, limit, slack = 4, 8 << 20, 6 << 20
 	log, directory := newMemoryLog(partitions), newDirectory()
 	pad := fmt.Sprintf("%0100000d", 0)
 	began := time.Now().Add(-time.Hour)
+
 	for n := range 200 {
 		for p := range partitions {
 			at := began.Add(time.Duration(n) * time.Second)
@@ -487,12 +524,14 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 			if err := json.Unmarshal(r.Value, &m); err != nil {
 				t.Fatal(err)
 			}
+
 			id, _ := event.ParseID(string(m["id"][1 : len(m["id"])-1]))
 			r.Value = (&event.Message{ID: id, Type: event.QueueCall, AccountID: "root",
 				Data:     fmt.Appendf(nil, `{"n":%d,"pad":%q}`, n, pad),
 				Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc"}}).Append(nil)
 		}
 	} // 80 MB
+
 	n := startNode(t, Config{HistoryBytes: limit, Settings: Settings{RingBytes: 1, QueueBytes: 256 << 10}}, log,
 		directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
@@ -502,11 +541,13 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 	if err := stalled.ws.NetConn().(interface{ SetReadBuffer(int) error }).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
+
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(partitions * 200)
 	if held := int64(heap()) - int64(before); held > limit+slack {
 		t.Errorf("%d bytes held with a limit of %d", held, limit)
 	}
+
 	_ = sub.ws.Close()
 	_ = stalled.ws.Close()
 	eventually(t, "history is freed", func() bool { return int64(heap())-int64(before) < slack/2 })
@@ -519,9 +560,11 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	log, directory, presence := newMemoryLog(partitions), newDirectory(), newPresence()
 	began := time.Now().Add(-time.Hour)
 	presence.spoken(began)
+
 	for p := range partitions {
 		log.putAt(p, "other", event.QueueCall, began, began, int64(p))
 	}
+
 	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute),
 		runNode(5000, 5000+clients)...)
 	n := startNode(t, Config{}, log, directory, presence, false)
@@ -530,6 +573,7 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	log.mu.Lock()
 	before := log.lookups
 	log.mu.Unlock()
+
 	var back sync.WaitGroup
 	for _, id := range ids {
 		back.Go(func() {
@@ -539,17 +583,21 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 				ws, response, err = n.tryDial(token, "since="+id.String())
 			}
+
 			if err != nil {
 				t.Errorf("%v %v", err, response)
 				return
 			}
+
 			_ = ws.WriteControl(websocket.CloseMessage, nil, time.Now().Add(time.Second))
 			_ = ws.Close()
 		})
 	}
+
 	back.Wait()
 	log.mu.Lock()
 	defer log.mu.Unlock()
+
 	if asked := log.lookups - before; asked > 5*partitions {
 		t.Errorf("%d clients made %d look-ups", clients, asked)
 	}

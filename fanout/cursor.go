@@ -74,10 +74,12 @@ func (t *cursorTracker) advance(partition int, to position) {
 			trackedPosition{partitionPosition: partitionPosition{partition, to}})
 		return
 	}
+
 	p := &t.positions[i].position
 	if to.next > p.next || to.next == p.next && p.epoch == unknownEpoch {
 		p.next, p.epoch = to.next, to.epoch
 	}
+
 	p.source = max(p.source, to.source)
 }
 
@@ -92,6 +94,7 @@ func (t *cursorTracker) join(partition int, at position, now time.Time) position
 	case !t.positions[i].leftAt.IsZero() && now.Sub(t.positions[i].leftAt) >= leftRetention:
 		t.positions[i].position = at
 	}
+
 	t.positions[i].leftAt = time.Time{}
 	return t.positions[i].position
 }
@@ -153,14 +156,17 @@ func (c *cursorWriter) add(p partitionPosition) {
 	c.raw = binary.AppendUvarint(c.raw, uint64(p.partition-c.next))
 	c.next = p.partition + 1
 	changed := uint64(0)
+
 	if p.epoch != c.epoch {
 		changed = 1
 	}
+
 	c.raw = binary.AppendUvarint(c.raw, uint64(p.position.next)<<1|changed)
 	if changed == 1 {
 		c.epoch = p.epoch
 		c.raw = binary.AppendUvarint(c.raw, uint64(c.epoch+1))
 	}
+
 	c.raw = binary.AppendVarint(c.raw, p.position.next-p.source)
 }
 
@@ -204,6 +210,7 @@ func parseSince(s string) (resumePoint, error) {
 		id, err := event.ParseID(head)
 		return resumePoint{id: id}, err
 	}
+
 	var at resumePoint
 	if head != "" {
 		var err error
@@ -212,13 +219,16 @@ func parseSince(s string) (resumePoint, error) {
 			return resumePoint{}, err
 		}
 	}
+
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(tail)
 	if err != nil || len(raw) == 0 {
 		return resumePoint{}, errInvalidCursor
 	}
+
 	if raw[0] > cursorV3 && raw[0] <= cursorReserved {
 		return resumePoint{}, errNewerCursor
 	}
+
 	r := cursorReader{raw: raw[1:], epoch: unknownEpoch}
 	if raw[0] != cursorV1 {
 		if len(r.raw) < len(at.log) {
@@ -226,6 +236,7 @@ func parseSince(s string) (resumePoint, error) {
 		}
 		r.raw = r.raw[copy(at.log[:], r.raw):]
 	}
+
 	switch raw[0] {
 	case cursorV1:
 		at.positions = r.positions(r.inOrder, r.positionV1)
@@ -235,9 +246,11 @@ func parseSince(s string) (resumePoint, error) {
 		at.partitions = int(r.uvarint(event.MaxPartitions))
 		at.positions = r.positions(r.afterDistance, r.positionV2)
 	}
+
 	if r.invalid || len(at.positions) == 0 {
 		return resumePoint{}, errInvalidCursor
 	}
+
 	at.partitions = max(at.partitions, at.positions[len(at.positions)-1].partition+1)
 	return at, nil
 }
@@ -258,9 +271,11 @@ func (r *cursorReader) positions(partition func() int, one func() position) []pa
 			r.invalid = true
 			break
 		}
+
 		r.next = p + 1
 		all = append(all, partitionPosition{p, one()})
 	}
+
 	return all
 }
 

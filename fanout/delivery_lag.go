@@ -45,6 +45,7 @@ func (l *deliveryLag) recordDelivered(made time.Time, known bool, read time.Time
 func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	current := l.caughtUpAt
 	if l.reader != nil {
 		idle := l.reader.Idle()
@@ -52,6 +53,7 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 			current = idle
 		}
 	}
+
 	worst := max(l.worst, now.Sub(current))
 	l.worst = 0
 	return worst
@@ -78,12 +80,15 @@ func (c *cluster) reportDeliveryLag(ctx context.Context, now time.Time) {
 	if !hour.Equal(c.worstLag.hour) {
 		c.worstLag.hour, c.worstLag.lag = hour, 0
 	}
+
 	c.worstLag.lag = max(c.worstLag.lag, lag)
 	if c.worstLag.lag == 0 {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
+
 	if err := c.presence.ReportLag(ctx, c.cfg.NodeID, hour, c.worstLag.lag); err != nil {
 		c.metrics.presence.WithLabelValues("failed").Inc()
 	}
@@ -104,11 +109,13 @@ func processedAt(message []byte) (time.Time, bool) {
 	if at < 0 {
 		return time.Time{}, false
 	}
+
 	digits := message[at+len(processedField):]
 	n := 0
 	for n < len(digits) && digits[n] >= '0' && digits[n] <= '9' {
 		n++
 	}
+
 	seconds, err := strconv.ParseInt(string(digits[:n]), 10, 64)
 	return time.Unix(seconds, 0), err == nil
 }

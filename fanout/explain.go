@@ -103,17 +103,20 @@ func (x *explanations) explainHere(q *Question) NodeAnswer {
 	past, since := x.pastSessions.list()
 	a := NodeAnswer{Node: x.nodeID, Since: unixSeconds(since), Connections: []Connection{},
 		Counts: map[Outcome]int{}}
+
 	tree := x.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
 		if known[id] || !q.selects(id, p, tree) {
 			return
 		}
+
 		known[id] = true
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username,
 			KeyID: p.KeyID}
 		m := &q.Message
 		mismatch, sight := p.Mismatch(p.AccountID, m, tree), x.directory.SightOf(p)
+
 		switch {
 		case mismatch != nil && mismatch.Field == identity.FieldAccount:
 			c.Outcome = OutcomeNotVisible
@@ -128,12 +131,15 @@ func (x *explanations) explainHere(q *Question) NodeAnswer {
 		a.Connections = append(a.Connections, c)
 		a.Counts[c.Outcome]++
 	}
+
 	for _, s := range x.members.everyone() {
 		add(s.id, s.principal, func(c *Connection) { x.describe(s, q, c) })
 	}
+
 	for _, p := range past {
 		add(p.id, p.principal, func(c *Connection) { p.describe(q, c) })
 	}
+
 	a.Connections = sortAndLimit(a.Connections)
 	return a
 }
@@ -159,6 +165,7 @@ func sortAndLimit(all []Connection) []Connection {
 func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.session.end != nil {
 		var d conn.Disconnect
 		if s.closing != nil {
@@ -167,11 +174,13 @@ func (x *explanations) describe(s *subscriber, q *Question, c *Connection) {
 		s.endedSession(d).describe(q, c)
 		return
 	}
+
 	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connected)
 	c.ResumedFrom, c.LastEventID = s.session.resumed.String(), s.lastID
 	if c.Outcome != "" {
 		return
 	}
+
 	st := x.follower.stream(q.EventID.Partition())
 	c.Outcome = s.eventOutcome(q, st)
 	live := s.session.liveSince
@@ -199,6 +208,7 @@ func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 	case !s.replaying.Load() && q.Offset >= st.liveOffset():
 		return OutcomePending
 	}
+
 	return OutcomeDelivered
 }
 
@@ -238,6 +248,7 @@ func (p *pastSession) eventOutcome(q *Question) Outcome {
 	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.wasDropped(q.EventID):
 		return OutcomeDelivered
 	}
+
 	return OutcomeDisconnected
 }
 
@@ -298,12 +309,15 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 		node = e.Local.cfg.NodeID
 		answers = append(answers, e.Local.explanations.explainHere(&q))
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
+
 	others, missing, err := e.Peers.Ask(ctx, node, q)
 	if err != nil {
 		e.Log.Warn("question to the other nodes failed", "error", err)
 	}
+
 	r := Report{Nodes: []NodeAnswer{}, Missing: missing, Complete: err == nil && len(missing) == 0,
 		Connections: []Connection{}, Counts: map[Outcome]int{}}
 	for _, a := range append(answers, others...) {
@@ -314,6 +328,7 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 		a.Connections = nil
 		r.Nodes = append(r.Nodes, a)
 	}
+
 	r.Connections = sortAndLimit(r.Connections)
 	return r
 }

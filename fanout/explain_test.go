@@ -25,6 +25,7 @@ func (l *memoryLog) questionAbout(t *testing.T, id event.ID) Question {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for _, r := range l.partitions[id.Partition()] {
 		if this, err := event.MessageID(r.Value); err == nil && this == id {
 			text := func(header string) string { return string(r.Header(header)) }
@@ -37,6 +38,7 @@ func (l *memoryLog) questionAbout(t *testing.T, id event.ID) Question {
 			}}
 		}
 	}
+
 	t.Fatalf("the log has no %s", id)
 	return Question{}
 }
@@ -78,11 +80,13 @@ func (n *node) become(t *testing.T, log *memoryLog, id event.ID, want map[string
 func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
+
 	facts := event.Facts{Name: event.NameQueueCallOffered, QueueID: "sales", AgentID: "7", CallID: "c"}
 	put := func(source int64) event.ID {
 		came := time.UnixMilli(1_795_000_000_000)
 		return log.putFacts(0, "shop", event.QueueCall, facts, came, time.Unix(1, 0), source)[0]
 	}
+
 	early := put(0)
 	all := n.dial(t, directory.user("all", "root", identity.Filter{}), "")
 	n.dial(t, directory.user("service", "shop", identity.Filter{QueueIDs: []string{"service"}}), "")
@@ -130,10 +134,12 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 			t.Errorf("all: %+v", c)
 		}
 	}
+
 	if a.Counts[OutcomeFiltered] != 2 || a.Counts[OutcomeDelivered] != 2 ||
 		a.Connections[len(a.Connections)-1].Outcome != OutcomeNotVisible {
 		t.Errorf("counts %v, last %+v", a.Counts, a.Connections[len(a.Connections)-1])
 	}
+
 	for _, narrow := range []Question{{User: "left"}, {User: "id-left"},
 		{Client: a.Connections[slices.IndexFunc(a.Connections,
 			func(c Connection) bool { return c.Username == "left" })].ID}} {
@@ -142,6 +148,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 			t.Errorf("%+v: %+v", narrow, some)
 		}
 	}
+
 	q.User, q.Client, q.Root = "", "", "kiosk"
 	if some := n.explanations.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "below" {
 		t.Errorf("an administrator of kiosk sees %+v", some)
@@ -156,6 +163,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	stalled := n.dial(t, directory.user("stalled", "root", identity.Filter{}), "")
 	brisk := n.dial(t, directory.user("brisk", "root", identity.Filter{}), "")
 	var ids []event.ID
+
 	for i := 0; n.members.count() == 2; i += 500 {
 		if i > 60_000 {
 			t.Fatal("the stalled client is not disconnected")
@@ -163,6 +171,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 		ids = append(ids, log.put(0, "root", event.QueueCall, runNode(i, i+500)...)...)
 		brisk.numbers(500)
 	}
+
 	received := map[string]bool{}
 	for {
 		_ = stalled.ws.SetReadDeadline(time.Now().Add(patience))
@@ -173,16 +182,20 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var m struct{ ID string }
 		if err := json.Unmarshal(text, &m); err != nil {
 			t.Fatal(err)
 		}
+
 		received[m.ID] = true
 	}
+
 	eventually(t, "the node forgets the connection", func() bool { return n.members.countDisconnecting() == 0 })
 	ids = append(ids, log.put(0, "root", event.QueueCall, 1_000_000)...)
 	brisk.numbers(1)
 	counts := map[Outcome]int{}
+
 	for i, id := range ids {
 		q := Question{EventID: id, Offset: int64(i), Root: "root", User: "stalled",
 			Message: identity.Message{AccountID: "root", Type: event.QueueCall, Format: "svc.cc"}}
@@ -191,8 +204,10 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 			received[id.String()] != (all[0].Outcome == OutcomeDelivered) {
 			t.Fatalf("event %d of %d, received: %v; %+v", i, len(ids), received[id.String()], all)
 		}
+
 		counts[all[0].Outcome]++
 	}
+
 	if counts[OutcomeDelivered] != len(received) || counts[OutcomeDropped] == 0 || counts[OutcomeDisconnected] == 0 {
 		t.Errorf("%d received, outcomes %v", len(received), counts)
 	}
@@ -207,6 +222,7 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 	if _, response, err := n.tryDial(token, "since="+ids[2].String()); err == nil || response.StatusCode != 410 {
 		t.Fatalf("resume: %v", err)
 	}
+
 	n.become(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
 	n.become(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
 	q := log.questionAbout(t, ids[7])
@@ -239,21 +255,26 @@ func TestPastSessionsAreBounded(t *testing.T) {
 		s.ensureEnd().at = time.Unix(int64(i), 0)
 		r.add(&pastSession{session: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
 	}
+
 	for i := range maxPastSessions + 3 {
 		add(i, identity.Filter{})
 	}
+
 	if all, since := r.list(); len(all) != maxPastSessions || all[0].id != "3" || since != time.Unix(2, 0) {
 		t.Errorf("%d sessions from %s, complete since %v", len(all), all[0].id, since)
 	}
+
 	large := identity.Filter{CallIDs: slices.Repeat([]string{strings.Repeat("c", 256)}, 1000)}
 	for i := range 100 {
 		add(maxPastSessions+3+i, large)
 	}
+
 	bytes := 0
 	all, _ := r.list()
 	for _, p := range all {
 		bytes += p.bytes()
 	}
+
 	if bytes > maxPastSessionBytes || bytes != r.bytes || all[len(all)-1].id != fmt.Sprint(maxPastSessions+102) {
 		t.Errorf("%d sessions with %d bytes, counted %d", len(all), bytes, r.bytes)
 	}
@@ -264,12 +285,14 @@ func TestPastSessionsAreBounded(t *testing.T) {
 func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
 		log, directory := newMemoryLog(1), newDirectory()
+
 		shared := &RedisPresence{Client: client, Prefix: prefix}
 		peers := RedisPeers{shared}
 		start := func(name string) *node {
 			return startWith(t, Config{NodeID: name},
 				Deps{Log: log, Auth: directory, Directory: directory, Presence: shared, Peers: peers}, false)
 		}
+
 		a, b := start("a"), start("b")
 		here := a.dial(t, directory.user("here", "root", identity.Filter{}), "")
 		there := b.dial(t, directory.user("there", "shop", identity.Filter{QueueIDs: []string{"sales"}}), "")
@@ -277,6 +300,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 		here.numbers(1)
 		_ = there
 		want := map[string]string{"here": "a delivered", "there": "b filtered"}
+
 		for name, asker := range map[string]Explainer{"a": {a.Fanout, peers, slog.Default()},
 			"b": {b.Fanout, peers, slog.Default()}, "none": {nil, peers, slog.Default()}} {
 			var r Report
@@ -289,13 +313,16 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 				}
 				return maps.Equal(got, want) && r.Complete && len(r.Nodes) == 2
 			})
+
 			if r.Counts[OutcomeDelivered] != 1 || r.Counts[OutcomeFiltered] != 1 || len(r.Missing) != 0 {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
+
 		if _, err := shared.Publish(t.Context(), "silent", []Client{{ID: "x"}}, nil, true); err != nil {
 			t.Fatal(err)
 		}
+
 		eventually(t, "a node without an answer is named", func() bool {
 			r := Explainer{a.Fanout, peers, slog.Default()}.Explain(t.Context(), log.questionAbout(t, id))
 			return !r.Complete && slices.Equal(r.Missing, []string{"silent"}) && len(r.Connections) == 2
@@ -329,6 +356,7 @@ func TestRefusalAgreesWithTheIndex(t *testing.T) {
 	directory := newDirectory()
 	tree := directory.Tree()
 	interned := &interner{}
+
 	for _, f := range []identity.Filter{{}, {AccountIDs: []string{"shop"}}, {AccountIDs: []string{"kiosk", "other"}},
 		{EventTypes: []string{"AGENT_LOGIN"}},
 		{QueueIDs: []string{"q"}}, {AgentIDs: []string{"a", "b"}}, {CallIDs: []string{"c"}},

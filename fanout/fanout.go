@@ -94,6 +94,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+
 	f := &Fanout{
 		cfg: cfg, log: deps.Log, auth: deps.Auth, directory: deps.Directory, metrics: newMetrics(deps.Metrics),
 		logger: deps.Logger,
@@ -130,6 +131,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		nodeID: cfg.NodeID, directory: f.directory, members: f.members, follower: f.follower, peers: deps.Peers,
 		pastSessions: pastSessions{since: time.Now()},
 	}
+
 	return f, nil
 }
 
@@ -140,20 +142,25 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
+
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance,
 		f.placements.run, f.placements.detectGrowth, f.explanations.answerPeers} {
 		running.Go(func() { work(f.tasks.ctx) })
 	}
+
 	<-ctx.Done()
 	f.draining.Store(true)
 	f.follower.close()
 	f.tasks.end()
+
 	for _, s := range append(f.members.all(), f.members.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
+
 	running.Wait()
 	f.tasks.wait()
 	f.history.close()
+
 	return nil
 }
 
@@ -167,6 +174,7 @@ func (f *Fanout) register(a *admission) {
 	f.members.add(s)
 	f.metrics.connections.Inc()
 	f.addToIndex(a)
+
 	// Permissions may have changed since admit. After members.add, Drain and
 	// applyPermissions include s.
 	for tree := f.directory.Tree(); ; {
@@ -177,6 +185,7 @@ func (f *Fanout) register(a *admission) {
 		}
 		tree = now // applyPermissions may have applied tree before the older one
 	}
+
 	f.checkLogID(s)
 	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
@@ -192,6 +201,7 @@ func (f *Fanout) addToIndex(a *admission) {
 	s := a.subscriber
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+
 	if s.interest.removed {
 		return
 	}
@@ -210,6 +220,7 @@ func (f *Fanout) startTracking(a *admission) {
 	if s.tracker == nil {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -217,11 +228,13 @@ func (f *Fanout) startTracking(a *admission) {
 	for _, start := range a.starts {
 		s.tracker.advance(start.partition, start.position)
 	}
+
 	if a.starts == nil {
 		for p := range s.interest.follows.all() {
 			s.tracker.advance(p, f.follower.stream(p).live)
 		}
 	}
+
 	for _, other := range a.otherPositions {
 		s.tracker.advance(other.partition, other.position)
 		s.tracker.retainPosition(other.partition, time.Now())
@@ -266,12 +279,15 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	if !s.markClosed() {
 		return
 	}
+
 	s.mu.Lock()
 	if s.closing != nil {
 		d = s.closing.Disconnect
 	}
+
 	past := s.endedSession(d)
 	s.mu.Unlock()
+
 	f.explanations.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close(s)
@@ -348,6 +364,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 	all := f.members.all()
 	f.logger.Info("drain started", "connections", len(all))
 	started := time.Now()
+
 	for i, s := range all {
 		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
 		wait := due - time.Since(started)
@@ -356,6 +373,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 		}
 		f.disconnect(s, DisconnectRestart)
 	}
+
 	for ctx.Err() == nil && f.handshakes.Load()+int64(f.members.countDisconnecting()) > 0 {
 		retry.Sleep(ctx, 20*time.Millisecond)
 	}

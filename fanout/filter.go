@@ -57,6 +57,7 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 	if !sight.Transcripts() {
 		types &^= event.OwnTranscript
 	}
+
 	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
 		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
 	if !sight.Everything() {
@@ -65,15 +66,18 @@ func newFilter(p *identity.Principal, directory Directory) *filter {
 	if len(p.AccountIDs) == 0 {
 		return f
 	}
+
 	f.accounts = make(idSet, len(p.AccountIDs))
 	for _, id := range p.AccountIDs {
 		if tree.Contains(p.AccountID, id) {
 			f.accounts[id] = struct{}{}
 		}
 	}
+
 	if len(f.accounts) == 0 {
 		return nil
 	}
+
 	return f
 }
 

@@ -67,12 +67,14 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		want []int
 		got  func() map[string]any
 	}
+
 	put := func(from int64) {
 		for i, facts := range factMessages {
 			log.putFacts(0, "shop", event.QueueCall, facts, time.UnixMilli(1_795_000_000_000), time.Unix(1, 0),
 				from+int64(i))
 		}
 	}
+
 	put(0)
 	var all []listener
 	tokenOf := func(filter identity.Filter, sight *identity.Sight) string {
@@ -82,8 +84,10 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		}
 		return token
 	}
+
 	for i, f := range factFilters {
 		token := tokenOf(f.filter, f.sight)
+
 		live := n.dial(t, token, "")
 		replay := n.dial(t, token, "since=earliest&cursor=true")
 		for name, c := range map[string]*testClient{"live": live, "replay": replay} {
@@ -91,6 +95,7 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 			if name == "replay" {
 				want = append(slices.Clone(want), want...)
 			}
+
 			all = append(all, listener{fmt.Sprint(i, " ", name), want, func() map[string]any {
 				for {
 					if m := c.next(); m["cursor"] == nil {
@@ -100,41 +105,50 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 			}})
 		}
 	}
+
 	put(100)
 	for _, l := range all {
 		var got []int
 		for range l.want {
 			got = append(got, number(l.got())%100)
 		}
+
 		if !slices.Equal(got, l.want) {
 			t.Errorf("%s: got %v, want %v", l.name, got, l.want)
 		}
 	}
+
 	for i, f := range factFilters {
 		if len(f.want) == 0 {
 			continue
 		}
+
 		r, err := http.NewRequestWithContext(t.Context(), "GET",
 			n.url+"/stream?since=earliest&token="+tokenOf(f.filter, f.sight), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var got []int
 		for lines := bufio.NewScanner(answer.Body); len(got) < 2*len(f.want) && lines.Scan(); {
 			data, ok := strings.CutPrefix(lines.Text(), "data: ")
 			if !ok {
 				continue
 			}
+
 			var m map[string]any
 			if err := json.Unmarshal([]byte(data), &m); err != nil {
 				t.Fatal(err)
 			}
+
 			got = append(got, number(m)%100)
 		}
+
 		_ = answer.Body.Close()
 		if want := append(slices.Clone(f.want), f.want...); !slices.Equal(got, want) {
 			t.Errorf("%d event stream: got %v, want %v", i, got, want)
@@ -149,15 +163,19 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 	directory := newDirectory()
 	tree := directory.tree
 	accounts := []string{"root", "shop", "kiosk", "other"}
+
 	some := func(prefix string, most int) (ids []string) {
 		if random.IntN(2) == 0 {
 			return nil
 		}
+
 		for range 1 + random.IntN(3) {
 			ids = append(ids, fmt.Sprint(prefix, random.IntN(most)))
 		}
+
 		return ids
 	}
+
 	var randomFilter func() *filter
 	randomFilter = func() *filter {
 		p := &identity.Principal{AccountID: accounts[random.IntN(len(accounts))], Filter: identity.Filter{
@@ -171,20 +189,25 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		if random.IntN(3) == 0 {
 			p.AccountIDs = []string{p.AccountID}
 		}
+
 		if random.IntN(20) == 0 { // more than the index lists
 			for i := range maxListings + 1 {
 				p.CallIDs = append(p.CallIDs, fmt.Sprint("c", i))
 			}
 		}
+
 		p.TokenID = fmt.Sprint("random", len(directory.sights))
 		limits := identity.Limits{QueueIDs: some("q", 3), AgentIDs: some("a", 4)}
 		directory.sights[p.TokenID] = identity.NewSight(identity.Roles()[random.IntN(len(identity.Roles()))],
 			p.AccountID, fmt.Sprint("a", random.IntN(4)), limits)
+
 		if f := newFilter(p, directory); f != nil {
 			return f
 		}
+
 		return randomFilter() // an auditor's
 	}
+
 	x := newIndex()
 	var subscribers []*subscriber
 	for step := range 2000 {
@@ -205,42 +228,51 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 				subscribers = slices.Delete(subscribers, i, i+1)
 			}
 		}
+
 		if step%10 != 0 {
 			continue
 		}
+
 		names := event.Names()
 		m := frame{account: accounts[random.IntN(len(accounts))],
 			name: event.NameBit([]byte(names[random.IntN(len(names))]))}
 		m.class = event.ClassOf([]event.Type{event.AgentLogin, event.QueueCall, event.Custom}[random.IntN(3)], "svc.cc",
 			"")
 		var text strings.Builder
+
 		first := func(ids []string) []byte {
 			if len(ids) == 0 {
 				return nil
 			}
 			return []byte(ids[0])
 		}
+
 		m.ids = newFactIDs(&text, first(some("a", 4)), first(some("q", 3)), first(some("c", 5)),
 			[]byte(strings.Join(some("q", 3), event.QueueSeparator)))
 		want, got := make(map[*subscriber]int), make(map[*subscriber]int)
+
 		for _, s := range subscribers {
 			if s.filter.Load().matches(&m, tree) {
 				want[s]++
 			}
 		}
+
 		x.match(&m, tree.Path(m.account), func(s *subscriber) { got[s]++ })
 		if len(got) != len(want) {
 			t.Fatalf("step %d: %d subscribers matched, %d filters admit", step, len(got), len(want))
 		}
+
 		for s, times := range got {
 			if times != 1 || want[s] != 1 {
 				t.Fatalf("step %d: matched %d times, admitted: %t", step, times, want[s] == 1)
 			}
 		}
 	}
+
 	for _, s := range subscribers {
 		x.delete(s)
 	}
+
 	if len(x.trees)+len(x.exact) != 0 {
 		t.Errorf("%d trees and %d accounts are left of nobody", len(x.trees), len(x.exact))
 	}

@@ -68,11 +68,13 @@ func (w *follower) list() (running []*partitionStream) {
 	if streams == nil {
 		return nil
 	}
+
 	for _, s := range *streams {
 		if s != nil {
 			running = append(running, s)
 		}
 	}
+
 	return running
 }
 
@@ -82,6 +84,7 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 	acquired := make(map[int]*followedPartition)
 	var starting []int
 	w.mu.Lock()
+
 	for p := range set.all() {
 		e := w.followed[p]
 		if e == nil {
@@ -89,17 +92,21 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 			w.followed[p] = e
 			starting = append(starting, p)
 		}
+
 		e.references++
 		if e.idleTimer != nil {
 			e.idleTimer.Stop()
 			e.idleTimer = nil
 		}
+
 		acquired[p] = e
 	}
 	w.mu.Unlock()
+
 	if len(starting) > 0 && !w.tasks.start(func() { w.startStreams(starting) }) {
 		w.failStarts(starting, errClosing)
 	}
+
 	var failed error
 	for _, e := range acquired {
 		select {
@@ -111,16 +118,20 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 			failed = ctx.Err()
 		}
 	}
+
 	if failed == nil {
 		return nil
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for p, e := range acquired {
 		if w.followed[p] == e {
 			w.dereference(p, e)
 		}
 	}
+
 	return fault.Unavailable(failed, time.Second, "events are not available")
 }
 
@@ -151,10 +162,12 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 		w.mu.Unlock()
 		return
 	}
+
 	delete(w.followed, partition)
 	w.setStream(partition, nil)
 	e.cancel()
 	w.mu.Unlock()
+
 	<-e.stopped
 	w.source.dropCachedPartition(partition)
 }
@@ -166,9 +179,11 @@ func (w *follower) setStream(partition int, s *partitionStream) {
 	if have != nil {
 		streams = append(streams, *have...)
 	}
+
 	for len(streams) <= partition {
 		streams = append(streams, nil)
 	}
+
 	streams[partition] = s
 	w.streams.Store(&streams)
 	w.source.setRunningStreams(len(w.list()))
@@ -187,6 +202,7 @@ func (w *follower) close() {
 		}
 	}
 	w.mu.Unlock()
+
 	w.running.Wait()
 }
 
@@ -194,10 +210,12 @@ func (w *follower) close() {
 func (w *follower) startStreams(partitions []int) {
 	ctx, cancel := context.WithTimeout(w.tasks.ctx, handshakeTimeout)
 	defer cancel()
+
 	if err := w.source.prepareStreams(ctx, len(w.list()) == 0); err != nil {
 		w.failStarts(partitions, err)
 		return
 	}
+
 	var all errgroup.Group
 	all.SetLimit(maxConcurrentLookups)
 	for _, p := range partitions {
@@ -208,10 +226,12 @@ func (w *follower) startStreams(partitions []int) {
 				w.failStarts([]int{p}, err)
 				return nil
 			}
+
 			w.runStream(s)
 			return nil
 		})
 	}
+
 	_ = all.Wait()
 }
 
@@ -237,18 +257,22 @@ func (w *follower) failStart(partition int, err error) {
 func (w *follower) runStream(s *partitionStream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	e := w.followed[s.partition]
 	if w.closed {
 		s.reader.Close()
 		w.failStart(s.partition, errClosing)
 		return
 	}
+
 	ctx, stop := context.WithCancel(w.tasks.ctx)
 	e.cancel, e.stopped = stop, make(chan struct{})
 	w.setStream(s.partition, s) // before it delivers anything: see replay.goLive
+
 	w.running.Go(func() {
 		defer close(e.stopped)
 		s.run(ctx)
 	})
+
 	close(e.ready)
 }

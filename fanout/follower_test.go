@@ -18,15 +18,18 @@ func TestACutIsNoticedByAStreamThatHasDeliveredNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	log.cut(0, 20)
 	log.put(0, "root", event.QueueCall, runNode(100, 200)...)
 	before := n.gapCount.Load()
+
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.run(ctx)
 	}()
+
 	eventually(t, "the cut is noticed", func() bool { return n.gapCount.Load() > before })
 	stop()
 	<-ended
@@ -55,6 +58,7 @@ func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.reader.Close()
+
 	if s.live.next != 10 {
 		t.Errorf("the stream begins at offset %d", s.live.next)
 	}
@@ -70,13 +74,16 @@ func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before := n.gapCount.Load()
+
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.run(ctx)
 	}()
+
 	log.cut(0, 20)
 	eventually(t, "the cut is noticed", func() bool { return n.gapCount.Load() == before+2 })
 	log.recreate()

@@ -52,12 +52,14 @@ func (c *receivingConn) Read(b []byte) (int, error) {
 // cost every subscriber a system call each.
 func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	const subscribers, waiting = 400, 50
+
 	broker, received := kafkatest.StartBroker(t, embedded.Config{}), new(atomic.Int64)
 	config := kafkatest.Config(broker)
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := broker.Dial(ctx, network, address)
 		return &receivingConn{conn, received}, err
 	}
+
 	cluster := kafkatest.Open(t, config, 1)
 	producer := cluster.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
@@ -65,6 +67,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 	stream := newTestStream(t, Config{Settings: Settings{RingBytes: 1 << 20}})
 	stream.reader = readEvents(kafka.NewLog(cluster), 0, kafka.AtOffset(0))
 	held := &heldTransport{open: make(chan struct{})}
+
 	for range subscribers {
 		s := &subscriber{queueLimit: 1 << 20, transport: held, connected: time.Now()}
 		s.filter.Store(&filter{root: "root", accounts: map[string]struct{}{"root": {}}, types: event.EveryType,
@@ -72,6 +75,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 		s.interest.follows.add(0)
 		stream.f.index.add(s)
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() { stream.run(stream.f.tasks.ctx) })
 	t.Cleanup(running.Wait)
@@ -84,9 +88,11 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	produce(&records[0])
 	eventually(t, "the writers are held", func() bool { return held.flushes.Load() > 0 })
 	before, bytes := received.Load(), 0
+
 	for i := range records[1:] {
 		produce(&records[1+i])
 		bytes += len(records[1+i].Value)
@@ -96,6 +102,7 @@ func TestEventsThatWaitLeaveInOneWrite(t *testing.T) {
 
 	close(held.open)
 	eventually(t, "everything is written", func() bool { return held.frames.Load() == subscribers*(1+waiting) })
+
 	// The first event, what came meanwhile, and the response that may still be on its way
 	// from the connection to the reader.
 	if writes := held.flushes.Load(); writes > 4*subscribers {

@@ -75,14 +75,17 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 	connected := n.dial(t, before, "")
 	held := n.beginHandshake(limits, during)
 	directory.edit(func() { directory.revoked[before], directory.revoked[during] = true, true })
+
 	// the change has been applied to the connected subscribers
 	if e := connected.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("connected subscriber: %v", e)
 	}
+
 	close(limits.open)
 	if e := held.closed(t); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
+
 	eventually(t, "nobody is connected", func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
 }
 
@@ -93,24 +96,29 @@ func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 		directory, newPresence(), limits)
 	connected := n.dial(t, directory.token("root", nil, nil), "")
 	held := n.beginHandshake(limits, directory.token("shop", nil, nil))
+
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
 		n.Drain(t.Context())
 		n.close() // the node ends as soon as the drain is over
 	}()
+
 	if e := connected.closed(); e.Code != DisconnectRestart.Code { // the drain has listed the connected subscribers
 		t.Errorf("connected subscriber: %v", e)
 	}
+
 	eventually(t, "the connected subscriber is gone", func() bool { return n.members.countDisconnecting() == 0 })
 	select {
 	case <-drained:
 		t.Error("the drain did not wait for the handshake")
 	case <-time.After(100 * time.Millisecond):
 	}
+
 	close(limits.open)
 	if e := held.closed(t); e.Code != DisconnectRestart.Code {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
+
 	<-drained
 }

@@ -71,6 +71,7 @@ func (l *memoryLog) KnownPartitions(ctx context.Context, topic string) (int, err
 	l.mu.Lock()
 	known, partitions := l.known, len(l.partitions)
 	l.mu.Unlock()
+
 	if known {
 		return partitions, nil
 	}
@@ -78,6 +79,7 @@ func (l *memoryLog) KnownPartitions(ctx context.Context, topic string) (int, err
 	partitions, err := l.Partitions(ctx, topic)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.known = err == nil
 	return partitions, err
 }
@@ -103,10 +105,12 @@ func (l *memoryLog) writeState(p int) {
 	if s.fold == nil {
 		s.fold = state.NewPartition()
 	}
+
 	add := func(r kafka.Record) {
 		r.Topic, r.Partition, r.Offset = event.TopicState, p, int64(len(s.records))
 		s.records = append(s.records, r)
 	}
+
 	s.fold.Commit(func(c state.Change) {
 		r := kafka.Record{Key: []byte(c.Key.String())}
 		if c.Value != nil {
@@ -114,17 +118,21 @@ func (l *memoryLog) writeState(p int) {
 		} else {
 			r.Headers = []kafka.Header{{Key: state.HeaderEventID, Value: s.fold.Last().Append(nil)}}
 		}
+
 		add(r)
 	})
+
 	at := state.Position{Kind: state.PositionKind, EventID: s.fold.Last(), Offset: int64(len(l.partitions[p])),
 		LeaderEpoch: kafka.UnknownEpoch, TopicID: l.topicID.String()}
 	highest := int64(-1)
+
 	for i := range l.partitions[p] {
 		if source, err := event.ParsePosition(string(l.partitions[p][i].Header(event.HeaderPosition))); err == nil &&
 			source.Packed() > highest {
 			highest, at.SourcePosition = source.Packed(), source.String()
 		}
 	}
+
 	add(kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
 	l.grown.Broadcast()
 }
@@ -193,8 +201,10 @@ func (l *memoryLog) await(ctx context.Context, read func() ([]kafka.Record, erro
 		l.grown.Broadcast()
 	})
 	defer stop()
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for ctx.Err() == nil {
 		if l.down {
 			return nil, errDown
@@ -202,8 +212,10 @@ func (l *memoryLog) await(ctx context.Context, read func() ([]kafka.Record, erro
 		if records, err := read(); len(records) > 0 || err != nil {
 			return records, err
 		}
+
 		l.grown.Wait()
 	}
+
 	return nil, ctx.Err()
 }
 
@@ -219,6 +231,7 @@ func (l *memoryLog) TopicID(context.Context, string) (kafka.TopicID, error) {
 func (l *memoryLog) EpochEnd(_ context.Context, _ string, p int, epoch int32) (kafka.EpochEnd, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.lookups++
 	end := kafka.EpochEnd{LeaderEpoch: kafka.UnknownEpoch, Offset: -1}
 	for _, r := range l.partitions[p][l.first[p]:] {
@@ -226,12 +239,14 @@ func (l *memoryLog) EpochEnd(_ context.Context, _ string, p int, epoch int32) (k
 			end = kafka.EpochEnd{LeaderEpoch: r.LeaderEpoch, Offset: r.Offset + 1}
 		}
 	}
+
 	return end, nil
 }
 
 func (l *memoryLog) Offsets(_ context.Context, topic string, p int) (int64, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.lookups++
 	if l.down {
 		return 0, 0, errDown
@@ -242,6 +257,7 @@ func (l *memoryLog) Offsets(_ context.Context, topic string, p int) (int64, int6
 	if topic != event.TopicEvents {
 		return 0, int64(len(l.compacted(topic, p))), nil
 	}
+
 	return l.first[p], int64(len(l.partitions[p])), nil
 }
 
@@ -265,10 +281,12 @@ func (l *memoryLog) Read(cfg kafka.ReaderConfig) kafka.Source {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	r := &memoryReader{l: l, p: cfg.Partition, next: from.Offset, epoch: from.LeaderEpoch, topicID: from.TopicID}
 	if r.topicID.IsZero() {
 		r.topicID = l.topicID
 	}
+
 	return r
 }
 
@@ -308,14 +326,17 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 		if err := r.gap(have); err != nil {
 			return nil, err
 		}
+
 		end := r.readable(have)
 		if r.next >= end {
 			return nil, nil
 		}
+
 		records := slices.Clone(have[r.next:min(end, r.next+300)])
 		r.next += int64(len(records))
 		r.epoch = records[len(records)-1].LeaderEpoch
 		r.l.reads++
+
 		return records, nil
 	})
 }
@@ -328,9 +349,11 @@ func (r *memoryReader) gap(have []kafka.Record) error {
 			Resume:      first,
 			LeaderEpoch: kafka.UnknownEpoch, First: first, Next: next}
 	}
+
 	if r.next < first || r.next > next && r.epoch == kafka.UnknownEpoch {
 		return kafka.OutOfRange(event.TopicEvents, r.p, r.next, first, next)
 	}
+
 	if r.next > first && r.epoch != kafka.UnknownEpoch && (r.next > next || have[r.next-1].LeaderEpoch != r.epoch) {
 		gap := &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next,
 			Resume:      min(r.next, next),
@@ -338,16 +361,20 @@ func (r *memoryReader) gap(have []kafka.Record) error {
 		for gap.Resume > first && have[gap.Resume-1].LeaderEpoch > r.epoch {
 			gap.Resume--
 		}
+
 		if gap.Resume > first {
 			gap.LeaderEpoch = have[gap.Resume-1].LeaderEpoch
 		}
+
 		return gap
 	}
+
 	if d, ok := r.l.damaged[r.p]; ok && r.next >= d[0] && r.next < d[1] {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next,
 			Resume:      d[1],
 			LeaderEpoch: kafka.UnknownEpoch, Reason: "test"}
 	}
+
 	return nil
 }
 
@@ -413,6 +440,7 @@ func (l *memoryLog) putFacts(partition int, account string, typ event.Type, fact
 	sources ...int64) []event.ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	var ids []event.ID
 	for _, source := range sources {
 		position := unpacked(partition, source)
@@ -431,6 +459,7 @@ func (l *memoryLog) putFacts(partition int, account string, typ event.Type, fact
 			},
 		})
 		added := &l.partitions[partition][len(l.partitions[partition])-1]
+
 		for _, h := range []struct{ key, value string }{
 			{event.HeaderName, string(facts.Name)}, {event.HeaderAgent, facts.AgentID},
 			{event.HeaderQueue, facts.QueueID}, {event.HeaderCall, facts.CallID},
@@ -439,8 +468,10 @@ func (l *memoryLog) putFacts(partition int, account string, typ event.Type, fact
 				added.Headers = append(added.Headers, kafka.Header{Key: h.key, Value: []byte(h.value)})
 			}
 		}
+
 		ids = append(ids, id)
 	}
+
 	l.grown.Broadcast()
 	return ids
 }
@@ -574,9 +605,11 @@ func (p *sharedPresence) ReportLag(_ context.Context, _ string, hour time.Time, 
 func (p *sharedPresence) Lag(_ context.Context, from, to time.Time) (lag time.Duration, known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.down {
 		return 0, false, errDown
 	}
+
 	from = from.Truncate(time.Hour)
 	_, known = p.lag[from]
 	for hour, of := range p.lag {
@@ -584,6 +617,7 @@ func (p *sharedPresence) Lag(_ context.Context, from, to time.Time) (lag time.Du
 			lag = max(lag, of)
 		}
 	}
+
 	return lag, known, nil
 }
 
@@ -591,6 +625,7 @@ func (p *sharedPresence) Publish(_ context.Context, node string, changed []Clien
 	whole bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.published++
 	if p.down {
 		return 0, errDown
@@ -598,12 +633,15 @@ func (p *sharedPresence) Publish(_ context.Context, node string, changed []Clien
 	if p.nodes[node] == nil || whole {
 		p.nodes[node] = make(map[string]Client)
 	}
+
 	for _, c := range changed {
 		p.nodes[node][c.ID] = c
 	}
+
 	for _, id := range left {
 		delete(p.nodes[node], id)
 	}
+
 	return len(p.nodes[node]), nil
 }
 
@@ -622,9 +660,11 @@ func (p *sharedPresence) Others(ctx context.Context, node string) (nodes, connec
 func (p *sharedPresence) Clients(_ context.Context, node string) ([]Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.down {
 		return nil, errDown
 	}
+
 	var all []Client
 	for name, clients := range p.nodes {
 		for _, c := range clients {
@@ -633,6 +673,7 @@ func (p *sharedPresence) Clients(_ context.Context, node string) ([]Client, erro
 			}
 		}
 	}
+
 	return all, nil
 }
 
@@ -656,12 +697,14 @@ func testConfig(cfg Config, node string) Config {
 	cfg.NodeID = cmp.Or(cfg.NodeID, node)
 	unlimited := DefaultSettings()
 	unlimited.MaxConnectionsPerAccount, unlimited.MaxConnectionsPerUser, unlimited.MaxConnectionsPerAddress = 0, 0, 0
+
 	set, defaults := reflect.ValueOf(&cfg.Settings).Elem(), reflect.ValueOf(unlimited)
 	for i := range set.NumField() {
 		if set.Field(i).IsZero() {
 			set.Field(i).Set(defaults.Field(i))
 		}
 	}
+
 	return cfg
 }
 
@@ -684,6 +727,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	mux := http.NewServeMux()
 	serve := func(what func(http.ResponseWriter, Request) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -698,19 +742,23 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 			}
 		}
 	}
+
 	mux.HandleFunc("/ws", serve(f.ServeWebSocket))
 	mux.HandleFunc("/stream", serve(f.ServeEventStream))
 	server := httptest.NewUnstartedServer(mux)
 	server.Listener = conn.NewListener(server.Listener)
+
 	if tls {
 		server.EnableHTTP2 = true
 		server.StartTLS()
 	} else {
 		server.Start()
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
+
 	n := &node{Fanout: f, url: server.URL, close: sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -718,6 +766,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 		}
 		server.Close()
 	})}
+
 	t.Cleanup(n.close)
 	return n
 }
@@ -738,6 +787,7 @@ func (n *node) dial(t *testing.T, token, query string) *testClient {
 		}
 		t.Fatalf("dial %s: %v (status %d)", query, err, status)
 	}
+
 	t.Cleanup(func() { _ = c.Close() })
 	return &testClient{t, c}
 }
@@ -758,10 +808,12 @@ func (c *testClient) next() map[string]any {
 	if err != nil {
 		c.t.Fatalf("reading: %v", err)
 	}
+
 	var m map[string]any
 	if err := json.Unmarshal(data, &m); err != nil {
 		c.t.Fatalf("message %q: %v", data, err)
 	}
+
 	return m
 }
 

@@ -132,14 +132,17 @@ func (h *history) read(ctx context.Context, partition int, offset int64,
 		if mine {
 			h.fill(ctx, c, offset, end.TopicID)
 		}
+
 		select {
 		case <-c.ready:
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
 		}
+
 		if gap, ok := kafka.PassableGap(c.err); c.err != nil && (mine || !ok || gap.Resume > offset) {
 			return nil, 0, c.err
 		}
+
 		if c.err == nil && c.from <= offset && offset < c.upTo {
 			first, _ := slices.BinarySearchFunc(c.frames, offset,
 				func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
@@ -166,6 +169,7 @@ func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
 func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	p := h.partition(partition)
 	i, _ := slices.BinarySearchFunc(p.chunks, offset, func(c *chunk, offset int64) int {
 		if c.from <= offset {
@@ -173,6 +177,7 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 		}
 		return 1
 	}) // chunks[i-1] is the last that begins at or before offset
+
 	from := offset - offset%chunkAlign
 	if i > 0 {
 		c := p.chunks[i-1]
@@ -182,17 +187,21 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 			}
 			return c, false
 		}
+
 		from = max(from, c.upTo)
 	}
+
 	for _, gap := range p.gaps {
 		if gap.Resume <= offset {
 			from = max(from, gap.Resume)
 		}
 	}
+
 	c = &chunk{partition: partition, from: from, upTo: math.MaxInt64, ready: make(chan struct{})}
 	if i < len(p.chunks) {
 		c.upTo = p.chunks[i].from
 	}
+
 	p.chunks = slices.Insert(p.chunks, i, c)
 	return c, true
 }
@@ -213,6 +222,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 	// too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyReadTimeout)
 	defer cancel()
+
 	from := kafka.LogPosition{TopicID: log, Offset: c.from, LeaderEpoch: kafka.UnknownEpoch}
 	b, err := h.load(ctx, c.partition, from, c.upTo)
 	for err != nil {
@@ -225,9 +235,11 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 		from.Offset = gap.Resume
 		b, err = h.load(ctx, c.partition, from, c.upTo)
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer close(c.ready)
+
 	p := h.partition(c.partition)
 	i := slices.Index(p.chunks, c)
 	if err != nil {
@@ -238,17 +250,21 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 			h.addGap(c.partition, gap)
 		}
+
 		return
 	}
+
 	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.Held)
 	if i < 0 { // it was dropped during the read
 		return
 	}
+
 	c.lruElement = h.lru.PushFront(c)
 	h.bytes += c.bytes
 	for h.bytes > h.limit && h.lru.Len() > 1 {
 		h.evict(h.lru.Back().Value.(*chunk))
 	}
+
 	h.metrics.historyBytes.Set(float64(h.bytes))
 }
 
@@ -270,24 +286,30 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading history: %w", ctx.Err())
 	}
+
 	reader := readEvents(h.log, partition, from)
 	defer reader.Close()
+
 	records, err := reader.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading history: %w", err)
 	}
+
 	h.metrics.historyReads.Inc()
 	n, size, most := 0, int64(0), h.chunkBytes()
 	for n < len(records) && records[n].Offset < upTo && (n == 0 || size < most) {
 		size += int64(len(records[n].Value))
 		n++
 	}
+
 	if n == 0 { // only transaction markers up to the next chunk
 		return &batch{start: from.Offset, end: upTo}, nil
 	}
+
 	b, _ := newBatch(records[:n], &interner{}, h.compress)
 	b.start = from.Offset
 	h.onLoad(ctx, b)
+
 	return b, nil
 }
 
@@ -312,11 +334,13 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 		p.gaps, p.chunks = nil, nil
 		return
 	}
+
 	if gap.Kind == kafka.GapExpired || len(p.gaps) == maxKnownGaps ||
 		slices.ContainsFunc(p.gaps,
 			func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {
 		return
 	}
+
 	p.gaps = append(p.gaps, gap)
 }
 
@@ -324,16 +348,19 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 func (h *history) forget(partition int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	p := h.partitions[partition]
 	if p == nil {
 		return
 	}
+
 	for _, c := range p.chunks {
 		if c.lruElement != nil {
 			h.lru.Remove(c.lruElement)
 			h.bytes -= c.bytes
 		}
 	}
+
 	p.chunks = nil
 	h.metrics.historyBytes.Set(float64(h.bytes))
 }
@@ -342,6 +369,7 @@ func (h *history) forget(partition int) {
 func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	p := h.partitions[partition]
 	if p != nil {
 		for _, gap := range p.gaps {
@@ -350,5 +378,6 @@ func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapEr
 			}
 		}
 	}
+
 	return first
 }

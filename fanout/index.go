@@ -109,6 +109,7 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 			kinds++
 		}
 	}
+
 	anyFacts := f.names == event.EveryName && f.sight == nil
 	for _, by := range [...]struct {
 		kind byte
@@ -117,11 +118,14 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 		if by.ids == nil || accounts*len(by.ids) > maxListings {
 			continue
 		}
+
 		for id := range by.ids {
 			addEntry(buckets, account, factID{by.kind, id}, f, s, kinds == 1 && anyFacts)
 		}
+
 		return
 	}
+
 	addEntry(buckets, account, f.roleID(), f, s, kinds == 0 && anyFacts)
 }
 
@@ -162,20 +166,24 @@ func addEntry(buckets map[string]*bucket, account string, id factID, f *filter, 
 		b = &bucket{}
 		buckets[account] = b
 	}
+
 	in := b.all
 	if id.kind != noID {
 		in = b.byID[id]
 	}
+
 	var g *group
 	for _, other := range in {
 		if other.types == f.types {
 			g = other
 		}
 	}
+
 	if g == nil {
 		g = &group{types: f.types}
 		b.set(id, append(in, g))
 	}
+
 	g.entries = append(g.entries, indexEntry{s, len(s.slots), anyFacts})
 	s.slots = append(s.slots, indexSlot{account, id, g, len(g.entries) - 1})
 }
@@ -205,20 +213,24 @@ func removeEntry(buckets map[string]*bucket, slot indexSlot) {
 	moved.sub.slots[moved.slot].entry = slot.entry
 	g.entries[last] = indexEntry{}
 	g.entries = g.entries[:last]
+
 	if last > 0 {
 		return
 	}
+
 	b := buckets[slot.account]
 	in := b.all
 	if slot.id.kind != noID {
 		in = b.byID[slot.id]
 	}
+
 	for i, other := range in {
 		if other == g {
 			in = append(in[:i], in[i+1:]...)
 			break
 		}
 	}
+
 	b.set(slot.id, in)
 	if len(b.all) == 0 && len(b.byID) == 0 {
 		delete(buckets, slot.account)
@@ -233,6 +245,7 @@ func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
 	if b != nil {
 		b.match(m, deliver)
 	}
+
 	for _, ancestor := range path {
 		b := x.trees[ancestor]
 		if b != nil {
@@ -273,6 +286,7 @@ func (b *bucket) match(m *frame, deliver func(*subscriber)) {
 	if b.byID == nil {
 		return
 	}
+
 	agent := m.ids.agent()
 	for _, id := range [...]factID{{agentID, agent}, {extensionID, event.AgentExtension(agent)}, {callID, m.ids.call()},
 		{queueID, m.ids.queue()}} {
@@ -287,6 +301,7 @@ func (gs groups) match(m *frame, deliver func(*subscriber)) {
 		if g.types&m.class == 0 {
 			continue
 		}
+
 		for i := range g.entries {
 			e := &g.entries[i]
 			if e.anyFacts || e.sub.filter.Load().matchesFacts(m) {

@@ -70,8 +70,10 @@ func (f *Fanout) joinPlacements(ctx context.Context, added []newPlacement) {
 			f.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
+
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+
 	tree := f.directory.Tree()
 	for i := range added {
 		p := &added[i]
@@ -98,6 +100,7 @@ func (f *Fanout) loadAccount(ctx context.Context, account string) {
 func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	in := &s.interest
 	if !in.registered || in.follows.has(partition) {
 		return
@@ -108,10 +111,12 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	if in.pending == nil {
 		in.pending = make(map[int]pendingJoin)
 	}
+
 	in.pending[partition] = j
 	if s.tracker != nil && j.noticedAt.IsZero() {
 		s.tracker.join(partition, positionAt(j.from), time.Now())
 	}
+
 	f.joinLag.begin(s, since)
 	if !in.joinRunning {
 		in.joinRunning = f.tasks.start(func() { f.runJoins(f.tasks.ctx, s) })
@@ -125,6 +130,7 @@ func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 		if len(pending) == 0 || ctx.Err() != nil {
 			return
 		}
+
 		err := f.join(ctx, s, pending)
 		if err != nil && ctx.Err() == nil {
 			f.logger.Warn("following a partition is delayed: Kafka unavailable", "error", err)
@@ -139,8 +145,10 @@ func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	in := &s.interest
 	pending := make(map[int]pendingJoin, len(in.pending))
 	if in.registered {
@@ -150,6 +158,7 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 		in.joinRunning = false
 		f.joinLag.end(s)
 	}
+
 	return pending
 }
 
@@ -159,33 +168,41 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendingJoin) error {
 	f.history.pin()
 	defer f.history.unpin()
+
 	var set partitionSet
 	for p := range pending {
 		set.add(p)
 	}
+
 	if err := f.follower.follow(ctx, set); err != nil {
 		return err
 	}
+
 	from := make(map[int]int64, len(pending))
 	for p, j := range pending {
 		from[p] = j.from
 		if j.noticedAt.IsZero() {
 			continue
 		}
+
 		back := j.noticedAt.Add(-joinRewind)
 		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
 		if err != nil {
 			f.follower.unfollow(set)
 			return err
 		}
+
 		from[p] = min(from[p], offset)
 	}
+
 	r, unused := f.commitJoins(s, from)
 	f.checkLogID(s)
 	f.follower.unfollow(unused)
+
 	if r != nil {
 		f.catchUp(ctx, r)
 	}
+
 	return nil
 }
 
@@ -195,26 +212,33 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unused partitionSet) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	in := &s.interest
 	var starts []start
 	live := in.follows
+
 	for p, offset := range from {
 		j, wanted := in.pending[p]
 		if !in.registered || !wanted {
 			unused.add(p)
 			continue
 		}
+
 		delete(in.pending, p)
 		in.follows.add(p)
 		at := positionAt(min(offset, j.from))
+
 		if s.tracker != nil {
 			at = s.tracker.join(p, at, time.Now())
 		}
+
 		s.session.recordFirstOffset(p, at.next)
 		starts = append(starts, start{partition: p, position: at})
 	}
+
 	if len(starts) == 0 {
 		return nil, unused
 	}
@@ -222,10 +246,12 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		in.joined = append(in.joined, starts...)
 		return nil, unused
 	}
+
 	s.replaying.Store(true)
 	for p := range live.all() {
 		starts = append(starts, start{partition: p, position: f.follower.stream(p).live})
 	}
+
 	return f.newReplay(s, starts, false), unused
 }
 
@@ -237,32 +263,40 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	in := &s.interest
 	same := !in.registered || in.partitions == partitions && in.follows == want.union(in.past) && len(in.pending) == 0
 	f.index.mu.RUnlock()
+
 	if same {
 		return
 	}
+
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+
 	if !in.registered {
 		return
 	}
+
 	now := time.Now()
 	want = want.union(in.past)
 	for p := range want.minus(in.follows).all() {
 		if _, ok := in.pending[p]; ok {
 			continue
 		}
+
 		if p >= in.partitions { // it had no events when follows was chosen
 			f.addPendingJoin(s, p, pendingJoin{}, f.placements.timeBeforeGrowth())
 		} else {
 			f.addPendingJoin(s, p, pendingJoin{from: math.MaxInt64, noticedAt: now}, now)
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	in.partitions = partitions
 	if s.tracker != nil {
 		s.tracker.partitions = partitions
 	}
+
 	for p := range in.pending {
 		if !want.has(p) {
 			delete(in.pending, p)
@@ -271,9 +305,11 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			}
 		}
 	}
+
 	if s.replaying.Load() { // catchUp calls reconcile again
 		return
 	}
+
 	extra := in.follows.minus(want)
 	// partitions followed because their placements were unknown are read up to the offset where
 	// placements are complete
@@ -283,9 +319,11 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			extra.remove(p)
 		}
 	}
+
 	if extra.empty() {
 		return
 	}
+
 	in.follows = in.follows.minus(extra)
 	if s.tracker != nil {
 		for p := range extra.all() {
@@ -293,6 +331,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			s.tracker.retainPosition(p, now)
 		}
 	}
+
 	f.follower.unfollow(extra)
 }
 

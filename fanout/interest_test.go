@@ -73,11 +73,13 @@ func TestPartitionsOfAFilter(t *testing.T) {
 	tree := newDirectory().tree
 	a := newPlacements(nil, nil, nil, nil)
 	a.setCount(64)
+
 	place := func(account string, partitions ...int) {
 		for _, p := range partitions {
 			a.add(event.Placement{AccountID: account, Partition: p}, time.Now())
 		}
 	}
+
 	key := func(account string) int { return kafka.PartitionOf([]byte(account), a.count) }
 	check := func(name string, f *filter, want partitionSet) {
 		t.Helper()
@@ -85,10 +87,12 @@ func TestPartitionsOfAFilter(t *testing.T) {
 			t.Errorf("%s: %v of %d, want %v", name, slices.Collect(got.all()), n, slices.Collect(want.all()))
 		}
 	}
+
 	var all partitionSet
 	for p := range 64 {
 		all.add(p)
 	}
+
 	shop := &filter{root: "shop"}
 	check("nothing is known of any partition", shop, all)
 	place("", rising(0, 64)...)
@@ -106,9 +110,11 @@ func TestPartitionsOfAFilter(t *testing.T) {
 	check("another tree", shop, set(key("shop"), key("other"), 13))
 	a.setCount(100)
 	want := set(key("shop"), key("other"), 13)
+
 	for p := 64; p < 100; p++ {
 		want.add(p)
 	}
+
 	check("after growth", shop, want)
 }
 
@@ -118,6 +124,7 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	if got := n.followed(); got != nil {
 		t.Fatalf("without a subscriber: %v", got)
 	}
+
 	want := func(name string, accounts ...string) {
 		t.Helper()
 		var partitions partitionSet
@@ -126,6 +133,7 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 		}
 		eventually(t, name, func() bool { return slices.Equal(n.followed(), slices.Collect(partitions.all())) })
 	}
+
 	kiosk := n.dial(t, directory.token("kiosk", nil, nil), "")
 	want("one account", "kiosk")
 	other := n.dial(t, directory.token("other", nil, nil), "")
@@ -134,18 +142,22 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	root := n.dial(t, directory.token("root", nil, nil), "")
 	want("a tree", "kiosk", "other", "shop", "root")
 	log.put(log.of("kiosk"), "kiosk", event.QueueCall, 1)
+
 	for _, sub := range []*testClient{kiosk, second, root} {
 		sub.numbers(1)
 	}
+
 	_ = root.ws.Close()
 	_ = kiosk.ws.Close()
 	want("what the others see", "kiosk", "other")
 	_ = second.ws.Close()
 	want("the last", "other")
+
 	directory.edit(func() {
 		directory.tree = identity.NewTree(identity.Account{ID: "other", Name: "other", Domain: "other"},
 			identity.Account{ID: "new", Name: "new", Domain: "new", ParentID: "other"})
 	})
+
 	want("an account is created", "other", "new")
 	directory.edit(func() {
 		directory.tree = identity.NewTree(identity.Account{ID: "other", Name: "other", Domain: "other"})
@@ -153,6 +165,7 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	want("an account is removed", "other")
 	_ = other.ws.Close()
 	want("nobody")
+
 	eventually(t, "nothing is kept", func() bool {
 		n.partitionAccounts.mu.Lock()
 		defer n.partitionAccounts.mu.Unlock()
@@ -172,6 +185,7 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 		{"with cursors", true, false},
 		{"with cursors, others follow it", true, true},
 	}
+
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory, presence := completeLog(4), newDirectory(), newPresence()
@@ -180,20 +194,24 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 			sub := n.dial(t, token, fmt.Sprintf("cursor=%v", c.cursor))
 			foreign := log.other("kiosk")
 			log.put(foreign, "other", event.QueueCall, 1, 2)
+
 			if c.shared {
 				n.dial(t, directory.token("other", nil, nil), "")
 				log.place(foreign, "other")
 				eventually(t, "others follow it", func() bool { return slices.Contains(n.followed(), foreign) })
 			}
+
 			log.put(log.of("kiosk"), "kiosk", event.QueueCall, runNode(10, 20)...)
 			log.place(foreign, "kiosk")
 			log.put(foreign, "other", event.QueueCall, 3)
 			log.put(foreign, "kiosk", event.QueueCall, runNode(20, 400)...)
 			got := sub.numbers(390)
 			slices.Sort(got)
+
 			if !slices.Equal(got, rising(10, 400)) {
 				t.Fatalf("got %v", got)
 			}
+
 			log.put(foreign, "kiosk", event.QueueCall, 400)
 			if got := sub.numbers(1); got[0] != 400 {
 				t.Fatalf("got %v", got)
@@ -201,6 +219,7 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 			if !c.cursor {
 				return
 			}
+
 			cursor := ""
 			eventually(t, "the cursor of the last event", func() bool {
 				cursor = sub.next()["cursor"].(string)
@@ -208,9 +227,11 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 				position, ok := at.positionIn(foreign)
 				return err == nil && ok && position.next == int64(len(log.partitions[foreign]))
 			})
+
 			if at, err := parseSince(cursor); err != nil || len(at.positions) != 2 {
 				t.Errorf("positions %v: %v", at.positions, err)
 			}
+
 			log.put(foreign, "kiosk", event.QueueCall, 401)
 			fresh := startNode(t, Config{NodeID: "fresh"}, log, directory, presence, false)
 			if got := fresh.dial(t, token, "since="+cursor).numbers(1); got[0] != 401 {
@@ -232,13 +253,16 @@ func TestResumeFindsAPartitionThatBecameRelevantMeanwhile(t *testing.T) {
 			now := time.Now()
 			since := log.putAt(log.of("kiosk"), "kiosk", event.QueueCall, now, now, 1)[0].String()
 			sub.numbers(1)
+
 			if cursor {
 				since = sub.next()["cursor"].(string)
 			}
+
 			_ = sub.ws.Close()
 			foreign := log.other("kiosk")
 			log.place(foreign, "kiosk")
 			log.putAt(foreign, "kiosk", event.QueueCall, now, now, 2, 3)
+
 			if got := n.dial(t, token, "since="+since).numbers(2); !slices.Equal(got, []int{2, 3}) {
 				t.Errorf("got %v", got)
 			}
@@ -256,6 +280,7 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a.transport, a.state = &webSocket{owner: n.Fanout, tasks: n.Fanout.tasks}, scheduled
 	n.members.add(a.subscriber)
 	n.disconnect(a.subscriber, DisconnectEventsLost)
@@ -263,13 +288,16 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 	n.reconcileAll()
 	n.reconcile(a.subscriber, directory.Tree())
 	n.index.mu.Lock()
+
 	if len(n.index.trees) > 0 || len(n.index.exact) > 0 {
 		t.Error("it is in the index")
 	}
 	n.index.mu.Unlock()
+
 	if lag := n.joinLag.takeWorst(time.Now()); lag > 0 {
 		t.Errorf("it lacks events since %s ago", lag)
 	}
+
 	eventually(t, "nothing is followed", func() bool { return n.followed() == nil })
 }
 
@@ -280,10 +308,12 @@ func TestAnAccountThatMovesIsFollowed(t *testing.T) {
 	sub := n.dial(t, directory.token("shop", nil, nil), "cursor=true")
 	now := time.Now()
 	log.putAt(log.of("other"), "other", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), 1)
+
 	directory.edit(func() {
 		directory.tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
 			identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	})
+
 	log.putAt(log.of("other"), "other", event.QueueCall, now, now, runNode(2, 50)...)
 	if got := sub.numbers(48); !slices.Equal(got, rising(2, 50)) {
 		t.Errorf("got %v", got)
@@ -297,18 +327,22 @@ func TestADelayedJoinBeginsWhenTheAccountWasNoticed(t *testing.T) {
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("shop", nil, nil), "")
 	partition, noticed := log.of("other"), time.Now().Add(-time.Hour)
+
 	for i, came := range []time.Duration{-time.Hour, -time.Second, time.Second, time.Minute} {
 		log.putAt(partition, "other", event.QueueCall, noticed.Add(came), noticed.Add(came), int64(i))
 	}
+
 	n.index.mu.Lock() // nobody reconciles it meanwhile
 	directory.edit(func() {
 		directory.tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
 			identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	})
+
 	for _, at := range []time.Time{noticed.Add(time.Minute), noticed} {
 		n.addPendingJoin(n.members.all()[0], partition, pendingJoin{from: math.MaxInt64, noticedAt: at}, at)
 	}
 	n.index.mu.Unlock()
+
 	if got := sub.numbers(3); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("got %v", got)
 	}
@@ -324,15 +358,19 @@ func TestThePastOfAPartitionIsReadByWhoResumesIntoIt(t *testing.T) {
 	log.putAt(foreign, "kiosk", event.QueueCall, before, before, 2)
 	cursor := cursorOf(logID{1}, old,
 		[]position{{1, 1, 0}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}, {0, -1, unknownEpoch}})
+
 	for p := range 4 {
 		log.place(p, "") // not "kiosk": there was no cc.accounts then
 	}
+
 	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("kiosk", nil, nil)
 	n.dial(t, token, "")
+
 	if got := n.followed(); !slices.Equal(got, []int{log.of("kiosk")}) {
 		t.Errorf("live: %v", got)
 	}
+
 	for _, since := range []string{"earliest", old.String(), cursor} {
 		sub := n.dial(t, token, "since="+since)
 		for got := sub.numbers(1)[0]; got != 2; got = sub.numbers(1)[0] {
@@ -346,12 +384,15 @@ func TestSizeOfACursor(t *testing.T) {
 	tracker := cursorTracker{logID: logID{1, 2, 3, 4, 5, 6, 7, 8}, partitions: event.MaxPartitions,
 		lastID: event.NextID(0, 1_795_000_000_123, 3)}
 	tracker.advance(700, position{1 << 40, 1 << 39, 5})
+
 	if got := tracker.cursor(); len(got) > 70 {
 		t.Errorf("one partition: %d bytes", len(got))
 	}
+
 	for p := range event.MaxPartitions {
 		tracker.advance(p, position{10_000_000_000 + int64(p), 10_000_000_000 - int64(p), 5})
 	}
+
 	if got := tracker.cursor(); len(got) > 14<<10 {
 		t.Errorf("all partitions: %d bytes", len(got))
 	}
@@ -372,9 +413,11 @@ func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
 	if err != nil || !slices.Equal(at.positions, []partitionPosition{{1, position{10, -1, unknownEpoch}}}) {
 		t.Errorf("positions %v: %v", at.positions, err)
 	}
+
 	if got := tracker.join(1, positionAt(5), now); got.next != 10 {
 		t.Errorf("back at once: from %d", got.next)
 	}
+
 	tracker.retainPosition(1, now.Add(-leftRetention))
 	if got := tracker.join(1, positionAt(50), now); got.next != 50 {
 		t.Errorf("back after long: from %d", got.next)
@@ -390,19 +433,23 @@ func TestASnapshotReadsThePartitionsOfItsAccounts(t *testing.T) {
 	log.place(e.partition, "kiosk")
 	log.happen(e)
 	want := set(log.of("kiosk"), e.partition)
+
 	var s *Snapshot
 	eventually(t, "the agent", func() bool {
 		var err error
 		s, err = n.Snapshot(t.Context(), directory.principal(t, "kiosk"))
 		return err == nil && len(s.Agents) == 1
 	})
+
 	at, err := parseSince(s.Cursor)
 	if err != nil || at.partitions != 8 || len(at.positions) != 2 || !want.has(at.positions[0].partition) ||
 		!want.has(at.positions[1].partition) {
 		t.Errorf("positions %v: %v", at.positions, err)
 	}
+
 	n.states.mu.Lock()
 	defer n.states.mu.Unlock()
+
 	for p := range n.states.views {
 		if !want.has(p) {
 			t.Errorf("partition %d is read", p)
@@ -420,13 +467,16 @@ func TestTheDeliveryLagIsThatOfWhatIsFollowed(t *testing.T) {
 	now := time.Now()
 	log.putAt(log.of("kiosk"), "kiosk", event.QueueCall, now, now, 1)
 	sub.numbers(1)
+
 	eventually(t, "the lag is reported", func() bool {
 		presence.mu.Lock()
 		defer presence.mu.Unlock()
 		return len(presence.lag) > 0
 	})
+
 	presence.mu.Lock()
 	defer presence.mu.Unlock()
+
 	for _, lag := range presence.lag {
 		if lag > 10*time.Minute {
 			t.Errorf("reported %s", lag)
@@ -455,29 +505,35 @@ func TestAnUpdateLosesNothing(t *testing.T) {
 	first := log.putAt(own, "kiosk", event.QueueCall, now, now, 1)[0]
 	log.putAt(foreign, "kiosk", event.QueueCall, now, now, 2)
 	log.putAt(unknown, "kiosk", event.QueueCall, now, now, 3)
+
 	for p := range 4 {
 		if p != unknown { // an old normalizer still has it
 			log.place(p, "")
 		}
 	}
+
 	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("kiosk", nil, nil)
+
 	positions := make([]position, 4)
 	for p := range positions {
 		positions[p] = positionAt(0)
 	}
+
 	positions[own] = position{1, 1, 0}
 	live := n.dial(t, token, "")
 	back := n.dial(t, token, "cursor=true&since="+cursorOfVersionTwo(logID{1}, first, positions))
 	if got := back.numbers(2); !slices.Equal(got, []int{2, 3}) {
 		t.Errorf("resumed: %v", got)
 	}
+
 	log.putAt(unknown, "kiosk", event.QueueCall, now, now, 4) // by the old normalizer
 	log.place(unknown, "")
 	log.place(unknown, "kiosk")
 	log.putAt(unknown, "kiosk", event.QueueCall, now, now, 5)
 	log.place(foreign, "kiosk")
 	log.putAt(foreign, "kiosk", event.QueueCall, now, now, 6)
+
 	for name, sub := range map[string]*testClient{"live": live, "resumed": back} {
 		got := sub.numbers(3)
 		slices.Sort(got)
@@ -500,6 +556,7 @@ func TestAPartitionIsFollowedUpToWhereItIsComplete(t *testing.T) {
 	eventually(t, "the partition is complete", func() bool { return n.placements.completeFrom(foreign) == 1 })
 	n.reconcileAll()
 	close(held.free)
+
 	if got := sub.numbers(1); got[0] != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -516,7 +573,9 @@ func cursorOfVersionTwo(log logID, last event.ID, positions []position) string {
 			raw = binary.AppendUvarint(raw, uint64(p.next)<<1|1)
 			raw = binary.AppendUvarint(raw, uint64(epoch+1))
 		}
+
 		raw = binary.AppendVarint(raw, p.next-p.source)
 	}
+
 	return last.String() + "." + base64.RawURLEncoding.EncodeToString(raw)
 }

@@ -51,6 +51,7 @@ func (c Config) scopes(account, user, address string) []Scope {
 			scopes = append(scopes, s)
 		}
 	}
+
 	return scopes
 }
 
@@ -75,16 +76,20 @@ func (l *leases) acquireLease(ctx context.Context, s *subscriber) error {
 	if len(lease.Scopes) == 0 {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
+
 	fullScope, err := l.limits.Acquire(ctx, l.cfg.NodeID, lease, l.cfg.OnLimit == replaceOldest)
 	if err != nil {
 		l.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
 	}
+
 	if fullScope != "" {
 		return fault.Limited(l.cfg.PingInterval, "too many connections of this "+fullScope)
 	}
+
 	return nil
 }
 
@@ -116,18 +121,22 @@ func (l *leases) renewLeases(ctx context.Context, connected []*subscriber, evict
 	if !evictedOnly {
 		renewed = l.ofAll(connected)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
+
 	ids, err := l.limits.Renew(ctx, l.cfg.NodeID, renewed)
 	if err != nil {
 		l.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
 	}
+
 	for _, s := range connected {
 		if slices.Contains(ids, s.id) {
 			evicted = append(evicted, s)
 		}
 	}
+
 	return evicted
 }
 

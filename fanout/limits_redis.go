@@ -49,20 +49,24 @@ func (l *RedisLimits) Acquire(ctx context.Context, node string, lease Connection
 	if replace {
 		flag = 1
 	}
+
 	keys := make([]string, len(lease.Scopes))
 	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, lease), flag}
 	for i, scope := range lease.Scopes {
 		keys[i] = l.scopeKey(scope.Name)
 		args = append(args, scope.Max)
 	}
+
 	result, err := l.acquireScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
+
 	if full, ok := result[0].(int64); ok && full > 0 {
 		kind, _, _ := strings.Cut(lease.Scopes[full-1].Name, ":")
 		return kind, nil
 	}
+
 	return "", l.notifyEvicted(ctx, result[1:])
 }
 
@@ -70,6 +74,7 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 	if len(members) == 0 {
 		return nil
 	}
+
 	pipe := l.client.Pipeline()
 	for _, m := range members {
 		name, _ := m.(string)
@@ -78,10 +83,12 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 		pipe.RPush(ctx, l.evictionsKey(node), id)
 		pipe.PExpire(ctx, l.evictionsKey(node), leaseDuration)
 	}
+
 	_, err := pipe.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("evicting connections: %w", err)
 	}
+
 	return nil
 }
 
@@ -94,11 +101,13 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, leases []Connectio
 	if err != nil {
 		return nil, fmt.Errorf("renewing connection leases: %w", err)
 	}
+
 	evicted = list.Val()
 	gone := make(map[string]bool, len(evicted))
 	for _, id := range evicted {
 		gone[id] = true
 	}
+
 	until := time.Now().Add(leaseDuration)
 	return evicted, l.forEachScope(ctx, leases, func(pipe redis.Pipeliner, key string, lease ConnectionLease) {
 		if !gone[lease.ID] {
@@ -125,11 +134,14 @@ func (l *RedisLimits) forEachScope(ctx context.Context, leases []ConnectionLease
 				do(pipe, l.scopeKey(scope.Name), lease)
 			}
 		}
+
 		_, err := pipe.Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("updating connection leases: %w", err)
 		}
+
 		leases = leases[n:]
 	}
+
 	return nil
 }

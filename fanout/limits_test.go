@@ -18,6 +18,7 @@ func TestConnectionsAreCountedByNetwork(t *testing.T) {
 			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 	}
+
 	c.MaxConnectionsPerAccount, c.MaxConnectionsPerUser, c.MaxConnectionsPerAddress = 0, 0, 0
 	if got := c.scopes("a", "u", "2001:db8::1"); got != nil {
 		t.Errorf("without limits: %v", got)

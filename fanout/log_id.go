@@ -66,9 +66,11 @@ func (f *Fanout) checkLogIDs(partition int) {
 func (s *subscriber) hasSameLogID(streams *follower) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.tracker == nil {
 		return true
 	}
+
 	for p := range s.interest.follows.all() {
 		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
 		case id == logID{}:
@@ -78,6 +80,7 @@ func (s *subscriber) hasSameLogID(streams *follower) bool {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -77,12 +77,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.opened, transportWebSocket, transportEventStream)
 	metric.Init(m.refused, fault.KindInvalid, fault.KindUnauthenticated, fault.KindForbidden, fault.KindGone,
 		fault.KindUpgrade, fault.KindLimited, fault.KindUnavailable, fault.KindInternal)
+
 	for _, d := range disconnects {
 		m.closed.WithLabelValues(codeLabel(d.Code))
 	}
+
 	m.closed.WithLabelValues("other")
 	metric.Init(m.streamErrors, "read", "hole", "not_a_message", "replay", "accounts", "snapshot")
 	metric.Init(m.presence, "ok", "failed")
+
 	return m
 }
 

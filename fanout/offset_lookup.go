@@ -83,8 +83,10 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int,
 			if offset == 0 {
 				return 0, 0, nil
 			}
+
 			r := readEvents(l.log, partition, kafka.AtOffset(offset-1))
 			defer r.Close()
+
 			records, err := r.Read(ctx)
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {
 				return 0, 0, nil
@@ -92,12 +94,15 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int,
 			if err != nil || records[0].Offset >= offset {
 				return 0, 0, err
 			}
+
 			at, ok := processedAt(records[0].Value)
 			if !ok {
 				return 0, 0, nil
 			}
+
 			return at.Unix(), 1, nil
 		})
+
 	return time.Unix(seconds, 0), known == 1, err
 }
 
@@ -108,17 +113,21 @@ func (l *offsetLookup) cachedLookup(ctx context.Context, question string, partit
 	if ok {
 		return kept.first, kept.second, nil
 	}
+
 	done := l.flight.DoChan(strconv.Itoa(cleared)+"/"+key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
+
 		a, b, err := answer(ctx)
 		if err != nil {
 			return offsetAnswer{}, err
 		}
+
 		found := offsetAnswer{a, b, time.Now().Add(life)}
 		l.cache(key, found, cleared)
 		return found, nil
 	})
+
 	select {
 	case r := <-done:
 		found := r.Val.(offsetAnswer)
@@ -140,22 +149,26 @@ func (l *offsetLookup) cached(key string) (kept offsetAnswer, ok bool, cleared i
 func (l *offsetLookup) cache(key string, answer offsetAnswer, cleared int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if cleared != l.generation {
 		return
 	}
 	if l.answers == nil {
 		l.answers = make(map[string]offsetAnswer)
 	}
+
 	l.answers[key] = answer
 	if len(l.answers) < 2*l.swept+4096 {
 		return
 	}
+
 	now := time.Now()
 	for key, kept := range l.answers {
 		if now.After(kept.expires) {
 			delete(l.answers, key)
 		}
 	}
+
 	l.swept = len(l.answers)
 }
 

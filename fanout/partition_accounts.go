@@ -31,8 +31,10 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 	if len(records) == 0 {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	p := s.partitions[partition]
 	if p == nil || p.next != from || len(p.last) >= maxPartitionAccounts {
 		p = &accountOffsets{from: from, last: make(map[string]*int64)}
@@ -41,6 +43,7 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 		}
 		s.partitions[partition] = p
 	}
+
 	for i := range records {
 		r := &records[i]
 		account := r.Header(event.HeaderAccount)
@@ -51,6 +54,7 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 			p.last[string(account)] = new(r.Offset)
 		}
 	}
+
 	p.next = records[len(records)-1].Offset + 1
 }
 
@@ -67,16 +71,19 @@ func (s *partitionAccounts) forget(partition int) {
 func (s *partitionAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	p := s.partitions[partition]
 	if p == nil {
 		return nil, false
 	}
+
 	known = p.from <= from && p.next >= to
 	for account, last := range p.last {
 		if *last >= from || !known {
 			accounts = append(accounts, account)
 		}
 	}
+
 	return accounts, known
 }
 
@@ -92,9 +99,11 @@ func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, ol
 			return true
 		}
 	}
+
 	if known {
 		return false
 	}
+
 	if filter.accounts != nil {
 		for account := range filter.accounts {
 			if r.placements.mayHaveRecords(account, partition, oldPartitionCount) {
@@ -103,10 +112,12 @@ func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, ol
 		}
 		return false
 	}
+
 	for path := range tree.Paths() {
 		if slices.Contains(path, filter.root) && r.placements.mayHaveRecords(path[0], partition, oldPartitionCount) {
 			return true
 		}
 	}
+
 	return false
 }

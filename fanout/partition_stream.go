@@ -93,14 +93,18 @@ func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStrea
 		if err != nil {
 			return nil, err
 		}
+
 		s := f.newStream(partition, next, began)
 		s.reader = readEvents(f.log, partition, kafka.AtOffset(max(first, next-1)))
 		s.lag.setReader(s.reader)
+
 		if first == next || s.readFirst(ctx) {
 			return s, nil
 		}
+
 		s.reader.Close()
 	}
+
 	return nil, ctx.Err()
 }
 
@@ -131,11 +135,13 @@ func (s *partitionStream) read(ctx context.Context) ([]kafka.Record, error) {
 // run follows the partition until ctx ends.
 func (s *partitionStream) run(ctx context.Context) {
 	defer func() { s.reader.Close() }()
+
 	for {
 		records, err := s.read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 			s.skipGap(ctx, gap)
 			s.reader.Close()
@@ -145,12 +151,14 @@ func (s *partitionStream) run(ctx context.Context) {
 			s.lag.setReader(s.reader)
 			continue
 		}
+
 		if err != nil { // continue with the same reader, which has the epoch of the last record
 			s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", s.live.next, "error", err)
 			s.f.metrics.streamErrors.WithLabelValues("read").Inc()
 			retry.Sleep(ctx, time.Second)
 			continue
 		}
+
 		read := time.Now()
 		records = s.setLogAndSkipOld(records)
 		if len(records) > 0 {
@@ -173,6 +181,7 @@ func (s *partitionStream) setLogAndSkipOld(records []kafka.Record) []kafka.Recor
 		s.f.logIdentity.current.Store(&current)
 		s.f.checkLogIDs(s.partition)
 	}
+
 	return s.skipOld(records)
 }
 
@@ -183,15 +192,18 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	for n < len(records) && records[n].Offset < s.live.next {
 		n++
 	}
+
 	if n == 0 {
 		return records
 	}
+
 	before := &records[n-1]
 	at := position{s.live.next, s.live.source, before.LeaderEpoch}
 	p, err := event.ParsePosition(string(before.Header(event.HeaderPosition)))
 	if err == nil {
 		at.source = max(at.source, p.Packed())
 	}
+
 	s.dropCacheOnNewEpoch(at.epoch)
 	s.setLive(at)
 	return records[n:]
@@ -228,12 +240,15 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.lookups.clear()
 	s.setLive(position{gap.Resume, -1, gap.LeaderEpoch})
 	s.mu.Lock()
+
 	if gap.Kind == kafka.GapRecreated {
 		s.topicID = kafka.TopicID{}
 	}
+
 	s.ring.reset(gap.Resume, time.Time{})
 	s.uniqueSince = time.Time{}
 	s.mu.Unlock()
+
 	if gap.Restarted() {
 		s.f.logIdentity.current.Store(nil) // unknown is better than wrong
 		err := s.f.logIdentity.lookUp(ctx)
@@ -241,12 +256,14 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
+
 	s.f.gapCount.Add(1) // for subscribers admitted with outdated look-ups since the first increment
 	for _, sub := range s.f.members.all() {
 		if sub.mayFollow(s.partition) {
 			s.f.disconnect(sub, DisconnectEventsLost)
 		}
 	}
+
 	retry.Sleep(ctx, time.Second)
 }
 
@@ -259,6 +276,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad,
 			"before_offset", b.end)
 	}
+
 	s.f.ensureAccountsLoaded(ctx, b)
 	s.f.partitionAccounts.record(s.partition, s.live.next, records)
 	b.markRepeats(s.live.source)
@@ -266,34 +284,41 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	if last >= 0 {
 		s.dropCacheOnNewEpoch(b.frames[last].epoch)
 	}
+
 	b.read = time.Now()
 	s.mu.Lock()
 	s.ring.limit = s.f.ringShare.Load()
 	s.ring.add(b)
 	s.mu.Unlock()
+
 	for from := 0; ; {
 		to, size := from, 0
 		for to < len(b.frames) && size < roundBytes {
 			size += len(b.frames[to].Wire)
 			to++
 		}
+
 		next := b.end
 		if to < len(b.frames) {
 			next = b.frames[to].offset
 		}
+
 		r := s.deliverRound(b.frames[from:to], next, sampled)
 		s.f.writers.Schedule(ctx, r.needWriter)
 		for _, sub := range r.slow {
 			s.f.disconnect(sub, DisconnectTooSlow)
 		}
+
 		for _, sub := range r.backPressured {
 			sub.waitForSpace(ctx)
 		}
+
 		from = to
 		if from == len(b.frames) {
 			break
 		}
 	}
+
 	s.f.traces.dispatched(sampled)
 	s.f.metrics.events.Add(float64(len(b.frames)))
 }
@@ -310,10 +335,12 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 	x := s.f.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+
 	tree := s.f.directory.Tree()
 	var path []string
 	repeats, matches := 0, 0
 	at := position{next, s.live.source, s.live.epoch}
+
 	for i := range frames {
 		m := &frames[i]
 		at.epoch = m.epoch
@@ -321,13 +348,16 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 			repeats++
 			continue
 		}
+
 		at.source = max(at.source, m.source)
+
 		trace := sampled.find(m)
 		path = tree.AppendPath(path[:0], m.account)
 		x.match(m, path, func(sub *subscriber) {
 			if sub.replaying.Load() || !sub.interest.follows.has(s.partition) {
 				return
 			}
+
 			matches++
 			switch s.f.traces.push(trace, m, sub) {
 			case pushNeedsWriter:
@@ -339,9 +369,11 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 			}
 		})
 	}
+
 	s.mu.Lock()
 	s.live = at
 	s.mu.Unlock()
+
 	s.f.metrics.countMatches(matches, repeats)
 	return r
 }

@@ -30,15 +30,18 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 	if err != nil || len(missing) == 0 {
 		return nil, missing, err
 	}
+
 	asking, err := redisclient.NewAsking(ctx, p.Client, p.Prefix+"fanout:answers:")
 	if err != nil {
 		return nil, missing, err
 	}
 	defer asking.Close()
+
 	_, err = asking.Publish(ctx, p.questions(), peerQuestion{Node: node, ReplyTo: asking.ReplyTo, Question: q})
 	if err != nil {
 		return nil, missing, err
 	}
+
 	for len(missing) > 0 {
 		var a NodeAnswer
 		err := asking.Next(ctx, &a)
@@ -48,9 +51,11 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 		if err != nil {
 			return answers, missing, err
 		}
+
 		answers = append(answers, a)
 		missing = slices.DeleteFunc(missing, func(one string) bool { return one == a.Node })
 	}
+
 	return answers, nil, nil
 }
 

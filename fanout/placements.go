@@ -85,6 +85,7 @@ func (a *placements) setCount(count int) {
 func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	set = a.incomplete
 	if f.accounts != nil {
 		for account := range f.accounts {
@@ -92,14 +93,17 @@ func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partition
 		}
 		return set, a.count
 	}
+
 	if a.tree != tree {
 		a.buildBelow(tree)
 	}
+
 	a.addPartitionsOf(&set, f.root)
 	below := a.below[f.root]
 	if below != nil {
 		set = set.union(*below)
 	}
+
 	return set, a.count
 }
 
@@ -215,6 +219,7 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 	if err != nil {
 		return 0, err
 	}
+
 	a.mu.Lock()
 	before := a.count
 	if now > before {
@@ -224,14 +229,17 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 	if asked.After(a.counted) {
 		a.counted = asked
 	}
+
 	count = a.count
 	a.mu.Unlock()
 	// after subscribers were assigned the added partitions
 	defer a.countLag.recordDelivered(time.Time{}, false, asked, true)
+
 	if before > 0 && count > before {
 		a.logger.Info("partitions added", "from", before, "to", count)
 		a.listener.reconcileAll()
 	}
+
 	return count, nil
 }
 
@@ -275,26 +283,32 @@ func (a *placements) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	first, next, err := a.log.Offsets(ctx, event.TopicAccounts, 0)
 	if err != nil {
 		return err
 	}
+
 	reader := readCompacted(a.log, event.TopicAccounts, 0, first)
 	defer reader.Close()
+
 	a.startReading(reader, first == next)
 	for {
 		a.mu.Lock()
 		a.requestedAt = time.Now()
 		a.mu.Unlock()
+
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 			a.logger.Error("gap in the partitions of accounts, read again", "kind", gap.Kind, "error", gap)
 			a.metrics.streamErrors.WithLabelValues("accounts").Inc()
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
+
 		a.apply(ctx, records, time.Now(), reader.Lag() == 0)
 	}
 }
@@ -318,6 +332,7 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 				"error", err)
 			continue
 		}
+
 		switch changed := a.add(p, records[i].Time); {
 		case changed && p.AccountID == "":
 			completed = true
@@ -325,11 +340,13 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 			added = append(added, newPlacement{p, records[i].Time})
 		}
 	}
+
 	a.lag.recordDelivered(records[0].Time, true, read, all)
 	a.mu.Lock()
 	live := a.loaded
 	a.loaded = a.loaded || all
 	a.mu.Unlock()
+
 	if live {
 		a.listener.joinPlacements(ctx, added)
 	}
@@ -349,15 +366,18 @@ type newPlacement struct {
 func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if p.AccountID == "" {
 		_, known := a.complete[p.Partition]
 		a.complete[p.Partition] = completion{p.Offset, at}
 		a.incomplete.remove(p.Partition)
 		return !known
 	}
+
 	if slices.Contains(a.accounts[p.AccountID], p.Partition) {
 		return false
 	}
+
 	a.accounts[p.AccountID] = append(a.accounts[p.AccountID], p.Partition)
 	if a.tree != nil && p.Partition < a.count {
 		var own partitionSet
@@ -369,5 +389,6 @@ func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 			}
 		}
 	}
+
 	return true
 }

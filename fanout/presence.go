@@ -80,6 +80,7 @@ type channel interface {
 func (c *cluster) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
+
 	view := presenceState{publishAll: true}
 	for turn := 0; ; turn++ {
 		select {
@@ -90,11 +91,13 @@ func (c *cluster) publishPresence(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+
 		left := c.members.takeRemoved()
 		idle := len(left) == 0 && c.members.count() == 0 && !view.publishAll && !c.presenceUnavailable.Load()
 		if !idle || turn%renewEvery == 0 {
 			c.recordResult(c.publishChanges(ctx, &view, left))
 		}
+
 		c.reportDeliveryLag(ctx, time.Now())
 		c.leases.releaseLeases(ctx, left)
 		for _, s := range c.leases.renewLeases(ctx, c.members.all(), turn%renewEvery != 0) {
@@ -117,6 +120,7 @@ func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*
 	for i, s := range left {
 		ids[i] = s.id
 	}
+
 	all := c.members.all()
 	var changed []Client
 	for _, s := range all {
@@ -126,13 +130,16 @@ func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*
 			changed = append(changed, client)
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
+
 	total, err := c.presence.Publish(ctx, c.cfg.NodeID, changed, ids, v.publishAll)
 	if err != nil {
 		v.publishAll = true
 		return err
 	}
+
 	// Concurrent connects can make one count differ; lost entries make two in a row
 	// differ.
 	off := total != len(all)
@@ -142,6 +149,7 @@ func (c *cluster) publishChanges(ctx context.Context, v *presenceState, left []*
 		c.otherNodes.Store(int64(nodes))
 		c.otherConnections.Store(int64(connections))
 	}
+
 	return err
 }
 
@@ -154,10 +162,12 @@ func (c *cluster) recordResult(err error) {
 	case err == nil && c.presenceUnavailable.Swap(false):
 		c.logger.Info("shared connection state available again")
 	}
+
 	result := "ok"
 	if err != nil {
 		result = "failed"
 	}
+
 	c.metrics.presence.WithLabelValues(result).Inc()
 }
 
@@ -193,21 +203,26 @@ func (c *cluster) Health(context.Context) (Status, int) {
 func (c *cluster) Stats(ctx context.Context, caller *identity.Principal) []Client {
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
+
 	clients, err := c.presence.Clients(ctx, c.cfg.NodeID)
 	if err != nil {
 		clients = nil
 	}
+
 	for _, s := range c.members.all() {
 		clients = append(clients, s.presenceClient())
 	}
+
 	tree := c.directory.Tree()
 	visible := []Client{}
 	all := c.directory.SightOf(caller).Everything()
+
 	for _, client := range clients {
 		if all && tree.Contains(caller.AccountID, client.AccountID) {
 			visible = append(visible, client)
 		}
 	}
+
 	return visible
 }
 

@@ -38,6 +38,7 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	if replaceAll {
 		pipe.Del(ctx, key)
 	}
+
 	for len(changed) > 0 {
 		n := min(len(changed), maxRedisBatch)
 		fields := make([]any, 0, 2*n)
@@ -48,14 +49,17 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 			}
 			fields = append(fields, c.ID, value)
 		}
+
 		pipe.HSet(ctx, key, fields...)
 		changed = changed[n:]
 	}
+
 	for len(removed) > 0 {
 		n := min(len(removed), maxRedisBatch)
 		pipe.HDel(ctx, key, removed[:n]...)
 		removed = removed[n:]
 	}
+
 	count := pipe.HLen(ctx, key)
 	pipe.PExpire(ctx, key, nodeTTL)
 	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
@@ -64,6 +68,7 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	if err != nil {
 		return 0, fmt.Errorf("publishing connections: %w", err)
 	}
+
 	return int(count.Val()), nil
 }
 
@@ -106,14 +111,17 @@ func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connect
 	if of.Nodes == 0 {
 		return p.summarize(ctx, node)
 	}
+
 	own, listed := stored.Val()[2].(string)
 	if !listed {
 		return of.Nodes, of.Connections, nil
 	}
+
 	here, err := strconv.Atoi(own)
 	if err != nil {
 		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
+
 	return of.Nodes - 1, of.Connections - here, nil
 }
 
@@ -124,15 +132,18 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	if err != nil || len(all) == 0 {
 		return 0, 0, err
 	}
+
 	pipe := p.Client.Pipeline()
 	lengths := make([]*redis.IntCmd, len(all))
 	for i, name := range all {
 		lengths[i] = pipe.HLen(ctx, p.conns(name))
 	}
+
 	_, err = pipe.Exec(ctx)
 	if err != nil {
 		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
+
 	here := 0
 	fields := make([]any, 0, 2*len(all)+4)
 	for i, name := range all {
@@ -142,9 +153,11 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 			here += n
 			continue
 		}
+
 		nodes++
 		connections += n
 	}
+
 	fields = append(fields, summaryNodes, len(all), summaryConnections, here+connections)
 	pipe = p.Client.TxPipeline()
 	pipe.Del(ctx, p.summary())
@@ -154,6 +167,7 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	if err != nil {
 		return 0, 0, fmt.Errorf("storing the counts of connections: %w", err)
 	}
+
 	return nodes, connections, nil
 }
 
@@ -163,15 +177,18 @@ func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, err
 	if err != nil {
 		return nil, err
 	}
+
 	var clients []Client
 	for _, name := range nodes {
 		if name == node {
 			continue
 		}
+
 		values, err := p.Client.HVals(ctx, p.conns(name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("listing connections: %w", err)
 		}
+
 		for _, value := range values {
 			var c Client
 			if err := json.Unmarshal([]byte(value), &c); err != nil {
@@ -180,6 +197,7 @@ func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, err
 			clients = append(clients, c)
 		}
 	}
+
 	return clients, nil
 }
 
@@ -232,6 +250,7 @@ func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Ti
 	if err != nil {
 		return fmt.Errorf("reporting the delivery lag: %w", err)
 	}
+
 	return nil
 }
 
@@ -242,20 +261,25 @@ func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.D
 	if to.Sub(first) > lagTTL-time.Hour || to.Before(first) {
 		return 0, false, nil
 	}
+
 	pipe := p.Client.Pipeline()
 	since := pipe.Get(ctx, p.lagSince())
 	var hours []*redis.StringSliceCmd
+
 	for hour := first; !hour.After(to); hour = hour.Add(time.Hour) {
 		hours = append(hours, pipe.HVals(ctx, p.lagKey(hour)))
 	}
+
 	_, err = pipe.Exec(ctx)
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, false, fmt.Errorf("asking for the delivery lag: %w", err)
 	}
+
 	ms, err := since.Int64()
 	if err == nil {
 		known = !from.Before(time.UnixMilli(ms).Add(lagSettle)) && len(hours[0].Val()) > 0
 	}
+
 	for _, hour := range hours {
 		for _, value := range hour.Val() {
 			ms, err := strconv.ParseInt(value, 10, 64)
@@ -265,5 +289,6 @@ func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.D
 			lag = max(lag, time.Duration(ms)*time.Millisecond)
 		}
 	}
+
 	return lag, known, nil
 }

@@ -16,6 +16,7 @@ func TestANodeWithoutConnectionsTellsLittle(t *testing.T) {
 			defer presence.mu.Unlock()
 			return presence.published
 		}
+
 		time.Sleep(nodeTTL)
 		before := told()
 		time.Sleep(time.Minute)

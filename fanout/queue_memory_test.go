@@ -26,6 +26,7 @@ func blockedSubscriber(f *Fanout, account string) *subscriber {
 	f.members.add(s)
 	s.interest.follows.add(0)
 	f.index.add(s)
+
 	return s
 }
 
@@ -69,14 +70,17 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 				Config{Settings: Settings{RingBytes: 4 * mib, QueueBytes: mib, Compression: c.compression}})
 			before := heapInUse()
 			sub := blockedSubscriber(s.f, "shop")
+
 			if c.compression {
 				sub.transport.(*blockedTransport).compress.Store(true)
 			}
+
 			deliverSparse(t, s, 100, c.distance, func(int) string { return "shop" })
 			s.ring.reset(0, time.Time{})
 			if grown := heapAfter(before); grown > 2*mib {
 				t.Errorf("a subscriber with a bound of 1 MiB keeps %d KiB in memory", grown>>10)
 			}
+
 			runtime.KeepAlive(sub)
 			s.f.index.delete(sub)
 		})
@@ -99,14 +103,17 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills queues")
 	}
+
 	const mib = 1 << 20
 	// however slow the machine
 	s := newTestStream(t,
 		Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib, IdleTimeout: time.Hour}})
 	before := heapInUse()
+
 	for i := range 200 {
 		blockedSubscriber(s.f, fmt.Sprint("account", i))
 	}
+
 	for range 150 {
 		deliverSparse(t, s, 2, 5, func(i int) string { return fmt.Sprint("account", i%200) })
 		s.f.sweepOnce(t.Context(), time.Now())
@@ -114,6 +121,7 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 			t.Fatalf("with a bound of 16 MiB the subscribers keep %d KiB in memory", grown>>10)
 		}
 	}
+
 	if left := s.f.members.count(); left == 0 || left == 200 {
 		t.Errorf("%d of 200 subscribers are left", left)
 	}

@@ -27,21 +27,26 @@ func (c *cluster) rebalance(ctx context.Context) {
 	if c.cfg.RebalanceTime == 0 {
 		return
 	}
+
 	r := rebalancer{period: c.cfg.RebalanceTime}
 	for range retry.Ticks(ctx, presenceInterval) {
 		if c.draining.Load() || c.presenceUnavailable.Load() {
 			continue
 		}
+
 		size := clusterSize{nodes: 1 + int(c.otherNodes.Load()), here: c.members.count(),
 			others: int(c.otherConnections.Load())}
 		began := !r.active()
 		moving := r.nextToDisconnect(time.Now(), size, c.members.all)
+
 		if began && r.active() {
 			c.logger.Info("rebalance started", "nodes", size.nodes, "connections", size.here, "excess", size.excess(0))
 		}
+
 		for _, s := range moving {
 			c.channel.disconnect(s, DisconnectRebalance)
 		}
+
 		c.metrics.rebalanced.Add(float64(len(moving)))
 	}
 }
@@ -86,22 +91,27 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 			r.due = r.startedAt.Add(r.period)
 		}
 	}
+
 	r.nodes = c.nodes
 	if !r.active() {
 		if r.due.IsZero() || now.Before(r.due) {
 			return nil
 		}
+
 		r.due = time.Time{}
 		if c.excess(rebalanceAbove) <= 0 {
 			return nil
 		}
+
 		r.waiting, r.startedAt, r.taken, r.account = groupByAccount(list()), now, 0, ""
 		r.size = len(r.waiting)
 	}
+
 	pace := float64(r.size) / float64(r.period-r.settleTime())
 	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.taken
 	excess := c.excess(rebalanceUntil)
 	var moving []*subscriber
+
 	for ; r.active() && allowed > 0; r.taken++ {
 		s := r.waiting[0]
 		account := s.principal.ChannelAccount()
@@ -110,14 +120,17 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 			r.waiting = nil
 			break
 		}
+
 		r.waiting, r.account = r.waiting[1:], account
 		if s.isDisconnected() {
 			continue
 		}
+
 		moving = append(moving, s)
 		allowed--
 		excess--
 	}
+
 	return moving
 }
 
@@ -128,9 +141,11 @@ func groupByAccount(all []*subscriber) []*subscriber {
 		account := s.principal.ChannelAccount()
 		accounts[account] = append(accounts[account], s)
 	}
+
 	ordered := all[:0]
 	for _, subscribers := range accounts {
 		ordered = append(ordered, subscribers...)
 	}
+
 	return ordered
 }

@@ -43,6 +43,7 @@ func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others 
 		if at.Sub(second) >= time.Second {
 			second, inSecond = at, 0
 		}
+
 		for _, s := range n.nextToDisconnect(at, clusterSize{nodes, len(n.here), *others}, n.list) {
 			inSecond++
 			all++
@@ -51,8 +52,10 @@ func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others 
 				*others++
 			}
 		}
+
 		fastest = max(fastest, inSecond)
 	}
+
 	return fastest, all
 }
 
@@ -69,6 +72,7 @@ func TestAnAddedNodeGetsItsShareInTime(t *testing.T) {
 		}
 		return i%5 == 0
 	}
+
 	for _, test := range []struct {
 		name        string
 		goes        func(*subscriber) bool
@@ -83,10 +87,12 @@ func TestAnAddedNodeGetsItsShareInTime(t *testing.T) {
 			if _, all := n.run(began, time.Minute, 4, &others, test.goes); all != 0 {
 				t.Fatalf("%d disconnected while there was no excess", all)
 			}
+
 			fastest, all := n.run(began.Add(time.Minute), period+time.Minute, 5, &others, test.goes)
 			share := float64(len(n.here)+others) / 5
 			t.Logf("%d of %d connections disconnected, at most %d in a second; %d stay, the share is %.0f", all,
 				accounts*sockets, fastest, len(n.here), share)
+
 			if float64(len(n.here)) > share*(1+rebalanceUntil)+1 || len(n.here) < test.tail {
 				t.Errorf("%d connections stay, the share is %.0f", len(n.here), share)
 			}
@@ -108,6 +114,7 @@ func TestARoundDisconnectsEachConnectionOnce(t *testing.T) {
 	began := time.Now()
 	stay := func(*subscriber) bool { return false }
 	n.run(began, time.Second, 1, &others, stay)
+
 	if _, all := n.run(began.Add(time.Second), 10*period, 2, &others, stay); all != len(n.here) {
 		t.Errorf("%d disconnected, want each of %d once", all, len(n.here))
 	}
@@ -127,17 +134,21 @@ func TestAccountsMoveTogether(t *testing.T) {
 	n.run(began, time.Second, 1, &others, gone)
 	n.run(began.Add(time.Second), 2*period, 2, &others, gone)
 	left := map[string]int{}
+
 	for s := range n.here {
 		left[s.principal.AccountID]++
 	}
+
 	for account, sockets := range left {
 		if sockets != 7 {
 			t.Errorf("%d of 7 connections of %s stay", sockets, account)
 		}
 	}
+
 	large, others := newFleetNode(period, 1, 1000), 0
 	large.run(began, time.Second, 1, &others, gone)
 	large.run(began.Add(time.Second), 2*period, 2, &others, gone)
+
 	if len(large.here) < 440 || len(large.here) > 560 {
 		t.Errorf("%d of 1000 connections of a large account stay", len(large.here))
 	}

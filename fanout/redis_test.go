@@ -19,11 +19,13 @@ func onRedis(t *testing.T, suite func(t *testing.T, client redis.UniversalClient
 		t.Cleanup(func() { _ = client.Close() })
 		suite(t, client, "t:")
 	})
+
 	t.Run("real", func(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: testservice.Redis(t)})
 		t.Cleanup(func() { _ = client.Close() })
 		suite(t, client, testservice.Prefix(t)+":")
 	})
+
 	t.Run("cluster", func(t *testing.T) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 		t.Cleanup(func() { _ = client.Close() })
@@ -38,6 +40,7 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 		for i := range 1203 {
 			many = append(many, Client{ID: fmt.Sprint("c", i), AccountID: "a", ConnectedAt: 1, LastPing: 2})
 		}
+
 		stale := []Client{{ID: "stale"}}
 		for _, step := range []struct {
 			clients []Client
@@ -49,6 +52,7 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 				t.Fatalf("%d connections, want %d: %v", total, step.total, err)
 			}
 		}
+
 		for _, others := range []struct {
 			of                 string
 			nodes, connections int
@@ -58,21 +62,26 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 				t.Errorf("others of %s: %d nodes, %d connections, %v", others.of, nodes, n, err)
 			}
 		}
+
 		if _, err := p.Publish(t.Context(), "one", nil, []string{"c0", "c1"}, false); err != nil {
 			t.Fatal(err)
 		}
+
 		clients, err := p.Clients(t.Context(), "two")
 		if err != nil || len(clients) != len(many)-2 || !slices.Contains(clients, many[7]) {
 			t.Errorf("%d clients, %v", len(clients), err)
 		}
+
 		if life := client.PTTL(t.Context(), p.summary()).Val(); life > summaryTTL || life == -1 {
 			t.Errorf("the summary lives %v", life)
 		}
+
 		for _, key := range []string{p.conns("one"), p.nodes()} {
 			if life := client.PTTL(t.Context(), key).Val(); life <= 0 || life > 30*time.Second {
 				t.Errorf("%s lives %v", key, life)
 			}
 		}
+
 		if err := p.Leave(t.Context(), "one"); err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +96,7 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
 		p := &RedisPresence{Client: client, Prefix: prefix}
 		now := time.Now()
+
 		hour := now.Truncate(time.Hour)
 		report := func(node string, lag time.Duration) {
 			t.Helper()
@@ -94,6 +104,7 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		lag := func(from, to time.Time) (time.Duration, bool) {
 			t.Helper()
 			lag, known, err := p.Lag(t.Context(), from, to)
@@ -102,16 +113,20 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 			}
 			return lag, known
 		}
+
 		report("slow", 40*time.Second)
 		report("fast", time.Millisecond)
+
 		later := now.Add(lagSettle + time.Second)
 		for !later.Truncate(time.Hour).Equal(hour) { // the test runs at the end of an hour
 			hour = later.Truncate(time.Hour)
 			report("slow", 40*time.Second)
 		}
+
 		if got, known := lag(later, later); !known || got < 40*time.Second {
 			t.Errorf("before the loss: %v %v", got, known)
 		}
+
 		if all, isCluster := client.(*redis.ClusterClient); isCluster {
 			at, err := all.MasterForKey(t.Context(), p.lagSince())
 			if err != nil {
@@ -119,12 +134,15 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 			}
 			client = at // the one node that loses its data
 		}
+
 		for _, key := range client.Keys(t.Context(), prefix+"*").Val() {
 			client.Del(t.Context(), key)
 		}
+
 		if _, known := lag(now, now); known {
 			t.Error("known although nothing is left")
 		}
+
 		report("fast", time.Millisecond) // the slow one has not come back yet, or never will
 		if _, known := lag(now, now); known {
 			t.Error("known by what one node reported after the loss")
@@ -145,25 +163,30 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 			return ConnectionLease{ID: id, Since: time.UnixMilli(int64(1_000_000 + age)),
 				Scopes: []Scope{{"account:a", 3}, {"user:" + user, 2}}}
 		}
+
 		take := func(node string, s ConnectionLease, replace bool, want string) {
 			t.Helper()
 			if full, err := l.Acquire(t.Context(), node, s, replace); err != nil || full != want {
 				t.Fatalf("%s on %s: %q %v, want %q", s.ID, node, full, err, want)
 			}
 		}
+
 		take("one", seat("1", "u", 9), false, "")
 		take("two", seat("2", "u", 3), false, "")
 		take("one", seat("3", "u", 5), false, "user")
 		take("one", seat("3", "v", 5), false, "") // a refusal has taken nothing
 		take("one", seat("4", "w", 6), false, "account")
+
 		if err := l.Release(t.Context(), "one", []ConnectionLease{seat("3", "v", 5)}); err != nil {
 			t.Fatal(err)
 		}
+
 		take("one", seat("4", "u", 10), true, "") // the oldest of u goes
 		evicted, err := l.Renew(t.Context(), "two", []ConnectionLease{seat("2", "u", 3)})
 		if err != nil || !slices.Equal(evicted, []string{"2"}) {
 			t.Fatalf("evicted %v, %v", evicted, err)
 		}
+
 		if evicted, _ := l.Renew(t.Context(), "two", nil); len(evicted) != 0 {
 			t.Errorf("evicted twice: %v", evicted)
 		}
@@ -173,10 +196,12 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 		if err := l.Release(t.Context(), "two", []ConnectionLease{seat("2", "u", 3)}); err != nil { // as its node does
 			t.Fatal(err)
 		}
+
 		client.Del(t.Context(), l.scopeKey("user:u")) // Redis began anew
 		if _, err := l.Renew(t.Context(), "one", []ConnectionLease{seat("1", "u", 9), seat("4", "u", 10)}); err != nil {
 			t.Fatal(err)
 		}
+
 		take("two", seat("5", "u", 11), false, "user")
 	})
 }
@@ -194,13 +219,16 @@ func TestConnectionLimitsOnTwoNodes(t *testing.T) {
 		token := directory.token("root", nil, nil)
 		oldest := refuse.dial(t, token, "")
 		newer := replace.dial(t, token, "")
+
 		if _, response, err := refuse.tryDial(token, ""); err == nil || response.StatusCode != 429 {
 			t.Fatalf("over the limit: %v %v", response, err)
 		}
+
 		newest := replace.dial(t, token, "")
 		if e := oldest.closed(); e.Code != DisconnectReplaced.Code {
 			t.Errorf("the oldest: %v", e)
 		}
+
 		_ = newer.ws.Close()
 		eventually(t, "a place that is left can be taken", func() bool {
 			ws, _, err := refuse.tryDial(token, "")
@@ -209,6 +237,7 @@ func TestConnectionLimitsOnTwoNodes(t *testing.T) {
 			}
 			return err == nil
 		})
+
 		_ = newest
 	})
 }

@@ -106,9 +106,11 @@ func (r *replay) takeJoined() {
 func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
+
 	f.history.pin()
 	defer f.history.unpin()
 	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
+
 	for {
 		advanced, err := r.runRound(ctx)
 		if err == nil {
@@ -119,6 +121,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 				return
 			}
 		}
+
 		r.releaseFrames()
 		switch {
 		case r.sub.isDisconnected() || ctx.Err() != nil:
@@ -168,15 +171,19 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 				return false, err
 			}
 		}
+
 		advanced = advanced || s.at.next < s.bound.Offset
 	}
+
 	if !advanced {
 		return false, nil
 	}
+
 	r.refresh() // again: what is below the bounds may be of an account made meanwhile
 	err = r.merge(ctx, r.load, true)
 	r.schedule(ctx)
 	r.trackPositions()
+
 	return true, err
 }
 
@@ -211,13 +218,16 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 		if err != nil {
 			return err
 		}
+
 		if found {
 			r.pending = append(r.pending, s)
 		}
 	}
+
 	for i := len(r.pending)/2 - 1; i >= 0; i-- {
 		r.siftDown(i)
 	}
+
 	for len(r.pending) > 0 {
 		s, next := r.pending[0], r.secondHead()
 		found, err := true, error(nil)
@@ -227,20 +237,24 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 					return err
 				}
 			} // the frames were released while it waited: find the same one again
+
 			found, err = r.seekNext(ctx, s, load)
 			if err != nil {
 				return err
 			}
 		}
+
 		if !found {
 			last := len(r.pending) - 1
 			r.pending[0], r.pending[last] = r.pending[last], nil
 			r.pending = r.pending[:last]
 		}
+
 		if len(r.pending) > 1 {
 			r.siftDown(0)
 		}
 	}
+
 	return nil
 }
 
@@ -262,9 +276,11 @@ func (r *replay) siftDown(i int) {
 				low = child
 			}
 		}
+
 		if low == i {
 			return
 		}
+
 		r.pending[i], r.pending[low] = r.pending[low], r.pending[i]
 		i = low
 	}
@@ -280,6 +296,7 @@ func (r *replay) seekNext(ctx context.Context, s *replaySource,
 				return false, err
 			}
 		}
+
 		for i := range s.frames {
 			m := &s.frames[i]
 			if m.offset >= s.bound.Offset {
@@ -289,11 +306,14 @@ func (r *replay) seekNext(ctx context.Context, s *replaySource,
 				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
 				return true, nil
 			}
+
 			s.advancePast(m)
 		}
+
 		s.frames, s.at.next = nil, min(s.upTo, s.bound.Offset)
 		s.upTo = s.at.next
 	}
+
 	return false, nil
 }
 
@@ -313,6 +333,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	if ok {
 		return nil
 	}
+
 	r.releaseOthers(s)
 	for {
 		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
@@ -320,6 +341,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
+
 		s.at.next = gap.Resume
 		if s.at.next >= s.bound.Offset {
 			s.upTo = s.at.next
@@ -338,10 +360,12 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 		if r.skipGaps {
 			r.reportGap("damage in the event log passed by a replay from the beginning", gap)
 		}
+
 		return r.skipGaps
 	case kafka.GapExpired:
 		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
 	}
+
 	return false
 }
 
@@ -366,24 +390,29 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 		case pushRefused:
 			return errTooSlow
 		}
+
 		r.sent++
 	}
+
 	s.advancePast(m)
 	s.frames = s.frames[1:]
 	if !wait {
 		return nil
 	}
+
 	if !room {
 		if err := r.waitForSpace(ctx); err != nil {
 			return err
 		}
 	}
+
 	if r.sent%refreshEvery == 0 {
 		r.refresh()
 		if r.sub.isDisconnected() {
 			return errDisconnected
 		}
 	}
+
 	return nil
 }
 
@@ -397,8 +426,10 @@ func (r *replay) waitForSpace(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		r.refresh()
 	}
+
 	return nil
 }
 
@@ -456,12 +487,15 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 			r.f.disconnect(r.sub, DisconnectTooSlow)
 		}
 	}()
+
 	x := r.f.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
 	r.takeJoined()
 	r.refresh()
 	left := int64(0)
+
 	for _, s := range r.sources {
 		s.bound = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
 		if s.at.next > s.bound.Offset || s.ahead {
@@ -469,9 +503,11 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 		}
 		left += s.bound.Offset - s.at.next
 	}
+
 	if left > maxGoLiveOffsets {
 		return false, nil
 	}
+
 	if left > 0 {
 		err := r.merge(ctx, r.loadRecent, false)
 		if errors.Is(err, errNotInRing) {
@@ -481,9 +517,11 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 			return false, err
 		}
 	}
+
 	for _, s := range r.sources {
 		s.at.epoch = s.stream.live.epoch // unknown after a start by time
 	}
+
 	r.trackPositions()
 	r.sub.becomeLive(time.Now())
 	return true, nil

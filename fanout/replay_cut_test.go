@@ -85,6 +85,7 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = ws.Close() }()
+
 				var got []event.ID
 				since := ""
 				changeOnce := sync.OnceFunc(func() {
@@ -92,22 +93,26 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 					log.put(0, "root", event.QueueCall, runNode(10_000, 11_500)...)
 					close(log.changed)
 				})
+
 				for {
 					_, data, err := ws.ReadMessage()
 					if err != nil {
 						break
 					}
+
 					changeOnce()
 					id, err := event.MessageID(data)
 					if err != nil {
 						since = between(data, `{"cursor":"`, `"`)
 						continue
 					}
+
 					got = append(got, id)
 					if query == "since=earliest" {
 						since = id.String()
 					}
 				}
+
 				log.mu.Lock()
 				for i := range log.partitions[0] {
 					if id, err := event.MessageID(log.partitions[0][i].Value); err != nil ||
@@ -116,10 +121,12 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 					}
 				}
 				log.mu.Unlock()
+
 				close(log.notice)
 				if since == "" { // the client has no cursor yet
 					return
 				}
+
 				eventually(t, "the position is refused", func() bool {
 					ws, response, err := n.tryDial(token, "cursor=true&since="+since)
 					if err == nil {
@@ -138,17 +145,21 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	directory := newDirectory()
 	log := &changedLog{memoryLog: newMemoryLog(2), changed: make(chan struct{}), notice: make(chan struct{})}
 	close(log.changed)
+
 	for p := range 2 {
 		log.put(p, "root", event.QueueCall, runNode(0, 100)...)
 	}
+
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "since=earliest").numbers(200)
 	log.replaying.Store(true)
 	log.recreate()
+
 	for p := range 2 {
 		log.put(p, "root", event.QueueCall, runNode(1000, 1200)...)
 	}
+
 	eventually(t, "the stream of partition 1 is in the new log", func() bool {
 		return n.follower.stream(1).liveOffset() == 200
 	})
@@ -156,6 +167,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	if e := c.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
+
 	close(log.notice)
 	eventually(t, "the stream of partition 0 is in the new log", func() bool {
 		return n.follower.stream(0).liveOffset() == 200

@@ -37,6 +37,7 @@ func parseResume(since string) (at resumePoint, err error) {
 	case Earliest:
 		return resumePoint{earliest: true}, nil
 	}
+
 	at, err = parseSince(since)
 	switch {
 	case errors.Is(err, errNewerCursor):
@@ -44,6 +45,7 @@ func parseResume(since string) (at resumePoint, err error) {
 	case err != nil:
 		return at, fault.InvalidField("since", "invalid", "since: "+err.Error())
 	}
+
 	return at, nil
 }
 
@@ -53,10 +55,12 @@ func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) err
 	if at.positions == nil && at.id == 0 {
 		return nil
 	}
+
 	need := at.partitions
 	if at.positions == nil {
 		need = at.id.Partition() + 1
 	}
+
 	count, err := r.placements.ensureCount(ctx, need)
 	switch {
 	case err != nil || need <= count:
@@ -64,12 +68,14 @@ func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) err
 	case at.positions == nil:
 		return goneError("no such event in this cluster")
 	}
+
 	if err := r.logIdentity.lookUp(ctx); err != nil {
 		return err
 	}
 	if at.log != (logID{}) && at.log == r.logIdentity.id() {
 		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, retry")
 	}
+
 	return goneError("the cursor is of another cluster")
 }
 
@@ -80,10 +86,12 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 	if len(late) == 0 || !at.resumes() {
 		return set, nil
 	}
+
 	var rewind time.Duration
 	if at.positions == nil && !at.earliest {
 		rewind = r.resumeRewind(ctx, at.id.Time())
 	}
+
 	for p, complete := range late {
 		if at.positions == nil {
 			if at.earliest || at.id.Time().Add(-rewind).Before(complete.at) {
@@ -93,6 +101,7 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 			set.add(p)
 		}
 	}
+
 	return set, nil
 }
 
@@ -102,16 +111,19 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
 	r.history.pin()
 	defer r.history.unpin()
+
 	starts := []start{}
 	for p := range set.all() {
 		starts = append(starts, start{partition: p})
 	}
+
 	switch {
 	case at.earliest:
 		return starts, r.startFromEarliest(ctx, startPointers(starts))
 	case at.positions != nil:
 		return starts, r.startFromCursor(ctx, at, starts, flt)
 	}
+
 	return starts, r.startFromID(ctx, at.id, starts, flt)
 }
 
@@ -139,6 +151,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 	if at.log != (logID{}) && current != (logID{}) && at.log != current {
 		return goneError("the cursor is of another log")
 	}
+
 	var check, others []*start
 	for i := range starts {
 		s := &starts[i]
@@ -151,16 +164,19 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 				continue
 			}
 		}
+
 		st := r.follower.stream(s.partition)
 		if !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
 		}
 	}
+
 	err := forEachStart(ctx, check, func(ctx context.Context, s *start) (err error) {
 		s.position, err = r.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
 		return err
 	})
+
 	switch {
 	case err != nil:
 		return err
@@ -170,9 +186,11 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 		sent := at.id.Time().Add(-r.resumeRewind(ctx, at.id.Time()))
 		err = r.rewindAll(ctx, others, rewind{sent, sent, true})
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return r.rejectDamagedStarts(starts, flt)
 }
 
@@ -186,6 +204,7 @@ func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) e
 			ask = append(ask, s)
 		}
 	}
+
 	return forEachStart(ctx, ask, func(ctx context.Context, s *start) error {
 		st := r.follower.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
@@ -207,6 +226,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 	if err != nil {
 		return at, err
 	}
+
 	switch {
 	case at.next > next:
 		return at, goneError("the events after this cursor are not in the log")
@@ -218,6 +238,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 	case at.epoch == unknownEpoch || at.next == first:
 		return at, nil
 	}
+
 	end, err := r.lookups.lookUpEpochEnd(ctx, partition, at.epoch)
 	if err == nil && end < at.next { // the epoch may have grown since the answer
 		var fresh kafka.EpochEnd
@@ -230,9 +251,11 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 	if err != nil {
 		return at, err
 	}
+
 	if end < at.next {
 		return at, goneError("the log was cut before this cursor")
 	}
+
 	return at, nil
 }
 
@@ -257,6 +280,7 @@ func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, 
 	if err != nil {
 		return err
 	}
+
 	var others []*start
 	for i := range starts {
 		s := &starts[i]
@@ -267,11 +291,13 @@ func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, 
 			others = append(others, s)
 		}
 	}
+
 	if len(others) > 0 {
 		if err := r.rewindAll(ctx, others, r.newRewind(ctx, m)); err != nil {
 			return err
 		}
 	}
+
 	return r.rejectDamagedStarts(starts, flt)
 }
 
@@ -285,18 +311,22 @@ func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStrea
 			return m, nil
 		}
 	}
+
 	offset, err := r.lookups.atTime(ctx, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
+
 	if m != nil && st.recordFirstOffset(offset, id) {
 		return m, nil
 	}
+
 	// Cached bounds may be older than the event.
 	_, next, err := r.log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
 	}
+
 	for offset < next {
 		frames, upTo, err := r.history.read(ctx, id.Partition(), offset, kafka.AtOffset(next))
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
@@ -305,6 +335,7 @@ func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStrea
 		if err != nil {
 			return nil, fmt.Errorf("looking for the event: %w", err)
 		}
+
 		for i := range frames {
 			if frames[i].id == id {
 				found := frames[i]
@@ -314,8 +345,10 @@ func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStrea
 				return nil, goneError("no such event in the log")
 			}
 		}
+
 		offset = upTo
 	}
+
 	return nil, goneError("no such event in the log")
 }
 
@@ -325,10 +358,12 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 	s.mu.Lock()
 	batches, from := append([]*batch(nil), s.ring.batches...), s.uniqueSince
 	s.mu.Unlock()
+
 	for _, b := range batches {
 		if b.newest < id {
 			continue
 		}
+
 		for i := range b.frames {
 			m := &b.frames[i]
 			if m.id == id && !m.repeat {
@@ -336,6 +371,7 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 			}
 		}
 	}
+
 	return nil, false
 }
 
@@ -345,13 +381,16 @@ func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 func (s *partitionStream) recordFirstOffset(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if offset < s.ring.first() {
 		return false
 	}
+
 	t := time.UnixMilli(id.Milli())
 	if s.uniqueSince.IsZero() || t.Before(s.uniqueSince) {
 		s.uniqueSince = t
 	}
+
 	return true
 }
 
@@ -361,12 +400,14 @@ func (s *partitionStream) recordFirstOffset(offset int64, id event.ID) bool {
 func (s *partitionStream) ringHolds(at position) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if at.next < s.ring.first() || at.next > s.ring.next {
 		return false
 	}
 	if at.epoch == unknownEpoch || at.next == s.live.next && at.epoch == s.live.epoch {
 		return true
 	}
+
 	epoch, ok := s.ring.epochBefore(at.next)
 	return ok && epoch == at.epoch
 }

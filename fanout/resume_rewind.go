@@ -58,18 +58,22 @@ func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewi
 	for age := time.Since(to.received); step < age/32; {
 		step *= 2
 	}
+
 	offset, err := r.lookups.atTime(ctx, st.partition, to.received.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
+
 	at, known, err := r.lookups.normalizedBefore(ctx, st.partition, offset)
 	if err != nil || to.covers(at, known) {
 		return offset, err
 	}
+
 	first, next, err := r.lookups.bounds(ctx, st.partition)
 	if err != nil {
 		return 0, err
 	}
+
 	return r.rewindPastLate(ctx, st, to, offset, first, max(next, st.liveOffset()))
 }
 
@@ -88,8 +92,10 @@ func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to re
 			if err != nil {
 				return 0, err
 			}
+
 			before, next = append(before, frames...), upTo
 		}
+
 		for i := len(before) - 1; i >= 0; i-- {
 			if before[i].offset >= offset {
 				continue
@@ -97,10 +103,13 @@ func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to re
 			if to.covers(processedAt(before[i].Payload())) {
 				return offset, nil
 			}
+
 			offset = before[i].offset
 		}
+
 		offset = min(offset, from)
 	}
+
 	return offset, nil
 }
 
@@ -111,9 +120,11 @@ func (s *partitionStream) ringOffset(to rewind) (offset int64, ok bool) {
 	if !to.known {
 		return 0, false
 	}
+
 	s.mu.Lock()
 	batches, offset, began := append([]*batch(nil), s.ring.batches...), s.ring.next, s.ring.began
 	s.mu.Unlock()
+
 	for i := len(batches) - 1; i >= 0; i-- {
 		for j := len(batches[i].frames) - 1; j >= 0; j-- {
 			m := &batches[i].frames[j]
@@ -124,8 +135,10 @@ func (s *partitionStream) ringOffset(to rewind) (offset int64, ok bool) {
 			if !m.repeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
 				return offset, true
 			}
+
 			offset = m.offset
 		}
 	}
+
 	return offset, !began.IsZero() && began.Before(to.received) && began.Before(to.normalized)
 }

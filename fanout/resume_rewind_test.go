@@ -54,15 +54,18 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 	sub := lagging.dial(t, token, "")
 	now := time.Now()
 	log.putAt(1, "root", event.QueueCall, now, now, runNode(0, 5)...)
+
 	// The lagging node sees only partition 0, whose events are seconds newer.
 	ids := log.putAt(0, "root", event.QueueCall, now.Add(3*time.Second), now.Add(3*time.Second), 100, 101)
 	if got := sub.numbers(2); !slices.Equal(got, []int{100, 101}) {
 		t.Fatalf("got %v", got)
 	}
+
 	eventually(t, "the node has told how late it is", func() bool {
 		_, known, _ := presence.Lag(t.Context(), now, now)
 		return known
 	})
+
 	sound := startNode(t, Config{NodeID: "sound"}, log, directory, presence, false)
 	again := sound.dial(t, token, "since="+ids[1].String())
 	if got := again.numbers(5); !slices.Equal(got, rising(0, 5)) {
@@ -84,9 +87,11 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 			if err := f.follower.follow(t.Context(), set(0)); err != nil {
 				t.Fatal(err)
 			}
+
 			log.mu.Lock()
 			log.uncounted = true
 			log.mu.Unlock()
+
 			log.addPartition()
 			log.putAt(1, "root", event.QueueCall, time.Now(), time.Now(), 1, 2)
 			time.Sleep(20*time.Second + presenceInterval/2) // between two reports
@@ -95,10 +100,12 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 			log.mu.Lock()
 			log.uncounted = false
 			log.mu.Unlock()
+
 			time.Sleep(2 * growthInterval)
 			if err := f.follower.follow(t.Context(), set(1)); err != nil {
 				t.Fatal(err)
 			}
+
 			starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1),
 				newFilter(directory.principal(t, "root"), f.directory))
 			if err != nil || len(starts) != 2 || starts[1].next != 0 {
@@ -114,6 +121,7 @@ func TestAnImpossibleLagIsTheWholeLog(t *testing.T) {
 	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), math.MaxInt64); err != nil {
 		t.Fatal(err)
 	}
+
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), 1, 2)
 	id := log.putAt(0, "root", event.QueueCall, now, now, 3)[0]
 	n := startNode(t, Config{}, log, directory, presence, false)
@@ -131,6 +139,7 @@ func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
 	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
+
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
 	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
 	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)

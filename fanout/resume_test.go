@@ -27,6 +27,7 @@ func TestResumeIsExactInOnePartition(t *testing.T) {
 			keep := n.dial(t, token, "") // the streams run
 			ids := log.put(0, "root", event.QueueCall, runNode(0, 2000)...)
 			keep.numbers(2000)
+
 			for _, at := range []int{0, 1, 511, 512, 700, 1998, 1999} {
 				sub := n.dial(t, token, "since="+ids[at].String())
 				marker := 2000 + at*10
@@ -70,9 +71,11 @@ func TestEarliestGivesEverythingThatIsKept(t *testing.T) {
 	log.trim(0, 100)
 	sub := n.dial(t, directory.token("root", nil, nil), "since=earliest")
 	want := rising(0, 100) // of partition 1 alone, then both
+
 	for n := 100; n < 600; n++ {
 		want = append(want, n, n)
 	}
+
 	if got := sub.numbers(1100); !slices.Equal(got, want) {
 		t.Errorf("%d from %d", len(got), got[0])
 	}
@@ -89,6 +92,7 @@ func TestManyThatComeBackShareTheReads(t *testing.T) {
 	log.mu.Lock()
 	before := log.reads
 	log.mu.Unlock()
+
 	const clients = 40
 	var back sync.WaitGroup
 	for range clients {
@@ -99,9 +103,11 @@ func TestManyThatComeBackShareTheReads(t *testing.T) {
 			}
 		})
 	}
+
 	back.Wait()
 	log.mu.Lock()
 	defer log.mu.Unlock()
+
 	if reads := log.reads - before; reads > 3*10+clients/4 { // 10 reads hold it all
 		t.Errorf("%d clients cost %d reads", clients, reads)
 	}
@@ -116,9 +122,11 @@ func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(1)
 	log.trim(0, 59_000)
+
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("got %v", e)
 	}
+
 	trimmed := event.NextID(0, 1_795_000_000_001, 0)
 	if _, response, _ := n.tryDial(token, "since="+trimmed.String()); response == nil || response.StatusCode != 410 {
 		t.Errorf("a position that is gone: %v", response)
@@ -141,6 +149,7 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	var work sync.WaitGroup
 	start := make(chan struct{})
+
 	for c := range clients {
 		random := rand.New(rand.NewPCG(1, uint64(c)))
 		first := nodes[c%2].dial(t, token, "cursor=true")
@@ -149,6 +158,7 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 			follow(t, nodes, token, first, random, partitions*perEach)
 		})
 	}
+
 	close(start)
 	for i := 0; i < perEach; i += 50 {
 		for p := range partitions {
@@ -158,8 +168,10 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 			}
 			log.put(p, "root", event.QueueCall, sources...)
 		}
+
 		time.Sleep(30 * time.Millisecond) // longer than a second in all, so that cursors come
 	}
+
 	work.Wait()
 }
 
@@ -171,6 +183,7 @@ func follow(t *testing.T, nodes []*node, token string, c *testClient, random *ra
 	last := make(map[int]float64)
 	cursor, cursors := "", 0
 	breaks := 6 // without an end to them, a client that gets much at once never sees a cursor
+
 	for len(seen)+len(sinceCursor) < want || cursors == 0 {
 		_ = c.ws.SetReadDeadline(time.Now().Add(patience))
 		_, data, err := c.ws.ReadMessage()
@@ -178,6 +191,7 @@ func follow(t *testing.T, nodes []*node, token string, c *testClient, random *ra
 			t.Errorf("after %d events: %v", len(seen)+len(sinceCursor), err)
 			return
 		}
+
 		var m struct {
 			ID     string `json:"id"`
 			Cursor string `json:"cursor"`
@@ -187,12 +201,14 @@ func follow(t *testing.T, nodes []*node, token string, c *testClient, random *ra
 			t.Error(err)
 			return
 		}
+
 		if m.Cursor != "" {
 			cursor = m.Cursor
 			cursors++
 			for _, id := range sinceCursor {
 				seen[id] = true
 			}
+
 			sinceCursor = sinceCursor[:0]
 			if breaks > 0 && random.IntN(2) == 0 {
 				breaks--
@@ -201,20 +217,25 @@ func follow(t *testing.T, nodes []*node, token string, c *testClient, random *ra
 				if c == nil {
 					return
 				}
+
 				clear(last)
 			}
+
 			continue
 		}
+
 		if seen[m.ID] || slices.Contains(sinceCursor, m.ID) {
 			t.Errorf("%s came twice", m.ID)
 			return
 		}
+
 		sinceCursor = append(sinceCursor, m.ID)
 		id, _ := event.ParseID(m.ID)
 		if before, ok := last[id.Partition()]; ok && m.Data.N != before+1 {
 			t.Errorf("partition %d: %v after %v", id.Partition(), m.Data.N, before)
 			return
 		}
+
 		last[id.Partition()] = m.Data.N
 		if cursor != "" && breaks > 0 && random.IntN(400) == 0 {
 			breaks--
@@ -242,6 +263,7 @@ func redial(t *testing.T, n *node, token, cursor string) *testClient {
 func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
+
 	token := directory.token("root", nil, nil)
 	id := log.put(0, "root", event.QueueCall, 0)[0]
 	refused := func(name string, log logID, positions ...position) {
@@ -254,6 +276,7 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 			return err != nil && response.StatusCode == 410
 		})
 	}
+
 	refused("more partitions", logID{}, positionAt(0), positionAt(0))
 	refused("beyond the end", logID{1}, position{2, 1, 0})
 	refused("another life", logID{2}, position{1, 0, 0})
@@ -272,6 +295,7 @@ func TestAResumeWhileTheTopicIsMissingIsToldToRetry(t *testing.T) {
 	log.mu.Lock()
 	log.missing = true
 	log.mu.Unlock()
+
 	for _, since := range []string{"earliest", ids[0].String()} {
 		eventually(t, "an answer that is not from the cache of look-ups", func() bool {
 			_, response, err := n.tryDial(token, "since="+since)
@@ -287,6 +311,7 @@ func TestCursorOfANewerVersionIsForAnotherNode(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
+
 	id := log.put(0, "root", event.QueueCall, 0)[0].String() + "."
 	for since, want := range map[string]int{
 		id + base64.RawURLEncoding.EncodeToString([]byte{cursorV3 + 1, 1, 2, 3}): 503,
@@ -327,11 +352,13 @@ func FuzzParseSince(f *testing.F) {
 		positions: []partitionPosition{{7, position{5, 4, 0}}, {1023, position{1 << 40, 7, 12}}}}))
 	f.Add(cursorOf(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3),
 		[]position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
+
 	f.Fuzz(func(t *testing.T, s string) {
 		at, err := parseSince(s)
 		if err != nil || at.positions == nil {
 			return
 		}
+
 		again, err := parseSince(cursorText(at))
 		if err != nil || again.id != at.id || again.log != at.log || again.partitions != at.partitions ||
 			!slices.Equal(at.positions, again.positions) {
@@ -348,6 +375,7 @@ func TestGrownPartitionsAreFollowed(t *testing.T) {
 	log.partitions = append(log.partitions, nil)
 	log.first = append(log.first, 0)
 	log.mu.Unlock()
+
 	log.put(1, "root", event.QueueCall, runNode(0, 5)...)
 	if got := sub.numbers(5); !slices.Equal(got, rising(0, 5)) {
 		t.Errorf("got %v", got)

@@ -26,7 +26,9 @@ func (r *ring) add(b *batch) {
 	if len(b.frames) == 0 {
 		return
 	}
+
 	r.batches = append(r.batches, b)
+
 	r.bytes += int64(b.Held)
 	drop := 0
 	for r.bytes > r.limit && drop < len(r.batches)-1 {
@@ -34,6 +36,7 @@ func (r *ring) add(b *batch) {
 		r.batches[drop] = nil
 		drop++
 	}
+
 	if drop > 0 {
 		r.batches, r.began = r.batches[drop:], time.Time{}
 	}
@@ -53,6 +56,7 @@ func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 	if offset < r.first() || offset >= r.next {
 		return nil, 0, false
 	}
+
 	i, _ := slices.BinarySearchFunc(r.batches, offset, func(b *batch, offset int64) int {
 		if b.end <= offset {
 			return -1
@@ -62,9 +66,11 @@ func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 	if i == len(r.batches) { // the offsets from there on had no messages
 		return nil, r.next, true
 	}
+
 	b := r.batches[i]
 	j, _ := slices.BinarySearchFunc(b.frames, offset,
 		func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+
 	return b.frames[j:], b.end, true
 }
 
@@ -88,9 +94,11 @@ func (r *ring) epochBefore(offset int64) (epoch int32, ok bool) {
 		if b.frames[0].offset >= offset {
 			continue
 		}
+
 		j, _ := slices.BinarySearchFunc(b.frames, offset,
 			func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 		return b.frames[j-1].epoch, true
 	}
+
 	return unknownEpoch, false
 }

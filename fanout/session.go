@@ -70,13 +70,16 @@ func (f *Fanout) recordFirstOffsets(a *admission) {
 	s := a.subscriber
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.session.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
 	for _, start := range a.starts {
 		s.session.recordFirstOffset(start.partition, start.next)
 	}
+
 	if a.starts != nil {
 		return
 	}
+
 	s.session.liveSince = time.Now()
 	for p := range s.interest.follows.all() {
 		s.session.recordFirstOffset(p, f.follower.stream(p).live.next)
@@ -180,10 +183,12 @@ func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 	if fault.KindOf(err) != fault.KindGone {
 		return
 	}
+
 	s, transport := a.subscriber, transportEventStream
 	if wsframe.IsHandshake(req.HTTP) {
 		transport = transportWebSocket
 	}
+
 	s.session.ensureEnd()
 	f.explanations.pastSessions.add(
 		&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
@@ -220,7 +225,9 @@ type pastSessions struct {
 func (r *pastSessions) add(p *pastSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.all = append(r.all, p)
+
 	r.bytes += p.bytes()
 	drop := 0
 	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
@@ -228,6 +235,7 @@ func (r *pastSessions) add(p *pastSession) {
 		r.since = r.all[drop].end.at
 		drop++
 	}
+
 	r.all = slices.Delete(r.all, 0, drop)
 }
 

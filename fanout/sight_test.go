@@ -33,6 +33,7 @@ func (s *seer) sees(account, agent, queue string, memberships map[string][]strin
 	if !slices.Contains(below[s.account], account) {
 		return false
 	}
+
 	own := func(q string) bool { return slices.Contains(s.QueueIDs, q) }
 	switch s.role {
 	case identity.RoleAdmin, identity.RoleUser:
@@ -48,6 +49,7 @@ func (s *seer) sees(account, agent, queue string, memberships map[string][]strin
 		}
 		return slices.Contains(s.AgentIDs, agent)
 	}
+
 	return false
 }
 
@@ -66,6 +68,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 	agents := []string{"1001@pbx", "PJSIP/1002", "1003", "Local/1004@agents/n"}
 	queues := []string{"sales", "support", "pbx"}
 	accounts := []string{"root", "shop", "kiosk", "other"}
+
 	some := func(ids []string) []string {
 		ids = slices.Clone(ids)
 		random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
@@ -76,6 +79,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 		{name: "head", account: "root", role: identity.RoleSupervisor},
 		{name: "extension", account: "shop", extension: "100" + fmt.Sprint(1+random.IntN(4)), role: identity.RoleAgent},
 		{name: "user", account: "shop", role: identity.RoleUser}}
+
 	for i := range 4 {
 		account := accounts[random.IntN(2)]
 		seers = append(seers, &seer{name: fmt.Sprint("supervisor ", i), account: account, role: identity.RoleSupervisor,
@@ -83,6 +87,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 			&seer{name: fmt.Sprint("agent ", i), account: account, role: identity.RoleAgent,
 				Limits: identity.Limits{AgentIDs: some(agents)}})
 	}
+
 	for _, s := range seers {
 		s.token = directory.user(s.name, s.account, identity.Filter{})
 		directory.edit(func() {
@@ -98,12 +103,14 @@ func compareSights(t *testing.T, random *rand.Rand) {
 		e.source, e.at = int64(len(events)), time.Now()
 		events = append(events, e)
 		key := e.account + " " + e.facts.AgentID
+
 		switch e.facts.Name {
 		case event.NameAgentQueueJoin:
 			memberships[key] = append(memberships[key], e.facts.QueueID)
 		case event.NameAgentQueueLeave:
 			memberships[key] = slices.DeleteFunc(memberships[key], func(q string) bool { return q == e.facts.QueueID })
 		}
+
 		id, told := log.happened(e)
 		for _, s := range seers {
 			if s.sees(e.account, told.AgentID, told.QueueID, memberships) {
@@ -111,6 +118,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 			}
 		}
 	}
+
 	one := func(ids []string) string { return ids[random.IntN(len(ids))] }
 	for _, account := range accounts {
 		for _, agent := range agents {
@@ -118,10 +126,12 @@ func compareSights(t *testing.T, random *rand.Rand) {
 				facts: event.Facts{Name: event.NameAgentLogin, AgentID: agent, State: event.Available}})
 		}
 	}
+
 	for i := range 120 {
 		e := happening{account: one(accounts), typ: event.QueueCall, facts: event.Facts{State: event.Talking,
 			CallID: fmt.Sprint("call-", i), QueueID: one(append(queues, "")), AgentID: one(append(agents, ""))}}
 		e.facts.Name = event.NameCallAnswered
+
 		switch {
 		case random.IntN(2) == 0:
 			e.typ = event.AgentLogin
@@ -134,6 +144,7 @@ func compareSights(t *testing.T, random *rand.Rand) {
 		case e.facts.AgentID == "" && random.IntN(2) == 0:
 			e.facts = event.Facts{Name: event.NameOther}
 		}
+
 		happen(e)
 	}
 
@@ -142,26 +153,31 @@ func compareSights(t *testing.T, random *rand.Rand) {
 		if got := n.idsFrom(t, s, "live", len(s.wants)); !slices.Equal(got, s.wants) {
 			t.Errorf("%s (%+v) saw live %q, want %q", s.name, s.Limits, got, s.wants)
 		}
+
 		for _, way := range []string{"replay", "stream"} {
 			if got := n.idsFrom(t, s, way, len(s.wants)); !slices.Equal(got, s.wants) {
 				t.Errorf("%s (%+v) saw by %s %q, want %q", s.name, s.Limits, way, got, s.wants)
 			}
 		}
+
 		want, got := whole.of(s, memberships), n.complete(t, directory.tokens[s.token], log)
 		if text(t, got.Agents) != text(t, want.Agents) || text(t, got.Calls) != text(t, want.Calls) ||
 			text(t, got.Queues) != text(t, want.Queues) {
 			t.Errorf("%s (%+v) saw in its snapshot %s, want %s", s.name, s.Limits, text(t, got), text(t, want))
 		}
+
 		seesAll := s.role == identity.RoleAdmin || s.role == identity.RoleUser
 		if clients := n.Stats(t.Context(), directory.tokens[s.token]); len(clients) > 0 != seesAll {
 			t.Errorf("%s is shown %d connections", s.name, len(clients))
 		}
 	}
+
 	for _, id := range seers[0].wants {
 		id, err := event.ParseID(id)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		outcomes := n.eventOutcomes(t, log, id)
 		for _, s := range seers {
 			outcome, named := outcomes[s.name]
@@ -181,16 +197,19 @@ func (whole *Snapshot) of(s *seer, memberships map[string][]string) *Snapshot {
 			seen.Agents = append(seen.Agents, a)
 		}
 	}
+
 	for _, c := range whole.Calls {
 		if s.sees(c.AccountID, c.AgentID, c.QueueID, memberships) {
 			seen.Calls = append(seen.Calls, c)
 		}
 	}
+
 	for _, q := range whole.Queues {
 		if s.role != identity.RoleAgent && s.sees(q.AccountID, "", q.QueueID, memberships) {
 			seen.Queues = append(seen.Queues, q)
 		}
 	}
+
 	return seen
 }
 
@@ -206,11 +225,13 @@ func (n *node) idsFrom(t *testing.T, s *seer, way string, count int) (ids []stri
 	case way == "stream":
 		return n.streamedIDs(t, s.token)
 	}
+
 	for len(ids) < count {
 		if m := client.next(); m["cursor"] == nil {
 			ids = append(ids, m["id"].(string))
 		}
 	}
+
 	return ids
 }
 
@@ -222,11 +243,13 @@ func (n *node) streamedIDs(t *testing.T, token string) (ids []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
+
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		var m struct{ ID string }
@@ -234,5 +257,6 @@ func (n *node) streamedIDs(t *testing.T, token string) (ids []string) {
 			ids = append(ids, m.ID)
 		}
 	}
+
 	return ids
 }

@@ -113,11 +113,13 @@ func (m *snapshots) Snapshot(ctx context.Context, p *identity.Principal) (*Snaps
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
+
 	merged := newMerged()
 	s, err := m.collect(ctx, filter, merged)
 	if err != nil {
 		return nil, err
 	}
+
 	s.fill(merged.live, filter)
 	m.addToday(ctx, s, filter)
 	return s, nil
@@ -130,6 +132,7 @@ func (m *snapshots) AgentsIn(ctx context.Context, account string, queues []strin
 	if err != nil {
 		return nil, err
 	}
+
 	in := newIDSet(queues)
 	var found []string
 	for key, e := range entries {
@@ -137,6 +140,7 @@ func (m *snapshots) AgentsIn(ctx context.Context, account string, queues []strin
 			found = append(found, e.ID)
 		}
 	}
+
 	slices.Sort(found)
 	return found, nil
 }
@@ -158,9 +162,11 @@ func (m *snapshots) Entries(ctx context.Context, account string) (map[state.Key]
 func (m *snapshots) collect(ctx context.Context, filter *filter, merged *merged) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
+
 	if err := m.placements.awaitLoaded(ctx); err != nil {
 		return nil, err
 	}
+
 	for {
 		// Get the partitions before reading the state: partitions added later are not
 		// in it.
@@ -169,6 +175,7 @@ func (m *snapshots) collect(ctx context.Context, filter *filter, merged *merged)
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
+
 		merged.reset()
 		s := m.mergeViews(views, partitions, filter, time.Now(), merged)
 		if s != nil {
@@ -195,18 +202,22 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}
 	var last event.ID
+
 	for _, v := range views {
 		at := v.merge(now, filter, merged)
 		if at == nil || !log.matches(at.TopicID) {
 			return nil
 		}
+
 		p := partitionPosition{v.partition, position{at.Offset, -1, at.LeaderEpoch}}
 		if source, ok := at.Repeats(); ok {
 			p.source = source.Packed()
 		}
+
 		cursor.add(p)
 		last, s.StateSince = max(last, at.EventID), max(s.StateSince, at.Since)
 	}
+
 	merged.settle()
 	if len(views) == 0 {
 		return nil
@@ -214,6 +225,7 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 	if last != 0 {
 		s.EventID = last.String()
 	}
+
 	s.Cursor = cursor.encode(last)
 	return s
 }
@@ -257,6 +269,7 @@ func (m *merged) add(e *state.Entry) {
 	if m.ended == nil {
 		return
 	}
+
 	known := m.ended[key]
 	if known == nil || known.EventID < e.EventID {
 		kept := *e // a view reuses the entries of ended calls
@@ -272,6 +285,7 @@ func (m *merged) settle() {
 			delete(m.live, o.key)
 		}
 	}
+
 	for key := range m.ended {
 		if m.live[key] != nil {
 			delete(m.ended, key)
@@ -284,9 +298,11 @@ func (m *merged) settle() {
 func (v *stateView) merge(now time.Time, filter *filter, into *merged) *state.Position {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+
 	if !v.isCurrentLocked(now) {
 		return nil
 	}
+
 	// Get the tree while holding the view's lock: then it has every account of the
 	// view.
 	tree := v.states.directory.Tree()
@@ -300,6 +316,7 @@ func behind(views []*stateView, now time.Time) error {
 		v.mu.Lock()
 		current, at, lag := v.isCurrentLocked(now), v.currentAsOf(), v.lag
 		v.mu.Unlock()
+
 		switch {
 		case current:
 		case at.IsZero():
@@ -309,6 +326,7 @@ func behind(views []*stateView, now time.Time) error {
 				now.Sub(at).Round(time.Millisecond), lag)
 		}
 	}
+
 	return errors.New("the views were not current at one time")
 }
 
@@ -338,11 +356,13 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 		}
 		return q
 	}
+
 	entries := slices.SortedFunc(maps.Values(merged), compareEntries)
 	for _, e := range entries {
 		if !e.Live() {
 			continue
 		}
+
 		switch e.Kind {
 		case state.Agent:
 			for _, id := range e.Queues {
@@ -362,11 +382,13 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			}
 		}
 	}
+
 	for _, q := range queues {
 		if filter.seesQueue(q.QueueID) {
 			s.Queues = append(s.Queues, *q)
 		}
 	}
+
 	slices.SortFunc(s.Calls, func(a, b SnapshotCall) int {
 		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.CallID, b.CallID))
 	})
@@ -393,6 +415,7 @@ func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 	case event.Talking, event.Held:
 		q.Talking++
 	}
+
 	return 0
 }
 
@@ -402,6 +425,7 @@ func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bo
 	if f.sight == nil {
 		return true
 	}
+
 	for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
 		var memberOf string
 		known := entries[state.Key{Account: e.AccountID, Kind: state.Agent, ID: agent}]
@@ -412,6 +436,7 @@ func (f *filter) seesCall(e *state.Entry, entries map[state.Key]*state.Entry) bo
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -427,6 +452,7 @@ func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
 	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State,
 		Status: string(event.Available),
 		Since:  e.Since, Queues: e.Queues, CallID: e.CallID, AfterCall: e.AfterCall, Reason: e.Reason}
+
 	if e.State == event.Break {
 		a.Status = string(event.Break)
 	}
@@ -436,13 +462,16 @@ func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
 		if m == nil || !m.Paused && m.WrapUpUntilMS <= now*1000 {
 			continue
 		}
+
 		shown := SnapshotMembership{QueueID: id, State: e.InQueue(id), Reason: m.Reason,
 			WrapUpUntil: m.WrapUpUntilMS / 1000}
 		if m.Paused {
 			shown.PausedSince = m.PausedSince
 		}
+
 		a.Memberships = append(a.Memberships, shown)
 	}
+
 	return a
 }
 

@@ -31,6 +31,7 @@ func (s *script) next() happening {
 	account, n := scriptAccounts[s.random.IntN(len(scriptAccounts))], s.random.IntN(12)
 	e := happening{partition: n % 3, at: s.now, account: account}
 	agent, call := fmt.Sprint("agent ", n), fmt.Sprint("call ", n)
+
 	if s.random.IntN(2) == 0 {
 		e.typ = event.AgentState
 		e.facts = []event.Facts{
@@ -47,12 +48,14 @@ func (s *script) next() happening {
 			names = []event.Name{event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded,
 				event.NameQueueCallAbandoned}
 		}
+
 		e.typ = event.QueueCall
 		e.facts = event.Facts{Name: names[s.random.IntN(len(names))], QueueID: "q", CallID: call}
 		e.facts.State = map[event.Name]event.State{event.NameQueueCallEntered: event.Waiting,
 			event.NameQueueCallOffered:  event.Ringing,
 			event.NameQueueCallAnswered: event.Talking}[e.facts.Name]
 		s.calls[key] = e.facts.State != ""
+
 		if e.facts.State == "" {
 			e.facts.State = event.Ended
 		}
@@ -60,9 +63,11 @@ func (s *script) next() happening {
 			e.facts.AgentID = agent
 		}
 	}
+
 	e.source = s.sources[e.partition]
 	s.sources[e.partition]++
 	s.past[e.partition] = append(s.past[e.partition], e)
+
 	return e
 }
 
@@ -73,6 +78,7 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	merged, after := make(map[state.Key]*state.Entry), make(map[string]bool)
 	for p, records := range l.partitions {
 		fold, seen := state.NewPartition(), make(map[event.ID]bool)
@@ -81,6 +87,7 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			e.Account = string(records[i].Header(event.HeaderAccount))
 			switch {
 			case seen[e.ID]:
@@ -89,14 +96,17 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
 			case flt.matchesAccount(e.Account, tree):
 				after[e.ID.String()] = true
 			}
+
 			seen[e.ID] = true
 		}
+
 		for _, e := range fold.All() {
 			if flt.matchesAccount(e.AccountID, tree) {
 				merged[e.Key()] = e
 			}
 		}
 	}
+
 	s = &Snapshot{}
 	s.fill(merged, flt)
 	return s, after
@@ -109,11 +119,13 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter,
 func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 	log, directory, presence := newMemoryLog(3), newDirectory(), newPresence()
 	log.normalizes()
+
 	// Nothing expires while the test runs.
 	day := &script{random: rand.New(rand.NewPCG(4, 7)), now: time.Now().Add(-time.Hour), calls: make(map[string]bool)}
 	for range 300 { // before the nodes start
 		log.happen(day.next())
 	}
+
 	nodes := []*node{
 		startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: 1}}, log, directory, presence, false),
 		startNode(t, Config{NodeID: "b"}, log, directory, presence, false),
@@ -124,6 +136,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		account string
 	}
 	var cuts []cut
+
 	for i := range 900 {
 		e := day.next()
 		log.happen(e)
@@ -134,6 +147,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		if i%50 != 0 {
 			continue
 		}
+
 		account := []string{"root", "shop", "other"}[day.random.IntN(3)]
 		on := day.random.IntN(2)
 		eventually(t, "another snapshot", func() bool {
@@ -145,6 +159,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 			return true
 		})
 	}
+
 	nodes = append(nodes, startNode(t, Config{NodeID: "c"}, log, directory, presence, false)) // after a restart
 	for _, account := range []string{"root", "shop", "other"} {
 		s := nodes[0].complete(t, directory.principal(t, account), log)
@@ -155,22 +170,27 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 				t.Errorf("two nodes differ:\n%s\n%s", text(t, s), text(t, other))
 			}
 		}
+
 		if len(s.Agents) < 5 || len(s.Calls) < 2 || len(s.Queues) < 1 {
 			t.Errorf("there is too little to see: %s", text(t, s))
 		}
 	}
+
 	for _, c := range cuts {
 		at, err := parseSince(c.Cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		flt := newFilter(directory.principal(t, c.account), directory)
 		want, after := log.divide(t, at, flt, directory.Tree())
 		want.EventID, want.Cursor, want.Timestamp = c.EventID, c.Cursor, c.Timestamp
+
 		if text(t, c.Snapshot) != text(t, want) {
 			t.Fatalf("the snapshot at %v is\n%s\nbut the events before it make\n%s", at.positions, text(t, c.Snapshot),
 				text(t, want))
 		}
+
 		client := nodes[1-c.node].dial(t, directory.token(c.account, nil, nil), "since="+c.Cursor)
 		got := make(map[string]bool)
 		for len(got) < len(after) {
@@ -180,11 +200,14 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 			}
 			got[id] = true
 		}
+
 		if !maps.Equal(got, after) {
 			t.Errorf("%s continued from %s: not the events after it", c.account, c.Cursor)
 		}
+
 		_ = client.ws.Close()
 	}
+
 	if !strings.Contains(text(t, cuts), `"position":`) {
 		t.Error("no call has a position in its queue")
 	}

@@ -26,9 +26,11 @@ func TestCallsThatEnteredAtOnceHaveThePlatformsPlaces(t *testing.T) {
 	s := &Snapshot{}
 	s.fill(all.live, &filter{})
 	got := map[string]int{}
+
 	for _, c := range s.Calls {
 		got[c.CallID] = c.Position
 	}
+
 	for id, want := range map[string]int{"d": 1, "b": 2, "c": 3, "a": 4, "e": 5} {
 		if got[id] != want {
 			t.Errorf("%s has the place %d, want %d", id, got[id], want)
@@ -63,6 +65,7 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 			all := newMerged()
 			all.ended = map[state.Key]*state.Entry{}
 			reused := &state.Entry{} // as a view does it with ended calls
+
 			for _, e := range c.entries {
 				if !e.Live() {
 					*reused = *e
@@ -70,15 +73,18 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 				}
 				all.add(e)
 			}
+
 			*reused = state.Entry{}
 			all.settle()
 			if len(all.live)+len(all.ended) != 1 || c.want == "" && all.ended[entry(0, "").Key()].ID != "c" {
 				t.Errorf("live %v, ended %v", all.live, all.ended)
 			}
+
 			var got event.State
 			for _, e := range all.live {
 				got = e.State
 			}
+
 			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -95,6 +101,7 @@ func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 		p.Apply(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
 			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &said}})
 	}
+
 	member(1, event.NameAgentQueueJoin, "support", event.AgentSaid{})
 	member(2, event.NameAgentQueueJoin, "sales", event.AgentSaid{})
 	member(3, event.NameAgentBreakStart, "support",
@@ -104,15 +111,18 @@ func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
 	for _, e := range p.All() {
 		all.add(e)
 	}
+
 	s := &Snapshot{Timestamp: 1_795_169_701}
 	s.fill(all.live, &filter{})
 	if len(s.Agents) != 1 || s.Agents[0].State != event.Available {
 		t.Fatalf("agents %+v", s.Agents)
 	}
+
 	want := []SnapshotMembership{{QueueID: "support", State: event.Break, Reason: "paper", PausedSince: 1_795_169_700}}
 	if got := s.Agents[0].Memberships; !slices.Equal(got, want) {
 		t.Errorf("memberships %+v, want %+v", got, want)
 	}
+
 	for _, q := range s.Queues {
 		counts := map[string]event.State{"support": event.Break, "sales": event.Available}
 		if len(q.Agents) != 1 || q.Agents[counts[q.QueueID]] != 1 {
@@ -127,6 +137,7 @@ func TestASnapshotNeverContradictsItself(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 34))
 		p := state.NewPartition()
 		var last event.ID
+
 		for i := range 300 {
 			last = event.NextID(last, 1_795_169_700_000+int64(i)*1000, 0)
 			e := &state.Event{ID: last, Account: "acme", Timestamp: last.Milli() / 1000, Facts: randomFacts(random)}
@@ -136,6 +147,7 @@ func TestASnapshotNeverContradictsItself(t *testing.T) {
 			for _, entry := range p.All() {
 				all.add(entry)
 			}
+
 			s := &Snapshot{Timestamp: e.Timestamp}
 			s.fill(all.live, &filter{})
 			if wrong := contradiction(s, all.live); wrong != "" {
@@ -150,6 +162,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
 	f := event.Facts{Name: event.Names()[random.IntN(23)], Position: random.Int32N(3),
 		AgentID: pick("", "x", "y", "z"), CallID: pick("", "c", "d", "e", "f"), QueueID: pick("", "q", "r")}
+
 	switch random.IntN(4) {
 	case 0:
 		f.State = event.State(pick("offline", "available", "ringing", "talking", "break", "waiting", "held", "ended"))
@@ -159,6 +172,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 			f.Agent.InCall, f.Agent.Paused = random.IntN(3) == 0, random.IntN(3) == 0
 		}
 	}
+
 	return f
 }
 
@@ -190,10 +204,12 @@ func contradiction(s *Snapshot, live map[state.Key]*state.Entry) string {
 			talking[c.QueueID]++
 		}
 	}
+
 	for _, a := range s.Agents {
 		if a.CallID == "" {
 			continue
 		}
+
 		call := live[state.Key{Account: a.AccountID, Kind: state.Call, ID: a.CallID}]
 		if call != nil && a.State != event.Talking && a.State != event.Ringing {
 			return "agent " + a.AgentID + " has a call and is " + string(a.State)
@@ -207,19 +223,24 @@ func contradiction(s *Snapshot, live map[state.Key]*state.Entry) string {
 				return fmt.Sprintf("queue %s has the places %v", q.QueueID, places[q.QueueID])
 			}
 		}
+
 		if q.Waiting != len(places[q.QueueID]) || q.Talking != talking[q.QueueID] ||
 			(q.LongestWaitSince != 0) != (q.Waiting > 0) {
 			return fmt.Sprintf("queue %s has waiting %d, talking %d, longest wait since %d", q.QueueID, q.Waiting,
 				q.Talking, q.LongestWaitSince)
 		}
+
 		if !maps.Equal(q.Agents, counted[q.QueueID]) && len(q.Agents)+len(counted[q.QueueID]) > 0 {
 			return fmt.Sprintf("queue %s has the agents %v, not %v", q.QueueID, q.Agents, counted[q.QueueID])
 		}
+
 		delete(places, q.QueueID)
 		delete(talking, q.QueueID)
 	}
+
 	if len(places)+len(talking) > 0 {
 		return fmt.Sprintf("calls of queues that are not there: %v %v", places, talking)
 	}
+
 	return ""
 }

@@ -43,10 +43,12 @@ func (l *memoryLog) happen(all ...happening) {
 func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	s := &l.states[e.partition]
 	if s.fold == nil {
 		l.writeState(e.partition)
 	}
+
 	position := event.Position{Partition: e.partition, Offset: e.source}
 	r := kafka.Record{Topic: event.TopicEvents, Partition: e.partition}
 	for _, before := range l.partitions[e.partition] {
@@ -54,6 +56,7 @@ func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
 			r = before
 		}
 	}
+
 	if r.Value == nil {
 		id = event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
 		told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
@@ -64,9 +67,11 @@ func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(),
 				Facts: facts}}
 		memberOf := ""
+
 		if agent := s.fold.Find(state.Key{Account: e.account, Kind: state.Agent, ID: facts.AgentID}); agent != nil {
 			memberOf = strings.Join(agent.Queues, event.QueueSeparator)
 		}
+
 		r.Time, r.Value = time.UnixMilli(id.Milli()), m.Append(nil)
 		for _, h := range []struct{ key, value string }{
 			{event.HeaderType, string(e.typ)}, {event.HeaderAccount, e.account},
@@ -79,10 +84,12 @@ func (l *memoryLog) happened(e happening) (id event.ID, facts event.Facts) {
 			}
 		}
 	}
+
 	r.Offset = int64(len(l.partitions[e.partition]))
 	l.partitions[e.partition] = append(l.partitions[e.partition], r)
 	l.writeState(e.partition)
 	l.grown.Broadcast()
+
 	return id, facts
 }
 
@@ -113,8 +120,10 @@ func (n *node) complete(t *testing.T, p *identity.Principal, log *memoryLog) *Sn
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return slices.Equal(nexts(t, s), log.ends())
 	})
+
 	return s
 }
 
@@ -157,6 +166,7 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 		e.partition = i % 2
 		log.happen(e)
 	}
+
 	for _, c := range []struct {
 		name, account string
 		accounts      []string
@@ -173,11 +183,13 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 			for _, a := range n.complete(t, directory.principal(t, c.account, c.accounts...), log).Agents {
 				accounts = append(accounts, a.AccountID)
 			}
+
 			if got := strings.Join(accounts, " "); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
+
 	if _, err := n.Snapshot(t.Context(),
 		directory.principal(t, "shop", "other")); fault.KindOf(err) != fault.KindForbidden {
 		t.Errorf("a token whose accounts are all out of sight: %v", err)
@@ -189,15 +201,18 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
+
 	var source int64
 	happen := func(typ event.Type, facts event.Facts) {
 		log.happen(happening{source: source, at: time.Now(), account: "shop", typ: typ, facts: facts})
 		source++
 	}
+
 	for agent, queue := range map[string]string{"1001": "sales", "1002": "support"} {
 		happen(event.AgentLogin,
 			event.Facts{Name: event.NameAgentQueueJoin, AgentID: agent, QueueID: queue, State: event.Available})
 	}
+
 	for _, c := range []event.Facts{
 		{CallID: "c1", QueueID: "sales", AgentID: "1001"}, {CallID: "c2", QueueID: "support", AgentID: "1002"},
 		{CallID: "c3", QueueID: "support"}, {CallID: "c4", AgentID: "1001"}, {CallID: "c5"},
@@ -229,13 +244,16 @@ func TestSnapshotOfARoleIsTheAdministratorsFiltered(t *testing.T) {
 		p := directory.principal(t, "root")
 		directory.edit(func() { directory.sights[p.TokenID] = c.sight })
 		var got []string
+
 		s := n.complete(t, p, log)
 		for _, a := range s.Agents {
 			got = append(got, a.AgentID)
 		}
+
 		for _, call := range s.Calls {
 			got = append(got, call.CallID)
 		}
+
 		slices.Sort(got)
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s sees %q, want %q", name, got, c.want)
@@ -252,6 +270,7 @@ func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 		got != "[][][]" {
 		t.Errorf("got %+v", s)
 	}
+
 	log.put(1, "root", event.QueueCall, 5)
 	if got := n.dial(t, directory.token("root", nil, nil), "since="+s.Cursor).numbers(1); got[0] != 5 {
 		t.Errorf("got %v", got)
@@ -299,13 +318,16 @@ func inBubble(t *testing.T, cfg Config,
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
+
 		// What the test tells the log before it waits for the first time is there
 		// when the node starts.
 		go func() { done <- f.Run(ctx) }()
 		test(t, f, log, gate, directory)
 		stop()
+
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -318,10 +340,12 @@ func agents(t *testing.T, f *Fanout, p *identity.Principal) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var ids []string
 	for _, a := range s.Agents {
 		ids = append(ids, a.AgentID)
 	}
+
 	return ids
 }
 
@@ -336,17 +360,21 @@ func TestSnapshotWaitsForTheWholeState(t *testing.T) {
 					t.Errorf("%s: %v", when, err)
 				}
 			}
+
 			wantNone("before a normalizer wrote a state")
 			for i := range int64(200) { // two records each, more than a read gives
 				log.happen(loggedIn("root", fmt.Sprint(i), i))
 			}
+
 			wantNone("before anything was read")
 			gate <- struct{}{}
 			wantNone("before everything was read")
 			gate <- struct{}{}
+
 			if got := agents(t, f, root); len(got) != 200 {
 				t.Errorf("got %v", got)
 			}
+
 			log.happen(loggedIn("root", "last", 200))
 			time.Sleep(maxSnapshotAge + time.Second)
 			wantNone("far behind")
@@ -354,14 +382,17 @@ func TestSnapshotWaitsForTheWholeState(t *testing.T) {
 			if !strings.Contains(fmt.Sprint(err), "cc.state/0 was read completely 1") {
 				t.Errorf("the refusal does not tell which partition is behind: %v", err)
 			}
+
 			close(gate)
 			if got := agents(t, f, root); len(got) != 201 {
 				t.Errorf("got %v", got)
 			}
+
 			time.Sleep(stateLinger + time.Second)
 			f.states.mu.Lock()
 			following := len(f.states.views) > 0
 			f.states.mu.Unlock()
+
 			if following {
 				t.Error("the state is followed though nobody asks")
 			}
@@ -379,14 +410,17 @@ func TestSnapshotsAreRefusedWhereTheStateIsTooLarge(t *testing.T) {
 			for i := range int64(1<<20/entryBytes + 1) {
 				log.happen(loggedIn("root", fmt.Sprint(i), i))
 			}
+
 			_, _ = f.Snapshot(t.Context(), root) // the first may come before it is seen
 			time.Sleep(time.Second)
 			if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
 				t.Errorf("got %v", err)
 			}
+
 			log.mu.Lock()
 			log.states[0] = stateTopic{}
 			log.mu.Unlock()
+
 			log.normalizes()
 			time.Sleep(stateLinger)
 			if _, err := f.Snapshot(t.Context(), root); err != nil {
@@ -405,6 +439,7 @@ func TestSnapshotDropsRepeats(t *testing.T) {
 	if len(s.Agents) != 0 {
 		t.Errorf("the repeat brought an agent back: %v", s.Agents)
 	}
+
 	log.happen(out, again)
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+s.Cursor)
 	if m := sub.next(); m["type"] != string(event.AgentLogin) {
@@ -419,14 +454,17 @@ func TestSnapshotIsNotGivenWhileTheLogIsAway(t *testing.T) {
 			log.mu.Lock()
 			log.down = true
 			log.mu.Unlock()
+
 			close(gate)
 			synctest.Wait()
 			if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
 				t.Errorf("got %v", err)
 			}
+
 			log.mu.Lock()
 			log.down = false
 			log.mu.Unlock()
+
 			log.happen(loggedIn("root", "7", 0))
 			time.Sleep(2 * time.Second)
 			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
@@ -443,6 +481,7 @@ func TestASnapshotAsksNoBroker(t *testing.T) {
 			root := directory.principal(t, "root")
 			close(gate)
 			log.happen(loggedIn("root", "7", 0))
+
 			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
 				t.Fatalf("got %v", got)
 			}
@@ -450,6 +489,7 @@ func TestASnapshotAsksNoBroker(t *testing.T) {
 			log.mu.Lock()
 			log.uncounted = true
 			log.mu.Unlock()
+
 			log.happen(loggedIn("root", "8", 1))
 			time.Sleep(time.Second)
 			if got := agents(t, f, root); !slices.Equal(got, []string{"7", "8"}) {
@@ -466,17 +506,21 @@ func TestSnapshotFollowsNewPartitionsAndAccounts(t *testing.T) {
 			synctest.Wait()
 			log.normalizes()
 			log.addPartition()
+
 			directory.edit(func() {
 				directory.tree = identity.NewTree(identity.Account{ID: "root", Name: "root", Domain: "root"},
 					identity.Account{ID: "new", Name: "new", Domain: "new", ParentID: "root"})
 			})
+
 			e := loggedIn("new", "7", 0)
 			e.partition = 1
 			log.happen(e)
 			time.Sleep(growthInterval + time.Second)
+
 			if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
 				t.Errorf("got %v", got)
 			}
+
 			at, err := parseSince(mustSnapshot(t, f, root).Cursor)
 			if err != nil ||
 				!slices.Equal(at.positions,

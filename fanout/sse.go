@@ -39,6 +39,7 @@ func (f *Fanout) ServeEventStream(w http.ResponseWriter, req Request) error {
 func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission, error) {
 	f.handshakes.Add(1)
 	defer f.handshakes.Add(-1)
+
 	// EventSource reconnects automatically to the same URL and sends the last event id
 	// in the header.
 	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
@@ -46,30 +47,37 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := f.admit(req, since, true)
 	if err != nil {
 		return nil, err
 	}
+
 	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{}),
 		untilLive: untilLive}
 	s.transport = t
+
 	if untilLive {
 		s.onLive = func() { t.sendQueued(nil, nil) }
 	}
+
 	f.register(s)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
+
 	if req.HTTP.ProtoMajor == 1 { // in HTTP/2 it would end the other streams of the connection
 		header.Set("Connection", "close") // the write deadline remains set on the connection
 	}
+
 	w.WriteHeader(http.StatusOK)
 	_ = t.http.SetReadDeadline(time.Time{})
 	if err := t.http.Flush(); err != nil {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil, fault.Internal(err, "the connection cannot stream")
 	}
+
 	f.metrics.opened.WithLabelValues(transportEventStream).Inc()
 	f.startDelivery(s)
 	return s, nil
@@ -94,6 +102,7 @@ func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *
 		<-t.done                                                  // close has interrupted a write in progress
 		_ = t.http.SetWriteDeadline(time.Now().Add(closeTimeout)) // for the last chunk
 	}()
+
 	var scratch []byte
 	for {
 		select {
@@ -104,17 +113,20 @@ func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *
 			f.remove(s, DisconnectBroken)
 			return
 		}
+
 		if scratch == nil {
 			scratch = make([]byte, 0, streamBytes)
 		}
 		if t.send(s, w, scratch) {
 			continue
 		}
+
 		if t.complete {
 			f.remove(s, DisconnectComplete)
 		} else {
 			f.remove(s, DisconnectBroken)
 		}
+
 		return
 	}
 }
@@ -133,6 +145,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 			s.mu.Unlock()
 			return false
 		}
+
 		s.queueClosing()
 		if s.queue.Empty() {
 			s.state = unowned
@@ -141,20 +154,24 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 			s.mu.Unlock()
 			return !closeSent && !t.complete
 		}
+
 		waiting := s.queue.Gather(scratch, streamBytes)
 		t.writing = time.Now()
 		_ = t.http.SetWriteDeadline(t.writing.Add(streamWriteTimeout))
 		s.mu.Unlock()
+
 		n, err := w.Write(waiting)
 		if err == nil {
 			err = t.http.Flush()
 		}
+
 		s.mu.Lock()
 		t.writing = time.Time{}
 		if s.state != closed {
 			s.advanceQueue(n)
 		}
 		s.mu.Unlock()
+
 		if err != nil {
 			return false
 		}

@@ -47,29 +47,36 @@ func (w *states) viewsOf(ctx context.Context, set partitionSet,
 	if err != nil {
 		return nil, 0, err
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if !w.tooLarge.IsZero() && now.Sub(w.tooLarge) < stateLinger {
 		return nil, 0, errStateTooLarge
 	}
+
 	for p := range set.all() {
 		if p >= partitions {
 			break
 		}
+
 		v := w.views[p]
 		if v == nil {
 			v = &stateView{states: w, partition: p}
 			w.views[p] = v
 		}
+
 		v.requestedAt = now
 		views = append(views, v)
 	}
+
 	if !w.running {
 		w.running = w.tasks.start(func() { w.run(w.tasks.ctx) })
 		if !w.running {
 			return nil, 0, errClosing
 		}
 	}
+
 	return views, partitions, nil
 }
 
@@ -89,6 +96,7 @@ func (w *states) run(ctx context.Context) {
 func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	entries := w.countEntries()
 	tooLarge := int64(entries)*entryBytes > int64(w.maxBytes)
 	if tooLarge {
@@ -96,6 +104,7 @@ func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup)
 		w.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
 			"fanout.snapshot_bytes", w.maxBytes)
 	}
+
 	for p, v := range w.views {
 		if ctx.Err() != nil || tooLarge || time.Since(v.requestedAt) > stateLinger {
 			delete(w.views, p)
@@ -108,10 +117,12 @@ func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup)
 			running.Go(func() { v.run(following) })
 		}
 	}
+
 	if len(w.views) == 0 {
 		w.running = false
 		w.metrics.setSnapshotSizes(0, 0, 0)
 	}
+
 	return w.running
 }
 
@@ -127,6 +138,7 @@ func (w *states) countEntries() (entries int) {
 		}
 		v.mu.Unlock()
 	}
+
 	w.metrics.setSnapshotSizes(agents, calls, lag)
 	return entries + agents + calls
 }
@@ -167,10 +179,13 @@ func (v *stateView) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	reader := readCompacted(v.states.log, event.TopicState, v.partition, first)
 	defer reader.Close()
+
 	v.startReading(reader)
 	defer v.stopReading()
+
 	for {
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
@@ -180,6 +195,7 @@ func (v *stateView) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		read := time.Now()
 		v.apply(ctx, records, read, reader.Lag())
 		if reader.Lag() == 0 {
@@ -210,14 +226,18 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 			v.states.recordError("reading a record of the state", err)
 			continue
 		}
+
 		parsed = append(parsed, record)
 	}
+
 	v.states.loadAccounts(ctx, parsed)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+
 	for _, r := range parsed {
 		v.view.Apply(r)
 	}
+
 	v.lag = lag
 	if lag == 0 {
 		v.caughtUpAt = read
@@ -246,14 +266,17 @@ func (w *states) loadAccounts(ctx context.Context, records []state.Record) {
 		if e == nil || e.AccountID == asked {
 			continue
 		}
+
 		asked = e.AccountID
 		if _, ok := tree.Account(asked); ok {
 			continue
 		}
+
 		_, _, err := w.directory.FindAccount(ctx, asked)
 		if err != nil && ctx.Err() == nil {
 			w.recordError("looking up an account", err)
 		}
+
 		tree = w.directory.Tree()
 	}
 }

@@ -33,13 +33,16 @@ func TestStressInterest(t *testing.T) {
 	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
+
 	t.Logf("seed %d", seed)
 	s := &interestStress{stress: newStress(t, seed, 200*time.Millisecond), target: interestTarget, limited: true,
 		count:  stressPartitions,
 		counts: make(map[sequence]int), group: make(map[string]string), moved: make(map[string]map[sequence]int)}
+
 	if n, err := strconv.ParseInt(os.Getenv("TRUNKLINE_STRESS_DELIVERIES"), 10, 64); err == nil {
 		s.target, s.limited = n, false
 	}
+
 	s.start()
 
 	var clients, visitors sync.WaitGroup
@@ -47,25 +50,31 @@ func TestStressInterest(t *testing.T) {
 	for i := range interestClients {
 		clients.Go(func() { s.follow(i, ready) })
 	}
+
 	for range interestClients {
 		<-ready
 	}
+
 	for i := range interestVisitors {
 		visitors.Go(func() { s.visit(i) })
 	}
+
 	done := make(chan struct{})
 	go func() { s.produceEvents(); close(s.published) }()
 	go func() { clients.Wait(); visitors.Wait(); close(done) }()
 	s.trouble(max(stressTroubles, int(s.target/5000)))
 	<-done
 	followed := 0
+
 	for _, n := range s.nodes {
 		followed += len(n.follower.list())
 	}
+
 	s.close()
 	t.Logf("%d deliveries of %d events (%d with another partitioner), %d connections, %d accounts, %d moves, %d partitions, closed with %v; %d partitions followed at the end",
 		s.deliveries.Load(), s.produced, s.foreign, s.dials.Load(), len(s.group), s.moves, s.count, s.codeCounts(),
 		followed)
+
 	for code := range s.codeCounts() {
 		if !slices.Contains([]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code}, code) {
 			t.Errorf("clients were closed with %d", code)
@@ -145,13 +154,16 @@ func (s *interestStress) produceEvents() {
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	last, sources, ends := map[int]event.ID{}, map[int]int64{}, map[int]int64{}
 	began := time.Now()
+
 	for step := 0; !s.t.Failed(); step++ {
 		if s.deliveries.Load() >= s.target || s.limited && time.Since(began) > interestWork {
 			return
 		}
+
 		s.change(step, max(50, int(s.target/2500)), random)
 		accounts := slices.Sorted(maps.Keys(s.group))
 		var placements, events []kafka.Record
+
 		for range 1 + random.IntN(40) {
 			of := sequence{account: accounts[random.IntN(len(accounts))]}
 			of.partition = kafka.PartitionOf([]byte(of.account), s.count)
@@ -159,32 +171,39 @@ func (s *interestStress) produceEvents() {
 				of.partition = kafka.PartitionOf([]byte("another"+of.account), s.count)
 				s.foreign++
 			}
+
 			p := of.partition
 			s.state.Lock()
 			n, placed := s.counts[of]
 			s.counts[of]++
 			s.state.Unlock()
+
 			if !placed {
 				placements = append(placements,
 					placementRecord(event.Placement{AccountID: of.account, Partition: p, Offset: ends[p]}))
 			}
+
 			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)
 			events = append(events, stressRecord(last[p], p, sources[p], of.account, n))
 			sources[p]++
 		}
+
 		if len(placements) > 0 { // durable before the events
 			if err := s.producer.Produce(s.t.Context(), placements...); err != nil {
 				s.t.Error(err)
 				return
 			}
 		}
+
 		if err := s.producer.Produce(s.t.Context(), events...); err != nil {
 			s.t.Error(err)
 			return
 		}
+
 		for i := range events {
 			ends[events[i].Partition]++
 		}
+
 		s.produced += len(events)
 		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond) // the load, not a wait for anything
 	}
@@ -202,17 +221,21 @@ func (s *interestStress) change(step, growth int, random *rand.Rand) {
 			s.complete(s.count-2, s.count)
 		}
 	}
+
 	if step%5 != 4 {
 		return
 	}
+
 	s.state.Lock()
 	defer s.state.Unlock()
+
 	group := fmt.Sprint("group", random.IntN(interestGroups))
 	if random.IntN(4) == 0 && len(s.group) < 4*interestAccounts {
 		s.group[fmt.Sprint("account", len(s.group))] = group
 	} else {
 		s.move(fmt.Sprint("account", random.IntN(len(s.group))), group)
 	}
+
 	s.plant()
 }
 
@@ -221,12 +244,14 @@ func (s *interestStress) move(name, group string) {
 	if s.group[name] == group {
 		return
 	}
+
 	came := make(map[sequence]int)
 	for of, n := range s.counts {
 		if of.account == name {
 			came[of] = n
 		}
 	}
+
 	s.group[name], s.moved[name+"/"+group] = group, came
 	s.moves++
 }
@@ -256,6 +281,7 @@ func (s *interestStress) take(c *interestClient, data []byte) bool {
 		s.t.Errorf("message %s", data)
 		return false
 	}
+
 	of.partition = id.Partition()
 	before, begun := c.got[of]
 	switch {
@@ -267,20 +293,24 @@ func (s *interestStress) take(c *interestClient, data []byte) bool {
 		s.state.Lock()
 		from := s.moved[of.account+"/"+c.view][of]
 		s.state.Unlock()
+
 		if begun && n <= before || n > from {
 			s.t.Errorf("%s in partition %d: %d after %d (begun %v, view %s, came at %d, cursor %v, since %q)",
 				of.account, of.partition, n, before, begun, c.view, from, c.cursors, c.since)
 			return false
 		}
 	}
+
 	if most, ok := c.most[of]; !ok || n > most { // else it came again behind a cursor
 		s.deliveries.Add(1)
 		c.most[of] = n
 	}
+
 	c.got[of] = n
 	if !c.cursors {
 		c.since = id.String()
 	}
+
 	return true
 }
 
@@ -317,6 +347,7 @@ func (s *interestStress) follow(i int, ready chan<- struct{}) {
 	if c.cursors { // the others get some seconds again each time
 		c.breaks = max(c.breaks, int(s.target/1000))
 	}
+
 	switch i % 6 {
 	case 0:
 		c.view = "all"
@@ -325,10 +356,12 @@ func (s *interestStress) follow(i int, ready chan<- struct{}) {
 	default:
 		c.view = fmt.Sprint("account", c.random.IntN(interestAccounts))
 	}
+
 	token := s.directory.token(c.view, nil, nil)
 	if i%6 == 4 {
 		token = s.directory.token("all", []string{c.view}, nil)
 	}
+
 	ws := c.dial(token, c.since)
 	ready <- struct{}{}
 	for ws != nil {
@@ -337,6 +370,7 @@ func (s *interestStress) follow(i int, ready chan<- struct{}) {
 		if err == nil || s.t.Failed() {
 			return
 		}
+
 		s.stress.count(err)
 		if c.cursors {
 			c.got = maps.Clone(c.kept)
@@ -344,6 +378,7 @@ func (s *interestStress) follow(i int, ready chan<- struct{}) {
 				c.got = make(map[sequence]int)
 			}
 		}
+
 		time.Sleep(time.Duration(c.random.IntN(300)) * time.Millisecond) // so that streams end now and then
 		ws = c.dial(token, c.since)
 	}
@@ -360,6 +395,7 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 				close(messages)
 				return
 			}
+
 			messages <- data
 		}
 	}()
@@ -368,6 +404,7 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 		for range messages {
 		}
 	}()
+
 	heard, placed := time.Now(), !c.cursors
 	for {
 		select {
@@ -375,6 +412,7 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 			if !ok {
 				return <-failed
 			}
+
 			heard = time.Now()
 			if bytes.HasPrefix(data, []byte(`{"cursor"`)) {
 				c.since, c.kept, placed = between(data, `{"cursor":"`, `"`), maps.Clone(c.got), true
@@ -425,18 +463,22 @@ func (s *interestStress) visit(i int) {
 			return
 		default:
 		}
+
 		s.state.Lock()
 		view := fmt.Sprint("account", random.IntN(len(s.group)))
 		s.state.Unlock()
+
 		if random.IntN(4) == 0 {
 			view = fmt.Sprint("group", random.IntN(interestGroups))
 		}
+
 		c := &interestClient{stressClient: stressClient{stress: s.stress, random: random}, view: view, any: true,
 			got: make(map[sequence]int), most: make(map[sequence]int)}
 		ws := c.dial(s.directory.token(view, nil, nil), "")
 		if ws == nil {
 			return
 		}
+
 		until := time.Now().Add(time.Duration(random.IntN(1000)) * time.Millisecond)
 		_ = ws.SetReadDeadline(until)
 		for {
@@ -447,10 +489,12 @@ func (s *interestStress) visit(i int) {
 				}
 				break
 			}
+
 			if !s.take(c, data) {
 				break
 			}
 		}
+
 		_ = ws.Close()
 	}
 }

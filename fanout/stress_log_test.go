@@ -21,10 +21,12 @@ func TestStressChangesOfTheLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
+
 	t.Logf("seed %d", seed)
 	const clients = 24
 	log, directory, presence := newMemoryLog(6), newDirectory(), newPresence()
@@ -34,15 +36,18 @@ func TestStressChangesOfTheLog(t *testing.T) {
 	}}
 	token := directory.token("root", nil, nil)
 	var all sync.WaitGroup
+
 	for i := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() { s.runClient(token, random, i%2 == 0) })
 	}
+
 	s.change(rand.New(rand.NewPCG(seed, 1000)))
 	s.held = s.ids()
 	close(s.written)
 	all.Wait()
 	t.Logf("refused with %v", s.refused)
+
 	if !t.Failed() && s.refused[410] == 0 {
 		t.Error("nobody was ever refused: the log did not change under anybody")
 	}
@@ -67,6 +72,7 @@ func (s *logStress) change(random *rand.Rand) {
 		for p := range s.log.partitions {
 			s.put(p, random.IntN(40))
 		}
+
 		switch p := random.IntN(len(s.log.partitions)); {
 		case step == 40 || step == 80:
 			s.log.addPartition()
@@ -76,11 +82,13 @@ func (s *logStress) change(random *rand.Rand) {
 			s.log.mu.Lock()
 			end := len(s.log.partitions[p])
 			s.log.mu.Unlock()
+
 			s.log.cut(p, int64(max(0, end-1-random.IntN(100))))
 			if random.IntN(2) == 0 { // it has grown past the cut before anybody looks
 				s.put(p, 200)
 			}
 		}
+
 		time.Sleep(20 * time.Millisecond) // the load, not a wait for anything
 	}
 }
@@ -91,10 +99,12 @@ func (s *logStress) put(partition, count int) {
 	for len(s.clock) <= partition {
 		s.clock = append(s.clock, time.Time{})
 	}
+
 	now := time.Now()
 	if s.clock[partition].Before(now) {
 		s.clock[partition] = now
 	}
+
 	came := s.clock[partition].Add(-time.Duration(s.source) * time.Millisecond) // putAt adds it
 	s.log.putAt(partition, "root", event.QueueCall, came, now, runNode(int(s.source), int(s.source)+count)...)
 	s.clock[partition] = s.clock[partition].Add(time.Duration(count) * time.Millisecond)
@@ -105,6 +115,7 @@ func (s *logStress) put(partition, count int) {
 func (s *logStress) ids() []event.ID {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
+
 	var ids []event.ID
 	for _, records := range s.log.partitions {
 		for i := range records {
@@ -115,6 +126,7 @@ func (s *logStress) ids() []event.ID {
 			ids = append(ids, id)
 		}
 	}
+
 	return ids
 }
 
@@ -130,6 +142,7 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 		drop     = func() {}
 		trail    []string // of connections and disconnections
 	)
+
 	note := func(format string, values ...any) {
 		trail = append(trail, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, values...))
 		if len(trail) > 8 {
@@ -137,6 +150,7 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 		}
 	}
 	defer func() { drop() }()
+
 	missing := func(held []event.ID) (n int) {
 		for _, id := range held {
 			if !kept[id] {
@@ -145,6 +159,7 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 		}
 		return n
 	}
+
 	heard := time.Now()
 	for !s.t.Failed() {
 		if time.Since(heard) > 2*time.Minute { // nothing comes, however slow the machine
@@ -152,16 +167,20 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 				cursors, missing(s.ids()), s.describe(kept), describeSince(since), strings.Join(trail, "\n"))
 			return
 		}
+
 		if messages == nil {
 			var status int
 			messages, drop, status = s.dial(token, since, random, cursors)
 			note("status %d since %s", status, describeSince(since))
+
 			if status == 410 {
 				since = Earliest
 				clear(kept)
 			}
+
 			continue
 		}
+
 		select {
 		case data, connected := <-messages:
 			if connected {
@@ -171,12 +190,14 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 				breaks--
 				connected = false
 			}
+
 			if !connected {
 				note("disconnected at %s", describeSince(since))
 				drop()
 				messages, pending = nil, pending[:0]
 				continue
 			}
+
 			if id, err := event.MessageID(data); err != nil { // a cursor
 				since = between(data, `{"cursor":"`, `"`)
 				for _, id := range pending {
@@ -204,6 +225,7 @@ func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 func (s *logStress) describe(kept map[event.ID]bool) string {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
+
 	var text strings.Builder
 	for p, records := range s.log.partitions {
 		first, last, count := int64(-1), int64(-1), 0
@@ -216,11 +238,13 @@ func (s *logStress) describe(kept map[event.ID]bool) string {
 				count++
 			}
 		}
+
 		if count > 0 {
 			fmt.Fprintf(&text, "%d of partition %d, from offset %d (epoch %d) to %d (epoch %d) of %d. ", count, p,
 				first, records[first].LeaderEpoch, last, records[last].LeaderEpoch, len(records))
 		}
 	}
+
 	return text.String()
 }
 
@@ -246,11 +270,13 @@ func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (
 		messages, done := make(chan []byte, 64), make(chan struct{})
 		go func() {
 			defer close(messages)
+
 			for {
 				_, data, err := ws.ReadMessage()
 				if err != nil {
 					return
 				}
+
 				select {
 				case messages <- data:
 				case <-done:
@@ -258,18 +284,23 @@ func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (
 				}
 			}
 		}()
+
 		return messages, sync.OnceFunc(func() { close(done); _ = ws.Close() }), 0
 	}
+
 	status := 0
 	if response != nil {
 		status = response.StatusCode
 	}
+
 	s.mu.Lock()
 	if s.refused == nil {
 		s.refused = make(map[int]int)
 	}
+
 	s.refused[status]++
 	s.mu.Unlock()
+
 	time.Sleep(time.Duration(20+random.IntN(100)) * time.Millisecond) // as any client would
 	return nil, func() {}, status
 }

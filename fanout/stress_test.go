@@ -62,6 +62,7 @@ func TestStress(t *testing.T) {
 	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
+
 	t.Logf("seed %d", seed)
 	before := runtime.NumGoroutine()
 	descriptors := openDescriptors(t)
@@ -72,9 +73,11 @@ func TestStress(t *testing.T) {
 	for i := range stressClients {
 		clients.Go(func() { s.runClient(i, ready) })
 	}
+
 	for range stressClients {
 		<-ready
 	}
+
 	done := make(chan struct{})
 	go func() { s.produceEvents(); close(s.published) }()
 	go func() { clients.Wait(); close(done) }()
@@ -82,9 +85,11 @@ func TestStress(t *testing.T) {
 	<-done
 	s.close()
 	t.Logf("%d deliveries, %d connections, closed with %v", s.deliveries.Load(), s.dials.Load(), s.codeCounts())
+
 	if got := s.deliveries.Load(); got < int64(stressEvents*stressClients) && !t.Failed() {
 		t.Errorf("only %d deliveries", got)
 	}
+
 	for code := range s.codeCounts() {
 		if !slices.Contains(
 			[]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code, DisconnectAccessRevoked.Code},
@@ -92,6 +97,7 @@ func TestStress(t *testing.T) {
 			t.Errorf("clients were closed with %d", code)
 		}
 	}
+
 	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+5 })
 	eventually(t, "descriptors are closed", func() bool { return openDescriptors(t) <= descriptors+5 })
 }
@@ -127,14 +133,17 @@ func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 		prefix:   prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int),
 		linger: linger}
 	accounts := []identity.Account{{ID: "all", Name: "all", Domain: "all"}}
+
 	for i := range stressAccounts + stressGrowth {
 		name := fmt.Sprint("account", i)
 		accounts = append(accounts, identity.Account{ID: name, Name: name, Domain: name, ParentID: "all"})
 	}
+
 	s.directory.tree = identity.NewTree(accounts...)
 	for i := range s.nodes {
 		s.nodes[i] = s.newNode()
 	}
+
 	return s
 }
 
@@ -151,11 +160,14 @@ func (s *stress) close() {
 	for _, n := range s.nodes {
 		n.close()
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+
 	if err := s.producer.Close(ctx); err != nil {
 		s.t.Error(err)
 	}
+
 	s.cluster.Close()
 	_ = s.redis.Close()
 }
@@ -167,6 +179,7 @@ func (s *stress) produceEvents() {
 	var last [partitions]event.ID
 	var sources [partitions]int64
 	history := make([][]kafka.Record, partitions)
+
 	for n := range stressEvents {
 		var batch []kafka.Record
 		put := func(account, n int) {
@@ -174,27 +187,32 @@ func (s *stress) produceEvents() {
 			if account >= stressAccounts {
 				p = stressPartitions + account - stressAccounts
 			}
+
 			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)
 			r := stressRecord(last[p], p, sources[p], fmt.Sprint("account", account), n)
 			sources[p]++
 			history[p] = append(history[p], r)
 			batch = append(batch, r)
 		}
+
 		for account := range stressAccounts {
 			put(account, n)
 		}
+
 		if n == stressEvents/2 {
 			if err := s.cluster.EnsurePartitions(context.Background(), event.TopicEvents, partitions); err != nil {
 				s.t.Error(err)
 				return
 			}
 		}
+
 		if n >= stressEvents/2 {
 			for account := range stressGrowth {
 				put(stressAccounts+account, 2*n-stressEvents)
 				put(stressAccounts+account, 2*n-stressEvents+1)
 			}
 		}
+
 		if random.IntN(10) == 0 {
 			p := random.IntN(stressPartitions)
 			batch = append(batch, history[p][max(0, len(history[p])-5):]...)
@@ -213,6 +231,7 @@ func stressRecord(id event.ID, partition int, source int64, account string, n in
 	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1,
 		Data:     json.RawMessage(fmt.Sprintf(`{"n":%d,"pad":"%0700d"}`, n, 0)),
 		Metadata: event.Metadata{Source: "stress", OriginalFormat: "svc.cc", ProcessedAt: time.Now().Unix()}}
+
 	return kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()),
 		Key:   []byte(account),
 		Value: m.Append(nil), Headers: []kafka.Header{
@@ -232,19 +251,23 @@ func (s *stress) trouble(most int) {
 			return
 		case <-time.After(time.Duration(900+s.random.IntN(1200)) * time.Millisecond):
 		}
+
 		if s.random.IntN(3) == 0 {
 			s.loseRedis()
 			continue
 		}
+
 		i := s.random.IntN(stressNodes)
 		s.mu.Lock()
 		n := s.nodes[i]
 		s.mu.Unlock()
+
 		if s.random.IntN(2) == 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			n.Drain(ctx)
 			cancel()
 		}
+
 		n.close() // the connections that are left break
 		s.mu.Lock()
 		s.nodes[i] = s.newNode()
@@ -270,6 +293,7 @@ func (s *stress) runClient(i int, ready chan<- struct{}) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
 	c := &stressClient{stress: s, random: random, since: Earliest, breaks: 4, last: make(map[string]int)}
 	var token string
+
 	switch {
 	case i%12 == 0:
 		c.cursors, c.want = true, stressAccounts+stressGrowth
@@ -281,18 +305,22 @@ func (s *stress) runClient(i int, ready chan<- struct{}) {
 		c.want = 1
 		token = s.directory.token("all", []string{fmt.Sprint("account", i%stressAccounts)}, nil)
 	}
+
 	doomed := i%100 == 7
 	stalls := i%48 == 0
 	ws := c.dial(token, c.since)
 	ready <- struct{}{}
+
 	if ws == nil {
 		return
 	}
+
 	if doomed {
 		time.AfterFunc(time.Duration(random.IntN(6000))*time.Millisecond, func() {
 			s.directory.edit(func() { s.directory.revoked[token] = true })
 		})
 	}
+
 	for {
 		err := c.read(ws, stalls)
 		stalls = stalls && random.IntN(3) == 0
@@ -300,6 +328,7 @@ func (s *stress) runClient(i int, ready chan<- struct{}) {
 		if err == nil || s.t.Failed() {
 			return
 		}
+
 		s.count(err)
 		if websocket.IsCloseError(err, DisconnectAccessRevoked.Code) {
 			if !doomed {
@@ -307,6 +336,7 @@ func (s *stress) runClient(i int, ready chan<- struct{}) {
 			}
 			return
 		}
+
 		c.rollBack()
 		ws = c.dial(token, c.since)
 		if ws == nil {
@@ -335,13 +365,16 @@ func (c *stressClient) dial(token, since string) *websocket.Conn {
 	var last error
 	refused := map[string]int{}
 	wait := retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second} // as any client would
+
 	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
 		c.mu.Lock()
 		n := c.nodes[c.random.IntN(stressNodes)]
 		c.mu.Unlock()
+
 		ws, response, err := n.tryDial(token, query)
 		last = err
 		c.dials.Add(1)
+
 		switch {
 		case err == nil:
 			return ws
@@ -356,11 +389,14 @@ func (c *stressClient) dial(token, since string) *websocket.Conn {
 		default:
 			refused[err.Error()]++
 		}
+
 		wait.Wait(c.t.Context())
 	}
+
 	if !c.t.Failed() {
 		c.t.Errorf("nobody takes a client: refused with %v, the last time with %v", refused, last)
 	}
+
 	return nil
 }
 
@@ -375,6 +411,7 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 		end = stallAt + 100
 		_ = ws.NetConn().(*net.TCPConn).SetReadBuffer(4096)
 	}
+
 	for n := 0; ; n++ {
 		if n == stallAt {
 			<-c.published // far more has come by then than buffers hold
@@ -382,6 +419,7 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 		if n == end {
 			return errBreak
 		}
+
 		_ = ws.SetReadDeadline(time.Now().Add(5 * time.Minute))
 		_, data, err := ws.ReadMessage()
 		if timedOut(err) {
@@ -390,6 +428,7 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 		if err != nil {
 			return err
 		}
+
 		if bytes.HasPrefix(data, []byte(`{"cursor"`)) {
 			c.since = string(data[len(`{"cursor":"`) : len(data)-2])
 			c.pending, c.stable = c.pending[:0], c.full
@@ -398,6 +437,7 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 			}
 			continue
 		}
+
 		if !c.take(data) {
 			return nil
 		}
@@ -426,28 +466,34 @@ func (c *stressClient) take(data []byte) bool {
 		c.t.Errorf("message %s", data)
 		return false
 	}
+
 	before, ok := c.last[account]
 	if !ok {
 		before = -1
 	}
+
 	again := c.repeats && n <= before
 	if n != before+1 && !again {
 		c.t.Errorf("%s: %d after %d (cursor %v, many partitions %v, since %q)", account, n, before, c.cursors,
 			c.repeats, c.since)
 		return false
 	}
+
 	if c.cursors {
 		c.pending = append(c.pending, account)
 	} else {
 		c.since = between(data, `"id":"`, `"`)
 	}
+
 	if again {
 		return true
 	}
+
 	c.last[account] = n
 	if n == stressEvents-1 {
 		c.full++
 	}
+
 	return true
 }
 
@@ -457,12 +503,14 @@ func (c *stressClient) rollBack() {
 	if !c.cursors {
 		return
 	}
+
 	for _, account := range c.pending {
 		c.last[account]--
 		if c.last[account] < 0 {
 			delete(c.last, account)
 		}
 	}
+
 	c.pending, c.full = c.pending[:0], c.stable
 }
 

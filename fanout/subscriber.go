@@ -131,6 +131,7 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 		s.session.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
+
 	// replays use spaceAvailable instead
 	full := s.queue.Waiting() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit()
 	if full && s.transport.stuck(s) {
@@ -139,10 +140,12 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.tracker != nil {
 		s.tracker.recordDelivered(m)
 	}
+
 	s.queue.Push(s.transport.message(m, s.tracker))
 	if full {
 		return pushBackPressure
 	}
+
 	return s.schedule()
 }
 
@@ -172,9 +175,11 @@ func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 func (s *subscriber) pushCursor(live []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
 		return pushQueued
 	}
+
 	if !s.replaying.Load() {
 		for p := range s.interest.follows.all() {
 			if p < len(live) && live[p].next >= 0 {
@@ -182,10 +187,12 @@ func (s *subscriber) pushCursor(live []position) pushResult {
 			}
 		}
 	}
+
 	m := s.transport.cursor(s.tracker.cursor())
 	if m == nil {
 		return pushQueued
 	}
+
 	s.tracker.dirty = false
 	s.queue.Push(m)
 	return s.schedule()
@@ -204,15 +211,18 @@ func (s *subscriber) schedule() pushResult {
 func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.closing != nil || s.state == closed {
 		return false, false
 	}
+
 	s.closing = &closing{Disconnect: d, deadline: by}
 	end := s.session.ensureEnd()
 	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
 		end.recordDropped(&s.queue)
 		s.queue.DropTail()
 	}
+
 	s.signalSpace()
 	return true, s.schedule() == pushNeedsWriter
 }
@@ -224,11 +234,13 @@ func (s *subscriber) queueClosing() {
 	if s.closing == nil || s.closing.frameQueued {
 		return
 	}
+
 	s.session.ensureEnd().recordDropped(&s.queue)
 	unfinished := s.queue.Drop()
 	if unfinished != 0 {
 		s.lastID = event.ID(unfinished)
 	}
+
 	d := s.closing.Disconnect
 	if s.lastID != 0 {
 		if d.Reason != "" {
@@ -236,6 +248,7 @@ func (s *subscriber) queueClosing() {
 		}
 		d.Reason += "last event " + s.lastID.String()
 	}
+
 	s.queue.Push(s.transport.closing(d))
 	s.closing.frameQueued = true
 }
@@ -266,6 +279,7 @@ func (s *subscriber) signalSpace() {
 func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.queue.Waiting() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil ||
 		s.state == closed || orFullSocket && s.transport.stuck(s) {
 		return nil
@@ -273,6 +287,7 @@ func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	if s.spaceFreed == nil {
 		s.spaceFreed = make(chan struct{})
 	}
+
 	return s.spaceFreed
 }
 
@@ -281,13 +296,16 @@ func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 func (s *subscriber) markClosed() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.state == closed {
 		return false
 	}
+
 	s.state = closed
 	s.session.ensureEnd().recordDropped(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
+
 	return true
 }
 

@@ -29,6 +29,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 			f.remove(s, DisconnectBroken)
 		}
 	}
+
 	all := f.members.all()
 	positions := f.livePositions()
 	var (
@@ -37,6 +38,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		long   []*subscriber
 	)
 	f.sweeps++
+
 	for _, s := range all {
 		if f.disconnectOverdue(s, now) {
 			continue
@@ -47,6 +49,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		if s.pushCursor(positions) == pushNeedsWriter {
 			woken = append(woken, s)
 		}
+
 		s.mu.Lock()
 		queued += int64(s.queue.CountHeld(f.sweeps))
 		if s.queue.Held() > int(f.cfg.QueueBytes)/16 {
@@ -54,6 +57,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 		s.mu.Unlock()
 	}
+
 	f.writers.ScheduleNow(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
 	if queued > int64(f.cfg.NodeQueueBytes) {
@@ -68,11 +72,13 @@ func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 		f.disconnect(s, DisconnectTokenExpired)
 		return true
 	}
+
 	silent := now.Unix() - s.lastSeen.Load()
 	if s.transport.answersPings() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
 		f.disconnect(s, DisconnectSilent)
 		return true
 	}
+
 	return false
 }
 
@@ -98,6 +104,7 @@ func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 		bytes[s] = s.queue.Held()
 		s.mu.Unlock()
 	}
+
 	sort.Slice(long, func(i, j int) bool { return bytes[long[i]] > bytes[long[j]] })
 	for _, s := range long {
 		if queued <= int64(f.cfg.NodeQueueBytes) {
@@ -141,9 +148,11 @@ func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 		case fault.KindUnavailable: // this node cannot check it; another may
 			reason = DisconnectRestart
 		}
+
 		f.disconnect(s, reason)
 		return
 	}
+
 	now := newFilter(s.principal, f.directory)
 	switch {
 	case now == nil:
@@ -151,5 +160,6 @@ func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	case !now.equal(s.filter.Load()):
 		f.index.replaceFilter(s, now)
 	}
+
 	f.reconcile(s, tree)
 }

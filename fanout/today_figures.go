@@ -60,8 +60,10 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 	if t.source == nil {
 		return nil, nil
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	stale := map[int64][]string{} // by midnight
 	for _, a := range accounts {
 		midnight := midnightOf(now, a.Location())
@@ -69,18 +71,21 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 			stale[midnight] = append(stale[midnight], a.ID)
 		}
 	}
+
 	if now.Sub(t.failed) >= todayRetryDelay {
 		err = t.queryFigures(ctx, stale, now)
 		if err != nil {
 			t.failed = now
 		}
 	}
+
 	for _, a := range accounts {
 		known := t.accounts[a.ID]
 		if known.midnight == midnightOf(now, a.Location()) {
 			all = append(all, known.queues...)
 		}
 	}
+
 	return all, err
 }
 
@@ -89,25 +94,30 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 func (t *today) queryFigures(ctx context.Context, stale map[int64][]string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, todayTimeout)
 	defer cancel()
+
 	for id, known := range t.accounts {
 		if now.Sub(known.read) > stateLinger {
 			delete(t.accounts, id)
 		}
 	}
+
 	for midnight, ids := range stale {
 		found, err := t.source.QueuesSince(ctx, ids, midnight)
 		if err != nil {
 			return err
 		}
+
 		for _, id := range ids {
 			t.accounts[id] = accountToday{midnight: midnight, read: now}
 		}
+
 		for _, q := range found {
 			known := t.accounts[q.AccountID]
 			known.queues = append(known.queues, q)
 			t.accounts[q.AccountID] = known
 		}
 	}
+
 	return nil
 }
 
@@ -127,20 +137,24 @@ func (m *snapshots) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 		for i := range s.Agents {
 			ids[s.Agents[i].AccountID] = struct{}{}
 		}
+
 		for i := range s.Queues {
 			ids[s.Queues[i].AccountID] = struct{}{}
 		}
 	}
+
 	tree, accounts := m.directory.Tree(), []identity.Account(nil)
 	for id := range ids {
 		if a, ok := tree.Account(id); ok {
 			accounts = append(accounts, a)
 		}
 	}
+
 	figures, err := m.today.queues(ctx, accounts, time.Now())
 	if err != nil {
 		m.states.recordError("reading today's figures", err)
 	}
+
 	s.addFigures(figures, filter)
 }
 
@@ -150,10 +164,12 @@ func (s *Snapshot) addFigures(figures []QueueToday, filter *filter) {
 	for i := range s.Queues {
 		at[queueKey{s.Queues[i].AccountID, s.Queues[i].QueueID}] = i
 	}
+
 	for _, today := range figures {
 		if !filter.seesQueue(today.QueueID) {
 			continue
 		}
+
 		k := queueKey{today.AccountID, today.QueueID}
 		i, ok := at[k]
 		if !ok {
@@ -161,10 +177,12 @@ func (s *Snapshot) addFigures(figures []QueueToday, filter *filter) {
 			s.Queues = append(s.Queues,
 				SnapshotQueue{AccountID: k.account, QueueID: k.queue, Agents: map[event.State]int{}})
 		}
+
 		q := &s.Queues[i]
 		q.Offered, q.Answered, q.Abandoned = today.Offered, today.Answered, today.Abandoned
 		q.ServiceLevel, q.ServiceLevelStrict = today.ServiceLevel, today.ServiceLevelStrict
 	}
+
 	slices.SortFunc(s.Queues, compareQueues)
 }
 

@@ -38,6 +38,7 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 	figures := today{source: source, accounts: map[string]accountToday{}}
 	accounts := []identity.Account{{ID: "utc"}, {ID: "tokyo", TimeZone: "Asia/Tokyo"}, {ID: "none"}}
 	now := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC) // 03:00 of the next day in Tokyo
+
 	read := func(at time.Time) []QueueToday {
 		t.Helper()
 		all, err := figures.queues(t.Context(), accounts, at)
@@ -46,16 +47,19 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 		}
 		return all
 	}
+
 	midnights := []int64{time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Unix(),
 		time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC).Unix()}
 	if got := read(now); len(got) != 2 || got[0].QueueID != "sales" || got[1].QueueID != "support" ||
 		!slices.Equal(source.asked, midnights) {
 		t.Errorf("%+v, asked from %v", got, source.asked)
 	}
+
 	read(now.Add(todayMaxAge / 2))
 	if len(source.asked) != 2 {
 		t.Errorf("asked again at once: %v", source.asked)
 	}
+
 	read(now.Add(todayMaxAge))
 	if len(source.asked) != 4 {
 		t.Errorf("asked %d times", len(source.asked))
@@ -67,6 +71,7 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 	if got, err := figures.queues(t.Context(), accounts, later); err == nil || len(got) != 2 {
 		t.Errorf("%+v %v", got, err)
 	}
+
 	asked := len(source.asked)
 	if got, err := figures.queues(t.Context(), accounts, later.Add(todayRetryDelay/2)); err != nil || len(got) != 2 ||
 		len(source.asked) != asked {
@@ -85,6 +90,7 @@ func TestSnapshotsHaveTodaysServiceLevel(t *testing.T) {
 		{AccountID: "a", QueueID: "sales", Offered: 1},
 		{AccountID: "a", QueueID: "hidden", Offered: 1},
 	}, &filter{queues: newIDSet([]string{"sales", "support"})})
+
 	if len(s.Queues) != 2 || s.Queues[0].QueueID != "sales" || s.Queues[0].ServiceLevel != nil ||
 		s.Queues[0].Agents == nil {
 		t.Errorf("%+v", s.Queues)

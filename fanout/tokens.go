@@ -26,14 +26,17 @@ func (t *tokens) share(p *identity.Principal, f *filter) (*identity.Principal, *
 	if f == nil {
 		return p, nil
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if have, ok := t.known[p.TokenID]; ok {
 		principal, filter := have.principal.Value(), have.filter.Value()
 		if principal != nil && filter != nil && filter.equal(f) {
 			return principal, filter
 		}
 	}
+
 	t.sweep()
 	t.known[p.TokenID] = token{weak.Make(p), weak.Make(f)}
 	return p, f
@@ -47,10 +50,12 @@ func (t *tokens) sweep() {
 	if len(t.known) < 2*t.swept+64 {
 		return
 	}
+
 	for id, have := range t.known {
 		if have.filter.Value() == nil {
 			delete(t.known, id)
 		}
 	}
+
 	t.swept = len(t.known)
 }

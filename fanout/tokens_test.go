@@ -25,9 +25,11 @@ func TestSubscribersOfOneTokenShareItsFilter(t *testing.T) {
 	if _, f := known.share(of("b", "x")); f == f1 {
 		t.Error("two tokens share a filter")
 	}
+
 	if _, f := known.share(&identity.Principal{TokenID: "a"}, nil); f != nil {
 		t.Error("a token that may see nothing was given a filter")
 	}
+
 	runtime.KeepAlive(p1)
 }
 
@@ -39,6 +41,7 @@ func TestTokensThatNobodyHoldsAreForgotten(t *testing.T) {
 			runtime.GC()
 		}
 	}
+
 	if n := len(known.known); n > 1000 {
 		t.Errorf("%d tokens are remembered", n)
 	}

@@ -43,12 +43,14 @@ func (t *traces) startSpans(records []kafka.Record) (found tracedEvents) {
 	if t.tracer == nil {
 		return nil
 	}
+
 	for i := range records {
 		span := t.tracer.StartDelivery(&records[i], event.TopicEvents)
 		if span.Sampled() {
 			found = append(found, &tracedEvent{span: span, offset: records[i].Offset})
 		}
 	}
+
 	return found
 }
 
@@ -72,8 +74,10 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	if e == nil {
 		return s.push(m)
 	}
+
 	t.mu.Lock() // held during push; otherwise flushed could run before the event is queued
 	defer t.mu.Unlock()
+
 	if e.pending == nil {
 		e.id, e.pending = m.id, make(map[*subscriber]struct{})
 		e.span.Set(tracing.Account(m.account), tracing.Text("trunkline.event.id", m.id.String()))
@@ -81,10 +85,12 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	if t.waiting == nil {
 		t.waiting = make(map[*subscriber][]*tracedEvent)
 	}
+
 	e.matched++
 	e.pending[s] = struct{}{}
 	t.waiting[s] = append(t.waiting[s], e)
 	t.waitingCount.Store(int64(len(t.waiting)))
+
 	return s.push(m)
 }
 
@@ -94,8 +100,10 @@ func (t *traces) dispatched(events tracedEvents) {
 	if len(events) == 0 {
 		return
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, e := range events {
 		e.dispatched = true
 		if len(e.pending) == 0 {
@@ -111,8 +119,10 @@ func (t *traces) flushed(group []*subscriber) {
 	if t.waitingCount.Load() == 0 {
 		return
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, s := range group {
 		events, found := t.waiting[s]
 		if found {
@@ -134,12 +144,15 @@ func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 func (t *traces) expire(e *tracedEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if len(e.pending) == 0 {
 		return
 	}
+
 	for s := range e.pending {
 		t.setWaiting(s, slices.DeleteFunc(t.waiting[s], func(other *tracedEvent) bool { return other == e }))
 	}
+
 	e.pending = nil
 	e.end()
 }
@@ -154,11 +167,13 @@ func (e *tracedEvent) finishFor(s *subscriber) bool {
 	if written {
 		e.written++
 	}
+
 	delete(e.pending, s)
 	if len(e.pending) == 0 && e.dispatched {
 		e.timeout.Stop()
 		e.end()
 	}
+
 	return true
 }
 

@@ -52,6 +52,7 @@ func spanCounts(span trace.ReadOnlySpan) string {
 			written = a.Value.AsInt64()
 		}
 	}
+
 	return fmt.Sprintf("%d of %d", written, matched)
 }
 
@@ -62,6 +63,7 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	if len(found) != 1 || found[0].offset != 1 {
 		t.Fatalf("%d traced events", len(found))
 	}
+
 	b, _ := newBatch(records, &interner{}, false)
 	quick := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	slow := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
@@ -69,9 +71,11 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	pushAll(traces, found, b, quick, slow, gone)
 	quick.transport.sendQueued(quick, nil)
 	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
+
 	if len(seen.Ended()) != 0 {
 		t.Fatal("the span ends before the last is written")
 	}
+
 	slow.transport.sendQueued(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
@@ -88,11 +92,13 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	b, _ := newBatch(records, &interner{}, false)
 	stuck := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	pushAll(traces, found, b, stuck)
+
 	for _, e := range found {
 		e.timeout.Stop()
 		traces.expire(e)
 		traces.expire(e)
 	}
+
 	stuck.transport.sendQueued(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
@@ -119,6 +125,7 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 	b, _ := newBatch(records, &interner{}, false)
 	s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	group := []*subscriber{s}
+
 	for name, traces := range map[string]*traces{"off": {}, "on": on} {
 		allocations := testing.AllocsPerRun(100, func() {
 			found := traces.startSpans(records)

@@ -84,11 +84,14 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 			s.state = unowned
 			closeFrameSent := s.closing != nil
 			s.mu.Unlock()
+
 			if closeFrameSent {
 				t.awaitPeerClose(s)
 			}
+
 			return
 		}
+
 		waiting := s.queue.Gather(scratch, conn.WriteBytes)
 		s.mu.Unlock()
 
@@ -98,19 +101,23 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		if s.state == closed {
 			break
 		}
+
 		s.advanceQueue(n)
 		if !full && err == nil {
 			continue
 		}
+
 		if full {
 			s.state = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
 			s.signalSpace()
 		}
 		s.mu.Unlock()
+
 		if err != nil || !t.tasks.start(func() { t.awaitWritable(s) }) {
 			t.owner.remove(s, DisconnectBroken)
 		}
+
 		return
 	}
 	s.mu.Unlock()
@@ -124,6 +131,7 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 		s.mu.Unlock()
 		return
 	}
+
 	var rest []byte
 	if !s.queue.Empty() {
 		rest = s.queue.Rest()
@@ -137,14 +145,17 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 		s.mu.Unlock()
 		return
 	}
+
 	s.queue.SetSpilled(t.conn.Spilled())
 	s.advanceQueue(n)
 	s.state = scheduled
 	s.mu.Unlock()
+
 	if err != nil {
 		t.owner.remove(s, DisconnectBroken)
 		return
 	}
+
 	t.owner.scheduleNow(t.tasks.ctx, s)
 }
 
@@ -162,6 +173,7 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 		s.closing.deadline = by
 	}
 	s.mu.Unlock()
+
 	if done {
 		t.owner.remove(s, DisconnectNormal)
 	}
@@ -194,12 +206,14 @@ func (t *webSocket) read(s *subscriber) {
 			if now.Sub(since) > peerMessageWindow {
 				since, messages, total = now, 0, 0
 			}
+
 			messages, total = messages+1, total+bytes
 			if messages > peerMessages || total > peerMessageBytes {
 				t.owner.disconnect(s, DisconnectClientMessages)
 			}
 		},
 	})
+
 	t.handleReadError(s, err)
 }
 
@@ -212,10 +226,12 @@ func (t *webSocket) handleReadError(s *subscriber, err error) {
 		s.mu.Lock()
 		t.peerClosed = true
 		s.mu.Unlock()
+
 		if !s.isDisconnected() { // the peer closed first: echo its code, RFC 6455 5.5.1
 			t.owner.disconnect(s, conn.Disconnect{Code: code})
 			t.conn.Discard() // until awaitPeerClose or the sweeper closes the connection
 		}
+
 		t.owner.remove(s, DisconnectNormal)
 	case conn.Broken(err):
 		t.owner.remove(s, DisconnectBroken)

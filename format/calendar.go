@@ -45,6 +45,7 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, nil
 	}
+
 	n, ok := Integer(v)
 	if !ok {
 		return 0, RejectType(field, "a clock")
@@ -52,11 +53,13 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if n == 0 {
 		return 0, nil
 	}
+
 	n, _ = UnixSeconds(v)
 	s, err := c.Check(n, field)
 	if err != nil {
 		return c.LeaveOut(), nil
 	}
+
 	return s, nil
 }
 
@@ -77,6 +80,7 @@ func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
 	if isUnset(v) {
 		return nil, nil
 	}
+
 	n, ok := Integer(v)
 	if !ok {
 		return nil, RejectType(field, "seconds")
@@ -85,6 +89,7 @@ func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
 		c.LeaveOut()
 		return nil, nil
 	}
+
 	return &n, nil
 }
 
@@ -97,6 +102,7 @@ func (c Calendar) FillTimes(row *event.CDR) {
 		if row.Timestamp == 0 {
 			row.Timestamp = c.Recorded
 		}
+
 		d := row.DurationSeconds
 		if d != nil && *d <= int64(event.MaxDuration/time.Second) {
 			row.Timestamp = max(row.Timestamp-*d, minTimestamp)
@@ -106,6 +112,7 @@ func (c Calendar) FillTimes(row *event.CDR) {
 	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		row.EndedTime = c.LeaveOut()
 	}
+
 	early := row.AnsweredTime < row.Timestamp
 	late := row.EndedTime != 0 && row.AnsweredTime > row.EndedTime
 	if row.AnsweredTime != 0 && (early || late) {

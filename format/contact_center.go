@@ -16,11 +16,13 @@ func ContactCenterKeys(first int) jsonscan.Keys {
 	)
 	keys["state"], keys["State"] = ccState, ccState
 	keys["status"], keys["Status"] = ccStatus, ccStatus
+
 	keys["caller"], keys["callee"] = ccCaller, ccCallee
 	keys["History"], keys["history"] = ccHistory+jsonscan.LastElement, ccHistory+jsonscan.LastElement
 	for name := range keys {
 		keys[name] += first
 	}
+
 	return keys
 }
 
@@ -61,12 +63,14 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 	facts.Caller, facts.Callee = Text(f[ccCaller]), Text(f[ccCallee])
 	state, status := ParseAgentState(textBytes(f[ccState])), ParseAgentState(textBytes(f[ccStatus]))
 	agent := AgentState(state, status)
+
 	setNameAndState := func(name event.Name, s, otherwise event.State) {
 		facts.Name, facts.State = name, s
 		if s == "" {
 			facts.State = otherwise
 		}
 	}
+
 	switch t {
 	case event.QueueCall:
 		addCallEvent(f, e)
@@ -106,6 +110,7 @@ func AddContactCenter(f []jsonscan.Value, e *Event) {
 			facts.Name = step.Name
 		}
 	}
+
 	device := Text(f[ccDevice])
 	if device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
 		facts.AgentID = device
@@ -143,6 +148,7 @@ func addCallEvent(f []jsonscan.Value, e *Event) {
 			facts.AgentName = fullName(Text(lastEntry[3]), Text(lastEntry[4]))
 		}
 	}
+
 	if facts.State == event.Waiting { // whichever agent it was offered to before
 		facts.AgentID, facts.AgentName = "", ""
 	}

@@ -89,10 +89,12 @@ func StrictTimestamp(v jsonscan.Value, field string) (int64, error) {
 	if v.Kind() != jsonscan.Number {
 		return 0, RejectType(field, "Unix seconds")
 	}
+
 	n, ok := Integer(v)
 	if !ok || n < 0 {
 		return 0, RejectRange(field)
 	}
+
 	n, _ = UnixMillis(v)
 	return n, nil
 }

@@ -94,6 +94,7 @@ func (f *Format) Scan(record []byte, fields *Fields) error {
 	if err != nil {
 		return RejectScan(err)
 	}
+
 	return nil
 }
 
@@ -121,6 +122,7 @@ func (f *Format) Split(e Encoding, body []byte, take func(record []byte, at int,
 		if err != nil {
 			account = ""
 		}
+
 		return take(record, at, account)
 	}})
 }
@@ -130,17 +132,21 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 	if err := f.Scan(record, fields); err != nil {
 		return Event{}, err
 	}
+
 	account, err := f.Account(fields)
 	if err != nil {
 		return Event{}, err
 	}
+
 	e, err := f.Event(fields)
 	if err != nil {
 		return e, err
 	}
+
 	if err := e.Facts.Check(); err != nil {
 		return e, Rejectf(OutOfRange, "%v", err)
 	}
+
 	e.Account = account
 	e.Call.Has = callEventMembersOf(fields)
 	if e.Facts.Name == "" {
@@ -149,6 +155,7 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 	if t, ok := e.Facts.Name.Type(); ok {
 		e.Type = t
 	}
+
 	return e, nil
 }
 
@@ -158,15 +165,18 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, 
 	if err := f.Scan(record, fields); err != nil {
 		return event.CDR{}, err
 	}
+
 	account, err := f.Account(fields)
 	if err != nil {
 		return event.CDR{}, err
 	}
+
 	row, err := f.CDR(fields, c)
 	row.AccountID = account
 	if err == nil && f.Platform {
 		repairRow(&row, c)
 	}
+
 	return row, err
 }
 
@@ -235,5 +245,6 @@ func RejectScan(err error) *Rejection {
 	case errors.Is(err, jsonscan.ErrNotObject):
 		kind = WrongType
 	}
+
 	return Rejectf(kind, "%v", err)
 }

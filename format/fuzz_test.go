@@ -18,6 +18,7 @@ func FuzzResync(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+
 	resync := ResyncFormat("test.resync", nil)
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields Fields
@@ -25,6 +26,7 @@ func FuzzResync(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		stated := e.Facts
 		stated.TimestampMS = 0 // the record's own, beside the facts
 		again := append([]byte(`{"facts":`), stated.Append(nil)...)

@@ -35,14 +35,17 @@ func ResyncFormat(name string, extension func(agentID string) string) Format {
 			if err != nil {
 				return Event{}, err
 			}
+
 			facts, err := readFacts(f[resyncFacts])
 			if err != nil {
 				return Event{}, err
 			}
+
 			facts.TimestampMS = timestampMS
 			if facts.Reason != event.ReasonParked {
 				facts.Reason = event.ReasonResync
 			}
+
 			return Event{Type: TypeOf(facts.Name), Timestamp: timestampMS / 1000, Facts: facts}, nil
 		},
 	}
@@ -61,14 +64,17 @@ func readFacts(v jsonscan.Value) (facts event.Facts, err error) {
 	if v.Kind() != jsonscan.Object {
 		return facts, RejectType("facts", "an object")
 	}
+
 	v.Each(func(key []byte, value jsonscan.Value) {
 		if err == nil {
 			err = readFact(&facts, string(key), value)
 		}
 	})
+
 	if err == nil && facts.Name == "" {
 		err = RejectMissing("facts.name")
 	}
+
 	return facts, err
 }
 
@@ -79,6 +85,7 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		*to, err = StrictText(v, field)
 		return err
 	}
+
 	state := func(to *event.State) error {
 		s, err := StrictText(v, field)
 		*to = event.State(s)
@@ -87,12 +94,14 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		}
 		return err
 	}
+
 	millis := func(to *event.Millis) error {
 		if v.Kind() != jsonscan.Number || json.Unmarshal(v, to) != nil || !to.Known {
 			return RejectType(field, "milliseconds")
 		}
 		return nil
 	}
+
 	switch key {
 	case "name":
 		name, err := StrictText(v, field)
@@ -141,6 +150,7 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	case "talk_ms":
 		return millis(&facts.TalkMS)
 	}
+
 	return Rejectf(WrongType, "facts: has an unknown field, or one that only the state sets")
 }
 
@@ -159,6 +169,7 @@ func checkSaid(said *event.AgentSaid) error {
 			return Rejectf(WrongType, "facts.agent.%s: not one of %s", word.field, strings.Join(word.known, ", "))
 		}
 	}
+
 	return nil
 }
 

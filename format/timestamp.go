@@ -18,6 +18,7 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	if !ok || n <= 0 {
 		return 0, false
 	}
+
 	unit := int64(1)
 	for _, next := range [...]int64{1e3, 1e6, 1e9} {
 		if n/next < 1e8 {
@@ -25,6 +26,7 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 		}
 		unit = next
 	}
+
 	switch s := n / unit; {
 	case s > math.MaxInt64/1000:
 		return 0, false
@@ -35,12 +37,14 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	default:
 		ms = n / (unit / 1e3)
 	}
+
 	if ms >= event.GregorianEpoch*1000 {
 		ms -= event.GregorianEpoch * 1000
 	}
 	if ms < 1000 {
 		return 0, false
 	}
+
 	return ms, true
 }
 
@@ -57,10 +61,12 @@ func fraction(v jsonscan.Value) (ms int64) {
 	if v.Kind() == jsonscan.String {
 		digits, _ = v.Text()
 	}
+
 	_, rest, ok := bytes.Cut(digits, []byte("."))
 	if !ok {
 		return 0
 	}
+
 	unit := int64(100)
 	for _, c := range rest {
 		if c < '0' || c > '9' {
@@ -69,6 +75,7 @@ func fraction(v jsonscan.Value) (ms int64) {
 		ms += int64(c-'0') * unit
 		unit /= 10
 	}
+
 	return ms
 }
 
@@ -82,13 +89,16 @@ func Integer(v jsonscan.Value) (n int64, ok bool) {
 	default:
 		return 0, false
 	}
+
 	n, err := strconv.ParseInt(string(digits), 10, 64)
 	if err == nil {
 		return n, true
 	}
+
 	f, err := strconv.ParseFloat(string(digits), 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) >= math.MaxInt64 {
 		return 0, false
 	}
+
 	return int64(math.Floor(f)), true
 }

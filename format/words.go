@@ -41,6 +41,7 @@ func ParseCallStep(word []byte) (w CallStep, ok bool) {
 	case "del_member": // a participant who leaves the conference of a call leaves the call
 		return CallStep{event.NameConferenceLeft, event.Ended}, true
 	}
+
 	return CallStep{}, false
 }
 
@@ -66,6 +67,7 @@ func ParseAgentState(word []byte) event.State {
 	case "break", "on_break", "pause", "paused", "away", "not_ready":
 		return event.Break
 	}
+
 	return event.OtherState
 }
 
@@ -99,6 +101,7 @@ func normalizeWord(buf *[maxWordLen]byte, word []byte) []byte {
 	if len(word) > maxWordLen {
 		return word
 	}
+
 	for i, c := range word {
 		switch {
 		case c == '-' || c == ' ':
@@ -106,8 +109,10 @@ func normalizeWord(buf *[maxWordLen]byte, word []byte) []byte {
 		case c >= 'A' && c <= 'Z':
 			c += 'a' - 'A'
 		}
+
 		buf[i] = c
 	}
+
 	return buf[:len(word)]
 }
 
@@ -116,6 +121,7 @@ func TypeOf(name event.Name) event.Type {
 	if t, ok := name.Type(); ok {
 		return t
 	}
+
 	switch name {
 	case event.NameAgentState, event.NameAgentNoAnswer:
 		return event.AgentState
@@ -131,6 +137,7 @@ func TypeOf(name event.Name) event.Type {
 	case event.NameDeviceUnregistered:
 		return event.DeviceGone
 	}
+
 	return event.Custom
 }
 

@@ -21,6 +21,7 @@ func (d *Directory) checkNewPlace(ctx context.Context, parentRef string) error {
 	if parentRef == "" {
 		return nil
 	}
+
 	tree := d.Tree()
 	parent, known := tree.Resolve(parentRef)
 	if !known {
@@ -30,6 +31,7 @@ func (d *Directory) checkNewPlace(ctx context.Context, parentRef string) error {
 		tree = d.Tree()
 		parent, _ = tree.Resolve(parentRef)
 	}
+
 	return tree.checkPlace(tree.nodesByID[parent.ID], nil, d.cfg.AccountsPerTenant)
 }
 
@@ -41,6 +43,7 @@ func (t *Tree) checkPlace(parent, moved *node, perTenant int) error {
 	if parent == nil {
 		return nil
 	}
+
 	added := 1
 	height := 1
 	if moved != nil {
@@ -54,6 +57,7 @@ func (t *Tree) checkPlace(parent, moved *node, perTenant int) error {
 		if moved != nil && t.Contains(n.account.ID, moved.account.ID) {
 			return nil // it is below n and those above n already
 		}
+
 		limit := perTenant
 		if n.parent == nil {
 			limit *= rootFactor
@@ -63,6 +67,7 @@ func (t *Tree) checkPlace(parent, moved *node, perTenant int) error {
 				quote(n.account.ID), limit)
 		}
 	}
+
 	return nil
 }
 

@@ -26,6 +26,7 @@ func (s *testService) insertAccounts(t testing.TB, accounts []Account) {
 				return err
 			}
 		}
+
 		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = directory + 1`)
 		return err
 	})
@@ -53,6 +54,7 @@ func TestAccountsAreNestedToALimit(t *testing.T) {
 			_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: id, Domain: id, Parent: parent})
 			return err
 		}
+
 		parent := ""
 		for i := range MaxDepth {
 			id := fmt.Sprint("level", i)
@@ -61,6 +63,7 @@ func TestAccountsAreNestedToALimit(t *testing.T) {
 			}
 			parent = id
 		}
+
 		wantKind(t, "one deeper", create("deeper", parent), fault.KindInvalid)
 
 		if err := create("small", ""); err != nil {
@@ -69,10 +72,12 @@ func TestAccountsAreNestedToALimit(t *testing.T) {
 		if err := create("child", "small"); err != nil {
 			t.Fatal(err)
 		}
+
 		move := func(id, parent string) error {
 			_, err := s.UpdateAccount(t.Context(), id, AccountUpdate{Name: id, Domain: id, Parent: parent})
 			return err
 		}
+
 		wantKind(t, "a move too deep", move("child", "level15"), fault.KindInvalid)
 		wantKind(t, "a move whose child is too deep", move("small", "level14"), fault.KindInvalid)
 		if err := move("small", "level13"); err != nil {
@@ -88,15 +93,18 @@ func TestATenantHasAQuotaOfAccounts(t *testing.T) {
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: id, Domain: id, Parent: parent})
 		return err
 	}
+
 	for _, pair := range [][2]string{{"root", ""}, {"tenant", "root"}, {"a", "tenant"}, {"b", "a"}, {"c", "b"},
 		{"other", "root"}} {
 		if err := create(pair[0], pair[1]); err != nil {
 			t.Fatal(pair, err)
 		}
 	}
+
 	for _, parent := range []string{"tenant", "a", "b", "c"} {
 		wantKind(t, "below "+parent, create("more", parent), fault.KindConflict)
 	}
+
 	_, err := s.UpdateAccount(t.Context(), "other", AccountUpdate{Name: "other", Domain: "other", Parent: "c"})
 	wantKind(t, "a move", err, fault.KindConflict)
 	if _, err := s.UpdateAccount(t.Context(), "c",
@@ -106,11 +114,13 @@ func TestATenantHasAQuotaOfAccounts(t *testing.T) {
 	if err := create("x", "other"); err != nil {
 		t.Error("another tenant:", err)
 	}
+
 	for i := range 3*rootFactor - 6 {
 		if err := create(fmt.Sprint("r", i), "root"); err != nil {
 			t.Fatal(i, err)
 		}
 	}
+
 	wantKind(t, "a root that is full", create("last", "root"), fault.KindConflict)
 }
 
@@ -122,9 +132,11 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 	s.insertAccounts(t, accounts)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
+
 	if err := s.changes.poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	runtime.ReadMemStats(&after)
 
 	first, last := accounts[0].ID, accounts[depth-1].ID
@@ -135,6 +147,7 @@ func TestDeeperTreesStillLoad(t *testing.T) {
 	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
 		t.Errorf("%d MB allocated for %d accounts", got>>20, depth)
 	}
+
 	_, err := s.CreateAccount(t.Context(), NewAccount{ID: "more", Name: "more", Domain: "more", Parent: last})
 	wantKind(t, "deeper", err, fault.KindInvalid)
 	if _, err := s.UpdateAccount(t.Context(), last,
@@ -169,6 +182,7 @@ func BenchmarkReadDirectory(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+
 			if len(s.Tree().nodesByID) != len(accounts) {
 				b.Errorf("%d accounts", len(s.Tree().nodesByID))
 			}
@@ -193,6 +207,7 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	alice, bob := s.mustAuthenticate(t, token), s.mustAuthenticate(t, admin)
 
 	err = s.db.Tx(t.Context(), func(tx *sql.Tx) error {
@@ -207,14 +222,17 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 				return fmt.Errorf("%s: %w", statement, err)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.changes.poll(t.Context()); err == nil {
 		t.Fatal("the accounts were read")
 	}
+
 	_, err = s.Authenticate(t.Context(), token)
 	wantKind(t, "a deleted user's token", err, fault.KindUnauthenticated)
 	_, err = s.AuthenticateKey(t.Context(), key)
@@ -236,6 +254,7 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	if err := s.changes.poll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	s.mustAuthenticate(t, admin)
 	if s.changes.freshness.age() > maxStaleness || s.CheckPrincipal(bob) != nil {
 		t.Error("it is not fresh again")

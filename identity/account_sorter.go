@@ -53,6 +53,7 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 	for _, id := range orphans {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
 	}
+
 	for _, a := range p.accounts {
 		n := tree.nodesByID[a.ID]
 		if n != nil && n.depth == MaxDepth+1 {
@@ -60,6 +61,7 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 				fmt.Sprintf("account %s is nested more than %d deep", quote(a.ID), MaxDepth))
 		}
 	}
+
 	ordered := make([]Account, 0, len(p.accounts))
 	added := make(map[string]struct{}, len(p.accounts))
 	for _, a := range p.accounts {
@@ -69,10 +71,12 @@ func (p *accountSorter) parentsFirst(bad *problems) []Account {
 			if done {
 				continue
 			}
+
 			added[path[i]] = struct{}{}
 			account, _ := tree.Account(path[i])
 			ordered = append(ordered, account)
 		}
 	}
+
 	return ordered
 }

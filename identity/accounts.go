@@ -37,6 +37,7 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 	if err := d.checkNewPlace(ctx, n.Parent); err != nil {
 		return Account{}, err
 	}
+
 	account := buildAccount(n, d.cfg.storedNow())
 	entry := d.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
@@ -48,6 +49,7 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 			if err != nil {
 				return err
 			}
+
 			account.ParentID = parent.ID
 		}
 
@@ -56,12 +58,15 @@ func (d *Directory) CreateAccount(ctx context.Context, n NewAccount) (Account, e
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
 		}
+
 		entry.AccountID = account.auditAccountID()
 		if err := insertAccount(ctx, tx, account, by); err != nil {
 			return err
 		}
+
 		return d.checkNotDeleted(ctx, tx, account)
 	})
+
 	return account, err
 }
 
@@ -122,6 +127,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
+
 	var account Account
 	entry := d.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
 	err := d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
@@ -129,6 +135,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		if err != nil {
 			return err
 		}
+
 		tree, _ := buildTree(accounts)
 		var found bool
 		account, found = tree.Account(id)
@@ -138,6 +145,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		if err := entitytag.Require(u.IfMatch, account.ETag()); err != nil {
 			return err
 		}
+
 		_, known := tree.Account(u.Parent)
 		if u.Parent != "" && !known {
 			return fault.InvalidField("parent_id", "unknown_account", "unknown account "+quote(u.Parent))
@@ -145,6 +153,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		if tree.Contains(id, u.Parent) {
 			return fault.InvalidField("parent_id", codeInvalid, "an account cannot be below itself")
 		}
+
 		if u.Parent != account.ParentID {
 			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id],
 				d.cfg.AccountsPerTenant); err != nil {
@@ -155,6 +164,7 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 		old := account
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
+
 		if err := d.checkRenamed(ctx, tx, tree, newNamer(u.By, u.FromFeed), account, old); err != nil {
 			return err
 		}
@@ -167,8 +177,10 @@ func (d *Directory) UpdateAccount(ctx context.Context, id string, u AccountUpdat
 			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""},
 			account.TimeZone)
 		entry.AccountID = account.auditAccountID()
+
 		return sqldb.Wrap(err, "storing an account")
 	})
+
 	return account, err
 }
 
@@ -186,6 +198,7 @@ func (d *Directory) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by
 	if err := d.checkNotDeleted(ctx, tx, account); err != nil {
 		return err
 	}
+
 	_, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET named_by = $2 WHERE id = $1`, account.ID, string(by))
 	return sqldb.Wrap(err, "storing who named an account")
 }
@@ -195,21 +208,25 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by namer) error {
 	if err := checkAccountUnique(ctx, tx, a); err != nil {
 		return err
 	}
+
 	err := conflictIfExists(ctx, tx, fault.Conflict("The id is taken by another account"), "reading accounts",
 		`SELECT 1 FROM identity_accounts WHERE id = $1`, a.ID)
 	if err != nil {
 		return err
 	}
+
 	err = conflictIfExists(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"),
 		"reading deleted accounts",
 		`SELECT 1 FROM identity_deleted_accounts WHERE id = $1`, a.ID)
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at, named_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone,
 		a.CreatedAt.UnixMilli(), string(by))
+
 	return sqldb.Wrap(err, "storing an account")
 }
 
@@ -241,41 +258,50 @@ func (d *Directory) removeAccount(ctx context.Context, ref, ifMatch string, purg
 		if err != nil {
 			return err
 		}
+
 		if err := entitytag.Require(ifMatch, account.ETag()); err != nil {
 			return err
 		}
 		if err := checkNoChildren(ctx, tx, account); err != nil {
 			return err
 		}
+
 		users, err := selectUsers(ctx, tx, account.ID)
 		if err != nil {
 			return err
 		}
+
 		for _, user := range users {
 			if err := revokeUser(ctx, tx, rev, user.ID, d.cfg.Now()); err != nil {
 				return err
 			}
 		}
+
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_oidc_subjects WHERE account_id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a provider's users")
 		}
+
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_filters WHERE account_id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting stored filters")
 		}
+
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting an account")
 		}
+
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
 			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), d.cfg.storedNow().UnixMilli(),
 			purgeNow,
 			account.Name, account.Domain)
 		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID
+
 		return sqldb.Wrap(err, "storing a deleted account's id")
 	})
+
 	return account.ID, err
 }
 
@@ -287,9 +313,11 @@ func checkNoChildren(ctx context.Context, tx *sql.Tx, account Account) error {
 	if err != nil {
 		return sqldb.Wrap(err, "reading accounts")
 	}
+
 	if children > 0 {
 		return fault.Conflict("The account has %d accounts below it", children)
 	}
+
 	return nil
 }
 

@@ -31,9 +31,11 @@ func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, 
 	if err != nil {
 		return "", APIKey{}, err
 	}
+
 	if err := d.checkGrantedKey(n.By, k, APIKey{}); err != nil {
 		return "", APIKey{}, err
 	}
+
 	key = keyPrefix + newSecret()
 	entry := d.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
 	err = d.changes.auditedTx(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
@@ -41,11 +43,13 @@ func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, 
 		if err != nil {
 			return err
 		}
+
 		k.AccountID = account.ID
 		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", d.cfg.Accounts.APIKeys,
 			"account.api_keys"); err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at, role, queue_ids, agent_ids)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
@@ -53,11 +57,13 @@ func (d *Directory) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, 
 			nullTime(k.ExpiresAt),
 			string(k.Role), idList(k.QueueIDs), idList(k.AgentIDs))
 		entry.AccountID = k.AccountID
+
 		return sqldb.Wrap(err, "storing an API key")
 	})
 	if err != nil {
 		return "", APIKey{}, err
 	}
+
 	return key, k, nil
 }
 
@@ -70,6 +76,7 @@ func buildAPIKey(n NewAPIKey, now time.Time) (APIKey, error) {
 	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now) {
 		bad.add("expires_at", codeInvalid, "expires_at is in the past")
 	}
+
 	n.Role, n.Limits = roleOfKey(n.Role), n.clean()
 	bad.checkRole("", n.Role, n.Limits)
 	if n.Role == RoleAgent && len(n.AgentIDs) == 0 {
@@ -78,6 +85,7 @@ func buildAPIKey(n NewAPIKey, now time.Time) (APIKey, error) {
 	if err := bad.asError("Invalid API key"); err != nil {
 		return APIKey{}, err
 	}
+
 	scopes, err := normalizeScopes(n.Scopes)
 	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, Role: n.Role, Limits: n.Limits,
 		ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: now}, err
@@ -142,9 +150,11 @@ func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate)
 		if err != nil {
 			return err
 		}
+
 		if err := entitytag.Require(u.IfMatch, old.ETag()); err != nil {
 			return err
 		}
+
 		n := NewAPIKey{Name: u.Name, Scopes: u.Scopes, Role: u.Role, Limits: u.Limits}
 		if u.Role == "" {
 			n.Role, n.Limits = old.Role, old.Limits
@@ -152,10 +162,12 @@ func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate)
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
+
 		key, err = buildAPIKey(n, d.cfg.storedNow())
 		if err != nil {
 			return err
 		}
+
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt
 		if u.ExpiresAt == nil {
 			key.ExpiresAt = old.ExpiresAt
@@ -163,13 +175,16 @@ func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate)
 		if err := d.checkGrantedKey(u.By, key, old); err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx,
 			`UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4, role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
 			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt), string(key.Role), idList(key.QueueIDs),
 			idList(key.AgentIDs))
 		entry.AccountID = key.AccountID
+
 		return sqldb.Wrap(err, "storing an API key")
 	})
+
 	return key, err
 }
 
@@ -182,9 +197,11 @@ func (d *Directory) DeleteAPIKey(ctx context.Context, id, ifMatch string) error 
 		if err != nil {
 			return err
 		}
+
 		if err := entitytag.Require(ifMatch, key.ETag()); err != nil {
 			return err
 		}
+
 		entry.AccountID = key.AccountID
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1`, id)
 		return sqldb.Wrap(err, "deleting an API key")

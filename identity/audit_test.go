@@ -41,8 +41,10 @@ func (s *testService) reported(t testing.TB, account string, action audit.Action
 				found = append(found, line)
 			}
 		}
+
 		return len(found) == n
 	})
+
 	return found
 }
 
@@ -57,6 +59,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, err := range []error{
 			s.SetClickToCallID(ctx, user.ID, "x"), s.DeleteAPIKey(ctx, key.ID, ""),
 			s.DeleteUser(ctx, "below", "u"), s.remove(ctx, "below"),
@@ -65,6 +68,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 				t.Error(err)
 			}
 		}
+
 		wantKind(t, "again", s.remove(ctx, "below"), fault.KindNotFound)
 		want := []string{
 			"account.create user:admin account:a ok",
@@ -73,6 +77,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if got := s.entries(t, "a"); !slices.Equal(got, want) {
 			t.Errorf("a has %q, want %q", got, want)
 		}
+
 		want = []string{
 			"apikey.create user:admin apikey:" + key.ID + " ok", "apikey.delete user:admin apikey:" + key.ID + " ok",
 			"user.create user:admin user:" + user.ID + " ok", "user.delete user:admin user:" + user.ID + " ok",
@@ -92,14 +97,17 @@ func TestEveryLoginIsAudited(t *testing.T) {
 		s := startService(t, db, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := session.User.ID
+
 		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Logout(t.Context(), s.mustAuthenticate(t, session.AccessToken)); err != nil {
 			t.Fatal(err)
 		}
+
 		wrong := demoLogin("alice")
 		wrong.Password = "a wrong password"
+
 		unknown := demoLogin("my secret password") // typed into the wrong field
 		for _, c := range []LoginRequest{wrong, unknown} {
 			_, err := s.Login(t.Context(), c)
@@ -107,6 +115,7 @@ func TestEveryLoginIsAudited(t *testing.T) {
 			_, _, err = s.EventsLogin(t.Context(), c, Filter{})
 			wantKind(t, c.Username, err, fault.KindUnauthenticated)
 		}
+
 		elsewhere := unknown
 		elsewhere.Domain = "nowhere"
 		_, err := s.Login(t.Context(), elsewhere)
@@ -158,9 +167,11 @@ func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {
 			NewUser{Account: "demo", Username: "new", Password: password}); err == nil {
 			t.Error("made a user")
 		}
+
 		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 3 {
 			t.Errorf("%d users", len(users))
 		}
+
 		wrong := demoLogin("alice")
 		wrong.Password = "a wrong password"
 		_, err := s.Login(t.Context(), wrong)

@@ -52,6 +52,7 @@ func TestTokensHaveARate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		key := must(s.AuthenticateKey(t.Context(), keyText))(t)
 		refresh := session.RefreshToken
 		login := func(user string) func(context.Context) error {
@@ -96,10 +97,12 @@ func TestTokensHaveARate(t *testing.T) {
 				}
 				got++
 			}
+
 			if f := fault.As(refusal); got != way.most || f.Kind != fault.KindLimited || f.RetryAfter != time.Minute {
 				t.Errorf("%s: %d tokens, then %v", way.name, got, refusal)
 			}
 		}
+
 		if err := login("alice")(t.Context()); err != nil {
 			t.Errorf("a session that is refreshed without end keeps its user out: %v", err)
 		}
@@ -108,6 +111,7 @@ func TestTokensHaveARate(t *testing.T) {
 		if err := login("bob")(t.Context()); err != nil {
 			t.Error("after the minute:", err)
 		}
+
 		must(s.Refresh(t.Context(), refresh))(t)
 	})
 }
@@ -118,12 +122,15 @@ func TestASessionIsOneRow(t *testing.T) {
 		s := startLimited(t, cfg, newClock(), nil)
 		first := s.mustLogin(t, "alice")
 		latest := first
+
 		for range 30 {
 			latest = must(s.Refresh(t.Context(), latest.RefreshToken))(t)
 		}
+
 		if n := s.count(t, "identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d rows of one session", n)
 		}
+
 		_, err := s.Refresh(t.Context(), first.RefreshToken[:secretLength]+newSecret()[1:])
 		wantKind(t, "a token of another length", err, fault.KindUnauthenticated)
 		s.mustAuthenticate(t, latest.AccessToken)
@@ -132,6 +139,7 @@ func TestASessionIsOneRow(t *testing.T) {
 		wantKind(t, "the first token", err, fault.KindUnauthenticated)
 		_, err = s.Authenticate(t.Context(), latest.AccessToken)
 		wantKind(t, "the newest access token", err, fault.KindUnauthenticated)
+
 		if n := s.count(t, "identity_refresh_tokens"); n != 0 {
 			t.Errorf("%d rows of a revoked session", n)
 		}
@@ -143,6 +151,7 @@ func TestSessionsOfAnEarlierVersionContinue(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := startLimited(t, cfg, newClock(), nil)
 		session := s.mustLogin(t, "alice")
+
 		old, used := newSecret(), newSecret()
 		for _, statement := range []string{
 			`UPDATE identity_refresh_tokens SET family_hash = '', hash = '` + hashSecret(old) + `'`,
@@ -152,6 +161,7 @@ func TestSessionsOfAnEarlierVersionContinue(t *testing.T) {
 		} {
 			must(s.db.ExecContext(t.Context(), statement))(t)
 		}
+
 		next := must(s.Refresh(t.Context(), old))(t)
 		must(s.Refresh(t.Context(), next.RefreshToken))(t)
 		_, err := s.Refresh(t.Context(), used)
@@ -167,19 +177,23 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.SessionsPerUser = 3 })
 		other := s.mustLogin(t, "bob")
 		var sessions []*Session
+
 		for range 5 {
 			c.add(time.Second)
 			sessions = append(sessions, s.mustLogin(t, "alice"))
 		}
+
 		if n := s.count(t, "identity_refresh_tokens"); n != 4 {
 			t.Errorf("%d sessions", n)
 		}
+
 		for i, session := range sessions {
 			_, err := s.Authenticate(t.Context(), session.AccessToken)
 			if ended := i < 2; (err != nil) != ended {
 				t.Errorf("session %d: %v", i, err)
 			}
 		}
+
 		s.mustAuthenticate(t, other.AccessToken)
 	})
 }
@@ -191,11 +205,13 @@ func TestStoredFiltersAreBounded(t *testing.T) {
 		c := newClock()
 		s := startLimited(t, cfg, c, func(cfg *Config) { cfg.StoredFilters = 10 })
 		var refusal error
+
 		for n := range 12 {
 			if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), largeFilter(n)); err != nil {
 				refusal = err
 			}
 		}
+
 		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "auth.stored_filters") ||
 			f.RetryAfter < time.Hour {
 			t.Errorf("refusal: %v", refusal)
@@ -203,6 +219,7 @@ func TestStoredFiltersAreBounded(t *testing.T) {
 		if n := s.count(t, "identity_filters"); n != 10 {
 			t.Errorf("%d filters", n)
 		}
+
 		for _, user := range []string{"alice", "bob"} {
 			if _, _, err := s.EventsLogin(t.Context(), demoLogin(user), largeFilter(3)); err != nil {
 				t.Errorf("%s: %v", user, err)
@@ -225,6 +242,7 @@ func TestStoredFiltersOfAnAccountAreBoundedInBytes(t *testing.T) {
 				refusal = err
 			}
 		}
+
 		if f := fault.As(refusal); f.Kind != fault.KindLimited || !strings.Contains(f.Message, "account.filter_bytes") {
 			t.Errorf("refusal: %v", refusal)
 		}
@@ -242,34 +260,41 @@ func TestUsersAndKeysOfAnAccountAreBounded(t *testing.T) {
 			cfg.Accounts = DefaultAccountSettings()
 			cfg.Accounts.Users, cfg.Accounts.APIKeys = 4, 2
 		})
+
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
 		user := func(account string, i int) error {
 			_, err := s.CreateUser(t.Context(),
 				NewUser{Account: account, Username: fmt.Sprint("user-", i), Password: "blue-horse 7 staple"})
 			return err
 		}
+
 		key := func(account string) error {
 			_, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: account, Scopes: []Scope{ScopeIngest}})
 			return err
 		}
+
 		refused := func(what, setting string, create func() error) {
 			t.Helper()
 			err := create()
 			for i := 0; i < 10 && err == nil; i++ {
 				err = create()
 			}
+
 			if f := fault.As(err); f.Kind != fault.KindConflict || !strings.Contains(f.Message, setting) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
+
 		i := 0
 		refused("users", "account.users", func() error { i++; return user("demo", i) })
 		refused("keys", "account.api_keys", func() error { return key("demo") })
+
 		for what, err := range map[string]error{"a user": user("other", 1), "a key": key("other")} {
 			if err != nil {
 				t.Errorf("%s of another account: %v", what, err)
 			}
 		}
+
 		if users, keys := s.count(t, "identity_users"), s.count(t, "identity_api_keys"); users != 5 || keys != 3 {
 			t.Errorf("%d users and %d keys", users, keys)
 		}

@@ -70,6 +70,7 @@ func (c *changes) tx(ctx context.Context, increment revisionIncrement, fn func(t
 	case <-ctx.Done():
 		return sqldb.Wrap(ctx.Err(), "waiting for another change")
 	}
+
 	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		var rev int64
 		// The first statement: it serializes changes.
@@ -79,17 +80,21 @@ func (c *changes) tx(ctx context.Context, increment revisionIncrement, fn func(t
 		if err != nil {
 			return sqldb.Wrap(err, "incrementing the revision")
 		}
+
 		return fn(tx, rev)
 	})
 	if err != nil {
 		return err
 	}
+
 	// The change is committed, even if its caller has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
+
 	if err := c.poll(ctx); err != nil {
 		c.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
 	}
+
 	return nil
 }
 

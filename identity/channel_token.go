@@ -32,14 +32,17 @@ func (t *Tokens) exchangeAPIKey(ctx context.Context, p *Principal,
 	if err := checkChannelRole(p.Role); err != nil {
 		return "", 0, err
 	}
+
 	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
 	if err := limitTokens(ctx, t.limiter, tokenKeys, p.KeyID, t.cfg.KeyTokensPerMinute); err != nil {
 		return "", 0, err
 	}
+
 	filter, err := t.checkedFilter(ctx, subject, f)
 	if err != nil {
 		return "", 0, err
 	}
+
 	filter.Key = p.KeyID
 	token, lifetime, err = t.issueChannelToken(ctx, subject, filter,
 		t.directory.snapshot.Load().keysByID[p.KeyID].ExpiresAt,
@@ -47,6 +50,7 @@ func (t *Tokens) exchangeAPIKey(ctx context.Context, p *Principal,
 	if errors.Is(err, errSessionEnded) {
 		err = fault.Unauthenticated("The API key has expired")
 	}
+
 	return token, lifetime, err
 }
 
@@ -55,6 +59,7 @@ func (t *Tokens) exchangePortalToken(ctx context.Context, p *Principal, address 
 	if p.Audience != AudienceAPI || p.FamilyID == "" {
 		return "", 0, fault.Forbidden("A channel token is issued for a portal token")
 	}
+
 	user, err := t.directory.FindUser(ctx, p.UserID)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return "", 0, errSessionEnded
@@ -62,15 +67,18 @@ func (t *Tokens) exchangePortalToken(ctx context.Context, p *Principal, address 
 	if err != nil {
 		return "", 0, err
 	}
+
 	filter, err := t.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
+
 	filter.Family = p.FamilyID
 	sessionEnd, err := t.extendFamily(ctx, p.FamilyID, t.cfg.Now().Add(t.cfg.EventsTTL))
 	if err != nil {
 		return "", 0, err
 	}
+
 	return t.issueChannelToken(ctx, user, filter, sessionEnd,
 		loginEntry(ctx, t.audit, audit.Login, AudienceEvents, address, user))
 }
@@ -160,5 +168,6 @@ func affinityHeader(ctx context.Context, partitionOf PartitionFunc, ownAccount s
 			header[headerPartition] = partition
 		}
 	}
+
 	return header
 }

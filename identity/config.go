@@ -50,9 +50,11 @@ func (c Config) withDefaults() Config {
 	c.Accounts.FilterBytes = cmp.Or(c.Accounts.FilterBytes, quotas.FilterBytes)
 	c.Accounts.APIKeys, c.Accounts.Users = cmp.Or(c.Accounts.APIKeys, quotas.APIKeys), cmp.Or(c.Accounts.Users,
 		quotas.Users)
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	return c
 }
 

@@ -38,8 +38,10 @@ func newCredentials(cfg Config, tokens *Tokens, keyring *masterkey.Keyring, reg 
 		keyring: keyring, passwords: d.passwords, phones: d.phones,
 		limits: loginLimits{tokens.limiter, newKnownAddresses(d.db, keyring, cfg.Now, d.log)},
 	}
+
 	if cfg.OIDC.Issuer != "" {
 		c.provider = oidc.New(cfg.OIDC, cfg.Now, reg, d.log)
 	}
+
 	return c
 }

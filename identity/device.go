@@ -30,7 +30,9 @@ func (d *Directory) CreateDevice(ctx context.Context,
 			return "", Device{}, err
 		}
 	}
+
 	password = rand.Text()
+
 	device = Device{ID: sqldb.NewID(), Name: name, CreatedAt: d.cfg.storedNow()}
 	entry := d.audit.Entry(ctx, audit.DeviceCreate, "", "device:"+device.ID)
 	err = audit.Tx(ctx, d.audit, d.db.Tx, &entry, func(tx *sql.Tx) error {
@@ -44,6 +46,7 @@ func (d *Directory) CreateDevice(ctx context.Context,
 	if err != nil {
 		return "", Device{}, err
 	}
+
 	return password, device, nil
 }
 
@@ -53,6 +56,7 @@ func (d *Directory) ListDevices(ctx context.Context, accountRef, username string
 	if err != nil {
 		return nil, err
 	}
+
 	rows, err := d.db.QueryContext(ctx,
 		`SELECT id, name, created_at FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`,
 		user.ID)

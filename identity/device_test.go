@@ -80,23 +80,27 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		if err != nil || len(second) < 26 || first == second {
 			t.Fatalf("%q and %q: %v", first, second, err)
 		}
+
 		for _, right := range []string{first, second} {
 			if err := s.loginPhone(t, right, "192.0.2.1"); err != nil {
 				t.Errorf("a device password: %v", err)
 			}
 		}
+
 		strong := sha256.Sum256([]byte("1001:demo.local:" + first))
 		if err := s.AuthenticatePhone(t.Context(), "Demo.Local", "1001", "192.0.2.1", func(h HA1) bool {
 			return h.SHA256 == hex.EncodeToString(strong[:])
 		}); err != nil {
 			t.Errorf("with SHA-256: %v", err)
 		}
+
 		wantKind(t, "the portal password", s.loginPhone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
 		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") ||
 			!strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
 			!strings.Contains(logged, "action=device.create") {
 			t.Errorf("the audit log has %s", logged)
 		}
+
 		wantKind(t, "a device password at the portal", s.portal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 		wantKind(t, "no such extension",
 			s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }),
@@ -106,19 +110,23 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		if err != nil || len(devices) != 2 || !slices.Contains(devices, d) || d.Name != "desk phone" {
 			t.Errorf("devices %+v, %v", devices, err)
 		}
+
 		if err := s.DeleteDevice(t.Context(), d.ID); err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "a deleted device", s.loginPhone(t, second, "192.0.2.1"), fault.KindUnauthenticated)
 		if err := s.loginPhone(t, first, "192.0.2.1"); err != nil {
 			t.Errorf("the other device: %v", err)
 		}
+
 		wantKind(t, "deleting it again", s.DeleteDevice(t.Context(), d.ID), fault.KindNotFound)
 		for range maxDevices - 1 {
 			if _, _, err := s.CreateDevice(t.Context(), "demo", "alice", ""); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		_, _, err = s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "one device too many", err, fault.KindConflict)
 		_, _, err = s.CreateDevice(t.Context(), "demo", "admin", "")
@@ -132,6 +140,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			d.ID).Scan(&stored); err != nil {
 			t.Fatal(err)
 		}
+
 		if strings.Contains(stored, md5Hex("1001:demo.local:"+first)) || strings.Contains(stored, first) ||
 			strings.Contains(s.logged.String(), first) {
 			t.Error("a device's secret is in the database or the log in plain")
@@ -139,6 +148,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		if err := s.DeleteUser(t.Context(), "demo", "alice"); err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "a deleted user", s.loginPhone(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 	})
 }
@@ -150,10 +160,12 @@ func TestPhone(t *testing.T) {
 	if err != nil || p.AccountID != "demo" || p.Domain != "demo.local" || p.Extension != "1001" {
 		t.Errorf("got %+v, %v", p, err)
 	}
+
 	alice, err := s.FindUser(t.Context(), p.UserID)
 	if err != nil || alice.Username != "alice" {
 		t.Errorf("the phone is %v's: %v", alice, err)
 	}
+
 	for _, unknown := range [][2]string{{"demo.local", "1009"}, {"other.local", "1001"}, {"demo.local", ""},
 		{"demo.local", "10\x0001"}} {
 		if p, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); p != (Phone{}) ||
@@ -186,6 +198,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 			})
 		})
 	}
+
 	if err := setting.Validate("auth", configWithPortalPasswords("perhaps").Settings); err == nil {
 		t.Error("an unknown rule is accepted")
 	}
@@ -196,17 +209,21 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		shared := s.Tokens.keyring
 		s.useKeys(noKeys(t))
+
 		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
 		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
 		s.useKeys(shared)
 		s.changes.loaded = revision{}
+
 		if err := s.changes.poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "a wrong password", s.portal(t, "another password", ""), fault.KindUnauthenticated)
 		wantKind(t, "after a wrong password", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
 		if err := s.portal(t, demoPassword, ""); err != nil {
@@ -228,6 +245,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, table := range Secrets(s.db, keys)[:2] {
 			if err := table.Reseal(t.Context(), func(int, int) {}); err != nil {
 				t.Fatal(err)
@@ -236,9 +254,11 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 				t.Errorf("in use: %v, %v; want %s", ids, err, next)
 			}
 		}
+
 		if err := keys.RemoveUnused(nil); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, password := range []string{device, demoPassword} {
 			if err := s.loginPhone(t, password, ""); err != nil {
 				t.Error(err)
@@ -258,6 +278,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		bob := func() {
 			t.Helper()
 			want := md5Hex("1002:demo.local:" + bobs)
@@ -266,6 +287,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 				t.Errorf("bob at the attacker's address: %v", err)
 			}
 		}
+
 		for i := range failuresPerUser {
 			address := fmt.Sprintf("192.0.2.%d", 60+i)
 			var err error
@@ -279,14 +301,17 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 					LoginRequest{Username: "ALICE", Password: "wrong", Domain: "demo.local", Address: address},
 					Filter{})
 			}
+
 			wantKind(t, fmt.Sprint("failure ", i), err, fault.KindUnauthenticated)
 			bob()
 		}
+
 		wantKind(t, "the portal", s.portal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "wrong", "192.0.2.66"), fault.KindLimited)
 		if err := s.loginPhone(t, device, "192.0.2.67"); err != nil {
 			t.Error("a phone with its device password, which nobody guesses:", err)
 		}
+
 		bob()
 	})
 }
@@ -294,6 +319,7 @@ func TestFailuresCountOnEveryInterface(t *testing.T) {
 func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
+
 	guesses := make(chan bool, 200)
 	for range cap(guesses) {
 		go func() {
@@ -303,12 +329,14 @@ func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 			guesses <- compared
 		}()
 	}
+
 	compared := 0
 	for range cap(guesses) {
 		if <-guesses {
 			compared++
 		}
 	}
+
 	if compared != failuresPerUser {
 		t.Errorf("%d guesses were compared", compared)
 	}
@@ -328,11 +356,13 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		if err := s.portal(t, demoPassword, v6); err != nil {
 			t.Fatal(err)
 		}
+
 		attack := func() {
 			for i := range 2 * failuresPerUser {
 				_ = s.portal(t, "wrong", fmt.Sprintf("203.0.113.%d", i))
 			}
 		}
+
 		attack()
 		for range 3 {
 			if err := s.loginPhone(t, device, office); err != nil {
@@ -345,6 +375,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 				t.Errorf("from the same IPv6 network: %v", err)
 			}
 		}
+
 		wantKind(t, "from a new address", s.portal(t, demoPassword, home), fault.KindLimited)
 		wantKind(t, "from an unknown address", s.portal(t, demoPassword, ""), fault.KindLimited)
 		for i := range failuresPerUser {
@@ -353,12 +384,14 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 				t.Errorf("failure %d at the known address: %v", i, err)
 			}
 		}
+
 		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
 
 		c.add(knownAddressTTL + time.Minute)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "30 days later", s.portal(t, demoPassword, "2001:db8::1"), fault.KindLimited)
 		var rows int
 		if err := s.db.QueryRowContext(t.Context(),
@@ -373,26 +406,31 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		c := newClock()
 		s := startService(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
+
 		for i := range maxAddressesPerUser + 5 {
 			c.add(time.Minute)
 			if err := s.loginPhone(t, device, fmt.Sprintf("192.0.2.%d", i)); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		rows, err := s.db.QueryContext(t.Context(), `SELECT hash FROM identity_known_addresses`)
 		hashes, err := sqldb.Collect(rows, err, "reading", sqldb.ScanColumn[string])
 		if err != nil || len(hashes) != maxAddressesPerUser || strings.Contains(strings.Join(hashes, " "), "192.0") {
 			t.Errorf("%d addresses: %v, %v", len(hashes), hashes, err)
 		}
+
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true,
 			"192.0.2.24": true} {
 			if got := s.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
+
 		if s.limits.addresses.has(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
+
 		other := startService(t, db, Config{Now: c.now}) // another node
 		if !other.limits.addresses.has(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
@@ -413,15 +451,18 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		name := a.user + "\x00" + a.network
 		for _, plain := range []string{subjectHash("known", name), hashSecret(name), hashSecret("known\x00" + name)} {
 			if hash == plain {
 				t.Error("the hash has no key")
 			}
 		}
+
 		if _, err := testKeys(t).Unseal(secret, addressKeyTable, addressKeyID); err == nil {
 			t.Error("another master key opens the key of the hashes")
 		}
+
 		elsewhere := startService(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "other.db")}, Config{}).demo(t)
 		elsewhere.mustLogin(t, "alice")
 		var other string
@@ -441,9 +482,11 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		login := demoLogin("admin")
 		login.Address = "203.0.113.9"
 		known := func() bool { return s.limits.addresses.has(t.Context(), login.attempt()) }
+
 		for _, code := range []string{"", "000000"} {
 			login.OTP = code
 			if _, err := s.Login(t.Context(), login); err == nil {
@@ -453,6 +496,7 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 				t.Errorf("the code %q makes the address known", code)
 			}
 		}
+
 		login.OTP = must(totp.GenerateCode(enrolment.Secret, c.now()))(t)
 		if _, err := s.Login(t.Context(), login); err != nil || !known() {
 			t.Errorf("after the whole login: known %v, %v", known(), err)

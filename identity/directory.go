@@ -45,6 +45,7 @@ func newDirectory(cfg Config, changes *changes, phones *phonePasswords) *Directo
 		accountLookupLimiter: rate.NewLimiter(accountLookupsPerSecond, accountLookupsPerSecond),
 	}
 	d.snapshot.Store(&snapshot{tree: &Tree{}})
+
 	return d
 }
 

@@ -55,10 +55,12 @@ func parseDirectory(text []byte) (*directoryFile, error) {
 	if err := decoder.Decode(file); err != nil {
 		return nil, yamlError(err)
 	}
+
 	err := decoder.Decode(&directoryFile{})
 	if !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid(badDirectory + ": it holds more than one document")
 	}
+
 	return file, nil
 }
 
@@ -68,14 +70,17 @@ func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fault.Invalid(badDirectory + ": it is empty")
 	}
+
 	problems := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
 	var typeError *yaml.TypeError
 	if errors.As(err, &typeError) {
 		problems = typeError.Errors
 	}
+
 	for i, problem := range problems {
 		problems[i] = redactYAML(problem)
 	}
+
 	return fault.Invalid(badDirectory + ": " + strings.Join(problems, "; "))
 }
 
@@ -110,9 +115,11 @@ func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 		n.check(fmt.Sprintf("accounts[%d].", i), &bad)
 		sorter.add(buildAccount(n, now), i, &bad)
 	}
+
 	for i, entry := range file.Accounts {
 		sorter.setParent(i, entry.Parent, &bad)
 	}
+
 	var users []NewUser
 	for i, entry := range file.Users {
 		n := NewUser{
@@ -122,20 +129,24 @@ func buildSeed(file *directoryFile, now time.Time) (*seedRows, error) {
 		if n.Role == "" {
 			n.Role = RoleUser
 		}
+
 		n.check(fmt.Sprintf("users[%d].", i), &bad)
 		account, known := sorter.find(n.Account)
 		if !known {
 			bad.add(fmt.Sprintf("users[%d].account", i), "unknown_account", "unknown account "+quote(n.Account))
 			continue
 		}
+
 		n.Account = sorter.accounts[account].ID
 		users = append(users, n)
 	}
+
 	checkDuplicateUsers(users, &bad)
 	ordered := sorter.parentsFirst(&bad)
 	if err := bad.asError(badDirectory); err != nil {
 		return nil, err
 	}
+
 	return &seedRows{accounts: ordered, users: users}, nil
 }
 

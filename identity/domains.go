@@ -62,12 +62,14 @@ func (c *Config) checkNames(tree *Tree, n namer, account, old Account, chosenID 
 	if isTenant && chosenID && !belowID(own.ID, account.ID) {
 		bad.add("id", codeReserved, "an id that you choose begins with "+quote(own.ID+"-")+"; leave it out to get one")
 	}
+
 	if isTenant && account.Name != old.Name {
 		checkLookAlike(tree, account, bad)
 		if slices.Contains(c.ReservedDomains, strings.ToLower(account.Name)) {
 			bad.add("name", codeReserved, "the name is one that the settings of this server speak of")
 		}
 	}
+
 	// A name is looked up before a domain.
 	if n != "" && account.Name != old.Name && looksLikeDomain(account.Name) &&
 		!strings.EqualFold(account.Name, account.Domain) {
@@ -108,6 +110,7 @@ func checkLookAlike(tree *Tree, account Account, bad *problems) {
 		bad.add("name", codeInvalid, "a word of the name has letters of several alphabets")
 		return
 	}
+
 	folded := foldName(account.Name)
 	for id, other := range tree.nodesByID {
 		for _, taken := range []string{id, other.account.Name} {
@@ -132,10 +135,12 @@ func mixesAlphabets(name string) bool {
 				alphabets++
 			}
 		}
+
 		if alphabets > 1 {
 			return true
 		}
 	}
+
 	return false
 }
 

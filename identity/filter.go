@@ -55,24 +55,28 @@ func (f Filter) check(accountID string, tree *Tree) error {
 			bad.add(fmt.Sprintf("account_ids[%d]", i), "unknown_account", "unknown account "+quote(id))
 		}
 	}
+
 	for i, name := range f.EventTypes {
 		_, _, known := event.SetOf([]string{name})
 		if !known {
 			bad.add(fmt.Sprintf("event_types[%d]", i), "unknown_type", "unknown event type "+quote(name))
 		}
 	}
+
 	for _, list := range []struct {
 		field string
 		ids   []string
 	}{{"queue_ids", f.QueueIDs}, {"agent_ids", f.AgentIDs}, {"call_ids", f.CallIDs}} {
 		bad.checkIDs(list.field, list.ids)
 	}
+
 	for i, name := range f.Names {
 		_, known := event.NamesMatching(name)
 		if !known {
 			bad.add(fmt.Sprintf("names[%d]", i), "unknown_name", "unknown name "+quote(name))
 		}
 	}
+
 	return bad.asError("Invalid filter")
 }
 
@@ -91,6 +95,7 @@ func (f Filter) checkLengths() error {
 		return fault.InvalidField("account_ids", codeTooMany,
 			fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
 	}
+
 	for _, list := range []struct {
 		field string
 		ids   []string
@@ -100,6 +105,7 @@ func (f Filter) checkLengths() error {
 				fmt.Sprintf("at most %d entries can be named", maxFilterIDs))
 		}
 	}
+
 	return nil
 }
 
@@ -114,5 +120,6 @@ func unique(list []string) []string {
 			kept = append(kept, entry)
 		}
 	}
+
 	return kept
 }

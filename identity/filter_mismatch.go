@@ -42,6 +42,7 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 	if !tree.Contains(root, m.AccountID) {
 		return &FilterMismatch{Field: FieldAccount}
 	}
+
 	types, _, _ := event.SetOf(f.EventTypes)
 	allows := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
 	for _, field := range [...]struct {
@@ -61,5 +62,6 @@ func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 				len(field.entries)}
 		}
 	}
+
 	return nil
 }

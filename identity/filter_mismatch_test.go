@@ -18,9 +18,11 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 	own.Type, own.Format = event.Custom, event.FormatOwn
 	older := Message{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc"} // of a version without facts
 	var many []string
+
 	for i := range 2 * maxShownEntries {
 		many = append(many, fmt.Sprint(i))
 	}
+
 	for _, c := range []struct {
 		root   string
 		filter Filter
@@ -56,19 +58,23 @@ func TestMismatchAgreesWithTheSelection(t *testing.T) {
 				t.Errorf("%+v shows %d of %d entries", c.filter, len(mismatch.Admits), mismatch.Count)
 			}
 		}
+
 		if field != c.field {
 			t.Errorf("%s, %+v, %+v: mismatch in %q, want %q", c.root, c.filter, c.m, field, c.field)
 		}
+
 		selected := false
 		if s := NewSelection(c.root, c.filter, tree); s != nil {
 			ids, below := s.Accounts()
 			for _, id := range ids {
 				selected = selected || id == c.m.AccountID || below && tree.Contains(id, c.m.AccountID)
 			}
+
 			selected = selected &&
 				s.Admits(event.ClassOf(c.m.Type, c.m.Format, event.Name(c.m.Name)), event.NameBit([]byte(c.m.Name)),
 					c.m.AgentID, c.m.QueueID, c.m.CallID)
 		}
+
 		if selected != (mismatch == nil) {
 			t.Errorf("%s, %+v, %+v: selected %v, mismatch %+v", c.root, c.filter, c.m, selected, mismatch)
 		}

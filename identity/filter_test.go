@@ -19,18 +19,22 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 		a := startService(t, cfg, Config{}).demo(t)
 		b := startService(t, cfg, Config{})
 		var f Filter
+
 		for i := range maxFilterIDs {
 			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%032d", i))
 			f.AgentIDs = append(f.AgentIDs, fmt.Sprintf("%d@pbx.example.com", i))
 		}
+
 		token, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		again, _, err := b.EventsLogin(t.Context(), demoLogin("alice"), f)
 		if err != nil || len(token) > 2<<10 {
 			t.Fatalf("a token of %d bytes, the same filter again: %v", len(token), err)
 		}
+
 		for _, s := range []*testService{a, b} {
 			for _, token := range []string{token, again} {
 				p, err := s.Authenticate(t.Context(), token)
@@ -39,6 +43,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 				}
 			}
 		}
+
 		f.QueueIDs = append(f.QueueIDs, "one more")
 		if _, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f); fault.KindOf(err) != fault.KindInvalid {
 			t.Errorf("%d ids: %v", len(f.QueueIDs), err)
@@ -61,22 +66,27 @@ func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
 	now := time.Now()
 	s := startService(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
 	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
+
 	for i := range 20 {
 		f.CallIDs = append(f.CallIDs, fmt.Sprint(strings.Repeat("c", 200), i))
 	}
+
 	if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), f); err != nil {
 		t.Fatal(err)
 	}
+
 	stored := func() (n int) {
 		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_filters`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
+
 	now = now.Add(24 * time.Hour)
 	if err := s.deleteExpired(t.Context()); err != nil || stored() != 1 {
 		t.Errorf("%v, %d filters while a token names one", err, stored())
 	}
+
 	now = now.Add(2 * time.Minute)
 	if err := s.deleteExpired(t.Context()); err != nil || stored() != 0 {
 		t.Errorf("%v, %d filters after the last token has expired", err, stored())

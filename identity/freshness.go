@@ -60,6 +60,7 @@ func (c *changes) requireFresh(ctx context.Context) error {
 	if c.freshness.age() <= maxStaleness {
 		return nil
 	}
+
 	return errStale
 }
 

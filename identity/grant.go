@@ -18,6 +18,7 @@ func (d *Directory) CheckCredentialGrant(by *Principal, role Role) error {
 	if by == nil || !by.IsKey() {
 		return nil
 	}
+
 	key := d.snapshot.Load().keysByID[by.KeyID]
 	switch {
 	case !key.ExpiresAt.IsZero():
@@ -26,6 +27,7 @@ func (d *Directory) CheckCredentialGrant(by *Principal, role Role) error {
 		return fault.Forbidden(
 			"Only an API key with every scope gives credentials to administrators: they may do more than this key")
 	}
+
 	return nil
 }
 
@@ -36,6 +38,7 @@ func (d *Directory) checkGrantedKey(by *Principal, key, old APIKey) error {
 	if by == nil || !by.IsKey() {
 		return nil
 	}
+
 	own := d.snapshot.Load().keysByID[by.KeyID]
 	for _, scope := range key.Scopes {
 		if !slices.Contains(own.Scopes, scope) && !slices.Contains(old.Scopes, scope) {
@@ -43,6 +46,7 @@ func (d *Directory) checkGrantedKey(by *Principal, key, old APIKey) error {
 				"The API key does not have the scope "+string(scope)+", and cannot give it")
 		}
 	}
+
 	if own.Role != key.Role && key.Role == RoleAdmin && old.Role != RoleAdmin {
 		return fault.NewField(fault.KindForbidden, "role", codeNotGranted,
 			"The API key does not have the role "+string(key.Role)+", and cannot give it")
@@ -51,6 +55,7 @@ func (d *Directory) checkGrantedKey(by *Principal, key, old APIKey) error {
 		return fault.NewField(fault.KindForbidden, "expires_at", codeNotGranted,
 			"The API key expires earlier, and cannot give more time than it has")
 	}
+
 	return nil
 }
 

@@ -56,10 +56,12 @@ var errTooManyLogins = errors.New("the queue for password hashes is full")
 func (h *hashSlots) acquire(ctx context.Context, client slotClient) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashTimeout)
 	defer cancel()
+
 	waiter := &slotWaiter{ready: make(chan struct{})}
 	if !h.enqueue(waiter, client) {
 		return nil, fault.Unavailable(errTooManyLogins, time.Second, "Too many logins at once")
 	}
+
 	select {
 	case <-waiter.ready:
 		return h.release, nil
@@ -75,6 +77,7 @@ func (h *hashSlots) acquire(ctx context.Context, client slotClient) (release fun
 func (h *hashSlots) enqueue(w *slotWaiter, client slotClient) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	switch {
 	case client.known:
 		h.known = append(h.known, w)
@@ -87,6 +90,7 @@ func (h *hashSlots) enqueue(w *slotWaiter, client slotClient) bool {
 		h.strangers[client.network] = append(h.strangers[client.network], w)
 		h.nStrangers++
 	}
+
 	h.giveFree()
 	return true
 }
@@ -133,18 +137,22 @@ func (h *hashSlots) next() *slotWaiter {
 		h.released++
 		return w
 	}
+
 	if h.nStrangers == 0 {
 		return nil
 	}
+
 	h.released = 0
 	network := h.networks[0]
 	queue := h.strangers[network]
 	h.networks, h.strangers[network] = h.networks[1:], queue[1:]
 	h.nStrangers--
+
 	if len(queue) > 1 {
 		h.networks = append(h.networks, network)
 	} else {
 		delete(h.strangers, network)
 	}
+
 	return queue[0]
 }

@@ -38,11 +38,14 @@ func (q *slotQueue) join(t *testing.T, name string, client slotClient) {
 			t.Error(err)
 			return
 		}
+
 		q.mu.Lock()
 		q.order = append(q.order, name)
 		q.mu.Unlock()
+
 		release()
 	})
+
 	waitFor(t, "a waiter", func() bool { return q.slots.waiting() == q.queued })
 }
 
@@ -66,6 +69,7 @@ func TestAFloodLeavesHashSlots(t *testing.T) {
 		q.join(t, "flood", slotClient{network: "192.0.2.1"})
 		q.join(t, "botnet", slotClient{network: fmt.Sprint("198.51.100.", i)})
 	}
+
 	q.join(t, "same network", slotClient{network: "192.0.2.1"})
 	q.join(t, "known", slotClient{known: true, network: "192.0.2.1"})
 	order := q.served()
@@ -77,6 +81,7 @@ func TestAFloodLeavesHashSlots(t *testing.T) {
 	for range 50 {
 		q.join(t, "flood", slotClient{network: "192.0.2.1"})
 	}
+
 	q.join(t, "other network", slotClient{network: "203.0.113.1"})
 	if at := slices.Index(q.served(), "other network"); at != 1 {
 		t.Errorf("the client of another network was number %d", at)
@@ -100,19 +105,23 @@ func TestTheQueueOfHashesIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	must(slots.acquire(ctx, slotClient{}))(t)
 	var group sync.WaitGroup
+
 	for i := range maxWaitingHashes {
 		group.Go(func() {
 			_, err := slots.acquire(ctx, slotClient{network: fmt.Sprint(i)})
 			wantKind(t, "a waiter that left", err, fault.KindUnavailable)
 		})
 	}
+
 	waitFor(t, "the queue", func() bool { return slots.waiting() == maxWaitingHashes })
 	_, err := slots.acquire(t.Context(), slotClient{network: "one more"})
 	wantKind(t, "one more", err, fault.KindUnavailable)
 	cancel()
+
 	group.Wait()
 	slots.release()
 	must(slots.acquire(t.Context(), slotClient{known: true}))(t)
+
 	if n := slots.waiting(); n != 0 {
 		t.Errorf("%d waiters are left", n)
 	}
@@ -124,6 +133,7 @@ func TestAFloodOfUnknownNamesLeavesLogins(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
 	s.mustLogin(t, "alice")
 	end := must(s.Directory.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
+
 	var group sync.WaitGroup
 	login := func(c LoginRequest, want fault.Kind) {
 		group.Go(func() {
@@ -131,16 +141,19 @@ func TestAFloodOfUnknownNamesLeavesLogins(t *testing.T) {
 			wantKind(t, c.Username, err, want)
 		})
 	}
+
 	for i := range 200 {
 		c := demoLogin(fmt.Sprint("nobody", i))
 		c.Address = fmt.Sprintf("198.51.%d.%d", i/100, i%100)
 		login(c, fault.KindUnauthenticated)
 	}
+
 	login(demoLogin("alice"), "")
 	waitFor(t, "the flood and the user", func() bool { return s.Directory.passwords.slots.waiting() == 201 })
 	if got := s.Directory.passwords.slots.nStrangers; got != 200 {
 		t.Errorf("%d strangers", got)
 	}
+
 	end()
 	group.Wait()
 }

@@ -50,16 +50,19 @@ func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, er
 	k.mu.Lock()
 	key := k.hashKey
 	k.mu.Unlock()
+
 	if key == nil {
 		var err error
 		key, err = k.readKey(ctx)
 		if err != nil {
 			return "", err
 		}
+
 		k.mu.Lock()
 		k.hashKey = key
 		k.mu.Unlock()
 	}
+
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(a.user + "\x00" + a.network))
 	return hex.EncodeToString(mac.Sum(nil)), nil
@@ -76,6 +79,7 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = k.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		// DO NOTHING would return no row; this update without effect returns the stored one.
 		return to.QueryRowContext(ctx,
@@ -86,6 +90,7 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading the key of known addresses")
 	}
+
 	return k.keyring.Unseal(sealed, addressKeyTable, addressKeyID)
 }
 
@@ -102,6 +107,7 @@ func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
 	if err != nil && ctx.Err() == nil {
 		k.log.WarnContext(ctx, "looking up a user's known address failed", "error", err)
 	}
+
 	return err == nil && found
 }
 
@@ -120,6 +126,7 @@ func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 	if a.network == "" {
 		return
 	}
+
 	k.networks.put(a.network, struct{}{})
 	now := k.now()
 	hash, err := k.hashNetwork(ctx, a)

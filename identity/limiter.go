@@ -59,6 +59,7 @@ func NewMemoryLimiter() *MemoryLimiter {
 func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	now := l.now()
 	var wait time.Duration
 	for _, limit := range limits {
@@ -67,6 +68,7 @@ func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 			wait = max(wait, c.windowEnd.Sub(now))
 		}
 	}
+
 	return wait
 }
 
@@ -74,6 +76,7 @@ func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	now := l.now()
 	var wait time.Duration
 	for _, limit := range limits {
@@ -82,12 +85,14 @@ func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 			l.evictOne(now)
 			c = failureCount{windowEnd: now.Add(limit.Window)}
 		}
+
 		c.failures++
 		l.counts[limit.Subject] = c
 		if c.failures > limit.Max {
 			wait = max(wait, c.windowEnd.Sub(now))
 		}
 	}
+
 	return wait
 }
 
@@ -97,6 +102,7 @@ func (l *MemoryLimiter) evictOne(now time.Time) {
 	if len(l.counts) < maxSubjects {
 		return
 	}
+
 	tries := evictionTries
 	for subject, c := range l.counts { // in random order
 		tries--

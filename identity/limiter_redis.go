@@ -45,6 +45,7 @@ func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus
 	if client == nil {
 		return nil, errors.New("identity: the limiter has no Redis client")
 	}
+
 	return &RedisLimiter{
 		client:    client,
 		prefix:    prefix + limiterTag,
@@ -80,15 +81,18 @@ func (l *RedisLimiter) runScript(ctx context.Context, failures int, limits []Lim
 		l.fallbacks.Inc()
 		return 0, false
 	}
+
 	keys := make([]string, len(limits))
 	args := []any{failures}
 	for i, limit := range limits {
 		keys[i] = l.prefix + limit.Subject
 		args = append(args, limit.Max, limit.Window.Milliseconds())
 	}
+
 	// Count the failure even if the client has disconnected.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterTimeout)
 	defer cancel()
+
 	millis, err := l.script.Run(bounded, l.client, keys, args...).Int64()
 	if err != nil {
 		l.fallbacks.Inc()
@@ -96,5 +100,6 @@ func (l *RedisLimiter) runScript(ctx context.Context, failures int, limits []Lim
 		l.log.WarnContext(ctx, "Redis unavailable, login limits counted in this process only", "error", err)
 		return 0, false
 	}
+
 	return time.Duration(millis) * time.Millisecond, true
 }

@@ -41,13 +41,16 @@ func forEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(t
 		l.now = c.now
 		test(t, l, c.add)
 	})
+
 	t.Run("miniredis", func(t *testing.T) {
 		server := miniredis.RunT(t)
 		test(t, openRedisLimiter(t, server.Addr()), server.FastForward)
 	})
+
 	t.Run("redis", func(t *testing.T) {
 		test(t, openRedisLimiter(t, testservice.Redis(t)), func(d time.Duration) { time.Sleep(d) })
 	})
+
 	t.Run("redis cluster", func(t *testing.T) {
 		client := redis.NewClusterClient(
 			&redis.ClusterOptions{Addrs: testservice.RedisCluster(t), ContextTimeoutEnabled: true})
@@ -73,11 +76,13 @@ func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
 				t.Fatalf("failure %d: wait %s", i+1, wait)
 			}
 		}
+
 		for range 3 { // Wait counts nothing
 			if wait := l.Wait(ctx, limit); wait <= 0 || wait > limit.Window {
 				t.Fatalf("used up: wait %s", wait)
 			}
 		}
+
 		if wait := l.Fail(ctx, limit); wait <= 0 || wait > limit.Window {
 			t.Fatalf("one too many: wait %s", wait)
 		}
@@ -87,6 +92,7 @@ func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
 		pass(window / 2)
 		l.Wait(ctx, limit) // does not extend the window
 		pass(window/2 + 10*time.Millisecond)
+
 		if wait := l.Wait(ctx, limit); wait != 0 {
 			t.Errorf("in the next window: wait %s", wait)
 		}
@@ -103,10 +109,12 @@ func TestLimiterTakesTheWorstOfSeveral(t *testing.T) {
 		for _, limit := range []*Limit{&user, &address, &other, &third} {
 			limit.Window = time.Minute
 		}
+
 		l.Fail(ctx, user, address)
 		if l.Wait(ctx, user, address) == 0 || l.Wait(ctx, other, address) != 0 {
 			t.Error("the user alone is at the limit")
 		}
+
 		l.Fail(ctx, other, address)
 		if l.Wait(ctx, third, address) == 0 || l.Wait(ctx, third) != 0 {
 			t.Error("now the address is too")
@@ -120,6 +128,7 @@ func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
 		limit.Window = time.Minute
 		var within atomic.Int32
 		var group sync.WaitGroup
+
 		for range 40 {
 			group.Go(func() {
 				if l.Fail(t.Context(), limit) == 0 {
@@ -127,6 +136,7 @@ func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		if within.Load() != 10 {
 			t.Errorf("%d failures were within the limit", within.Load())
@@ -139,11 +149,14 @@ func TestRedisLimitersShareTheirCounts(t *testing.T) {
 	a, b, limit := openRedisLimiter(t, address), openRedisLimiter(t, address), newLimit(t, "a", 1)
 	limit.Window = time.Minute
 	a.Fail(t.Context(), limit)
+
 	if b.Wait(t.Context(), limit) == 0 {
 		t.Error("one node does not know of the other's failure")
 	}
+
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if a.Fail(ended, limit) == 0 {
 		t.Error("a client that hung up spared itself the count")
 	}
@@ -164,11 +177,13 @@ func TestLimitsHoldWhileRedisIsAway(t *testing.T) {
 			l.Fail(t.Context(), limit)
 			away(t, server)
 			begun := time.Now()
+
 			for range 2 {
 				if wait := l.Fail(t.Context(), limit); wait != 0 {
 					t.Errorf("within the limit: wait %s", wait)
 				}
 			}
+
 			if l.Wait(t.Context(), limit) == 0 || l.Fail(t.Context(), limit) == 0 {
 				t.Error("beyond the limit, the failure before Redis went counted")
 			}
@@ -186,6 +201,7 @@ func TestLimiterComesBackToRedis(t *testing.T) {
 	server.SetError("LOADING")
 	l.Fail(t.Context(), limit)
 	server.SetError("")
+
 	waitFor(t, "half a second after its rest it counts in Redis", func() bool {
 		l.skipRedisUntil.Store(0)
 		return l.Fail(t.Context(), limit) == 0 // Redis has no counts, memory would refuse
@@ -198,9 +214,11 @@ func TestMemoryLimiterIsBounded(t *testing.T) {
 	for i := range maxSubjects + 1000 {
 		l.Fail(t.Context(), Limit{Subject: strconv.Itoa(i), Max: 1, Window: time.Minute})
 	}
+
 	if len(l.counts) != maxSubjects {
 		t.Errorf("%d subjects", len(l.counts))
 	}
+
 	last := Limit{Subject: "last", Max: 1, Window: time.Minute}
 	if l.Fail(t.Context(), last) != 0 || l.Wait(t.Context(), last) != time.Minute {
 		t.Error("a new subject is not counted when the memory is full")
@@ -214,11 +232,13 @@ func TestLimitsSayNothingOfWhomTheyAreAbout(t *testing.T) {
 		a[0].Window != 5*time.Minute {
 		t.Errorf("limits %v and %v", a, b)
 	}
+
 	for _, limit := range a {
 		if len(limit.Subject) != 32 || strings.Contains(limit.Subject, "192") && strings.Contains(limit.Subject, ".") {
 			t.Errorf("subject %q", limit.Subject)
 		}
 	}
+
 	if c := (LoginRequest{Username: "a", Domain: "ab"}).attempt().allLimits(); len(c) != 1 ||
 		c[0] == (LoginRequest{Username: "ba", Domain: "a"}).attempt().allLimits()[0] {
 		t.Error("without an address there is one limit, of this user alone")

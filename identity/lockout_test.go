@@ -25,18 +25,22 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 		config.Now = c.now
 		s := startServiceOn(t, testdb.Open(t, cfg), config, limiter)
 		device := s.demoPhones(t)
+
 		if err := s.portal(t, demoPassword, "192.0.2.1"); err != nil { // stores the hash for phones
 			t.Fatal(err)
 		}
+
 		enrolment, codes, err := s.EnrolOTP(t.Context(), "demo", "alice")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		login := func(username, password, otp, address string) error {
 			_, err := s.Login(t.Context(),
 				LoginRequest{Username: username, Password: password, Domain: "demo.local", OTP: otp, Address: address})
 			return err
 		}
+
 		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }
 		for i := range 2 * failuresPerUser {
 			for _, username := range []string{"alice", "nobody"} {
@@ -56,24 +60,29 @@ func TestGuessesLockNobodyOutWhoProvesMore(t *testing.T) {
 				t.Errorf("code %q: a user who does not exist gets %v", otp, unknown)
 			}
 		}
+
 		wantKind(t, "the code with a wrong password", login("alice", "a guess", code(), "198.51.100.3"),
 			fault.KindUnauthenticated)
 		if err := login("alice", demoPassword, code(), "198.51.100.3"); err != nil {
 			t.Error("with the one-time password:", err)
 		}
+
 		c.add(otpPeriod)
 		for range failuresPerUser {
 			_ = login("alice", "a guess", code(), "198.51.100.4")
 		}
+
 		wantKind(t, "guesses with the code", login("alice", demoPassword, code(), "198.51.100.4"), fault.KindLimited)
 
 		if err := s.loginPhone(t, device, "198.51.100.5"); err != nil {
 			t.Error("a phone with a device password:", err)
 		}
+
 		wantKind(t, "a phone with the portal password", s.loginPhone(t, demoPassword, "198.51.100.6"),
 			fault.KindLimited)
 		wantKind(t, "a phone that guesses", s.loginPhone(t, "a guess", "198.51.100.6"), fault.KindLimited)
 		c.add(failureWindow + time.Second)
+
 		if err := login("alice", demoPassword, code(), "198.51.100.7"); err != nil {
 			t.Error("when the answer said:", err)
 		}

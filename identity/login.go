@@ -17,14 +17,17 @@ import (
 // too many of them the error is fault.KindLimited.
 func (c *Credentials) Login(ctx context.Context, r LoginRequest) (session *Session, err error) {
 	defer func() { c.metrics.countLogin(AudienceAPI, err) }()
+
 	user, err := c.authenticateUser(ctx, AudienceAPI, r)
 	if err != nil {
 		return nil, err
 	}
+
 	account, ok := c.directory.Tree().Account(user.AccountID)
 	if ok {
 		c.phones.ensurePortalHA1(ctx, user, account.Domain, r.Password)
 	}
+
 	return c.tokens.beginSession(ctx, user, r.Address, time.Time{})
 }
 
@@ -45,6 +48,7 @@ func (c *Credentials) auditRefusedLogin(ctx context.Context, audience Audience, 
 	if account, ok := c.directory.Tree().ByDomain(r.Domain); ok && user.AccountID == "" {
 		user.AccountID = account.ID
 	}
+
 	outcome := "wrong_password"
 	switch {
 	case errors.Is(err, errOTPRequired), errors.Is(err, errOTPEnrol):
@@ -54,6 +58,7 @@ func (c *Credentials) auditRefusedLogin(ctx context.Context, audience Audience, 
 	case errors.Is(err, errOTPWrong):
 		outcome = "wrong_otp"
 	}
+
 	c.auditFailedLogin(ctx, audience, r.Address, user, err, outcome)
 }
 
@@ -91,6 +96,7 @@ func (c *Credentials) authenticateUser(ctx context.Context, audience Audience, r
 		c.auditRefusedLogin(ctx, audience, r, user, err)
 		return User{}, err
 	}
+
 	c.limits.addresses.add(ctx, r.attempt(), user.ID)
 	return user, nil
 }
@@ -102,12 +108,14 @@ func (c *Credentials) withDomain(ctx context.Context, r LoginRequest) (LoginRequ
 	if r.Domain != "" {
 		return r, nil
 	}
+
 	row := c.db.QueryRowContext(ctx, `SELECT CASE WHEN COUNT(*) = 1 THEN MIN(a.domain) ELSE '' END FROM identity_users u
 		JOIN identity_accounts a ON a.id = u.account_id WHERE u.username_key = $1`, strings.ToLower(r.Username))
 	domain, err := sqldb.Find(row, sql.ErrNoRows, "reading the domain of a user", sqldb.ScanColumn[string])
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
+
 	r.Domain = domain
 	return r, nil
 }
@@ -118,11 +126,13 @@ func (c *Credentials) checkCredentials(ctx context.Context, r LoginRequest) (Use
 	if err := r.check(); err != nil {
 		return User{}, err
 	}
+
 	a := r.attempt()
 	locked, err := c.limits.checkOrLock(ctx, a)
 	if err != nil {
 		return User{}, err // before waiting for a hash slot
 	}
+
 	if locked && r.OTP == "" {
 		return User{}, c.limits.lockedError(ctx, a)
 	}
@@ -130,29 +140,35 @@ func (c *Credentials) checkCredentials(ctx context.Context, r LoginRequest) (Use
 		attemptsFactor*c.cfg.UserTokensPerMinute); err != nil {
 		return User{}, err // a correct password costs a hash too
 	}
+
 	user, storedHash, err := c.findUserByLogin(ctx, r)
 	if err != nil {
 		return User{}, err
 	}
+
 	if locked {
 		a.proven, err = c.matchesOTP(ctx, user.ID, r.OTP)
 		if err != nil {
 			return User{}, err
 		}
+
 		if !a.proven {
 			return user, c.limits.lockedError(ctx, a)
 		}
 	}
+
 	matches, err := c.checkPassword(ctx, a, storedHash, r.Password)
 	if err != nil {
 		return user, err
 	}
+
 	if !matches || user.ID == "" {
 		if err := c.limits.countFailure(ctx, a); err != nil {
 			return user, err
 		}
 		return user, errWrongLogin
 	}
+
 	return user, nil
 }
 
@@ -165,13 +181,16 @@ func (c *Credentials) checkPassword(ctx context.Context, a attempt, storedHash, 
 		return false, err
 	}
 	defer releaseSlot()
+
 	if err := c.limits.check(ctx, a); err != nil {
 		return false, err
 	}
+
 	matches, err := verifyPassword(storedHash, password)
 	if err != nil {
 		return false, fault.Internal(err, "The password could not be checked")
 	}
+
 	return matches, nil
 }
 
@@ -199,6 +218,7 @@ func (c *Credentials) findUserByLogin(ctx context.Context, r LoginRequest) (user
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, c.passwords.decoy, nil
 	}
+
 	return user, storedHash, err
 }
 
@@ -208,14 +228,17 @@ func (c *Credentials) findUserByLogin(ctx context.Context, r LoginRequest) (user
 func (c *Credentials) EventsLogin(ctx context.Context, r LoginRequest,
 	f Filter) (token string, expiresIn time.Duration, err error) {
 	defer func() { c.metrics.countLogin(AudienceEvents, err) }()
+
 	user, err := c.authenticateUser(ctx, AudienceEvents, r)
 	if err != nil {
 		return "", 0, err
 	}
+
 	filter, err := c.tokens.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
+
 	return c.tokens.issueChannelToken(ctx, user, filter, time.Time{},
 		loginEntry(ctx, c.audit, audit.Login, AudienceEvents, r.Address, user))
 }

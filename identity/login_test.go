@@ -32,6 +32,7 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 		if session.ExpiresIn != time.Hour || session.RefreshToken == "" {
 			t.Errorf("session lives %s", session.ExpiresIn)
 		}
+
 		p := s.mustAuthenticate(t, session.AccessToken)
 		if p.UserID != u.ID || p.Username != "alice" || p.AccountID != "demo" || p.Role != RoleUser ||
 			p.Audience != AudienceAPI || p.FamilyID == "" || p.TokenID == "" || p.IsKey() {
@@ -66,6 +67,7 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 			if err != error(errWrongLogin) {
 				t.Errorf("%s: %v", name, err)
 			}
+
 			if _, _, err := s.EventsLogin(t.Context(), c,
 				Filter{AccountIDs: []string{"nowhere"}}); err != error(errWrongLogin) {
 				t.Errorf("channel, %s: %v", name, err)
@@ -81,6 +83,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 		s := startService(t, cfg, Config{}).demo(t)
 		c := demoLogin("Alice")
 		c.Domain = ""
+
 		if session, err := s.Login(t.Context(), c); err != nil || session.User.AccountID != "demo" {
 			t.Errorf("got %+v, %v", session, err)
 		}
@@ -91,6 +94,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 		s.insertAccounts(t, []Account{{ID: "other", Name: "other", Domain: "other.local"}})
 		must(s.CreateUser(t.Context(),
 			NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
+
 		for name, wrong := range map[string]LoginRequest{
 			"two users have the name": c,
 			"no user has it":          {Username: "mallory", Password: c.Password},
@@ -105,6 +109,7 @@ func TestALoginWithoutADomain(t *testing.T) {
 		for range failuresPerUser {
 			_, _ = s.Login(t.Context(), bob)
 		}
+
 		bob.Domain = "demo.local"
 		if _, err := s.Login(t.Context(), bob); fault.KindOf(err) != fault.KindLimited {
 			t.Errorf("after %d failures without the domain: %v", failuresPerUser, err)
@@ -126,13 +131,16 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
+
 	for range 3 * failuresPerUser {
 		s.mustLogin(t, "alice")
 	}
+
 	for range failuresPerUser {
 		_, err := s.Login(t.Context(), wrong)
 		wantKind(t, "a guess", err, fault.KindUnauthenticated)
 	}
+
 	_, err := s.Login(t.Context(), wrong)
 	wantKind(t, "one too many", err, fault.KindLimited)
 	_, err = s.Login(t.Context(), demoLogin("ALICE"))
@@ -141,6 +149,7 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 		f.RetryAfter > 5*time.Minute {
 		t.Errorf("the right password afterwards: %v, retry after %s", err, f.RetryAfter)
 	}
+
 	_, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	wantKind(t, "the channel login", err, fault.KindLimited)
 	s.mustLogin(t, "bob")
@@ -153,6 +162,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 		_, err := s.Login(t.Context(), c)
 		wantKind(t, "a guess", err, fault.KindUnauthenticated)
 	}
+
 	c := demoLogin("alice")
 	c.Address = "2001:db8::2"
 	_, err := s.Login(t.Context(), c)
@@ -162,6 +172,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	if err != nil {
 		t.Errorf("another /64: %v", err)
 	}
+
 	for i := range failuresPerAddress { // each from a /64 of its own
 		guess := LoginRequest{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x",
 			Address: fmt.Sprintf("2001:db8:0:%x::1", i%0x80+2)}
@@ -169,6 +180,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 			t.Fatal("a guess succeeded")
 		}
 	}
+
 	_, err = s.Login(t.Context(), c)
 	wantKind(t, "another /64 of the same /56", err, fault.KindLimited)
 	c.Address = "2001:db8:0:100::1"
@@ -185,6 +197,7 @@ func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 	var mu sync.Mutex
 	kinds := map[fault.Kind]int{}
 	var group sync.WaitGroup
+
 	for range 3 * failuresPerUser {
 		group.Go(func() {
 			_, err := s.Login(t.Context(), wrong)
@@ -193,6 +206,7 @@ func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 			kinds[fault.KindOf(err)]++
 		})
 	}
+
 	group.Wait()
 	if kinds[fault.KindUnauthenticated] != failuresPerUser || kinds[fault.KindLimited] != 2*failuresPerUser {
 		t.Errorf("got %v", kinds)
@@ -215,15 +229,18 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
 	done := must(s.Directory.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
+
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
 		answer <- err
 	}()
+
 	<-limiter.waits // it has passed the limiter and waits for a slot
 	for range failuresPerUser {
 		limiter.Fail(t.Context(), demoLogin("alice").attempt().allLimits()...)
 	}
+
 	done()
 	wantKind(t, "the right password, too late", <-answer, fault.KindLimited)
 }
@@ -237,15 +254,19 @@ func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		cost, salt, sum, err := parseHash(stored)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return fmt.Sprint(cost, len(salt), len(sum))
 	}
+
 	stranger, nowhere := demoLogin("nobody"), demoLogin("alice")
 	nowhere.Domain = "nowhere.local"
 	known := cost(demoLogin("alice"))
+
 	for name, c := range map[string]LoginRequest{"user": stranger, "domain": nowhere} {
 		if got := cost(c); got != known {
 			t.Errorf("an unknown %s costs %s, a known one %s", name, got, known)
@@ -262,6 +283,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{}, onlyFailLimiter{NewMemoryLimiter()}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
+
 	for i := range 2 * failuresPerUser {
 		want := fault.KindUnauthenticated
 		if i >= failuresPerUser {
@@ -294,6 +316,7 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 		if err != nil || expires != 24*time.Hour {
 			t.Fatalf("expires in %s: %v", expires, err)
 		}
+
 		p := s.mustAuthenticate(t, token)
 		if p.Audience != AudienceEvents || !slices.Equal(p.AccountIDs, []string{"sub", "demo"}) ||
 			!slices.Equal(p.EventTypes, []string{"AGENT_LOGIN"}) || p.FamilyID != "" ||
@@ -301,10 +324,12 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 			!slices.Equal(p.CallIDs, []string{"c"}) || !slices.Equal(p.Names, []string{"call.*", "agent.login"}) {
 			t.Errorf("principal %+v", p)
 		}
+
 		token, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{AccountIDs: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if p := s.mustAuthenticate(t, token); p.AccountIDs != nil || p.EventTypes != nil {
 			t.Errorf("principal %+v", p)
 		}
@@ -319,24 +344,29 @@ func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }
 	s := startService(t, testdb.SQLite(t), Config{PartitionOf: partition}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+
 	header := func(user string, accounts ...string) map[string]any {
 		t.Helper()
 		token, _, err := s.EventsLogin(t.Context(), demoLogin(user), Filter{AccountIDs: accounts})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		s.mustAuthenticate(t, token)
 		first, _, _ := strings.Cut(token, ".")
 		text, err := base64.RawURLEncoding.DecodeString(first)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var got map[string]any
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatal(err)
 		}
+
 		return got
 	}
+
 	own := header("alice")
 	if own["account"] != "demo" || own["partition"] != 4. {
 		t.Errorf("header of a token without a filter: %v", own)
@@ -347,6 +377,7 @@ func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	if got := header("alice", "sub", "sub"); got["account"] != "sub" || got["partition"] != 3. {
 		t.Errorf("header of a token for one account: %v", got)
 	}
+
 	kafka = errors.New("no broker answers")
 	if got := header("alice"); got["account"] != "demo" || got["partition"] != nil {
 		t.Errorf("header while Kafka does not answer: %v", got)
@@ -361,9 +392,11 @@ func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
 		QueueIDs: []string{"q", ""}, AgentIDs: []string{strings.Repeat("a", MaxFilterID+1)}, CallIDs: []string{"\xff"},
 		Names: []string{"call.*", "call", "*"}})
 	var got []string
+
 	for _, f := range fault.As(err).Fields {
 		got = append(got, f.Field+" "+f.Code+" "+f.Message)
 	}
+
 	want := []string{
 		`account_ids[1] unknown_account unknown account "other"`,
 		`account_ids[2] unknown_account unknown account "nowhere"`,
@@ -384,25 +417,30 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 	var yaml strings.Builder
 	yaml.WriteString("accounts: [{id: root, name: root, domain: root.local}")
 	ids := []string{"root"}
+
 	for i := range maxFilterAccounts {
 		id := strings.Repeat("a", 60) + string(rune('a'+i/26)) + string(rune('a'+i%26))
 		ids = append(ids, id)
 		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
 	}
+
 	yaml.WriteString("]\nusers: [{account: root, username: u, password: " + password + "}]")
 	big := startService(t, testdb.SQLite(t), Config{})
 	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
+
 	c := LoginRequest{Username: "u", Password: password, Domain: "root.local"}
 	token, _, err := big.EventsLogin(t.Context(), c,
 		Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if p := big.mustAuthenticate(t, token); len(p.AccountIDs) != maxFilterAccounts {
 		t.Errorf("%d accounts", len(p.AccountIDs))
 	}
+
 	_, _, err = big.EventsLogin(t.Context(), c, Filter{AccountIDs: ids})
 	if f := fault.As(err); f.Kind != fault.KindInvalid || f.Fields[0].Code != "too_many" {
 		t.Errorf("got %v", err)
@@ -415,12 +453,15 @@ func TestLoginWhileTheDatabaseIsAwayIsUnavailableAndNoFailure(t *testing.T) {
 	token := s.mustLogin(t, "alice").AccessToken
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for range 2 * failuresPerUser {
 		_, err := s.Login(ended, demoLogin("alice"))
 		wantKind(t, "login", err, fault.KindUnavailable)
 	}
+
 	if _, err := s.Authenticate(ended, token); err != nil {
 		t.Errorf("memory alone does not do: %v", err)
 	}
+
 	s.mustLogin(t, "alice")
 }

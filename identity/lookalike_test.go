@@ -14,6 +14,7 @@ func TestTenantsTakeNoLookAlikes(t *testing.T) {
 		{ID: "other", Name: "other", Domain: "other.example"}} {
 		must(s.CreateAccount(t.Context(), n))(t)
 	}
+
 	by := &Principal{UserID: "u", AccountID: "other", Role: RoleAdmin}
 	for i, c := range []struct{ name, domain string }{
 		{"ACME", "a1.other.example"}, {"aCme", "a2.other.example"}, {"Ａｃｍｅ", "a3.other.example"},
@@ -28,6 +29,7 @@ func TestTenantsTakeNoLookAlikes(t *testing.T) {
 			t.Errorf("%d: %q, %q: %v", i, c.name, c.domain, err)
 		}
 	}
+
 	for _, name := range []string{"Acme Berlin", "Компания", "Εταιρεία 2", "Müller & Söhne"} {
 		domain := map[string]string{"Acme Berlin": "berlin", "Компания": "k_1", "Εταιρεία 2": "e-2",
 			"Müller & Söhne": "m.s"}[name] + ".other.example"
@@ -36,6 +38,7 @@ func TestTenantsTakeNoLookAlikes(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
+
 		_, err = s.UpdateAccount(t.Context(), account.ID,
 			AccountUpdate{Name: "acMe", Domain: domain, Parent: "other", By: by})
 		if fault.KindOf(err) != fault.KindInvalid {
@@ -51,12 +54,15 @@ func TestOnlyOneRootStandsForUnknownDomains(t *testing.T) {
 	if _, ok := s.Tree().OnlyRoot(); ok {
 		t.Error("a root without accounts")
 	}
+
 	s.demo(t)
 	must(s.CreateAccount(t.Context(),
 		NewAccount{ID: "below", Name: "below", Domain: "below.demo.local", Parent: "demo"}))(t)
+
 	if root, ok := s.Tree().OnlyRoot(); !ok || root.ID != "demo" {
 		t.Errorf("the only root is %v", root)
 	}
+
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.example"}))(t)
 	if root, ok := s.Tree().OnlyRoot(); ok {
 		t.Errorf("of two roots %v", root)

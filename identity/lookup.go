@@ -22,11 +22,13 @@ func (d *Directory) FindAccount(ctx context.Context, id string) (Account, bool, 
 	if d.unknownAccounts.has(id, d.cfg.storedNow()) && !d.accountLookupLimiter.Allow() {
 		return Account{}, false, nil
 	}
+
 	var found int
 	err := d.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE id = $1`, id).Scan(&found)
 	if err != nil {
 		return Account{}, false, sqldb.Wrap(err, "looking up an account")
 	}
+
 	if found == 0 {
 		d.unknownAccounts.put(id, d.cfg.storedNow())
 		return Account{}, false, nil
@@ -34,6 +36,7 @@ func (d *Directory) FindAccount(ctx context.Context, id string) (Account, bool, 
 	if err := d.changes.poll(ctx); err != nil {
 		return Account{}, false, err
 	}
+
 	account, ok := d.Tree().Account(id)
 	return account, ok, nil
 }
@@ -52,11 +55,14 @@ func (d *Directory) lookupUser(ctx context.Context, id string) {
 	if d.unknownUsers.has(id, now) || !d.userLookupLimiter.Allow() {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+
 	state := userState{}
 	row := d.db.QueryRowContext(ctx, `SELECT `+userStateColumns+` FROM identity_users WHERE id = $1`, id)
 	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", state.columns()...)
+
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		d.unknownUsers.put(id, now)
@@ -75,12 +81,14 @@ func (d *Directory) FindPhone(ctx context.Context, domain, extension string) (Ph
 	if !ok || extension == "" {
 		return Phone{}, unknown
 	}
+
 	p := Phone{AccountID: account.ID, Domain: account.Domain, Extension: extension}
 	row := d.db.QueryRowContext(ctx,
 		`SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
 	if err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username); err != nil {
 		return Phone{}, err
 	}
+
 	return p, nil
 }
 

@@ -17,6 +17,7 @@ func TestAnAccountIsFoundAtOnceAlthoughItWasUnknown(t *testing.T) {
 		if _, found, err := b.FindAccount(t.Context(), "late"); found || err != nil {
 			t.Fatalf("before it was created: %v, %v", found, err)
 		}
+
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "late", Name: "late", Domain: "late.test", Parent: "demo"}))(t)
 		if _, found, err := b.FindAccount(t.Context(), "late"); !found || err != nil {
 			t.Errorf("after it was created: %v, %v", found, err)
@@ -28,18 +29,21 @@ func TestUnknownAccountsDoNotHammerTheDatabase(t *testing.T) {
 	now := time.Now()
 	s := startService(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
 	s.accountLookupLimiter.SetLimit(0) // one second's lookups for the whole test
+
 	if _, found, err := s.FindAccount(t.Context(), "nobody"); found || err != nil {
 		t.Fatal(found, err)
 	}
 	if err := s.db.Close(); err != nil { // a lookup fails
 		t.Fatal(err)
 	}
+
 	lookups := 0
 	for range 50 * accountLookupsPerSecond {
 		if _, _, err := s.FindAccount(t.Context(), "nobody"); err != nil {
 			lookups++
 		}
 	}
+
 	if lookups != accountLookupsPerSecond {
 		t.Errorf("%d lookups, want %d", lookups, accountLookupsPerSecond)
 	}

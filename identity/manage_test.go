@@ -23,6 +23,7 @@ func TestAccountsFormATree(t *testing.T) {
 		if len(root.ID) != 32 || root.Domain != "root.local" {
 			t.Errorf("root %+v", root)
 		}
+
 		mid := must(s.CreateAccount(t.Context(),
 			NewAccount{ID: "mid", Name: "Mid", Domain: "mid.local", Parent: "ROOT.local"}))(t)
 		leaf := must(s.CreateAccount(t.Context(),
@@ -32,6 +33,7 @@ func TestAccountsFormATree(t *testing.T) {
 		if got := tree.Path("leaf"); !slices.Equal(got, []string{"leaf", "mid", root.ID}) {
 			t.Errorf("path %v", got)
 		}
+
 		for _, pair := range []struct {
 			root, id string
 			want     bool
@@ -43,22 +45,26 @@ func TestAccountsFormATree(t *testing.T) {
 				t.Errorf("Contains(%q, %q) is not %v", pair.root, pair.id, pair.want)
 			}
 		}
+
 		for _, ref := range []string{"leaf", "Leaf", "leaf.local", "LEAF.LOCAL"} {
 			if got, ok := tree.Resolve(ref); !ok || got != leaf {
 				t.Errorf("%q resolves to %+v", ref, got)
 			}
 		}
+
 		all := must(s.ListAccounts(t.Context()))(t)
 		if len(all) != 4 || !slices.Contains(all, mid) || !slices.Contains(all, other) ||
 			!slices.Equal(all, tree.Accounts()) {
 			t.Errorf("accounts %+v", all)
 		}
+
 		wantKind(t, "an account with children", s.remove(t.Context(), "Mid"), fault.KindConflict)
 		for _, ref := range []string{"leaf.local", "Mid"} {
 			if err := s.remove(t.Context(), ref); err != nil {
 				t.Error(err)
 			}
 		}
+
 		wantKind(t, "again", s.remove(t.Context(), "mid"), fault.KindNotFound)
 	})
 }
@@ -101,6 +107,7 @@ func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 			_, err := s.CreateAccount(t.Context(), n)
 			wantKind(t, name, err, fault.KindConflict)
 		}
+
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "same", Name: "same", Domain: "same"}))(t)
 	})
 }
@@ -112,11 +119,13 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: name, Domain: domain, Parent: parent})
 		return err
 	}
+
 	user := func(username, password, presence string, role Role) error {
 		_, err := s.CreateUser(t.Context(),
 			NewUser{Account: "demo", Username: username, Password: password, PresenceID: presence, Role: role})
 		return err
 	}
+
 	for want, err := range map[string]error{
 		"id invalid":              account("a b", "n", "d", ""),
 		"id invalid ":             account(strings.Repeat("x", 65), "n", "d", ""),
@@ -165,19 +174,23 @@ func TestUsersOfAnAccount(t *testing.T) {
 		if twin.AccountID != "other" || twin.Role != RoleUser {
 			t.Errorf("twin %+v", twin)
 		}
+
 		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "b", Password: password}))(t)
 		must(s.CreateUser(t.Context(),
 			NewUser{Account: "other", Username: "c", Password: password, Role: RoleAdmin}))(t)
 		var names []string
+
 		for _, u := range must(s.ListUsers(t.Context(), "other"))(t) {
 			names = append(names, u.Username)
 		}
+
 		if !slices.Equal(names, []string{"Alice", "b", "c"}) {
 			t.Errorf("users %v", names)
 		}
 		if err := s.SetClickToCallID(t.Context(), twin.ID, "c2c-1"); err != nil {
 			t.Error(err)
 		}
+
 		twin.ClickToCallID = "c2c-1"
 		if got := must(s.FindUser(t.Context(), twin.ID))(t); !reflect.DeepEqual(got, twin) {
 			t.Errorf("got %+v, want %+v", got, twin)
@@ -185,6 +198,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 		if err := s.DeleteUser(t.Context(), "other", "aLICE"); err != nil {
 			t.Error(err)
 		}
+
 		_, err = s.FindUser(t.Context(), twin.ID)
 		wantKind(t, "User", err, fault.KindNotFound)
 		wantKind(t, "SetClickToCallID", s.SetClickToCallID(t.Context(), twin.ID, "x"), fault.KindNotFound)
@@ -202,12 +216,14 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		p := must(s.AuthenticateKey(t.Context(), plain))(t)
 		for _, scope := range Scopes() {
 			if want := scope == ScopeIngest; (p.RequireScope(scope) == nil) != want {
 				t.Errorf("a key without scopes has %s: %v", scope, !want)
 			}
 		}
+
 		wantKind(t, "no scope", p.RequireScope(""), fault.KindForbidden)
 		if err := (&Principal{UserID: "u"}).RequireScope(ScopeAdmin); err != nil {
 			t.Errorf("a user needs a scope: %v", err)
@@ -219,10 +235,12 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 		if err != nil || !slices.Equal(made.Scopes, []Scope{ScopeSubscribe, ScopeRead}) {
 			t.Fatalf("scopes %v: %v", made.Scopes, err)
 		}
+
 		if keys := must(s.ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 2 ||
 			!slices.ContainsFunc(keys, func(k APIKey) bool { return reflect.DeepEqual(k, made) }) {
 			t.Errorf("keys %+v", keys)
 		}
+
 		p = must(s.AuthenticateKey(t.Context(), short))(t)
 		wantKind(t, "another scope", p.RequireScope(ScopeIngest), fault.KindForbidden)
 		at.add(time.Hour - time.Millisecond)
@@ -267,10 +285,12 @@ func TestAPIKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(key, "tk_"))
 		if err != nil || len(raw) != 32 || len(key) != 46 || made.ID == key {
 			t.Errorf("key %q: %v", key, err)
 		}
+
 		p := must(s.AuthenticateKey(t.Context(), key))(t)
 		if !p.IsKey() || p.KeyID != made.ID || p.AccountID != "demo" || p.Role != RoleAdmin || p.UserID != "" ||
 			!p.ExpiresAt.IsZero() {
@@ -279,6 +299,7 @@ func TestAPIKeys(t *testing.T) {
 		if err := s.CheckPrincipal(p); err != nil {
 			t.Error(err)
 		}
+
 		for name, wrong := range map[string]string{
 			"nothing": "", "its id": made.ID, "another case": strings.ToUpper(key), "one more": key + "A",
 			"another end": key[:45] + string('A'+(key[45]-'A'+1)%2), "random": keyPrefix + newSecret(),
@@ -287,19 +308,24 @@ func TestAPIKeys(t *testing.T) {
 			_, err := s.AuthenticateKey(t.Context(), wrong)
 			wantKind(t, name, err, fault.KindUnauthenticated)
 		}
+
 		if keys := must(s.ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 1 || !reflect.DeepEqual(keys[0], made) {
 			t.Errorf("keys %+v, want %+v", keys, made)
 		}
+
 		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "nowhere"})
 		wantKind(t, "no account", err, fault.KindNotFound)
 		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a\nb"})
 		wantKind(t, "a bad name", err, fault.KindInvalid)
+
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Error(err)
 		}
+
 		wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindForbidden)
 		_, err = s.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
+
 		for _, id := range []string{made.ID, "", "\x00", "' OR '1'='1"} {
 			wantKind(t, "deleting "+id, s.DeleteAPIKey(t.Context(), id, ""), fault.KindNotFound)
 		}
@@ -308,9 +334,11 @@ func TestAPIKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.AuthenticateKey(t.Context(), of)
 		wantKind(t, "a key of a deleted account", err, fault.KindUnauthenticated)
 	})
@@ -335,6 +363,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 				got.PresenceID != domain {
 				t.Errorf("got %+v", got)
 			}
+
 			p := s.mustAuthenticate(t,
 				must(s.Login(t.Context(),
 					LoginRequest{Username: text, Password: text + " as a password, river",
@@ -342,18 +371,22 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			if p.AccountID != account.ID || p.Username != text {
 				t.Errorf("principal %+v", p)
 			}
+
 			_, key, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: text, Name: text})
 			if err != nil || key.Name != text {
 				t.Errorf("key %+v: %v", key, err)
 			}
+
 			_, err = s.FindUser(t.Context(), text)
 			wantKind(t, "User", err, fault.KindNotFound)
 			wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "demo", text), fault.KindNotFound)
 			wantKind(t, "DeleteAccount", s.remove(t.Context(), text+"x"), fault.KindNotFound)
+
 			if err := s.remove(t.Context(), domain); err != nil {
 				t.Error(err)
 			}
 		}
+
 		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 3 {
 			t.Errorf("%d users are left", len(users))
 		}
@@ -368,7 +401,9 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
 		t.Fatalf("%s: %v", s.JWKS(), err)
 	}
+
 	key := s.signing.Load().keys[0]
+
 	want := map[string]string{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": key.id,
 		"x": base64.RawURLEncoding.EncodeToString(key.public)}
 	for name, value := range want {
@@ -376,6 +411,7 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 			t.Errorf("%s is %q", name, set.Keys[0][name])
 		}
 	}
+
 	if len(set.Keys[0]) != len(want) {
 		t.Errorf("a private part is published: %v", set.Keys[0])
 	}
@@ -395,6 +431,7 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 			!slices.Equal(tree.Path("d"), []string{"d", "c", "b"}) {
 			t.Errorf("moved %+v, stored %+v, path %v", moved, got, tree.Path("d"))
 		}
+
 		must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "see.local"}))(t)
 		if kept, _ := s.Tree().Account("c"); kept.TimeZone != "Asia/Tokyo" {
 			t.Errorf("time zone %q", kept.TimeZone)
@@ -402,6 +439,7 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 		if !slices.Equal(s.Tree().Path("d"), []string{"d", "c"}) {
 			t.Errorf("path %v", s.Tree().Path("d"))
 		}
+
 		for name, c := range map[string]struct {
 			id   string
 			u    AccountUpdate
@@ -429,6 +467,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		s := startService(t, cfg, Config{Now: at.now}).demo(t)
 		other := startService(t, cfg, Config{Now: at.now})
 		other.run(t)
+
 		subscribe := func(n NewAPIKey) (*Principal, APIKey) {
 			t.Helper()
 			n.Account, n.Scopes = "demo", []Scope{ScopeSubscribe}
@@ -436,17 +475,20 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			p := must(s.AuthenticateKey(t.Context(), key))(t)
 			token, life, err := s.EventsExchange(t.Context(), p, "", Filter{EventTypes: []string{"AGENT_LOGIN"}})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			_, err = s.Authenticate(t.Context(), token, AudienceAPI)
 			wantKind(t, "the token at the portal", err, fault.KindForbidden)
 			open := must(other.Authenticate(t.Context(), token, AudienceEvents))(t)
 			if open.ExpiresAt.Unix() != at.now().Add(life).Unix() {
 				t.Errorf("a life of %s ends at %s", life, open.ExpiresAt)
 			}
+
 			return open, made
 		}
 
@@ -457,11 +499,13 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 			!open.ExpiresAt.Equal(at.now().Add(24*time.Hour)) {
 			t.Errorf("principal %+v", open)
 		}
+
 		_, _, err := s.EventsExchange(t.Context(), open, "", Filter{})
 		wantKind(t, "an exchange of the token", err, fault.KindForbidden)
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
+
 		waitFor(t, "the token of a deleted key ends",
 			func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
@@ -480,12 +524,15 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID,
 			at.now().Add(time.Minute).UnixMilli())
 		waitFor(t, "the new end is followed", func() bool { return len(other.snapshot.Load().keyExpiries) == 2 })
+
 		if err := other.CheckPrincipal(open); err != nil {
 			t.Error(err)
 		}
+
 		changed := other.Changed()
 		at.add(time.Minute)
 		wantKind(t, "the token of an expired key", other.CheckPrincipal(open), fault.KindUnauthenticated)
+
 		select {
 		case <-changed:
 		case <-time.After(patience):
@@ -496,6 +543,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, err = s.EventsExchange(t.Context(), must(s.AuthenticateKey(t.Context(), plain))(t), "", Filter{})
 		wantKind(t, "a key without the scope", err, fault.KindForbidden)
 		_, _, err = s.EventsExchange(t.Context(),
@@ -520,6 +568,7 @@ func TestExpiriesBetweenTwoLooks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
 	d := &snapshot{keyExpiries: []time.Time{second(1), second(3), second(3)}}
+
 	for _, tc := range []struct {
 		after, until int
 		want         bool
@@ -536,9 +585,11 @@ func TestUpdatingAUser(t *testing.T) {
 		session := s.mustLogin(t, "alice")
 		alice := s.mustAuthenticate(t, session.AccessToken)
 		user := must(s.FindUser(t.Context(), alice.UserID))(t)
+
 		if _, _, err := s.CreateDevice(t.Context(), "demo", "alice", ""); err != nil {
 			t.Fatal(err)
 		}
+
 		devices := func() int { return len(must(s.ListDevices(t.Context(), "demo", "alice"))(t)) }
 		next := nextPassword
 		for name, u := range map[string]UserUpdate{
@@ -552,9 +603,11 @@ func TestUpdatingAUser(t *testing.T) {
 				t.Errorf("%s: no error", name)
 			}
 		}
+
 		if got := must(s.FindUser(t.Context(), user.ID))(t); !reflect.DeepEqual(got, user) || devices() != 1 {
 			t.Errorf("a refused update left %+v, %d devices", got, devices())
 		}
+
 		_, err := s.UpdateUser(t.Context(), "nobody", UserUpdate{Role: RoleUser})
 		wantKind(t, "no user", err, fault.KindNotFound)
 
@@ -566,20 +619,24 @@ func TestUpdatingAUser(t *testing.T) {
 		if err := s.CheckPrincipal(alice); err != nil {
 			t.Error(err)
 		}
+
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, PresenceID: "2001"}))(t)
 		if got := must(s.FindUser(t.Context(), user.ID))(t); !reflect.DeepEqual(got, stored) || got.Role != RoleAdmin ||
 			got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
 			t.Errorf("%+v, %d devices", got, devices())
 		}
+
 		wantKind(t, "a token with the earlier role", s.CheckPrincipal(alice), fault.KindForbidden)
 		refreshed := must(s.Refresh(t.Context(), session.RefreshToken))(t)
 		if p := s.mustAuthenticate(t, refreshed.AccessToken); p.Role != RoleAdmin {
 			t.Errorf("role %s", p.Role)
 		}
+
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, Password: &next}))(t)
 		if got := must(s.FindUser(t.Context(), user.ID))(t); !reflect.DeepEqual(got, stored) || got.PresenceID != "" {
 			t.Errorf("%+v, stored %+v", got, stored)
 		}
+
 		_, err = s.Refresh(t.Context(), refreshed.RefreshToken)
 		wantKind(t, "a session before the password", err, fault.KindUnauthenticated)
 		must(s.Login(t.Context(), LoginRequest{Username: "alice", Password: next, Domain: "demo.local"}))(t)
@@ -595,6 +652,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		stored := must(s.UpdateAPIKey(t.Context(), made.ID,
 			APIKeyUpdate{Name: "b", Scopes: []Scope{ScopeAdmin}, IfMatch: made.ETag()}))(t)
 		if got := must(s.FindAPIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" ||
@@ -605,6 +663,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 			p.RequireScope(ScopeRead) == nil {
 			t.Errorf("scopes %v", p.Scopes)
 		}
+
 		_, err = s.UpdateAPIKey(t.Context(), made.ID,
 			APIKeyUpdate{Name: "c", Scopes: []Scope{ScopeRead}, IfMatch: made.ETag()})
 		wantKind(t, "an earlier tag", err, fault.KindPrecondition)
@@ -617,6 +676,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 			APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &time.Time{}}))(t)
 		at.add(2 * time.Hour)
 		must(s.AuthenticateKey(t.Context(), key))(t)
+
 		if !stored.ExpiresAt.IsZero() {
 			t.Errorf("%+v", stored)
 		}
@@ -629,8 +689,10 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		for _, name := range []string{"soon", "later"} {
 			must(s.CreateAccount(t.Context(), NewAccount{ID: name, Name: name, Domain: name}))(t)
 		}
+
 		must(s.DeleteAndPurgeAccount(t.Context(), "soon", ""))(t)
 		must(s.DeleteAccount(t.Context(), "later", ""))(t)
+
 		var purged []string
 		purge := NewPurge(s.Directory, DefaultAccountSettings(),
 			[]Eraser{{"all", func(_ context.Context, id string) (int, error) {

@@ -45,17 +45,20 @@ func newMetrics(reg prometheus.Registerer, directoryAge func() time.Duration) *m
 		reloadErrors: f.Counter("trunkline_identity_reload_errors_total",
 			"Failed attempts to follow changes in the database."),
 	}
+
 	for _, audience := range []Audience{AudienceAPI, AudienceEvents} {
 		for _, result := range []string{resultOK, resultWrong, resultLimited, resultInvalid, resultError} {
 			m.logins.WithLabelValues(string(audience), result)
 		}
 	}
+
 	metric.Init(m.phones, resultOK, resultPortal, resultWrong, resultLimited, resultError)
 	metric.Init(m.tokenChecks, resultOK, resultWrong, resultExpired, resultRevoked, resultAudience, resultError)
 	metric.Init(m.keyChecks, resultOK, resultWrong, resultError)
 	f.GaugeFunc("trunkline_identity_directory_age_seconds",
 		"Seconds since accounts, keys and revocations in memory were known to be current; above 10, tokens and keys are refused.",
 		func() float64 { return directoryAge().Seconds() })
+
 	return m
 }
 
@@ -72,6 +75,7 @@ func (m *metrics) countLogin(audience Audience, err error) {
 	case fault.KindInvalid:
 		result = resultInvalid
 	}
+
 	m.logins.WithLabelValues(string(audience), result).Inc()
 }
 

@@ -75,15 +75,18 @@ func (c *Credentials) loginByProvider(ctx context.Context, address string,
 func (c *Credentials) EventsLoginByToken(ctx context.Context, token, address string,
 	f Filter) (channel string, expiresIn time.Duration, err error) {
 	defer func() { c.metrics.countLogin(AudienceEvents, err) }()
+
 	user, id, err := c.authenticateByProvider(ctx, AudienceEvents, address,
 		func() (oidc.Identity, error) { return c.provider.Verify(ctx, token) })
 	if err != nil {
 		return "", 0, err
 	}
+
 	filter, err := c.tokens.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
+
 	return c.tokens.issueChannelToken(ctx, user, filter, id.Expires,
 		loginEntry(ctx, c.audit, audit.Login, AudienceEvents, address, user))
 }
@@ -95,6 +98,7 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 	if c.provider == nil {
 		return User{}, id, errNoProvider
 	}
+
 	limits := newAttempt("", "", address).addressLimits()
 	err = limitedError(c.limits.limiter.Wait(ctx, limits...))
 	if err == nil {
@@ -102,6 +106,7 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 		if err == nil {
 			user, err = c.findOrCreateProviderUser(ctx, id, address)
 		}
+
 		switch fault.KindOf(err) {
 		case fault.KindUnauthenticated, fault.KindForbidden:
 			over := limitedError(c.limits.limiter.Fail(ctx, limits...))
@@ -116,9 +121,11 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 		if len(fields) > 0 {
 			outcome = fields[0].Code
 		}
+
 		c.auditFailedLogin(ctx, audience, address, user, err, outcome)
 		return User{}, id, err
 	}
+
 	return user, id, nil
 }
 
@@ -141,6 +148,7 @@ func (c *Credentials) findOrCreateProviderUser(ctx context.Context, id oidc.Iden
 	if err != nil {
 		return User{}, err
 	}
+
 	user, err := findProviderUser(ctx, c.db, id, account.ID)
 	switch {
 	case errors.Is(err, errUnknownSubject):
@@ -148,10 +156,12 @@ func (c *Credentials) findOrCreateProviderUser(ctx context.Context, id oidc.Iden
 	case err == nil:
 		user, err = c.updateProviderUser(ctx, user, id, address)
 	}
+
 	if err != nil {
 		user.AccountID = cmp.Or(user.AccountID, account.ID)
 		return user, err
 	}
+
 	return user, c.checkSecondFactor(ctx, user, id)
 }
 
@@ -180,6 +190,7 @@ func findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
 	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, forbiddenClaim("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
 	}
+
 	var userID string
 	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_subjects
 		WHERE issuer = $1 AND subject = $2 AND account_id IN ($3, '') ORDER BY account_id DESC LIMIT 1`, id.Issuer,
@@ -187,12 +198,14 @@ func findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
 	if err := sqldb.FindInto(row, errUnknownSubject, "reading a provider's user", &userID); err != nil {
 		return User{}, err
 	}
+
 	user, err := findUserByID(ctx, db, userID)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return User{ID: userID},
 			forbiddenClaim("sub", "deleted_user",
 				"The user was deleted: an administrator has to create it again, with the token's \"sub\" as oidc_subject")
 	}
+
 	return user, err
 }
 
@@ -202,11 +215,13 @@ func (c *Credentials) roleFromClaims(id oidc.Identity, current Role) (Role, erro
 	if c.cfg.OIDC.RoleClaim == "" {
 		return current, nil
 	}
+
 	for _, role := range knownRoles {
 		if slices.Contains(id.Roles, string(role)) {
 			return role, nil
 		}
 	}
+
 	return "", forbiddenClaim(c.cfg.OIDC.RoleClaim, "unknown_role",
 		"The claim \""+c.cfg.OIDC.RoleClaim+"\" of the token has none of "+joinRoles(", "))
 }
@@ -217,25 +232,31 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	if id.PresenceID != nil {
 		n.PresenceID = *id.PresenceID
 	}
+
 	var err error
 	n.Role, err = c.roleFromClaims(id, RoleUser)
 	if err != nil {
 		return User{}, err
 	}
+
 	var bad problems
 	bad.checkText("preferred_username", n.Username, maxName, printable)
 	bad.checkUserFields("", n.PresenceID, n.Role, n.Limits)
+
 	if len(bad) > 0 {
 		return User{}, forbiddenClaim(bad[0].Field, "wrong_claim",
 			"The token's claims are not valid for a user: "+bad[0].Message)
 	}
+
 	user := buildUser(n, c.cfg.storedNow())
 	hash, err := c.passwords.hashRandom(ctx)
 	if err != nil {
 		return User{}, err
 	}
+
 	entry := c.audit.Entry(ctx, audit.UserCreate, account.ID, "user:"+user.ID)
 	entry.Actor, entry.Address = "user:"+user.ID, address
+
 	var created bool
 	err = c.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		found, err := findProviderUser(ctx, tx, id, account.ID)
@@ -244,6 +265,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 			user = found
 			return err
 		}
+
 		user.AccountID = account.ID
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
@@ -251,6 +273,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 		if err := bindSubject(ctx, tx, id.Issuer, user); err != nil {
 			return err
 		}
+
 		return c.audit.Insert(ctx, tx, entry)
 	})
 	if fault.KindOf(err) == fault.KindConflict {
@@ -260,9 +283,11 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	if err != nil {
 		return User{}, err
 	}
+
 	if created {
 		c.audit.AfterCommit(ctx, entry)
 	}
+
 	return user, nil
 }
 
@@ -276,10 +301,12 @@ func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) erro
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_oidc_subjects (issuer, subject, account_id, user_id) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (issuer, subject, account_id) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject,
 		user.AccountID, user.ID)
+
 	return sqldb.Wrap(err, "storing a provider's user")
 }
 
@@ -289,17 +316,20 @@ func (c *Credentials) updateProviderUser(ctx context.Context, user User, id oidc
 	if id.PresenceID != nil {
 		update.PresenceID = *id.PresenceID
 	}
+
 	var err error
 	update.Role, err = c.roleFromClaims(id, user.Role)
 	if err != nil {
 		return user, err
 	}
+
 	if update.Role == user.Role && update.PresenceID == user.PresenceID {
 		return user, nil
 	}
 	if update.Role == user.Role {
 		update.Limits = user.Limits
 	}
+
 	updated, err := c.directory.UpdateUser(
 		audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}),
 		user.ID, update)
@@ -308,6 +338,7 @@ func (c *Credentials) updateProviderUser(ctx context.Context, user User, id oidc
 		return user, forbiddenClaim(c.cfg.OIDC.PresenceClaim, "wrong_claim",
 			"The token's claims do not fit the user: "+firstFieldMessage(err))
 	}
+
 	return updated, err
 }
 

@@ -47,6 +47,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 			s.IsProviderToken("word") {
 			t.Error("a token's issuer is wrong")
 		}
+
 		session := must(s.LoginByToken(t.Context(), token, from))(t)
 		u := session.User
 		if u.Username != "carol" || u.AccountID != "demo" || u.Role != RoleUser || u.PresenceID != "1007" ||
@@ -56,10 +57,12 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		if p := s.mustAuthenticate(t, session.AccessToken); p.UserID != u.ID || p.Audience != AudienceAPI {
 			t.Errorf("principal %+v", p)
 		}
+
 		again := must(s.LoginByToken(t.Context(), p.Token(claimsWith("preferred_username", "renamed")), from))(t)
 		if !reflect.DeepEqual(again.User, u) {
 			t.Errorf("the second login is of %+v", again.User)
 		}
+
 		changed := claimsWith("role", []string{"admin", "other"})
 		changed["extension"] = "1008"
 		if got := must(s.LoginByToken(t.Context(), p.Token(changed), from))(t).User; got.ID != u.ID ||
@@ -69,11 +72,13 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
 			t.Errorf("a token of the earlier role: %v", err)
 		}
+
 		kept := claimsWith("role", "admin")
 		delete(kept, "extension")
 		if got := must(s.LoginByToken(t.Context(), p.Token(kept), from))(t).User; got.PresenceID != "1008" {
 			t.Errorf("without the claim the extension is %q", got.PresenceID)
 		}
+
 		actor := "user:" + u.ID
 		lines := strings.Join(s.entries(t, "demo"), "\n")
 		for _, want := range []string{"user.create " + actor + " " + actor + " ok",
@@ -82,12 +87,14 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, lines)
 			}
 		}
+
 		_, err := s.Login(t.Context(), LoginRequest{Username: "carol", Password: "", Domain: "demo.local"})
 		wantKind(t, "an empty password", err, fault.KindInvalid)
 		_, err = s.Login(t.Context(), demoLogin("carol"))
 		if err != error(errWrongLogin) {
 			t.Errorf("a password: %v", err)
 		}
+
 		wantKind(t, "a new password", s.SetPassword(t.Context(), "demo", "carol", "long enough a password"),
 			fault.KindConflict)
 	})
@@ -101,6 +108,7 @@ func TestTheProvidersRoleClaim(t *testing.T) {
 		t.Helper()
 		return must(s.LoginByToken(t.Context(), p.Token(claimsWith("role", claim)), from))(t).User
 	}
+
 	for _, role := range Roles() {
 		if u := login([]string{"other", string(role)}); u.Role != role {
 			t.Errorf("with the claim %s the role is %s", role, u.Role)
@@ -110,6 +118,7 @@ func TestTheProvidersRoleClaim(t *testing.T) {
 	u := login("supervisor")
 	must(s.UpdateUser(t.Context(), u.ID, UserUpdate{Role: RoleSupervisor, PresenceID: u.PresenceID,
 		Limits: Limits{QueueIDs: []string{"sales"}}}))(t)
+
 	if got := login([]string{"user", "supervisor"}); !slices.Equal(got.QueueIDs, []string{"sales"}) {
 		t.Errorf("the next login leaves %+v", got)
 	}
@@ -128,26 +137,31 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 		if err != nil || life != 10*time.Minute {
 			t.Fatalf("the channel token lives %s: %v", life, err)
 		}
+
 		session := must(s.LoginByToken(t.Context(), token, from))(t)
 		if session.ExpiresIn != 10*time.Minute {
 			t.Errorf("the portal token lives %s", session.ExpiresIn)
 		}
+
 		at.add(4 * time.Minute)
 		session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
 		if session.ExpiresIn != 6*time.Minute {
 			t.Errorf("refreshed it lives %s", session.ExpiresIn)
 		}
+
 		exchanged, life, err := s.EventsExchange(t.Context(), s.mustAuthenticate(t, session.AccessToken), from,
 			Filter{})
 		if err != nil || life != 6*time.Minute {
 			t.Errorf("the exchanged token lives %s: %v", life, err)
 		}
+
 		at.add(6 * time.Minute)
 		for what, ended := range map[string]string{"channel": channel, "portal": session.AccessToken,
 			"exchanged": exchanged} {
 			_, err := s.Authenticate(t.Context(), ended)
 			wantKind(t, what, err, fault.KindUnauthenticated)
 		}
+
 		_, err = s.Refresh(t.Context(), session.RefreshToken)
 		wantKind(t, "a refresh", err, fault.KindUnauthenticated)
 		_, err = s.LoginByToken(t.Context(), token, from)
@@ -162,11 +176,13 @@ func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	code := p.Authorize(t, address, claimsWith("exp", at.now().Add(time.Minute).Unix())).Query().Get("code")
 	session := must(s.FinishOIDC(t.Context(), flow, code, from))(t)
 	if session.ExpiresIn != time.Hour || session.User.Username != "carol" {
 		t.Errorf("%+v", session)
 	}
+
 	at.add(50 * time.Minute)
 	must(s.Refresh(t.Context(), session.RefreshToken))(t)
 	_, err = s.FinishOIDC(t.Context(), flow, code, from)
@@ -179,6 +195,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
+
 		dave := func(name string, value any) map[string]any {
 			claims := claimsWith(name, value)
 			claims["sub"] = "u-2"
@@ -188,8 +205,10 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			if name != "preferred_username" {
 				claims["preferred_username"] = "dave"
 			}
+
 			return claims
 		}
+
 		for code, claims := range map[string]map[string]any{
 			"unknown_account": claimsWith("account", "nowhere"),
 			"unknown_role":    claimsWith("role", "superuser"),
@@ -210,6 +229,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 				t.Errorf("%s: %v", code, err)
 			}
 		}
+
 		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 4 {
 			t.Errorf("there are %d users", len(users))
 		}
@@ -217,28 +237,34 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		if err := s.DeleteUserByID(t.Context(), carol.ID, ""); err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, err := s.EventsLoginByToken(t.Context(), p.Token(claimsWith("", nil)), from, Filter{})
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
 			t.Errorf("a deleted user: %v", err)
 		}
+
 		s.reported(t, "", audit.LoginFailed, 2)
 		if failed := s.reported(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed,
 			"login_failed user:"+carol.ID+" events deleted_user") {
 			t.Errorf("the audit log has %q", failed)
 		}
+
 		made := must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "carol", OIDCSubject: "u-1"}))(t)
 		back := must(s.LoginByToken(t.Context(), p.Token(claimsWith("account", "other")), from))(t).User
 		if back.ID != made.ID || back.AccountID != "other" || back.PresenceID != "1007" {
 			t.Errorf("created again: %+v", back)
 		}
+
 		_, err = s.CreateUser(t.Context(), NewUser{Account: "other", Username: "erin", OIDCSubject: "u-1"})
 		wantKind(t, "a subject that has a user", err, fault.KindConflict)
 		_, err = s.CreateUser(t.Context(),
 			NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
 		wantKind(t, "a password too", err, fault.KindInvalid)
+
 		if err := s.remove(t.Context(), "other"); err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
 		wantKind(t, "the user that demo deleted", err, fault.KindForbidden)
 		made = must(s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", OIDCSubject: "u-1"}))(t)
@@ -254,6 +280,7 @@ func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 	if err := s.RequireOTP(t.Context(), "demo", true); err != nil {
 		t.Fatal(err)
 	}
+
 	must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t)
 	admin := claimsWith("role", "admin")
 	_, err := s.LoginByToken(t.Context(), p.Token(admin), from)
@@ -266,10 +293,12 @@ func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
 	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	wrong := p.Token(claimsWith("aud", "another"))
+
 	for range failuresPerAddress {
 		_, err := s.LoginByToken(t.Context(), wrong, from)
 		wantKind(t, "a wrong token", err, fault.KindUnauthenticated)
 	}
+
 	_, err := s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
 	wantKind(t, "one too many", err, fault.KindLimited)
 	_, err = s.Login(t.Context(),
@@ -287,18 +316,22 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 		var group sync.WaitGroup
 		var mu sync.Mutex
 		ids := map[string]bool{}
+
 		for i := range 8 {
 			group.Go(func() {
 				session, err := nodes[i%2].LoginByToken(t.Context(), token, "")
 				mu.Lock()
 				defer mu.Unlock()
+
 				if err != nil {
 					t.Error(err)
 					return
 				}
+
 				ids[session.User.ID] = true
 			})
 		}
+
 		group.Wait()
 		if len(ids) != 1 {
 			t.Errorf("%d users", len(ids))
@@ -313,6 +346,7 @@ func TestWithoutAProviderTokensAreNothing(t *testing.T) {
 	if s.IsProviderToken(token) || s.CanBeginOIDC() {
 		t.Error("a provider is known")
 	}
+
 	_, err := s.LoginByToken(t.Context(), token, from)
 	wantKind(t, "a token", err, fault.KindNotFound)
 	_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9"})
@@ -335,11 +369,13 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 		if err := s.DeleteUserByID(ctx, carol.ID, ""); err != nil {
 			t.Fatal(err)
 		}
+
 		must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "carol", OIDCSubject: "u-1"}))(t)
 		future := must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "dave", OIDCSubject: "u-2"}))(t)
 		if err := s.remove(ctx, "evil-below"); err != nil {
 			t.Fatal(err)
 		}
+
 		_, err := s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from)
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
 			t.Errorf("the deleted user is let in again: %v", err)
@@ -355,6 +391,7 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 		if got.AccountID != "demo" || got.ID == future.ID {
 			t.Errorf("the future user is %+v", got)
 		}
+
 		dave["account"] = "BigCorp"
 		_, err = s.LoginByToken(ctx, p.Token(dave), from)
 		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "unknown_account" {
@@ -366,6 +403,7 @@ func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
 func TestATokenOfAnotherPurposeIsRefused(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
 	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
+
 	logout := claimsWith("events",
 		map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}})
 	for code, claims := range map[string]map[string]any{
@@ -378,5 +416,6 @@ func TestATokenOfAnotherPurposeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
+
 	must(s.LoginByToken(t.Context(), p.Token(claimsWith("azp", oidcprovider.ClientID)), from))(t)
 }

@@ -50,6 +50,7 @@ func (c *Credentials) checkOTP(ctx context.Context, r LoginRequest, user User) e
 	if err := sqldb.FindInto(row, accountDeleted, "reading a one-time password", &required, &id, &sealed); err != nil {
 		return err
 	}
+
 	switch {
 	case !id.Valid && required == 1 && user.Role == RoleAdmin:
 		return errOTPEnrol
@@ -58,13 +59,16 @@ func (c *Credentials) checkOTP(ctx context.Context, r LoginRequest, user User) e
 	case r.OTP == "":
 		return errOTPRequired
 	}
+
 	used, err := c.consumeCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, r.OTP)
 	if err != nil || used {
 		return err
 	}
+
 	if err := c.limits.countFailure(ctx, r.attempt()); err != nil {
 		return err
 	}
+
 	return errOTPWrong
 }
 
@@ -80,6 +84,7 @@ func (c *Credentials) matchesOTP(ctx context.Context, userID, code string) (bool
 		}
 		return false, err
 	}
+
 	step, err := c.matchStep(secret, normalizeCode(code))
 	return step > 0, err
 }
@@ -98,10 +103,12 @@ func (c *Credentials) consumeCode(ctx context.Context, userID string, secret otp
 		return changesRow(ctx, c.db, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`,
 			hashSecret(code), userID)
 	}
+
 	step, err := c.matchStep(secret, code)
 	if err != nil || step == 0 {
 		return false, err
 	}
+
 	return changesRow(ctx, c.db, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step,
 		secret.id)
 }
@@ -119,6 +126,7 @@ func (c *Credentials) matchStep(secret otpSecret, code string) (step int64, err 
 	if err != nil {
 		return 0, err
 	}
+
 	now := c.cfg.Now()
 	for i := -otpSkew; i <= otpSkew; i++ {
 		stepTime := now.Add(time.Duration(i) * otpPeriod)
@@ -129,10 +137,12 @@ func (c *Credentials) matchStep(secret otpSecret, code string) (step int64, err 
 		if err != nil {
 			return 0, fault.Internal(err, "The one-time password could not be checked")
 		}
+
 		if subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
 			step = stepTime.Unix() / int64(otpPeriod/time.Second)
 		}
 	}
+
 	return step, nil
 }
 
@@ -158,6 +168,7 @@ func (c *Credentials) BeginOTP(ctx context.Context, r LoginRequest) (OTPEnrolmen
 		c.auditRefusedEnrolment(ctx, r, user, err)
 		return OTPEnrolment{}, err
 	}
+
 	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return OTPEnrolment{}, err
 	}
@@ -168,6 +179,7 @@ func (c *Credentials) BeginOTP(ctx context.Context, r LoginRequest) (OTPEnrolmen
 		enrolment, err = c.insertOTP(ctx, tx, user, r.Domain, 0)
 		return err
 	})
+
 	return enrolment, err
 }
 
@@ -198,19 +210,23 @@ func (c *Credentials) insertOTP(ctx context.Context, tx *sql.Tx, user User, doma
 	if err != nil {
 		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
 	}
+
 	id := sqldb.NewID()
 	sealed, err := c.keyring.Seal(raw, otpTable, id)
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed)
 	if err != nil {
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
 		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed,
 		c.cfg.storedNow().UnixMilli())
+
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
@@ -222,6 +238,7 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 		c.auditRefusedLogin(ctx, AudienceAPI, r, user, err)
 		return nil, err
 	}
+
 	secret, step, err := c.matchEnrolment(ctx, r, user)
 	if err != nil {
 		c.auditRefusedEnrolment(ctx, r, user, err)
@@ -236,10 +253,12 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
 			return err
 		}
+
 		_, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step,
 			secret.id)
 		return sqldb.Wrap(err, "confirming a one-time password's secret")
@@ -259,6 +278,7 @@ func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	if r.OTP == "" {
 		return secret, 0, errOTPRequired
 	}
+
 	row := c.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp
 		WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2 AND replaces = `+confirmedOTP,
 		user.ID, c.cfg.Now().Add(-enrolTimeout).UnixMilli())
@@ -266,6 +286,7 @@ func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	if err != nil {
 		return secret, 0, err
 	}
+
 	step, err = c.matchStep(secret, r.OTP)
 	if err != nil || step > 0 {
 		return secret, step, err
@@ -274,6 +295,7 @@ func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	if err := c.limits.countFailure(ctx, r.attempt()); err != nil {
 		return secret, 0, err
 	}
+
 	c.auditRefusedLogin(ctx, AudienceAPI, r, user, errOTPWrong)
 	return secret, 0, errOTPWrong
 }
@@ -285,12 +307,14 @@ func (c *Credentials) EnrolOTP(ctx context.Context,
 	if err != nil {
 		return OTPEnrolment{}, nil, err
 	}
+
 	entry := c.audit.Entry(ctx, audit.OTPEnrol, user.AccountID, "user:"+user.ID)
 	entry.Outcome = "confirmed"
 	codes, err = c.storeOTP(ctx, entry, user, func(tx *sql.Tx) (err error) {
 		enrolment, err = c.insertOTP(ctx, tx, user, account.Domain, 1)
 		return err
 	})
+
 	return enrolment, codes, err
 }
 
@@ -313,6 +337,7 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 	if err != nil {
 		return nil, sqldb.Wrap(err, "deleting recovery codes")
 	}
+
 	for range recoveryCodes {
 		raw := make([]byte, recoveryBytes)
 		rand.Read(raw) // never fails
@@ -322,8 +347,10 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 		if err != nil {
 			return nil, sqldb.Wrap(err, "storing recovery codes")
 		}
+
 		codes = append(codes, code[:4]+"-"+code[4:8]+"-"+code[8:12]+"-"+code[12:])
 	}
+
 	return codes, nil
 }
 
@@ -333,6 +360,7 @@ func (c *Credentials) DeleteOTP(ctx context.Context, accountRef, username string
 	if err != nil {
 		return err
 	}
+
 	entry := c.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
 	return audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) error {
 		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
@@ -341,6 +369,7 @@ func (c *Credentials) DeleteOTP(ctx context.Context, accountRef, username string
 				return sqldb.Wrap(err, "deleting one-time passwords")
 			}
 		}
+
 		return nil
 	})
 }
@@ -352,12 +381,14 @@ func (c *Credentials) RequireOTP(ctx context.Context, accountRef string, require
 	if required {
 		value = 1
 	}
+
 	entry := c.audit.Entry(ctx, audit.AccountUpdate, "", "")
 	return audit.Tx(ctx, c.audit, c.db.Tx, &entry, func(tx *sql.Tx) error {
 		account, err := resolveAccount(ctx, tx, accountRef)
 		if err != nil {
 			return err
 		}
+
 		entry.AccountID, entry.Target = account.ID, "account:"+account.ID
 		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET admin_otp = $1 WHERE id = $2`, value, account.ID)
 		return sqldb.Wrap(err, "storing an account's login rule")

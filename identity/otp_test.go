@@ -25,15 +25,18 @@ func TestOneTimePasswords(t *testing.T) {
 		c := newClock()
 		keys := testKeys(t)
 		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
+
 		with := func(otp string) LoginRequest {
 			login := demoLogin("admin")
 			login.OTP = otp
 			return login
 		}
+
 		login := func(otp string) error {
 			_, err := s.Login(t.Context(), with(otp))
 			return err
 		}
+
 		enrolment := must(s.BeginOTP(t.Context(), with("")))(t)
 		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }
 		if !strings.HasPrefix(enrolment.URI, "otpauth://totp/Trunkline:admin@demo.local?") {
@@ -42,10 +45,12 @@ func TestOneTimePasswords(t *testing.T) {
 		if err := login(""); err != nil {
 			t.Errorf("before it is confirmed: %v", err)
 		}
+
 		_, err := s.ConfirmOTP(t.Context(), with("000000"))
 		if otpFault(err) != "wrong" {
 			t.Errorf("a wrong code confirms: %v", err)
 		}
+
 		recovery := must(s.ConfirmOTP(t.Context(), with(code())))(t)
 		if len(recovery) != recoveryCodes {
 			t.Errorf("%d recovery codes", len(recovery))
@@ -56,12 +61,14 @@ func TestOneTimePasswords(t *testing.T) {
 		if otpFault(err) != codeRequired {
 			t.Errorf("no code: %v", err)
 		}
+
 		if _, _, err := s.EventsLogin(t.Context(), with(""), Filter{}); otpFault(err) != codeRequired {
 			t.Errorf("the channel's login needs no code: %v", err)
 		}
 		if err := login(code()); otpFault(err) != "wrong" {
 			t.Errorf("the code that confirmed is accepted again: %v", err)
 		}
+
 		c.add(otpPeriod)
 		if err := login(code()); err != nil {
 			t.Errorf("a new code: %v", err)
@@ -75,10 +82,12 @@ func TestOneTimePasswords(t *testing.T) {
 		if err := login(recovery[0]); otpFault(err) != "wrong" {
 			t.Errorf("a used recovery code: %v", err)
 		}
+
 		wrong := with(recovery[1])
 		wrong.Password = "a wrong password"
 		_, err = s.Login(t.Context(), wrong)
 		wantKind(t, "a wrong password", err, fault.KindUnauthenticated)
+
 		if err := login(recovery[1]); err != nil {
 			t.Errorf("a recovery code was spent on a wrong password: %v", err)
 		}
@@ -94,6 +103,7 @@ func TestOneTimePasswords(t *testing.T) {
 		if _, err := masterkey.Rotate(t.Context(), keys, Secrets(s.db, keys), func(int, int) {}); err != nil {
 			t.Fatal(err)
 		}
+
 		c.add(otpPeriod)
 		if err := login(code()); err != nil {
 			t.Errorf("after a rotation of the master key: %v", err)
@@ -118,12 +128,14 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 		if required := must(s.OTPRequired(t.Context(), "demo"))(t); !required {
 			t.Error("not stored")
 		}
+
 		s.mustLogin(t, "alice")
 		_, err := s.Login(t.Context(), demoLogin("admin"))
 		wantKind(t, "an administrator without", err, fault.KindForbidden)
 		if otpFault(err) != "enrolment_required" {
 			t.Errorf("got %v", err)
 		}
+
 		admin := demoLogin("admin")
 		_, err = s.ConfirmOTP(t.Context(), withOTP(admin, "123456"))
 		wantKind(t, "nothing to confirm", err, fault.KindConflict)
@@ -136,6 +148,7 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodes {
 			t.Errorf("%d codes: %v", len(codes), err)
 		}
+
 		must(s.Login(t.Context(), withOTP(admin, codes[0])))(t)
 
 		guess := withOTP(admin, "000000")
@@ -143,6 +156,7 @@ func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 		for range failuresPerUser + 1 {
 			_, err = s.Login(t.Context(), guess)
 		}
+
 		wantKind(t, "guesses at the code", err, fault.KindLimited)
 	})
 }

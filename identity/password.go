@@ -88,17 +88,21 @@ func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
+
 	_, err = fmt.Sscanf(parts[3], costFormat, &cost.MemoryKiB, &cost.Passes, &cost.Lanes)
 	if err != nil || cost.String() != parts[3] || cost.check() != nil {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
+
 	salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4])
 	if err != nil || len(salt) < 8 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
+
 	sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5])
 	if err != nil || len(sum) < 16 || len(sum) > 64 {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
+
 	return cost, salt, sum, nil
 }

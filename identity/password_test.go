@@ -14,11 +14,13 @@ func TestPasswordHashesAreTheirOwnParameters(t *testing.T) {
 	if !strings.HasPrefix(stored, "$argon2id$v=19$m=16,t=2,p=2$") {
 		t.Errorf("stored %q", stored)
 	}
+
 	for password, want := range map[string]bool{"p\x00ß": true, "p": false, "": false, "p\x00ß ": false} {
 		if got, err := verifyPassword(stored, password); err != nil || got != want {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
+
 	if again := must(old.Hash(t.Context(), "p\x00ß"))(t); again == stored {
 		t.Error("two hashes have one salt")
 	}
@@ -79,9 +81,11 @@ func TestSettingsRefuse(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
+
 	if err := setting.Validate("auth", DefaultSettings()); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
+
 	for _, cost := range []Argon2{{MemoryKiB: 1 << 30, Passes: 1, Lanes: 1}, {MemoryKiB: 7, Passes: 1, Lanes: 1}} {
 		if cost.check() == nil {
 			t.Errorf("%+v was accepted", cost)

@@ -18,6 +18,7 @@ func (c *Credentials) ChangePassword(ctx context.Context, p *Principal, current,
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no password")
 	}
+
 	account, known := c.directory.Tree().Account(p.AccountID)
 	if !known {
 		return fault.Forbidden("The account was deleted")
@@ -25,6 +26,7 @@ func (c *Credentials) ChangePassword(ctx context.Context, p *Principal, current,
 	if err := checkNewPassword("new", next, ownWords(p.Username, account)); err != nil {
 		return err
 	}
+
 	r := LoginRequest{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
 	user, err := c.checkCredentials(ctx, r)
 	if err != nil {
@@ -34,9 +36,11 @@ func (c *Credentials) ChangePassword(ctx context.Context, p *Principal, current,
 		}
 		return err
 	}
+
 	if err := limitTokens(ctx, c.limits.limiter, tokenLogins, user.ID, c.cfg.UserTokensPerMinute); err != nil {
 		return err
 	}
+
 	return c.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
 		return user, account, nil
 	})
@@ -48,9 +52,11 @@ func (c *Credentials) SetPassword(ctx context.Context, accountRef, username, pas
 	if err != nil {
 		return err
 	}
+
 	if err := checkNewPassword("password", password, words); err != nil {
 		return err
 	}
+
 	return c.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {
 		account, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, account, err
@@ -65,16 +71,19 @@ func (c *Credentials) storePassword(ctx context.Context, password, keptFamily st
 	if err != nil {
 		return err
 	}
+
 	entry := c.audit.Entry(ctx, audit.PasswordUpdate, "", "")
 	return c.directory.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, account, err := find(ctx, tx)
 		if err != nil {
 			return err
 		}
+
 		entry.AccountID, entry.Target = account.ID, "user:"+user.ID
 		if err := updatePassword(ctx, tx, rev, user.ID, hash, keptFamily); err != nil {
 			return err
 		}
+
 		return c.phones.replacePortalHA1(ctx, tx, user, account.Domain, password)
 	})
 }
@@ -88,14 +97,17 @@ func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, ke
 	if err != nil {
 		return err
 	}
+
 	stored, err := sqldb.Exec(ctx, tx, `UPDATE identity_users SET password = $1, generation = generation + 1,
 		kept_family = $2, revision = $3 WHERE id = $4`, hash, keptFamily, rev, userID)
 	if err != nil {
 		return sqldb.Wrap(err, "storing a password")
 	}
+
 	if stored == 0 {
 		return fault.NotFound("The user was deleted")
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID,
 		keptFamily)
 	return sqldb.Wrap(err, "ending a user's other sessions")

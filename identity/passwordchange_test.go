@@ -32,22 +32,26 @@ func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 		if err != nil {
 			got = fault.As(err).Fields[0].Code
 		}
+
 		if got != code {
 			t.Errorf("%.20q: %q, want %q (%v)", password, got, code, err)
 		}
 	}
+
 	err := startService(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
 accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: password1}]`))
 	if err == nil || fault.As(err).Fields[0].Field != "users[0].password" {
 		t.Errorf("a directory file: %v", err)
 	}
+
 	// A file that was accepted once does not stop a later start.
 	if err := s.Seed(t.Context(), []byte(`
 accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: old}]`)); err != nil {
 		t.Error(err)
 	}
+
 	_, err = startService(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
 	wantKind(t, "a weak demo password", err, fault.KindInvalid)
 }
@@ -60,6 +64,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 				return secret.MD5 == newHA1("1001", "demo.local", password).MD5
 			})
 		}
+
 		other := startService(t, cfg, Config{})
 		other.run(t)
 		mine, theirs, bobs := s.mustLogin(t, "alice"), s.mustLogin(t, "alice"), s.mustLogin(t, "bob")
@@ -67,11 +72,13 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		p := s.mustAuthenticate(t, mine.AccessToken)
 		exchanged, _, err := s.EventsExchange(t.Context(), p, "", Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		open := other.mustAuthenticate(t, channel)
 		if err := phone(password); err != nil {
 			t.Fatal(err)
@@ -80,11 +87,13 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		if err := s.ChangePassword(t.Context(), p, password, nextPassword, ""); err != nil {
 			t.Fatal(err)
 		}
+
 		for name, token := range map[string]string{"another session's": theirs.AccessToken,
 			"a channel login's": channel} {
 			_, err := s.Authenticate(t.Context(), token)
 			wantKind(t, name+" token", err, fault.KindUnauthenticated)
 		}
+
 		_, err = s.Refresh(t.Context(), theirs.RefreshToken)
 		wantKind(t, "another session's refresh token", err, fault.KindUnauthenticated)
 		waitFor(t, "an open session of another node ends",
@@ -93,6 +102,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		for _, token := range []string{mine.AccessToken, exchanged, bobs.AccessToken} {
 			other.mustAuthenticate(t, token)
 		}
+
 		again := must(s.Refresh(t.Context(), mine.RefreshToken))(t)
 		s.mustAuthenticate(t, again.AccessToken)
 		_, err = s.Login(t.Context(), demoLogin("alice"))
@@ -101,6 +111,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		c.Password = nextPassword
 		fresh := must(s.Login(t.Context(), c))(t)
 		wantKind(t, "a phone with the old password", phone(password), fault.KindUnauthenticated)
+
 		if err := phone(nextPassword); err != nil {
 			t.Errorf("a phone with the new password: %v", err)
 		}
@@ -110,12 +121,14 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 			""); err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.Authenticate(t.Context(), again.AccessToken)
 		wantKind(t, "the first session", err, fault.KindUnauthenticated)
 
 		if err := s.SetPassword(t.Context(), "demo", "alice", nextPassword); err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.Authenticate(t.Context(), fresh.AccessToken)
 		wantKind(t, "a session after an operator's change", err, fault.KindUnauthenticated)
 		wantKind(t, "an unknown user", s.SetPassword(t.Context(), "demo", "nobody", nextPassword), fault.KindNotFound)
@@ -129,6 +142,7 @@ func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
 		err := s.ChangePassword(t.Context(), p, "a wrong password", nextPassword, "192.0.2.7")
 		wantKind(t, "a wrong password", err, fault.KindInvalid)
 	}
+
 	wantKind(t, "one more", s.ChangePassword(t.Context(), p, password, nextPassword, "192.0.2.7"), fault.KindLimited)
 	c := demoLogin("alice")
 	c.Address = "192.0.2.7"
@@ -143,6 +157,7 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 		c := newClock()
 		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		session := s.mustLogin(t, "alice")
+
 		p := s.mustAuthenticate(t, session.AccessToken)
 		exchange := func() (*Principal, error) {
 			token, _, err := s.EventsExchange(t.Context(), p, "", Filter{EventTypes: []string{"AGENT_LOGIN"}})
@@ -151,28 +166,35 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 			}
 			return s.Authenticate(t.Context(), token, AudienceEvents)
 		}
+
 		first := must(exchange())(t)
 		if len(first.EventTypes) != 1 {
 			t.Errorf("filters %v", first.EventTypes)
 		}
+
 		// The token outlives the access token, so the revocation must too.
 		c.add(2 * time.Hour)
 		if err := s.CheckPrincipal(first); err != nil {
 			t.Fatal(err)
 		}
+
 		session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
 		p = s.mustAuthenticate(t, session.AccessToken)
 		second := must(exchange())(t)
+
 		if err := s.Logout(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
+
 		c.add(20 * time.Hour)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, channel := range []*Principal{first, second} {
 			wantKind(t, "a channel token after the logout", s.CheckPrincipal(channel), fault.KindForbidden)
 		}
+
 		_, err := exchange()
 		wantKind(t, "an exchange after the logout", err, fault.KindUnauthenticated)
 		_, _, err = s.EventsExchange(t.Context(), second, "", Filter{})

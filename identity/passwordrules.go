@@ -56,6 +56,7 @@ func ownWords(username string, account Account) (words []string) {
 			}
 		}
 	}
+
 	return words
 }
 
@@ -78,12 +79,14 @@ func passwordBits(password string, words []string) float64 {
 	if len(runes) > maxEstimatedLength {
 		password = string(runes[:maxEstimatedLength])
 	}
+
 	letters := symbolLetters.Replace(strings.ToLower(password))
 	bits := math.Inf(1)
 	for _, variant := range []string{password, letters, allLetters.Replace(letters), oneIsL.Replace(letters)} {
 		withoutSubstitutions := func(m match.Matcher) bool { return m.ID == matching.L33TMatcherName }
 		bits = min(bits, zxcvbn.PasswordStrength(variant, words, withoutSubstitutions).Entropy)
 	}
+
 	return bits
 }
 

@@ -27,12 +27,14 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 			t.Errorf("%q: %v (%.0f bits)", password, bad, passwordBits(password, words))
 		}
 	}
+
 	for _, password := range []string{"kX7qv2Lp", "correct horse battery", "ohne-worte-im-wald", "a3f9c07be1d2",
 		"Füße über Öl 9", strings.Repeat("0f1e2d3c", 8)[:16] + "kX7q"} {
 		if err := checkNewPassword("password", password, words); err != nil {
 			t.Errorf("%q: %v (%.0f bits)", password, err, passwordBits(password, words))
 		}
 	}
+
 	var bad problems
 	bad.checkStrength("password", "kX7qv2L", words)
 	if len(bad) != 1 || bad[0].Code != codeTooShort {
@@ -46,6 +48,7 @@ func TestEveryDoorRefusesEasyPasswords(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	ctx := t.Context()
 	alice := s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
+
 	easy, withOwnName := "passwordpassword", "alice.demo.local"
 	for _, weak := range []string{easy, withOwnName} {
 		_, err := s.CreateUser(ctx, NewUser{Account: "demo", Username: "alice.demo", Password: weak})
@@ -55,6 +58,7 @@ func TestEveryDoorRefusesEasyPasswords(t *testing.T) {
 		wantKind(t, "user password", s.SetPassword(ctx, "demo", "alice", weak), fault.KindInvalid)
 		wantKind(t, "own password", s.ChangePassword(ctx, alice, password, weak, "192.0.2.1"), fault.KindInvalid)
 	}
+
 	empty := startService(t, testdb.SQLite(t), Config{})
 	_, err := empty.SeedDemo(ctx, easy)
 	wantKind(t, "demo", err, fault.KindInvalid)

@@ -35,16 +35,19 @@ func (c *Credentials) auditRefusedPhone(ctx context.Context, phone Phone, domain
 	if account, ok := c.directory.Tree().ByDomain(domain); ok {
 		phone.AccountID = account.ID
 	}
+
 	e := c.audit.Entry(ctx, audit.SIPRegisterFailed, phone.AccountID, "")
 	e.Actor, e.Address, e.Outcome = "", address, "unknown_user"
 	if phone.UserID != "" {
 		e.Actor, e.Target, e.Outcome = "sip:"+phone.Extension, "user:"+phone.UserID, "wrong_password"
 	}
+
 	if result == resultLimited {
 		e.Outcome = "limited"
 		c.audit.ReportOnce(ctx, e)
 		return
 	}
+
 	c.audit.Report(ctx, e)
 }
 
@@ -56,29 +59,35 @@ func (c *Credentials) verifyPhone(ctx context.Context, phone Phone, domain, exte
 	if phone.UserID == "" {
 		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
 	}
+
 	_, err = c.limits.checkOrLock(ctx, a)
 	if err != nil {
 		return resultLimited, err
 	}
+
 	// Attempts for one user are serialized, so that concurrent guesses do not exceed the limit.
 	unlock, err := c.phoneLocks.Lock(ctx, a.user)
 	if err != nil {
 		return resultError, fault.Unavailable(err, time.Second, "Other attempts of the phone's user are not done yet")
 	}
 	defer unlock()
+
 	locked, err := c.limits.checkOrLock(ctx, a)
 	if err != nil {
 		return resultLimited, err
 	}
+
 	secrets, err := c.phones.phoneSecrets(ctx, phone)
 	if err != nil {
 		return resultError, err
 	}
+
 	for _, secret := range secrets {
 		// A device password cannot be guessed, so guesses elsewhere do not stop its phone.
 		if locked && secret.portal || !verifyResponse(secret.HA1) || phone.UserID == "" {
 			continue
 		}
+
 		c.limits.addresses.add(ctx, a, phone.UserID)
 		if !secret.portal {
 			return resultOK, nil
@@ -87,10 +96,13 @@ func (c *Credentials) verifyPhone(ctx context.Context, phone Phone, domain, exte
 			c.log.WarnContext(ctx, "phone registered with a portal password: create a device password for it",
 				"user_id", phone.UserID)
 		}
+
 		return resultPortal, nil
 	}
+
 	if err := c.limits.countFailure(ctx, a); err != nil {
 		return resultLimited, err
 	}
+
 	return resultWrong, fault.Unauthenticated("Wrong extension or password")
 }

@@ -40,7 +40,9 @@ func (p *phonePasswords) phoneSecrets(ctx context.Context, phone Phone) ([]phone
 	if phone.UserID == "" {
 		return []phoneSecret{{HA1: newHA1("", "", rand.Text())}}, nil
 	}
+
 	type sealed struct{ id, secret string }
+
 	rows, err := p.db.QueryContext(ctx,
 		`SELECT id, secret FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`, phone.UserID)
 	found, err := sqldb.Collect(rows, err, "reading the passwords of a phone",
@@ -51,19 +53,23 @@ func (p *phonePasswords) phoneSecrets(ctx context.Context, phone Phone) ([]phone
 	if err != nil {
 		return nil, err
 	}
+
 	secrets := make([]phoneSecret, 0, len(found)+1)
 	for _, row := range found {
 		plain, err := p.keyring.Unseal(row.secret, deviceTable, row.id)
 		if err != nil {
 			return nil, err
 		}
+
 		var secret phoneSecret
 		secret.MD5, secret.SHA256, _ = strings.Cut(string(plain), ":")
 		secrets = append(secrets, secret)
 	}
+
 	if p.portal == RefusePortalPassword {
 		return secrets, nil
 	}
+
 	var portal string
 	err = p.db.QueryRowContext(ctx, `SELECT ha1 FROM identity_devices WHERE user_id = $1`, phone.UserID).Scan(&portal)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -72,6 +78,7 @@ func (p *phonePasswords) phoneSecrets(ctx context.Context, phone Phone) ([]phone
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading the portal password of a phone")
 	}
+
 	plain, err := p.keyring.Unseal(portal, portalTable, phone.UserID)
 	return append(secrets, phoneSecret{HA1: HA1{MD5: string(plain)}, portal: true}), err
 }
@@ -85,6 +92,7 @@ func (p *phonePasswords) insertDevice(ctx context.Context, tx *sql.Tx, d Device,
 		return fault.New(fault.KindUnprocessable,
 			"The user has no extension that a phone could register as: presence_id is not set")
 	}
+
 	var devices int
 	if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_device_passwords WHERE user_id = $1`,
 		d.UserID).Scan(&devices); err != nil {
@@ -93,15 +101,18 @@ func (p *phonePasswords) insertDevice(ctx context.Context, tx *sql.Tx, d Device,
 	if devices >= maxDevices {
 		return fault.Conflict("The user has %d devices already, the maximum", devices)
 	}
+
 	ha1 := newHA1(extension, domain, password)
 	sealed, err := p.keyring.Seal([]byte(ha1.MD5+":"+ha1.SHA256), deviceTable, d.ID)
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_device_passwords (id, user_id, name, secret, master_key_id, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6)`, d.ID, d.UserID, d.Name, sealed, masterkey.KeyID(sealed),
 		d.CreatedAt.UnixMilli())
+
 	return sqldb.Wrap(err, "storing a device")
 }
 
@@ -112,6 +123,7 @@ func (p *phonePasswords) storePortalHA1(ctx context.Context, db sqldb.Runner, u 
 	if u.PresenceID == "" || p.portal == RefusePortalPassword || fips140.Enforced() {
 		return nil
 	}
+
 	sealed, err := p.keyring.Seal([]byte(newHA1(u.PresenceID, domain, password).MD5), portalTable, u.ID)
 	if fault.KindOf(err) == fault.KindUnavailable {
 		p.log.InfoContext(ctx,
@@ -122,9 +134,11 @@ func (p *phonePasswords) storePortalHA1(ctx context.Context, db sqldb.Runner, u 
 	if err != nil {
 		return err
 	}
+
 	_, err = db.ExecContext(ctx, `INSERT INTO identity_devices (user_id, ha1, master_key_id, created_at)
 		VALUES ($1, $2, $3, $4) ON CONFLICT (user_id) DO NOTHING`,
 		u.ID, sealed, masterkey.KeyID(sealed), p.now().UnixMilli())
+
 	return sqldb.Wrap(err, "storing the portal password of a phone")
 }
 
@@ -143,6 +157,7 @@ func (p *phonePasswords) ensurePortalHA1(ctx context.Context, u User, domain, pa
 	if u.PresenceID == "" || p.portal == RefusePortalPassword {
 		return
 	}
+
 	var exists bool
 	err := p.db.QueryRowContext(ctx,
 		`SELECT EXISTS (SELECT 1 FROM identity_devices WHERE user_id = $1)`, u.ID).Scan(&exists)

@@ -28,12 +28,14 @@ func (c *changes) nextPollDelay(ctx context.Context, err error, last time.Durati
 		}
 		return pollInterval
 	}
+
 	if ctx.Err() != nil {
 		return last
 	}
 	if !wasFailing {
 		c.log.WarnContext(ctx, "following database changes failed, using the snapshot in memory", "error", err)
 	}
+
 	return min(2*last, maxPollInterval)
 }
 
@@ -63,11 +65,14 @@ func (c *changes) pollEarly(ctx context.Context) {
 	before := c.pollCount.Load()
 	c.pollMu.Lock()
 	defer c.pollMu.Unlock()
+
 	if c.pollCount.Load() > before || !c.earlyPollLimiter.Allow() {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+
 	// reload has counted the error; if it persists, Run logs it.
 	_ = c.reload(ctx)
 }
@@ -84,6 +89,7 @@ func (c *changes) reload(ctx context.Context) (err error) {
 		}
 		c.freshness.current(began)
 	}()
+
 	current, err := readRevision(ctx, c.db)
 	if err != nil || current == c.loaded {
 		return err
@@ -91,18 +97,22 @@ func (c *changes) reload(ctx context.Context) (err error) {
 
 	c.freshness.behind(began)
 	defer c.signal.notify()
+
 	if current.revocations != c.loaded.revocations {
 		after := c.loaded.revocations
 		if current.revocations < after { // the database was restored from a backup
 			after = 0
 		}
+
 		for _, reload := range c.reloadRevocations {
 			if err := reload(ctx, after); err != nil {
 				return err
 			}
 		}
+
 		c.loaded.revocations = current.revocations
 	}
+
 	if current.directory != c.loaded.directory {
 		for _, reload := range c.reloadDirectory {
 			if err := reload(ctx); err != nil {
@@ -111,6 +121,7 @@ func (c *changes) reload(ctx context.Context) (err error) {
 		}
 		c.loaded.directory = current.directory
 	}
+
 	return nil
 }
 

@@ -26,6 +26,7 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		keyed := must(b.AuthenticateKey(t.Context(), key))(t)
 
 		fastest := time.Hour
@@ -35,31 +36,39 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 			waitFor(t, what, is)
 			fastest = min(fastest, time.Since(begun))
 		}
+
 		changed := b.Changed()
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		waitFor(t, "an account is made", func() bool { return b.Tree().Contains("demo", "sub") })
+
 		select {
 		case <-changed:
 		case <-time.After(patience):
 			t.Error("nobody was told")
 		}
+
 		if err := a.Logout(t.Context(), alice); err != nil {
 			t.Fatal(err)
 		}
+
 		follows("a logout", func() bool { return fault.KindOf(b.CheckPrincipal(alice)) == fault.KindForbidden })
 		if err := a.DeleteUser(t.Context(), "demo", "bob"); err != nil {
 			t.Fatal(err)
 		}
+
 		follows("a deleted user", func() bool { return fault.KindOf(b.CheckPrincipal(bob)) == fault.KindForbidden })
 		if err := a.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
+
 		follows("a deleted key", func() bool { return fault.KindOf(b.CheckPrincipal(keyed)) == fault.KindForbidden })
 		_, err = b.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
+
 		if err := a.remove(t.Context(), "sub"); err != nil {
 			t.Fatal(err)
 		}
+
 		follows("a deleted account", func() bool { return b.Tree().Path("sub") == nil })
 		if fastest > time.Second { // each begins just after a poll, and a slow machine may be late sometimes
 			t.Errorf("a change takes %s at best", fastest)
@@ -77,6 +86,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		must(b.AuthenticateKey(t.Context(), key))(t)
 
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "new", Name: "new", Domain: "new.local"}))(t)
@@ -110,6 +120,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 		var mu sync.Mutex
 		seeds := 0
 		var group sync.WaitGroup
+
 		for i := range nodes {
 			group.Go(func() {
 				nodes[i] = startService(t, cfg, Config{})
@@ -117,22 +128,27 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
+
 				mu.Lock()
 				defer mu.Unlock()
+
 				if seeded {
 					seeds++
 				}
 			})
 		}
+
 		group.Wait()
 		if t.Failed() {
 			return
 		}
+
 		for _, n := range nodes[1:] {
 			if string(n.JWKS()) != string(nodes[0].JWKS()) {
 				t.Errorf("keys %s and %s", n.JWKS(), nodes[0].JWKS())
 			}
 		}
+
 		if seeds != 1 || len(must(nodes[0].ListAccounts(t.Context()))(t)) != 1 {
 			t.Errorf("%d nodes seeded", seeds)
 		}
@@ -150,6 +166,7 @@ func TestManyChangesAtOnceAllHappen(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		if keys := must(nodes[0].ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 30 {
 			t.Errorf("%d keys", len(keys))
@@ -178,12 +195,14 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 	server.Start(t)
 	must(startService(t, cfg, Config{}).CreateAccount(t.Context(),
 		NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
+
 	for end := time.Now().Add(2*maxPollInterval +
 		patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the change was never seen")
 		}
 	}
+
 	if n := strings.Count(s.logged.String(), "following database changes failed"); n != 1 {
 		t.Errorf("%d lines about one absence", n)
 	}
@@ -196,11 +215,13 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = 1, revocations = 2`)
 		if err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(t.Context(),
 			`INSERT INTO identity_revocations (id, expires_at, revision) VALUES ('restored', 9000000000000, 2)`)
 		return err
@@ -208,6 +229,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.changes.poll(t.Context()); err != nil || !s.revoked.has("restored") {
 		t.Errorf("not followed: %v", err)
 	}
@@ -217,6 +239,7 @@ func TestSigningKeysRotate(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		const day = 24 * time.Hour
 		c := newClock()
+
 		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		kids := func() (ids []string) {
 			for _, key := range s.signing.Load().keys {
@@ -224,6 +247,7 @@ func TestSigningKeysRotate(t *testing.T) {
 			}
 			return ids
 		}
+
 		signer := func() string { return must(s.signing.Load().keys.signer(c.now()))(t).id }
 		advance := func(d time.Duration) {
 			t.Helper()
@@ -232,11 +256,13 @@ func TestSigningKeysRotate(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		first := kids()
 		advance(29*day - time.Second)
 		if !slices.Equal(kids(), first) {
 			t.Fatalf("too early: %v", kids())
 		}
+
 		advance(time.Second)
 		both := kids()
 		if len(both) != 2 || both[0] != first[0] || signer() != first[0] {
@@ -245,22 +271,27 @@ func TestSigningKeysRotate(t *testing.T) {
 		if strings.Count(string(s.JWKS()), `"kid"`) != 2 {
 			t.Errorf("JWKS %s", s.JWKS())
 		}
+
 		advance(day - time.Second)
 		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		advance(time.Second)
 		if signer() != both[1] {
 			t.Errorf("the second key does not sign")
 		}
+
 		advance(day - 2*time.Second)
 		s.mustAuthenticate(t, token) // signed by the first key, at the end of its life
 		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
 		advance(maxTokenTTL)
+
 		if slices.Contains(kids(), first[0]) || !slices.Contains(kids(), both[1]) {
 			t.Errorf("kept %v", kids())
 		}
+
 		again := startService(t, cfg, Config{Now: c.now})
 		if string(again.JWKS()) != string(s.JWKS()) {
 			t.Error("another node publishes other keys")
@@ -275,6 +306,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 			startService(t, cfg, Config{Now: c.now})}
 		c.add(29 * 24 * time.Hour)
 		var group sync.WaitGroup
+
 		for _, n := range nodes {
 			group.Go(func() {
 				if err := n.rotateKeys(t.Context()); err != nil {
@@ -282,6 +314,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		if keys := must(readSigningKeys(t.Context(), nodes[0].db, nodes[0].Tokens.keyring))(t); len(keys) != 2 {
 			t.Errorf("%d keys", len(keys))
@@ -293,14 +326,17 @@ func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 	c := newClock()
 	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	c.add(365 * 24 * time.Hour)
+
 	if err := s.service.runMaintenance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	keys := s.signing.Load().keys
 	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id ||
 		!keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
 		t.Errorf("keys %v", keys)
 	}
+
 	c.add(-366 * 24 * time.Hour) // a node whose clock is behind
 	if must(keys.signer(c.now()))(t).id != keys[0].id {
 		t.Error("the first key does not sign before its time")

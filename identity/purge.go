@@ -115,6 +115,7 @@ func (p *Purge) RunDue(ctx context.Context) error {
 			failures = append(failures, fmt.Errorf("account %s: %w", id, err))
 		}
 	}
+
 	return errors.Join(failures...)
 }
 
@@ -138,6 +139,7 @@ func (p *Purge) RunNow(ctx context.Context, id string) error {
 	if marked == 0 {
 		return fault.NotFound("There is no deleted account %s", quote(id))
 	}
+
 	return p.eraseAccount(ctx, id)
 }
 
@@ -156,6 +158,7 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 			if err != nil {
 				return fmt.Errorf("purging %s: %w", eraser.Kind, err)
 			}
+
 			if n == 0 {
 				break
 			}
@@ -166,11 +169,13 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", eraser.Kind,
 					"deleted", total)
 			}
+
 			if err := p.renewLease(ctx, id); err != nil {
 				return err
 			}
 		}
 	}
+
 	return p.markPurged(ctx, id, total)
 }
 
@@ -211,6 +216,7 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 		if err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")
 		}
+
 		return d.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
@@ -223,5 +229,6 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 	if !again || total > 0 {
 		p.log.InfoContext(ctx, "deleted account purged", "account_id", id, "deleted", total)
 	}
+
 	return nil
 }

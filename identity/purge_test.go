@@ -39,6 +39,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3,
 			"other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
+
 		purge := NewPurge(s.Directory, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Eraser{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
 		due := func() {
@@ -54,9 +55,11 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
 			t.Errorf("its token is still good: %v", err)
 		}
+
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: "demo", Name: "new", Domain: "new"})
 		wantKind(t, "its id again", err, fault.KindConflict)
 		must(s.CreateAccount(t.Context(), NewAccount{Name: "demo", Domain: "demo.local"}))(t)
+
 		if seeded, err := s.SeedDemo(t.Context(), password); seeded || err != nil {
 			t.Errorf("seeded %v, %v", seeded, err)
 		}
@@ -66,21 +69,25 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		if recordings.left["demo"] != 3 {
 			t.Error("purged too early")
 		}
+
 		clock.add(time.Second)
 		recordings.fail = errors.New("killed here")
 		if err := purge.RunDue(t.Context()); !errors.Is(err, recordings.fail) {
 			t.Errorf("broken off with %v", err)
 		}
+
 		recordings.fail = nil
 		due() // another process may still be purging
 		if recordings.left["demo"] != 2 {
 			t.Error("the lease was not waited for")
 		}
+
 		clock.add(purgeLeaseTime)
 		due()
 		if recordings.left["demo"] != 0 || rows.left["demo"] != 0 || recordings.left["other"] != 2 {
 			t.Errorf("left are %v and %v", recordings.left, rows.left)
 		}
+
 		want := []string{"account.delete  account:demo ok", "account.delete  account:demo purged"}
 		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); !slices.Equal(got, want) {
 			t.Errorf("the audit log has %q, want %q", got, want)
@@ -90,12 +97,14 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		due()
 		clock.add(purgeAgainAfter)
 		due()
+
 		if rows.left["demo"] != 0 {
 			t.Error("what came late is not purged")
 		}
 		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); len(got) != 2 {
 			t.Errorf("the audit log has %q", got)
 		}
+
 		_, err = s.CreateAccount(t.Context(), NewAccount{ID: "demo", Name: "new", Domain: "new"})
 		wantKind(t, "its id after the purge", err, fault.KindConflict)
 	})
@@ -108,12 +117,14 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 		purge := NewPurge(s.Directory, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}},
 			slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
+
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
 		if err := purge.RunNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
 			t.Errorf("broken off with %v, left are %v", err, recordings.left)
 		}
+
 		recordings.fail = nil
 		if err := purge.RunNow(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
 			t.Errorf("continued with %v, left are %v", err, recordings.left)

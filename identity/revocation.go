@@ -95,6 +95,7 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 	if err != nil {
 		return sqldb.Wrap(err, "reading a token family")
 	}
+
 	expires := time.UnixMilli(last.Int64)
 	if last.Valid && expires.After(atLeast) {
 		atLeast = expires
@@ -102,6 +103,7 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 	if err := revoke(ctx, tx, rev, family, atLeast); err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE family_id = $1`, family)
 	return sqldb.Wrap(err, "deleting a token family")
 }
@@ -122,6 +124,7 @@ func (t *Tokens) deleteExpired(ctx context.Context) error {
 			return sqldb.Wrap(err, "deleting expired rows of "+table)
 		}
 	}
+
 	_, err := t.db.ExecContext(ctx,
 		`DELETE FROM identity_refresh_tokens WHERE expires_at < $1 AND access_expires_at < $1`, now.UnixMilli())
 	return sqldb.Wrap(err, "deleting expired refresh tokens")

@@ -37,19 +37,23 @@ func normalizeScopes(scopes []Scope) ([]Scope, error) {
 	if scopes == nil {
 		return DefaultScopes(), nil
 	}
+
 	var bad problems
 	if len(scopes) == 0 {
 		bad.add("scopes", codeRequired, "at least one scope is required")
 	}
+
 	for i, scope := range scopes {
 		if !slices.Contains(knownScopes, scope) {
 			bad.add(fmt.Sprintf("scopes[%d]", i), "unknown_scope",
 				"unknown scope "+quote(string(scope))+"; the scopes are "+joinScopes(knownScopes, ", "))
 		}
 	}
+
 	if err := bad.asError("Invalid API key"); err != nil {
 		return nil, err
 	}
+
 	return slices.DeleteFunc(Scopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) }), nil
 }
 

@@ -39,9 +39,11 @@ func RequireSecrets(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring) 
 		if err != nil {
 			return err
 		}
+
 		if err := keys.Require(inUse...); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -17,10 +17,12 @@ func (d *Directory) Seed(ctx context.Context, directory []byte) error {
 	if err != nil {
 		return err
 	}
+
 	contents, err := buildSeed(file, d.cfg.storedNow())
 	if err != nil {
 		return err
 	}
+
 	_, err = d.storeSeed(ctx, contents)
 	return err
 }
@@ -38,12 +40,14 @@ func (d *Directory) SeedDemo(ctx context.Context, password string) (seeded bool,
 	if err != nil || !empty {
 		return false, err
 	}
+
 	root := buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"}, d.cfg.storedNow())
 	for _, user := range users {
 		if err := checkNewPassword("demo_password", password, ownWords(user.Username, root)); err != nil {
 			return false, err
 		}
 	}
+
 	return d.storeSeed(ctx, &seedRows{accounts: []Account{root}, users: users})
 }
 
@@ -53,15 +57,18 @@ func (d *Directory) storeSeed(ctx context.Context, contents *seedRows) (stored b
 	if err != nil || !empty {
 		return false, err // without computing the hashes
 	}
+
 	var bad problems
 	for i, user := range contents.users {
 		account := contents.accounts[slices.IndexFunc(contents.accounts,
 			func(a Account) bool { return a.ID == user.Account })]
 		bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password, ownWords(user.Username, account))
 	}
+
 	if err := bad.asError(badDirectory); err != nil {
 		return false, err
 	}
+
 	hashes := make([]string, len(contents.users))
 	for i, user := range contents.users {
 		hashes[i], err = d.passwords.Hash(ctx, user.Password)
@@ -69,6 +76,7 @@ func (d *Directory) storeSeed(ctx context.Context, contents *seedRows) (stored b
 			return false, err
 		}
 	}
+
 	var entries []audit.Entry
 	err = d.changes.tx(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
 		// Another node may have stored its seed since the check.
@@ -77,15 +85,18 @@ func (d *Directory) storeSeed(ctx context.Context, contents *seedRows) (stored b
 		if err != nil || !empty {
 			return err
 		}
+
 		entries, err = d.insertSeed(ctx, tx, rev, contents, hashes)
 		if err != nil {
 			return err
 		}
+
 		return d.audit.Insert(ctx, tx, entries...)
 	})
 	if err != nil || !stored {
 		return false, err
 	}
+
 	d.audit.AfterCommit(ctx, entries...)
 	return true, nil
 }
@@ -109,10 +120,12 @@ func (d *Directory) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, conte
 		entries = append(entries,
 			d.audit.Entry(ctx, audit.AccountCreate, account.auditAccountID(), "account:"+account.ID))
 	}
+
 	domains := make(map[string]string, len(contents.accounts))
 	for _, account := range contents.accounts {
 		domains[account.ID] = account.Domain
 	}
+
 	for i, n := range contents.users {
 		user := buildUser(n, d.cfg.storedNow())
 		user.AccountID = n.Account
@@ -122,7 +135,9 @@ func (d *Directory) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, conte
 		if err := d.phones.storePortalHA1(ctx, tx, user, domains[n.Account], n.Password); err != nil {
 			return nil, err
 		}
+
 		entries = append(entries, d.audit.Entry(ctx, audit.UserCreate, user.AccountID, "user:"+user.ID))
 	}
+
 	return entries, nil
 }

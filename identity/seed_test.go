@@ -33,6 +33,7 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		root, ok := s.Tree().Resolve("Root")
 		if path := s.Tree().Path("leaf"); !ok || len(path) != 3 || path[2] != root.ID {
 			t.Errorf("path %v", path)
@@ -41,21 +42,25 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 			root.Location().String() != "UTC" {
 			t.Errorf("time zones %s, %s", leaf.Location(), root.Location())
 		}
+
 		session := must(
 			s.Login(t.Context(),
 				LoginRequest{Username: "alice", Password: "the first password, river", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
 			t.Errorf("user %+v", session.User)
 		}
+
 		session = must(s.Login(t.Context(),
 			LoginRequest{Username: "alice", Password: "the second password, river", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
 		}
+
 		var roles []string
 		for _, u := range must(s.ListUsers(t.Context(), "leaf"))(t) {
 			roles = append(roles, fmt.Sprint(u.Username, " ", u.Role, u.QueueIDs, u.AgentIDs))
 		}
+
 		slices.Sort(roles)
 		want := []string{"abe agent[] [1003@leaf.local]", "ada auditor[] []", "alice user[] []",
 			"lea supervisor[sales support] []"}
@@ -117,9 +122,11 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 		err := s.Seed(t.Context(), []byte(c.yaml))
 		f := fault.As(err)
 		text := f.Message
+
 		for _, field := range f.Fields {
 			text += "\n" + field.Field + " " + field.Code + " " + field.Message
 		}
+
 		if f.Kind != fault.KindInvalid || !strings.Contains(text, c.want) {
 			t.Errorf("%s: want %q, got %v %q", name, c.want, err, text)
 		}
@@ -127,6 +134,7 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 			t.Errorf("%s: it shows too much: %q", name, text)
 		}
 	}
+
 	if accounts := must(s.ListAccounts(t.Context()))(t); len(accounts) != 0 {
 		t.Errorf("something was stored: %+v", accounts)
 	}
@@ -136,17 +144,20 @@ func FuzzDirectoryFile(f *testing.F) {
 	f.Add([]byte(directoryYAML))
 	f.Add([]byte("accounts: [{id: &a x, name: *a, domain: *a, parent: *a}]"))
 	f.Add([]byte("accounts: [{id: a, name: b, domain: b}, {id: b}]"))
+
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := parseDirectory(text)
 		if err != nil {
 			wantKind(t, "parsing", err, fault.KindInvalid)
 			return
 		}
+
 		plan, err := buildSeed(file, time.Now())
 		if err != nil {
 			wantKind(t, "planning", err, fault.KindInvalid)
 			return
 		}
+
 		placed := map[string]bool{"": true}
 		for _, a := range plan.accounts {
 			if !placed[a.ParentID] || placed[a.ID] {
@@ -154,11 +165,13 @@ func FuzzDirectoryFile(f *testing.F) {
 			}
 			placed[a.ID] = true
 		}
+
 		for _, u := range plan.users {
 			if !placed[u.Account] {
 				t.Fatalf("user %+v has no account", u)
 			}
 		}
+
 		if len(plan.accounts) != len(file.Accounts) || len(plan.users) != len(file.Users) {
 			t.Fatal("something was lost")
 		}

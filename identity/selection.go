@@ -28,6 +28,7 @@ func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
 	if !ok || !known {
 		return nil
 	}
+
 	s := &Selection{root: accountID, types: types, names: event.NamesOf(f.Names), agents: idSet(f.AgentIDs),
 		queues: idSet(f.QueueIDs), calls: idSet(f.CallIDs)}
 	for _, id := range f.AccountIDs {
@@ -35,9 +36,11 @@ func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
 			s.namedAccounts = append(s.namedAccounts, id)
 		}
 	}
+
 	if len(f.AccountIDs) > 0 && s.namedAccounts == nil {
 		return nil
 	}
+
 	return s
 }
 

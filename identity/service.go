@@ -34,6 +34,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	if secrets == nil || limiter == nil || auditLog == nil {
 		return nil, errors.New("identity: no secrets, limiter or audit log")
 	}
+
 	cfg = cfg.withDefaults()
 	if err := errors.Join(setting.Validate("auth", cfg.Settings), cfg.Argon2.check()); err != nil {
 		return nil, err
@@ -54,11 +55,13 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	if err := changes.poll(ctx); err != nil {
 		return nil, err
 	}
+
 	if tokens.hasMasterKey() {
 		if err := tokens.PrepareSigning(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	return &Service{Directory: directory, Tokens: tokens, Credentials: credentials}, nil
 }
 
@@ -70,6 +73,7 @@ func (s *Service) Run(ctx context.Context) error {
 	delay := pollInterval
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
+
 	checkedExpiry := s.Directory.cfg.Now()
 	maintenance := time.NewTicker(maintenanceInterval)
 	defer maintenance.Stop()

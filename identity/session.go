@@ -44,10 +44,12 @@ func (t *Tokens) issuePair(user User, fields sessionFields,
 	if err != nil {
 		return nil, err
 	}
+
 	refreshLifetime, err := cappedLifetime(now, fields.latestEnd, t.cfg.RefreshTTL)
 	if err != nil {
 		return nil, err
 	}
+
 	access, err := t.sign(user, AudienceAPI, accessLifetime, claims{Family: fields.family})
 	if err != nil {
 		return nil, err
@@ -61,9 +63,11 @@ func (t *Tokens) issuePair(user User, fields sessionFields,
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
+
 	if stored == 0 { // the user was deleted, or has a new password, since the password was checked
 		return nil, errWrongLogin
 	}
+
 	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: accessLifetime}, nil
 }
 
@@ -73,13 +77,16 @@ func (t *Tokens) beginSession(ctx context.Context, user User, address string, la
 	if err := limitTokens(ctx, t.limiter, tokenLogins, user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
+
 	session, err := t.newSession(ctx, user, latestEnd)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := t.audit.Record(ctx, loginEntry(ctx, t.audit, audit.Login, AudienceAPI, address, user)); err != nil {
 		return nil, err
 	}
+
 	return session, nil
 }
 
@@ -97,6 +104,7 @@ func (t *Tokens) newSession(ctx context.Context, user User, latestEnd time.Time)
 	if err != nil {
 		return nil, err
 	}
+
 	return session, t.endOldSessions(ctx, user.ID)
 }
 
@@ -117,6 +125,7 @@ func (t *Tokens) endOldSessions(ctx context.Context, userID string) error {
 	if err != nil || len(old) == 0 {
 		return err
 	}
+
 	return t.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		for _, family := range old {
 			if err := revokeFamily(ctx, tx, rev, family, t.cfg.Now()); err != nil {
@@ -153,8 +162,10 @@ func (t *Tokens) extendFamily(ctx context.Context, family string, expires time.T
 			expires.UnixMilli(), family)
 		err := sqldb.FindInto(row, errSessionEnded, "extending a session", &at)
 		latestEnd = timeFromNull(at)
+
 		return err
 	})
+
 	return latestEnd, err
 }
 
@@ -168,6 +179,7 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 	if err != nil {
 		return nil, err
 	}
+
 	if err := limitTokens(ctx, t.limiter, tokenRefreshes, row.user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
@@ -180,6 +192,7 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 		if err != nil {
 			return err
 		}
+
 		if row.used {
 			reused = row
 			return nil
@@ -190,22 +203,26 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 		if row.secret == "" {
 			row.secret = newSecret() // a session of an earlier version
 		}
+
 		session, err = t.issuePair(row.user, row.sessionFields, func(pair storedTokens) (int, error) {
 			return sqldb.Exec(ctx, tx, `UPDATE identity_refresh_tokens SET hash = $1, family_hash = $2, expires_at = $3,
 				access_expires_at = CASE WHEN access_expires_at < $4 THEN $4 ELSE access_expires_at END WHERE hash = $5 AND used_at IS NULL`,
 				pair.hash, pair.secretHash, pair.expiresAt, pair.accessExpiresAt, hashSecret(refreshToken))
 		})
+
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	if reused == nil {
 		return session, nil
 	}
 	if err := t.revokeReused(ctx, reused); err != nil {
 		return nil, err
 	}
+
 	return nil, errInvalidRefreshToken
 }
 
@@ -225,6 +242,7 @@ func findRefreshToken(ctx context.Context, db sqldb.Runner, token string) (*refr
 		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id
 		WHERE r.hash = $1 OR r.family_hash = $2 ORDER BY r.hash = $1 DESC LIMIT 1`, hashSecret(token),
 		hashSecret(secret))
+
 	return sqldb.Find(found, errInvalidRefreshToken, "reading a refresh token",
 		func(scan sqldb.ScanFunc) (row *refreshRow, err error) {
 			row = &refreshRow{sessionFields: sessionFields{secret: secret}}
@@ -245,6 +263,7 @@ func (t *Tokens) revokeReused(ctx context.Context, row *refreshRow) error {
 	if err != nil {
 		return err
 	}
+
 	t.log.WarnContext(ctx, "refresh token reused, session revoked",
 		slog.String("user_id", row.user.ID), slog.String("account_id", row.user.AccountID))
 	return nil
@@ -255,6 +274,7 @@ func (t *Tokens) Logout(ctx context.Context, p *Principal) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no session to end")
 	}
+
 	entry := t.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
 	entry.Actor = p.Actor()
 	return t.directory.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {

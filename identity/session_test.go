@@ -21,10 +21,12 @@ func TestRefreshGivesANewPairOnce(t *testing.T) {
 			second.ExpiresIn != time.Hour {
 			t.Errorf("second session %+v", second)
 		}
+
 		a, b := s.mustAuthenticate(t, first.AccessToken), s.mustAuthenticate(t, second.AccessToken)
 		if a.FamilyID != b.FamilyID || a.TokenID == b.TokenID {
 			t.Errorf("family %q became %q", a.FamilyID, b.FamilyID)
 		}
+
 		must(s.Refresh(t.Context(), second.RefreshToken))(t)
 	})
 }
@@ -39,10 +41,12 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 		wantKind(t, "the used token", err, fault.KindUnauthenticated)
 		_, err = s.Refresh(t.Context(), second.RefreshToken)
 		wantKind(t, "its descendant", err, fault.KindUnauthenticated)
+
 		for name, token := range map[string]string{"first": first.AccessToken, "second": second.AccessToken} {
 			_, err = s.Authenticate(t.Context(), token)
 			wantKind(t, name+" access token", err, fault.KindUnauthenticated)
 		}
+
 		s.mustAuthenticate(t, other.AccessToken)
 		must(s.Refresh(t.Context(), other.RefreshToken))(t)
 		if !strings.Contains(s.logged.String(), "refresh token reused") ||
@@ -60,6 +64,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 			var mu sync.Mutex
 			kinds := map[fault.Kind]int{}
 			var group sync.WaitGroup
+
 			for i := range 6 {
 				group.Go(func() {
 					_, err := nodes[i%2].Refresh(t.Context(), first.RefreshToken)
@@ -68,6 +73,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 					kinds[fault.KindOf(err)]++
 				})
 			}
+
 			group.Wait()
 			if kinds[""] != 1 || kinds[fault.KindUnauthenticated] != 5 {
 				t.Errorf("got %v", kinds)
@@ -85,10 +91,12 @@ func TestRefreshRefuses(t *testing.T) {
 	if err := s.Logout(t.Context(), s.mustAuthenticate(t, loggedOut.AccessToken)); err != nil {
 		t.Fatal(err)
 	}
+
 	gone := s.mustLogin(t, "bob")
 	if err := s.DeleteUser(t.Context(), "demo", "bob"); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, token := range map[string]string{
 		"nothing": "", "an access token": loggedOut.AccessToken, "an unknown one": newSecret(),
 		"SQL": "' OR '1'='1", "a zero byte": "\x00", "an expired one": expired,
@@ -108,6 +116,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rows := must(s.db.QueryContext(t.Context(), `SELECT hash FROM identity_refresh_tokens UNION ALL
 		SELECT hash FROM identity_api_keys UNION ALL SELECT password FROM identity_users`))(t)
 	stored := must(sqldb.Collect(rows, nil, "reading", func(scan sqldb.ScanFunc) (string, error) {
@@ -115,6 +124,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 		err := scan(&text)
 		return text, err
 	}))(t)
+
 	everything := strings.Join(stored, "\n") + s.logged.String()
 	for name, secret := range map[string]string{
 		"password": password, "refresh token": session.RefreshToken, "access token": session.AccessToken, "key": key,
@@ -123,6 +133,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 			t.Errorf("the %s is there", name)
 		}
 	}
+
 	if len(stored) != 1+1+3 || !strings.Contains(everything, "$argon2id$v=19$m=8,t=1,p=1$") {
 		t.Errorf("%d rows: %s", len(stored), everything)
 	}
@@ -139,20 +150,25 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 			}
 			return n
 		}
+
 		session := s.mustLogin(t, "alice")
 		p := s.mustAuthenticate(t, session.AccessToken)
 		s.mustLogin(t, "bob")
+
 		if err := s.Logout(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
+
 		c.add(59 * time.Minute)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "before its expiry", s.CheckPrincipal(p), fault.KindForbidden)
 		if n := count("identity_revocations"); n != 1 {
 			t.Errorf("%d revocations", n)
 		}
+
 		c.add(time.Minute + clockMargin + time.Second)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
@@ -163,6 +179,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		if n := count("identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d refresh tokens, bob's is alive", n)
 		}
+
 		c.add(31 * 24 * time.Hour)
 		if err := s.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)

@@ -57,6 +57,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.OneOf("sip_portal_password", s.SIPPortalPassword, RefusePortalPassword, WarnPortalPassword, AllowPortalPassword)
 	c.Must(s.RefreshTTL >= s.AccessTTL, "refresh_ttl", "must not be shorter than %s (%s), is %s", c.Key("access_ttl"),
 		s.AccessTTL, s.RefreshTTL)
+
 	for _, limit := range []struct {
 		name  string
 		value int
@@ -66,6 +67,7 @@ func (s Settings) Validate(c *setting.Check) {
 	} {
 		c.Must(limit.value >= 1 && limit.value <= 1_000_000, limit.name, "must be 1 to 1000000, is %d", limit.value)
 	}
+
 	c.Must(s.AccountsPerTenant >= 1 && s.AccountsPerTenant <= 100_000, "accounts_per_tenant",
 		"must be 1 to 100000, is %d", s.AccountsPerTenant)
 	s.OIDC.Validate(c.Group("oidc"))

@@ -45,6 +45,7 @@ func NewSight(role Role, account, extension string, limits Limits) *Sight {
 			s.ownExtension = extension
 		}
 	}
+
 	return s
 }
 
@@ -76,6 +77,7 @@ func (s *Sight) Admits(account, agent, queue, memberOf string) bool {
 	case RoleAgent:
 		return s.HasAgent(account, agent)
 	}
+
 	return false
 }
 
@@ -141,8 +143,10 @@ func (d *Directory) SightOf(p *Principal) *Sight {
 		if !p.IsKey() && role == RoleAdmin && !slices.Contains(key.Scopes, ScopeRecordings) {
 			role = RoleUser
 		}
+
 		return NewSight(role, p.AccountID, "", key.Limits)
 	}
+
 	user, _ := d.userStates.find(p.UserID)
 	return NewSight(user.role, user.accountID, user.extension, user.limits)
 }
@@ -176,6 +180,7 @@ func (p *problems) checkLimits(prefix string, role Role, limits Limits) {
 			p.add(prefix+list.field, codeTooMany, "at most 1,000 entries can be named")
 			continue
 		}
+
 		p.checkIDs(prefix+list.field, list.ids)
 	}
 }
@@ -237,9 +242,11 @@ func (l *idList) Scan(value any) error {
 	default:
 		return fmt.Errorf("a list of ids is text, not %T", value)
 	}
+
 	*l = nil
 	if len(text) == 0 {
 		return nil
 	}
+
 	return json.Unmarshal(text, (*[]string)(l))
 }

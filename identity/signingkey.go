@@ -89,10 +89,12 @@ func (keys signingKeys) keySet() ([]byte, error) {
 	set := struct {
 		Keys []jwk `json:"keys"`
 	}{Keys: make([]jwk, 0, len(keys))}
+
 	for _, key := range keys {
 		x := base64.RawURLEncoding.EncodeToString(key.public)
 		set.Keys = append(set.Keys, jwk{"OKP", "Ed25519", key.id, x, "sig", signingAlgorithm})
 	}
+
 	return json.Marshal(set)
 }
 
@@ -109,10 +111,12 @@ func (t *Tokens) reloadSigningKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	jwks, err := keys.keySet()
 	if err != nil {
 		return err
 	}
+
 	t.signing.Store(&signing{keys: keys, jwks: jwks, verifiedTokens: newTokenCache()})
 	return nil
 }
@@ -157,12 +161,14 @@ func (t *Tokens) sealSigningKeys(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		sealed = len(plain)
 		for _, row := range plain {
 			if err := sealSigningKey(ctx, tx, t.keyring, row[0], row[1]); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err == nil && sealed > 0 {
@@ -171,6 +177,7 @@ func (t *Tokens) sealSigningKeys(ctx context.Context) error {
 				"contain them in plain text, run \"trunkline signingkey rotate --now\" to make those worthless",
 			"keys", sealed)
 	}
+
 	return err
 }
 
@@ -179,10 +186,12 @@ func sealSigningKey(ctx context.Context, tx *sql.Tx, keyring *masterkey.Keyring,
 	if err != nil {
 		return err
 	}
+
 	sealed, err := keyring.Seal(seed, signingKeyTable, id)
 	if err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE identity_signing_keys SET seed = $1, master_key_id = $2, public_key = $3
 		WHERE id = $4`, sealed, masterkey.KeyID(sealed), encodePublicKey(seed), id)
 	return sqldb.Wrap(err, "sealing a signing key")
@@ -198,11 +207,13 @@ func (t *Tokens) rotateKeys(ctx context.Context) error {
 	if !due && len(known.retired(now)) == 0 {
 		return nil
 	}
+
 	return t.directory.changes.tx(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
 		keys, err := readSigningKeys(ctx, tx, t.keyring)
 		if err != nil {
 			return err
 		}
+
 		signsFrom, due := keys.next(now)
 		if due {
 			_, err := insertSigningKey(ctx, tx, t.keyring, signsFrom, now)
@@ -210,11 +221,13 @@ func (t *Tokens) rotateKeys(ctx context.Context) error {
 				return err
 			}
 		}
+
 		for _, id := range keys.retired(now) {
 			if err := deleteSigningKey(ctx, tx, id); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -229,12 +242,14 @@ func (t *Tokens) RotateSigningKey(ctx context.Context, endTokens bool) (id strin
 		if err != nil {
 			return err
 		}
+
 		now := t.cfg.storedNow()
 		from := now
 		current, err := keys.signer(now)
 		if err == nil && !current.signsFrom.Before(now) { // the clock of another node is ahead
 			from = current.signsFrom.Add(time.Millisecond)
 		}
+
 		for _, key := range keys {
 			if endTokens || key.signsFrom.After(current.signsFrom) {
 				if err := deleteSigningKey(ctx, tx, key.id); err != nil {
@@ -242,22 +257,26 @@ func (t *Tokens) RotateSigningKey(ctx context.Context, endTokens bool) (id strin
 				}
 			}
 		}
+
 		if endTokens {
 			_, err := tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens`)
 			if err != nil {
 				return sqldb.Wrap(err, "ending all sessions")
 			}
 		}
+
 		id, err = insertSigningKey(ctx, tx, t.keyring, from, now)
 		if err != nil {
 			return err
 		}
+
 		entry.Target = "signingkey:" + id
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
+
 	t.log.InfoContext(ctx, "signing key rotated", "key_id", id, "tokens_ended", endTokens)
 	return id, nil
 }
@@ -276,9 +295,11 @@ func insertSigningKey(ctx context.Context, tx *sql.Tx, keyring *masterkey.Keyrin
 	if err != nil {
 		return "", err
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_signing_keys
 			(id, seed, master_key_id, public_key, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 		id, sealed, masterkey.KeyID(sealed), encodePublicKey(seed), signsFrom.UnixMilli(), now.UnixMilli())
+
 	return id, sqldb.Wrap(err, "storing a signing key")
 }
 
@@ -306,6 +327,7 @@ func readSigningKeys(ctx context.Context, db sqldb.Runner, keyring *masterkey.Ke
 		if err := scan(&key.id, &stored, &masterKeyID, &public, &signsFrom); err != nil {
 			return key, err
 		}
+
 		key.signsFrom = time.UnixMilli(signsFrom)
 		if masterKeyID == "" {
 			seed, err := decodeSeed(key.id, stored)
@@ -315,17 +337,20 @@ func readSigningKeys(ctx context.Context, db sqldb.Runner, keyring *masterkey.Ke
 			key.setSeed(seed)
 			return key, nil
 		}
+
 		seed, err := keyring.Unseal(stored, signingKeyTable, key.id)
 		if err == nil && len(seed) == ed25519.SeedSize {
 			key.setSeed(seed)
 			return key, nil
 		}
+
 		key.unsealErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
 		decoded, err := base64.StdEncoding.DecodeString(public)
 		if err != nil || len(decoded) != ed25519.PublicKeySize {
 			return key, fault.Internal(fmt.Errorf("signing key %s has no Ed25519 public key", key.id),
 				"reading the signing keys failed")
 		}
+
 		key.public = decoded
 		return key, nil
 	})

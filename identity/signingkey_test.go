@@ -48,6 +48,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
 		id := sqldb.NewID()
+
 		// The only key, in plain text as stored by earlier versions.
 		err := s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 			if _, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`); err != nil {
@@ -60,11 +61,13 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		token := s.mustLogin(t, "alice").AccessToken
 		again := startService(t, cfg, Config{})
 		if seeds := again.storedSeeds(t); slices.Contains(seeds, base64.StdEncoding.EncodeToString(seed)) {
 			t.Error("the seed is still stored in plain text")
 		}
+
 		again.mustAuthenticate(t, token)
 		s.mustAuthenticate(t, token)
 		if key := must(again.signing.Load().keys.signer(time.UnixMilli(2)))(t); key.id != id {
@@ -74,6 +77,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 			strings.Contains(again.logged.String(), base64.StdEncoding.EncodeToString(seed)) {
 			t.Errorf("logged %s", again.logged)
 		}
+
 		var plain int
 		if err := s.db.QueryRowContext(t.Context(),
 			`SELECT COUNT(*) FROM identity_signing_keys WHERE master_key_id = ''`).Scan(&plain); err != nil ||
@@ -91,6 +95,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
+
 		if err := RequireSecrets(t.Context(), without.db, noKeys(t)); !fault.IsPermanent(err) {
 			t.Errorf("the start is not refused: %v", err)
 		}
@@ -100,6 +105,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 		if err := without.service.runMaintenance(t.Context()); err != nil {
 			t.Error(err)
 		}
+
 		another := testKeys(t)
 		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(),
 			another); !fault.IsPermanent(err) {
@@ -118,11 +124,13 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, seed := range s.storedSeeds(t) {
 			if masterkey.KeyID(seed) != done.ID || slices.Contains(before, seed) {
 				t.Errorf("sealed under %s, want %s", masterkey.KeyID(seed), done.ID)
 			}
 		}
+
 		s.mustLogin(t, "alice")
 		again := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys)
 		again.mustAuthenticate(t, token)
@@ -149,6 +157,7 @@ func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
 		if kid := keyIDOf(t, a.mustLogin(t, "alice").AccessToken); kid != id {
 			t.Errorf("%s signs, want %s", kid, id)
 		}
+
 		waitFor(t, "the other node signs with it",
 			func() bool { return keyIDOf(t, b.mustLogin(t, "alice").AccessToken) == id })
 		b.mustAuthenticate(t, old.AccessToken)
@@ -161,9 +170,11 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		c := newClock()
 		a := startService(t, cfg, Config{Now: c.now}).demo(t)
 		c.add(29 * 24 * time.Hour) // the next key is published
+
 		if err := a.service.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		b := startService(t, cfg, Config{Now: c.now})
 		b.run(t)
 		session := a.mustLogin(t, "alice")
@@ -171,20 +182,24 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		open := []*Principal{b.mustAuthenticate(t, session.AccessToken), b.mustAuthenticate(t, channel)}
 		changed := b.Changed()
 		id := must(a.RotateSigningKey(t.Context(), true))(t)
 		if keys := a.signing.Load().keys; len(keys) != 1 || keys[0].id != id {
 			t.Errorf("%d keys are left", len(keys))
 		}
+
 		<-changed
 		for _, p := range open {
 			wantKind(t, "an open "+string(p.Audience)+" session", b.CheckPrincipal(p), fault.KindForbidden)
 		}
+
 		for _, token := range []string{session.AccessToken, channel} {
 			_, err := b.Authenticate(t.Context(), token)
 			wantKind(t, "a token", err, fault.KindUnauthenticated)
 		}
+
 		_, err = a.Refresh(t.Context(), session.RefreshToken)
 		wantKind(t, "a refresh token", err, fault.KindUnauthenticated)
 		b.mustAuthenticate(t, b.mustLogin(t, "alice").AccessToken)
@@ -201,6 +216,7 @@ func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 	id := must(s.RotateSigningKey(t.Context(), false))(t)
 	s.mustAuthenticate(t, old)
 	c.add(time.Hour + time.Second)
+
 	if kid := keyIDOf(t, s.mustLogin(t, "alice").AccessToken); kid != id {
 		t.Errorf("%s signs, want %s", kid, id)
 	}
@@ -222,18 +238,22 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
 	var tokens []string
+
 	for range 50 * userLookupsPerSecond {
 		tokens = append(tokens,
 			must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour,
 				claims{}))(t))
 	}
+
 	if err := s.db.Close(); err != nil { // a look-up would count an error
 		t.Fatal(err)
 	}
+
 	for _, token := range tokens {
 		_, err := s.Authenticate(t.Context(), token)
 		wantKind(t, "forged", err, fault.KindUnauthenticated)
 	}
+
 	if n := testutil.ToFloat64(s.Directory.metrics.reloadErrors); n > userLookupsPerSecond {
 		t.Errorf("%v queries for %d tokens", n, len(tokens))
 	}

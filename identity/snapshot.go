@@ -35,6 +35,7 @@ func (d *Directory) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	s.tree = d.Tree()
 	d.snapshot.Store(s)
 
@@ -42,13 +43,16 @@ func (d *Directory) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	tree, orphans := buildTree(accounts)
 	if len(orphans) > 0 {
 		d.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(orphans), "first", orphans[0])
 	}
+
 	whole := *s
 	whole.tree = tree
 	d.snapshot.Store(&whole)
+
 	return nil
 }
 
@@ -60,11 +64,14 @@ func readAPIKeys(ctx context.Context, db sqldb.Runner) (*snapshot, error) {
 		var hash string
 		key, err := scanAPIKey(scan, &hash)
 		s.keysByHash[hash], s.keysByID[key.ID] = key, key
+
 		if !key.ExpiresAt.IsZero() {
 			s.keyExpiries = append(s.keyExpiries, key.ExpiresAt)
 		}
+
 		return struct{}{}, err
 	})
+
 	slices.SortFunc(s.keyExpiries, time.Time.Compare)
 	return s, err
 }

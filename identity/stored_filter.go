@@ -28,12 +28,14 @@ func (t *Tokens) filterClaim(ctx context.Context, subject User, f Filter) (claim
 	if err != nil {
 		return claims{}, fault.Internal(err, "The filter could not be written")
 	}
+
 	if len(text) <= maxFilterClaimBytes {
 		return claims{Filter: f}, nil
 	}
 	if len(text) > maxStoredFilterBytes {
 		return claims{}, fault.Invalid(fmt.Sprintf("The filter is over %d KiB", maxStoredFilterBytes>>10))
 	}
+
 	return t.storeFilter(ctx, subject, string(text))
 }
 
@@ -46,12 +48,15 @@ func (t *Tokens) storeFilter(ctx context.Context, subject User, text string) (cl
 		if err := t.checkFilterQuota(ctx, tx, subject, id, int64(len(text)), now); err != nil {
 			return err
 		}
+
 		_, err := tx.ExecContext(ctx,
 			`INSERT INTO identity_filters (id, filter, expires_at, owner, account_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,
 			id, text, now.Add(t.cfg.EventsTTL+time.Minute).UnixMilli(), subject.ID, subject.AccountID)
+
 		return sqldb.Wrap(err, "storing a filter")
 	})
+
 	return claims{FilterID: id}, err
 }
 
@@ -75,6 +80,7 @@ func (t *Tokens) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User,
 		if err := row.Scan(&has, &firstExpiry); err != nil {
 			return sqldb.Wrap(err, "counting stored filters")
 		}
+
 		if has.Int64+quota.added > quota.limit {
 			wait := wholeSeconds(time.UnixMilli(firstExpiry.Int64).Sub(now))
 			return fault.Limited(max(wait, time.Second),
@@ -82,6 +88,7 @@ func (t *Tokens) checkFilterQuota(ctx context.Context, tx *sql.Tx, subject User,
 					quota.setting))
 		}
 	}
+
 	return nil
 }
 
@@ -93,16 +100,19 @@ func (t *Tokens) loadFilter(ctx context.Context, c *claims) (Filter, error) {
 	if f, ok := t.filters.find(c.FilterID); ok {
 		return f, nil
 	}
+
 	var text string
 	row := t.db.QueryRowContext(ctx, `SELECT filter FROM identity_filters WHERE id = $1`, c.FilterID)
 	if err := sqldb.FindInto(row, fault.Unauthenticated("The token's filter has expired"), "reading a token's filter",
 		&text); err != nil {
 		return Filter{}, err
 	}
+
 	var f Filter
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return Filter{}, fault.Internal(err, "The token's filter could not be read")
 	}
+
 	t.filters.put(c.FilterID, f)
 	return f, nil
 }

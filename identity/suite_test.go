@@ -83,10 +83,12 @@ func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter,
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
 	if err != nil {
 		return nil, err
 	}
+
 	return &testService{Directory: s.Directory, Tokens: s.Tokens, Credentials: s.Credentials, service: s,
 		db: db, changes: s.Directory.changes, logged: log, audited: audited}, nil
 }

@@ -77,9 +77,11 @@ func (t *Tokens) sign(user User, audience Audience, ttl time.Duration, extra cla
 	if err != nil {
 		return "", err
 	}
+
 	if key.private == nil {
 		return "", fault.Unavailable(key.unsealErr, time.Minute, "Tokens cannot be signed: the master key is missing")
 	}
+
 	c := extra
 	c.RegisteredClaims = jwt.RegisteredClaims{
 		Issuer: issuer, Subject: user.ID, ID: sqldb.NewID(),
@@ -96,6 +98,7 @@ func (t *Tokens) sign(user User, audience Audience, ttl time.Duration, extra cla
 	if err != nil {
 		return "", fault.Internal(err, "The token could not be signed")
 	}
+
 	return signed, nil
 }
 
@@ -117,6 +120,7 @@ func (c *claims) check(s Settings, now time.Time) error {
 	case c.ExpiresAt.Sub(c.IssuedAt.Time) > s.ttl(c.Audience)+time.Second: // both are whole seconds
 		return errors.New("it lives longer than such a token may")
 	}
+
 	return nil
 }
 
@@ -127,8 +131,10 @@ func (c *claims) toPrincipal() *Principal {
 		ExpiresAt:  c.ExpiresAt.Time,
 		signingKey: c.signingKey, passwordGeneration: c.Generation,
 	}
+
 	if c.Key != "" {
 		p.UserID, p.KeyID = "", c.Key
 	}
+
 	return p
 }

@@ -34,6 +34,7 @@ func TestTokensHaveTheContractsClaims(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	session := s.mustLogin(t, "admin")
 	got := payload(t, session.AccessToken)
+
 	id := session.User.ID
 	for claim, want := range map[string]any{
 		"iss": "trunkline", "sub": id, "aud": "api", "identity": id + ":demo", "account_id": "demo", "role": "admin",
@@ -43,13 +44,16 @@ func TestTokensHaveTheContractsClaims(t *testing.T) {
 			t.Errorf("%s is %v, want %v", claim, got[claim], want)
 		}
 	}
+
 	if len(got["jti"].(string)) != 32 {
 		t.Errorf("jti %v", got["jti"])
 	}
+
 	token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	got = payload(t, token)
 	_, accounts := got["account_ids"]
 	_, types := got["event_types"]
@@ -68,17 +72,21 @@ func TestTokenIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	forge := func(method jwt.SigningMethod, secret any, kid any, change func(jwt.MapClaims)) string {
 		claims := jwt.MapClaims(payload(t, good))
 		if change != nil {
 			change(claims)
 		}
+
 		token := jwt.NewWithClaims(method, claims)
 		if kid != nil {
 			token.Header["kid"] = kid
 		}
+
 		return must(token.SignedString(secret))(t)
 	}
+
 	with := func(claim string, value any) string {
 		return forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
 			c[claim] = value
@@ -87,6 +95,7 @@ func TestTokenIsRefused(t *testing.T) {
 			}
 		})
 	}
+
 	parts := strings.Split(good, ".")
 	now := float64(time.Now().Unix())
 	for name, token := range map[string]string{
@@ -141,6 +150,7 @@ func TestTokenIsRefused(t *testing.T) {
 			t.Errorf("%s: the message shows too much: %q", name, fault.As(err).Message)
 		}
 	}
+
 	for name, token := range map[string]string{
 		"as it was": good, "made again": with("jti", sqldb.NewID()), "a clock that's ahead": with("iat", now+3),
 	} {
@@ -157,10 +167,12 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = s.Authenticate(t.Context(), api, AudienceEvents)
 	wantKind(t, "portal token on the channel", err, fault.KindForbidden)
 	_, err = s.Authenticate(t.Context(), events, AudienceAPI)
 	wantKind(t, "channel token on the portal", err, fault.KindForbidden)
+
 	for _, token := range []string{api, events} {
 		if _, err := s.Authenticate(t.Context(), token, AudienceAPI, AudienceEvents); err != nil {
 			t.Error(err)
@@ -185,6 +197,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 		s := startService(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		must(s.CreateUser(t.Context(), NewUser{Account: "sub", Username: "eve", Password: password}))(t)
+
 		for name, end := range map[string]func(p *Principal) error{
 			"logout":          func(p *Principal) error { return s.Logout(t.Context(), p) },
 			"deleted user":    func(*Principal) error { return s.DeleteUser(t.Context(), "demo.local", "BOB") },
@@ -197,20 +210,24 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 			case "deleted account":
 				c.Username, c.Domain = "eve", "sub.local"
 			}
+
 			token := must(s.Login(t.Context(), c))(t).AccessToken
 			p := s.mustAuthenticate(t, token)
 			if err := s.CheckPrincipal(p); err != nil {
 				t.Fatal(err)
 			}
+
 			changed := s.Changed()
 			if err := end(p); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+
 			select {
 			case <-changed:
 			default:
 				t.Errorf("%s: nobody was told", name)
 			}
+
 			wantKind(t, name, s.CheckPrincipal(p), fault.KindForbidden)
 			_, err := s.Authenticate(t.Context(), token)
 			wantKind(t, name, err, fault.KindUnauthenticated)
@@ -225,6 +242,7 @@ func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
+
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "demo2", Name: "demo", Domain: "demo.local"}))(t)
 		must(s.CreateUser(t.Context(), NewUser{Account: "demo2", Username: "alice", Password: password}))(t)
 		_, err := s.Authenticate(t.Context(), token)
@@ -243,13 +261,16 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 		}
 		principals = append(principals, s.mustAuthenticate(t, token))
 	}
+
 	if err := s.Logout(t.Context(), principals[0]); err != nil {
 		t.Fatal(err)
 	}
+
 	wantKind(t, "the token", s.CheckPrincipal(principals[0]), fault.KindForbidden)
 	if err := s.CheckPrincipal(principals[1]); err != nil {
 		t.Errorf("another token: %v", err)
 	}
+
 	wantKind(t, "an API key", s.Logout(t.Context(), &Principal{KeyID: "x"}), fault.KindForbidden)
 }
 
@@ -270,12 +291,15 @@ func FuzzAuthenticate(f *testing.F) {
 	s.signing.Store(&signing{keys: signingKeys{key}, verifiedTokens: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	d.changes.freshness.current(d.changes.freshness.begin())
+
 	if _, err := s.Authenticate(f.Context(), good); err != nil {
 		f.Fatal(err)
 	}
+
 	f.Add(good)
 	f.Add("..")
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
+
 	f.Fuzz(func(t *testing.T, token string) {
 		d.changes.freshness.current(d.changes.freshness.begin()) // as a poll does
 		p, err := s.Authenticate(t.Context(), token)
@@ -285,6 +309,7 @@ func FuzzAuthenticate(f *testing.F) {
 		if err != nil && fault.KindOf(err) != fault.KindUnauthenticated {
 			t.Fatalf("%q: %v", token, err)
 		}
+
 		if mutant := strings.TrimSuffix(token, "A") + "B"; err == nil {
 			if _, err := s.Authenticate(t.Context(), mutant); err == nil {
 				t.Fatalf("%q is as good as %q", mutant, token)
@@ -298,21 +323,25 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 	if _, err := s.SeedDemo(t.Context(), password); err != nil {
 		t.Fatal(err)
 	}
+
 	session, err := s.Login(t.Context(), LoginRequest{Username: "alice", Password: password, Domain: "demo.local"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for range 2 {
 		if _, err := s.Authenticate(t.Context(), session.AccessToken); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if _, ok := s.signing.Load().verifiedTokens.find(session.AccessToken); !ok {
 		t.Fatal("the signature of the token is verified again for each request")
 	}
 	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
 		t.Error("another token with the same beginning is taken")
 	}
+
 	err = s.changes.tx(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 		_, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`)
 		return err
@@ -320,6 +349,7 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := s.Authenticate(t.Context(), session.AccessToken); err == nil {
 		t.Error("a token of a key that is gone is taken")
 	}
@@ -330,6 +360,7 @@ func TestCachedTokensAreBounded(t *testing.T) {
 	for i := range maxCachedTokens + 10 {
 		verified.put(fmt.Sprint(i), &claims{})
 	}
+
 	if n := len(verified.entries); n > maxCachedTokens {
 		t.Errorf("%d are kept", n)
 	}

@@ -35,6 +35,7 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 		nodes[i].account = account
 		byID[account.ID] = &nodes[i]
 	}
+
 	t := &Tree{
 		nodesByID:     byID,
 		nodesByName:   make(map[string]*node, len(accounts)),
@@ -45,11 +46,13 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 	for _, n := range byID {
 		topDown = appendWithParents(topDown, byID, n)
 	}
+
 	for _, n := range slices.Backward(topDown) {
 		if n.parent != nil {
 			n.parent.below += n.below + 1
 		}
 	}
+
 	for _, n := range topDown {
 		t.nodesByName[n.account.Name] = n
 		t.nodesByDomain[n.account.Domain] = n
@@ -64,9 +67,11 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 			orphans = append(orphans, id)
 		}
 	}
+
 	for _, id := range orphans {
 		delete(byID, id)
 	}
+
 	slices.Sort(orphans)
 	return t, orphans
 }
@@ -80,10 +85,12 @@ func appendWithParents(topDown []*node, byID map[string]*node, n *node) []*node 
 		if len(topDown)-first > len(byID)-first { // a cycle
 			return topDown[:first]
 		}
+
 		topDown = append(topDown, n)
 		if n.account.ParentID == "" {
 			break
 		}
+
 		n = byID[n.account.ParentID]
 		if n == nil { // the parent is missing
 			return topDown[:first]
@@ -99,6 +106,7 @@ func appendWithParents(topDown []*node, byID map[string]*node, n *node) []*node 
 			n.depth = n.parent.depth + 1
 		}
 	}
+
 	return topDown
 }
 

@@ -24,11 +24,13 @@ func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
 				withOTP(demoLogin("admin"), must(totp.GenerateCode(secret, c.now()))(t)))
 			return err
 		}
+
 		attackers := must(s.BeginOTP(t.Context(), demoLogin("admin")))(t)
 		operators, _, err := s.EnrolOTP(t.Context(), "demo", "admin")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		wantKind(t, "the attacker's enrolment after the operator's", confirm(attackers.Secret), fault.KindConflict)
 		must(s.Login(t.Context(),
 			withOTP(demoLogin("admin"), must(totp.GenerateCode(operators.Secret, c.now()))(t))))(t)
@@ -43,6 +45,7 @@ func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
 		if err := confirm(next.Secret); err != nil {
 			t.Errorf("the user's own: %v", err)
 		}
+
 		got := s.entries(t, "demo")
 		user := s.mustFindUser(t, "admin")
 		for _, want := range []string{"begun", "confirmed"} {
@@ -53,6 +56,7 @@ func TestAnEnrolmentBegunEarlierDoesNotSurvive(t *testing.T) {
 				t.Errorf("no enrolment is %s in %q", want, got)
 			}
 		}
+
 		if !slices.ContainsFunc(s.reported(t, "demo", "otp.enrol", 6),
 			func(line string) bool { return strings.HasSuffix(line, " refused") }) {
 			t.Error("no refused enrolment is in the audit log")
@@ -73,6 +77,7 @@ func TestAnEnrolmentReplacesOnlyTheSecretWhoseCodeBeganIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.ConfirmOTP(t.Context(),
 			withOTP(demoLogin("admin"), must(totp.GenerateCode(enrolment.Secret, c.now()))(t)))
 		wantKind(t, "confirming over a secret", err, fault.KindConflict)
@@ -104,6 +109,7 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 			"pbx.example.com", "PBX.example.com", "pbx.example.com.", "sip.acme.example", "localhost", "a.localhost",
 			"other.example", "example", "evilacme.example", ".acme.example", "customers.example",
 		}
+
 		for _, domain := range domains {
 			_, err := s.CreateAccount(ctx,
 				NewAccount{Name: "x " + domain, Domain: domain, Parent: "acme", By: tenant("acme")})
@@ -112,10 +118,12 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 				AccountUpdate{Name: "sub", Domain: domain, Parent: "acme", By: tenant("acme")})
 			wantKind(t, "changing to "+domain, err, fault.KindInvalid)
 		}
+
 		for _, domain := range []string{"127.0.0.1", "pbx.example.com", "localhost"} {
 			_, err := s.CreateAccount(ctx, NewAccount{Name: "x " + domain, Domain: domain, FromFeed: true})
 			wantKind(t, "a feed's "+domain, err, fault.KindInvalid)
 		}
+
 		_, err := s.CreateAccount(ctx, NewAccount{Name: "operator's", Domain: "192.0.2.1"})
 		wantKind(t, "the operator's IP address", err, fault.KindInvalid)
 		_, err = s.CreateAccount(ctx,
@@ -124,11 +132,13 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 		_, err = s.CreateAccount(ctx,
 			NewAccount{Name: "Later", Domain: "a.acme.example", Parent: "acme", By: tenant("acme")})
 		wantKind(t, "the name of a later account that a feed is for", err, fault.KindInvalid)
+
 		for _, id := range []string{"future", "acme", "acme-", "acmefuture"} {
 			_, err := s.CreateAccount(ctx,
 				NewAccount{ID: id, Name: "x", Domain: "b.acme.example", Parent: "acme", By: tenant("acme")})
 			wantKind(t, "the id "+id, err, fault.KindInvalid)
 		}
+
 		for i, n := range []NewAccount{
 			{Name: "a", Domain: "a.acme.example"}, {ID: "acme-b", Name: "b", Domain: "special.example"},
 			{Name: "c", Domain: "c.customers.example"},
@@ -138,6 +148,7 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
+
 		must(s.CreateAccount(ctx, NewAccount{Name: "operator", Domain: "pbx.example.com"}))(t)
 
 		// What an account has stays, and does not hinder other changes.
@@ -145,6 +156,7 @@ func TestATenantTakesNoNameOfTheServer(t *testing.T) {
 			`UPDATE identity_accounts SET domain = '10.0.0.1' WHERE id = 'sub'`); err != nil {
 			t.Fatal(err)
 		}
+
 		must(s.UpdateAccount(ctx, "sub",
 			AccountUpdate{Name: "renamed", Domain: "10.0.0.1", Parent: "acme", By: tenant("acme")}))(t)
 	})
@@ -162,10 +174,12 @@ func TestNamesOfADeletedAccountStayTaken(t *testing.T) {
 			{Name: "gone.example", Domain: "x.example"},
 			{ID: "Gone", Name: "x", Domain: "x.example"}, {Name: "gone", Domain: "x.example"},
 		}
+
 		for _, n := range taken {
 			_, err := s.CreateAccount(t.Context(), n)
 			wantKind(t, n.ID+" "+n.Name+" "+n.Domain, err, fault.KindConflict)
 		}
+
 		_, err := s.UpdateAccount(t.Context(), "other", AccountUpdate{Name: "Other", Domain: "gone.example"})
 		wantKind(t, "another's new domain", err, fault.KindConflict)
 		c.add(DefaultAccountSettings().PurgeAfter + time.Second)

@@ -52,14 +52,17 @@ func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
+
 	n.Limits = n.clean()
 	if err := d.CheckCredentialGrant(n.By, n.Role); err != nil {
 		return User{}, err
 	}
+
 	hash, err := d.checkNewUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
+
 	user := buildUser(n, d.cfg.storedNow())
 	entry := d.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
 	err = d.changes.auditedTx(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
@@ -67,6 +70,7 @@ func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		if err != nil {
 			return err
 		}
+
 		user.AccountID = account.ID
 		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", d.cfg.Accounts.Users,
 			"account.users"); err != nil {
@@ -75,14 +79,17 @@ func (d *Directory) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
+
 		if user.OIDCSubject != "" {
 			err = bindSubject(ctx, tx, d.cfg.OIDC.Issuer, user)
 		} else {
 			err = d.phones.storePortalHA1(ctx, tx, user, account.Domain, n.Password)
 		}
+
 		entry.AccountID = account.ID
 		return err
 	})
+
 	return user, err
 }
 
@@ -101,17 +108,21 @@ func (d *Directory) checkNewUser(ctx context.Context, n NewUser) (hash string, e
 		if err := bad.asError("Invalid user"); err != nil {
 			return "", err
 		}
+
 		return d.passwords.hashRandom(ctx)
 	}
+
 	words, err := wordsOf(ctx, d.db, n.Account, n.Username)
 	if err != nil {
 		return "", err
 	}
+
 	n.check("", &bad)
 	bad.checkStrength("password", n.Password, words)
 	if err := bad.asError("Invalid user"); err != nil {
 		return "", err
 	}
+
 	return d.passwords.Hash(ctx, n.Password)
 }
 
@@ -128,6 +139,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 	err := tx.QueryRowContext(ctx, `SELECT username_key FROM identity_users
 		WHERE account_id = $1 AND (username_key = $2 OR presence_id = $3) LIMIT 1`,
 		u.AccountID, key, u.PresenceID).Scan(&takenKey)
+
 	switch {
 	case err == nil && takenKey == key:
 		return fault.Conflict("The account has a user %s", quote(u.Username))
@@ -136,6 +148,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 	case !errors.Is(err, sql.ErrNoRows):
 		return sqldb.Wrap(err, "reading users")
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_users (id, account_id, username, username_key,
 		password, role, presence_id, clicktocall_id, created_at, revision, limited_role, queue_ids, agent_ids)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
@@ -145,6 +158,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 	if sqldb.IsUniqueViolation(err) { // a concurrent change stored such a user after the check
 		return fault.Conflict("The username or presence_id is taken")
 	}
+
 	return sqldb.Wrap(err, "storing a user")
 }
 
@@ -202,9 +216,11 @@ func (d *Directory) deleteUserFoundBy(ctx context.Context, find func(tx *sql.Tx)
 		if err != nil {
 			return err
 		}
+
 		if err := revokeUser(ctx, tx, rev, user.ID, d.cfg.Now()); err != nil {
 			return err
 		}
+
 		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID)
 		return sqldb.Wrap(err, "deleting a user")

@@ -77,6 +77,7 @@ func readUserStates(ctx context.Context, db sqldb.Runner, after int64) (map[stri
 		states[id] = state
 		return struct{}{}, err
 	})
+
 	return states, err
 }
 

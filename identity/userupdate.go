@@ -30,16 +30,19 @@ func (d *Directory) UpdateUser(ctx context.Context, id string, u UserUpdate) (Us
 	if err != nil {
 		return User{}, err
 	}
+
 	var user User
 	entries := []audit.Entry{d.audit.Entry(ctx, audit.UserUpdate, "", "user:"+id)}
 	if u.Password != nil {
 		entries = append(entries, d.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
 	}
+
 	err = d.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
 		user, err = findUserByID(ctx, tx, id)
 		if err != nil {
 			return err
 		}
+
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
 			return err
 		}
@@ -49,19 +52,23 @@ func (d *Directory) UpdateUser(ctx context.Context, id string, u UserUpdate) (Us
 		if err := updateUserRow(ctx, tx, rev, &user, u); err != nil {
 			return err
 		}
+
 		if u.Password != nil {
 			if err := d.updatePasswordAndHA1(ctx, tx, rev, &user, hash, *u.Password); err != nil {
 				return err
 			}
 		}
+
 		for i := range entries {
 			entries[i].AccountID = user.AccountID
 		}
+
 		return d.audit.Insert(ctx, tx, entries...)
 	})
 	if err != nil {
 		return User{}, err
 	}
+
 	d.audit.AfterCommit(ctx, entries...)
 	return user, nil
 }
@@ -88,13 +95,16 @@ func (d *Directory) checkUserUpdate(ctx context.Context, id string, u UserUpdate
 		if err != nil {
 			return "", err
 		}
+
 		account, _ := d.Tree().Account(user.AccountID)
 		bad.checkStrength("password", *u.Password, ownWords(user.Username, account))
 	}
+
 	err = bad.asError("Invalid user")
 	if err != nil || u.Password == nil {
 		return "", err
 	}
+
 	return d.passwords.Hash(ctx, *u.Password)
 }
 
@@ -108,6 +118,7 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 			}
 		}
 	}
+
 	user.Role, user.Limits, user.PresenceID = u.Role, u.Limits, u.PresenceID
 	var taken bool
 	err := tx.QueryRowContext(ctx,
@@ -116,13 +127,16 @@ func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u Use
 	if err != nil {
 		return sqldb.Wrap(err, "reading users")
 	}
+
 	if taken {
 		return fault.Conflict("The presence_id is taken by another user of the account")
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE identity_users SET role = $2, presence_id = $3, revision = $4,
 		limited_role = $5, queue_ids = $6, agent_ids = $7 WHERE id = $1`,
 		user.ID, user.Role.stored(), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev,
 		user.Role.storedLimited(), idList(user.QueueIDs), idList(user.AgentIDs))
+
 	return sqldb.Wrap(err, "storing a user")
 }
 

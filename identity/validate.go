@@ -70,6 +70,7 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 	if a.ID != "" && !accountID.MatchString(a.ID) {
 		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 	}
+
 	bad.checkText(prefix+"name", a.Name, maxName, printable)
 	bad.checkText(prefix+"domain", a.Domain, maxDomain, printableNoSpace)
 	_, err := time.LoadLocation(a.TimeZone)

@@ -29,6 +29,7 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 			Kind: fault.KindUnauthenticated, Message: "The token is not valid", Cause: err,
 		}
 	}
+
 	if err := t.directory.changes.requireFresh(ctx); err != nil {
 		return nil, resultError, err
 	}
@@ -38,10 +39,12 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 	if !known {
 		t.directory.changes.pollEarly(ctx) // another node may have just created it
 	}
+
 	_, known = t.directory.userStates.find(p.UserID)
 	if !known && p.KeyID == "" && !t.revoked.has(p.UserID) {
 		t.directory.lookupUser(ctx, p.UserID)
 	}
+
 	_, known = t.directory.snapshot.Load().keysByID[p.KeyID]
 	if !known && p.KeyID != "" {
 		t.directory.changes.pollEarly(ctx)
@@ -54,15 +57,19 @@ func (t *Tokens) checkToken(ctx context.Context, token string, accept []Audience
 		case fault.KindUnavailable:
 			return nil, resultError, err
 		}
+
 		return nil, resultRevoked, fault.Unauthenticated("The token is revoked")
 	}
+
 	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
 		return p, resultAudience, fault.Forbidden("The token is for another purpose")
 	}
+
 	p.Filter, err = t.loadFilter(ctx, c)
 	if err != nil {
 		return nil, resultExpired, err
 	}
+
 	p.storedSight = t.directory.SightOf(p)
 	return p, resultOK, nil
 }
@@ -72,10 +79,12 @@ func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
 	if len(token) > maxTokenLength {
 		return nil, errors.New("it is too long")
 	}
+
 	verified := t.signing.Load().verifiedTokens
 	if c, ok := verified.find(token); ok {
 		return c, c.check(t.cfg.Settings, t.cfg.Now())
 	}
+
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{signingAlgorithm}),
 		jwt.WithStrictDecoding(),
@@ -87,6 +96,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c.signingKey, _ = parsed.Header["kid"].(string)
 	verified.put(token, c)
 	return c, c.check(t.cfg.Settings, t.cfg.Now())
@@ -99,6 +109,7 @@ func (t *Tokens) publicKey(ctx context.Context, token *jwt.Token) (any, error) {
 	if id == "" {
 		return nil, errors.New("it names no key")
 	}
+
 	key, known := t.signing.Load().keys.find(id)
 	if !known {
 		t.directory.changes.pollEarly(ctx)
@@ -107,6 +118,7 @@ func (t *Tokens) publicKey(ctx context.Context, token *jwt.Token) (any, error) {
 	if !known {
 		return nil, errors.New("it names an unknown key")
 	}
+
 	return key.public, nil
 }
 
@@ -118,11 +130,13 @@ func (t *Tokens) AuthenticateKey(ctx context.Context, key string) (*Principal, e
 		t.metrics.keyChecks.WithLabelValues(resultError).Inc()
 		return nil, err
 	}
+
 	p, err := t.findKey(ctx, key)
 	if err != nil {
 		t.metrics.keyChecks.WithLabelValues(resultWrong).Inc()
 		return nil, err
 	}
+
 	t.metrics.keyChecks.WithLabelValues(resultOK).Inc()
 	return p, nil
 }
@@ -132,6 +146,7 @@ func (t *Tokens) findKey(ctx context.Context, key string) (*Principal, error) {
 	if len(key) != len(keyPrefix)+secretLength || !strings.HasPrefix(key, keyPrefix) {
 		return nil, invalidKey
 	}
+
 	hash := hashSecret(key)
 	found, ok := t.directory.snapshot.Load().keysByHash[hash]
 	if !ok {
@@ -141,12 +156,14 @@ func (t *Tokens) findKey(ctx context.Context, key string) (*Principal, error) {
 			return nil, invalidKey
 		}
 	}
+
 	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: found.Role, Scopes: found.Scopes}
 	err := t.CheckPrincipal(p)
 	p.storedSight = t.directory.SightOf(p)
 	if fault.KindOf(err) == fault.KindForbidden {
 		return nil, invalidKey
 	}
+
 	return p, err
 }
 
@@ -165,6 +182,7 @@ func (t *Tokens) CheckPrincipal(p *Principal) error {
 	if !known {
 		return fault.Forbidden("The account was deleted")
 	}
+
 	if p.KeyID != "" {
 		err := directory.checkKey(p, t.cfg.Now())
 		if err != nil || p.IsKey() {
@@ -175,6 +193,7 @@ func (t *Tokens) CheckPrincipal(p *Principal) error {
 	if !t.cfg.Now().Before(p.ExpiresAt) {
 		return fault.Unauthenticated("The token has expired")
 	}
+
 	_, known = t.signing.Load().keys.find(p.signingKey)
 	if !known {
 		return fault.Forbidden("The signing key was replaced")
@@ -186,6 +205,7 @@ func (t *Tokens) CheckPrincipal(p *Principal) error {
 	if p.KeyID != "" {
 		return nil
 	}
+
 	user, known := t.directory.userStates.find(p.UserID)
 	if !known || user.accountID != p.AccountID || user.role != p.Role {
 		return fault.Forbidden("The user was deleted or has another role")
@@ -193,6 +213,7 @@ func (t *Tokens) CheckPrincipal(p *Principal) error {
 	if p.passwordGeneration < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
 		return fault.Forbidden("The password was changed")
 	}
+
 	return nil
 }
 
@@ -208,5 +229,6 @@ func (s *snapshot) checkKey(p *Principal, now time.Time) error {
 	case !p.IsKey() && !slices.Contains(key.Scopes, ScopeSubscribe):
 		return fault.Forbidden("The API key lost the scope " + string(ScopeSubscribe))
 	}
+
 	return nil
 }

@@ -16,12 +16,14 @@ func (o *accountKeys) keyFor(named string) (key []byte, ok bool) {
 	if key, ok := o.keys[named]; ok {
 		return key, true
 	}
+
 	account := named
 	if named == "" {
 		account = o.caller.AccountID
 	} else if !o.accounts.MayName(o.caller, named) {
 		return nil, false
 	}
+
 	key = []byte(account)
 	o.keys[named] = key
 	return key, true

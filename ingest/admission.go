@@ -68,16 +68,19 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 		c = &caller{}
 		a.callers[name] = c
 	}
+
 	if a.waitingBodies == 0 && a.fits(c, reserve) {
 		a.admit(c, reserve)
 		a.mu.Unlock()
 		return &reservation{admission: a, caller: c, name: name, reserved: reserve, minReserved: reserve}, nil
 	}
+
 	if int64(c.queue.Len()+1)*waitingCost > a.limit-int64(a.waitingBodies)*waitingCost {
 		a.deleteIfIdle(name, c)
 		a.mu.Unlock()
 		return nil, fault.Limited(retryAfter, "Too many bodies of this caller are waiting; send this one again later")
 	}
+
 	w := &waiter{reserve: reserve, admitted: make(chan struct{})}
 	element := c.queue.PushBack(w)
 	a.waitingBodies++
@@ -86,6 +89,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 
 	timer := time.NewTimer(a.maxWait)
 	defer timer.Stop()
+
 	select {
 	case <-w.admitted:
 	case <-timer.C:
@@ -98,6 +102,7 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 			return nil, ctx.Err()
 		}
 	}
+
 	return &reservation{admission: a, caller: c, name: name, reserved: reserve, minReserved: reserve}, nil
 }
 
@@ -105,16 +110,19 @@ func (a *admission) acquire(ctx context.Context, name string, reserve int64) (*r
 func (a *admission) removeWaiter(name string, c *caller, element *list.Element) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	w := element.Value.(*waiter)
 	select {
 	case <-w.admitted:
 		return false
 	default:
 	}
+
 	c.queue.Remove(element)
 	a.waitingBodies--
 	a.deleteIfIdle(name, c)
 	a.admitWaiting() // the next body may need less
+
 	return true
 }
 
@@ -138,13 +146,16 @@ func (a *admission) admitWaiting() {
 				next = c
 			}
 		}
+
 		if next == nil {
 			return
 		}
+
 		w := next.queue.Front().Value.(*waiter)
 		if !a.fits(next, w.reserve) {
 			return
 		}
+
 		next.queue.Remove(next.queue.Front())
 		a.waitingBodies--
 		a.admit(next, w.reserve)
@@ -188,17 +199,21 @@ func (r *reservation) grow(n int) error {
 	if r.used <= r.reserved {
 		return nil
 	}
+
 	a := r.admission
 	if r.used > a.limit {
 		return fault.New(fault.KindTooLarge, "The body needs more memory than this server allows for one body")
 	}
+
 	missing := r.used - r.reserved
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	free := a.limit - a.heldBytes
 	if missing > free {
 		return fault.Unavailable(nil, retryAfter, "The server has no memory left for bodies; send this one again")
 	}
+
 	r.addReserved(min(max(missing, reservationStep), free))
 	return nil
 }

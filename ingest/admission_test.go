@@ -36,12 +36,14 @@ func (k *slowKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	if k.next == nil {
 		k.next = make(chan struct{})
 	}
+
 	done := k.next
 	if !k.sending {
 		k.sending = true
 		go k.send()
 	}
 	k.mu.Unlock()
+
 	select {
 	case <-done:
 		return nil
@@ -56,9 +58,11 @@ func (k *slowKafka) send() {
 		batch := k.next
 		k.next, k.sending = nil, batch != nil
 		k.mu.Unlock()
+
 		if batch == nil {
 			return
 		}
+
 		time.Sleep(k.ack)
 		close(batch)
 	}
@@ -88,6 +92,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 				i.producer = k
 				var most atomic.Int64
 				var all sync.WaitGroup
+
 				for n := range legs {
 					all.Go(func() {
 						r := post("freeswitch.json_cdr", "application/json", leg(n, size))
@@ -97,6 +102,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 						most.Store(max(most.Load(), heldBy(i)))
 					})
 				}
+
 				all.Wait()
 				if k.records != legs {
 					t.Errorf("stored %d of %d", k.records, legs)
@@ -118,6 +124,7 @@ func TestKeysAreServedFairly(t *testing.T) {
 		k := &slowKafka{ack: time.Second}
 		i.producer = k
 		var burst sync.WaitGroup
+
 		for n := range 2000 {
 			burst.Go(func() {
 				if _, err := i.testAccept(t.Context(), post("freeswitch.json_cdr", "", leg(n, 30<<10))); err != nil {
@@ -125,14 +132,17 @@ func TestKeysAreServedFairly(t *testing.T) {
 				}
 			})
 		}
+
 		synctest.Wait()
 		if _, waiting := i.admission.stats(); waiting < 1000 {
 			t.Fatalf("only %d bodies wait: the test does not test anything", waiting)
 		}
+
 		for n := range 3 { // another key, one after the other
 			began := time.Now()
 			r := post("svc.cc", "", leg(n, 100<<10))
 			r.Caller = otherKey("k2")
+
 			if _, err := i.testAccept(t.Context(), r); err != nil {
 				t.Error(err)
 			}
@@ -140,6 +150,7 @@ func TestKeysAreServedFairly(t *testing.T) {
 				t.Errorf("body %d of the quiet key took %v", n, took)
 			}
 		}
+
 		burst.Wait()
 	})
 }
@@ -152,17 +163,20 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		i := ingestOn(t, config, k)
 		var log bytes.Buffer
 		i.log = slog.New(slog.NewTextHandler(&log, nil))
+
 		// A body that arrives slowly holds the only place.
 		ctx, cancel := context.WithCancel(t.Context())
 		slow := post("svc.cc", "", "")
 		slow.ContentLength = 10
 		slow.Body = readerFunc(func([]byte) (int, error) { <-ctx.Done(); return 0, io.ErrUnexpectedEOF })
+
 		var all sync.WaitGroup
 		all.Go(func() {
 			if _, err := i.testAccept(t.Context(), slow); fault.KindOf(err) != fault.KindInvalid {
 				t.Error(err)
 			}
 		})
+
 		synctest.Wait()
 		began := time.Now()
 		_, err := i.testAccept(t.Context(), post("svc.cc", "", `{}`))
@@ -174,6 +188,7 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 			!strings.Contains(line, "source=apikey:k1") {
 			t.Errorf("log %q", line)
 		}
+
 		// A client that leaves does not keep its place in the queue.
 		leaving, leave := context.WithCancel(t.Context())
 		all.Go(func() {
@@ -181,13 +196,16 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 				t.Error("taken, although it left")
 			}
 		})
+
 		synctest.Wait()
 		leave()
 		synctest.Wait()
+
 		if _, waiting := i.admission.stats(); waiting != 0 {
 			t.Errorf("%d bodies wait", waiting)
 		}
 		cancel()
+
 		all.Wait()
 		if heldBy(i) != 0 || len(i.admission.callers) != 0 {
 			t.Errorf("held %d bytes by %v", heldBy(i), i.admission.callers)
@@ -205,6 +223,7 @@ func TestQueueIsBounded(t *testing.T) {
 		i := ingestOn(t, config, k)
 		var all sync.WaitGroup
 		var refused atomic.Int64
+
 		const most = 2 * MaxBody / waitingCost / 2 // half of the memory
 		for range most + 11 {
 			all.Go(func() {
@@ -216,10 +235,12 @@ func TestQueueIsBounded(t *testing.T) {
 				}
 			})
 		}
+
 		synctest.Wait()
 		if refused.Load() != 10 { // one is worked on
 			t.Errorf("%d refused", refused.Load())
 		}
+
 		all.Go(func() { // another key still may wait
 			r := post("svc.cc", "", `{}`)
 			r.Caller = otherKey("k2")
@@ -227,9 +248,11 @@ func TestQueueIsBounded(t *testing.T) {
 				t.Error(err)
 			}
 		})
+
 		synctest.Wait()
 		close(stop)
 		all.Wait()
+
 		if refused.Load() != 10 || heldBy(i) != 0 || len(i.admission.callers) != 0 {
 			t.Errorf("%d refused, %d bytes held by %v", refused.Load(), heldBy(i), i.admission.callers)
 		}
@@ -245,6 +268,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		config := DefaultSettings()
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := ingestOn(t, config, k)
+
 		array := "[" + strings.Repeat(leg(1, split.MaxRecord-100)+",", 15) + leg(1, split.MaxRecord-100) + "]"
 		var first sync.WaitGroup
 		first.Go(func() {
@@ -252,6 +276,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 				t.Error(n, err)
 			}
 		})
+
 		synctest.Wait() // it waits for Kafka, and holds 16 MiB and more
 
 		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
@@ -260,9 +285,11 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
 			t.Errorf("over the limit: %v", err)
 		}
+
 		close(release)
 		first.Wait()
 		other.Body, other.ContentLength = strings.NewReader(array), int64(len(array))
+
 		if _, err := i.testAccept(t.Context(), other); err != nil {
 			t.Errorf("when there is room again: %v", err)
 		}

@@ -19,11 +19,13 @@ func benchmarkAccept(b *testing.B, name, contentType string, body string, record
 	i.formats, i.accounts = registry.Lookup, anyAccount{}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		if n, err := i.testAccept(b.Context(), post(name, contentType, body)); n != records || err != nil {
 			b.Fatal(n, err)
 		}
 	}
+
 	b.ReportMetric(float64(records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 

@@ -46,6 +46,7 @@ func readAll(from io.Reader, length int64, memory *reservation) ([]byte, error) 
 				return nil, err
 			}
 		}
+
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if errors.Is(err, io.EOF) {
@@ -68,10 +69,12 @@ func growBuffer(body *[]byte, length int64, memory *reservation) error {
 	if err := memory.grow(size); err != nil {
 		return err
 	}
+
 	grown := make([]byte, len(*body), size)
 	copy(grown, *body)
 	memory.shrink(cap(*body))
 	*body = grown
+
 	return nil
 }
 
@@ -84,9 +87,11 @@ func (i *Ingest) replaceInvalidUTF8(body []byte, memory *reservation) ([]byte, e
 	if err := memory.grow(len(body) * len(replacement)); err != nil { // all of them, at worst
 		return nil, err
 	}
+
 	i.metrics.repaired.Inc()
 	valid := bytes.ToValidUTF8(body, []byte(replacement))
 	memory.shrink(len(body)*len(replacement) - cap(valid))
+
 	return valid, nil
 }
 

@@ -120,6 +120,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 			fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one",
 				maxKeysPerSource))
 	}
+
 	c := &claim{account: account, source: source, key: key, body: body}
 	c.setHolder(event.Identity{Run: s.run, Number: s.numbers.Add(uint64(records)) - uint64(records)})
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
@@ -127,15 +128,18 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string,
 		if err != nil || claimed {
 			return c, err
 		}
+
 		stored, holder, err := s.readClaim(ctx, c)
 		if err != nil || stored {
 			c.holder = ""
 			return c, err
 		}
+
 		claimed, err = s.claimAbandoned(ctx, c, holder)
 		if err != nil || claimed {
 			return c, err
 		}
+
 		if !retry.Sleep(ctx, wait) {
 			return nil, fault.Unavailable(ctx.Err(), time.Second,
 				"Another request with this Idempotency-Key is being stored; send this one again")
@@ -180,6 +184,7 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) 
 	if rows != 1 || err != nil {
 		return false, sqldb.Wrap(err, "taking over an Idempotency-Key")
 	}
+
 	*c = taken
 
 	var until, expires int64
@@ -188,6 +193,7 @@ func (s *keyStore) claimAbandoned(ctx context.Context, c *claim, holder string) 
 		c.source, c.key, c.holder).Scan(&until, &expires)
 	c.attemptedFrom = time.UnixMilli(expires).Add(-keyTTL - clockMargin)
 	c.attemptedUntil = time.UnixMilli(until).Add(clockMargin)
+
 	return err == nil, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
@@ -203,6 +209,7 @@ func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, holder
 	if err == nil && body != c.body {
 		return false, "", fault.Conflict("The Idempotency-Key was used for another body")
 	}
+
 	return stored, holder, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
@@ -242,10 +249,12 @@ func (s *keyStore) purge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	full, err := s.sourcesWithKeys(ctx, maxKeysPerSource)
 	if err == nil {
 		s.overLimit.Store(&full)
 	}
+
 	return sqldb.Wrap(err, "counting Idempotency-Keys")
 }
 
@@ -256,6 +265,7 @@ func (s *keyStore) sourcesWithKeys(ctx context.Context, minKeys int) (_ map[stri
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+
 	sources := make(map[string]bool)
 	for rows.Next() {
 		var source string
@@ -264,5 +274,6 @@ func (s *keyStore) sourcesWithKeys(ctx context.Context, minKeys int) (_ map[stri
 		}
 		sources[source] = true
 	}
+
 	return sources, rows.Err()
 }

@@ -32,6 +32,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			return i
 		})
 	})
@@ -53,6 +54,7 @@ func TestIdempotencyKey(t *testing.T) {
 				t.Errorf("%+v, %v, want %+v, %q", got, err, want, kind)
 			}
 		}
+
 		want(i, keyed("k-1", `[{},{}]`), Result{Accepted: 2}, "")
 		want(i, keyed("k-1", `[{},{}]`), Result{Accepted: 2, Replayed: true}, "")
 		want(open(k), keyed("k-1", `[{},{}]`), Result{Accepted: 2, Replayed: true}, "") // another process
@@ -68,6 +70,7 @@ func TestIdempotencyKey(t *testing.T) {
 		want(i, keyed("k-3", `{}`), Result{Accepted: 1}, "")
 		want(i, keyed("a b", `{}`), Result{}, fault.KindInvalid)
 		want(i, keyed(strings.Repeat("x", 256), `{}`), Result{}, fault.KindInvalid)
+
 		if len(k.records) != 4 {
 			t.Errorf("%d records stored", len(k.records))
 		}
@@ -82,12 +85,14 @@ func TestConcurrentRepeatsAreStoredOnce(t *testing.T) {
 		nodes := []*Ingest{open(k), open(k)}
 		var fresh, repeated atomic.Int64
 		var all sync.WaitGroup
+
 		for n := range 10 {
 			all.Go(func() {
 				result, err := nodes[n%2].Accept(t.Context(), keyed("k", `{"a":1}`))
 				if err != nil || result.Accepted != 1 {
 					t.Error(result, err)
 				}
+
 				if result.Replayed {
 					repeated.Add(1)
 				} else {
@@ -95,10 +100,12 @@ func TestConcurrentRepeatsAreStoredOnce(t *testing.T) {
 				}
 			})
 		}
+
 		<-began
 		if _, err := nodes[1].Accept(t.Context(), keyed("k", `{"a":2}`)); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("another body while the first is being stored: %v", err)
 		}
+
 		close(release)
 		all.Wait()
 		if k.calls != 1 || fresh.Load() != 1 || repeated.Load() != 9 {
@@ -131,25 +138,30 @@ func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 					return n
 				},
 			}
+
 			i, key := open(k), fmt.Sprint("k", n)
 			const body = `[{"a":1},{"a":1},{"a":2}]`
 			if _, err := i.Accept(t.Context(), keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable {
 				t.Fatal(err)
 			}
+
 			away = false
 			if _, err := i.Accept(t.Context(), keyed(key, `{"a":2}`)); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("another body: %v", err)
 			}
+
 			for repeat, i := range []*Ingest{i, open(k)} { // on this process and on another one
 				result, err := i.Accept(t.Context(), keyed(key, body))
 				if err != nil || result != (Result{Accepted: 3, Replayed: test.replayed || repeat > 0}) {
 					t.Errorf("%d stored: %+v %v", test.stored, result, err)
 				}
 			}
+
 			var values []string
 			for _, r := range k.records {
 				values = append(values, string(r.Value))
 			}
+
 			if got := strings.Join(values, " "); k.calls != test.calls || got != `{"a":1} {"a":1} {"a":2}` {
 				t.Errorf("%d stored: produced %d times, %s", test.stored, k.calls, got)
 			}
@@ -165,30 +177,36 @@ func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
 		k := &fakeKafka{respond: func(context.Context) error { asked.Store(true); <-answer; return nil }}
 		i := open(k)
 		i.settings.ProduceTimeout = 50 * time.Millisecond
+
 		for repeats := 0; repeats < 2; {
 			if asked.Load() {
 				repeats++
 			} else {
 				i.settings.ProduceTimeout *= 2 // the database was slower
 			}
+
 			if _, err := i.Accept(t.Context(), keyed("k", `{}`)); fault.KindOf(err) != fault.KindUnavailable {
 				t.Fatal(err)
 			}
 		}
+
 		if heldBy(i) == 0 {
 			t.Error("the body's memory was released while it is being stored")
 		}
+
 		close(answer)
 		i.settings.ProduceTimeout = time.Minute
 		if result, err := i.Accept(t.Context(), keyed("k", `{}`)); err != nil ||
 			result != (Result{Accepted: 1, Replayed: true}) {
 			t.Errorf("%+v %v", result, err)
 		}
+
 		for deadline := time.Now().Add(time.Minute); heldBy(i) != 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the body's memory is held")
 			}
 		}
+
 		if k.calls != 1 {
 			t.Errorf("produced %d times", k.calls)
 		}
@@ -201,6 +219,7 @@ func TestALeaseIsRenewedWhileABodyIsStored(t *testing.T) {
 		k := &fakeKafka{respond: func(context.Context) error { time.Sleep(lease + time.Second); return nil }}
 		nodes := []*Ingest{open(k), open(k)}
 		var all sync.WaitGroup
+
 		for n := range nodes {
 			all.Go(func() {
 				if _, err := nodes[n].Accept(t.Context(), keyed("k", `{}`)); err != nil {
@@ -208,6 +227,7 @@ func TestALeaseIsRenewedWhileABodyIsStored(t *testing.T) {
 				}
 			})
 		}
+
 		all.Wait()
 		if k.calls != 1 {
 			t.Errorf("produced %d times", k.calls)
@@ -225,12 +245,14 @@ func TestRecordBeyondTheTopicsLimit(t *testing.T) {
 		i := open(k)
 		const body = `[{},{"n":1},{"n":1000000},{}]`
 		const message = "Record 3 of the body has 13 bytes, more than the topic cc.raw takes; the records that it takes are stored"
+
 		for _, key := range []string{"", "k", "k"} {
 			result, err := i.Accept(t.Context(), keyed(key, body))
 			if f := fault.As(err); result != (Result{}) || f.Kind != fault.KindTooLarge || f.Message != message {
 				t.Errorf("with key %q: %+v %v", key, result, err)
 			}
 		}
+
 		if k.calls != 2 {
 			t.Errorf("produced %d times, want once without a key and once with it", k.calls)
 		}
@@ -252,12 +274,14 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err) // and never completed
 			}
+
 			var account string // by which the key is purged
 			err = i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys WHERE key = $1`,
 				key).Scan(&account)
 			if err != nil || account == "" || account != r.Caller.AccountID {
 				t.Errorf("the key is of account %q: %v", account, err)
 			}
+
 			if acknowledged {
 				records := []kafka.Record{{Value: []byte(body)}}
 				c.numberRecords(records)
@@ -265,8 +289,10 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
+
 			if _, err := i.Accept(short, keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable ||
 				len(k.records) > 1 {
 				t.Errorf("within the lease: %v, %d records", err, len(k.records))
@@ -277,6 +303,7 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 			if err != nil || result != (Result{Accepted: 1, Replayed: acknowledged}) || len(k.records) != 1 {
 				t.Errorf("%s: %+v %v, %d records", key, result, err, len(k.records))
 			}
+
 			if took := time.Since(began); took > 5*time.Second { // 3 s, on a slow machine
 				t.Errorf("%s: it took %v", key, took)
 			}
@@ -302,11 +329,13 @@ func TestAStoppedProcessGoesOnWithTheSameIdentities(t *testing.T) {
 		if err != nil || result != (Result{Accepted: 2}) {
 			t.Fatalf("%+v %v", result, err)
 		}
+
 		records := []kafka.Record{{Value: []byte(`{"a":1}`)}, {Value: []byte(`{"a":2}`)}}
 		result, err = stopped.storeClaimed(t.Context(), r, event.TopicRaw, records, c)
 		if err != nil || result != (Result{Accepted: 2}) {
 			t.Errorf("the stopped one: %+v %v", result, err)
 		}
+
 		for n, i := range []*Ingest{stopped, other} {
 			if _, err := i.Accept(t.Context(), keyed(fmt.Sprint("other-", n), body)); err != nil {
 				t.Fatal(err)
@@ -321,9 +350,11 @@ func TestAStoppedProcessGoesOnWithTheSameIdentities(t *testing.T) {
 			}
 			values[identity] = append(values[identity], string(r.Value))
 		}
+
 		if len(k.records) != 8 || len(values) != 6 {
 			t.Errorf("%d records with %d identities: %v", len(k.records), len(values), values)
 		}
+
 		for _, copies := range values {
 			if copies[0] != copies[len(copies)-1] {
 				t.Errorf("one identity: %v", copies)
@@ -340,6 +371,7 @@ func TestIdempotencyKeysAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if _, err := i.keys.db.ExecContext(t.Context(),
 			`UPDATE ingest_keys SET expires_at = 0 WHERE key < '3'`); err != nil {
 			t.Fatal(err)
@@ -347,15 +379,18 @@ func TestIdempotencyKeysAreBounded(t *testing.T) {
 		if err := i.keys.purge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		var left int
 		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM ingest_keys`).Scan(&left); err != nil ||
 			left != 2 {
 			t.Errorf("%d keys left, %v", left, err)
 		}
+
 		full, err := i.keys.sourcesWithKeys(t.Context(), 2)
 		if err != nil || !full["apikey:k1"] {
 			t.Fatalf("%v %v", full, err)
 		}
+
 		i.keys.overLimit.Store(&full)
 		if _, err := i.Accept(t.Context(), keyed("one-more", `{}`)); fault.KindOf(err) != fault.KindLimited {
 			t.Errorf("beyond the bound: %v", err)

@@ -99,6 +99,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 	if err := setting.Validate("ingest", settings); err != nil {
 		return nil, err
 	}
+
 	i := &Ingest{
 		settings: settings,
 		formats:  deps.Formats,
@@ -114,6 +115,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		},
 	}
 	i.metrics = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats)
+
 	return i, nil
 }
 
@@ -160,6 +162,7 @@ func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
 	case result.Replayed:
 		label = replayed
 	}
+
 	i.metrics.bodies.WithLabelValues(label).Inc()
 	return result, err
 }
@@ -184,19 +187,23 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	if err := checkKey(r.IdempotencyKey); err != nil {
 		return result, err
 	}
+
 	encoding, err := selectEncoding(f, r.ContentType)
 	if err != nil {
 		return result, err
 	}
+
 	if r.ContentLength > MaxBody {
 		return result, errBodyTooLarge
 	}
+
 	began := time.Now()
 	memory, err := i.admission.acquire(ctx, sourceName(r.Caller), estimateMemory(r, encoding))
 	i.metrics.wait.Observe(time.Since(began).Seconds())
 	if err != nil {
 		return result, err
 	}
+
 	release := memory.release
 	defer func() { release() }()
 
@@ -204,16 +211,19 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	if err != nil {
 		return result, err
 	}
+
 	if f.Platform {
 		body, err = i.replaceInvalidUTF8(body, memory)
 		if err != nil {
 			return result, err
 		}
 	}
+
 	records, err := i.buildRecords(r, body, f, encoding, memory)
 	if err != nil {
 		return result, err
 	}
+
 	if r.IdempotencyKey != "" {
 		release = func() {} // storeOnce may work longer than the request waits
 		return i.storeOnce(ctx, r, body, f.Topic, records, memory)
@@ -221,9 +231,11 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 
 	ctx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
+
 	if err := i.produceRecords(ctx, r, f.Topic, records); err != nil {
 		return result, err
 	}
+
 	return Result{Accepted: len(records)}, nil
 }
 
@@ -233,12 +245,14 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 	memory *reservation) (Result, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
+
 	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey,
 		digest(r.Format, body), len(records))
 	if err != nil {
 		memory.release()
 		return Result{}, err
 	}
+
 	if claim.holder == "" {
 		memory.release()
 		return claim.storedResult(true)
@@ -248,12 +262,14 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		result Result
 		err    error
 	}
+
 	done := make(chan outcome, 1)
 	go func() {
 		defer memory.release()
 		result, err := i.storeClaimed(context.WithoutCancel(ctx), r, topic, records, claim)
 		done <- outcome{result, err}
 	}()
+
 	select {
 	case o := <-done:
 		return o.result, o.err
@@ -272,11 +288,13 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 	renewing.Go(func() { i.keys.renewUntil(renewCtx, claim) })
 	replayed, err := i.produceMissing(produceCtx, r, topic, records, claim)
 	cancel()
+
 	stop()
 	renewing.Wait()
 
 	ctx, cancel = context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
+
 	update := i.keys.abandon
 	if err == nil || fault.KindOf(err) == fault.KindTooLarge {
 		claim.records, update = len(records), i.keys.complete
@@ -284,6 +302,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 			claim.refusal = fault.As(err).Message
 		}
 	}
+
 	updateErr := update(ctx, claim)
 	if updateErr != nil {
 		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat looks the body up in Kafka", "stored", err == nil,
@@ -292,6 +311,7 @@ func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, reco
 	if err != nil {
 		return Result{}, err
 	}
+
 	return claim.storedResult(replayed)
 }
 
@@ -309,6 +329,7 @@ func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, re
 		return false, fault.Unavailable(fmt.Errorf("looking up a body in %s: %w", topic, err), retryAfter,
 			"Kafka does not tell whether it has the body; send it again")
 	}
+
 	missing := slices.DeleteFunc(slices.Clone(records),
 		func(r kafka.Record) bool { return stored[string(r.Header(event.HeaderBody))] })
 	return len(missing) == 0 && len(records) > 0, i.produceRecords(ctx, r, topic, missing)
@@ -335,19 +356,23 @@ func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.
 		if err != nil {
 			return nil, err
 		}
+
 		if seen[partition] {
 			continue
 		}
+
 		seen[partition] = true
 
 		from, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedFrom)
 		if err != nil {
 			return nil, err
 		}
+
 		to, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedUntil)
 		if err != nil {
 			return nil, err
 		}
+
 		err = i.kafka.Scan(ctx, topic, partition, from, to, func(r *kafka.Record) {
 			header := string(r.Header(event.HeaderBody))
 			if strings.HasPrefix(header, prefix) {
@@ -358,6 +383,7 @@ func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.
 			return nil, err
 		}
 	}
+
 	return stored, nil
 }
 
@@ -396,6 +422,7 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 	if len(records) == 0 {
 		return nil
 	}
+
 	ctx, span := i.tracer.StartSend(ctx, topic, len(records))
 	headers := i.recordHeaders(ctx, r)
 	for n := range records {
@@ -406,6 +433,7 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 		}
 		records[n].Headers = headers
 	}
+
 	began := time.Now()
 	err := i.producer.Produce(ctx, records...)
 	i.metrics.produce.Observe(time.Since(began).Seconds())
@@ -417,10 +445,12 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 		return fault.Unavailable(fmt.Errorf("producing %d records to %s: %w", len(records), topic, err), retryAfter,
 			"Kafka did not acknowledge the body: none, some or all of its records may be stored; send it again")
 	}
+
 	size := 0
 	for n := range records {
 		size += len(records[n].Value)
 	}
+
 	i.metrics.records.WithLabelValues(topic).Add(float64(len(records)))
 	i.metrics.bytes.WithLabelValues(topic).Add(float64(size))
 	return nil

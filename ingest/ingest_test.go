@@ -65,17 +65,21 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	k.mu.Lock()
 	k.calls++
 	n := len(records)
+
 	if k.stores != nil {
 		n = k.stores(n)
 	}
+
 	for _, r := range records[:n] {
 		r.Time = time.Now()
 		k.records = append(k.records, r)
 	}
 	k.mu.Unlock()
+
 	if k.respond != nil {
 		return k.respond(ctx)
 	}
+
 	return nil
 }
 
@@ -146,6 +150,7 @@ func zip(t testing.TB, parts ...string) string {
 			t.Fatal(err)
 		}
 	}
+
 	return b.String()
 }
 
@@ -156,12 +161,14 @@ func TestAcceptedRecords(t *testing.T) {
 	body := `[ {"type":"AGENT_LOGIN", "n":1.0}, {"account_id":"acme-sub"},{"account_id":7} ]`
 	r := post("generic", "application/json; charset=UTF-8", body)
 	r.Trace = trace
+
 	if n, err := i.testAccept(t.Context(), r); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}
 	if k.calls != 1 {
 		t.Errorf("%d Produce calls for one body", k.calls)
 	}
+
 	for n, want := range []struct{ key, value string }{
 		{"acme", `{"type":"AGENT_LOGIN", "n":1.0}`},
 		{"acme-sub", `{"account_id":"acme-sub"}`},
@@ -176,6 +183,7 @@ func TestAcceptedRecords(t *testing.T) {
 			t.Errorf("record %d: %+v", n, got)
 		}
 	}
+
 	if held := heldBy(i); held != 0 {
 		t.Errorf("%d bytes still held", held)
 	}
@@ -189,6 +197,7 @@ func TestUserAsSourceAndNoBadTrace(t *testing.T) {
 	r := post("svc.cc", "", `{}`)
 	r.Caller = &identity.Principal{UserID: "u1", AccountID: "acme"}
 	r.Trace = "00-bad\r\nx: y"
+
 	if _, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +231,7 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 			if err != nil || n != tc.want || len(k.records) != tc.want {
 				t.Errorf("accepted %d, stored %d, error %v", n, len(k.records), err)
 			}
+
 			if tc.want == 0 && k.calls != 0 {
 				t.Error("nothing was produced, in a call")
 			}
@@ -282,13 +292,16 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 			i := ingestOn(t, config, k)
 			r := post(tc.format, tc.contentType, tc.body)
 			r.ContentEncoding = tc.encoding
+
 			if tc.name == "body too large" {
 				r.ContentLength = -1 // chunked: found out while reading
 			}
+
 			n, err := i.testAccept(t.Context(), r)
 			if n != 0 || fault.KindOf(err) != tc.kind || fault.As(err).Message != tc.message {
 				t.Errorf("accepted %d, error %v (%s)", n, err, fault.KindOf(err))
 			}
+
 			if k.calls != 0 {
 				t.Error("Kafka was called")
 			}
@@ -316,9 +329,11 @@ func TestEndlessGzipOfNothing(t *testing.T) {
 	var member bytes.Buffer
 	w := gzip.NewWriter(&member)
 	w.Extra = make([]byte, 60_000)
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	r := post("svc.cc", "application/x-ndjson", "")
 	r.ContentEncoding, r.ContentLength = "gzip", -1
 	r.Body = &endless{chunk: member.String()}
@@ -365,6 +380,7 @@ func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 	i := ingestOn(t, DefaultSettings(), &fakeKafka{})
 	r := post("svc.cc", "", "")
 	r.ContentLength = MaxBody
+
 	arrived := 0
 	r.Body = readerFunc(func(p []byte) (int, error) {
 		if held := heldBy(i); held > int64(max(2*arrived+reservationStep, maxInitialReserve)) {
@@ -373,10 +389,12 @@ func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 		if arrived >= 1<<20 {
 			return 0, io.ErrUnexpectedEOF
 		}
+
 		n := min(len(p), 1000)
 		arrived += n
 		return n, nil
 	})
+
 	if _, err := i.testAccept(t.Context(), r); fault.KindOf(err) != fault.KindInvalid {
 		t.Error(err)
 	}
@@ -390,6 +408,7 @@ func TestSettingsValidate(t *testing.T) {
 	if err := setting.Validate("ingest", DefaultSettings()); err != nil {
 		t.Error(err)
 	}
+
 	for name, change := range map[string]func(*Settings){
 		"max_in_flight_bytes":   func(c *Settings) { c.MaxInFlightBytes = MaxBody },
 		"max_bodies_per_caller": func(c *Settings) { c.MaxBodiesPerCaller = 0 },
@@ -415,6 +434,7 @@ func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
 			if err != nil || n != 1 || string(k.records[0].Value) != valid {
 				t.Errorf("%s as %s: %d records %v, %v", name, contentType, n, k.records, err)
 			}
+
 			if heldBy(i) != 0 {
 				t.Errorf("%s: %d bytes are held", name, heldBy(i))
 			}
@@ -423,6 +443,7 @@ func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
 			}
 		}
 	}
+
 	for _, name := range []string{"svc.cc", "svc.cdr", "generic"} {
 		k := &fakeKafka{}
 		_, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), post(name, "application/json", body))

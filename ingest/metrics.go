@@ -46,13 +46,16 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 		fault.KindUnsupported, fault.KindLimited, fault.KindUnavailable, fault.KindInternal)
 	metric.Init(m.records, topics...)
 	metric.Init(m.bytes, topics...)
+
 	f.GaugeFunc("trunkline_ingest_in_flight_bytes", "Memory held by the bodies being processed.", func() float64 {
 		held, _ := admission()
 		return float64(held)
 	})
+
 	f.GaugeFunc("trunkline_ingest_waiting_bodies", "Bodies waiting to be read.", func() float64 {
 		_, waiting := admission()
 		return float64(waiting)
 	})
+
 	return m
 }

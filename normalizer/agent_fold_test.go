@@ -31,9 +31,11 @@ func (f *AgentFold) Include(value []byte) error {
 	if err := json.Unmarshal(value, &m); err != nil {
 		return err
 	}
+
 	if m.ID <= f.newest {
 		return nil
 	}
+
 	f.newest = m.ID
 	facts := m.Metadata.Facts
 	after, ok := map[string]string{"agent.login": "available", "agent.logout": "offline",
@@ -44,11 +46,13 @@ func (f *AgentFold) Include(value []byte) error {
 	if f.states == nil {
 		f.states = map[string]string{}
 	}
+
 	if facts.PreviousState != f.states[facts.AgentID] {
 		f.wrong = append(f.wrong,
 			fmt.Sprintf("%s: previous_state %q of agent %s, want %q", m.ID, facts.PreviousState, facts.AgentID,
 				f.states[facts.AgentID]))
 	}
+
 	f.states[facts.AgentID] = after
 	return nil
 }
@@ -81,10 +85,12 @@ func (a *AgentRecords) Include(key, value []byte) error {
 		delete(a.states, parts[2])
 		return nil
 	}
+
 	var e struct{ State string }
 	if err := json.Unmarshal(value, &e); err != nil {
 		return err
 	}
+
 	a.states[parts[2]] = e.State
 	return nil
 }

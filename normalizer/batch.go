@@ -71,6 +71,7 @@ func (b *batch) reset(prev event.ID) {
 	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
 	b.counts.reset()
 	b.traces.reset()
+
 	if b.state != nil {
 		b.state.Reset()
 	}
@@ -90,9 +91,11 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 			b.rawRecords, b.lastID = b.rawRecords+1, id
 			continue
 		}
+
 		size, events, repairs := b.size, len(b.events), b.counts.repairs
 		mark := b.markState()
 		b.traces.begin(b.route.rawTopic, &raw[i])
+
 		if err := b.normalize(ctx, &raw[i], id); err != nil {
 			b.rollbackState(mark)
 			var rejection *format.Rejection
@@ -100,6 +103,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 				b.traces.discard()
 				return err
 			}
+
 			b.reject(&raw[i], rejection)
 		} else if events > 0 && (b.size > maxRequestBytes || b.state != nil && b.state.Bytes() > maxStateBytes) {
 			b.rollbackState(mark)
@@ -109,8 +113,10 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 		} else {
 			b.counts.format(b.formatName).normalized++
 		}
+
 		b.rawRecords, b.lastID = b.rawRecords+1, id
 	}
+
 	return nil
 }
 
@@ -172,10 +178,12 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
+
 	b.formatName = formatUnknown
 	if raw.Oversized > 0 {
 		return format.Rejectf(TooLarge, "it has %d bytes decompressed", raw.Oversized)
 	}
+
 	return b.route.normalize(ctx, b, raw, id)
 }
 
@@ -194,9 +202,11 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 			return nil, "", err
 		}
 	}
+
 	if f != nil {
 		b.formatName = f.Name
 	}
+
 	return f, account, nil
 }
 
@@ -219,13 +229,16 @@ func (b *batch) resolveAccount(ctx context.Context, account string, raw *kafka.R
 		return "", format.Rejectf(UnknownAccount,
 			"it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
 	}
+
 	exists, err := b.accounts.Exists(ctx, account)
 	if err != nil {
 		return "", fmt.Errorf("looking up an account: %w", err)
 	}
+
 	if !exists {
 		return "", format.Rejectf(UnknownAccount, "it names an account that does not exist")
 	}
+
 	return account, nil
 }
 
@@ -249,6 +262,7 @@ func (b *batch) addTraceHeaders(raw *kafka.Record, account string) {
 		b.headers = b.traces.current.AppendHeaders(b.headers)
 		return
 	}
+
 	parent := raw.Header(event.HeaderTrace)
 	if parent != nil {
 		b.addHeader(event.HeaderTrace, string(parent))
@@ -296,6 +310,7 @@ func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
 			b.headers = append(b.headers, h)
 		}
 	}
+
 	b.addHeader(event.HeaderErrorKind, string(rejection.Kind))
 	b.addHeader(event.HeaderError, rejection.Reason)
 	b.addHeader(event.HeaderOrigTopic, b.route.rawTopic)

@@ -34,15 +34,18 @@ func benchRecord(b *testing.B, format string, words ...string) []byte {
 	if format == "svc.cc" && len(words) == 0 {
 		return oneKB()
 	}
+
 	for _, name := range []string{"captured", "c2c-nobowout", "queue-answered", "records"} {
 		paths, _ := filepath.Glob("../format/*/testdata/" + format + "/" + name + ".in.jsonl")
 		if len(paths) != 1 {
 			continue
 		}
+
 		in, err := os.ReadFile(paths[0])
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		for line := range bytes.Lines(in) {
 			missing := func(word string) bool { return !bytes.Contains(line, []byte(word)) }
 			if !slices.ContainsFunc(words, missing) {
@@ -50,6 +53,7 @@ func benchRecord(b *testing.B, format string, words ...string) []byte {
 			}
 		}
 	}
+
 	b.Fatal("no record")
 	return nil
 }
@@ -62,6 +66,7 @@ func BenchmarkNormalize(b *testing.B) {
 			benchmarkBatch(b, f.Topic, []kafka.Header{{Key: event.HeaderFormat, Value: []byte(f.Name)}}, value)
 		})
 	}
+
 	for name, words := range map[string][]string{
 		"freeswitch.event/channel":     {"freeswitch.event", `"CHANNEL_ANSWER"`},
 		"freeswitch.callcenter/call":   {"freeswitch.callcenter", `"bridge-agent-start"`},
@@ -71,11 +76,13 @@ func BenchmarkNormalize(b *testing.B) {
 		if _, ok := registry.Lookup(words[0]); !ok {
 			continue
 		}
+
 		value := benchRecord(b, words[0], words[1:]...)
 		b.Run(fmt.Sprintf("%s/%dB", name, len(value)), func(b *testing.B) {
 			benchmarkBatch(b, event.TopicRaw, []kafka.Header{{Key: event.HeaderFormat, Value: []byte(words[0])}}, value)
 		})
 	}
+
 	b.Run("states", benchmarkStates)
 	b.Run("recognised/svc.cc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, oneKB()) })
 	b.Run("recognised/kazoo.acdc",
@@ -94,6 +101,7 @@ func benchEvents(n int) [][]byte {
 				`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`,
 			i%50+i/200*50, event, i%50+i/200%10*50)
 	}
+
 	return values
 }
 
@@ -104,6 +112,7 @@ func benchmarkStates(b *testing.B) {
 	records := make([]kafka.Record, 200)
 	b.ReportAllocs()
 	left, written := 0, []byte(nil)
+
 	for b.Loop() {
 		if left == 0 {
 			w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
@@ -113,12 +122,15 @@ func benchmarkStates(b *testing.B) {
 					Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}}}
 				at++
 			}
+
 			w.reset(w.lastID)
 			if err := w.fill(b.Context(), records, len(records)); err != nil || len(w.dead) > 0 {
 				b.Fatal(err, len(w.dead))
 			}
+
 			left = w.rawRecords
 		}
+
 		left--
 	}
 }
@@ -129,25 +141,31 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 	if topic == event.TopicRaw {
 		w.state = state.NewPartition()
 	}
+
 	records := make([]kafka.Record, size)
 	for i := range records {
 		records[i] = kafka.Record{Topic: topic, Partition: 3, Offset: int64(i), Time: recordedAt(topic),
 			Key: []byte("acme"), Value: value, Headers: headers}
 	}
+
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	left, written := 0, []byte(nil)
+
 	for b.Loop() {
 		if left == 0 {
 			if w.state != nil {
 				w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
 			}
+
 			w.reset(w.lastID)
 			if err := w.fill(b.Context(), records, size); err != nil || len(w.dead) > 0 {
 				b.Fatal(err, len(w.dead))
 			}
+
 			left = w.rawRecords
 		}
+
 		left--
 	}
 }

@@ -18,6 +18,7 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 	if end < 0 { // not an object
 		return append(dst, m.Data...)
 	}
+
 	dst = append(dst, m.Data[:end]...)
 
 	f := &m.Metadata.Facts
@@ -28,6 +29,7 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 		dst = append(dst, key...)
 		return true
 	}
+
 	text := func(key, value string) { dst = event.AppendString(append(dst, key...), value) }
 	if member(format.HasAccount, `,"Account-ID":`) {
 		dst = event.AppendString(dst, m.AccountID)
@@ -38,12 +40,14 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 	if member(format.HasType, `,"Type":`) {
 		dst = event.AppendString(dst, string(m.Type))
 	}
+
 	if member(format.HasCDR, `,"CDR":{"channel":{"Conference-Channel-Vars":`) {
 		if call.Conference != nil {
 			dst = append(dst, call.Conference...)
 		} else {
 			dst = append(dst, `{}`...)
 		}
+
 		text(`,"Custom-Channel-Vars":{"Account-ID":`, m.AccountID)
 		text(`,"Bridge-ID":`, f.InteractionID)
 		text(`}},"Call-ID":`, f.CallID)
@@ -51,16 +55,19 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 		text(`,"Event":`, string(f.Name))
 		dst = append(dst, '}')
 	}
+
 	if member(format.HasCustomer, `,"customer_info":{"customer_callerid_name":`) {
 		dst = event.AppendString(dst, call.CustomerName)
 		text(`,"customer_callerid_number":`, f.Caller)
 		text(`,"customer_uuid":`, f.CallID)
 		dst = append(dst, '}')
 	}
+
 	if member(format.HasHistory, `,"history":[`) {
 		dst = appendHistory(dst, past, state.StepOf(f), extension)
 		dst = append(dst, ']')
 	}
+
 	return append(dst, '}')
 }
 
@@ -69,6 +76,7 @@ func appendHistory(dst []byte, past []state.Step, last state.Step, extension fun
 	if last.Repeats(past) {
 		past = past[:len(past)-1]
 	}
+
 	for i := range past {
 		if len(past) == state.MaxSteps && i == state.MaxSteps/2 {
 			continue
@@ -76,6 +84,7 @@ func appendHistory(dst []byte, past []state.Step, last state.Step, extension fun
 		dst = appendStep(dst, &past[i], extension)
 		dst = append(dst, ',')
 	}
+
 	return appendStep(dst, &last, extension)
 }
 
@@ -88,8 +97,10 @@ func appendStep(dst []byte, s *state.Step, extension func(string) string) []byte
 	case extension != nil:
 		ext = extension(s.AgentID)
 	}
+
 	dst = event.AppendString(append(dst, kind...), ext)
 	dst = event.AppendString(append(dst, `,"event":`...), string(s.Name))
 	dst = event.AppendString(append(dst, `,"email":"","first_name":`...), s.AgentName)
+
 	return append(dst, `,"last_name":""}`...)
 }

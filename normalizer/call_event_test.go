@@ -74,6 +74,7 @@ func readRecords(t *testing.T, file string) (records []json.RawMessage) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return records
 }
 
@@ -83,6 +84,7 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 	t.Helper()
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
+
 	for i, record := range records {
 		raw := kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i),
 			Time: testRecorded.Add(time.Duration(i) * time.Second),
@@ -90,14 +92,17 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 		b.state.Commit(func(state.Change) {})
 		b.reset(b.lastID)
 		b.now = time.Unix(1_795_256_001, 0)
+
 		if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil || len(b.events)+len(b.dead) != 1 {
 			t.Fatalf("record %d: %v, %d events, %d dead letters", i, err, len(b.events), len(b.dead))
 		}
 		if len(b.events) == 0 {
 			continue
 		}
+
 		messages = append(messages, bytes.Clone(b.events[0].Value))
 	}
+
 	return messages
 }
 
@@ -122,17 +127,21 @@ func TestEveryPlatformTellsTheSpecifiedCallEvent(t *testing.T) {
 				if message.Type != event.QueueCall {
 					continue
 				}
+
 				d := &message.Data
 				if n := len(d.History); n == 0 || n > state.MaxSteps ||
 					d.History[n-1].Event != string(message.Metadata.Facts.Name) {
 					t.Errorf("record %d: the history does not end with the event: %+v", i, d.History)
 				}
+
 				line, err := json.Marshal(d)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				got.Write(append(line, '\n'))
 			}
+
 			compareGolden(t, "testdata/stories/"+name+".want.jsonl", got.Bytes())
 		})
 	}
@@ -146,10 +155,12 @@ func compareGolden(t *testing.T, golden string, got []byte) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(golden)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", golden, got, want)
 	}

@@ -47,6 +47,7 @@ func start(n *Normalizer) (stop func()) {
 		defer close(done)
 		_ = n.Run(ctx)
 	}()
+
 	return func() {
 		cancel()
 		<-done

@@ -21,22 +21,26 @@ func FuzzNormalize(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		for line := range bytes.Lines(in) {
 			if len(line) < 2000 {
 				f.Add(filepath.Base(filepath.Dir(path)), line)
 			}
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, format string, value []byte) {
 		for topic := range routes {
 			known, ok := registry.Lookup(format)
 			if ok && known.Topic != topic {
 				continue
 			}
+
 			var header []kafka.Header
 			if ok {
 				header = []kafka.Header{{Key: event.HeaderFormat, Value: []byte(format)}}
 			}
+
 			b := testBatch(topic, 3)
 			raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recordedAt(topic), Key: []byte("k"),
 				Value: value, Headers: header}
@@ -46,12 +50,14 @@ func FuzzNormalize(f *testing.F) {
 			if len(b.events)+len(b.dead) != 1 {
 				t.Fatalf("%d events, %d dead letters", len(b.events), len(b.dead))
 			}
+
 			if len(b.dead) == 1 {
 				if string(b.dead[0].Header(event.HeaderErrorKind)) == string(Internal) {
 					t.Fatal("it panicked")
 				}
 				continue
 			}
+
 			checkFuzzed(t, topic, &b.events[0], value)
 		}
 	})
@@ -62,6 +68,7 @@ func checkFuzzed(t *testing.T, topic string, out *kafka.Record, value []byte) {
 	if !json.Valid(out.Value) || string(out.Key) != string(out.Header(event.HeaderAccount)) {
 		t.Fatalf("%q is no message: %s", value, out.Value)
 	}
+
 	if topic == event.TopicRaw {
 		own := value
 		if string(out.Header(event.HeaderType)) == string(event.QueueCall) { // the specified members follow
@@ -70,8 +77,10 @@ func checkFuzzed(t *testing.T, topic string, out *kafka.Record, value []byte) {
 		if !bytes.Contains(out.Value, append([]byte(`,"data":`), own...)) {
 			t.Fatalf("data is not the record's bytes: %s", out.Value)
 		}
+
 		return
 	}
+
 	var row event.CDR
 	if err := json.Unmarshal(out.Value, &row); err != nil || row.CallID == "" || row.InteractionID == "" ||
 		row.ID == "" || row.Timestamp < 946_684_800 {

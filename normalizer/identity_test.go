@@ -29,6 +29,7 @@ func capturedStream(t *testing.T) []kafka.Record {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range bytes.Lines(in) {
 			var said struct {
 				Run    string `json:"Core-UUID"`
@@ -37,15 +38,18 @@ func capturedStream(t *testing.T) []kafka.Record {
 			if err := json.Unmarshal(line, &said); err != nil {
 				t.Fatal(err)
 			}
+
 			number, err := strconv.ParseUint(said.Number, 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			r := rawEvent(0, testRecorded, "acme")
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
 			all = append(all, withIdentity(r, event.Identity{Run: said.Run, Number: number}))
 		}
 	}
+
 	return all
 }
 
@@ -92,6 +96,7 @@ func TestTwoCopiesOfACapturedStreamAreEachEventOnce(t *testing.T) {
 				if random.IntN(4) == 0 { // one ends where the other one begins
 					records = slices.Concat(whole[:cut], part)
 				}
+
 				got := normalizeAll(t, random, records)
 				if len(got) != len(stream) {
 					t.Fatalf("seed %d, cut %d.%d: %d messages of %d events", seed, cut, i, len(got), len(stream))
@@ -110,11 +115,13 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 	b.state, b.accounts = state.NewPartition(), accountsFunc(func(string) (bool, error) { return true, nil })
 	ids := map[int64]event.ID{}
 	last := event.ID(0)
+
 	for i := range records {
 		records[i].Offset = int64(i)
 		last = event.NextID(last, records[i].Time.UnixMilli(), 3)
 		ids[int64(i)] = last
 	}
+
 	seen := map[string]bool{}
 	for taken := 0; taken < len(records); taken += b.rawRecords {
 		before := b.lastID
@@ -125,22 +132,27 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 				t.Fatal(err, b.rawRecords, len(b.dead))
 			}
 		}
+
 		for i := range b.events {
 			identity := string(b.events[i].Header(event.HeaderIdentity))
 			if identity == "" || seen[identity] {
 				t.Fatalf("a second message of %q", identity)
 			}
+
 			seen[identity] = true
 			at, err := event.ParsePosition(string(b.events[i].Header(event.HeaderPosition)))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if id, err := event.MessageID(b.events[i].Value); err != nil || id != ids[at.Offset] {
 				t.Fatalf("record %d has the id %s, its place in the log is %s", at.Offset, id, ids[at.Offset])
 			}
 		}
+
 		b.state.Commit(func(state.Change) {})
 	}
+
 	return seen
 }
 
@@ -150,19 +162,23 @@ func TestOnlyAnIdentityMakesARepeat(t *testing.T) {
 	b.state = state.NewPartition()
 	r := rawEvent(3, testRecorded, "acme")
 	records := []kafka.Record{r, r}
+
 	for _, header := range []string{"", "x", "x/y", "/1", "x/18446744073709551616"} {
 		bad := withIdentity(r, event.Identity{})
 		bad.Headers[1].Value = []byte(header)
 		records = append(records, bad, bad)
 	}
+
 	if err := b.fill(t.Context(), records, len(records)); err != nil || len(b.events) != len(records) {
 		t.Fatal(err, len(b.events))
 	}
+
 	for i := range b.events {
 		if b.events[i].Header(event.HeaderIdentity) != nil {
 			t.Errorf("message %d has an identity", i)
 		}
 	}
+
 	if b.state.Size(state.Identity) != 0 {
 		t.Error("the state has numbers")
 	}
@@ -178,6 +194,7 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 				event.Identity{Run: "r", Number: number}))
 			time.Sleep(2 * time.Second)
 		}
+
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		stop := start(n)
 		check := func(step string, messages, dead, repeats int) {
@@ -187,11 +204,13 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 				t.Errorf("%s: %d messages, %d dead letters, %v repeats", step, len(got), len(k.All(event.TopicDead, 0)),
 					numbers)
 			}
+
 			raw := len(k.All(event.TopicRaw, 0))
 			if at := viewOf(t, k).Position(); at == nil || at.SourcePosition != fmt.Sprintf("0:%d", raw-1) {
 				t.Errorf("%s: the position is %+v after %d records", step, at, raw)
 			}
 		}
+
 		send("acme", 1)
 		check("one", 1, 0, 0)
 		send("acme", 1)

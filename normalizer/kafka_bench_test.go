@@ -20,6 +20,7 @@ func BenchmarkPipeline(b *testing.B) {
 		strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`,
 			10) + `{}]}`)
 	var calls [][]byte // every event changes the state of a call, three of four that of an agent
+
 	for i := range total {
 		step := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
 		calls = append(calls,
@@ -30,6 +31,7 @@ func BenchmarkPipeline(b *testing.B) {
 					8)+`{}]}`,
 				i%50+i/200*50, step, i%50+i/200%10*50))
 	}
+
 	for _, c := range []struct {
 		name   string
 		work   func(testing.TB, *kafka.Cluster, *kafka.Producer) func()
@@ -51,6 +53,7 @@ func BenchmarkPipeline(b *testing.B) {
 				stop()
 				b.StartTimer()
 			}
+
 			b.ReportMetric(float64(total*b.N)/b.Elapsed().Seconds(), "records/s")
 		})
 	}
@@ -61,20 +64,25 @@ func startCopy(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (stop f
 	copyLane := func(ctx context.Context, lane *kafka.Assignment) error {
 		r := c.NewReader(lane.Topic, lane.Partition, 0)
 		defer r.Close()
+
 		for {
 			records, err := r.Read(ctx)
 			if err != nil {
 				return err
 			}
+
 			for i := range records {
 				records[i].Topic = event.TopicEvents
 			}
+
 			if err := producer.Produce(ctx, records...); err != nil {
 				return err
 			}
+
 			lane.Commit(records[len(records)-1].Offset + 1)
 		}
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := c.RunGroup(ctx, kafka.GroupConfig{Group: "copy", Topics: []string{event.TopicRaw}},
@@ -82,6 +90,7 @@ func startCopy(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (stop f
 			t.Error(err)
 		}
 	})
+
 	return func() {
 		cancel()
 		running.Wait()

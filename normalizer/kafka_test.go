@@ -31,6 +31,7 @@ func startNormalizer(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -38,6 +39,7 @@ func startNormalizer(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (
 			t.Error(err)
 		}
 	})
+
 	return func() {
 		cancel()
 		running.Wait()
@@ -49,6 +51,7 @@ func produceRawRecords(t testing.TB, c *kafka.Cluster, partitions, total int, va
 	p := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	records := make([]kafka.Record, 0, 1000)
+
 	for i := range total {
 		records = append(records, kafka.Record{
 			Topic: event.TopicRaw, Partition: i % partitions, Key: []byte("acme"),
@@ -62,6 +65,7 @@ func produceRawRecords(t testing.TB, c *kafka.Cluster, partitions, total int, va
 			records = records[:0]
 		}
 	}
+
 	return p
 }
 
@@ -77,6 +81,7 @@ func awaitRecords(t testing.TB, c *kafka.Cluster, topic string, partitions, tota
 			}
 			have += next
 		}
+
 		if have >= int64(total) {
 			return
 		}
@@ -92,6 +97,7 @@ func TestOnABroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
+
 	const partitions, each = 4, 500
 	value := []byte(`{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event"}`)
 	c := kafkatest.OpenEmbedded(t, partitions)
@@ -104,6 +110,7 @@ func TestOnABroker(t *testing.T) {
 	stop := startNormalizer(t, c, producer)
 	awaitRecords(t, c, event.TopicEvents, partitions, 2*partitions*each)
 	stop()
+
 	for p := range partitions {
 		checkTopic(t, c, p, 2*each)
 	}
@@ -115,8 +122,10 @@ func checkTopic(t *testing.T, c *kafka.Cluster, partition, want int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := c.NewReader(event.TopicEvents, partition, 0)
 	defer r.Close()
+
 	var last event.ID
 	next := int64(0)
 	for at := int64(0); at < end; {
@@ -124,18 +133,22 @@ func checkTopic(t *testing.T, c *kafka.Cluster, partition, want int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, rec := range records {
 			at = rec.Offset + 1
 			if got := string(rec.Header(event.HeaderPosition)); got != fmt.Sprintf("%d:%d", partition, next) {
 				continue // a repeat: its position is below
 			}
+
 			id, err := event.ParseID(string(rec.Value[len(`{"id":"`):][:26]))
 			if err != nil || id <= last || id.Partition() != partition || rec.Time.UnixMilli() != id.Milli() {
 				t.Fatalf("id %s after %s: %v", id, last, err)
 			}
+
 			last, next = id, next+1
 		}
 	}
+
 	if next != int64(want) {
 		t.Errorf("partition %d: %d positions, want %d", partition, next, want)
 	}
@@ -164,6 +177,7 @@ func checkStates(t *testing.T, c *kafka.Cluster) {
 		values = append(values,
 			fmt.Appendf(nil, `{"Account-ID":"acme","Type":"%s","Agent-ID":"%d","Call-ID":"c%d"}`, kind, i%7, i%11))
 	}
+
 	producer := produceRawRecords(t, c, partitions, partitions*each, values...)
 	for round := 1; round <= 3; round++ {
 		stop := startNormalizer(t, c, producer)
@@ -173,9 +187,11 @@ func checkStates(t *testing.T, c *kafka.Cluster) {
 			produceRawRecords(t, c, partitions, partitions*each, values...)
 			continue
 		}
+
 		for p := range partitions {
 			compareState(t, c, p)
 		}
+
 		stop()
 	}
 }
@@ -187,6 +203,7 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fold := state.NewPartition()
 	err = c.Scan(t.Context(), event.TopicEvents, partition, 0, end, func(r *kafka.Record) {
 		e, ok, err := state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
@@ -198,6 +215,7 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		view := state.NewView()
 		_, err := c.ScanCompacted(t.Context(), event.TopicState, partition, 0, func() { view = state.NewView() },
@@ -211,23 +229,27 @@ func compareState(t *testing.T, c *kafka.Cluster, partition int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if at := view.Position(); at == nil || at.Offset < end {
 			if time.Now().After(deadline) {
 				t.Fatalf("partition %d: cc.state is at %+v, cc.evt ends at %d", partition, at, end)
 			}
 			continue
 		}
+
 		loaded := state.NewPartition()
 		loaded.Load(view)
 		got, want := loaded.All(), fold.All()
 		if len(got) != len(want) || len(want) != 7+11 {
 			t.Fatalf("partition %d: %d entries, want %d", partition, len(got), len(want))
 		}
+
 		for i := range want {
 			if g, w := got[i].Append(nil), want[i].Append(nil); string(g) != string(w) {
 				t.Errorf("partition %d:\n got %s\nwant %s", partition, g, w)
 			}
 		}
+
 		return
 	}
 }

@@ -62,23 +62,28 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Records of cc.state written again because another normalizer of the same partition had overwritten them: a few at a rebalance are normal."),
 	}
 	metric.Init(m.repaired, repairedText, repairedCut, repairedClock)
+
 	for _, kind := range stateKinds {
 		m.stateEntries.WithLabelValues(string(kind))
 	}
+
 	for _, f := range registry.Formats() {
 		m.initFormat(f.Name)
 	}
+
 	m.initFormat(formatUnknown)
 	for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState} {
 		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
 		m.restarts.WithLabelValues(topic, string(kafka.GapRecreated))
 	}
+
 	for topic := range routes {
 		m.lost.WithLabelValues(topic)
 		for _, kind := range deadLetterKinds {
 			m.dead.WithLabelValues(topic, string(kind))
 		}
 	}
+
 	return m
 }
 
@@ -147,10 +152,12 @@ func (m *metrics) addCounts(topic string, t *counts) {
 			m.records.WithLabelValues(format, resultDead).Add(float64(n.dead))
 		}
 	}
+
 	m.repeats.Add(float64(t.repeats))
 	m.repaired.WithLabelValues(repairedText).Add(float64(t.repairs.Text))
 	m.repaired.WithLabelValues(repairedCut).Add(float64(t.repairs.Cut))
 	m.repaired.WithLabelValues(repairedClock).Add(float64(t.repairs.Clock))
+
 	for kind, n := range t.kinds {
 		m.dead.WithLabelValues(topic, string(kind)).Add(float64(n))
 	}

@@ -34,17 +34,20 @@ func (c *Config) Validate() error {
 	if len(c.Topics) == 0 {
 		c.Topics = []string{event.TopicRaw, event.TopicCDRRaw}
 	}
+
 	for _, topic := range c.Topics {
 		if _, ok := routes[topic]; !ok {
 			return fmt.Errorf("normalizer: %q is not a raw topic", topic)
 		}
 	}
+
 	if c.MaxRecordBytes == 0 {
 		c.MaxRecordBytes = topics.MaxRecordBytes
 	}
 	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > topics.MaxRecordBytes {
 		return fmt.Errorf("normalizer: max record bytes must be 1 KiB to %d", topics.MaxRecordBytes)
 	}
+
 	return nil
 }
 
@@ -83,6 +86,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
 		return nil, errors.New("normalizer: needs a log, a producer and accounts")
 	}
+
 	recoverer := panics.New(reg, log)
 	recoverer.InitMetrics(panicInRecord)
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil

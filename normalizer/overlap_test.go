@@ -31,9 +31,11 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 					}
 					return id == "acme" || id == "late" && born.Load(), nil
 				})
+
 				for i := range partitions * each {
 					k.Append(overlapRecord(i, partitions))
 				}
+
 				stops := []func(){start(newTestNormalizer(t, k, accounts, event.TopicRaw)),
 					start(newTestNormalizer(t, k, accounts, event.TopicRaw))}
 				for round := range 40 {
@@ -41,15 +43,18 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 					if round == 15 {
 						born.Store(true)
 					}
+
 					i := rand.IntN(2)
 					stops[i]()
 					stops[i] = start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 				}
+
 				stopFailing(k)
 				time.Sleep(time.Hour)
 				for _, stop := range stops {
 					stop()
 				}
+
 				for p := range partitions {
 					checkPartition(t, k, p, each)
 				}
@@ -87,14 +92,17 @@ func unreliableKafka(partitions int, seed uint64) (*kafkatest.Log, *atomic.Bool)
 		case 2:
 			return rand.IntN(len(records) + 1), fmt.Errorf("seed %d: out of the blue", seed)
 		}
+
 		return len(records), nil
 	}
+
 	k.KeepCommits(func(old, next int64) int64 { // late, lost, or of an owner before
 		if rand.IntN(3) == 0 {
 			return old
 		}
 		return next
 	})
+
 	return k, new(atomic.Bool)
 }
 
@@ -109,21 +117,25 @@ func checkPartition(t *testing.T, k *kafkatest.Log, p, each int) {
 	owner := make(map[event.ID]int64)   // and back
 	covered := make(map[int64]struct{}) // delivered, or a dead letter
 	last, lastID := int64(-1), event.ID(0)
+
 	for _, r := range k.All(event.TopicEvents, p) {
 		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		id, err := event.MessageID(r.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if before, ok := ids[at.Offset]; ok && before != id {
 			t.Fatalf("position %v has ids %s and %s", at, before, id)
 		}
 		if before, ok := owner[id]; ok && before != at.Offset {
 			t.Fatalf("id %s is of positions %d and %d", id, before, at.Offset)
 		}
+
 		ids[at.Offset], owner[id] = id, at.Offset
 		if at.Offset <= last {
 			continue // a repeat
@@ -131,19 +143,24 @@ func checkPartition(t *testing.T, k *kafkatest.Log, p, each int) {
 		if id <= lastID {
 			t.Fatalf("id %s at %v does not rise", id, at)
 		}
+
 		last, lastID = at.Offset, id
 		covered[at.Offset] = struct{}{}
 	}
+
 	for _, r := range k.All(event.TopicDead, 0) {
 		if string(r.Header(event.HeaderOrigPartition)) != strconv.Itoa(p) {
 			continue
 		}
+
 		offset, err := strconv.ParseInt(string(r.Header(event.HeaderOrigOffset)), 10, 64)
 		if err != nil || string(r.Header(event.HeaderErrorKind)) != string(UnknownAccount) {
 			t.Fatalf("dead letter %q: %v", r.Headers, err)
 		}
+
 		covered[offset] = struct{}{}
 	}
+
 	if len(covered) != each {
 		var lost []int
 		for i := range each {
@@ -151,6 +168,7 @@ func checkPartition(t *testing.T, k *kafkatest.Log, p, each int) {
 				lost = append(lost, i)
 			}
 		}
+
 		t.Fatalf("partition %d: positions %v are neither delivered nor dead letters", p, lost)
 	}
 }

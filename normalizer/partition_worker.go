@@ -38,16 +38,19 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 	if !ok {
 		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
 	}
+
 	w := &partitionWorker{Normalizer: n, route: r, Assigned: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
 		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
+
 	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 		w.metrics.retries.Inc()
 		w.log.Warn("partition processing paused", "doing", action, "topic", w.rawTopic, "partition", w.Partition,
 			"wait", wait, "error", err)
 	})
+
 	if r.hasEventIDs { // first, so that takeOver finds no event before the state's last
 		var stopState func()
 		ctx, stopState, err = w.startState(ctx)
@@ -55,13 +58,16 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 			return fmt.Errorf("rebuilding the state of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 		defer stopState()
+
 		if err := w.loadPlacements(ctx); err != nil {
 			return fmt.Errorf("reading the accounts of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 	}
+
 	if err := w.takeOver(ctx); err != nil {
 		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
 	}
+
 	for {
 		err = w.catchUpState(ctx)
 		if err == nil {
@@ -83,6 +89,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 func (w *partitionWorker) processRecords(ctx context.Context) error {
 	reader := w.deps.Log.Read(kafka.ReaderConfig{Topic: w.rawTopic, Partition: w.Partition, From: w.next})
 	defer reader.Close()
+
 	for {
 		var records []kafka.Record
 		err := w.retry(ctx, "reading", func() (err error) {
@@ -92,20 +99,24 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 		if err != nil {
 			return w.handleGap(ctx, err)
 		}
+
 		sameEpoch := w.countSameEpoch(records)
 		for i := 0; i < sameEpoch; {
 			n, err := w.processBatch(ctx, records[i:sameEpoch])
 			if err != nil {
 				return err
 			}
+
 			i += n
 			if w.state.isAhead() {
 				return nil
 			}
 		}
+
 		if sameEpoch < len(records) {
 			return w.checkNewEpoch(ctx)
 		}
+
 		w.oneAtATime = false
 	}
 }
@@ -136,6 +147,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err := w.placements.ensure(ctx, b.events); err != nil {
 		return 0, err
 	}
+
 	written, err := w.produceEvents(ctx, b.events)
 	if fault.KindOf(err) == fault.KindTooLarge {
 		return w.splitBatch(ctx, records)
@@ -146,6 +158,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err != nil {
 		return 0, err
 	}
+
 	w.markProcessed(records[:b.rawRecords])
 	return b.rawRecords, nil
 }
@@ -169,6 +182,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 	if w.oneAtATime {
 		limit = 1
 	}
+
 	failures := 0
 	return w.retry(ctx, "normalizing", func() error {
 		w.resetBatch()
@@ -179,13 +193,16 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if fault.IsUnavailable(err) || ctx.Err() != nil {
 			return err
 		}
+
 		failures++
 		if failures < maxFailures {
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
+
 		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.rawTopic, "partition", w.Partition,
 			"offset", records[0].Offset, "failures", failures, "error", err)
 		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
+
 		return nil
 	})
 }
@@ -212,6 +229,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 		w.oneAtATime = true
 		return 0, nil
 	}
+
 	w.rejectFirst(&records[0], tooLargeRejection())
 	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
 		return 0, err
@@ -219,6 +237,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	if err := w.state.commitBatch(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
 		return 0, err
 	}
+
 	w.markProcessed(records[:1])
 	return 1, nil
 }
@@ -242,6 +261,7 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 	if fault.KindOf(err) != fault.KindTooLarge {
 		return err
 	}
+
 	if len(dead) > 1 {
 		for i := range dead {
 			if err := w.produceDeadLetters(ctx, dead[i:i+1]); err != nil {
@@ -250,9 +270,11 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 		}
 		return nil
 	}
+
 	w.log.Error("dead letter too large for its topic, written without its value",
 		"topic", w.rawTopic, "partition", w.Partition, "bytes", len(dead[0].Value))
 	dead[0].Value = nil
+
 	return w.produceWithRetry(ctx, dead)
 }
 

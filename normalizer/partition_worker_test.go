@@ -51,6 +51,7 @@ func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
 		k.Append(rawEvent(0, time.Now(), "acme"))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
+
 		if at := recordOffsets(t, k.All(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
 			t.Errorf("positions %v", at)
 		}
@@ -66,9 +67,11 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 		k.MaxRead = 1
 		k.Damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4,
 			Reason: "checksum"}
+
 		for range 6 {
 			k.Append(rawEvent(0, time.Now(), "acme"))
 		}
+
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 4 5]" {
@@ -90,11 +93,14 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 			for _, r := range records {
 				size += len(r.Value)
 			}
+
 			if size > 2000 {
 				return 0, fault.New(fault.KindTooLarge, "too large")
 			}
+
 			return len(records), nil
 		}
+
 		for i := range 20 {
 			r := rawEvent(0, time.Now(), "acme")
 			if i == 7 {
@@ -103,11 +109,13 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 			}
 			k.Append(r)
 		}
+
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
 		if at := recordOffsets(t, k.All(event.TopicEvents, 0)); len(at) != 19 {
 			t.Errorf("positions %v", at)
 		}
+
 		dead := k.All(event.TopicDead, 0)
 		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(TooLarge) ||
 			string(dead[0].Header(event.HeaderOrigOffset)) != "7" || dead[0].Value != nil {
@@ -147,9 +155,11 @@ func TestABatchIsOneProduceRequest(t *testing.T) {
 	if b.rawRecords != 2 || len(b.events) != 2 || b.size > maxRequestBytes {
 		t.Errorf("%d records in %d bytes", b.rawRecords, b.size)
 	}
+
 	huge := r
 	huge.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1_000_000) + `"}`)
 	b.reset(0)
+
 	if err := b.fill(t.Context(), []kafka.Record{huge, r}, 2); err != nil || b.rawRecords != 1 || len(b.events) != 1 {
 		t.Errorf("a record larger than a request goes alone: %d taken, %v", b.rawRecords, err)
 	}
@@ -162,6 +172,7 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
 	reg := prometheus.NewRegistry()
 	b.panics = panics.New(reg, slog.New(slog.DiscardHandler))
+
 	r := *routes[event.TopicRaw]
 	normalize := r.normalize
 	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
@@ -171,16 +182,19 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 		}
 		return normalize(ctx, b, raw, id)
 	}
+
 	b.route = &r
 	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"),
 		rawEvent(3, testRecorded, "acme")}
 	records[1].Offset, records[2].Offset = 1, 2
+
 	if err := b.fill(t.Context(), records, 3); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(Internal) {
 		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
 	}
+
 	want := `
 # HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
 # TYPE trunkline_recovered_panics_total counter
@@ -200,13 +214,16 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 		kafka.Header{Key: event.HeaderSettledOutcome, Value: []byte("discarded")},
 		kafka.Header{Key: event.HeaderErrorKind, Value: []byte("old")},
 		kafka.Header{Key: event.HeaderOrigOffset, Value: []byte("1")})
+
 	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 		t.Fatal(err)
 	}
+
 	var got []string
 	for _, h := range b.dead[0].Headers {
 		got = append(got, h.Key+"="+string(h.Value))
 	}
+
 	want := "format=svc.cc source=feed error_kind=unknown_account error=it names an account that does not exist" +
 		" original_topic=cc.raw original_partition=3 original_offset=9"
 	if s := strings.Join(got, " "); s != want {
@@ -227,18 +244,23 @@ func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 			if time.Now().Before(back) {
 				return false, errAway
 			}
+
 			return true, nil
 		})
+
 		for _, id := range []string{"acme", "acme", "new", "acme"} {
 			k.Append(rawEvent(0, time.Now(), id))
 		}
+
 		k.MaxRead = 1000
 		stop := start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 		defer stop()
+
 		time.Sleep(10 * time.Second)
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("before: positions %v", at)
 		}
+
 		time.Sleep(20 * time.Second)
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 2 3]" {
 			t.Errorf("after: positions %v", at)
@@ -267,6 +289,7 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 			k.Append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
 				Value: fmt.Appendf(nil, `{"call_id":"c%d","timestamp":%d}`, i, now.Unix()-int64(i%2)*1e9)})
 		}
+
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly))
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicCDR, 0))); at != "[0 2 4]" {
 			t.Errorf("positions %v", at)
@@ -275,9 +298,11 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 			string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
 			t.Errorf("dead letters %v", dead)
 		}
+
 		k.Append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
 			Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
+
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicCDR, 0))); at != "[0 2 4 5]" {
 			t.Errorf("after a restart: positions %v", at)
 		}
@@ -289,9 +314,11 @@ func TestTraceAndSourceTravelOn(t *testing.T) {
 	r := rawEvent(3, testRecorded, "acme")
 	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed \"1\"\n")},
 		kafka.Header{Key: event.HeaderTrace, Value: []byte("00-abc")})
+
 	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 		t.Fatal(err)
 	}
+
 	out := b.events[0]
 	if string(out.Header(event.HeaderTrace)) != "00-abc" ||
 		!bytes.Contains(out.Value, []byte(`"source":"feed \"1\"\n"`)) {
@@ -319,6 +346,7 @@ func TestWithoutAnyAccountARecordIsADeadLetter(t *testing.T) {
 			{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte(source)},
 			{Key: event.HeaderAccountNames, Value: []byte("acme.example.com\nsupport")},
 		}
+
 		if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -373,6 +401,7 @@ func TestTheRulesOfAFeedDecideTheAccount(t *testing.T) {
 			r := rawEvent(3, testRecorded, "acme")
 			r.Key = []byte(c.key)
 			r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte(c.source)})
+
 			if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
 				t.Fatal(err)
 			}

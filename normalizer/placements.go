@@ -22,28 +22,35 @@ func (l *accountLog) readPlacements(ctx context.Context, log kafka.Log,
 	partition int) (map[string]event.Placement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	add := func(r *kafka.Record) {
 		p, err := event.ParsePlacement(r.Key, r.Value)
 		if err != nil { // written by another program, or damaged: write the account again
 			return
 		}
+
 		if l.partitions[p.Partition] == nil {
 			l.partitions[p.Partition] = map[string]event.Placement{}
 		}
+
 		l.partitions[p.Partition][p.AccountID] = p
 	}
+
 	for {
 		if l.next == 0 {
 			l.partitions = map[int]map[string]event.Placement{}
 		}
+
 		end, err := log.ScanCompacted(ctx, event.TopicAccounts, 0, l.next, func() {}, add)
 		if err != nil {
 			return nil, err
 		}
+
 		if end >= l.next {
 			l.next = end
 			return maps.Clone(l.partitions[partition]), nil
 		}
+
 		l.next = 0 // the topic was truncated or recreated
 	}
 }
@@ -72,18 +79,22 @@ func (w *partitionWorker) loadPlacements(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var missing []string
 	for _, e := range w.state.state.All() {
 		missing = append(missing, e.AccountID)
 	}
+
 	if err := p.writeMissing(ctx, missing); err != nil {
 		return err
 	}
+
 	if !hasCompletion { // last, after all accounts before it are durable
 		if err := p.writeMissing(ctx, []string{""}); err != nil {
 			return err
 		}
 	}
+
 	w.placements = p
 	return nil
 }
@@ -94,12 +105,14 @@ func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
 	if p == nil {
 		return nil
 	}
+
 	var missing []string
 	for i := range events {
 		if _, ok := p.knownAccounts[string(events[i].Key)]; !ok {
 			missing = append(missing, string(events[i].Key))
 		}
 	}
+
 	return p.writeMissing(ctx, missing)
 }
 
@@ -110,10 +123,12 @@ func (p *placements) writeMissing(ctx context.Context, accounts []string) error 
 		if _, ok := p.knownAccounts[account]; ok {
 			continue
 		}
+
 		p.knownAccounts[account] = struct{}{}
 		placement := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.position.Offset}
 		records = append(records,
 			kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
 	}
+
 	return p.w.produceWithRetry(ctx, records) // an error ends the worker, and drops known
 }

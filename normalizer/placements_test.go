@@ -23,11 +23,13 @@ func readPlacements(t *testing.T, k *kafkatest.Log) map[string][]int {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if !slices.Contains(all[p.AccountID], p.Partition) {
 			all[p.AccountID] = append(all[p.AccountID], p.Partition)
 			slices.Sort(all[p.AccountID])
 		}
 	}
+
 	return all
 }
 
@@ -38,6 +40,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 	k := newFakeKafka(partitions)
 	k.MaxRead = 20
 	random := rand.New(rand.NewPCG(1, 2))
+
 	k.OnProduce = func(records []kafka.Record) (int, error) {
 		if records[0].Topic == event.TopicEvents {
 			placed := readPlacements(t, k)
@@ -47,21 +50,26 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 				}
 			}
 		}
+
 		if time.Now().UnixNano()%7 == 0 {
 			return 0, errAway
 		}
+
 		return len(records), nil
 	}
+
 	known := accountsFunc(func(string) (bool, error) { return true, nil })
 	stops := []func(){start(newTestNormalizer(t, k, known, event.TopicRaw)),
 		start(newTestNormalizer(t, k, known, event.TopicRaw))}
 	want := map[string][]int{"": numbersTo(partitions)}
+
 	for i := range events {
 		account, p := fmt.Sprint("account", random.IntN(accounts)), random.IntN(partitions)
 		if !slices.Contains(want[account], p) {
 			want[account] = append(want[account], p)
 			slices.Sort(want[account])
 		}
+
 		k.Append(rawEvent(p, time.UnixMilli(1_795_000_000_000+int64(i)), account))
 		if i%100 == 50 {
 			n := random.IntN(2)
@@ -69,12 +77,14 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 			stops[n] = start(newTestNormalizer(t, k, known, event.TopicRaw))
 		}
 	}
+
 	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(readPlacements(t, k), want,
 		slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("placed %v, want %v", readPlacements(t, k), want)
 		}
 	}
+
 	for _, stop := range stops {
 		stop()
 	}
@@ -101,12 +111,14 @@ func TestThePastOfAPartitionIsNotClaimed(t *testing.T) {
 	k.Recreate(event.TopicAccounts)
 	stop = start(newTestNormalizer(t, k, known, event.TopicRaw))
 	defer stop()
+
 	await(t, func() bool { return len(k.All(event.TopicAccounts, 0)) > 0 && readPlacements(t, k)[""] != nil })
 	for _, r := range k.All(event.TopicAccounts, 0) {
 		if p, _ := event.ParsePlacement(r.Key, r.Value); p.AccountID == "" && p.Offset != 2 {
 			t.Errorf("complete from %d on, want 2", p.Offset)
 		}
 	}
+
 	k.Append(rawEvent(0, time.UnixMilli(1_795_000_000_500), "kiosk"))
 	await(t, func() bool { return readPlacements(t, k)["kiosk"] != nil })
 }

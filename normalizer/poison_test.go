@@ -28,17 +28,20 @@ func TestAnImpossibleAccountIDIsUnknownWithoutAsking(t *testing.T) {
 			inKey := rawEvent(3, testRecorded, "")
 			inKey.Key, inKey.Value = []byte(id), []byte(`{"Type":"svc_cc_queue_on_call_event"}`)
 			records := []kafka.Record{inKey}
+
 			if id == "a\x00b" {
 				inRecord := rawEvent(3, testRecorded, "")
 				inRecord.Value = []byte(`{"Account-ID":"a\u0000b","Type":"svc_cc_queue_on_call_event"}`)
 				records = append(records, inRecord)
 			}
+
 			if err := b.fill(t.Context(), records, len(records)); err != nil {
 				t.Fatal(err)
 			}
 			if len(b.dead) != len(records) {
 				t.Fatalf("%d dead letters of %d records", len(b.dead), len(records))
 			}
+
 			for i := range b.dead {
 				if kind := string(b.dead[i].Header(event.HeaderErrorKind)); kind != string(UnknownAccount) {
 					t.Errorf("kind %s", kind)
@@ -61,20 +64,25 @@ func TestARecordThatKeepsFailingIsADeadLetter(t *testing.T) {
 			}
 			return true, nil
 		})
+
 		for _, id := range []string{"acme", "acme", "poison", "acme"} {
 			k.Append(rawEvent(0, time.Now(), id))
 		}
+
 		n := newTestNormalizer(t, k, accounts, event.TopicRaw)
 		stop := start(n)
 		defer stop()
+
 		time.Sleep(10 * time.Millisecond)
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("positions before the bad record: %v", at)
 		}
+
 		time.Sleep(time.Minute)
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0 1 3]" {
 			t.Errorf("positions: %v", at)
 		}
+
 		dead := k.All(event.TopicDead, 0)
 		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(Internal) ||
 			string(dead[0].Header(event.HeaderOrigOffset)) != "2" {
@@ -101,6 +109,7 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 			}
 			return true, nil
 		})
+
 		k.Append(rawEvent(0, time.Now(), "acme"))
 		runUntilIdle(newTestNormalizer(t, k, accounts, event.TopicRaw))
 		if at := fmt.Sprint(recordOffsets(t, k.All(event.TopicEvents, 0))); at != "[0]" ||
@@ -116,11 +125,13 @@ func TestStoppingIsNoFailureOfARecord(t *testing.T) {
 		k := newFakeKafka(1)
 		n := newTestNormalizer(t, k, blockingAccounts{}, event.TopicRaw)
 		k.Append(rawEvent(0, time.Now(), "acme"))
+
 		for range maxFailures + 1 {
 			stop := start(n)
 			time.Sleep(time.Second)
 			stop()
 		}
+
 		if dead := k.All(event.TopicDead, 0); len(dead) != 0 {
 			t.Errorf("dead letters %v", dead)
 		}
@@ -143,6 +154,7 @@ func TestARecordThatIsTooLargeToUnpackIsADeadLetter(t *testing.T) {
 		Oversized: 17 << 20}
 	next := eventRecord(event.AgentLogin, `{"agent_id":"1"}`)
 	next.Time, next.Offset = testRecorded, 1
+
 	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.dead) != 1 ||
 		len(b.events) != 1 {
 		t.Fatal(err, len(b.dead), len(b.events))

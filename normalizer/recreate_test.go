@@ -35,12 +35,14 @@ func recreateTopic(t *testing.T, c *kafka.Cluster, brokers []string, prefix, nam
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		topics, err := c.Topics(t.Context())
 		there := err != nil
 		for _, topic := range topics {
 			there = there || topic.Name == name
 		}
+
 		if !there {
 			break
 		}
@@ -48,6 +50,7 @@ func recreateTopic(t *testing.T, c *kafka.Cluster, brokers []string, prefix, nam
 			t.Fatalf("%s is still there: %v", name, err)
 		}
 	}
+
 	if err := c.EnsureTopics(t.Context(), topics.All(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -63,32 +66,38 @@ func TestRawTopicCreatedAgainOnApacheKafka(t *testing.T) {
 			brokers, prefix := testservice.Kafka(t), testservice.Prefix(t)
 			settings := kafka.DefaultSettings(brokers...)
 			settings.TopicPrefix = prefix
+
 			c := kafkatest.Open(t, kafka.Config{Settings: settings}, 1)
 			producer := func() *kafka.Producer { // of other programs, which know nothing of the topic before
 				p := c.NewProducer(kafka.ProducerConfig{})
 				t.Cleanup(func() { _ = p.Close(context.Background()) })
 				return p
 			}
+
 			const before, after = 60, 90
 			own := producer()
 			stop := startNormalizer(t, c, own)
 			defer func() { stop() }()
+
 			produceRaw(t, producer(), 0, before)
 			had, _ := awaitEvents(t, c, before)
 			if !running {
 				stop()
 			}
+
 			recreateTopic(t, c, brokers, prefix, event.TopicRaw)
 			produceRaw(t, producer(), before, before+after)
 			if !running {
 				stop = startNormalizer(t, c, own)
 			}
+
 			ids, last := awaitEvents(t, c, before+after)
 			for number, id := range had {
 				if ids[number] != id {
 					t.Errorf("%s had the id %v, now %v", number, id, ids[number])
 				}
 			}
+
 			if want := (event.Position{Offset: after - 1, Generation: 1}); last != want {
 				t.Errorf("the last position is %v, want %v", last, want)
 			}
@@ -111,11 +120,13 @@ func TestTheStateFollowsACutLogOnABroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts brokers")
 	}
+
 	t.Run("made again on the embedded broker", func(t *testing.T) {
 		b := kafkatest.StartBroker(t, embedded.Config{ListenTCP: "127.0.0.1:0"})
 		c := kafkatest.Open(t, kafkatest.Config(b), 1)
 		checkStateAfterLoss(t, c, func() { recreateTopic(t, c, []string{b.TCPAddr().String()}, "", event.TopicEvents) })
 	})
+
 	t.Run("made again on Apache Kafka", func(t *testing.T) {
 		brokers, prefix := testservice.Kafka(t), testservice.Prefix(t)
 		settings := kafka.DefaultSettings(brokers...)
@@ -123,6 +134,7 @@ func TestTheStateFollowsACutLogOnABroker(t *testing.T) {
 		c := kafkatest.Open(t, kafka.Config{Settings: settings}, 1)
 		checkStateAfterLoss(t, c, func() { recreateTopic(t, c, brokers, prefix, event.TopicEvents) })
 	})
+
 	t.Run("cut on the embedded broker", func(t *testing.T) {
 		dir := t.TempDir()
 		open := func() *embedded.Broker {
@@ -132,6 +144,7 @@ func TestTheStateFollowsACutLogOnABroker(t *testing.T) {
 			}
 			return b
 		}
+
 		var broker atomic.Pointer[embedded.Broker]
 		broker.Store(open())
 		cfg := kafkatest.Config(broker.Load())
@@ -140,10 +153,12 @@ func TestTheStateFollowsACutLogOnABroker(t *testing.T) {
 		}
 		c := kafkatest.Open(t, cfg, 1)
 		t.Cleanup(func() { _ = broker.Load().Close() })
+
 		checkStateAfterLoss(t, c, func() {
 			if err := broker.Load().Close(); err != nil {
 				t.Fatal(err)
 			}
+
 			damage(t, dir, event.TopicEvents, "n40n")
 			broker.Store(open())
 			if _, next, err := c.Offsets(t.Context(), event.TopicEvents, 0); err != nil || next >= 60 {
@@ -159,6 +174,7 @@ func checkStateAfterLoss(t *testing.T, c *kafka.Cluster, lose func()) {
 	t.Helper()
 	own, raw := c.NewProducer(kafka.ProducerConfig{}), c.NewProducer(kafka.ProducerConfig{})
 	defer func() { _, _ = own.Close(context.Background()), raw.Close(context.Background()) }()
+
 	number := 0
 	produce := func(n int) {
 		t.Helper()
@@ -171,12 +187,14 @@ func checkStateAfterLoss(t *testing.T, c *kafka.Cluster, lose func()) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			number++
 		}
 	}
 
 	stop := startNormalizer(t, c, own)
 	defer func() { stop() }()
+
 	produce(60)
 	events := map[string][]byte{} // by id: all that cc.evt ever had
 	awaitAgentStates(t, c, events, 60)
@@ -202,18 +220,22 @@ func awaitAgentStates(t *testing.T, c *kafka.Cluster, events map[string][]byte, 
 		}
 		return c.Scan(t.Context(), topic, 0, 0, next, each)
 	}
+
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var fold normalizer.AgentFold
 		var state normalizer.AgentRecords
 		err := read(event.TopicEvents, func(r *kafka.Record) { events[string(r.Value[:40])] = bytes.Clone(r.Value) })
+
 		for _, id := range slices.Sorted(maps.Keys(events)) {
 			err = errors.Join(err, fold.Include(events[id]))
 		}
+
 		err = errors.Join(err,
 			read(event.TopicState, func(r *kafka.Record) { err = errors.Join(err, state.Include(r.Key, r.Value)) }))
 		if err == nil && len(events) == want && state.String() == fold.String() {
 			return
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("%d events, want %d; %v; cc.state has\n%s\nthe fold of the events is\n%s", len(events), want, err,
 				state.String(), fold.String())

@@ -36,21 +36,26 @@ func delivered(t *testing.T, k *kafkatest.Log) (numbers []int, positions []strin
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if at.Compare(last) <= 0 {
 			continue
 		}
+
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= lastID {
 			t.Fatalf("position %v: id %v after %v, %v", at, id, lastID, err)
 		}
+
 		last, lastID = at, id
 		positions = append(positions, at.String())
 		var n int
 		if _, err := fmt.Sscanf(string(r.Value[indexAfter(t, r.Value, `"n":`):]), "%d", &n); err != nil {
 			t.Fatal(err)
 		}
+
 		numbers = append(numbers, n)
 	}
+
 	return numbers, positions
 }
 
@@ -108,22 +113,27 @@ func TestARawLogThatWasCut(t *testing.T) {
 				for range 5 { // the leader's epoch
 					k.Truncate(event.TopicRaw, 0, 0)
 				}
+
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				for i := range 200 {
 					k.Append(numberedRecord(i))
 				}
+
 				time.Sleep(time.Minute)
 				if !c.running {
 					stop()
 				}
+
 				c.cut(k)
 				for i := range c.more {
 					k.Append(numberedRecord(1000 + i))
 				}
+
 				if !c.running {
 					stop = start(n)
 				}
+
 				time.Sleep(time.Minute)
 				stop()
 				numbers, positions := delivered(t, k)
@@ -132,6 +142,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 					t.Fatalf("%d events in cc.evt, %d delivered, %d different, want %d",
 						len(k.All(event.TopicEvents, 0)), len(numbers), len(count(numbers)), 200+c.more)
 				}
+
 				if positions[199] != "0:199" || positions[200] != c.first {
 					t.Errorf("positions go on from %s to %s", positions[199], positions[200])
 				}
@@ -139,6 +150,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 					n.metrics.restarts.WithLabelValues(event.TopicRaw, string(c.kind))); got != 1 {
 					t.Errorf("%v counted", got)
 				}
+
 				// The next takeover finds nothing to do.
 				runUntilIdle(n)
 				if got := len(k.All(event.TopicEvents, 0)); got != 200+c.more {
@@ -163,6 +175,7 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 				run := func() func() { return start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw)) }
 				first, second := run(), func() {}
 				n := 0
+
 				for range 30 {
 					cut := false
 					for range 1 + random.IntN(60) {
@@ -173,24 +186,29 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 						k.Append(r)
 						n++
 					}
+
 					time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 					second()
 					second = func() {}
+
 					if random.IntN(3) == 0 {
 						size := int64(len(k.All(event.TopicRaw, 0)))
 						k.Truncate(event.TopicRaw, 0, size-random.Int64N(min(size, 40)+1))
 						time.Sleep(10 * time.Millisecond) // an election takes longer
 						cut = true
 					}
+
 					if random.IntN(2) == 0 {
 						first()
 						first = run()
 					}
+
 					time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 					if !cut {
 						second = run()
 					}
 				}
+
 				stopFailing(k)
 				k.Append(numberedRecord(n)) // a position of the last generation
 				time.Sleep(time.Hour)
@@ -198,15 +216,18 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 				second()
 				numbers, _ := delivered(t, k)
 				times := count(numbers)
+
 				for _, r := range k.All(event.TopicRaw, 0) {
 					if string(r.Key) == "nobody" {
 						continue
 					}
+
 					i := indexAfter(t, r.Value, `"n":`)
 					number, err := strconv.Atoi(string(r.Value[i : len(r.Value)-1]))
 					if err != nil {
 						t.Fatal(err)
 					}
+
 					if times[number] != 1 {
 						t.Errorf("record %d was delivered %d times", number, times[number])
 					}
@@ -226,17 +247,20 @@ func TestATakeoverGoesOnWhereTheNormalizedLogEnds(t *testing.T) {
 				for i := range 600 {
 					k.Append(numberedRecord(i))
 				}
+
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				before := k.All(event.TopicEvents, 0)
 				if next, _ := k.Progress(event.TopicRaw, 0).Committed(); next != 600 || len(before) != 600 {
 					t.Fatalf("committed %d, %d events", next, len(before))
 				}
+
 				k.Truncate(event.TopicEvents, 0, end)
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				after := k.All(event.TopicEvents, 0)
 				if len(after) != 600 {
 					t.Fatalf("%d events came back to", len(after))
 				}
+
 				for i := range after {
 					was, _ := event.MessageID(before[i].Value)
 					if is, err := event.MessageID(after[i].Value); err != nil || is != was {
@@ -258,9 +282,11 @@ func TestATakeoverWritesNoDeadLetterAgain(t *testing.T) {
 				for i := range events {
 					k.Append(numberedRecord(i))
 				}
+
 				for range 100 {
 					k.Append(rawEvent(0, today(), "nobody"))
 				}
+
 				for range 3 {
 					n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 					runUntilIdle(n)
@@ -268,6 +294,7 @@ func TestATakeoverWritesNoDeadLetterAgain(t *testing.T) {
 						t.Fatalf("%d dead letters", got)
 					}
 				}
+
 				k.Append(rawEvent(0, today(), "nobody"))
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				if got := len(k.All(event.TopicDead, 0)); got != 101 {
@@ -285,18 +312,22 @@ func TestATakeoverGoesOnBehindTheNewestPosition(t *testing.T) {
 		for i := range 500 {
 			k.Append(numberedRecord(i))
 		}
+
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		late := k.All(event.TopicEvents, 0)[200:450]
 		for _, r := range late {
 			k.Append(r)
 		}
+
 		k.Append(kafka.Record{Topic: event.TopicEvents, Value: []byte("of another writer")})
 		size := len(k.All(event.TopicEvents, 0))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
+
 		if got := len(k.All(event.TopicEvents, 0)); got != size {
 			t.Errorf("%d events were written again", got-size)
 		}
+
 		k.Append(numberedRecord(500))
 		runUntilIdle(n)
 		numbers, positions := delivered(t, copyWithout(k, "of another writer"))

@@ -45,12 +45,15 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if err != nil {
 		return err
 	}
+
 	if e.Timestamp == 0 {
 		e.Timestamp = raw.Time.Unix()
 	}
+
 	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
 	told := e.Facts.Name
 	var past []state.Step
+
 	if b.state != nil {
 		stateEvent := state.Event{
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
@@ -59,6 +62,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		b.state.Apply(&stateEvent)
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
 	}
+
 	if e.Facts.Name != told {
 		e.Type = format.TypeOf(e.Facts.Name)
 	}
@@ -70,6 +74,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if f != nil {
 		formatName = f.Name
 	}
+
 	m := event.Message{
 		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: data,
 		Metadata: event.Metadata{
@@ -91,14 +96,17 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	b.addHeader(event.HeaderOriginalFormat, formatName)
 	b.addFactHeaders(&e.Facts)
 	b.addAgentQueues(account, &e.Facts)
+
 	if b.cloudEvents {
 		b.addCloudEventHeaders(&m)
 	}
+
 	if b.identity.Run != "" {
 		start := len(b.bytes)
 		b.bytes = b.identity.Append(b.bytes)
 		b.headers = append(b.headers, kafka.Header{Key: event.HeaderIdentity, Value: b.appendedSince(start)})
 	}
+
 	b.addPositionHeaders(raw)
 	b.addTraceHeaders(raw, account)
 	return b.addEvent(out, firstHeader)
@@ -111,6 +119,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 	if err != nil {
 		return nil, nil, format.Event{}, err
 	}
+
 	if f == nil { // not recognised
 		if account == "" {
 			return nil, nil, format.Event{},
@@ -119,6 +128,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 		return nil, raw.Value,
 			format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
+
 	data, replaced := validUTF8(f, raw.Value)
 	e, err = f.ReadEvent(data, &b.fields)
 	if e.Facts.Name == "" {
@@ -127,6 +137,7 @@ func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e fo
 	if err == nil && replaced {
 		b.counts.addRepairs(&event.CDRRepairs{Text: 1})
 	}
+
 	return f, data, e, err
 }
 
@@ -159,6 +170,7 @@ func (b *batch) addAgentQueues(account string, f *event.Facts) {
 	if b.state == nil || f.AgentID == "" {
 		return
 	}
+
 	agent := b.state.Find(state.Key{Account: account, Kind: state.Agent, ID: f.AgentID})
 	if agent == nil {
 		return
@@ -172,8 +184,10 @@ func (b *batch) addAgentQueues(account string, f *event.Facts) {
 		if len(b.bytes) > start {
 			b.bytes = append(b.bytes, event.QueueSeparator...)
 		}
+
 		b.bytes = append(b.bytes, queue...)
 	}
+
 	if len(b.bytes) > start {
 		b.headers = append(b.headers, kafka.Header{Key: event.HeaderAgentQueues, Value: b.appendedSince(start)})
 	}
@@ -185,42 +199,51 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return err
 	}
+
 	if f == nil {
 		return format.Rejectf(Unrecognised, "no format header, and its keys tell no format")
 	}
+
 	var repairs event.CDRRepairs
 	calendar := format.Calendar{Recorded: raw.Time.Unix(), Repairs: &repairs}
 	calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone))
 	if err != nil {
 		return err
 	}
+
 	record, replaced := validUTF8(f, raw.Value)
 	row, err := f.ReadCDR(record, &b.fields, calendar)
 	if err != nil {
 		return err
 	}
+
 	row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw)
 	if err != nil {
 		return err
 	}
+
 	if err := row.Check(); err != nil {
 		return format.Rejectf(format.OutOfRange, "%v", err)
 	}
+
 	value, err := json.Marshal(&row)
 	if err != nil {
 		return fmt.Errorf("writing a row: %w", err)
 	}
+
 	out := kafka.Record{Value: value, Time: raw.Time} // not shared with the batch
 	firstHeader := len(b.headers)
 	b.addHeader(event.HeaderAccount, row.AccountID)
 	out.Key = b.headers[firstHeader].Value
 	b.addPositionHeaders(raw)
+
 	if row.OriginationCallID != "" {
 		b.addHeader(event.HeaderOrigination, row.OriginationCallID)
 	}
 	if f.OneOfSeveral != nil && f.OneOfSeveral(&b.fields) {
 		b.addHeader(event.HeaderOneOfSeveral, "1")
 	}
+
 	b.addTraceHeaders(raw, row.AccountID)
 	if err := b.addEvent(out, firstHeader); err != nil {
 		return err
@@ -229,6 +252,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if replaced {
 		repairs.Text++
 	}
+
 	b.counts.addRepairs(&repairs)
 	return nil
 }
@@ -248,6 +272,7 @@ func (b *batch) loadTimeZone(name []byte) (*time.Location, error) {
 	if len(name) == 0 {
 		return nil, nil
 	}
+
 	if b.timeZone == nil || b.timeZone.String() != string(name) {
 		zone, err := time.LoadLocation(string(name))
 		if err != nil {
@@ -255,6 +280,7 @@ func (b *batch) loadTimeZone(name []byte) (*time.Location, error) {
 		}
 		b.timeZone = zone
 	}
+
 	return b.timeZone, nil
 }
 

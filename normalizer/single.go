@@ -29,5 +29,6 @@ func NormalizeOne(ctx context.Context, raw kafka.Record, now time.Time, accounts
 	if len(b.dead) > 0 {
 		return b.dead[0], nil
 	}
+
 	return b.events[0], nil
 }

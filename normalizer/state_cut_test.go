@@ -41,20 +41,24 @@ func checkAgentStates(t *testing.T, k *kafkatest.Log, lost []kafka.Record) (wron
 	byID := func(a, b kafka.Record) int { return bytes.Compare(a.Value[:40], b.Value[:40]) }
 	slices.SortStableFunc(events, byID)
 	var want AgentFold
+
 	for _, r := range events {
 		if err := want.Include(r.Value); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	var got AgentRecords
 	for _, r := range k.All(event.TopicState, 0) {
 		if err := got.Include(r.Key, r.Value); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if got.String() != want.String() {
 		t.Errorf("cc.state has\n%s\nthe fold of cc.evt is\n%s", got.String(), want.String())
 	}
+
 	return want.Wrong()
 }
 
@@ -62,6 +66,7 @@ func checkAgentStates(t *testing.T, k *kafkatest.Log, lost []kafka.Record) (wron
 // as the fold of what is written there.
 func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 	const before, left = 200, 120
+
 	cut := func(k *kafkatest.Log) { k.Truncate(event.TopicEvents, 0, left) }
 	recreate := func(k *kafkatest.Log) { k.Recreate(event.TopicEvents) }
 	for name, c := range map[string]struct {
@@ -82,9 +87,11 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 				k.Random = false
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
+
 				for range before {
 					k.Append(agentRecord(random))
 				}
+
 				time.Sleep(time.Second)
 				lost := k.All(event.TopicEvents, 0)
 				checkAgents(t, k, nil)
@@ -94,9 +101,11 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 				for range c.after {
 					raw = append(raw, agentRecord(random))
 				}
+
 				k.Append(raw...)
 				time.Sleep(time.Second)
 				checkAgents(t, k, lost)
+
 				if got := testutil.ToFloat64(
 					n.metrics.restarts.WithLabelValues(event.TopicEvents, string(c.kind))); got != 1 {
 					t.Errorf("%v %s logs are counted", got, c.kind)
@@ -106,6 +115,7 @@ func TestTheStateFollowsALogThatWasCutUnderIt(t *testing.T) {
 					k.Append(agentRecord(random))
 					time.Sleep(10 * time.Millisecond)
 				}
+
 				time.Sleep(time.Second)
 				checkAgents(t, k, lost)
 				stop()
@@ -132,17 +142,21 @@ func TestATakeoverFollowsALogThatWasCutAndHasGrownAgain(t *testing.T) {
 					}
 					return len(records), nil
 				}
+
 				stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				for range 200 {
 					k.Append(agentRecord(random))
 				}
+
 				time.Sleep(time.Second)
 				lost := k.All(event.TopicEvents, 0)
 				lose(k)
 				stateAway.Store(true)
+
 				for range 300 {
 					k.Append(agentRecord(random))
 				}
+
 				time.Sleep(time.Second)
 				stop()
 				stateAway.Store(false)
@@ -167,6 +181,7 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k, random := newFakeKafka(1), rand.New(rand.NewPCG(1, 2))
 				var armed, away atomic.Bool
+
 				var left atomic.Int32
 				cutAt := int64(0)
 				k.OnProduce = func(records []kafka.Record) (int, error) {
@@ -183,8 +198,10 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 					case left.Load() > 0:
 						away.Store(left.Add(-1) == 0)
 					}
+
 					return len(records), nil
 				}
+
 				add := func(n, agents int) {
 					for range n {
 						k.Append(eventRecord(event.AgentLogin,
@@ -192,6 +209,7 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 					}
 					time.Sleep(5 * time.Second)
 				}
+
 				stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				add(before, agents)
 				cutAt = int64(len(k.All(event.TopicState, 0)))
@@ -204,6 +222,7 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				stop()
 				away.Store(false)
 				left.Store(0)
+
 				if got, want := viewOf(t, k).Size(state.Agent), foldOf(t,
 					k).Size(state.Agent); (got < want) != (batches <= 1) {
 					t.Fatalf("the topic has %d of %d agents before the takeover", got, want)
@@ -216,6 +235,7 @@ func TestAHoleInTheStateTopicIsRepaired(t *testing.T) {
 				checkState(t, k)
 				size := len(k.All(event.TopicState, 0))
 				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+
 				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("the next takeover wrote %d records", got-size)
 				}
@@ -235,9 +255,11 @@ func TestALostTombstoneIsWrittenAgain(t *testing.T) {
 		withCall := int64(len(k.All(event.TopicState, 0)))
 		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
 		time.Sleep(time.Second)
+
 		if viewOf(t, k).Size(state.Call) != 0 {
 			t.Fatal("the call is not forgotten")
 		}
+
 		k.Truncate(event.TopicState, 0, withCall)
 		time.Sleep(2 * time.Hour)
 		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
@@ -260,10 +282,12 @@ func TestStressTheStateFollowsItsLogs(t *testing.T) {
 				var lost []kafka.Record
 				end := func(topic string) int64 { return int64(len(k.All(topic, 0))) }
 				stateFloor := int64(0) // what cc.state has from before is not on cc.evt any more
+
 				for range 60 {
 					for range random.IntN(80) {
 						k.Append(agentRecord(random))
 					}
+
 					time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
 					switch random.IntN(6) {
 					case 0:
@@ -283,10 +307,12 @@ func TestStressTheStateFollowsItsLogs(t *testing.T) {
 					default:
 						continue
 					}
+
 					k.Append(agentRecord(random)) // the normalizers notice a cut when they write
 					time.Sleep(5 * time.Second)
 					stateFloor = end(event.TopicState)
 				}
+
 				stops[1]()
 				k.Append(agentRecord(random))
 				time.Sleep(time.Hour)

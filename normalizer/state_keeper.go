@@ -37,6 +37,7 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	if err != nil {
 		return nil, nil, err
 	}
+
 	k.state.Load(topic.view)
 	k.writer = newStateWriter(w, topic)
 	position := topic.view.Position()
@@ -52,9 +53,11 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 			err = k.writer.add(ctx, nil, k.position)
 		}
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
 	go func() {
@@ -63,11 +66,13 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 			cancel(fmt.Errorf("writing the state: %w", err))
 		}
 	}()
+
 	stop = func() {
 		cancel(nil)
 		<-stopped
 		k.updateEntriesMetric(-1)
 	}
+
 	err = k.catchUp(ctx)
 	if err == nil && k.position.Incomplete { // the hole is folded
 		k.position.Incomplete = false
@@ -77,9 +82,11 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 		stop()
 		return nil, nil, err
 	}
+
 	k.updateEntriesMetric(1)
 	w.state, w.batch.state = k, k.state
 	w.metrics.rebuild.Observe(time.Since(startedAt).Seconds())
+
 	return ctx, stop, nil
 }
 
@@ -99,12 +106,14 @@ func (w *partitionWorker) readState(ctx context.Context) (stateTopic, error) {
 	if err != nil || !topic.hasHole {
 		return topic, err
 	}
+
 	w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
 	w.log.Error("records of the state topic lost, the state is folded again", "topic", event.TopicState,
 		"partition", w.Partition,
 		"intact", intact, "end", topic.next)
 	before, _, err := w.readStateBefore(ctx, intact)
 	topic.view = before.view
+
 	return topic, err
 }
 
@@ -118,12 +127,14 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 				last: lastRecords{entries: map[state.Key]state.Record{}}}, 0
 			topic.view.KeepNumbers = true
 		}
+
 		topic.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
 			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 			if err != nil {
 				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}
+
 			at := record.Position
 			if at != nil {
 				newest := topic.view.Position()
@@ -132,17 +143,22 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 					topic.hasHole, intact = false, r.Offset+1
 				}
 			}
+
 			if r.Offset < to {
 				topic.view.Apply(record)
 			}
+
 			topic.last.add(record)
 		})
+
 		if parseErr != nil {
 			w.log.Error("records of another writer in the state topic", "topic", event.TopicState,
 				"partition", w.Partition, "error", parseErr)
 		}
+
 		return err
 	})
+
 	return topic, intact, err
 }
 
@@ -157,10 +173,12 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 	if err != nil {
 		return err
 	}
+
 	// Messages without facts come first: they were written before facts existed.
 	low, high := max(first, end-maxInitialEvents), end
 	for low < high {
@@ -169,12 +187,14 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if hasFacts {
 			high = middle
 		} else {
 			low = middle + 1
 		}
 	}
+
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
 	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low,
@@ -187,6 +207,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	k.state.Start(k.position.EventID)
 	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
@@ -196,6 +217,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 	if newest != 0 {
 		k.position.Since = newest.Time().Unix()
 	}
+
 	return err
 }
 
@@ -222,6 +244,7 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	position := kafka.LogPosition{Offset: k.position.Offset, LeaderEpoch: k.position.LeaderEpoch}
 	position.TopicID, err = kafka.ParseTopicID(k.position.TopicID)
 	if err != nil {
@@ -232,6 +255,7 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if gap != nil {
 		if gap.Restarted() {
 			k.w.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
@@ -240,11 +264,13 @@ func (k *stateKeeper) followLog(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic,
 			"partition", partition,
 			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
 		k.position.Offset, k.position.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	}
+
 	k.position.TopicID = topicID.String()
 	return nil
 }
@@ -265,6 +291,7 @@ func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (
 	if err != nil || folded {
 		return nil, err
 	}
+
 	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated,
 		Offset:      position.Offset,
 		LeaderEpoch: kafka.UnknownEpoch}, nil
@@ -283,6 +310,7 @@ func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
 		}
 		end = from
 	}
+
 	return end, err
 }
 
@@ -326,11 +354,13 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
+
 	return k.w.retry(ctx, "folding events", func() error {
 		k.state.Reset()
 		if err := k.followLog(ctx); err != nil {
 			return err
 		}
+
 		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
@@ -339,9 +369,11 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 				k.state.Reset()
 				return err
 			}
+
 			k.position.Offset = to
 			err = k.passChanges(ctx)
 		}
+
 		return err
 	})
 }
@@ -367,10 +399,12 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 			parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 		}
 	})
+
 	if parseErr != nil {
 		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.normalizedTopic,
 			"partition", k.w.Partition, "error", parseErr)
 	}
+
 	return err
 }
 
@@ -384,6 +418,7 @@ func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, even
 	if k == nil {
 		return nil
 	}
+
 	if len(events) > 0 {
 		next := k.position.Offset + int64(len(events))
 		if written != (kafka.Appended{First: k.position.Offset, Next: next}) {
@@ -399,6 +434,7 @@ func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, even
 			k.recordFolded(position)
 		}
 	}
+
 	k.recordProcessed(last)
 	return k.passChanges(ctx)
 }

@@ -44,6 +44,7 @@ func randomRecord(random *rand.Rand) kafka.Record {
 	r := eventRecord(types[random.IntN(len(types))],
 		fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
 			agent, call, word, status, (agent+1)%6))
+
 	if random.IntN(10) == 0 {
 		r.Value = []byte(`{"type":"AGENT_DANCE"}`)
 	}
@@ -51,6 +52,7 @@ func randomRecord(random *rand.Rand) kafka.Record {
 		r = withIdentity(r,
 			event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
 	}
+
 	return r
 }
 
@@ -63,16 +65,20 @@ func foldOf(t *testing.T, k *kafkatest.Log) *state.Partition {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if at.Compare(last) <= 0 {
 			continue
 		}
+
 		last = at
 		e, _, err := state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		p.Fold(&e)
 	}
+
 	return p
 }
 
@@ -102,12 +108,14 @@ func compactedState(t *testing.T, k *kafkatest.Log) (entries string, position *s
 	for _, r := range k.All(event.TopicState, 0) {
 		last[string(r.Key)] = r
 	}
+
 	var all []string
 	for key, r := range last {
 		record, err := state.ParseRecord(key, r.Value, r.Header(state.HeaderEventID))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		switch {
 		case record.Position != nil:
 			position = record.Position
@@ -115,6 +123,7 @@ func compactedState(t *testing.T, k *kafkatest.Log) (entries string, position *s
 			all = append(all, key+" "+string(r.Value)+"\n")
 		}
 	}
+
 	slices.Sort(all)
 	return strings.Join(all, ""), position
 }
@@ -123,6 +132,7 @@ func viewOf(t *testing.T, k *kafkatest.Log) *state.View {
 	t.Helper()
 	v := state.NewView()
 	v.KeepNumbers = true
+
 	for _, r := range k.All(event.TopicState, 0) {
 		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 		if err != nil {
@@ -130,6 +140,7 @@ func viewOf(t *testing.T, k *kafkatest.Log) *state.View {
 		}
 		v.Apply(record)
 	}
+
 	return v
 }
 
@@ -142,10 +153,12 @@ func checkState(t *testing.T, k *kafkatest.Log) {
 	if expected := lines(want.Values()); got != expected {
 		t.Errorf("cc.state has\n%s\nthe fold of cc.evt is\n%s", got, expected)
 	}
+
 	end := int64(len(k.All(event.TopicEvents, 0)))
 	if position == nil || position.Offset != end || position.EventID != want.Last() {
 		t.Errorf("position %+v, cc.evt ends at %d with %s", position, end, want.Last())
 	}
+
 	loaded := state.NewPartition()
 	loaded.Load(viewOf(t, k))
 	if lines(loaded.Values()) != lines(want.Values()) {
@@ -164,12 +177,14 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				quiet := newFakeKafka(1)
+
 				k, _ := unreliableKafka(1, seed)
 				unreliable, stateAway := k.OnProduce, new(atomic.Bool)
 				k.OnProduce = func(records []kafka.Record) (int, error) {
 					if records[0].Topic != event.TopicState {
 						return unreliable(records)
 					}
+
 					time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 					switch { // a batch is written whole or not at all
 					case stateAway.Load() || rand.IntN(12) == 0:
@@ -177,19 +192,23 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					case rand.IntN(12) == 0:
 						return len(records), errAway
 					}
+
 					return len(records), nil
 				}
+
 				random := rand.New(rand.NewPCG(seed, 3))
 				for range total {
 					r := randomRecord(random)
 					quiet.Append(r)
 					k.Append(r)
 				}
+
 				runUntilIdle(newTestNormalizer(t, quiet, acmeOnly, event.TopicRaw))
 				want := map[string]string{}
 				for _, r := range quiet.All(event.TopicEvents, 0) {
 					want[string(r.Value[:40])] = factsOf(&r)
 				}
+
 				checkState(t, quiet)
 
 				run := func() func() { return start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw)) }
@@ -201,12 +220,14 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					stops[i]()
 					stops[i] = run()
 				}
+
 				stateAway.Store(false)
 				stops[1]()
 				stopFailing(k)
 				time.Sleep(time.Hour)
 				stops[0]()
 				seen := map[string]bool{}
+
 				for _, r := range k.All(event.TopicEvents, 0) {
 					id := string(r.Value[:40])
 					if got := factsOf(&r); got != want[id] {
@@ -214,6 +235,7 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					}
 					seen[id] = true
 				}
+
 				identities := map[string]string{}
 				for _, r := range k.All(event.TopicEvents, 0) {
 					identity, id := string(r.Header(event.HeaderIdentity)), string(r.Value[:40])
@@ -222,21 +244,26 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					}
 					identities[identity] = id
 				}
+
 				if len(seen) != len(want) {
 					t.Errorf("%d different messages, want %d", len(seen), len(want))
 				}
+
 				checkState(t, k)
 				size := len(k.All(event.TopicState, 0))
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				time.Sleep(time.Minute)
+
 				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("a takeover with nothing to do wrote %d records", got-size)
 				}
+
 				agents := n.metrics.stateEntries.WithLabelValues(string(state.Agent))
 				if got := testutil.ToFloat64(agents); int(got) != foldOf(t, k).Size(state.Agent) {
 					t.Errorf("%v agents are counted", got)
 				}
+
 				stop()
 				if testutil.ToFloat64(agents) != 0 {
 					t.Error("entries are counted after the partition was given up")
@@ -266,6 +293,7 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 				k.Append(late...)
 				k.Append(kafka.Record{Topic: event.TopicState, Key: []byte("acme|agent|9"), Headers: []kafka.Header{
 					{Key: state.HeaderEventID, Value: []byte(viewOf(t, k).Position().EventID.String())}}})
+
 				if got, _ := compactedState(t, k); strings.Contains(got, "offline") {
 					t.Fatalf("the late batch is not the last: %s", got)
 				}
@@ -273,21 +301,25 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 					k); v.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "7"}).State != event.Offline {
 					t.Error("a reader takes what was written late")
 				}
+
 				if busy {
 					k.Append(eventRecord(event.AgentLogin, `{"agent_id":"10"}`))
 					time.Sleep(5 * time.Second)
 				} else {
 					time.Sleep(kafka.GroupOverlap)
 				}
+
 				checkState(t, k)
 				if got := testutil.ToFloat64(n.metrics.repairs); got != 2 {
 					t.Errorf("%v repairs are counted", got)
 				}
+
 				size := len(k.All(event.TopicState, 0))
 				time.Sleep(time.Hour)
 				if got := len(k.All(event.TopicState, 0)); got != size {
 					t.Errorf("%d records more", got-size)
 				}
+
 				stop()
 			})
 		})
@@ -303,6 +335,7 @@ func TestALostStateTopicIsWrittenAgain(t *testing.T) {
 			k.Append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
+
 		k.Truncate(event.TopicState, 0, 7)
 		k.Append(eventRecord(event.AgentLogin, `{"agent_id":"20"}`))
 		time.Sleep(time.Second)
@@ -319,6 +352,7 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 			k.Append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
+
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		k.Recreate(event.TopicState)
 		withFacts := regexp.MustCompile(`,"facts":.*\}\}$`)
@@ -327,12 +361,14 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position := compactedState(t, k)
 		if got != "" || position == nil || position.Offset != 10 || position.EventID != newest ||
 			position.Since != newest.Time().Unix() {
 			t.Fatalf("it begins with %q at %+v", got, position)
 		}
+
 		since := position.Since
 		k.Append(eventRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
@@ -362,6 +398,7 @@ func checkSession(t *testing.T, format, file, story string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		for line := range bytes.Lines(append(in, in...)) {
@@ -369,15 +406,18 @@ func checkSession(t *testing.T, format, file, story string) {
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
 			k.Append(r)
 		}
+
 		runUntilIdle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }),
 			event.TopicRaw))
 		var got []string
+
 		for _, r := range k.All(event.TopicEvents, 0) {
 			m, ok, err := event.MessageFacts(r.Value)
 			f := m.Metadata.Facts
 			if err != nil || !ok || string(r.Header(event.HeaderName)) != string(f.Name) {
 				t.Fatalf("%s: %v", r.Value, err)
 			}
+
 			if f.Name != event.NameOther {
 				got = append(got,
 					strings.TrimSpace(
@@ -385,9 +425,11 @@ func checkSession(t *testing.T, format, file, story string) {
 							f.State)))
 			}
 		}
+
 		if want := strings.Split(strings.TrimSpace(story), "\n"); !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+
 		checkState(t, k)
 	})
 }
@@ -478,10 +520,12 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		f, ok := registry.Lookup(formatName)
 		if !ok {
 			t.Fatal(formatName)
 		}
+
 		partition, id := state.NewPartition(), event.NextID(0, testRecorded.UnixMilli(), 0)
 		again := false
 		for range 2 {
@@ -489,13 +533,16 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 				if without != "" && bytes.Contains(line, []byte(without)) {
 					continue
 				}
+
 				e, err := f.ReadEvent(bytes.TrimSpace(line), new(format.Fields))
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				id = event.NextID(id, 0, 0)
 				applied := state.Event{ID: id, Account: "acme", Timestamp: testRecorded.Unix(), Facts: e.Facts}
 				partition.Apply(&applied)
+
 				if again && applied.Facts.AgentID == agent {
 					switch applied.Facts.Name {
 					case event.NameAgentLogin, event.NameAgentBreakStart, event.NameAgentBreakEnd,
@@ -504,27 +551,33 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 					}
 				}
 			}
+
 			again = true
 		}
+
 		return slices.Compact(names) // Asterisk has an event for each queue of the agent
 	}
+
 	const login, pause, back, logout = "agent.login", "agent.break_start", "agent.break_end", "agent.logout"
 	// This captured FreeSWITCH agent does not come back from its break.
 	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl", "freeswitch.callcenter",
 		"1002@127.0.0.20", ""); !slices.Equal(got, []string{login, pause, logout}) {
 		t.Errorf("FreeSWITCH: %v", got)
 	}
+
 	// This one does.
 	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/break-return.in.jsonl", "freeswitch.callcenter",
 		"1001@pbx.example.com", ""); !slices.Equal(got, []string{login, pause, back, logout}) {
 		t.Errorf("FreeSWITCH, break and return: %v", got)
 	}
+
 	// This captured agent of Asterisk is in two queues, and leaves one of them.
 	const asterisk, agent = "../format/asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl", "Local/agent4@agents/n"
 	if got := day(asterisk, "asterisk.ami", agent, "beta-sales"); !slices.Equal(got,
 		[]string{login, pause, back, pause, back, logout}) {
 		t.Errorf("Asterisk, one queue: %v", got)
 	}
+
 	// a break is a pause in both
 	if got := day(asterisk, "asterisk.ami", agent, ""); !slices.Equal(got, []string{pause, back}) {
 		t.Errorf("Asterisk, two queues: %v", got)
@@ -535,28 +588,33 @@ func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
 	long := strings.Repeat("q", 250)
+
 	records := make([]kafka.Record, 3000)
 	for i := range records {
 		records[i] = eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%04d%s"}`, i, long))
 		records[i].Time = testRecorded
 	}
+
 	taken := 0
 	for taken < len(records) {
 		b.reset(b.lastID)
 		if err := b.fill(t.Context(), records[taken:], len(records)-taken); err != nil || b.rawRecords == 0 {
 			t.Fatal(b.rawRecords, err)
 		}
+
 		taken += b.rawRecords
 		size, n := 0, 0
 		b.state.Commit(func(c state.Change) {
 			size += len(c.Value.Append(nil)) + len(c.Key.String()) + 32
 			n++
 		})
+
 		if size > maxRequestBytes || n != b.rawRecords || n != len(b.events) ||
 			taken < len(records) && size < maxStateBytes/3 {
 			t.Fatalf("%d records changed %d entries of %d bytes", b.rawRecords, n, size)
 		}
 	}
+
 	if b.state.Size(state.Agent) != len(records) {
 		t.Errorf("%d agents", b.state.Size(state.Agent))
 	}
@@ -567,11 +625,13 @@ func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
 	b.maxRecordBytes = 2000
+
 	big := eventRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
 	small := eventRecord(event.AgentLogin, `{"agent_id":"2"}`)
 	for _, r := range []*kafka.Record{&big, &small} {
 		r.Time = testRecorded
 	}
+
 	if err := b.fill(t.Context(), []kafka.Record{big, small}, 2); err != nil || len(b.dead) != 1 {
 		t.Fatal(err, len(b.dead))
 	}

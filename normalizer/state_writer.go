@@ -78,6 +78,7 @@ func newStateWriter(w *partitionWorker, topic stateTopic) *stateWriter {
 		s.position, s.wantedPosition = *position, *position
 		s.positionChanged, s.repairDue = last.position.Behind(position), true
 	}
+
 	return s
 }
 
@@ -88,18 +89,21 @@ func (s *stateWriter) add(ctx context.Context, changes []state.Change, position 
 	for i := range changes {
 		size += changes[i].Bytes()
 	}
+
 	for {
 		s.mu.Lock()
 		if s.bytes == 0 || s.bytes+size <= maxStateBytes {
 			break
 		}
 		s.mu.Unlock()
+
 		select {
 		case <-s.spaceFreed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+
 	for _, c := range changes {
 		if before, ok := s.pending[c.Key]; ok {
 			s.bytes -= before.Bytes()
@@ -107,8 +111,10 @@ func (s *stateWriter) add(ctx context.Context, changes []state.Change, position 
 		s.pending[c.Key] = c
 		s.bytes += c.Bytes()
 	}
+
 	s.position, s.positionChanged = position, s.positionChanged || len(changes) > 0 || position != s.position
 	s.mu.Unlock()
+
 	signal(s.wake)
 	return nil
 }
@@ -128,14 +134,17 @@ func (s *stateWriter) run(ctx context.Context) error {
 			if err := s.await(ctx); err != nil {
 				return nil
 			}
+
 			if !s.checkAt.IsZero() && !time.Now().Before(s.checkAt) {
 				if err := s.checkOverlap(ctx); err != nil {
 					return ignoreCanceled(ctx, err)
 				}
 				s.checkAt = time.Time{}
 			}
+
 			continue
 		}
+
 		if err := s.write(ctx, changes, position); err != nil {
 			return ignoreCanceled(ctx, err)
 		}
@@ -161,21 +170,25 @@ func (s *stateWriter) await(ctx context.Context) error {
 		deadline = s.wroteAt.Add(positionInterval)
 	}
 	s.mu.Unlock()
+
 	if !s.checkAt.IsZero() && (deadline.IsZero() || s.checkAt.Before(deadline)) {
 		deadline = s.checkAt
 	}
+
 	var timeout <-chan time.Time
 	if !deadline.IsZero() {
 		timer := time.NewTimer(time.Until(deadline))
 		defer timer.Stop()
 		timeout = timer.C
 	}
+
 	select {
 	case <-s.wake:
 	case <-timeout:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -184,23 +197,28 @@ func (s *stateWriter) await(ctx context.Context) error {
 func (s *stateWriter) takeDue() (changes []state.Change, position state.Position, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if time.Since(s.wroteAt) < minBatchInterval && s.bytes < maxStateBytes/2 {
 		return nil, position, false
 	}
+
 	for key, c := range s.pending {
 		changes = append(changes, c)
 		s.wanted[key] = c.Value
 		if c.Value == nil {
 			delete(s.wanted, key)
 		}
+
 		delete(s.rewrites, key)
 		delete(s.lastByOthers, key)
 	}
+
 	size := s.bytes
 	clear(s.pending)
 	s.bytes, s.wantedPosition = 0, s.position
 	signal(s.spaceFreed)
 	s.collectRewrites()
+
 	for key, c := range s.rewrites {
 		size += c.Bytes()
 		if size > maxStateBytes && len(changes) > 0 {
@@ -209,14 +227,17 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 		changes = append(changes, c)
 		delete(s.rewrites, key)
 	}
+
 	s.repairDue = len(s.rewrites) > 0
 	if len(changes) == 0 && (!s.positionChanged || time.Since(s.wroteAt) < positionInterval) {
 		return nil, position, false
 	}
+
 	s.positionChanged = false
 	s.repairsLoss = s.repairsLoss && s.repairDue
 	position = s.wantedPosition
 	position.Incomplete = position.Incomplete || s.repairsLoss
+
 	return changes, position, true
 }
 
@@ -231,9 +252,12 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 		} else {
 			r.Headers = []kafka.Header{{Key: state.HeaderEventID, Value: c.EventID.Append(nil)}}
 		}
+
 		records = append(records, r)
 	}
+
 	position.StateOffset = s.next + int64(len(changes))
+
 	records = append(records,
 		kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey),
 			Value: position.Append(nil)})
@@ -245,6 +269,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	if err != nil {
 		return err
 	}
+
 	s.wroteAt = time.Now()
 	expected := kafka.Appended{First: s.next, Next: s.next + int64(len(records))}
 	switch {
@@ -254,6 +279,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	case written.First >= 0 && written.First < s.next:
 		return s.repairLoss(ctx, written.First)
 	}
+
 	return s.checkOverlap(ctx)
 }
 
@@ -265,6 +291,7 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if end < s.next {
 		return s.repairLoss(ctx, end)
 	}
@@ -274,9 +301,11 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	s.repairDue = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if last.position != nil && last.position.Behind(&s.position) {
 		s.positionChanged = true
 	}
+
 	return nil
 }
 
@@ -299,9 +328,11 @@ func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 			s.rewrites[key] = state.Change{Key: key, Value: v}
 		}
 	}
+
 	s.repairDue, s.repairsLoss = true, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.positionChanged = true
 	return nil
 }
@@ -317,8 +348,10 @@ func (s *stateWriter) readFrom(ctx context.Context, from int64) (last lastRecord
 				last.add(record)
 			}
 		})
+
 		return err
 	})
+
 	return last, end, err
 }
 
@@ -331,16 +364,19 @@ func (s *stateWriter) collectRewrites() {
 		if r.EventID > s.wantedPosition.EventID {
 			continue
 		}
+
 		delete(s.lastByOthers, key)
 		wanted, last := s.wanted[key], r.Value()
 		if wanted == nil && last == nil ||
 			wanted != nil && last != nil && bytes.Equal(wanted.Append(nil), last.Append(nil)) {
 			continue
 		}
+
 		c := state.Change{Key: key, Value: wanted, EventID: s.wantedPosition.EventID}
 		s.rewrites[key] = c
 		repaired++
 	}
+
 	if repaired > 0 && !s.repairsLoss {
 		s.w.metrics.repairs.Add(float64(repaired))
 		s.w.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState,

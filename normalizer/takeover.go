@@ -43,16 +43,19 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 	if err != nil {
 		return err
 	}
+
 	first, next, err := w.deps.Log.Offsets(ctx, w.rawTopic, w.Partition)
 	if err != nil {
 		return err
 	}
+
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
 	w.prevID, w.generation, w.deadLettersBefore = 0, 0, 0
 	committed, ok := w.Committed()
 	if ok && committed <= next {
 		w.deadLettersBefore = committed
 	}
+
 	if newest != nil {
 		w.next, w.prevID, w.generation = newest.rawPosition, newest.id, newest.position.Generation
 		if w.next.TopicID.IsZero() {
@@ -60,13 +63,16 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 		}
 		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, newest.rawPosition)
 	}
+
 	_, written, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return err
 	}
+
 	if ok && (committed < first || written > 0) { // retention has deleted all normalized records
 		w.next.Offset = committed
 	}
+
 	return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 }
 
@@ -88,9 +94,11 @@ func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error
 	if err != nil {
 		return nil, err
 	}
+
 	committed, _ := w.Committed()
 	var newest *normalizedRef
 	var parseErr error
+
 	to := end
 	for size := int64(recentRecords); to > first; size *= 4 {
 		from := max(first, end-size)
@@ -105,16 +113,19 @@ func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error
 		if err != nil {
 			return nil, err
 		}
+
 		to = from
 		if newest != nil && (newest.rawPosition.Offset >= committed || end-to >= overlapRecords) ||
 			end-to >= foreignRecords {
 			break
 		}
 	}
+
 	if parseErr != nil {
 		w.log.Error("records of another writer in the normalized topic", "topic", w.normalizedTopic,
 			"partition", w.Partition, "error", parseErr)
 	}
+
 	return newest, nil
 }
 
@@ -124,9 +135,11 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error
 	if err != nil {
 		return nil, err
 	}
+
 	if position.Partition != w.Partition {
 		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
 	}
+
 	n := &normalizedRef{position: position,
 		rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
 	log := r.Header(event.HeaderSourceLog)
@@ -136,9 +149,11 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error
 			return nil, err
 		}
 	}
+
 	if w.hasEventIDs {
 		n.id, err = event.MessageID(r.Value)
 	}
+
 	return n, err
 }
 
@@ -155,10 +170,12 @@ func parseSourceLog(s string) (kafka.TopicID, int32, error) {
 	if err != nil {
 		return id, 0, fmt.Errorf("reading %s: %w", event.HeaderSourceLog, err)
 	}
+
 	epoch, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {
 		return id, 0, fmt.Errorf("reading %s: %w", event.HeaderSourceLog, err)
 	}
+
 	return id, int32(epoch), nil
 }
 
@@ -170,19 +187,23 @@ func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 		if err := w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next); err != nil {
 			return err
 		}
+
 		newest, err := w.findNewest(ctx)
 		if err != nil {
 			return err
 		}
+
 		if newest != nil &&
 			newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
 			err = w.startAfter(ctx, newest)
 		}
+
 		return err
 	})
 	if err != nil {
 		return w.handleGap(ctx, err)
 	}
+
 	w.next.LeaderEpoch = kafka.UnknownEpoch // checked
 	return nil
 }
@@ -195,12 +216,14 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 			return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 		})
 	})
+
 	switch {
 	case gap == nil:
 		return err
 	case gap.Restarted():
 		return w.startGeneration(ctx, gap)
 	}
+
 	w.skipLost(gap)
 	return nil
 }
@@ -223,17 +246,20 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 		"kind", gap.Kind,
 		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
 	w.Rewind(gap.Resume)
+
 	oldGeneration := w.generation
 	return w.retry(ctx, "taking over", func() error {
 		newest, err := w.findNewest(ctx)
 		if err != nil {
 			return err
 		}
+
 		err = w.startAfter(ctx, newest)
 		gap, isGap := errors.AsType[*kafka.GapError](err)
 		if err != nil && !isGap {
 			return err
 		}
+
 		if isGap && gap.Restarted() || w.generation <= oldGeneration {
 			if oldGeneration == event.MaxGeneration {
 				w.log.Error("event generations exhausted: new records will be treated as duplicates",
@@ -241,12 +267,14 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 			}
 			w.generation = min(max(w.generation, oldGeneration)+1, event.MaxGeneration)
 		}
+
 		if isGap && gap.Restarted() {
 			return w.moveTo(ctx, gap.Resume)
 		}
 		if isGap {
 			w.skipLost(gap)
 		}
+
 		return nil
 	})
 }

@@ -25,6 +25,7 @@ func brokerOn(t *testing.T, dir string) (*kafka.Cluster, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := kafkatest.Open(t, kafkatest.Config(b), 1)
 	return c, func() {
 		c.Close()
@@ -44,12 +45,14 @@ func damage(t *testing.T, dir, topic, text string) {
 			!strings.Contains(strings.TrimPrefix(path, dir), topic) {
 			return err
 		}
+
 		content, err := os.ReadFile(path)
 		if at := bytes.Index(content, []byte(text)); err == nil && at >= 0 {
 			content[at] ^= 1
 			done = true
 			err = os.WriteFile(path, content, 0o600)
 		}
+
 		return err
 	})
 	if err != nil || !done {
@@ -78,6 +81,7 @@ func eventsOf(t *testing.T, c *kafka.Cluster) (ids map[string]event.ID, last eve
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ids, last = make(map[string]event.ID), event.Position{Offset: -1}
 	var lastID event.ID
 	err = c.Scan(t.Context(), event.TopicEvents, 0, 0, next, func(r *kafka.Record) {
@@ -85,20 +89,24 @@ func eventsOf(t *testing.T, c *kafka.Cluster) (ids map[string]event.ID, last eve
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if at.Compare(last) <= 0 {
 			return
 		}
+
 		id, err := event.MessageID(r.Value)
 		_, rest, found := strings.Cut(string(r.Value), `"number":"`)
 		number, _, _ := strings.Cut(rest, `"`)
 		if err != nil || !found || id <= lastID || ids[number] != 0 {
 			t.Fatalf("%s at %v: id %v after %v, %v", number, at, id, lastID, err)
 		}
+
 		ids[number], last, lastID = id, at, id
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return ids, last
 }
 
@@ -122,6 +130,7 @@ func TestLogsCutByDamageOnTheEmbeddedBroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts brokers")
 	}
+
 	const before, cut, after = 60, 30, 45 // after: the raw log grows past where it was
 	for topic, want := range map[string]struct {
 		events int
@@ -138,27 +147,34 @@ func TestLogsCutByDamageOnTheEmbeddedBroker(t *testing.T) {
 			produceRaw(t, p, 0, before)
 			had, _ := awaitEvents(t, c, before)
 			stopNormalizer()
+
 			if err := p.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+
 			stop()
 			damage(t, dir, topic, fmt.Sprintf("n%dn", cut))
 
 			c, stop = brokerOn(t, dir)
 			defer stop()
+
 			p = c.NewProducer(kafka.ProducerConfig{})
 			defer func() { _ = p.Close(context.Background()) }()
+
 			if _, next, err := c.Offsets(t.Context(), topic, 0); err != nil || next >= before {
 				t.Fatalf("the broker kept %d records: %v", next, err)
 			}
+
 			produceRaw(t, p, before, before+after)
 			defer startNormalizer(t, c, p)()
+
 			has, last := awaitEvents(t, c, want.events)
 			for number, id := range had {
 				if has[number] != id {
 					t.Errorf("%s had the id %v, now %v", number, id, has[number])
 				}
 			}
+
 			if last.String() != want.last {
 				t.Errorf("the last position is %v, want %s", last, want.last)
 			}

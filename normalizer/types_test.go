@@ -18,9 +18,11 @@ func TestTheTableOfTypesIsWhatTheGoldensHave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	platforms := []string{"freeswitch", "asterisk", "kazoo"}
 	var described []event.Type
 	cells := map[event.Type][]string{}
+
 	for line := range strings.Lines(string(text)) {
 		columns := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 		name := event.Type(strings.Trim(columns[0], " `"))
@@ -28,6 +30,7 @@ func TestTheTableOfTypesIsWhatTheGoldensHave(t *testing.T) {
 			described, cells[name] = append(described, name), columns[2:]
 		}
 	}
+
 	known, sorted := event.Types(), slices.Sorted(slices.Values(described))
 	slices.Sort(known)
 	if !slices.Equal(sorted, known) {
@@ -58,14 +61,17 @@ func typesOf(t *testing.T, platform string) map[event.Type]int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stories, err := filepath.Glob("../stats/testdata/stories/" + platform + "-*")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range append(files, stories...) {
 		if strings.Contains(file, "cdr") { // call records
 			continue
 		}
+
 		for _, m := range tellStory(t, readRecords(t, file)) {
 			var message struct{ Type event.Type }
 			if err := json.Unmarshal(m, &message); err != nil {
@@ -74,6 +80,7 @@ func typesOf(t *testing.T, platform string) map[event.Type]int {
 			seen[message.Type]++
 		}
 	}
+
 	return seen
 }
 
@@ -98,6 +105,7 @@ func TestAnAgentsCallBeginsAndEndsOnce(t *testing.T) {
 			if err := json.Unmarshal(m, &message); err != nil {
 				t.Fatal(err)
 			}
+
 			f := &message.Metadata.Facts
 			of := got[f.AgentID]
 			switch message.Type {
@@ -111,14 +119,18 @@ func TestAnAgentsCallBeginsAndEndsOnce(t *testing.T) {
 			default:
 				continue
 			}
+
 			if f.AgentID == "" || f.CallID == "" {
 				t.Errorf("%s: no agent or call: %s", file, m)
 			}
+
 			got[f.AgentID] = of
 		}
+
 		if len(got) != len(want) {
 			t.Errorf("%s: got %v, want %v", file, got, want)
 		}
+
 		for agent, calls := range want {
 			if got[agent] != calls {
 				t.Errorf("%s: %s: got %+v, want %+v", file, agent, got[agent], calls)

@@ -151,10 +151,12 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	if a.cfg.Numbers == nil {
 		return nil
 	}
+
 	dialled := destination
 	if !strings.HasPrefix(a.cfg.OutsidePrefix, "+") {
 		dialled = strings.TrimPrefix(destination, a.cfg.OutsidePrefix) // as the trunk does
 	}
+
 	switch {
 	case a.cfg.Premium.blocks(a.cfg.Numbers, attempt.AccountID, dialled):
 		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
@@ -167,6 +169,7 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 		return a.refuse(ctx, attempt, ReasonInternational, forbidden(
 			"International numbers may not be called (origination.international; the account's country is that of numbers.country or numbers.account_country)"))
 	}
+
 	return nil
 }
 
@@ -200,12 +203,14 @@ func (a *Admission) Count(ctx context.Context, attempt Attempt) error {
 	if a.cfg.PerMinute == 0 || attempt.UserID == "" {
 		return nil
 	}
+
 	sum := sha256.Sum256([]byte("clicktocall\x00" + attempt.UserID))
 	wait := a.deps.Limiter.Fail(ctx,
 		identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: a.cfg.PerMinute, Window: time.Minute})
 	if wait > 0 {
 		return a.refuse(ctx, attempt, ReasonPerMinute, fault.Limited(wait, "Too many calls, try again later"))
 	}
+
 	return nil
 }
 
@@ -217,18 +222,22 @@ func (a *Admission) Acquire(ctx context.Context, attempt Attempt) error {
 	if reason == "" && a.deps.Slots != nil {
 		bounded, cancel := context.WithTimeout(ctx, slotTimeout)
 		defer cancel()
+
 		var err error
 		reason, err = a.deps.Slots.Acquire(bounded, slot, a.cfg.UserCalls, a.cfg.AccountCalls)
 		if err != nil {
 			a.deps.Log.WarnContext(ctx, "counting calls in progress failed, counted on this node only", "error", err)
 		}
+
 		if reason != "" {
 			a.removeLocal(slot.CallID)
 		}
 	}
+
 	if reason != "" {
 		return a.refuse(ctx, attempt, reason, fault.Limited(time.Second, "Too many calls at once"))
 	}
+
 	return nil
 }
 
@@ -250,6 +259,7 @@ func (a *Admission) removeLocal(callID string) {
 func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	userCalls, accountCalls := 0, 0
 	for _, other := range a.held {
 		if other.AccountID == slot.AccountID {
@@ -259,12 +269,14 @@ func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 			}
 		}
 	}
+
 	switch {
 	case a.cfg.UserCalls > 0 && userCalls >= a.cfg.UserCalls:
 		return ReasonUserCalls
 	case a.cfg.AccountCalls > 0 && accountCalls >= a.cfg.AccountCalls:
 		return ReasonAccountCalls
 	}
+
 	a.held[slot.CallID] = slot
 	return ""
 }
@@ -278,6 +290,7 @@ func (a *Admission) Release(callID string) {
 		a.released = append(a.released, slot)
 	}
 	a.mu.Unlock()
+
 	if ok {
 		signal(a.wake)
 	}
@@ -288,6 +301,7 @@ func (a *Admission) Release(callID string) {
 func (a *Admission) Run(ctx context.Context) error {
 	renew := time.NewTicker(slotRenewal)
 	defer renew.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -306,6 +320,7 @@ func (a *Admission) releaseSlots(ctx context.Context) {
 	released := a.released
 	a.released = nil
 	a.mu.Unlock()
+
 	if len(released) == 0 || a.deps.Slots == nil {
 		return
 	}
@@ -323,6 +338,7 @@ func (a *Admission) renewSlots(ctx context.Context) {
 	a.mu.Lock()
 	held := slices.Collect(maps.Values(a.held))
 	a.mu.Unlock()
+
 	if len(held) == 0 || a.deps.Slots == nil {
 		return
 	}
@@ -342,19 +358,23 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 	if a.deps.Audit == nil {
 		return err
 	}
+
 	target := ""
 	if attempt.UserID != "" {
 		target = "user:" + attempt.UserID
 	}
+
 	e := a.deps.Audit.Entry(ctx, audit.CallRefuse, attempt.AccountID, target)
 	if attempt.Caller != (audit.Caller{}) {
 		e.Actor, e.Address = attempt.Caller.Actor, attempt.Caller.Address
 	}
+
 	e.Outcome = string(reason)
 	names := reason.openedBy()
 	if names != "" {
 		e.Outcome += " (" + names + ")"
 	}
+
 	a.deps.Audit.ReportOnce(ctx, e)
 	return err
 }

@@ -68,10 +68,12 @@ func TestTollFraudByREST(t *testing.T) {
 	d := limitedNode(t, testdb.SQLite(t),
 		AdmissionConfig{Numbers: german(t), Premium: premiumPatterns(t, "known", `^\+49180`), PerMinute: 30,
 			UserCalls: 5}).run()
+
 	for i := range 60 {
 		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
 		wantKind(t, err, fault.KindForbidden)
 	}
+
 	for _, closed := range []string{"0088216123456", "+15551230001", "09001234567", "0180 5 123456",
 		"*31#0088216123456"} {
 		_, err := d.Originate(t.Context(), d.alice(), closed, "")
@@ -80,19 +82,23 @@ func TestTollFraudByREST(t *testing.T) {
 			t.Errorf("%s: %+v", closed, f)
 		}
 	}
+
 	if n := d.calls.size(); n != 0 {
 		t.Errorf("%d calls were placed", n)
 	}
+
 	for reason, want := range map[Reason]float64{ReasonPremium: 64, ReasonInternational: 1} {
 		if got := testutil.ToFloat64(d.admission.refused.WithLabelValues("rest", string(reason))); got != want {
 			t.Errorf("%s was counted %v times, want %v", reason, got, want)
 		}
 	}
+
 	lines := d.admission.deps.Audit.(*auditLines).entries
 	if len(lines) != 65 || lines[0].Action != audit.CallRefuse || lines[0].Outcome != "premium" ||
 		lines[0].Target != "user:"+d.users.alice || lines[0].AccountID != "demo" {
 		t.Errorf("the audit log has %d entries, the first %+v", len(lines), lines[0])
 	}
+
 	d.place("030 123456")
 	d.place("+49 30 123456")
 	d.place("1002")
@@ -108,25 +114,30 @@ func TestCallsAtOnce(t *testing.T) {
 		d.reaches(ids[0], UserAnswered)
 		_, err := d.Originate(t.Context(), d.alice(), "1005", "")
 		wantKind(t, err, fault.KindLimited)
+
 		if f := fault.As(err); f.RetryAfter < time.Second {
 			t.Errorf("retry after %s", f.RetryAfter)
 		}
 		if got := testutil.ToFloat64(d.admission.refused.WithLabelValues("rest", "user_calls")); got != 1 {
 			t.Errorf("counted %v times", got)
 		}
+
 		d.platform.says(ids[0], Ended)
 		d.reaches(ids[0], Ended)
 		d.platform.refuses(fault.Unavailable(nil, time.Second, "away"))
+
 		for range 5 {
 			_, err := d.Originate(t.Context(), d.alice(), "1006", "")
 			wantKind(t, err, fault.KindUnavailable)
 		}
+
 		d.platform.refuses(nil)
 		d.place("1007")
 		_, err = d.under("k", "1008")
 		wantKind(t, err, fault.KindLimited)
 		d.platform.says(ids[1], Ended)
 		d.reaches(ids[1], Ended)
+
 		if _, err := d.under("k", "1008"); err != nil {
 			t.Errorf("the key of a refused call: %v", err)
 		}
@@ -181,10 +192,12 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		a.releaseSlots(t.Context())
 		slotsOfA.ttl = 100 * time.Millisecond
 		a.renewSlots(t.Context()) // for the last time: a is killed; b continues
+
 		within(t, "the killed node's call is free", func() bool {
 			b.renewSlots(t.Context())
 			return enter(b, "6", "alice") == nil
 		})
+
 		b.renewSlots(t.Context())
 		wantKind(t, enter(b, "7", "alice"), fault.KindLimited)
 	})
@@ -196,9 +209,11 @@ func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	a := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
 	server.SetError("LOADING")
+
 	for i, want := range []fault.Kind{"", "", fault.KindLimited} {
 		wantKind(t, a.Acquire(t.Context(), Attempt{CallID: fmt.Sprint(i), AccountID: "acme", UserID: "alice"}), want)
 	}
+
 	server.SetError("")
 	a.renewSlots(t.Context())
 	other := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
@@ -236,6 +251,7 @@ func TestPremiumPatterns(t *testing.T) {
 			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
 		}
 	}
+
 	for _, wrong := range [][]string{{"("}, {"none", "known"}} {
 		if _, err := ParsePremium(wrong); err == nil {
 			t.Errorf("%q is accepted", wrong)
@@ -259,6 +275,7 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 	plan, err := number.NewPlan(number.Settings{AccountCountry: []string{"german=DE"}})
 	mustSucceed(t, err)
 	rest, phone := Attempt{Origin: OriginREST, AccountID: "demo"}, Attempt{Origin: OriginSIP, AccountID: "demo"}
+
 	admission := func(change func(*Settings), trunk bool) (*Admission, *auditLines) {
 		s, lines := DefaultSettings(), &auditLines{}
 		change(&s)
@@ -266,6 +283,7 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		mustSucceed(t, err)
 		return newTestAdmission(limits, nil, lines), lines
 	}
+
 	closed := []string{
 		"4312345678", "8821612345", "3725551234", "9647123456", "12425551", "030123456", "2125551234", "+4930123456",
 		"0088216123456",
@@ -273,6 +291,7 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		"tel:4312345678",
 	}
 	own, lines := admission(func(s *Settings) { s.Driver = DriverSIP }, true)
+
 	for _, attempt := range []Attempt{rest, phone, {Origin: OriginTransfer, AccountID: "demo"}} {
 		for _, destination := range closed {
 			wantKind(t, own.CheckDestination(t.Context(), attempt, destination), fault.KindForbidden)
@@ -281,12 +300,14 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 			mustSucceed(t, own.CheckDestination(t.Context(), attempt, destination))
 		}
 	}
+
 	for _, word := range []string{"numbers.country", "origination.allow"} {
 		if err := own.CheckDestination(t.Context(), rest, "4312345678"); !strings.Contains(err.Error(), word) ||
 			!strings.Contains(lines.entries[0].Outcome, word) {
 			t.Errorf("neither %v nor %q names %s", err, lines.entries[0].Outcome, word)
 		}
 	}
+
 	mustSucceed(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "030123456"))
 	wantKind(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "+431234567"),
 		fault.KindForbidden)
@@ -309,6 +330,7 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 		wantKind(t, denied.CheckDestination(t.Context(), rest, "+4312345678"), fault.KindForbidden)
 		wantKind(t, denied.CheckDestination(t.Context(), rest, "01013004930123456"), fault.KindForbidden)
 	}
+
 	for _, driver := range []string{"", DriverSIP, DriverAuto} {
 		own, lines := admission(func(s *Settings) { s.Driver = driver }, false)
 		err := own.CheckDestination(t.Context(), rest, "+4312345678")
@@ -318,6 +340,7 @@ func TestTollFraudWithoutACountry(t *testing.T) {
 			t.Errorf("neither %v nor %q names the setting", err, lines.entries[0].Outcome)
 		}
 	}
+
 	if !DefaultSettings().OpenTrunk(number.Settings{}) || DefaultSettings().OpenTrunk(number.Settings{Country: "DE"}) {
 		t.Error("the warning at the start is wrong")
 	}

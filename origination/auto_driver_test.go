@@ -24,6 +24,7 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		},
 		Simulated: func(id string) bool { return strings.HasPrefix(id, "sim-") },
 	}
+
 	for extension, want := range map[string]string{"1001": "o", "1002": "sim-o"} {
 		order := Order{ID: "o", AccountID: "demo", Extension: extension}
 		var err error
@@ -33,11 +34,14 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		if err != nil || placed.CallID != want {
 			t.Errorf("%s: %+v, %v", extension, placed, err)
 		}
+
 		mustSucceed(t, auto.Cancel(t.Context(), want))
 	}
+
 	if len(phones.cancels()) != 1 || len(simulator.cancels()) != 1 {
 		t.Error("a cancel went astray")
 	}
+
 	asked = errors.New("the registrar is away")
 	_, err := auto.Name(t.Context(), Order{})
 	wantKind(t, err, fault.KindUnavailable)
@@ -48,11 +52,13 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		done <- auto.Follow(ctx, []Open{{CallID: "sim-1"}, {CallID: "2"}}, func(Progress) {})
 	}()
 	within(t, "both are followed", func() bool { return phones.follows() && simulator.follows() })
+
 	if len(phones.open) != 1 || phones.open[0].CallID != "2" || len(simulator.open) != 1 ||
 		simulator.open[0].CallID != "sim-1" {
 		t.Errorf("phones have %v, the simulator %v", phones.open, simulator.open)
 	}
 	cancel()
+
 	mustSucceed(t, <-done)
 
 	adopted := make(chan []Open, 1)

@@ -24,6 +24,7 @@ func BenchmarkOriginate(b *testing.B) {
 			runOriginateBenchmark(b, sqldb.Config{URL: testservice.Postgres(b)}, place)
 		})
 	}
+
 	on("", func(b *testing.B, one func()) {
 		b.SetParallelism(64)
 		b.RunParallel(func(pb *testing.PB) {
@@ -32,9 +33,11 @@ func BenchmarkOriginate(b *testing.B) {
 			}
 		})
 	})
+
 	on("/50_a_second", func(b *testing.B, one func()) {
 		var calls sync.WaitGroup
 		defer calls.Wait()
+
 		for range retry.Ticks(b.Context(), time.Second/50) {
 			if !b.Loop() {
 				return
@@ -53,21 +56,27 @@ func runOriginateBenchmark(b *testing.B, at sqldb.Config, place func(b *testing.
 				d.platform.says(o.ID, state)
 			}
 		}()
+
 		return Placed{CallID: o.ID}, nil
 	}
+
 	alice := d.alice()
 	var mu sync.Mutex
 	var waits []time.Duration
 	before := processorTime(b)
+
 	place(b, func() {
 		began := time.Now()
 		if _, err := d.Originate(context.Background(), alice, "1002", ""); err != nil {
 			b.Error(err)
 		}
+
 		mu.Lock()
 		defer mu.Unlock()
+
 		waits = append(waits, time.Since(began))
 	})
+
 	within(b, "all is stored and announced", func() bool { return d.calls.size() == 0 })
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 	slices.Sort(waits)

@@ -54,13 +54,16 @@ func (s *callStore) size() int {
 func (s *callStore) create(order Order, now time.Time) (written writeResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if len(s.byID) >= s.maxCalls {
 		return nil, fault.Unavailable(nil, time.Second, "Too many calls are open")
 	}
+
 	e := &entry{row: row{Order: order, Created: now, Updated: now, Live: true}, rowChanged: true}
 	e.Call.ID = order.ID
 	e.advance(Progress{State: Accepted, At: now})
 	s.byID[order.ID], s.byCall[order.ID] = e, e
+
 	return s.queueUrgentWrite(e), nil
 }
 
@@ -69,15 +72,18 @@ func (s *callStore) create(order Order, now time.Time) (written writeResult, err
 func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	e := s.byID[orderID]
 	if e == nil { // taken over by another node meanwhile
 		return alreadyWritten()
 	}
+
 	s.metrics.placed.Inc()
 	e.placed = true
 	if as.ClickToCallID != "" {
 		e.ClickToCallID, e.rowChanged = as.ClickToCallID, true
 	}
+
 	callID := as.CallID
 	if callID == "" {
 		delete(s.byCall, e.Call.ID)
@@ -85,6 +91,7 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 		s.ended(orderID)
 		return s.queueUrgentWrite(e)
 	}
+
 	waits := alreadyWritten()
 	if callID != orderID {
 		delete(s.byCall, e.Call.ID)
@@ -92,9 +99,11 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 		s.byCall[callID] = e
 		waits = s.queueUrgentWrite(e)
 	}
+
 	for _, step := range s.earlyProgress[callID].steps {
 		s.apply(e, step)
 	}
+
 	delete(s.earlyProgress, callID)
 	s.queueAnnouncement(e)
 	return waits
@@ -118,11 +127,13 @@ func (s *callStore) delete(orderID string) {
 func (s *callStore) report(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	e := s.byCall[p.CallID]
 	if e != nil {
 		s.apply(e, p)
 		return
 	}
+
 	before, known := s.earlyProgress[p.CallID]
 	if !before.advances(p.State) || !known && len(s.earlyProgress) >= maxEarly {
 		return
@@ -130,6 +141,7 @@ func (s *callStore) report(p Progress) {
 	if !known {
 		before.since = time.Now()
 	}
+
 	before.steps = append(before.steps, p)
 	s.earlyProgress[p.CallID] = before
 }
@@ -139,12 +151,15 @@ func (s *callStore) apply(e *entry, p Progress) {
 	if !e.Call.advance(p) {
 		return
 	}
+
 	last := e.History[len(e.History)-1]
 	e.Updated = last.At.Time
 	s.metrics.countStep(&e.Call)
+
 	if e.State == Ended {
 		s.ended(e.Order.ID)
 	}
+
 	s.queueWrite(e)
 }
 
@@ -152,6 +167,7 @@ func (s *callStore) apply(e *entry, p Progress) {
 func (s *callStore) addAdopted(taken []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for i := range taken {
 		e := &entry{row: taken[i], placed: true, stored: len(taken[i].History)}
 		s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
@@ -159,6 +175,7 @@ func (s *callStore) addAdopted(taken []row) {
 			e.Live, e.rowChanged = false, true
 			s.queueWrite(e)
 		}
+
 		s.queueAnnouncement(e)
 	}
 }

@@ -43,6 +43,7 @@ type announcement struct {
 func (s *callStore) takeAnnouncements() (batch []announcement, events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	n := min(len(s.announceQueue), maxAnnounceBatch)
 	for _, e := range s.announceQueue[:n] {
 		e.announceQueued = false
@@ -51,6 +52,7 @@ func (s *callStore) takeAnnouncements() (batch []announcement, events []Event) {
 		}
 		batch = append(batch, announcement{e, e.stored})
 	}
+
 	s.announceQueue = append(s.announceQueue[:0], s.announceQueue[n:]...)
 	return batch, events
 }
@@ -69,19 +71,24 @@ func (e *entry) progressEvent(i int) Event {
 func (s *callStore) publishBatch(ctx context.Context, batch []announcement, events []Event) error {
 	bounded, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
+
 	err := s.publish.Publish(bounded, events...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, a := range batch {
 		if err == nil {
 			a.Announced = max(a.Announced, a.steps)
 		}
+
 		if a.State == Ended && a.Announced == len(a.History) {
 			a.Live, a.rowChanged = false, true
 			s.queueWrite(a.entry)
 		}
+
 		s.queueAnnouncement(a.entry)
 	}
+
 	return err
 }
 

@@ -16,11 +16,13 @@ func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 		const successes = 10
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+
 		p := &everyOther{stop: cancel, left: successes}
 		p.store = newCallStore(10, rows{}, p, slog.New(slog.DiscardHandler))
 		p.more()
 		start := time.Now()
 		p.store.runAnnouncer(ctx)
+
 		if took := time.Since(start); took < successes*minRetryWait/2 || took > successes*minRetryWait {
 			t.Errorf("%d failures, each after a success, took %v", successes, took)
 		}
@@ -40,11 +42,13 @@ func (p *everyOther) Publish(context.Context, ...Event) error {
 	if p.calls%2 == 1 {
 		return errors.New("no answer")
 	}
+
 	p.left--
 	if p.left == 0 {
 		p.stop()
 		return nil
 	}
+
 	p.more()
 	return nil
 }

@@ -7,8 +7,10 @@ func (s *callStore) dropOthers(orderIDs []string, known map[string]bool) {
 	for _, id := range orderIDs {
 		own[id] = true
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for id := range known {
 		e := s.byID[id]
 		if e != nil && !own[id] {

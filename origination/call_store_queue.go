@@ -85,5 +85,6 @@ func takeQueued(batch []pendingWrite, queue []*entry) (taken []pendingWrite, lef
 			e.writeQueued, e.rowChanged, e.writeResults = false, false, nil
 		}
 	}
+
 	return batch, queue[:0]
 }

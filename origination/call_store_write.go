@@ -38,6 +38,7 @@ func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed str
 			return
 		case <-signal:
 		}
+
 		for idle := false; !idle; {
 			var err error
 			idle, err = step()
@@ -45,6 +46,7 @@ func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed str
 				backoff.Reset()
 				continue
 			}
+
 			if ctx.Err() == nil {
 				s.log.WarnContext(ctx, failed, "error", err)
 			}
@@ -60,31 +62,38 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 	for i := range batch {
 		images[i] = batch[i].image
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
+
 	all, err := s.rows.store(ctx, images, statements)
 	for _, st := range statements {
 		st.done(err)
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.lostCalls = s.lostCalls || err == nil && !all
 	for i := range batch {
 		p := &batch[i]
 		for _, c := range p.results {
 			c <- err
 		}
+
 		if err != nil {
 			p.rowChanged = p.rowChanged || p.image.rowChanged
 			s.queueWrite(p.entry)
 			continue
 		}
+
 		p.stored = len(p.image.History)
 		s.queueAnnouncement(p.entry)
 		if p.deleted && p.image.deleted || !p.image.Live {
 			s.remove(p.entry)
 		}
 	}
+
 	return err
 }
 
@@ -101,10 +110,12 @@ func (s *callStore) remove(e *entry) {
 func (s *callStore) failWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	ending := fault.Unavailable(nil, time.Second, "Shutting down")
 	for _, st := range s.statements {
 		st.done(ending)
 	}
+
 	s.statements = nil
 	for _, e := range s.urgent {
 		for _, c := range e.writeResults {

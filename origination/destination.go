@@ -22,6 +22,7 @@ func ValidateDestination(destination string) error {
 	case strings.ContainsFunc(destination, unicode.IsControl):
 		return badDestination("invalid", "The destination has control characters")
 	}
+
 	return nil
 }
 

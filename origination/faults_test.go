@@ -22,6 +22,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.publishThrough(&flaky{Publisher: d.channel})
+
 		var says sync.WaitGroup
 		d.platform.onOriginate = func(o Order) (Placed, error) {
 			says.Go(func() {
@@ -33,16 +34,20 @@ func TestManyCallsAtOnce(t *testing.T) {
 					time.Sleep(time.Duration(rand.IntN(int(5 * time.Millisecond))))
 				}
 			})
+
 			return Placed{CallID: "p-" + o.ID}, nil
 		}
+
 		var placed sync.WaitGroup
 		ids := make([]string, 200)
 		for i := range ids {
 			placed.Go(func() { ids[i] = d.place("1002") })
 		}
+
 		placed.Wait()
 		says.Wait()
 		within(t, "all is stored and told", func() bool { return d.calls.size() == 0 })
+
 		for _, id := range ids {
 			call, err := d.Get(t.Context(), d.alice(), id)
 			mustSucceed(t, err)
@@ -65,10 +70,12 @@ func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 		}
 		return Placed{CallID: id}, nil
 	}
+
 	id := d.place("1002")
 	d.reaches(id, Ended)
 	call, err := d.Get(t.Context(), d.alice(), id)
 	mustSucceed(t, err)
+
 	if !slices.Equal(statesOf(call.History), states[:]) {
 		t.Errorf("stored %v", statesOf(call.History))
 	}
@@ -107,6 +114,7 @@ func (f *flaky) Publish(ctx context.Context, events ...Event) error {
 	case how == 1:
 		return errors.Join(f.Publisher.Publish(ctx, events...), lost)
 	}
+
 	return lost
 }
 
@@ -125,12 +133,14 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	if err := d.placeUnread(); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("placed: %v", err)
 	}
+
 	d.platform.says(id, UserAnswered, Dialling, Ended)
 	server.Start(t)
 	within(t, "the steps of meanwhile are stored and told", func() bool {
 		return slices.Equal(firstTold(d.channel.told(id)),
 			[]State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
 	})
+
 	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls rang", n)
 	}

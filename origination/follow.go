@@ -29,8 +29,10 @@ func (s *Service) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	var jobs sync.WaitGroup
 	jobs.Go(func() { s.calls.runWriter(work) })
 	jobs.Go(func() { s.calls.runAnnouncer(work) })
@@ -44,6 +46,7 @@ func (s *Service) Run(ctx context.Context) error {
 	jobs.Wait()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
+
 	left := s.rows.releaseLease(leaving)
 	if left != nil {
 		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires",
@@ -52,6 +55,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return fault.Internal(err, "The driver has stopped following calls")
 	}
+
 	return nil
 }
 
@@ -78,9 +82,11 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
+
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
 	s.calls.addAdopted(taken)
 	var open []Open
+
 	for i := range taken {
 		r := &taken[i]
 		if r.State != Ended {
@@ -88,6 +94,7 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 			open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 		}
 	}
+
 	return open, nil
 }
 

@@ -68,6 +68,7 @@ func (k keys) claim(ctx context.Context, accountID, userID, key, destination, or
 		if err != nil {
 			return err
 		}
+
 		n, err := result.RowsAffected()
 		acquired = n == 1
 		return err
@@ -75,6 +76,7 @@ func (k keys) claim(ctx context.Context, accountID, userID, key, destination, or
 	if err != nil || acquired {
 		return claim{acquired: err == nil}, err
 	}
+
 	return k.find(ctx, userID, key, destination)
 }
 
@@ -89,6 +91,7 @@ func (k keys) find(ctx context.Context, userID, key, destination string) (c clai
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim{destination: destination}, nil
 	}
+
 	return c, sqldb.Wrap(err, "reading an idempotency key")
 }
 

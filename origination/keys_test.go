@@ -22,25 +22,31 @@ func TestAKeyRingsOnce(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return Placed{CallID: "own-" + o.ID}, nil
 		}
+
 		a.platform.onOriginate, b.platform.onOriginate = slow, slow
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		answers := map[string]int{}
+
 		for i := range 20 {
 			all.Go(func() {
 				id, err := []*testNode{a, b}[i%2].under("k", "1002")
 				if err != nil {
 					t.Error(err)
 				}
+
 				mu.Lock()
 				defer mu.Unlock()
+
 				answers[id]++
 			})
 		}
+
 		all.Wait()
 		if n := len(a.platform.placedOrders()) + len(b.platform.placedOrders()); n != 1 || len(answers) != 1 {
 			t.Errorf("%d calls, answers %v", n, answers)
 		}
+
 		_, err := b.under("k", "1003")
 		wantKind(t, err, fault.KindConflict)
 		if other, err := a.under("k2", "1002"); err != nil || answers[other] != 0 {
@@ -56,12 +62,14 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
 		mustSucceed(t, err)
 		strict := limitedNode(t, at, AdmissionConfig{Rules: rules}).run()
 		if again, err := strict.under("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
 		}
+
 		_, err = strict.under("k2", "1002")
 		wantKind(t, err, fault.KindForbidden)
 	})
@@ -72,16 +80,19 @@ func TestAKeyIsItsUsersAlone(t *testing.T) {
 	users, err := d.users.ListUsers(t.Context(), "demo")
 	mustSucceed(t, err)
 	ids := map[string]bool{}
+
 	for _, user := range users {
 		if user.PresenceID == "" {
 			continue
 		}
+
 		as := d.alice()
 		as.UserID = user.ID
 		id, err := d.Originate(t.Context(), as, "1002", "k")
 		mustSucceed(t, err)
 		ids[id] = true
 	}
+
 	if len(ids) != 2 {
 		t.Errorf("ids %v", ids)
 	}
@@ -94,6 +105,7 @@ func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 		_, err := d.under("k", "1002")
 		wantKind(t, err, fault.KindRefused)
 		d.platform.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil }
+
 		if _, err := d.under("k", "1003"); err != nil {
 			t.Error(err)
 		}
@@ -108,6 +120,7 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 			t.Errorf("%q, %v", id, err)
 		}
 	}
+
 	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls", n)
 	}
@@ -125,23 +138,29 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 				t.Fatalf("%+v, %v", c, err)
 			}
 		}
+
 		claim("early", "order-1", -time.Second)
 		var account string // by which the key is purged
 		mustSucceed(t, d.db().QueryRowContext(t.Context(), `SELECT account_id FROM origination_keys`).Scan(&account))
+
 		if account != "acme" {
 			t.Errorf("the key is of account %q", account)
 		}
+
 		id, err := d.under("early", "1002")
 		if err != nil || id == "" || len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died early: %q, %v", id, err)
 		}
+
 		claim("late", id, -time.Second) // as if that call had been placed under it
 		if again, err := d.under("late", "1002"); err != nil || again != id || len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died late: %q, %v", again, err)
 		}
+
 		claim("held", "order-2", time.Hour)
 		waits, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
+
 		_, err = d.Originate(waits, d.alice(), "1002", "held")
 		wantKind(t, err, fault.KindUnavailable)
 	})
@@ -177,11 +196,13 @@ func TestAKeyLivesADay(t *testing.T) {
 		if err != nil || second == first {
 			t.Errorf("%q after %q, %v", second, first, err)
 		}
+
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
 		mustSucceed(t, err)
 		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now()))
 		var left int
 		mustSucceed(t, d.db().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM origination_keys`).Scan(&left))
+
 		if left != 0 {
 			t.Errorf("%d keys are left", left)
 		}

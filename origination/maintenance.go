@@ -22,9 +22,11 @@ func (s *Service) runMaintenance(ctx context.Context) {
 	if s.cfg.SingleNode { // what is left of a process that ended
 		checkInterval *= 10
 	}
+
 	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(checkInterval)
 	defer renew.Stop()
 	defer check.Stop()
+
 	for {
 		var err error
 		var doing string
@@ -36,6 +38,7 @@ func (s *Service) runMaintenance(ctx context.Context) {
 		case <-check.C:
 			doing, err = "cancelling calls for other nodes", s.withinLease(ctx, s.cancelRequested)
 		}
+
 		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, doing+" failed, will retry", "error", err)
 		}
@@ -70,6 +73,7 @@ func (s *Service) renewLease(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if s.calls.takeLostCalls() {
 		own, err := s.rows.listOwn(ctx)
 		if err != nil {
@@ -78,16 +82,20 @@ func (s *Service) renewLease(ctx context.Context) error {
 		}
 		s.calls.dropOthers(own, known)
 	}
+
 	if s.cfg.SingleNode {
 		return nil
 	}
+
 	open, err := s.takeOver(ctx)
 	if err != nil {
 		return err
 	}
+
 	for _, call := range adoptCalls(ctx, s.driver, open) {
 		s.calls.report(Progress{CallID: call.CallID, State: Ended, Cause: CauseLost, At: time.Now()})
 	}
+
 	return nil
 }
 
@@ -96,6 +104,7 @@ func (s *Service) cancelRequested(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var failed []error
 	for _, callID := range calls {
 		if !s.calls.beginCancel(callID) {
@@ -106,5 +115,6 @@ func (s *Service) cancelRequested(ctx context.Context) error {
 			failed = append(failed, err)
 		}
 	}
+
 	return errors.Join(failed...)
 }

@@ -52,14 +52,17 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 	}
 	metric.Init(m.refused, refusals[:]...)
 	metric.Init(m.states, states[:]...)
+
 	for cause := range causes {
 		m.causes.WithLabelValues(cause)
 	}
+
 	m.causes.WithLabelValues(otherLabel)
 	metric.Init(m.cancels, cancelHere, cancelElsewhere, cancelRefused, cancelFailed)
 	f.GaugeFunc("trunkline_origination_active",
 		"Calls of this node that have not ended, or whose end is not stored and published yet.",
 		func() float64 { return float64(active()) })
+
 	return m
 }
 

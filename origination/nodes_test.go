@@ -26,6 +26,7 @@ func TestASingleNodeRenewsNoLease(t *testing.T) {
 					`SELECT expires_at FROM origination_nodes WHERE node = $1`, n.cfg.Node).Scan(&ms))
 				return ms
 			}
+
 			mustSucceed(t, n.rows.renewLease(t.Context(), time.Minute))
 			before := expiry()
 			mustSucceed(t, n.renewLease(t.Context()))
@@ -57,12 +58,14 @@ func TestARestartGoesOn(t *testing.T) {
 			open[0].Destination != "1002" || time.Since(open[0].Since) > time.Minute {
 			t.Fatalf("open: %+v", open)
 		}
+
 		after.platform.says(ringing, RingingUser, Bridged, Ended)
 		after.reaches(ringing, Ended)
 		within(t, "what was not told is told", func() bool {
 			return slices.Equal(last(after.channel.told(ringing), 2), []State{Bridged, Ended}) &&
 				slices.Equal(last(after.channel.told(told), 1), []State{Ended}) && after.calls.size() == 0
 		})
+
 		after.stop()
 
 		again := newTestNode(t, at, byItself).run()
@@ -94,16 +97,19 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 		a := newTestNode(t, at, seconds).run()
 		id := a.place("1002")
 		b := newTestNode(t, at, seconds).run()
+
 		lease := func() (end int64) {
 			mustSucceed(t, a.db().QueryRowContext(t.Context(),
 				`SELECT expires_at FROM origination_nodes WHERE node = $1`, a.cfg.Node).Scan(&end))
 			return end
 		}
+
 		first := lease()
 		within(t, "the lease is renewed", func() bool { return lease() > first })
 		if n := len(b.platform.open) + b.calls.size(); n != 0 {
 			t.Errorf("the other node has %d calls", n)
 		}
+
 		a.platform.says(id, RingingUser)
 		a.reaches(id, RingingUser)
 		if got := b.storedState(id); got != RingingUser {
@@ -129,17 +135,20 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 		if plain.calls.size() != 0 {
 			t.Fatal("taken over while its node lived")
 		}
+
 		mustSucceed(t, dead.rows.renewLease(t.Context(), 0)) // its time is over
 		plain.reaches(id, Ended)
 		call, err := plain.Get(t.Context(), plain.alice(), id)
 		if err != nil || call.Cause != CauseLost {
 			t.Errorf("call %+v, %v", call, err)
 		}
+
 		// The dead node comes back to life: it may not say more about the call.
 		dead.platform.says(id, UserAnswered, Bridged)
 		within(t, "it finds out", func() bool { return dead.calls.takeLostCalls() })
 		dead.calls.setLostCalls()
 		mustSucceed(t, dead.renewLease(t.Context()))
+
 		if dead.calls.size() != 0 || dead.storedState(id) != Ended {
 			t.Errorf("it still has %d calls", dead.calls.size())
 		}
@@ -157,15 +166,18 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	adopted := make(chan []Open, 1)
 	next.driver = adopting{next.platform, adopted}
 	mustSucceed(t, next.rows.renewLease(t.Context(), time.Hour))
+
 	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`,
 		dead.cfg.Node); err != nil {
 		t.Fatal(err)
 	}
+
 	next.run()
 	mustSucceed(t, dead.rows.releaseLease(t.Context()))
 	if open := <-adopted; len(open) != 1 || open[0].CallID != id || open[0].State != RingingUser {
 		t.Fatalf("adopted %+v", open)
 	}
+
 	next.platform.says(id, UserAnswered)
 	next.reaches(id, UserAnswered)
 }
@@ -188,10 +200,12 @@ func TestCancelFromAnyNode(t *testing.T) {
 				audittest.Await(t, node.users.audited, "demo", "call.cancel  call:"+id+" ok", 1)
 				wantKind(t, b.Cancel(t.Context(), b.alice(), id), fault.KindConflict)
 			}
+
 			if fastest > time.Second {
 				t.Errorf("it took %s at best", fastest)
 			}
 		}
+
 		if n := len(b.platform.cancels()); n != 0 {
 			t.Errorf("the other node's platform received %d cancels", n)
 		}
@@ -215,6 +229,7 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 	id := a.place("1002")
 	tries := 0
 	a.platform.mu.Lock()
+
 	a.platform.onCancel = func(string) error {
 		tries++
 		if tries == 1 {
@@ -223,6 +238,7 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 		return nil
 	}
 	a.platform.mu.Unlock()
+
 	mustSucceed(t, b.Cancel(t.Context(), b.alice(), id))
 	within(t, "it is tried again", func() bool { return len(a.platform.cancels()) == 2 })
 }
@@ -241,6 +257,7 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 	within(t, "the accounts are known", func() bool {
 		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")
 	})
+
 	as := func(user, account string, role identity.Role) *identity.Principal {
 		return &identity.Principal{UserID: user, AccountID: account, Role: role}
 	}
@@ -265,6 +282,7 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 			wantKind(t, d.Cancel(t.Context(), c.caller, id), c.cancel)
 		})
 	}
+
 	for _, id := range []string{"", "nothing", "a b", "\x00", string(make([]byte, 300))} {
 		_, err := d.Get(t.Context(), d.alice(), id)
 		wantKind(t, err, fault.KindNotFound)

@@ -42,10 +42,12 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 	if key != "" {
 		return s.placeOnce(ctx, caller, destination, key)
 	}
+
 	order, err := s.admit(ctx, caller, destination)
 	if err != nil {
 		return "", err
 	}
+
 	return s.place(ctx, order)
 }
 
@@ -64,6 +66,7 @@ func (s *Service) newOrder(ctx context.Context, caller *identity.Principal, dest
 	if err != nil {
 		return Order{}, fault.Internal(err, "The user document could not be read")
 	}
+
 	account, known := s.users.Tree().Account(user.AccountID)
 	switch {
 	case !known:
@@ -71,16 +74,19 @@ func (s *Service) newOrder(ctx context.Context, caller *identity.Principal, dest
 	case user.PresenceID == "":
 		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
+
 	attempt := Attempt{Origin: OriginREST, AccountID: account.ID, UserID: user.ID}
 	if err := s.admission.CheckDestination(ctx, attempt, destination); err != nil {
 		return Order{}, err
 	}
+
 	order := Order{
 		ID: uuid.Must(uuid.NewV7()).String(), InteractionID: newInteraction(time.Now()), AccountID: account.ID,
 		Domain: account.Domain,
 		UserID: user.ID, Extension: user.PresenceID, Destination: destination, ClickToCallID: user.ClickToCallID,
 	}
 	order.ID, err = nameCall(ctx, s.driver, order)
+
 	return order, err
 }
 
@@ -117,6 +123,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 	var order Order
 	admitted := false
 	backoff := retry.Backoff{First: minCheckWait, Max: maxCheckWait}
+
 	for {
 		c, err := s.keys.find(ctx, caller.UserID, key, destination)
 		if err == nil && !admitted && c == (claim{destination: destination}) {
@@ -126,6 +133,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 		if err == nil && admitted {
 			c, err = s.keys.claim(ctx, caller.AccountID, caller.UserID, key, destination, order.ID, s.keyLease())
 		}
+
 		switch {
 		case err != nil:
 			return "", err
@@ -136,6 +144,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 		case c.done:
 			return c.callID, nil
 		}
+
 		if !backoff.Wait(ctx) {
 			return "", fault.Unavailable(ctx.Err(), time.Second,
 				"Another request with this Idempotency-Key is under way")
@@ -158,13 +167,17 @@ func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (st
 					"error", err)
 			}
 		})
+
 		return callID, nil
 	}
+
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+
 	lost := s.keys.deleteUnplaced(bounded, order.ID, order.UserID, key)
 	if lost != nil {
 		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires", "error", lost)
 	}
+
 	return "", err
 }

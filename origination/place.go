@@ -14,26 +14,32 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	// The order continues if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.PlaceTimeout)
 	defer cancel()
+
 	ctx, span := s.tracer.StartClient(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
+
 	order.Trace = tracing.FromContext(ctx)
 	if err := s.admission.Acquire(ctx, order.newAttempt()); err != nil {
 		return "", err
 	}
+
 	written, err := s.calls.create(order, time.Now())
 	if err != nil {
 		s.admission.Release(order.ID)
 		return "", err
 	}
+
 	if err := written.wait(ctx); err != nil {
 		s.calls.delete(order.ID)
 		return "", err
 	}
+
 	placed, err := s.originateOnPlatform(ctx, order)
 	if err != nil {
 		s.calls.delete(order.ID)
 		return "", err
 	}
+
 	if !ValidID(placed.CallID) {
 		placed.CallID = ""
 	}
@@ -41,6 +47,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 		// The phone rings, so return the id; the writer keeps trying to store it.
 		s.log.WarnContext(ctx, "storing a call's id delayed", "error", err)
 	}
+
 	return placed.CallID, nil
 }
 
@@ -55,6 +62,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 		defer unlock()
 		order.ClickToCallID = s.resources.find(order.UserID)
 	}
+
 	placed, err := s.driver.Originate(ctx, order)
 	if !ValidID(placed.ClickToCallID) {
 		placed.ClickToCallID = ""
@@ -62,6 +70,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 	if placed.ClickToCallID != "" { // also if it was created and the call was then refused
 		s.saveResource(ctx, order.UserID, placed.ClickToCallID)
 	}
+
 	return placed, err
 }
 

@@ -39,6 +39,7 @@ func ParsePremium(texts []string) (*Premium, error) {
 			p.patterns = append(p.patterns, compiled...)
 		}
 	}
+
 	return p, nil
 }
 

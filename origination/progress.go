@@ -65,18 +65,22 @@ func (c *Call) advance(p Progress) (taken bool) {
 	if p.State.Rank() <= c.State.Rank() {
 		return false
 	}
+
 	at := p.At
 	if at.IsZero() {
 		at = time.Now()
 	}
+
 	n := len(c.History)
 	if n > 0 && at.Before(c.History[n-1].At.Time) {
 		at = c.History[n-1].At.Time
 	}
+
 	c.State = p.State
 	if p.State == Ended {
 		c.Cause = causeOf(p.Cause)
 	}
+
 	c.History = append(c.History, Step{p.State, Moment{at.Truncate(time.Millisecond)}})
 	return true
 }

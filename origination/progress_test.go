@@ -26,6 +26,7 @@ func TestStepsGoForwardOnly(t *testing.T) {
 			for _, state := range c.said {
 				call.advance(Progress{State: state})
 			}
+
 			if got := statesOf(call.History); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -50,12 +51,14 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 		var call Call
 		call.advance(Progress{State: Accepted, At: time.UnixMilli(1_795_000_000_000)})
 		var reports []Progress
+
 		for range random.IntN(20) {
 			reports = append(reports, Progress{
 				State: said[random.IntN(len(said))], Cause: []string{"", "USER_BUSY", "no such cause"}[random.IntN(3)],
 				At: time.UnixMilli(1_795_000_000_000 + int64(random.IntN(2000)) - 1000),
 			})
 		}
+
 		for _, p := range reports {
 			before := len(call.History)
 			taken := call.advance(p)
@@ -63,21 +66,25 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 				t.Fatalf("round %d: taken %v, history %v", round, taken, call.History)
 			}
 		}
+
 		for i, step := range call.History[1:] {
 			if step.State.Rank() <= call.History[i].State.Rank() || step.At.Before(call.History[i].At.Time) {
 				t.Fatalf("round %d: history %v", round, call.History)
 			}
 		}
+
 		if last := call.History[len(call.History)-1].State; call.State != last ||
 			(call.Cause != "") != (last == Ended) {
 			t.Fatalf("round %d: %+v", round, call)
 		}
+
 		whole := len(call.History)
 		if call.State == Ended {
 			for _, p := range reports {
 				call.advance(p)
 			}
 		}
+
 		if len(call.History) != whole {
 			t.Fatalf("round %d: a repeat changed the call", round)
 		}
@@ -102,6 +109,7 @@ func TestMomentsHaveAFraction(t *testing.T) {
 	if err != nil || string(text) != `{"state":"accepted","at":1795169706.120}` {
 		t.Fatalf("%s, %v", text, err)
 	}
+
 	for ms := range int64(2000) {
 		at := Moment{time.UnixMilli(1_795_169_706_000 + ms)}
 		text, _ := json.Marshal(at)

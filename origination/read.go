@@ -45,11 +45,13 @@ func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal,
 	if err != nil {
 		return cancelRefused, err
 	}
+
 	entry := s.audit.Entry(ctx, audit.CallCancel, accountID, "call:"+callID)
 	result, err = s.endCall(ctx, callID)
 	if err == nil {
 		s.audit.Report(ctx, entry)
 	}
+
 	return result, err
 }
 
@@ -67,6 +69,7 @@ func (s *Service) CheckCancel(ctx context.Context, caller *identity.Principal,
 	case r.State == Ended:
 		return "", fault.Conflict("The call has ended")
 	}
+
 	return r.AccountID, nil
 }
 
@@ -91,10 +94,12 @@ func (s *Service) endCall(ctx context.Context, callID string) (result string, er
 		}
 		return cancelHere, nil
 	}
+
 	r, err := s.rows.find(ctx, callID)
 	if err != nil {
 		return cancelFailed, err
 	}
+
 	open, err := s.rows.requestCancel(ctx, r.Order.ID)
 	switch {
 	case err != nil:
@@ -102,6 +107,7 @@ func (s *Service) endCall(ctx context.Context, callID string) (result string, er
 	case !open:
 		return cancelRefused, fault.Conflict("The call has ended")
 	}
+
 	return cancelElsewhere, nil
 }
 

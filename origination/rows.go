@@ -37,10 +37,12 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 		&r.ClickToCallID, &r.State, &r.Cause, &history, &r.Announced, &r.Live, &created, &updated); err != nil {
 		return row{}, err
 	}
+
 	r.Created, r.Updated = time.UnixMilli(created), time.UnixMilli(updated)
 	if err := json.Unmarshal([]byte(history), &r.History); err != nil {
 		return row{}, fault.Internal(err, "A call's history in the database is not readable")
 	}
+
 	return r, nil
 }
 
@@ -50,11 +52,13 @@ func (t rows) find(ctx context.Context, callID string) (row, error) {
 	if !ValidID(callID) {
 		return row{}, missing
 	}
+
 	found, err := scanRow(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM origination_calls
 		WHERE call_id = $1 ORDER BY created DESC LIMIT 1`, callID).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, missing
 	}
+
 	return found, sqldb.Wrap(err, "reading a call")
 }
 

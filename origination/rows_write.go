@@ -53,6 +53,7 @@ func (t rows) store(ctx context.Context, calls []rowImage, statements []statemen
 				return err
 			}
 		}
+
 		all = true
 		for _, p := range t.plan(calls) {
 			done, err := p.write(ctx, tx)
@@ -61,8 +62,10 @@ func (t rows) store(ctx context.Context, calls []rowImage, statements []statemen
 			}
 			all = all && done
 		}
+
 		return nil
 	})
+
 	return all, sqldb.Wrap(err, "storing calls")
 }
 
@@ -90,11 +93,13 @@ func (t rows) plan(calls []rowImage) []batch {
 			steps = append(steps, c)
 		}
 	}
+
 	parts := []batch{
 		{`DELETE FROM origination_calls WHERE id = $1 AND node = $2`, 1, t.key, deleted, true},
 		{`UPDATE origination_calls SET state = $1, cause = $2, history = $3, announced = $4, updated = $5
 			WHERE id = $6 AND node = $7`, 1, t.stepValues, steps, false},
 	}
+
 	for _, size := range chunks {
 		if size > 1 && !t.db.Postgres() {
 			continue
@@ -103,6 +108,7 @@ func (t rows) plan(calls []rowImage) []batch {
 		parts = append(parts, batch{upserts[size], size, t.values, changed[:n], false})
 		changed = changed[n:]
 	}
+
 	return parts
 }
 
@@ -110,11 +116,13 @@ func (p batch) write(ctx context.Context, tx *sqldb.BulkTx) (all bool, err error
 	if len(p.calls) == 0 {
 		return true, nil
 	}
+
 	statement, err := tx.PrepareContext(ctx, p.statement)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, statement.Close()) }()
+
 	var args []any
 	all = true
 	for calls := p.calls; len(calls) > 0; calls = calls[p.size:] {
@@ -125,16 +133,20 @@ func (p batch) write(ctx context.Context, tx *sqldb.BulkTx) (all bool, err error
 				return false, err
 			}
 		}
+
 		result, err := statement.ExecContext(ctx, args...)
 		if err != nil {
 			return false, err
 		}
+
 		written, err := result.RowsAffected()
 		if err != nil {
 			return false, err
 		}
+
 		all = all && (p.mayMatchNone || written == int64(p.size))
 	}
+
 	return all, nil
 }
 

@@ -26,13 +26,16 @@ func ParseRules(texts RuleTexts) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r.everyone.deny, err = compile(texts.Deny)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := r.readAccounts(texts.AccountAllow, func(p *patterns) *[]*regexp.Regexp { return &p.allow }); err != nil {
 		return nil, err
 	}
+
 	return r, r.readAccounts(texts.AccountDeny, func(p *patterns) *[]*regexp.Regexp { return &p.deny })
 }
 
@@ -54,14 +57,17 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 		if !ok || account == "" {
 			return fmt.Errorf("%q is not written ACCOUNT=PATTERN", text)
 		}
+
 		compiled, err := compile([]string{pattern})
 		if err != nil {
 			return err
 		}
+
 		own := r.accounts[account]
 		*list(&own) = append(*list(&own), compiled...)
 		r.accounts[account] = own
 	}
+
 	return nil
 }
 
@@ -84,5 +90,6 @@ func (r *Rules) Check(accountID, destination string) error {
 	if slices.ContainsFunc(deny, in) || len(allow) > 0 && !slices.ContainsFunc(allow, in) {
 		return forbidden("The account may not call this destination")
 	}
+
 	return nil
 }

@@ -87,10 +87,12 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	if deps.Admission == nil {
 		return nil, errors.New("origination: no admission")
 	}
+
 	cfg = cfg.withDefaults()
 	if err := deps.DB.Migrate(ctx, "origination", migrations); err != nil {
 		return nil, err
 	}
+
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
 		rows: rows{deps.DB, cfg.Node}, resources: userResources{byUserID: map[string]string{}}, audit: deps.Audit,
@@ -102,5 +104,6 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
 	s.calls.ended = s.admission.Release
+
 	return s, nil
 }

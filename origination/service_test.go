@@ -24,23 +24,28 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 			_, known = d.Get(context.Background(), d.alice(), o.ID)
 			return Placed{CallID: o.ID}, nil
 		}
+
 		id := d.place("+43 1 234")
 		if known != nil {
 			t.Errorf("the platform was asked before the call was stored: %v", known)
 		}
+
 		order := d.platform.placedOrders()[0]
 		if order.ID != id || order.Extension != "1001" || order.Destination != "+43 1 234" ||
 			order.AccountID != "demo" ||
 			order.Domain != "demo.local" || order.UserID != d.users.alice || len(order.InteractionID) != 20 {
 			t.Errorf("order %+v", order)
 		}
+
 		d.platform.says(id, RingingUser, UserAnswered, Dialling, Bridged, RingingUser, Ended)
 		d.reaches(id, Ended)
 		call, err := d.Get(t.Context(), d.admin(), id)
 		mustSucceed(t, err)
+
 		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(statesOf(call.History), order6()) {
 			t.Errorf("call %+v", call)
 		}
+
 		within(t, "every step is told, in order", func() bool { return slices.Equal(d.channel.told(id), order6()) })
 		within(t, "the call is removed", func() bool { return d.calls.size() == 0 })
 	})
@@ -51,6 +56,7 @@ func order6() []State { return states[:] }
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
 	mustSucceed(t, err)
+
 	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
@@ -84,15 +90,18 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+
 	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls were placed", n)
 	}
+
 	d.place("1002")
 	d.place("1002")
 	_, err = d.Originate(t.Context(), d.alice(), "1002", "")
 	if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 || f.RetryAfter > time.Minute {
 		t.Errorf("the fourth in a minute: %v", err)
 	}
+
 	d.users.unreadable = fault.Unavailable(nil, time.Second, "away")
 	_, err = d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindInternal)
@@ -107,10 +116,12 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 			d.platform.onOriginate = func(o Order) (Placed, error) { id = o.ID; return Placed{}, refusal }
 			_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 			wantKind(t, err, refusal.Kind)
+
 			within(t, "the call is gone", func() bool {
 				_, err := d.Get(context.Background(), d.alice(), id)
 				return fault.KindOf(err) == fault.KindNotFound && d.calls.size() == 0
 			})
+
 			if told := d.channel.told(id); len(told) > 0 {
 				t.Errorf("told %v", told)
 			}
@@ -125,12 +136,15 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 			d.platform.says("own-1", RingingUser, UserAnswered)
 			return Placed{CallID: "own-1"}, nil
 		}
+
 		if id := d.place("1002"); id != "own-1" {
 			t.Fatalf("id %q", id)
 		}
+
 		d.reaches("own-1", UserAnswered)
 		want := []State{Accepted, RingingUser, UserAnswered}
 		within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told("own-1"), want) })
+
 		if _, err := d.Get(t.Context(), d.alice(),
 			d.platform.placedOrders()[0].ID); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("the order's id is known: %v", err)
@@ -152,25 +166,31 @@ func TestAPlatformWithoutAnID(t *testing.T) {
 
 func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
+
 	var mu sync.Mutex
 	made := 0
 	d.platform.onOriginate = func(o Order) (Placed, error) {
 		mu.Lock()
 		defer mu.Unlock()
+
 		placed := Placed{CallID: o.ID}
 		if o.ClickToCallID == "" {
 			made++
 			placed.ClickToCallID = fmt.Sprint("c2c-", made)
 		}
+
 		return placed, nil
 	}
+
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() { d.place("1002") })
 	}
+
 	all.Wait()
 	user, err := d.users.Directory.FindUser(t.Context(), d.users.alice)
 	mustSucceed(t, err)
+
 	if made != 1 || user.ClickToCallID != "c2c-1" || len(d.users.provisioned) != 1 {
 		t.Errorf("made %d, the user has %q", made, user.ClickToCallID)
 	}
@@ -199,6 +219,7 @@ func TestRoomForCalls(t *testing.T) {
 	_, err = d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindUnavailable)
 	d.platform.says(first, Ended)
+
 	within(t, "there is room again", func() bool {
 		_, err := d.Originate(context.Background(), d.alice(), "1002", "")
 		return err == nil
@@ -211,9 +232,11 @@ func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
 	id := d.place("1002")
 	d.platform.says(id, RingingUser, UserAnswered, Ended)
 	d.reaches(id, Ended)
+
 	if d.calls.size() != 1 {
 		t.Error("the call was removed before it was announced")
 	}
+
 	d.channel.breaks(nil)
 	want := []State{Accepted, RingingUser, UserAnswered, Ended}
 	within(t, "the steps are told",
@@ -247,6 +270,7 @@ func TestRules(t *testing.T) {
 		AccountAllow: []string{"vip=^"}, AccountDeny: []string{"locked=.", "vip=^9999$"},
 	})
 	mustSucceed(t, err)
+
 	for _, c := range []struct {
 		account, destination string
 		ok                   bool
@@ -262,12 +286,14 @@ func TestRules(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+
 	for _, wrong := range []RuleTexts{{Allow: []string{"("}}, {Deny: []string{"["}}, {AccountAllow: []string{"x"}},
 		{AccountDeny: []string{"=x"}}, {AccountDeny: []string{"a=("}}} {
 		if _, err := ParseRules(wrong); err == nil {
 			t.Errorf("%+v was read", wrong)
 		}
 	}
+
 	if err := (&Rules{}).Check("demo", "anything"); err != nil {
 		t.Error(err)
 	}

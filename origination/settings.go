@@ -61,10 +61,12 @@ func (s Settings) Admission(numbers *number.Plan, trunk Trunk) (AdmissionConfig,
 	if err != nil {
 		return AdmissionConfig{}, fmt.Errorf("origination: %w", err)
 	}
+
 	premium, err := ParsePremium(s.Premium)
 	if err != nil {
 		return AdmissionConfig{}, fmt.Errorf("origination.premium: %w", err)
 	}
+
 	return AdmissionConfig{
 		Rules: rules, Numbers: numbers, International: s.International == allowInternational, Premium: premium,
 		ByPlatform: s.placedByPlatform(), PlatformDecides: s.International == "" && s.placedByPlatform(),

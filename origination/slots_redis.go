@@ -47,6 +47,7 @@ func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 	if err != nil {
 		return fmt.Errorf("renewing call slots: %w", err)
 	}
+
 	until := float64(now.Add(r.ttl).UnixMilli())
 	pipe := r.client.Pipeline()
 	for _, slot := range slots {
@@ -55,10 +56,12 @@ func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 			pipe.PExpire(ctx, key, r.ttl)
 		}
 	}
+
 	_, err = pipe.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("renewing call slots: %w", err)
 	}
+
 	return nil
 }
 
@@ -70,9 +73,11 @@ func (r *RedisSlots) Release(ctx context.Context, slots []Slot) error {
 			pipe.ZRem(ctx, key, slot.CallID)
 		}
 	}
+
 	_, err := pipe.Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("releasing call slots: %w", err)
 	}
+
 	return nil
 }

@@ -46,9 +46,11 @@ func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change .
 	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
 	cfg := Config{Settings: DefaultSettings(), Node: t.Name() + time.Now().String()}
 	cfg.UserPerMinute = 0
+
 	for _, f := range change {
 		f(&cfg)
 	}
+
 	var err error
 	d.Service, err = New(t.Context(), cfg, Deps{
 		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}),
@@ -56,6 +58,7 @@ func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change .
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	mustSucceed(t, err)
+
 	return d
 }
 
@@ -65,6 +68,7 @@ func (d *testNode) run() *testNode {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
+
 	var once sync.Once
 	d.stop = func() {
 		once.Do(func() {
@@ -74,6 +78,7 @@ func (d *testNode) run() *testNode {
 			}
 		})
 	}
+
 	d.t.Cleanup(d.stop)
 	within(d.t, "the node runs", func() bool { return d.running.Load() && d.platform.follows() })
 	return d
@@ -90,6 +95,7 @@ func (d *testNode) crashing() *testNode {
 	d.t.Cleanup(d.stop)
 	d.running.Store(true)
 	within(d.t, "the platform is followed", d.platform.follows)
+
 	return d
 }
 
@@ -146,6 +152,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	u := &testUsers{Directory: service.Directory, audited: audited}
 	all, err := service.Directory.ListUsers(t.Context(), "demo")
 	mustSucceed(t, err)
+
 	for _, one := range all {
 		switch one.Username {
 		case "alice":
@@ -154,6 +161,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 			u.admin = one.ID
 		}
 	}
+
 	return u
 }
 
@@ -260,9 +268,11 @@ type channel struct {
 func (c *channel) Publish(_ context.Context, events ...Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.fail != nil {
 		return c.fail
 	}
+
 	for _, one := range events {
 		var p progressEvent
 		if err := json.Unmarshal(one.Data, &p); err != nil {
@@ -270,6 +280,7 @@ func (c *channel) Publish(_ context.Context, events ...Event) error {
 		}
 		c.sent = append(c.sent, p)
 	}
+
 	return nil
 }
 

@@ -31,6 +31,7 @@ func (s *Service) announce(ctx context.Context) error {
 		if err != nil || len(leased) == 0 {
 			return err
 		}
+
 		for _, r := range leased {
 			data, err := json.Marshal(storedEvent{
 				Event: "recording.stored", AccountID: r.AccountID, Timestamp: r.CreatedAt, RecordingID: r.RecordingID,
@@ -40,6 +41,7 @@ func (s *Service) announce(ctx context.Context) error {
 			if err != nil {
 				return fault.Internal(err, "writing an event failed")
 			}
+
 			if err := s.publisher.Publish(ctx, r.AccountID, data); err != nil {
 				return err
 			}

@@ -56,10 +56,12 @@ func (s *Service) samplesBefore(ctx context.Context, policy *callrecording.Polic
 		s.log.ErrorContext(ctx, "announcement of recordings cannot be read, a tone takes its place",
 			"account_id", policy.From, "recording_id", policy.Announcement, "error", err)
 	}
+
 	tone := make([]int16, localcall.AnnouncementRate*toneTime/time.Second)
 	for i := range tone {
 		tone[i] = int16(toneLevel * math.Sin(2*math.Pi*toneHertz*float64(i)/localcall.AnnouncementRate))
 	}
+
 	return tone
 }
 
@@ -82,14 +84,17 @@ type keptAnnouncement struct {
 func (a *announcements) find(accountID, digest string, add func() ([]int16, error)) *keptAnnouncement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	i := slices.IndexFunc(a.kept, func(k *keptAnnouncement) bool {
 		return k.accountID == accountID && k.digest == digest
 	})
 	found := &keptAnnouncement{accountID: accountID, digest: digest, read: sync.OnceValues(add)}
+
 	if i >= 0 {
 		found = a.kept[i]
 		a.kept = slices.Delete(a.kept, i, i+1)
 	}
+
 	a.kept = slices.Insert(a.kept[:min(len(a.kept), maxAnnouncements-1)], 0, found)
 	return found
 }
@@ -107,6 +112,7 @@ func (s *Service) keptSamples(ctx context.Context, accountID, recordingID string
 	if err != nil {
 		return nil, err
 	}
+
 	one := s.announcements.find(accountID, found.Digest, func() ([]int16, error) {
 		return s.readAnnouncement(ctx, accountID, recordingID)
 	})
@@ -114,6 +120,7 @@ func (s *Service) keptSamples(ctx context.Context, accountID, recordingID string
 	if err != nil {
 		s.announcements.forget(one)
 	}
+
 	return pcm, err
 }
 
@@ -122,15 +129,18 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 	if !envelope.ValidID(recordingID) {
 		return nil, noRecording(recordingID)
 	}
+
 	file, err := s.openUnaudited(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // opened for reading
+
 	wav, err := audio.NewWAV(file)
 	if err != nil {
 		return nil, notWAV(err)
 	}
+
 	resampler, err := audio.NewResampler(wav.Rate, localcall.AnnouncementRate)
 	if err != nil {
 		return nil, notWAV(err)
@@ -142,15 +152,19 @@ func (s *Service) readAnnouncement(ctx context.Context, accountID, recordingID s
 	if err != nil {
 		return nil, err
 	}
+
 	if n == 0 || n > most {
 		return nil, fault.Invalid(fmt.Sprintf("it must be of at most %v", maxAnnouncement))
 	}
+
 	mono := interleaved[:0]
 	for i := 0; i < n; i += wav.Channels {
 		mono = append(mono, int16((int(interleaved[i])+int(interleaved[i+wav.Channels-1]))/2))
 	}
+
 	if wav.Rate == localcall.AnnouncementRate {
 		return mono, nil
 	}
+
 	return resampler.Process(nil, mono), nil
 }

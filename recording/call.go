@@ -84,14 +84,17 @@ func ParseCall(query url.Values, header http.Header) (Call, error) {
 		if len(given) == 0 {
 			continue
 		}
+
 		code, message := f.set(&call, given)
 		if code != "" {
 			faults = append(faults, fault.Field{Field: f.name, Code: code, Message: f.name + " " + message})
 		}
 	}
+
 	if len(faults) > 0 {
 		return Call{}, fault.Invalid("Invalid call of the recording", faults...)
 	}
+
 	return call, nil
 }
 
@@ -104,6 +107,7 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 			return "invalid", "is given more than once, with different values"
 		}
 	}
+
 	if text == "" {
 		return "required", "must not be empty"
 	}
@@ -115,9 +119,11 @@ func (f *callField) set(call *Call, given []string) (code, message string) {
 	if err != nil {
 		return "wrong_type", "must be a whole number"
 	}
+
 	if n < 1 || n > f.most {
 		return "out_of_range", fmt.Sprintf("must be from 1 to %d", f.most)
 	}
+
 	*f.number(call) = n
 	return "", ""
 }
@@ -150,6 +156,7 @@ func (c *Call) complete(record *event.CDR) {
 	} {
 		*f.missing = cmp.Or(*f.missing, *f.found)
 	}
+
 	c.StartedAt = cmp.Or(c.StartedAt, record.AnsweredTime, record.Timestamp)
 	if record.BillingSeconds != nil {
 		c.DurationMS = cmp.Or(c.DurationMS, *record.BillingSeconds*1000)

@@ -56,20 +56,24 @@ func (s *Service) completeRecordings(ctx context.Context) error {
 	if s.calls == nil {
 		return nil
 	}
+
 	for {
 		now := time.Now()
 		leased, err := s.rows.lease(ctx, dueCompletion, now, announceLease, completionBatch)
 		if err != nil || len(leased) == 0 {
 			return err
 		}
+
 		for _, r := range leased {
 			found, err := s.fillFromRecord(ctx, r)
 			if err != nil {
 				return err
 			}
+
 			if err := s.setExpiry(ctx, r); err != nil {
 				return err
 			}
+
 			next := r.nextCompletion(now)
 			if found {
 				next = nil
@@ -95,9 +99,11 @@ func (s *Service) completeChanged(ctx context.Context, changes *sqldb.ChangeWatc
 		waiting, err = s.rows.hasIncomplete(ctx)
 		return err
 	})
+
 	if waiting { // each is due at a time of its own
 		changes.Distrust()
 	}
+
 	return err
 }
 
@@ -132,6 +138,7 @@ func (t rows) firstOfCalls(ctx context.Context, account string, callIDs []string
 	if len(callIDs) == 0 {
 		return ids, nil
 	}
+
 	const perQuery = 500 // below the drivers' limits of arguments
 	for len(callIDs) > 0 {
 		part := callIDs[:min(len(callIDs), perQuery)]
@@ -143,6 +150,7 @@ func (t rows) firstOfCalls(ctx context.Context, account string, callIDs []string
 		found, err := t.db.QueryContext(ctx, `SELECT call_id, recording_id FROM recordings`+q.Text()+
 			` ORDER BY created_at DESC, recording_id DESC`, q.Args()...)
 		type pair struct{ call, recording string }
+
 		pairs, err := sqldb.Collect(found, err, "looking for recordings of calls",
 			func(scan sqldb.ScanFunc) (p pair, err error) {
 				return p, scan(&p.call, &p.recording)
@@ -150,9 +158,11 @@ func (t rows) firstOfCalls(ctx context.Context, account string, callIDs []string
 		if err != nil {
 			return nil, err
 		}
+
 		for _, p := range pairs { // the first one is the last to be set
 			ids[p.call] = p.recording
 		}
 	}
+
 	return ids, nil
 }

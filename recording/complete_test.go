@@ -40,17 +40,20 @@ func TestTheAnnouncementHasTheCall(t *testing.T) {
 		h.storeOfCall(t, "r-known", "known")
 		h.storeOfCall(t, "r-late", "late")
 		h.storeOfCall(t, "r-never", "never")
+
 		announced := func() (events []storedEvent) {
 			t.Helper()
 			check(t, h.completeRecordings(t.Context()))
 			check(t, h.announce(t.Context()))
 			h.events.mu.Lock()
 			defer h.events.mu.Unlock()
+
 			for _, text := range h.events.sent {
 				var e storedEvent
 				check(t, json.Unmarshal([]byte(text), &e))
 				events = append(events, e)
 			}
+
 			h.events.sent = nil
 			return events
 		}
@@ -60,12 +63,14 @@ func TestTheAnnouncementHasTheCall(t *testing.T) {
 			first[0].QueueID != "sales" || first[0].StartedAt != 1_795_000_000 {
 			t.Fatalf("at once: %+v", first)
 		}
+
 		calls["late"] = event.CDR{CallID: "late", AgentID: "1004", Timestamp: 1_795_000_000}
 		h.advance(t, 2*time.Second)
 		late := announced()
 		if len(late) != 1 || late[0].RecordingID != "r-late" || late[0].AgentID != "1004" {
 			t.Fatalf("when its record came: %+v", late)
 		}
+
 		h.advance(t, announceWait)
 		never := announced()
 		if len(never) != 1 || never[0].RecordingID != "r-never" || never[0].CallID != "never" ||

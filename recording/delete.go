@@ -19,9 +19,11 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 	if err != nil {
 		return 0, err
 	}
+
 	if len(page) > 0 && page[0].Hold != nil { // only such are left
 		return 0, errHeld(page[0].RecordingID)
 	}
+
 	for _, r := range page {
 		if r.Hold != nil {
 			continue
@@ -32,8 +34,10 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 		if err := s.rows.deletePurged(ctx, r); err != nil {
 			return n, err
 		}
+
 		n++
 	}
+
 	return n, nil
 }
 

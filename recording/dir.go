@@ -31,14 +31,17 @@ func OpenDir(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the recordings' directory: %w", err)
 	}
+
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the recordings' directory: %w", err)
 	}
+
 	d := &Dir{root}
 	if err := d.RemoveUnfinished(context.Background(), time.Now().Add(-unfinishedAge)); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
+
 	return d, nil
 }
 
@@ -52,10 +55,12 @@ func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("creating the folder for unfinished recordings: %w", err)
 	}
+
 	entries, err := fs.ReadDir(d.root.FS(), unfinishedDir)
 	if err != nil {
 		return fmt.Errorf("listing unfinished recordings: %w", err)
 	}
+
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -64,14 +69,17 @@ func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
 		if err != nil {
 			return fmt.Errorf("reading the properties of an unfinished recording: %w", err)
 		}
+
 		if info.ModTime().After(before) {
 			continue
 		}
+
 		err = d.root.Remove(path.Join(unfinishedDir, entry.Name()))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing an unfinished recording: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -87,11 +95,13 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 			err = errors.Join(err, ignoreMissing(d.root.Remove(tempName)))
 		}
 	}()
+
 	// The deferred Remove works on an open file, too; an error of Close is only added to
 	// the error of write.
 	if err := write(f); err != nil {
 		return 0, errors.Join(fileError(err, "writing a recording"), f.Close())
 	}
+
 	info, err := f.Stat()
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, fileError(err, "writing a recording")
@@ -102,6 +112,7 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 	if err := d.root.Rename(tempName, name); err != nil {
 		return 0, fileError(err, "renaming a recording's file")
 	}
+
 	return info.Size(), fileError(d.syncFolder(path.Dir(name)), "syncing the account's folder")
 }
 
@@ -144,12 +155,14 @@ func (d *Dir) List(ctx context.Context, each func(name string, modified time.Tim
 		if err != nil {
 			return fileError(err, "listing recordings")
 		}
+
 		if entry.IsDir() {
 			if name == unfinishedDir {
 				return fs.SkipDir
 			}
 			return ctx.Err()
 		}
+
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -157,6 +170,7 @@ func (d *Dir) List(ctx context.Context, each func(name string, modified time.Tim
 		if err != nil {
 			return fileError(err, "reading the properties of a recording's file")
 		}
+
 		return each(name, info.ModTime())
 	})
 }
@@ -182,6 +196,7 @@ func fileError(err error, operation string) error {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fault.Unavailable(err, retryAfter, "the store of recordings is full")
 	}
+
 	return fault.Internal(err, operation+" failed")
 }
 

@@ -23,6 +23,7 @@ func TestABrokenFileLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	d := must(OpenDir(dir))(t)
 	defer func() { check(t, d.Close()) }()
+
 	broken := errors.New("broken")
 	if _, err := d.Put(t.Context(), "acme/a", func(io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
@@ -36,6 +37,7 @@ func TestNamesCannotLeaveTheDirectory(t *testing.T) {
 	outside := t.TempDir()
 	d := must(OpenDir(filepath.Join(outside, "store")))(t)
 	defer func() { check(t, d.Close()) }()
+
 	check(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o600))
 	for _, name := range []string{"../secret", "acme/../../secret", "/etc/passwd"} {
 		if f, err := d.Open(t.Context(), name); err == nil {
@@ -51,16 +53,20 @@ func TestNamesCannotLeaveTheDirectory(t *testing.T) {
 func TestOpenDirRemovesOnlyAbandonedFiles(t *testing.T) {
 	dir := t.TempDir()
 	check(t, must(OpenDir(dir))(t).Close())
+
 	fresh, old := filepath.Join(dir, unfinishedDir, "fresh"), filepath.Join(dir, unfinishedDir, "old")
 	for _, file := range []string{fresh, old} {
 		check(t, os.WriteFile(file, []byte("x"), 0o600))
 	}
+
 	past := time.Now().Add(-2 * unfinishedAge)
 	check(t, os.Chtimes(old, past, past))
 	check(t, must(OpenDir(dir))(t).Close())
+
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the abandoned file is still there")
 	}
+
 	checkError(t)(os.Stat(fresh))
 }
 
@@ -71,6 +77,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 		runCrashingChild(t)
 		return
 	}
+
 	h := newEnv(t, Settings{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	sealing := must(h.config.Current(t.Context(), "acme"))(t)
@@ -82,13 +89,16 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	line := make([]byte, 7)
 	checkError(t)(io.ReadFull(out, line))
 	check(t, child.Process.Kill())
+
 	if child.Wait() == nil || string(line) != "halfway" {
 		t.Fatalf("the child said %q", line)
 	}
+
 	objects := h.objects(t)
 	if len(objects) != 1 || !strings.Contains(objects[0], unfinishedDir) {
 		t.Fatalf("objects %v", objects)
 	}
+
 	left := must(os.ReadFile(objects[0]))(t)
 	if len(left) < 1<<20 || bytes.Contains(left, []byte("private")) {
 		t.Errorf("%d bytes are left, in plain: %v", len(left), bytes.Contains(left, []byte("private")))
@@ -96,6 +106,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 		t.Error(err)
 	}
+
 	checkError(t)(h.storeAudio("acme", "call-1", testAudio(100)))
 }
 
@@ -115,16 +126,19 @@ func runCrashingChild(t *testing.T) {
 	key, salt, _ := strings.Cut(os.Getenv("RECORDING_CRASH_KEY"), " ")
 	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}
+
 	if at := os.Getenv("RECORDING_CRASH_S3"); at != "" {
 		h.Service.backend = crashingS3(t, at)
 		_, err := h.storeAudio("acme", "call-1", testAudio(12<<20))
 		t.Fatal("not killed", err)
 	}
+
 	h.Service.backend = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
 	body := io.MultiReader(bytes.NewReader(testAudio(2<<20)), readerFunc(func([]byte) (int, error) {
 		fmt.Print("halfway")
 		select {}
 	}))
+
 	_, err := h.Store(t.Context(), Upload{AccountID: "acme", RecordingID: "call-1", Body: body})
 	t.Fatal("not killed", err)
 }

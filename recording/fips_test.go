@@ -17,9 +17,11 @@ func TestRecordingsAreSealedInFIPSMode(t *testing.T) {
 		}
 		return
 	}
+
 	cmd := exec.CommandContext(t.Context(), os.Args[0],
 		"-test.run=^(TestRecordingsAreSealedInFIPSMode|TestARecordingLiesAsItsAccountSays|TestEveryOldRecordingOpensAfterRotations|TestPlaybackServesRanges|TestResealMovesOldRecordingsWhileTheyArePlayed)$/^(sqlite)?$")
 	cmd.Env = append(os.Environ(), child+"=yes", "GODEBUG=fips140=only")
+
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

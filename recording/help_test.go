@@ -93,6 +93,7 @@ func newEnv(t testing.TB, cfg Settings, at sqldb.Config) *env {
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	}))(t)
 	h.roots = sharedRoots()
+
 	return h
 }
 

@@ -62,8 +62,10 @@ func (t rows) setHold(ctx context.Context, action audit.Action, accountID, recor
 		if err == nil {
 			m = &r.Metadata
 		}
+
 		return err
 	})
+
 	return m, err
 }
 
@@ -82,6 +84,7 @@ func (s *Service) DeleteExpired(ctx context.Context, now time.Time) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
+
 		for _, r := range due {
 			err := s.deleteAs(ctx, audit.RecordingExpire, r.AccountID, r.RecordingID)
 			kind := fault.KindOf(err)
@@ -89,6 +92,7 @@ func (s *Service) DeleteExpired(ctx context.Context, now time.Time) error {
 				return err
 			}
 		}
+
 		if len(due) < expiryBatch {
 			return nil
 		}

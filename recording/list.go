@@ -43,12 +43,14 @@ func ParseFilter(values url.Values) (Filter, error) {
 	q := report.NewQuery(values)
 	f := Filter{PageSize: q.PageSize(), StartKey: q.Get("start_key")}
 	f.Start, f.End = q.OptionalRange()
+
 	for i := range callFields {
 		field := &callFields[i]
 		if field.text != nil {
 			*field.text(&f.Call) = q.Text(field.name, int(field.most))
 		}
 	}
+
 	return f, q.Err()
 }
 
@@ -59,10 +61,12 @@ func (s *Service) List(ctx context.Context, f Filter) (*Page, error) {
 		return nil, fault.InvalidField("page_size", "invalid",
 			fmt.Sprintf("page_size must be between 1 and %d", report.MaxPage))
 	}
+
 	from, ok := parseStartKey(f.StartKey)
 	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
+
 	q := f.conditions(from)
 	q.OrderAndLimit("created_at DESC, recording_id DESC", pageSize+1)
 	found, err := s.rows.selectRows(ctx, q.Text(), q.Args()...)
@@ -78,6 +82,7 @@ func (s *Service) List(ctx context.Context, f Filter) (*Page, error) {
 		}
 		page.Data = append(page.Data, r.Metadata)
 	}
+
 	return page, nil
 }
 
@@ -87,21 +92,25 @@ func (f *Filter) conditions(from row) *report.Conditions {
 	q.Add("account_id = ?", f.Account)
 	q.Add("(created_at, recording_id) <= (?, ?)", from.createdAt, from.RecordingID)
 	q.AddVisible(f.Visible, "queue_id", "agent_id")
+
 	for i := range callFields {
 		field := &callFields[i]
 		if field.text == nil {
 			continue
 		}
+
 		value := *field.text(&f.Call)
 		if value != "" {
 			q.Add(field.name+" = ?", value)
 		}
 	}
+
 	if f.Start > 0 || f.End > 0 && f.End < report.EndOfTime {
 		q.Add("CASE WHEN started_at <> 0 THEN started_at ELSE created_at / 1000 END BETWEEN ? AND ?", f.Start, f.End)
 		// A recording is stored after its call began, but for the clocks' differences.
 		q.Add("created_at >= ?", (f.Start-clockTolerance)*1000)
 	}
+
 	return q
 }
 

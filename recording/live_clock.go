@@ -33,6 +33,7 @@ func (c *rtpClock) position(ssrc, timestamp, rate uint32, arrived int64) int64 {
 		c.restart(ssrc, timestamp, arrived)
 		return arrived
 	}
+
 	at := c.base + int64(int32(timestamp-c.timestamp))*liveRate/int64(rate)
 	lag := arrived - at
 	if lag > resyncAfter || lag < -resyncAfter {
@@ -44,12 +45,14 @@ func (c *rtpClock) position(ssrc, timestamp, rate uint32, arrived int64) int64 {
 	if arrived < c.windowEnd {
 		return at
 	}
+
 	drift := c.leastLag
 	c.windowEnd, c.leastLag = arrived+driftWindow, lag
 	if drift > driftLimit || drift < -driftLimit {
 		c.base += drift
 		c.leastLag -= drift
 	}
+
 	// The timestamp wraps after 2^32 ticks: the base moves along.
 	c.base, c.timestamp = c.base+int64(int32(timestamp-c.timestamp))*liveRate/int64(rate), timestamp
 	return at

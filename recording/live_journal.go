@@ -53,6 +53,7 @@ func createJournal(name string, d takeDescription, sealer *sealer, params envelo
 	if err != nil {
 		return nil, fileError(err, "creating the file of a recording in progress")
 	}
+
 	j := &journal{file: file, sealer: sealer, params: params}
 	text, err := json.Marshal(d)
 	if err == nil {
@@ -61,6 +62,7 @@ func createJournal(name string, d takeDescription, sealer *sealer, params envelo
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(name))
 	}
+
 	return j, nil
 }
 
@@ -80,16 +82,19 @@ func (j *journal) writeAudio(pcm []byte) error {
 	if j.sealer == nil {
 		return j.write(journalAudio, n, pcm)
 	}
+
 	numbered := make([]byte, 8, 8+len(pcm))
 	binary.BigEndian.PutUint64(numbered, j.number)
 	j.number++
 	numbered = append(numbered, pcm...)
 	defer clear(numbered)
+
 	var sealed bytes.Buffer
 	_, _, err := envelope.Seal(&sealed, bytes.NewReader(numbered), j.params)
 	if err != nil {
 		return err
 	}
+
 	return j.write(journalAudio, n, sealed.Bytes())
 }
 
@@ -127,12 +132,14 @@ func openJournal(file *os.File) (*journalReader, error) {
 		} else if err == nil {
 			err = r.skip(size)
 		}
+
 		switch {
 		case errors.Is(err, io.EOF) && !first:
 			return r, r.rewind()
 		case err != nil:
 			return nil, fmt.Errorf("reading a recording in progress: %w", err)
 		}
+
 		r.samples += int64(n)
 	}
 }
@@ -144,11 +151,13 @@ func (r *journalReader) header() (kind byte, samples, size int, err error) {
 	if err != nil {
 		return 0, 0, 0, io.EOF
 	}
+
 	size = int(binary.BigEndian.Uint32(header[1:]))
 	samples = int(binary.BigEndian.Uint32(header[5:]))
 	if size > maxJournalRecord || samples*bytesPerSample > maxJournalRecord {
 		return 0, 0, 0, io.EOF
 	}
+
 	return header[0], samples, size, nil
 }
 
@@ -167,13 +176,16 @@ func (r *journalReader) skip(size int) error {
 	if err != nil {
 		return err
 	}
+
 	info, err := r.file.Stat()
 	if err != nil {
 		return err
 	}
+
 	if end > info.Size() {
 		return io.EOF
 	}
+
 	return nil
 }
 
@@ -214,20 +226,25 @@ func (r *journalReader) next() error {
 		if err != nil {
 			return err
 		}
+
 		payload, err := r.payload(size)
 		if err != nil {
 			return err
 		}
+
 		if kind != journalAudio {
 			continue
 		}
+
 		r.rest, err = r.openAudio(payload)
 		if err != nil {
 			return err
 		}
+
 		if len(r.rest) != n*bytesPerSample {
 			return fmt.Errorf("record %d has %d bytes of audio", r.number, len(r.rest))
 		}
+
 		return nil
 	}
 }
@@ -237,16 +254,19 @@ func (r *journalReader) openAudio(payload []byte) ([]byte, error) {
 	if !r.description.Sealed {
 		return payload, nil
 	}
+
 	var opened bytes.Buffer
 	want := envelope.Expected{AccountID: r.description.AccountID, RecordingID: r.description.RecordingID}
 	_, _, err := envelope.Open(&opened, bytes.NewReader(payload), want, r.rootOf)
 	if err != nil {
 		return nil, fmt.Errorf("record %d: %w", r.number, err)
 	}
+
 	numbered := opened.Bytes()
 	if len(numbered) < 8 || binary.BigEndian.Uint64(numbered) != r.number {
 		return nil, fmt.Errorf("record %d is another one", r.number)
 	}
+
 	r.number++
 	return numbered[8:], nil
 }
@@ -265,5 +285,6 @@ func wavHeader(samples int64) []byte {
 	h = binary.LittleEndian.AppendUint16(h, bytesPerSample)
 	h = binary.LittleEndian.AppendUint16(h, 16)
 	h = append(h, "data"...)
+
 	return binary.LittleEndian.AppendUint32(h, size)
 }

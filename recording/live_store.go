@@ -33,23 +33,27 @@ func (s *Service) newTake(accountID string, call Call) *take {
 		if s.takes == "" {
 			return nil, fault.Unavailable(nil, 0, "this node does not record calls")
 		}
+
 		select {
 		case s.openers <- struct{}{}:
 			defer func() { <-s.openers }()
 		case <-ctx.Done():
 			return nil, fault.Unavailable(ctx.Err(), retryAfter, "too many recordings begin at once")
 		}
+
 		if err := s.requireFreeSpace(); err != nil {
 			return nil, err
 		}
 		if err := s.requireQuota(ctx, accountID); err != nil {
 			return nil, err
 		}
+
 		sealer, err := s.currentSealer(ctx, accountID)
 		if err != nil {
 			s.metrics.refused.Inc()
 			return nil, err
 		}
+
 		return s.createJournal(ctx, accountID, call, sealer)
 	}, s.writers, s.log)
 }
@@ -59,12 +63,14 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 	if err := os.MkdirAll(s.takes, 0o700); err != nil {
 		return nil, fileError(err, "creating the folder of recordings in progress")
 	}
+
 	d := takeDescription{AccountID: accountID, Call: call}
 	var params envelope.Params
 	if sealer != nil {
 		d.Sealed, d.Algorithm, d.KeyVersion = true, sealer.suite.String(), int64(sealer.key.Version)
 		params = envelope.Params{Suite: sealer.suite, ContentType: "audio/L16", Key: sealer.key}
 	}
+
 	params.AccountID, params.Created = accountID, time.Now().UTC()
 
 	for attempt := 1; ; attempt++ {
@@ -77,11 +83,13 @@ func (s *Service) createJournal(ctx context.Context, accountID string, call Call
 		if err != nil {
 			return nil, err
 		}
+
 		// A journal that ends becomes a row before it is removed: only now nobody else can take the id.
 		taken, err := s.rows.exists(ctx, accountID, d.RecordingID)
 		if err == nil && !taken {
 			return j, nil
 		}
+
 		err = errors.Join(err, j.file.Close(), os.Remove(j.file.Name()))
 		if err != nil {
 			return nil, err
@@ -97,11 +105,13 @@ func takeID(callID string, attempt int) string {
 		}
 		return '_'
 	}, callID)
+
 	id = strings.TrimLeft(id, ".")
 	id = id[:min(len(id), 120)]
 	if attempt > 1 || id == "" {
 		id += fmt.Sprintf("-%d", attempt)
 	}
+
 	return id
 }
 
@@ -112,15 +122,18 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 		return fileError(err, "opening a recording in progress")
 	}
 	defer func() { _ = file.Close() }() // opened for reading
+
 	r, err := openJournal(file)
 	if err != nil {
 		return err
 	}
+
 	d := &r.description
 	sealer, err := s.takeSealer(ctx, d)
 	if err != nil {
 		return err
 	}
+
 	r.rootOf = func(h *envelope.Header) (*envelope.Root, error) {
 		key, err := s.keys.Key(ctx, d.AccountID, int64(h.KeyVersion))
 		if err != nil {
@@ -133,6 +146,7 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 	call.DurationMS, call.Channels = millis(r.samples), channelCount
 	u := Upload{AccountID: d.AccountID, RecordingID: d.RecordingID, ContentType: "audio/wav", Call: call,
 		Pauses: r.pauses, Body: r}
+
 	if s.settings.Format == formatOpus {
 		u.ContentType = OpusType
 		u.Body, err = newOpus(ctx, s.encoders, r)
@@ -140,14 +154,17 @@ func (s *Service) storeTake(ctx context.Context, name string) error {
 			return err
 		}
 	}
+
 	row, err := s.writeObject(ctx, &u, sealer)
 	if err != nil {
 		return err
 	}
+
 	err = s.createRow(ctx, row)
 	if err != nil && fault.KindOf(err) != fault.KindConflict { // a crash between the row and the removal
 		return err
 	}
+
 	return fileError(ignoreMissing(os.Remove(name)), "removing the file of a recording in progress")
 }
 
@@ -169,20 +186,24 @@ func (s *Service) storeAbandoned(ctx context.Context) error {
 	if s.takes == "" {
 		return nil
 	}
+
 	names, err := filepath.Glob(filepath.Join(s.takes, "*"+takeSuffix))
 	if err != nil {
 		return err
 	}
+
 	var failures error
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil || time.Since(info.ModTime()) < takeAbandoned {
 			continue
 		}
+
 		err = s.storeTake(ctx, name)
 		if err != nil {
 			failures = errors.Join(failures, fmt.Errorf("%s: %w", filepath.Base(name), err))
 		}
 	}
+
 	return failures
 }

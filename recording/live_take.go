@@ -121,6 +121,7 @@ func (t *take) Sent(packet *rtp.Packet) { t.hear(channelCallee, packet) }
 func (t *take) hear(channel int, packet *rtp.Packet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	payload := t.media.payloads[channel][packet.PayloadType&0x7F]
 	if payload.Keys {
 		t.hearKey(channel, packet)
@@ -129,10 +130,12 @@ func (t *take) hear(channel int, packet *rtp.Packet) {
 	if payload.Format.Encoding == "" || t.failed {
 		return
 	}
+
 	at := t.clocks[channel].position(packet.SSRC, packet.Timestamp, uint32(payload.Format.Rate), t.now())
 	if t.pausedAt != notPaused && at >= t.pausedAt || len(t.arena)+len(packet.Payload) > maxQueuedBytes {
 		return
 	}
+
 	from := len(t.arena)
 	t.arena = append(t.arena, packet.Payload...)
 	t.queue = append(t.queue, queuedPacket{channel, at, payload.Format.Encoding, from, len(t.arena)})
@@ -156,11 +159,13 @@ func (k *keySequence) press(channel int, digit byte) bool {
 	if k.keys == "" {
 		return false
 	}
+
 	pressed := k.pressed[channel] + string(digit)
 	k.pressed[channel] = pressed[max(0, len(pressed)-len(k.keys)):]
 	if k.pressed[channel] != k.keys {
 		return false
 	}
+
 	k.pressed[channel] = ""
 	return true
 }
@@ -198,8 +203,10 @@ func (t *take) run() error {
 	if err := t.prepare(); err != nil {
 		return err
 	}
+
 	ticker := time.NewTicker(takeFlush)
 	defer ticker.Stop()
+
 	for {
 		select {
 		case <-ticker.C:
@@ -217,14 +224,18 @@ func (t *take) run() error {
 // prepare opens the journal. After an error nothing more is queued.
 func (t *take) prepare() error {
 	defer close(t.opened)
+
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
+
 	t.journal, t.openErr = t.openJournal(ctx)
 	if t.openErr == nil {
 		return nil
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	clear(t.arena)
 	t.failed, t.queue, t.arena = true, nil, nil
 	return t.openErr
@@ -282,14 +293,17 @@ func (t *take) flush(until int64) {
 	for _, p := range queue {
 		t.place(&p, arena[p.from:p.to], silent)
 	}
+
 	clear(arena)
 	t.spare = nil
 	if cap(arena) <= maxSpareBytes {
 		t.spare = arena
 	}
+
 	for t.flushed < until {
 		t.emit(min(until-t.flushed, liveRate))
 	}
+
 	t.notePauses(pauses)
 }
 
@@ -304,6 +318,7 @@ func (s *silence) covers(at int64) bool {
 	if s.open != notPaused && at >= s.open {
 		return true
 	}
+
 	for i := len(s.pauses) - 1; i >= 0; i-- {
 		p := &s.pauses[i]
 		if at >= p.StartMS*liveRate/1000 && at < p.EndMS*liveRate/1000 {
@@ -313,6 +328,7 @@ func (s *silence) covers(at int64) bool {
 			return false
 		}
 	}
+
 	return false
 }
 
@@ -322,16 +338,19 @@ func (t *take) place(p *queuedPacket, payload []byte, silent silence) {
 	if err != nil {
 		return // it stays silent, as a lost packet does
 	}
+
 	end := p.at + int64(len(pcm))
 	for end-t.flushed > takeWindow { // this goroutine was late
 		t.emit(min(end-t.flushed-takeWindow, liveRate))
 	}
+
 	for i, sample := range pcm {
 		at := p.at + int64(i)
 		if at >= t.flushed && !silent.covers(at) {
 			t.window[p.channel][at%takeWindow] = sample
 		}
 	}
+
 	clear(pcm)
 }
 
@@ -354,10 +373,12 @@ func (t *take) decode(p *queuedPacket, payload []byte) ([]int16, error) {
 		}
 		t.opus[p.channel] = decoder
 	}
+
 	decoder := t.opus[p.channel]
 	if err := decoder.Decode(payload); err != nil {
 		return nil, err
 	}
+
 	t.bytes = t.bytes[:0]
 	for decoder.SamplesNeeded() == 0 {
 		var err error
@@ -366,9 +387,11 @@ func (t *take) decode(p *queuedPacket, payload []byte) ([]int16, error) {
 			return nil, err
 		}
 	}
+
 	for i := 0; i+1 < len(t.bytes); i += 2 {
 		t.pcm = append(t.pcm, int16(uint16(t.bytes[i])|uint16(t.bytes[i+1])<<8))
 	}
+
 	clear(t.bytes)
 	return t.pcm, nil
 }
@@ -383,8 +406,10 @@ func (t *take) emit(n int64) {
 			t.bytes = append(t.bytes, byte(sample), byte(sample>>8))
 			t.window[channel][i] = 0
 		}
+
 		t.flushed++
 	}
+
 	if t.writeErr == nil && n > 0 {
 		t.writeErr = t.journal.writeAudio(t.bytes)
 		if t.writeErr != nil {
@@ -392,6 +417,7 @@ func (t *take) emit(n int64) {
 				"recording_id", t.journal.params.RecordingID, "error", t.writeErr)
 		}
 	}
+
 	clear(t.bytes)
 }
 

@@ -92,6 +92,7 @@ func loudness(wav []byte, channel int) (levels []int) {
 		}
 		levels = append(levels, sum/160)
 	}
+
 	return levels
 }
 
@@ -115,16 +116,19 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	h, _ := newLiveEnv(t, callrecording.ModeAll)
 	took := h.newTake("acme", Call{CallID: "slow"})
 	took.useMedia(pcmu())
+
 	openJournal, opening, derived := took.openJournal, make(chan struct{}), make(chan struct{})
 	took.openJournal = func(ctx context.Context) (*journal, error) {
 		close(opening)
 		<-derived
 		return openJournal(ctx)
 	}
+
 	ended := make(chan error)
 	go func() { ended <- took.run() }()
 	<-opening
 	caller := &voice{hz: 440, ssrc: 1}
+
 	for n := range 250 { // five seconds
 		took.at(time.Duration(n) * 20 * time.Millisecond)
 		switch n {
@@ -133,8 +137,10 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 		case 150:
 			took.resume()
 		}
+
 		took.Received(caller.next())
 	}
+
 	took.stop()
 	took.at(time.Minute)
 	close(derived)
@@ -146,6 +152,7 @@ func TestACallDoesNotWaitForItsRecording(t *testing.T) {
 	if m.DurationMS < 4900 || m.DurationMS > 5100 || len(m.Pauses) != 1 {
 		t.Errorf("%+v", m)
 	}
+
 	for n, level := range loudness(must(h.play("acme", "slow"))(t), channelCaller)[:240] {
 		edge := n >= 98 && n <= 101 || n >= 148 && n <= 151
 		if !edge && (level == 0) != (n >= 100 && n < 150) {
@@ -164,14 +171,17 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
+
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
 	packets := make([][2]*rtp.Packet, 500) // ten seconds
 	for i := range packets {
 		packets[i] = [2]*rtp.Packet{caller.next(), callee.next()}
 	}
+
 	const n = 100
 	takes := make([]*take, n)
 	before := live()
+
 	for i := range takes {
 		takes[i] = h.newTake("acme", Call{CallID: fmt.Sprint("call-", i)})
 		takes[i].useMedia(pcmu())
@@ -181,15 +191,19 @@ func TestTheMemoryOfARecordingIsBounded(t *testing.T) {
 			takes[i].Sent(pair[1])
 		}
 	}
+
 	if each := (live() - before) / n; each > 256<<10 || each < maxQueuedBytes {
 		t.Errorf("%d bytes each while the journal opens", each)
 	}
+
 	for _, took := range takes {
 		took.flush(openTake(t, took).now() - samples(takeJitter))
 	}
+
 	if each := (live() - before) / n; each > 256<<10 {
 		t.Errorf("%d bytes each", each)
 	}
+
 	for _, took := range takes {
 		check(t, took.journal.file.Close())
 	}
@@ -205,6 +219,7 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
+
 	recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	recording.Begin(pcmu())
 	for range 2 {
@@ -212,12 +227,14 @@ func TestARecordingThatCannotBegin(t *testing.T) {
 			fault.KindOf(err) == fault.KindConflict {
 			t.Errorf("start: %v", err)
 		}
+
 		recorder.storing.Wait()
 		if err := recorder.Control(t.Context(),
 			Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("pause: %v", err)
 		}
 	}
+
 	recording.End()
 }
 
@@ -230,6 +247,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 		took := openTake(t, h.newTake("acme", Call{CallID: "call@1"}))
 		took.useMedia(pcmu())
 		caller, callee := &voice{hz: 440, ssrc: 1, timestamp: 4_294_967_000}, &voice{hz: 1000, ssrc: 2, timestamp: 7}
+
 		for n := range 250 { // five seconds
 			at := time.Duration(n) * 20 * time.Millisecond
 			took.at(at)
@@ -239,6 +257,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 			case 150:
 				took.resume()
 			}
+
 			if packet := caller.next(); n < 50 || n >= 60 { // 200 ms are lost
 				took.Received(packet)
 			}
@@ -249,19 +268,23 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 				took.flush(took.now() - samples(takeJitter))
 			}
 		}
+
 		took.at(5 * time.Second)
 		took.flush(took.now())
 		name := took.journal.file.Name()
 		check(t, took.journal.file.Close())
+
 		if raw := must(os.ReadFile(name))(t); sealed == bytes.Contains(raw, toneBytes(440, 0)) {
 			t.Errorf("sealed %v: the tone's samples in the journal", sealed)
 		}
+
 		check(t, h.storeTake(t.Context(), name))
 
 		id := "call_1"
 		if sealed {
 			id = "call_1-2"
 		}
+
 		wav := must(h.play("acme", id))(t)
 		m := must(h.Metadata(t.Context(), "acme", id))(t)
 		if m.Encrypted != sealed || m.Channels != 2 || m.DurationMS < 4990 || m.DurationMS > 5100 ||
@@ -270,6 +293,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 			m.CallID != "call@1" {
 			t.Errorf("%+v", m)
 		}
+
 		for channel, silent := range []func(n int) bool{
 			func(n int) bool { return n >= 50 && n < 60 || n >= 100 && n < 150 },
 			func(n int) bool { return n < 25 || n >= 100 && n < 150 },
@@ -281,6 +305,7 @@ func TestTwoVoicesStandOnOneClock(t *testing.T) {
 				}
 			}
 		}
+
 		if left := must(os.ReadDir(h.takes))(t); len(left) != 0 {
 			t.Errorf("left are %v", left)
 		}
@@ -304,6 +329,7 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	took := openTake(t, h.newTake("acme", Call{CallID: "killed"}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
+
 	for n := range 500 { // ten seconds
 		took.at(time.Duration(n) * 20 * time.Millisecond)
 		took.Received(caller.next())
@@ -311,6 +337,7 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 			took.flush(took.now() - samples(takeJitter))
 		}
 	}
+
 	name := took.journal.file.Name()
 	check(t, took.journal.file.Close())
 	whole := must(os.ReadFile(name))(t)
@@ -322,6 +349,7 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	if !m.Encrypted || m.DurationMS < 8000 {
 		t.Errorf("%+v", m)
 	}
+
 	for n, level := range loudness(must(h.play("acme", "killed"))(t), channelCaller) {
 		if level == 0 {
 			t.Errorf("silence at %d ms", n*20)
@@ -333,9 +361,11 @@ func TestAKilledProcessKeepsWhatItRecorded(t *testing.T) {
 	altered[len(altered)/2] ^= 1
 	check(t, os.WriteFile(name, altered, 0o600))
 	check(t, os.Chtimes(name, old, old))
+
 	if err := h.storeAbandoned(t.Context()); err == nil {
 		t.Error("an altered journal is stored")
 	}
+
 	checkError(t)(os.Stat(name))
 }
 
@@ -346,6 +376,7 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
+
 	recording := recorder.Record(
 		localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
 	for _, action := range []string{"start", "pause"} {
@@ -354,6 +385,7 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 			t.Errorf("%s before the call is connected: %v", action, err)
 		}
 	}
+
 	recording.Begin(pcmu())
 	for _, step := range []struct {
 		id, action string
@@ -370,13 +402,16 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 			t.Errorf("%s of %s: %v", step.action, step.id, err)
 		}
 	}
+
 	if err := recorder.Control(t.Context(), Control{"other", "c1", "stop"}); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("of another account: %v", err)
 	}
+
 	recording.End()
 	recording.End()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	check(t, recorder.Run(ended))
 	page := must(h.List(t.Context(), Filter{Account: "acme", Call: Call{OriginationCallID: "o1"}}))(t)
 	if len(page.Data) != 2 || len(page.Data[1].Pauses) != 1 || page.Data[0].RecordingID != "c1-2" {
@@ -386,10 +421,12 @@ func TestACallIsRecordedFromItsPort(t *testing.T) {
 	off, silent := newLiveEnv(t, callrecording.ModeOff)
 	call := silent.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	call.Begin(pcmu())
+
 	if err := silent.Control(t.Context(), Control{"acme", "c1", "start"}); fault.KindOf(err) != fault.KindConflict ||
 		!strings.Contains(err.Error(), "off") {
 		t.Errorf("where the mode is off: %v", err)
 	}
+
 	call.End()
 	if page := must(off.List(t.Context(), Filter{Account: "acme"}))(t); len(page.Data) != 0 {
 		t.Errorf("%+v", page.Data)
@@ -402,15 +439,18 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
+
 	nodes := &redisclient.Holders[Control]{Client: client, Channel: "test:controls", Log: slog.New(slog.DiscardHandler)}
 	asked, holder := NewRecorder(h.Service, nodes), NewRecorder(h.Service, nodes)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
+
 	for _, r := range []*Recorder{asked, holder} {
 		running.Go(func() { check(t, r.Run(ctx)) })
 	}
+
 	for server.PubSubNumSub("test:controls")["test:controls"] < 2 {
 		time.Sleep(time.Millisecond)
 	}
@@ -419,10 +459,12 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
+
 	recording := holder.Record(
 		localcall.RecordedCall{AccountID: "acme", CallID: "c1", OriginationCallID: "o1", Port: port})
 	recording.Begin(pcmu())
 	defer recording.End()
+
 	for _, step := range []struct {
 		id, action string
 		kind       fault.Kind // "": it is done
@@ -433,6 +475,7 @@ func TestARecordingIsControlledOnAnyNode(t *testing.T) {
 			t.Errorf("%s of %s: %v", step.action, step.id, err)
 		}
 	}
+
 	server.Close()
 	if err := asked.Control(t.Context(), Control{"acme", "o1", "start"}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("without Redis: %v", err)
@@ -451,6 +494,7 @@ func TestKeysPauseTheRecording(t *testing.T) {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}
+
 	if none := (keySequence{}); none.press(0, '*') {
 		t.Error("no keys are set")
 	}
@@ -466,6 +510,7 @@ func TestAClockFollowsItsPeer(t *testing.T) {
 			t.Fatalf("packet %d: at %d, arrived at %d", n, at, arrived)
 		}
 	}
+
 	if at := c.position(2, 0, 8000, 5_000_000); at != 5_000_000 {
 		t.Errorf("another source: at %d", at)
 	}
@@ -486,10 +531,12 @@ func BenchmarkRecordedSecond(b *testing.B) {
 	took := openTake(b, h.newTake("acme", Call{CallID: "bench"}))
 	took.useMedia(pcmu())
 	caller, callee := &voice{hz: 440, ssrc: 1}, &voice{hz: 1000, ssrc: 2}
+
 	packets := make([][2]*rtp.Packet, 50)
 	for i := range packets {
 		packets[i] = [2]*rtp.Packet{caller.next(), callee.next()}
 	}
+
 	second := time.Duration(0)
 	for b.Loop() {
 		for n, pair := range packets {
@@ -498,12 +545,15 @@ func BenchmarkRecordedSecond(b *testing.B) {
 			pair[1].Timestamp += 8000
 			took.Received(pair[0])
 			took.Sent(pair[1])
+
 			if n%25 == 24 {
 				took.flush(took.now() - samples(takeJitter))
 			}
 		}
+
 		second += time.Second
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "%core/call")
 	check(b, took.journal.file.Close())
 }
@@ -515,8 +565,10 @@ func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 	port := must(ports.Open())(t)
 	defer port.Close()
+
 	call := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1", Port: port})
 	defer call.End()
+
 	call.Begin(pcmu())
 
 	busy := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:busy"})
@@ -525,12 +577,14 @@ func TestARecordingIsNotControlledWithoutItsEntry(t *testing.T) {
 		for range audit.DefaultSettings().UserEntriesPerMinute {
 			_ = log.Record(busy, log.Entry(busy, audit.CallRecord, "acme", "other"))
 		}
+
 		err := recorder.Control(busy, Control{"acme", "c1", "start"})
 		spent = fault.KindOf(err) == fault.KindLimited
 		if !spent {
 			check(t, recorder.Control(t.Context(), Control{"acme", "c1", "stop"}))
 		}
 	}
+
 	if err := recorder.Control(t.Context(), Control{"acme", "c1", "pause"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("it was started: %v", err)
 	}
@@ -544,10 +598,12 @@ func TestARecordingIsStoredAsOpus(t *testing.T) {
 	took := openTake(t, h.newTake("acme", Call{CallID: "c1"}))
 	took.useMedia(pcmu())
 	caller := &voice{hz: 440, ssrc: 1}
+
 	for n := range 250 { // five seconds
 		took.at(time.Duration(n) * 20 * time.Millisecond)
 		took.Received(caller.next())
 	}
+
 	took.flush(8000 * 5)
 	check(t, took.journal.file.Close())
 	check(t, h.storeTake(t.Context(), took.journal.file.Name()))
@@ -565,10 +621,12 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 	h, recorder := newLiveEnv(t, callrecording.ModeAll)
 	h.configure(t, "head", encryption.Change{Enabled: true, Key: new(firstKey)})
 	spoken := wavHeader(16000)
+
 	for i := range 16000 {
 		spoken = binary.LittleEndian.AppendUint16(spoken, uint16(1000+i%100))
 		spoken = binary.LittleEndian.AppendUint16(spoken, uint16(3000+i%100))
 	}
+
 	must(h.Store(t.Context(), Upload{AccountID: "head", RecordingID: "greeting", Body: bytes.NewReader(spoken)}))(t)
 	heard := func(mode callrecording.Mode, announce bool, id string) []int16 {
 		h.policies = onePolicy{Mode: mode, Announce: announce, Announcement: id, From: "head"}
@@ -576,23 +634,28 @@ func TestTheAnnouncementOfARecording(t *testing.T) {
 		defer recording.End()
 		return recording.Announcement()
 	}
+
 	pcm := heard(callrecording.ModeAll, true, "greeting")
 	if len(pcm) != 16000 || pcm[0] != 2000 || pcm[99] != 2099 {
 		t.Errorf("%d samples", len(pcm))
 	}
+
 	for _, id := range []string{"", "gone"} {
 		if tone := heard(callrecording.ModeAll, true, id); len(tone) != 3200 || tone[0] != 0 || tone[5] < 2000 {
 			t.Errorf("%q: %d samples", id, len(tone))
 		}
 	}
+
 	if heard(callrecording.ModeAll, false, "") != nil || heard(callrecording.ModeOnDemand, true, "greeting") != nil {
 		t.Error("an announcement without a recording")
 	}
+
 	check(t, recorder.CheckAnnouncement(t.Context(), "head", "greeting"))
 	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
 	if err := h.Delete(t.Context(), "head", "greeting"); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("deleting it: %v", err)
 	}
+
 	must(h.Hold(t.Context(), "head", "greeting", "case 7"))(t)
 	check(t, recorder.KeepAnnouncement(t.Context(), "head", "greeting"))
 	if m := must(h.Metadata(t.Context(), "head", "greeting"))(t); m.Hold == nil || m.Hold.Reason != "case 7" {
@@ -610,31 +673,37 @@ func TestRecordingsAreWrittenInTurn(t *testing.T) {
 		turn := make(chan struct{}, 1)
 		var takes []*take
 		var ended atomic.Int32
+
 		for i := range 3 {
 			took := newTake(func(context.Context) (*journal, error) {
 				return createJournal(filepath.Join(dir, fmt.Sprint(i)), takeDescription{}, nil, envelope.Params{})
 			}, turn, slog.New(slog.DiscardHandler))
 			took.useMedia(pcmu())
 			takes = append(takes, took)
+
 			go func() {
 				check(t, took.run())
 				ended.Add(1)
 			}()
 		}
+
 		turn <- struct{}{} // somebody writes
 		time.Sleep(3 * takeFlush)
 		synctest.Wait()
+
 		for _, took := range takes {
 			if took.flushed != 0 {
 				t.Errorf("%d samples are written out of turn", took.flushed)
 			}
 			took.stop()
 		}
+
 		<-turn
 		synctest.Wait()
 		if n := ended.Load(); n != 3 {
 			t.Errorf("%d of 3 are written", n)
 		}
+
 		for _, took := range takes {
 			if took.flushed < samples(3*takeFlush) {
 				t.Errorf("%d samples are written", took.flushed)
@@ -666,6 +735,7 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	h.policies = onePolicy{Mode: callrecording.ModeAll, Announce: true, Announcement: "greeting", From: "head"}
 	store := &openCounter{Store: h.backend}
 	h.backend = store
+
 	speak := func(level uint16) {
 		spoken := wavHeader(8000)
 		for range 16000 {
@@ -673,22 +743,26 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 		}
 		must(h.Store(t.Context(), Upload{AccountID: "head", RecordingID: "greeting", Body: bytes.NewReader(spoken)}))(t)
 	}
+
 	heard := func() int16 {
 		recording := recorder.Record(localcall.RecordedCall{AccountID: "acme", CallID: "c1"})
 		defer recording.End()
 		return recording.Announcement()[0]
 	}
+
 	speak(1000)
 	store.shut.Store(true)
 	if heard() != 0 {
 		t.Error("no tone while the store is away")
 	}
+
 	store.shut.Store(false)
 
 	store.opened.Store(0)
 	for range 20 { // they ring at once
 		recorder.ReadAhead("acme")
 	}
+
 	recorder.storing.Wait()
 	store.shut.Store(true)
 	for range 3 {
@@ -696,6 +770,7 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 			t.Errorf("heard %d", level)
 		}
 	}
+
 	if n := store.opened.Load(); n != 1 {
 		t.Errorf("opened %d times", n)
 	}
@@ -705,13 +780,16 @@ func TestAnAnnouncementIsReadOnce(t *testing.T) {
 	if heard() != 0 {
 		t.Error("a deleted announcement is heard")
 	}
+
 	speak(2000)
 	if level := heard(); level != 2000 {
 		t.Errorf("heard %d", level)
 	}
+
 	for i := range maxAnnouncements + 5 {
 		h.announcements.find("head", fmt.Sprint(i), func() ([]int16, error) { return nil, nil })
 	}
+
 	if n := len(h.announcements.kept); n != maxAnnouncements {
 		t.Errorf("%d announcements are kept", n)
 	}

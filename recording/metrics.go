@@ -26,6 +26,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	metric.Init(m.uploads, keptSealed, keptPlain)
 	metric.Init(m.bytes, keptSealed, keptPlain)
+
 	return m
 }
 

@@ -45,15 +45,18 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, params SealParams) (*Inspect
 	if params.Algorithm == "" {
 		params.Algorithm = envelope.AES256GCM.String()
 	}
+
 	suite, ok := envelope.ParseSuite(params.Algorithm)
 	if !ok {
 		return nil, fmt.Errorf("%w: there is no algorithm %q", envelope.ErrParams, params.Algorithm)
 	}
+
 	root, err := o.newRoot()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Wipe()
+
 	h, size, err := envelope.Seal(dst, src, envelope.Params{
 		Suite: suite, AccountID: params.AccountID, RecordingID: params.RecordingID, ContentType: params.ContentType,
 		Created: params.Created, Key: envelope.Key{ID: params.KeyID, Version: params.KeyVersion, Root: root},
@@ -61,6 +64,7 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, params SealParams) (*Inspect
 	if err != nil {
 		return nil, err
 	}
+
 	return newInspection(h, size), nil
 }
 
@@ -74,6 +78,7 @@ func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID stri
 	if err != nil {
 		return nil, err
 	}
+
 	src = io.MultiReader(&header, src)
 	if keyID == "" {
 		keyID = old.KeyID
@@ -81,16 +86,19 @@ func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID stri
 	if keyVersion == 0 {
 		keyVersion = old.KeyVersion + 1
 	}
+
 	root, err := target.newRoot()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Wipe()
+
 	h, err := envelope.Rewrap(dst, src, envelope.Expected{}, o.deriveRoot,
 		envelope.Key{ID: keyID, Version: keyVersion, Root: root})
 	if err != nil {
 		return nil, err
 	}
+
 	return newInspection(h, 0), nil
 }
 

@@ -30,10 +30,12 @@ func ParseUpload(name string, query url.Values, header http.Header) (id string, 
 		query = maps.Clone(query)
 		maps.DeleteFunc(query, func(_ string, values []string) bool { return slices.Equal(values, []string{""}) })
 	}
+
 	call, err = ParseCall(query, header)
 	if err != nil || !isKazoo {
 		return name, call, err
 	}
+
 	call.CallID = cmp.Or(call.CallID, strings.TrimSuffix(rest, path.Ext(rest)))
 	id = strings.Map(func(r rune) rune {
 		switch {
@@ -42,7 +44,9 @@ func ParseUpload(name string, query url.Values, header http.Header) (id string, 
 		case r < ' ' || r > '~' || r == '/':
 			return r // the check of the id refuses it
 		}
+
 		return '_'
 	}, name)
+
 	return id, call, nil
 }

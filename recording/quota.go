@@ -62,6 +62,7 @@ func (s *Service) requireQuota(ctx context.Context, accountID string) error {
 	if limit == 0 {
 		return nil
 	}
+
 	now := time.Now()
 	used, known := s.usage.find(accountID, now)
 	if !known {
@@ -72,10 +73,12 @@ func (s *Service) requireQuota(ctx context.Context, accountID string) error {
 		}
 		s.usage.keep(accountID, used, now)
 	}
+
 	if used >= limit {
 		return fault.Conflict(
 			"the account has %d bytes of recordings, the most that recordings.max_account_bytes allows", used)
 	}
+
 	return nil
 }
 

@@ -15,17 +15,20 @@ import (
 func TestTheBytesOfAnAccountAreBounded(t *testing.T) {
 	settings := DefaultSettings()
 	settings.MaxAccountBytes = 1000
+
 	e := newEnv(t, settings, testdb.SQLite(t))
 	store := func(account, id string) error {
 		_, err := e.Service.Store(t.Context(),
 			Upload{AccountID: account, RecordingID: id, Body: strings.NewReader(strings.Repeat("x", 600))})
 		return err
 	}
+
 	for _, id := range []string{"a", "b"} {
 		if err := store("acme", id); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if f := fault.As(store("acme", "c")); f.Kind != fault.KindConflict ||
 		!strings.Contains(f.Message, "recordings.max_account_bytes") {
 		t.Errorf("over the quota: %v", f)
@@ -42,6 +45,7 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 	settings.MaxAccountBytes = 1000
 	e := newEnv(t, settings, testdb.SQLite(t))
 	e.takes = filepath.Join(t.TempDir(), "takes")
+
 	begin := func(account string) error {
 		journal, err := e.newTake(account, Call{CallID: "call"}).openJournal(t.Context())
 		if err == nil {
@@ -49,9 +53,11 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 		}
 		return err
 	}
+
 	_, err := e.Store(t.Context(),
 		Upload{AccountID: "acme", RecordingID: "a", Body: strings.NewReader(strings.Repeat("x", 1200))})
 	check(t, err)
+
 	if f := fault.As(begin("acme")); f.Kind != fault.KindConflict ||
 		!strings.Contains(f.Message, "recordings.max_account_bytes") {
 		t.Errorf("over the quota: %v", f)
@@ -59,6 +65,7 @@ func TestCallsOfAnAccountAboveItsQuotaAreNotRecorded(t *testing.T) {
 	if _, err := os.Stat(e.takes); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file was begun: %v", err)
 	}
+
 	check(t, begin("other"))
 
 	e.checkFreeSpace = func() error { return errors.New("full") }

@@ -50,6 +50,7 @@ func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Aud
 			audio, err = nil, errors.Join(err, audio.Close())
 		}
 	}
+
 	span.End(err)
 	return audio, err
 }
@@ -80,6 +81,7 @@ func (s *Service) findObject(ctx context.Context, accountID, recordingID string)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		object, err := s.backend.Open(ctx, r.object)
 		if err == nil {
 			return r, object, nil
@@ -87,9 +89,11 @@ func (s *Service) findObject(ctx context.Context, accountID, recordingID string)
 		if fault.KindOf(err) != fault.KindNotFound {
 			return nil, nil, err
 		}
+
 		if r.object == previous {
 			return nil, nil, s.reportDamage(r, err)
 		}
+
 		previous = r.object
 	}
 }
@@ -102,15 +106,19 @@ func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 		} else if end != r.Size {
 			return nil, s.reportDamage(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
 		}
+
 		if err := s.checkDigest(ctx, r, object); err != nil {
 			return nil, err
 		}
+
 		return &Audio{r.Metadata, object, s.encoders, object.Close}, nil
 	}
+
 	sealed, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
 	if err != nil {
 		return nil, s.openError(r, err)
 	}
+
 	return &Audio{r.Metadata, &damageReporter{sealed, s, r}, s.encoders, func() error {
 		return errors.Join(sealed.Close(), object.Close())
 	}}, nil
@@ -124,11 +132,13 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 	if err != nil {
 		return fault.Internal(err, "reading the recording failed")
 	}
+
 	digest := sha256.New()
 	for {
 		if err := ctx.Err(); err != nil { // the client has disconnected
 			return fault.Unavailable(err, retryAfter, "reading the recording was interrupted")
 		}
+
 		_, err := io.CopyN(digest, object, 1<<20)
 		if errors.Is(err, io.EOF) {
 			break
@@ -137,14 +147,17 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 			return fileError(err, "reading a recording")
 		}
 	}
+
 	got := formatDigest(digest)
 	if got != r.Digest {
 		return s.reportDamage(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
 	}
+
 	_, err = object.Seek(0, io.SeekStart)
 	if err != nil {
 		return fault.Internal(err, "reading the recording failed")
 	}
+
 	return nil
 }
 
@@ -166,10 +179,12 @@ func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
 			h.KeyID != r.KeyID {
 			return nil, errNotStoredObject
 		}
+
 		key, err := s.keys.Key(ctx, r.AccountID, r.KeyVersion)
 		if err != nil {
 			return nil, err
 		}
+
 		return s.roots.Root(key.Key, key.Salt, h.Iterations)
 	}
 }

@@ -77,16 +77,19 @@ func (r *Recorder) Record(call localcall.RecordedCall) localcall.Recording {
 	c := &liveCall{RecordedCall: call, recorder: r}
 	ctx, cancel := context.WithTimeout(context.Background(), policyTimeout)
 	defer cancel()
+
 	policy, err := r.service.policies.Policy(ctx, call.AccountID)
 	if err != nil {
 		r.service.metrics.refused.Inc()
 		r.log.Error("a call is not recorded: its account's policy cannot be read", "account_id", call.AccountID,
 			"call_id", call.CallID, "error", err)
 	}
+
 	c.policy = policy
 	if policy.Announce && c.mode() == callrecording.ModeAll {
 		c.heardFirst = r.service.samplesBefore(ctx, &policy)
 	}
+
 	r.calls.Add(c)
 	return c
 }
@@ -115,14 +118,17 @@ func (c *liveCall) start() *take {
 	})
 	took.useMedia(c.media)
 	took.keys.keys = c.recorder.service.settings.PauseKeys
+
 	took.onKeys = func() {
 		if !took.beginPause() {
 			took.resume()
 		}
 	}
+
 	c.take = took
 	c.Port.AddTap(took)
 	c.recorder.storing.Go(func() { c.runTake(took) })
+
 	return took
 }
 
@@ -136,6 +142,7 @@ func (c *liveCall) runTake(took *take) {
 		c.drop(took)
 		return
 	}
+
 	name := took.journal.file.Name()
 	err = took.journal.file.Close()
 	if err == nil {
@@ -145,6 +152,7 @@ func (c *liveCall) runTake(took *take) {
 		log.Error("storing the recording of a call failed, retrying", "error", err)
 		return
 	}
+
 	r.service.wake()
 }
 
@@ -224,12 +232,14 @@ func (r *Recorder) controlHere(ctx context.Context, control Control) error {
 func (c *liveCall) apply(action string) (started *take, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.mode() == callrecording.ModeOff {
 		return nil, fault.Conflict("the account's calls are not recorded: its mode is off")
 	}
 	if !c.begun || c.ended {
 		return nil, fault.Conflict("the call is not connected")
 	}
+
 	switch action {
 	case "start":
 		if c.take != nil {
@@ -252,6 +262,7 @@ func (c *liveCall) apply(action string) (started *take, err error) {
 	default:
 		return nil, fault.InvalidField("action", "unsupported", "action must be start, stop, pause or resume")
 	}
+
 	return nil, nil
 }
 

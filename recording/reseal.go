@@ -27,27 +27,33 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 	if err != nil {
 		return p, err
 	}
+
 	current := make(map[string]encryption.Sealing, len(accounts))
 	for _, account := range accounts {
 		current[account], err = s.keys.Current(ctx, account)
 		if err != nil {
 			return p, fmt.Errorf("finding the newest key of account %s: %w", account, err)
 		}
+
 		n, err := s.rows.countOutdated(ctx, account, current[account])
 		if err != nil {
 			return p, err
 		}
+
 		p.Total += n
 	}
+
 	for _, account := range accounts {
 		if err := s.resealAccount(ctx, account, current[account], &p, progress); err != nil {
 			return p, err
 		}
 	}
+
 	if p.Failed > 0 {
 		return p, fault.Internal(nil,
 			fmt.Sprintf("%d of %d recordings could not be moved to the newest key", p.Failed, p.Total))
 	}
+
 	return p, nil
 }
 
@@ -60,6 +66,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 		return err
 	}
 	defer target.key.Root.Wipe()
+
 	for after := ""; ; {
 		page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
 			AND (key_version <> $3 OR algorithm <> $4) ORDER BY recording_id LIMIT $5`,
@@ -67,6 +74,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 		if err != nil || len(page) == 0 {
 			return err
 		}
+
 		for _, r := range page {
 			err := s.resealRecording(ctx, r, target)
 			if err == nil {
@@ -78,6 +86,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 				s.log.ErrorContext(ctx, "recording reseal failed",
 					"account_id", account, "recording_id", r.RecordingID, "error", err)
 			}
+
 			after = r.RecordingID
 			progress(*p)
 		}
@@ -92,6 +101,7 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) e
 		return err
 	}
 	defer func() { _ = object.Close() }() // opened for reading only
+
 	updated := *r
 	updated.object = objectName(r.AccountID, r.RecordingID, true)
 	updated.StoredSize, err = s.backend.Put(ctx, updated.object, func(w io.Writer) error {
@@ -104,13 +114,16 @@ func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) e
 	if err != nil {
 		return err
 	}
+
 	replaced, err := s.rows.replaceObject(ctx, r, &updated)
 	if err != nil {
 		return err // the update may have committed: Sweep deletes the object without a row
 	}
+
 	if !replaced { // deleted or re-encrypted by another process meanwhile
 		return s.backend.Delete(ctx, updated.object)
 	}
+
 	return s.backend.Delete(ctx, r.object)
 }
 
@@ -120,13 +133,16 @@ func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeek
 	if r.Algorithm == target.suite.String() {
 		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)
 	}
+
 	audio, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
 	if err != nil {
 		return nil, err
 	}
+
 	h, _, err := envelope.Seal(w, audio, envelope.Params{
 		Suite: target.suite, AccountID: r.AccountID, RecordingID: r.RecordingID,
 		ContentType: r.ContentType, Created: time.UnixMilli(r.createdAt), Key: target.key,
 	})
+
 	return h, errors.Join(err, audio.Close())
 }

@@ -29,6 +29,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 			want[id] = testAudio(70_000 * i)
 			checkError(t)(h.storeAudio("acme", id, want[id]))
 		}
+
 		h.configure(t, "acme", encryption.Change{Enabled: false}) // old ones move all the same
 
 		stop := make(chan struct{})
@@ -40,6 +41,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 					return
 				default:
 				}
+
 				for id, audio := range want {
 					if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
 						t.Errorf("%s while it moves: %v", id, err)
@@ -47,6 +49,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 				}
 			}
 		})
+
 		steps := 0
 		got, err := h.Reseal(t.Context(), "", func(Progress) { steps++ })
 		close(stop)
@@ -54,6 +57,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 		if err != nil || got != (Progress{Done: 4, Total: 4}) || steps != 4 {
 			t.Errorf("%+v in %d steps: %v", got, steps, err)
 		}
+
 		for id, audio := range want {
 			m := must(h.Metadata(t.Context(), "acme", id))(t)
 			if m.Encrypted && (m.KeyVersion != 3 || m.Algorithm != encryption.AES256GCM) ||
@@ -64,6 +68,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
+
 		if objects := h.objects(t); len(objects) != 6 {
 			t.Errorf("objects %v", objects)
 		}
@@ -79,18 +84,21 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 	for i := range 3 {
 		checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%d", i), testAudio(100)))
 	}
+
 	var bad string
 	for _, file := range h.objects(t) {
 		if strings.Contains(file, "call-1") {
 			bad = file
 		}
 	}
+
 	editFile(t, bad, func(b []byte) []byte { b[60] ^= 1; return b })
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
 	got, err := h.Reseal(t.Context(), "", func(Progress) {})
 	if fault.KindOf(err) != fault.KindInternal || got != (Progress{Done: 2, Failed: 1, Total: 3}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+
 	if _, err := os.Stat(bad); err != nil || len(h.objects(t)) != 3 {
 		t.Errorf("%v, objects %v", err, h.objects(t))
 	}
@@ -121,6 +129,7 @@ func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 	var moved, again bytes.Buffer
 	must(first.Reseal(&moved, bytes.NewReader(file), second, "key_auto_acme", 2))(t)
 	must(second.Open(&again, bytes.NewReader(moved.Bytes())))(t)
+
 	if !bytes.Equal(again.Bytes(), audio) || must(Inspect(&moved))(t).KeyVersion != 2 {
 		t.Error("moved wrongly")
 	}

@@ -42,10 +42,12 @@ func scanRow(scan sqldb.ScanFunc) (*row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r.CreatedAt = r.createdAt / 1000
 	if held.Reason != "" {
 		r.Hold = &held
 	}
+
 	r.Pauses, err = parsePauses(paused)
 	return r, err
 }
@@ -57,6 +59,7 @@ func (t rows) create(ctx context.Context, r *row) error {
 	if err != nil {
 		return fault.Internal(err, "writing the pauses failed")
 	}
+
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after, complete_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
@@ -68,8 +71,10 @@ func (t rows) create(ctx context.Context, r *row) error {
 		if sqldb.IsUniqueViolation(err) {
 			return conflict(r.RecordingID)
 		}
+
 		return err
 	})
+
 	return sqldb.Wrap(err, "storing the recording's metadata")
 }
 
@@ -113,14 +118,17 @@ func (t rows) deleteRow(ctx context.Context, action audit.Action, accountID, rec
 		if fault.KindOf(err) != fault.KindNotFound {
 			return err
 		}
+
 		found := tx.QueryRowContext(ctx,
 			`SELECT recording_id FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
 		_, lookErr := sqldb.Find(found, err, "looking for a recording", sqldb.ScanColumn[string])
 		if lookErr != nil {
 			return lookErr
 		}
+
 		return errHeld(recordingID)
 	})
+
 	return r, err
 }
 

@@ -23,10 +23,12 @@ func (s *Service) Run(ctx context.Context) error {
 		sweepInterval)
 	defer announce.Stop()
 	defer complete.Stop()
+
 	expire := time.NewTicker(expiryInterval)
 	defer expire.Stop()
 	defer sweep.Stop()
 	defer s.roots.Wipe()
+
 	s.logFailure(ctx, "storing recordings of calls that a process left", s.storeAbandoned(ctx))
 	changes := s.rows.db.WatchChanges()
 	for {

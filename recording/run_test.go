@@ -18,6 +18,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
+
 		for range 2 { // two nodes
 			wg.Go(func() {
 				if err := h.Run(ctx); err != nil {
@@ -25,10 +26,12 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 				}
 			})
 		}
+
 		const n = 20
 		for i := range n {
 			checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%d", i), testAudio(10)))
 		}
+
 		for range n {
 			select {
 			case <-h.events.more:
@@ -36,9 +39,11 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 				t.Fatalf("only %d events", len(h.events.sent))
 			}
 		}
+
 		stop()
 		wg.Wait()
 		seen := map[string]bool{}
+
 		for _, text := range h.events.sent {
 			var e map[string]any
 			check(t, json.Unmarshal([]byte(text), &e))
@@ -46,8 +51,10 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 				e["timestamp"] == nil || len(e) != 7 {
 				t.Errorf("%s", text)
 			}
+
 			seen[e["recording_id"].(string)] = true
 		}
+
 		if len(h.events.sent) != n || len(seen) != n {
 			t.Errorf("%d events of %d recordings", len(h.events.sent), len(seen))
 		}
@@ -61,16 +68,19 @@ func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
 	if err := h.announce(t.Context()); !errors.Is(err, h.events.fail) {
 		t.Fatal(err)
 	}
+
 	h.events.fail = nil
 	check(t, h.announce(t.Context()))
 	if len(h.events.sent) != 0 {
 		t.Error("announced while another node may be doing it")
 	}
+
 	// After the end of the lease.
 	checkError(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`,
 		announceLease.Milliseconds()+1))
 	check(t, h.announce(t.Context()))
 	check(t, h.announce(t.Context()))
+
 	if len(h.events.sent) != 1 {
 		t.Errorf("%d events", len(h.events.sent))
 	}

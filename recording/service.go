@@ -87,14 +87,17 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "recording", migrations); err != nil {
 		return nil, err
 	}
+
 	roots, err := envelope.NewRootCache(maxCachedRoots)
 	if err != nil {
 		return nil, err
 	}
+
 	checkFreeSpace := deps.CheckDisk
 	if checkFreeSpace == nil {
 		checkFreeSpace = func() error { return nil }
 	}
+
 	return &Service{
 		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store,
 		takes: deps.TakesDir,

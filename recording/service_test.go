@@ -34,6 +34,7 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 			encryption.Change{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256CBC)})
 		h.configure(t, "plain", encryption.Change{Enabled: false})
 		audio := testAudio(200_000)
+
 		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
 			m, err := h.storeAudio(account, "call-1", audio)
 			check(t, err)
@@ -43,6 +44,7 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 				!strings.HasPrefix(m.Digest, "sha256:") {
 				t.Errorf("%s: %+v", account, m)
 			}
+
 			if got := must(h.Metadata(t.Context(), account, "call-1"))(t); !reflect.DeepEqual(got, m) {
 				t.Errorf("%s: metadata %+v, want %+v", account, got, m)
 			}
@@ -50,12 +52,14 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 				t.Errorf("%s: %v", account, err)
 			}
 		}
+
 		for _, file := range h.objects(t) {
 			data := must(os.ReadFile(file))(t)
 			if sealed := strings.Contains(file, "/sealing/"); bytes.Contains(data, []byte("private")) == sealed {
 				t.Errorf("%s: wrongly kept", file)
 			}
 		}
+
 		if len(h.objects(t)) != 3 {
 			t.Errorf("objects %v", h.objects(t))
 		}
@@ -73,6 +77,7 @@ func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
 			want[id] = testAudio(1000 * i)
 			checkError(t)(h.storeAudio("acme", id, want[id]))
 		}
+
 		h.configure(t, "acme", encryption.Change{Enabled: false})
 		for id, audio := range want {
 			if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
@@ -93,6 +98,7 @@ func TestPlaybackServesRanges(t *testing.T) {
 	checkError(t)(h.storeAudio("acme", "call-1", audio))
 	a := must(h.Open(t.Context(), "acme", "call-1"))(t)
 	defer func() { check(t, a.Close()) }()
+
 	for range 30 {
 		from := rand.IntN(len(audio))
 		to := from + rand.IntN(len(audio)-from)
@@ -100,6 +106,7 @@ func TestPlaybackServesRanges(t *testing.T) {
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, to))
 		answer := httptest.NewRecorder()
 		http.ServeContent(answer, request, "", time.Unix(a.CreatedAt, 0), a)
+
 		if answer.Code != http.StatusPartialContent || !bytes.Equal(answer.Body.Bytes(), audio[from:to+1]) {
 			t.Errorf("bytes %d-%d: status %d, %d bytes", from, to, answer.Code, answer.Body.Len())
 		}
@@ -118,6 +125,7 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 		if n := testutil.ToFloat64(h.metrics.refused); n != 1 || len(h.objects(t)) != 0 {
 			t.Errorf("counted %v, stored %v", n, h.objects(t))
 		}
+
 		h.keys.off = nil
 		checkError(t)(h.storeAudio("acme", "call-1", testAudio(100)))
 	})
@@ -126,6 +134,7 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 func TestUploadRefusals(t *testing.T) {
 	h := newEnv(t, Settings{MaxBytes: 1000}, testdb.SQLite(t))
 	checkError(t)(h.storeAudio("acme", "taken", testAudio(10)))
+
 	broken := io.MultiReader(bytes.NewReader(testAudio(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	for _, c := range []struct {
 		name string
@@ -148,9 +157,11 @@ func TestUploadRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+
 	if objects := h.objects(t); len(objects) != 1 {
 		t.Errorf("left behind: %v", objects)
 	}
+
 	checkError(t)(h.storeAudio("acme", "exactly", testAudio(1000)))
 	checkError(t)(h.storeAudio("another", "taken", testAudio(10))) // ids are an account's own
 }
@@ -160,11 +171,13 @@ func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		stored, refused := 0, 0
+
 		for range 8 {
 			wg.Go(func() {
 				_, err := h.storeAudio("acme", "call-1", testAudio(50_000))
 				mu.Lock()
 				defer mu.Unlock()
+
 				switch fault.KindOf(err) {
 				case "":
 					stored++
@@ -175,6 +188,7 @@ func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		if stored != 1 || refused != 7 || len(h.objects(t)) != 1 {
 			t.Errorf("%d stored, %d refused, objects %v", stored, refused, h.objects(t))
@@ -206,6 +220,7 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 			editFile(t, h.objects(t)[0], func([]byte) []byte { return before })
 		},
 	}
+
 	for name, change := range alter {
 		t.Run(name, func(t *testing.T) {
 			h := newEnv(t, Settings{}, testdb.SQLite(t))
@@ -244,10 +259,12 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 		for i := range 25 {
 			checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%02d", i), testAudio(i)))
 		}
+
 		checkError(t)(h.storeAudio("other", "call-99", testAudio(1)))
 		seen := map[string]bool{}
 		var at int64 = 1 << 60
 		start, pages := "", 0
+
 		for {
 			page := must(h.List(t.Context(), Filter{Account: "acme", PageSize: 10, StartKey: start}))(t)
 			for _, m := range page.Data {
@@ -256,15 +273,18 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 				}
 				seen[m.RecordingID], at = true, m.CreatedAt
 			}
+
 			pages++
 			start = page.NextStartKey
 			if start == "" {
 				break
 			}
 		}
+
 		if len(seen) != 25 || pages != 3 {
 			t.Errorf("%d recordings on %d pages", len(seen), pages)
 		}
+
 		for _, bad := range []struct {
 			size  int
 			start string
@@ -275,6 +295,7 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
+
 		if page := must(h.List(t.Context(), Filter{Account: "nobody"}))(t); len(page.Data) != 0 || page.Data == nil ||
 			page.PageSize != report.DefaultPage {
 			t.Errorf("%+v", page)
@@ -288,6 +309,7 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 		if err := h.Delete(t.Context(), "other", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("another account's: %v", err)
 		}
+
 		check(t, h.Delete(t.Context(), "acme", "call-1"))
 		if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound || len(h.objects(t)) != 0 {
 			t.Errorf("%v, objects %v", err, h.objects(t))
@@ -295,6 +317,7 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 		if err := h.Delete(t.Context(), "acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("twice: %v", err)
 		}
+
 		checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
 	})
 }
@@ -303,15 +326,18 @@ func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
 	checkError(t)(h.storeAudio(".dots", "call-1", testAudio(10)))
+
 	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
 	strange := h.dir + "/acme/notes.txt"
 	for _, file := range []string{orphan, strange} {
 		check(t, os.WriteFile(file, []byte("x"), 0o600))
 	}
+
 	check(t, h.Sweep(t.Context(), time.Now().Add(-time.Hour)))
 	if n := len(h.objects(t)); n != 4 {
 		t.Errorf("%d objects: what is young may belong to an upload that is not done", n)
 	}
+
 	check(t, h.Sweep(t.Context(), time.Now().Add(time.Minute)))
 	if _, err := os.Stat(orphan); err == nil {
 		t.Error("the orphan is still there")
@@ -330,6 +356,7 @@ func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
 	if err := setting.Validate("recordings", Settings{MaxBytes: -1}); err == nil {
 		t.Error("a negative size was accepted")
 	}
+
 	var none sqldb.Config
 	if none.Validate() == nil {
 		t.Error("no database was accepted")
@@ -343,14 +370,17 @@ func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
 			_, err := h.Store(ctx, Upload{AccountID: "acme", RecordingID: id, Body: bytes.NewReader(testAudio(1000))})
 			return err
 		}
+
 		check(t, upload("call-1"))
 		if err := upload("call-1"); fault.KindOf(err) != fault.KindConflict {
 			t.Errorf("stored twice: %v", err)
 		}
+
 		check(t, must(h.Open(ctx, "acme", "call-1"))(t).Close())
 		if _, err := h.Open(ctx, "acme", "call-2"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("opened what is not there: %v", err)
 		}
+
 		check(t, h.Delete(ctx, "acme", "call-1"))
 		want := []string{
 			"recording.delete apikey:k recording:call-1 ok", "recording.read apikey:k recording:call-1 ok",
@@ -363,6 +393,7 @@ func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
 		check(t, upload("call-3"))
 		_, err := h.rows.db.ExecContext(ctx, `DROP TABLE audit_pending`)
 		check(t, err)
+
 		if audio, err := h.Open(ctx, "acme", "call-3"); err == nil {
 			t.Errorf("opened %v without an entry", audio.RecordingID)
 		}
@@ -383,6 +414,7 @@ func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 		audio := testAudio(3 << 20)
 		must(h.storeAudio("plain", "call-1", audio))(t)
 		file := h.objects(t)[0]
+
 		for _, at := range []int{0, 1 << 20, len(audio) - 1} {
 			changed := bytes.Clone(audio)
 			changed[at] ^= 1
@@ -391,9 +423,11 @@ func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 				t.Errorf("bit %d changed: opened %v, %v", at, audio, err)
 			}
 		}
+
 		if n := testutil.ToFloat64(h.metrics.damaged); n != 3 {
 			t.Errorf("%v times damaged", n)
 		}
+
 		check(t, os.WriteFile(file, audio, 0o600))
 		if got, err := h.play("plain", "call-1"); err != nil || !bytes.Equal(got, audio) {
 			t.Errorf("restored: %v", err)
@@ -406,12 +440,14 @@ func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 		for i := range purgePageSize + 5 {
 			must(h.storeAudio("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
 		}
+
 		must(h.storeAudio("stays", "call-1", []byte("audio")))(t)
 		for _, want := range []int{purgePageSize, 5, 0} {
 			if n, err := h.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)
 			}
 		}
+
 		if files := h.objects(t); len(files) != 1 || !strings.Contains(files[0], "/stays/") {
 			t.Errorf("left are %v", files)
 		}
@@ -425,6 +461,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	var room error
 	checks := 0
 	h.checkFreeSpace = func() error { checks++; return room }
+
 	refused := func(id string, body []byte) {
 		t.Helper()
 		_, err := h.storeAudio("acme", id, body)
@@ -433,8 +470,10 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
+
 	room = errors.New("1 of 100 MiB are free")
 	refused("at-once", testAudio(10))
+
 	room, checks = nil, 0
 	h.checkFreeSpace = func() error {
 		checks++
@@ -443,6 +482,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 		}
 		return nil
 	}
+
 	refused("while-it-comes", testAudio(diskCheckInterval+1<<20))
 	h.checkFreeSpace = func() error { return nil }
 	if _, err := h.storeAudio("acme", "while-it-comes", testAudio(10)); err != nil {

@@ -42,12 +42,15 @@ func ParseS3URL(text string) (S3Config, error) {
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User == nil || u.Fragment != "" {
 		return S3Config{}, errS3URL
 	}
+
 	secret, _ := u.User.Password()
 	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	cfg := S3Config{Endpoint: u.Host, AccessKey: u.User.Username(), SecretKey: secret, Bucket: bucket}
+
 	if prefix != "" {
 		cfg.Prefix = prefix + "/"
 	}
+
 	for name, values := range u.Query() {
 		switch value := values[len(values)-1]; {
 		case name == "region":
@@ -58,9 +61,11 @@ func ParseS3URL(text string) (S3Config, error) {
 			return S3Config{}, errS3URL
 		}
 	}
+
 	if cfg.AccessKey == "" || cfg.SecretKey == "" || cfg.Bucket == "" {
 		return S3Config{}, errS3URL
 	}
+
 	return cfg, nil
 }
 
@@ -94,11 +99,13 @@ func NewS3(cfg S3Config) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recordings' S3 store: %w", err)
 	}
+
 	options.MaxRetries = 1
 	uploads, err := minio.New(cfg.Endpoint, &options)
 	if err != nil {
 		return nil, fmt.Errorf("recordings' S3 store: %w", err)
 	}
+
 	return &S3{cfg, keys, client, uploads, s3PartSize}, nil
 }
 
@@ -121,13 +128,16 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 		return 0, fileError(err, "creating a recording's spool file")
 	}
 	defer func() { _ = spool.Close() }() // it has no name: closing deletes it
+
 	if err := write(spool); err != nil {
 		return 0, fileError(err, "spooling a recording")
 	}
+
 	size, err = spool.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return 0, fileError(err, "reading a recording's spool file")
 	}
+
 	return size, s.uploadSpool(ctx, name, spool, size)
 }
 
@@ -148,6 +158,7 @@ func (s *S3) uploadSpool(ctx context.Context, name string, spool io.ReaderAt, si
 		if try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
 			return err
 		}
+
 		if !wait.Wait(ctx) {
 			return err
 		}
@@ -193,6 +204,7 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 			return err
 		}
 	}
+
 	return s3Error(ctx.Err(), "listing recordings")
 }
 
@@ -201,6 +213,7 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 func (s *S3) RemoveUnfinished(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing if the loop returns early
 	defer cancel()
+
 	core := minio.Core{Client: s.client}
 	for upload := range s.client.ListIncompleteUploads(ctx, s.cfg.Bucket, s.cfg.Prefix, true) {
 		if minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload {
@@ -216,6 +229,7 @@ func (s *S3) RemoveUnfinished(ctx context.Context, before time.Time) error {
 			return s3Error(err, "removing an unfinished recording")
 		}
 	}
+
 	return nil
 }
 
@@ -234,5 +248,6 @@ func s3Error(err error, operation string) error {
 	case response.Code == minio.NoSuchKey:
 		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's object is missing", Cause: err}
 	}
+
 	return fault.Internal(err, operation+" failed")
 }

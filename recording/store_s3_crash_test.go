@@ -35,15 +35,18 @@ func (h *env) checkNothingOf(t *testing.T, b *bucket) {
 	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 		t.Error(err)
 	}
+
 	check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
 	for upload := range s.client.ListIncompleteUploads(t.Context(), b.name, "", true) {
 		if minio.ToErrorResponse(upload.Err).Code != minio.NoSuchUpload {
 			t.Errorf("an unfinished upload is left: %s, %v", upload.Key, upload.Err)
 		}
 	}
+
 	if b.plain.Load() {
 		t.Error("something was sent in plain")
 	}
+
 	audio := testAudio(7 << 20)
 	checkError(t)(h.storeAudio("acme", "call-1", audio))
 	if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
@@ -55,6 +58,7 @@ func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 	server := testservice.OwnS3(t)
 	b := newRealBucket(t, server.URL)
 	h := newSealingEnv(t, b)
+
 	var once sync.Once
 	b.atPart.Store(new(func(n int64) bool {
 		if n == 2 { // one has arrived
@@ -62,12 +66,14 @@ func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 		}
 		return false
 	}))
+
 	if _, err := h.storeAudio("acme", "call-1", testAudio(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
 	if _, err := h.storeAudio("acme", "call-2", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
+
 	server.Start(t)
 	h.checkNothingOf(t, b)
 }
@@ -80,6 +86,7 @@ func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testin
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
 		child.Env = append(os.Environ(), "RECORDING_CRASH_DB=-", "RECORDING_CRASH_S3="+b.url(b.secret), "TMPDIR="+spool,
 			"RECORDING_CRASH_KEY="+sealing.Key.Key+" "+sealing.Key.Salt)
+
 		halfway, killed := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		b.atPart.Store(new(func(n int64) bool {
@@ -89,19 +96,24 @@ func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testin
 			if n > 1 {
 				<-killed
 			}
+
 			return false
 		}))
+
 		check(t, child.Start())
 		<-halfway
 		check(t, child.Process.Kill())
+
 		if child.Wait() == nil {
 			t.Fatal("the child was not killed")
 		}
+
 		close(killed)
 		// the child's own test folder
 		if spooled := must(os.ReadDir(spool))(t); len(spooled) > 1 || len(spooled) == 1 && !spooled[0].IsDir() {
 			t.Errorf("spooled: %v", spooled)
 		}
+
 		h.checkNothingOf(t, b)
 	})
 }
@@ -121,12 +133,14 @@ func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
 	b := newRealBucket(t, testservice.S3(t))
 	s := b.openStore(t)
 	b.alter.Store(true)
+
 	for _, size := range []int{1000, 6 << 20} {
 		_, err := s.Put(t.Context(), "acme/a", writeContent(testAudio(size)))
 		if err == nil {
 			t.Errorf("%d bytes: it was stored", size)
 		}
 	}
+
 	b.alter.Store(false)
 	if all := listNames(t, s); len(all) != 0 {
 		t.Errorf("left: %v", all)

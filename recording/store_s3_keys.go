@@ -35,6 +35,7 @@ func (k *s3Keys) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 			}
 		}
 	}
+
 	return credentials.Value{AccessKeyID: current.AccessKey, SecretAccessKey: current.SecretKey,
 		SignerType: credentials.SignatureV4}, nil
 }

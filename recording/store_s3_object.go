@@ -37,11 +37,13 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	if o.body == nil {
 		if err := o.openWindow(); err != nil {
 			return 0, err
 		}
 	}
+
 	n, err := o.body.Read(p[:min(int64(len(p)), o.windowEnd-o.pos)])
 	o.pos += int64(n)
 	switch {
@@ -50,6 +52,7 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = errShortResponse
 	}
+
 	return n, s3Error(err, "reading a recording")
 }
 
@@ -64,16 +67,19 @@ func (o *s3Object) openWindow() error {
 	} else {
 		o.windowSize = minWindow
 	}
+
 	end := min(o.pos+o.windowSize, o.size)
 	var options minio.GetObjectOptions
 	if err := options.SetRange(o.pos, end-1); err != nil {
 		return s3Error(err, "reading a recording")
 	}
+
 	core := minio.Core{Client: o.store.client}
 	body, _, _, err := core.GetObject(o.ctx, o.store.cfg.Bucket, o.name, options)
 	if err != nil {
 		return s3Error(err, "reading a recording")
 	}
+
 	o.body, o.windowEnd = body, end
 	return nil
 }
@@ -97,12 +103,14 @@ func (o *s3Object) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += o.size
 	}
+
 	if offset < 0 {
 		return 0, errors.New("a position before the start")
 	}
 	if offset == o.pos {
 		return offset, nil
 	}
+
 	o.pos = offset
 	return offset, s3Error(o.closeBody(), "reading a recording")
 }

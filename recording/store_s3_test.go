@@ -66,9 +66,11 @@ func newRealBucket(t testing.TB, server string) *bucket {
 	check(t, direct.MakeBucket(t.Context(), b.name, minio.MakeBucketOptions{Region: b.region}))
 	t.Cleanup(func() { emptyBucket(t, direct, b.name) })
 	target := &url.URL{Scheme: "http", Host: at.Host}
+
 	if secure {
 		target.Scheme = "https"
 	}
+
 	b.serve(t, &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -76,6 +78,7 @@ func newRealBucket(t testing.TB, server string) *bucket {
 		},
 		ErrorLog: log.New(io.Discard, "", 0), // of clients that go away
 	})
+
 	return b
 }
 
@@ -97,6 +100,7 @@ func newFakeBucket(t testing.TB) *bucket {
 	b := &bucket{name: "calls", region: "eu-1", access: "access", secret: "the/secret+of=the bucket"}
 	memory := s3mem.New()
 	check(t, memory.CreateBucket(t.Context(), b.name))
+
 	handler := gofakes3.New(memory).Server()
 	b.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := signature.V4SignVerifyWithSecret(r, b.secret); code != signature.ErrNone {
@@ -105,14 +109,17 @@ func newFakeBucket(t testing.TB) *bucket {
 			_, _ = w.Write(signature.EncodeAPIErrorToResponse(refusal))
 			return
 		}
+
 		// An empty delimiter is none; this server takes it for one.
 		query := r.URL.Query()
 		if query.Get("delimiter") == "" {
 			query.Del("delimiter")
 		}
+
 		r.URL.RawQuery = query.Encode()
 		handler.ServeHTTP(w, r)
 	}))
+
 	return b
 }
 
@@ -122,6 +129,7 @@ func (b *bucket) serve(t testing.TB, handler http.Handler) {
 			http.Error(w, "down", http.StatusInternalServerError)
 			return
 		}
+
 		if r.Method == http.MethodPut && r.URL.Query().Has("partNumber") {
 			n := b.parts.Add(1)
 			if ask := b.atPart.Load(); ask != nil && (*ask)(n) {
@@ -129,9 +137,11 @@ func (b *bucket) serve(t testing.TB, handler http.Handler) {
 				return
 			}
 		}
+
 		r.Body = &watchedBody{r.Body, b}
 		handler.ServeHTTP(&countingWriter{w, &b.served}, r)
 	}))
+
 	t.Cleanup(b.Close)
 }
 
@@ -186,12 +196,14 @@ func TestParseS3URL(t *testing.T) {
 		!reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
+
 	cfg, err = ParseS3URL("s3://K:S@10.0.0.1:9000/bucket/some/folder/?tls=false&region=r")
 	want := S3Config{Endpoint: "10.0.0.1:9000", AccessKey: "K", SecretKey: "S", Bucket: "bucket",
 		Prefix: "some/folder/", Plain: true, Region: "r"}
 	if err != nil || !reflect.DeepEqual(cfg, want) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
+
 	for _, wrong := range []string{
 		"", "/bucket", "http://K:hush@h/bucket", "s3://h/bucket", "s3://K@h/bucket", "s3://K:hush@h", "s3://K:hush@h/",
 		"s3://K:hush@h/b?tls=maybe", "s3://K:hush@h/b?tsl=true", "s3://:hush@h/b", "s3://K:hush%zz@h/b",
@@ -208,13 +220,16 @@ func TestALongObjectGoesInParts(t *testing.T) {
 		s := b.openStore(t)
 		content := bytes.Repeat(testAudio(1<<20), 12)
 		putObject(t, s, "acme/long", content)
+
 		if n := b.parts.Load(); n != 3 {
 			t.Errorf("%d parts", n)
 		}
+
 		object := must(s.Open(t.Context(), "acme/long"))(t)
 		if got := must(io.ReadAll(object))(t); !bytes.Equal(got, content) {
 			t.Errorf("%d bytes come back", len(got))
 		}
+
 		check(t, object.Close())
 	})
 }
@@ -232,6 +247,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		got := make([]byte, 1000)
 		checkError(t)(io.ReadFull(a, got))
 		check(t, a.Close())
+
 		if !bytes.Equal(got, audio[5<<20:][:1000]) {
 			t.Error("another part")
 		}
@@ -241,13 +257,16 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
 			t.Error("the whole is another")
 		}
+
 		// Ten seconds later in life: another key, then swept.
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
 		checkError(t)(h.Reseal(t.Context(), "", func(Progress) {}))
 		check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
+
 		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
 			t.Error("after resealing it is another")
 		}
+
 		check(t, h.Delete(t.Context(), "acme", "call"))
 		if all := listNames(t, h.backend); len(all) != 0 {
 			t.Errorf("left: %v", all)
@@ -260,6 +279,7 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 		s := b.openStore(t)
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		core := minio.Core{Client: s.client}
+
 		begun := func() int {
 			n := 0
 			for range s.client.ListIncompleteUploads(t.Context(), s.cfg.Bucket, "", true) {
@@ -267,13 +287,16 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 			}
 			return n
 		}
+
 		for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
 			checkError(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
 		}
+
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(-time.Hour)))
 		if n := begun(); n != 2 {
 			t.Errorf("%d uploads are left, one may go on", n)
 		}
+
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		if n := begun(); n != 1 {
 			t.Errorf("%d uploads are left, want the other's alone", n)
@@ -293,6 +316,7 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+
 		if all := listNames(t, s); len(all) != 0 {
 			t.Errorf("left: %v", all)
 		}
@@ -339,6 +363,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		checkError(t)(h.storeAudio("acme", "call", testAudio(3*minWindow)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
+
 		if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("reading: %v", err)
 		}
@@ -348,12 +373,15 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("storing: %v", err)
 		}
+
 		check(t, a.Close())
 		b.broken.Store(false)
 		s.cfg.Bucket = "nobodys"
+
 		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing in a bucket that is not there: %v", err)
 		}
+
 		wrong := must(ParseS3URL(b.url("wrong")))(t)
 		h.backend = must(NewS3(wrong))(t)
 		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {

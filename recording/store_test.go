@@ -54,21 +54,25 @@ func TestAnObjectIsWholeOrAbsent(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Error(err)
 		}
+
 		if _, err := s.Open(t.Context(), "acme/a"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("a broken one is there: %v", err)
 		}
 		if left := listNames(t, s); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
+
 		putObject(t, s, "acme/a", testAudio(1000))
 		putObject(t, s, "other/b", nil)
 		if all := listNames(t, s); len(all) != 2 {
 			t.Errorf("listed %v", all)
 		}
+
 		stop := errors.New("stop")
 		if err := s.List(t.Context(), func(string, time.Time) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("listing goes on: %v", err)
 		}
+
 		check(t, s.Delete(t.Context(), "acme/a"))
 		check(t, s.Delete(t.Context(), "acme/a"))
 		if all := listNames(t, s); len(all) != 1 || all[0] != "other/b" {
@@ -82,35 +86,42 @@ func TestAnObjectIsReadAtAnyPlace(t *testing.T) {
 	for i := range content {
 		content[i] = byte(i * i >> 8)
 	}
+
 	onEachStore(t, func(t *testing.T, s Store) {
 		putObject(t, s, "acme/a", content)
 		putObject(t, s, "acme/empty", nil)
 		object := must(s.Open(t.Context(), "acme/a"))(t)
 		defer func() { check(t, object.Close()) }()
+
 		size := int64(len(content))
 		for _, at := range []int64{size - 1, 0, minWindow - 1, minWindow, 5, size, 2*minWindow + 3, size + 10} {
 			if pos, err := object.Seek(at, io.SeekStart); err != nil || pos != at {
 				t.Fatalf("seek to %d: %d, %v", at, pos, err)
 			}
+
 			got := must(io.ReadAll(object))(t)
 			if !bytes.Equal(got, content[min(at, size):]) {
 				t.Errorf("from %d: %d bytes, want %d", at, len(got), size-min(at, size))
 			}
 		}
+
 		if pos := must(object.Seek(-3, io.SeekEnd))(t); pos != size-3 {
 			t.Errorf("3 before the end is %d", pos)
 		}
 		if _, err := object.Seek(-1, io.SeekStart); err == nil {
 			t.Error("sought before the start")
 		}
+
 		var three [3]byte
 		if _, err := io.ReadFull(object, three[:]); err != nil || !bytes.Equal(three[:], content[size-3:]) {
 			t.Errorf("%v, %v", three, err)
 		}
+
 		empty := must(s.Open(t.Context(), "acme/empty"))(t)
 		if got := must(io.ReadAll(empty))(t); len(got) != 0 {
 			t.Errorf("an empty one has %d bytes", len(got))
 		}
+
 		check(t, empty.Close())
 	})
 }

@@ -19,6 +19,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 			return err
 		}
 	}
+
 	return s.backend.List(ctx, func(name string, modified time.Time) error {
 		if modified.After(before) {
 			return nil
@@ -26,13 +27,16 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 		if !objectPattern.MatchString(name) {
 			return nil // not an object of a recording
 		}
+
 		referenced, err := s.rows.isReferenced(ctx, name)
 		if referenced || err != nil {
 			return err
 		}
+
 		if err := s.backend.Delete(ctx, name); err != nil {
 			return err
 		}
+
 		s.log.InfoContext(ctx, "orphaned recording object removed", "object", name)
 		return nil
 	})

@@ -43,6 +43,7 @@ func (u *Upload) check() error {
 	if !envelope.ValidContentType(u.ContentType) {
 		return fault.InvalidField("Content-Type", "invalid", "a content type has at most 127 printable characters")
 	}
+
 	return nil
 }
 
@@ -65,6 +66,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err := s.requireFreeSpace(); err != nil {
 		return nil, err
 	}
+
 	// This check avoids the upload; the primary key of the row detects concurrent uploads.
 	taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID)
 	if err != nil {
@@ -72,22 +74,27 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	} else if taken {
 		return nil, conflict(u.RecordingID)
 	}
+
 	if err := s.requireQuota(ctx, u.AccountID); err != nil {
 		return nil, err
 	}
+
 	sealer, err := s.currentSealer(ctx, u.AccountID)
 	if err != nil {
 		s.metrics.refused.Inc()
 		s.log.ErrorContext(ctx, "recording refused: sealing failed", "account_id", u.AccountID, "error", err)
 		return nil, fault.Unavailable(err, retryAfter, "the recording cannot be sealed and is not stored")
 	}
+
 	row, err := s.writeObject(ctx, &u, sealer)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := s.createRow(ctx, row); err != nil {
 		return nil, err
 	}
+
 	return &row.Metadata, nil
 }
 
@@ -96,6 +103,7 @@ func (s *Service) createRow(ctx context.Context, row *row) error {
 	if err := s.prepareRow(ctx, row); err != nil {
 		return errors.Join(err, s.backend.Delete(ctx, row.object))
 	}
+
 	err := s.rows.create(ctx, row)
 	if fault.KindOf(err) == fault.KindConflict {
 		return errors.Join(err, s.backend.Delete(ctx, row.object))
@@ -104,9 +112,11 @@ func (s *Service) createRow(ctx context.Context, row *row) error {
 		// The row may have been stored despite the error; if not, Sweep deletes the object.
 		return err
 	}
+
 	s.usage.add(row.AccountID, row.StoredSize)
 	s.metrics.countStored(row.Encrypted, row.Size)
 	s.wake()
+
 	return nil
 }
 
@@ -118,16 +128,19 @@ func (s *Service) prepareRow(ctx context.Context, r *row) error {
 	if err != nil {
 		s.logFailure(ctx, "looking for a recording's call", err)
 	}
+
 	if err := s.setExpiry(ctx, r); err != nil {
 		return err
 	}
 	if found || s.calls == nil {
 		return nil
 	}
+
 	r.completeAfter = r.nextCompletion(time.Now())
 	if r.completeAfter != nil {
 		r.announceAfter += announceWait.Milliseconds()
 	}
+
 	return nil
 }
 
@@ -175,10 +188,12 @@ func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 		return nil, fault.Internal(fmt.Errorf("algorithm %q, key version %d", current.Algorithm, k.Version),
 			"there is no usable key")
 	}
+
 	root, err := s.roots.Root(k.Key, k.Salt, envelope.Iterations)
 	if err != nil {
 		return nil, fault.Internal(err, "the key cannot be used")
 	}
+
 	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
 }
 
@@ -193,8 +208,10 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*
 	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(),
 		checkFreeSpace: s.requireFreeSpace}
 	write := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
+
 	if sealer != nil {
 		defer sealer.key.Root.Wipe()
+
 		r.Encrypted = true
 		write = func(w io.Writer) error {
 			h, _, err := envelope.Seal(w, src, envelope.Params{
@@ -204,9 +221,11 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*
 			if err == nil {
 				r.setKeyFields(h)
 			}
+
 			return err
 		}
 	}
+
 	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
 	var err error
 	r.StoredSize, err = s.backend.Put(ctx, r.object, write)
@@ -216,6 +235,7 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*
 		}
 		return nil, err
 	}
+
 	r.Size, r.Digest = src.size, formatDigest(src.digest)
 	r.CreatedAt = now.Unix()
 	return r, nil
@@ -268,10 +288,12 @@ func (s *bodyReader) Read(p []byte) (int, error) {
 			return 0, s.err
 		}
 	}
+
 	n, err := s.body.Read(p)
 	s.size += int64(n)
 	s.digest.Write(p[:n])
 	var f *fault.Error
+
 	switch {
 	case s.limit > 0 && s.size > s.limit:
 		s.err = fault.New(fault.KindTooLarge, "a recording may have at most %d bytes", s.limit)
@@ -282,5 +304,6 @@ func (s *bodyReader) Read(p []byte) (int, error) {
 	default:
 		s.err = &fault.Error{Kind: fault.KindInvalid, Message: "the body ended too early", Cause: err}
 	}
+
 	return n, s.err
 }

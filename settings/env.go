@@ -24,6 +24,7 @@ func (g *group) readEnv(environ, ignore []string,
 			values[name] = value
 		}
 	}
+
 	leaves := g.leaves()
 	for _, l := range leaves {
 		value, set := values[l.envName()]
@@ -33,11 +34,13 @@ func (g *group) readEnv(environ, ignore []string,
 				problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: err.Error()})
 			}
 		}
+
 		file, fromFile := "", false
 		if l.Secret() && !hasEnvName(leaves, l.envName()+"_FILE") {
 			file, fromFile = values[l.envName()+"_FILE"]
 			delete(values, l.envName()+"_FILE")
 		}
+
 		switch {
 		case fromFile && set:
 			problems = append(problems,
@@ -51,11 +54,13 @@ func (g *group) readEnv(environ, ignore []string,
 			}
 		}
 	}
+
 	for _, l := range g.lists() {
 		text, set := values[l.envName()]
 		file, fromFile := values[l.envName()+"_FILE"]
 		delete(values, l.envName())
 		delete(values, l.envName()+"_FILE")
+
 		switch {
 		case set && fromFile:
 			problems = append(problems,
@@ -71,9 +76,11 @@ func (g *group) readEnv(environ, ignore []string,
 						Text: fmt.Sprintf("cannot be read: %v", err)})
 				continue
 			}
+
 			problems = append(problems, l.readYAML(file, content)...)
 		}
 	}
+
 	for former, key := range newNames {
 		name := (&leaf{key: former}).envName()
 		if values[name] != "" {
@@ -81,11 +88,13 @@ func (g *group) readEnv(environ, ignore []string,
 			delete(values, name)
 		}
 	}
+
 	for name := range values {
 		if !slices.Contains(ignore, name) {
 			unknown = append(unknown, name)
 		}
 	}
+
 	slices.Sort(unknown)
 	return unknown, problems
 }
@@ -116,5 +125,6 @@ func readSecretFile(file string) (string, error) {
 	if secret == "" {
 		return "", fmt.Errorf("%s is empty", file)
 	}
+
 	return secret, nil
 }

@@ -33,10 +33,12 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 	case err != nil:
 		return setting.Problems{{Where: name, Text: err.Error()}}
 	}
+
 	err := decoder.Decode(&more)
 	if !errors.Is(err, io.EOF) {
 		return setting.Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
 	}
+
 	reader := fileReader{name: name}
 	read(&reader, document.Content[0])
 	return reader.problems
@@ -62,14 +64,17 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 		r.addProblem(node, g.name, "want keys with values under it, got %s", describeNode(node))
 		return
 	}
+
 	seen := make(map[string]int, len(node.Content)/2)
 	for i := 0; i < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		m, known := g.find(key.Value)
 		fullKey := key.Value
+
 		if g.name != "" {
 			fullKey = g.name + "." + key.Value
 		}
+
 		secret := g.fileSecret(key.Value)
 		switch line, repeated := seen[key.Value]; {
 		case !known && secret != nil:
@@ -87,6 +92,7 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 		default:
 			r.readLeaf(m.leaf, value)
 		}
+
 		seen[key.Value] = key.Line
 	}
 }
@@ -100,6 +106,7 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 		r.addProblem(node, l.key, "want a list of entries with keys, got %s", describeNode(node))
 		return
 	}
+
 	l.items.SetZero()
 	for _, item := range node.Content {
 		r.readGroup(l.appendItem(), item)
@@ -144,6 +151,7 @@ func (r *fileReader) readLeaf(l *leaf, node *yaml.Node) {
 		}
 		nodes = node.Content
 	}
+
 	var items []string
 	for _, item := range nodes {
 		if err := l.checkType(item); err != nil {
@@ -152,6 +160,7 @@ func (r *fileReader) readLeaf(l *leaf, node *yaml.Node) {
 		}
 		items = append(items, item.Value)
 	}
+
 	if err := l.Set(items); err != nil {
 		r.addProblem(node, l.key, "%v", err)
 	}
@@ -171,15 +180,18 @@ func (l *leaf) checkType(node *yaml.Node) error {
 	case setting.Size:
 		want, tags = "a size such as 1048576 or 512MiB", []string{"!!int", "!!str"}
 	}
+
 	for _, tag := range tags {
 		if node.Kind == yaml.ScalarNode && node.Tag == tag {
 			return nil
 		}
 	}
+
 	err := fmt.Errorf("want %s, got %s", want, describeNode(node))
 	if want == "text" && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
 		err = fmt.Errorf("%w: put it in quotes", err)
 	}
+
 	return err
 }
 
@@ -193,6 +205,7 @@ func describeNode(node *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias"
 	}
+
 	switch node.Tag {
 	case "!!null":
 		return "nothing"
@@ -203,5 +216,6 @@ func describeNode(node *yaml.Node) string {
 	case "!!timestamp":
 		return "a date"
 	}
+
 	return "text"
 }

@@ -55,11 +55,13 @@ func (g *group) namedFiles() (all []File) {
 			all = append(all, File{Setting: m.leaf.key, Path: m.leaf.Text(), holds: m.leaf.file})
 		}
 	}
+
 	for i := range all {
 		if all[i].holds == fileCertificate && all[i].KeyPath == "" {
 			all[i].KeyPath = key
 		}
 	}
+
 	return all
 }
 
@@ -79,6 +81,7 @@ func (s *Settings) readsFilesOf(key string) bool {
 		return s.SIP.Calls.Trunk.Transport == "tls" && s.SIP.Server.TLSListen != "" && s.SIP.Server.Listen != sip.Off &&
 			(has(RoleOrigination) || has(RoleAISession))
 	}
+
 	return true
 }
 
@@ -91,10 +94,13 @@ func (f File) Check() error {
 		_, err := tls.LoadX509KeyPair(f.Path, f.KeyPath)
 		return err
 	}
+
 	text, err := os.ReadFile(f.Path)
 	defer clear(text) // a secret
+
 	if err == nil && f.holds == fileAuthorities && !x509.NewCertPool().AppendCertsFromPEM(text) {
 		err = fmt.Errorf("%s holds no certificate in PEM", f.Path)
 	}
+
 	return err
 }

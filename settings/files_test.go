@@ -33,10 +33,12 @@ func TestFileSettingsAreMarked(t *testing.T) {
 				}
 			}
 		}
+
 		if holds[fileCertificate] != holds[fileKey] {
 			t.Errorf("%s has a certificate without a key, or a key without a certificate", g.name)
 		}
 	}
+
 	check(newTree(Default()))
 	if marked < 15 {
 		t.Errorf("%d settings name a file", marked)
@@ -64,6 +66,7 @@ func TestEveryFileThatIsReadIsChecked(t *testing.T) {
 			t.Errorf("%s: %v", f.Setting, err)
 		}
 	}
+
 	slices.Sort(got)
 	want := strings.Fields(`directory_file feeds[1].tls.ca_file feeds[1].tls.cert_file kafka.sasl.oauth.token_file
 		kafka.sasl.password_file kafka.tls.ca_file kafka.tls.cert_file master_key_file origination.asterisk.tls.ca_file
@@ -90,6 +93,7 @@ func TestContentOfFilesIsChecked(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		file File
 		want string // "": usable

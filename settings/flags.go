@@ -18,15 +18,18 @@ func AddFlags(flags *pflag.FlagSet) {
 		if l.Secret() {
 			usage += " (seen by every user of the machine: better " + l.envName() + "_FILE)"
 		}
+
 		flag := flags.VarPF(&flagValue{leaf: l, text: l.Text()}, l.key, "", usage)
 		if l.Kind() == setting.Bool {
 			flag.NoOptDefVal = "true"
 		}
 	}
+
 	for _, l := range newTree(Default()).lists() {
 		known[l.key] = true
 		flags.String(l.key, "", l.doc+", as JSON (seen by every user of the machine: better "+l.envName()+"_FILE)")
 	}
+
 	normalize := flags.GetNormalizeFunc()
 	flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
 		key := strings.ReplaceAll(name, "-", "_")
@@ -48,12 +51,14 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 			problems = append(problems, setting.Problem{Where: "--" + l.key, Key: l.key, Text: err.Error()})
 		}
 	}
+
 	for _, l := range g.lists() {
 		flag := flags.Lookup(l.key)
 		if flag != nil && flag.Changed {
 			problems = append(problems, l.readYAML("--"+l.key, []byte(flag.Value.String()))...)
 		}
 	}
+
 	return problems
 }
 
@@ -90,11 +95,13 @@ func (v *flagValue) Type() string {
 	case setting.Float, setting.Duration:
 		return "duration"
 	}
+
 	switch {
 	case v.leaf.List():
 		return "list"
 	case strings.HasSuffix(v.leaf.key, "file"):
 		return "file"
 	}
+
 	return "text"
 }

@@ -23,12 +23,15 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	s = Default()
 	g := newTree(s)
 	var problems setting.Problems
+
 	if src.File != "" {
 		problems = g.readFile(src.File)
 	}
+
 	secretFiles := make(map[string]string)
 	unknown, found := g.readEnv(src.Env, src.IgnoreEnv, secretFiles)
 	problems = append(problems, found...)
+
 	if src.Flags != nil {
 		problems = append(problems, g.readFlags(src.Flags)...)
 		maps.DeleteFunc(secretFiles, func(key, _ string) bool { return src.Flags.Changed(key) })
@@ -36,6 +39,7 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	if len(problems) > 0 {
 		return nil, unknown, problems
 	}
+
 	// Values that could not be read would cause further errors here.
 	if err := setting.Validate("", s); err != nil {
 		return nil, unknown, err
@@ -43,6 +47,7 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	if len(secretFiles) > 0 {
 		s.secretFiles = secretFiles
 	}
+
 	return s, unknown, nil
 }
 

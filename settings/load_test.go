@@ -56,6 +56,7 @@ func TestLaterSourcesWin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	got := []string{s.Listen, s.MetricsListen, s.Log.Level, s.DrainTimeout.String(), s.DataDir}
 	want := []string{":3", ":2", "warn", "1s", "data"}
 	if !slices.Equal(got, want) {
@@ -107,12 +108,14 @@ database:
 			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
 			"--demo_password", "geheim, geheim", "--tracing.sample", "0.25")},
 	}
+
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := Load(source)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
@@ -204,6 +207,7 @@ feeds:
     events: [HEARTBEAT, "CUSTOM callcenter::info"]
   - {name: q, kind: kazoo, url: "amqp://u:hush@h:5672/"}
 `
+
 	other := write(t, "other.yaml", "feeds:\n  - {name: x, kind: asterisk, address: h:5038, username: u, secret: s}\n")
 	for name, source := range map[string]Source{
 		"file":                                {File: write(t, "t.yaml", yaml)},
@@ -216,13 +220,16 @@ feeds:
 			if err != nil || len(unknown) > 0 {
 				t.Fatal(unknown, err)
 			}
+
 			if want := []feed.Config{first, second}; !reflect.DeepEqual(s.Feeds, want) {
 				t.Errorf("got  %+v\nwant %+v", s.Feeds, want)
 			}
+
 			var printed strings.Builder
 			if err := s.Print(&printed); err != nil || strings.Contains(printed.String(), "hush") {
 				t.Errorf("%v, or a secret is shown: %s", err, printed.String())
 			}
+
 			again := Default()
 			if problems := newTree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 ||
 				len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
@@ -309,6 +316,7 @@ func TestEnvironment(t *testing.T) {
 			if !slices.Equal(unknown, c.unknown) {
 				t.Errorf("unknown %q, want %q", unknown, c.unknown)
 			}
+
 			if c.problem == "" {
 				if err != nil || s.Redis.Password != c.password {
 					t.Errorf("password %q, error %v", string(s.Redis.Password), err)
@@ -327,21 +335,25 @@ func TestASecretIsReadAgainFromItsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	write("postgres://a:old@db/t")
 	env := []string{"TRUNKLINE_DATABASE_URL_FILE=" + file, "TRUNKLINE_REDIS_PASSWORD=fixed"}
 	s, _, err := Load(Source{Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if s.SecretReader("redis.password") != nil {
 		t.Error("a secret that did not come from a file is read from one")
 	}
+
 	read := s.SecretReader("database.url")
 
 	write("postgres://a:new@db/t")
 	if secret, err := read(); secret != "postgres://a:new@db/t" || err != nil {
 		t.Errorf("after a change: %q, %v", secret, err)
 	}
+
 	write("")
 	if _, err := read(); err == nil || !strings.HasPrefix(err.Error(), "database.url: ") {
 		t.Errorf("an empty file: %v", err)
@@ -352,6 +364,7 @@ func TestASecretIsReadAgainFromItsFile(t *testing.T) {
 	if err := flags.Parse([]string{"--database.url=postgres://a:flag@db/t"}); err != nil {
 		t.Fatal(err)
 	}
+
 	write("postgres://a:old@db/t")
 	s, _, err = Load(Source{Env: env, Flags: flags})
 	if err != nil || s.SecretReader("database.url") != nil {
@@ -389,6 +402,7 @@ func FuzzFile(f *testing.F) {
 	f.Add("listen: \":1\"\nkafka:\n  brokers: [a:1, b:2]\n  tls: {enabled: true}\n")
 	f.Add("# nothing\n")
 	f.Add("a: &a [*a]\n<<: *a\n? [x]\n: y\n")
+
 	f.Fuzz(func(t *testing.T, text string) {
 		s := Default()
 		for _, problem := range newTree(s).readYAML("f", []byte(text)) {
@@ -396,6 +410,7 @@ func FuzzFile(f *testing.F) {
 				t.Errorf("%q: a problem without its place: %s", text, problem)
 			}
 		}
+
 		_ = setting.Validate("", s) // must not panic
 	})
 }
@@ -407,6 +422,7 @@ func FuzzEnv(f *testing.F) {
 		if strings.HasSuffix(name, "_FILE") {
 			return // would open any file of the machine
 		}
+
 		s, _, err := Load(Source{Env: []string{name + "=" + value}})
 		if (s == nil) == (err == nil) {
 			t.Errorf("%q=%q: %v and %v", name, value, s, err)

@@ -34,8 +34,10 @@ func (g *group) yamlNode() *yaml.Node {
 			value = m.leaf.yamlNode()
 			value.LineComment = m.leaf.doc
 		}
+
 		node.Content = append(node.Content, name, value)
 	}
+
 	return node
 }
 
@@ -60,12 +62,15 @@ func (l leaf) yamlNode() *yaml.Node {
 	case setting.Float:
 		tag = "" // YAML reads a whole number as an integer
 	}
+
 	if !l.List() {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.Text()}
 	}
+
 	node := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 	for _, item := range l.Items() {
 		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: item})
 	}
+
 	return node
 }

@@ -23,13 +23,16 @@ func TestReferenceListsEverySetting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if bytes.Equal(got, want) {
 		return
 	}
+
 	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 	for i := range min(len(gotLines), len(wantLines)) {
 		if gotLines[i] != wantLines[i] {
@@ -37,6 +40,7 @@ func TestReferenceListsEverySetting(t *testing.T) {
 				i+1, gotLines[i], wantLines[i])
 		}
 	}
+
 	t.Fatalf("docs/settings.md has %d lines, want %d", len(gotLines), len(wantLines))
 }
 
@@ -57,6 +61,7 @@ A setting is a key of the YAML file (` + "`--config`" + `), a variable and a fla
 		`The file that a *file* names is read at start, before anything is created.
 `)
 	writeGroup(&page, newTree(Default()))
+
 	return page.Bytes()
 }
 
@@ -65,6 +70,7 @@ func writeGroup(page *bytes.Buffer, g *group) {
 	if title == "" {
 		title = "Outside of groups"
 	}
+
 	fmt.Fprintf(page, "\n## %s\n\n| setting | type | default | variable | meaning |\n|---|---|---|---|---|\n", title)
 	for _, m := range g.members {
 		if m.leaf != nil {
@@ -99,14 +105,17 @@ func writeRow(page *bytes.Buffer, l *leaf) {
 	case l.List():
 		kind = "list"
 	}
+
 	value := ""
 	if l.Text() != "" {
 		value = "`" + l.Text() + "`"
 	}
+
 	variable := "`" + l.envName() + "`"
 	if strings.Contains(l.key, "[") {
 		variable = ""
 	}
+
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s | %s |\n", strings.Replace(l.key, "[0]", "[]", 1), kind, cell(value),
 		variable, cell(l.doc))
 }

@@ -20,6 +20,7 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 		s.Origination.Asterisk.Address, s.Origination.FreeSWITCH.Address, s.Origination.FreeSWITCH.Domain,
 		s.Origination.Kazoo.URL,
 	}
+
 	for _, f := range s.Feeds {
 		_, userDomain, _ := strings.Cut(f.User, "@")
 		addresses = append(addresses, f.Address, string(f.URL), f.CrossbarURL, userDomain)
@@ -28,6 +29,7 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 			more = append(more, rule.Account)
 		}
 	}
+
 	names := make([]string, 0, len(addresses)+len(more))
 	for _, address := range append(addresses, more...) {
 		host := strings.ToLower(strings.TrimSuffix(hostOf(address), "."))
@@ -36,6 +38,7 @@ func (s *Settings) ReservedDomains(more ...string) []string {
 			names = append(names, host)
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -20,6 +20,7 @@ func TestReservedDomainsAreTheHostsOfTheSettings(t *testing.T) {
 		{Accounts: []feed.AccountRule{{Match: "*", Account: "of-a-rule"}}},
 		{URL: setting.URL("amqps://u:p@rabbit.example:5671/x"), CrossbarURL: "https://crossbar.example:8443"},
 	}
+
 	got := s.ReservedDomains("host", "Name.Example.")
 	want := []string{
 		"board.example", "calls.example.com", "crossbar.example", "host", "id.example", "later", "later.example",

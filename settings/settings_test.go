@@ -23,6 +23,7 @@ func TestEverySettingHasOneNameAndOneVariableAndSaysWhatItIs(t *testing.T) {
 		if other, taken := variables[l.envName()]; taken {
 			t.Errorf("%s and %s share %s", l.key, other, l.envName())
 		}
+
 		variables[l.envName()] = l.key
 		if l.doc == "" || strings.ToLower(l.key) != l.key {
 			t.Errorf("%s: doc %q", l.key, l.doc)
@@ -35,9 +36,11 @@ func TestNamesThatMustNotDrift(t *testing.T) {
 	for _, l := range newTree(Default()).leaves() {
 		keys = append(keys, l.key)
 	}
+
 	for _, l := range newTree(Default()).lists() {
 		keys = append(keys, l.key)
 	}
+
 	all := " " + strings.Join(keys, " ") + " "
 	for _, key := range []string{
 		"listen", "metrics_listen", "data_dir", "tls.mode", "tls.cert_file", "tls.key_file", "kafka.brokers",
@@ -68,6 +71,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 	if err := s.Print(&out); err != nil {
 		t.Fatal(err)
 	}
+
 	again := &Settings{}
 	if problems := newTree(again).readYAML("printed", out.Bytes()); len(problems) > 0 {
 		t.Fatalf("%v\n%s", problems, &out)
@@ -86,6 +90,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	if err := s.Print(&printed); err != nil {
 		t.Fatal(err)
 	}
+
 	log := slog.New(slog.NewJSONHandler(&logged, nil))
 	log.Info("x", "key", s.MasterKeys.Value, "url", s.Database.URL)
 	for _, shown := range []string{printed.String(), logged.String(),
@@ -94,6 +99,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			t.Errorf("a secret is shown: %s", shown)
 		}
 	}
+
 	if !strings.Contains(printed.String(), "postgres://********@db.example:5432/trunkline?********") {
 		t.Errorf("the database's address is gone: %s", &printed)
 	}
@@ -254,6 +260,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 			c.set(s)
 			var problems setting.Problems
 			errors.As(setting.Validate("", s), &problems)
+
 			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.want) {
 				t.Errorf("got %v, want %s", problems, c.want)
 			}

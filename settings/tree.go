@@ -91,6 +91,7 @@ func newGroup(prefix string, v reflect.Value) *group {
 				member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, field.file, value}})
 		}
 	}
+
 	g.members = append(g.members, groups...)
 	return g
 }
@@ -109,6 +110,7 @@ func structFields(v reflect.Value) func(yield func(field) bool) {
 			if !v.Type().Field(i).IsExported() {
 				continue
 			}
+
 			tag := v.Type().Field(i).Tag
 			name := tag.Get("yaml")
 			f := field{name: name, doc: tag.Get("doc"), file: tag.Get("file"), inline: name == ",inline",
@@ -141,6 +143,7 @@ func (g *group) leaves() []leaf {
 			all = append(all, m.group.leaves()...)
 		}
 	}
+
 	return all
 }
 
@@ -156,5 +159,6 @@ func (g *group) lists() []*list {
 			all = append(all, m.group.lists()...)
 		}
 	}
+
 	return all
 }

@@ -17,9 +17,11 @@ func (s *Settings) Validate(c *setting.Check) {
 	c.Must(s.DataDir != "", "data_dir", "name a directory")
 	c.Must(s.DiskMinFree >= 0, "disk_min_free", "must not be negative, is %s", s.DiskMinFree)
 	c.Must(len(s.Roles) > 0, "roles", "name at least one of %s", strings.Join(AllRoles(), ", "))
+
 	for _, role := range s.Roles {
 		c.OneOf("roles", role, AllRoles()...)
 	}
+
 	c.Positive("drain_timeout", s.DrainTimeout)
 	c.Must(s.DrainDelay == 0 || 0 < s.DrainDelay && s.DrainDelay < s.DrainTimeout, "drain_delay",
 		"must be less than drain_timeout (%s) and not negative, is %s", s.DrainTimeout, s.DrainDelay)
@@ -36,10 +38,12 @@ func validateGroups(v reflect.Value, c *setting.Check) {
 		if field.value.Kind() != reflect.Struct {
 			continue
 		}
+
 		inner := c
 		if !field.inline {
 			inner = c.Group(field.name)
 		}
+
 		if g, ok := field.value.Interface().(setting.Group); ok {
 			g.Validate(inner)
 		} else {
@@ -79,6 +83,7 @@ func (o Origination) Validate(c *setting.Check) {
 	if o.Driver == origination.DriverFreeSWITCH {
 		o.FreeSWITCH.Validate(c.Group("freeswitch"))
 	}
+
 	if o.Driver == origination.DriverKazoo {
 		o.Kazoo.Validate(c.Group("kazoo"))
 	} else {

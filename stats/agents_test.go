@@ -18,11 +18,13 @@ func line(second float64, fields map[string]string, more ...string) json.RawMess
 	for i := 0; i+1 < len(more); i += 2 {
 		all[more[i]] = more[i+1]
 	}
+
 	if all["Event-Name"] != "" {
 		all["Event-Date-Timestamp"] = fmt.Sprintf("%.0f", (storyStart+second)*1e6)
 	} else {
 		all["Timestamp"] = fmt.Sprintf("%.6f", storyStart+second)
 	}
+
 	text, _ := json.Marshal(all) // strings always marshal
 	return text
 }
@@ -73,6 +75,7 @@ func lastCall(second, wrapUp int) []string {
 
 func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 	const added, paused, changed = "QueueMemberAdded", "QueueMemberPause", "QueueMemberStatus"
+
 	const phone = "PJSIP/1"
 	pause := func(second int, reason string) []string {
 		return []string{"Paused", "1", "PausedReason", reason, "LastPause", fmt.Sprint(storyStart + second)}
@@ -212,6 +215,7 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 						t.Errorf("order %d, after %d s: %s, want %s", n, at, got, want)
 					}
 				}
+
 				if got := c.figure(figures.sums(c.agent, "q")); got != c.want {
 					t.Errorf("order %d: %v, want %v", n, got, c.want)
 				}

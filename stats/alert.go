@@ -109,6 +109,7 @@ func (f *Fold) announce(a *alert, name event.Name, atMS int64, number uint64) {
 	if err != nil {
 		panic(err) // marshalling texts and numbers cannot fail
 	}
+
 	f.alertMessages = append(f.alertMessages,
 		AlertMessage{Account: data.AccountID, At: time.UnixMilli(atMS), Data: value,
 			Identity: event.Identity{Run: a.key.id.Value(), Number: number}})
@@ -153,6 +154,7 @@ func ParseAbandoned(recordKey string, value []byte) (stored StoredCall, err erro
 	if err != nil {
 		return stored, err
 	}
+
 	c := &call{}
 	err = json.Unmarshal(value, c)
 	return StoredCall{

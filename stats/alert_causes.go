@@ -87,13 +87,16 @@ func (w *feedWatch) statesOf(partition int) (states []FeedState, ok bool) {
 	if w == nil {
 		return nil, false
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for _, s := range w.states {
 		if s.Partition == partition {
 			states = append(states, s)
 		}
 	}
+
 	return states, w.read
 }
 
@@ -114,10 +117,12 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	case len(w.fold.reviews) > 0:
 		next = now.Add(alertConfigAge)
 	}
+
 	due := w.fold.nextAlertDue()
 	if due == never {
 		return next
 	}
+
 	at := due.Time().Add(alertDueAfter)
 	if at.Before(w.causes.tried.Add(causeEvery)) {
 		at = w.causes.tried.Add(causeEvery)
@@ -125,6 +130,7 @@ func (w *worker) alertCausesAt(now time.Time) time.Time {
 	if at.Before(next) {
 		return at
 	}
+
 	return next
 }
 
@@ -143,6 +149,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	if idle.IsZero() {
 		return nil
 	}
+
 	if len(w.fold.reviews) > 0 {
 		if err := w.readConfigs(ctx, now); err != nil { // no event has done so
 			return err
@@ -157,6 +164,7 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 				w.newRawRecord(account, event.FormatOwn, ownEvent(eventAlertDue, account, now, ""), event.Identity{}))
 		}
 	}
+
 	return w.writeRaw(ctx, records)
 }
 
@@ -169,6 +177,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 	if len(states) == 0 && w.fold.counts[kindFeed] == 0 {
 		return nil
 	}
+
 	for k, e := range w.fold.entries {
 		f, isFeed := e.(*feed)
 		if isFeed && f.Connected &&
@@ -177,6 +186,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 			states = append(states, FeedState{Account: k.account.Value(), Name: k.id.Value()})
 		}
 	}
+
 	for _, s := range states {
 		k := newKey(kindFeed, s.Account, s.Name, 0)
 		f, told := w.fold.entries[k].(*feed)
@@ -184,6 +194,7 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 		if same || now.Sub(w.causes.feeds[k]) < feedCauseEvery || !w.accountExists(ctx, s.Account) {
 			continue
 		}
+
 		name := event.NameFeedDisconnected
 		if s.Connected {
 			name = event.NameFeedConnected
@@ -191,11 +202,13 @@ func (w *worker) feedCauses(ctx context.Context, now time.Time) (records []kafka
 		if w.causes.feeds == nil {
 			w.causes.feeds = map[key]time.Time{}
 		}
+
 		w.causes.feeds[k] = now
 		records = append(records,
 			w.newRawRecord(s.Account, event.FormatOwn, ownEvent(string(name), s.Account, now, s.Name),
 				event.Identity{}))
 	}
+
 	return records
 }
 
@@ -218,6 +231,7 @@ func ownEvent(name, account string, at time.Time, feed string) []byte {
 	if err != nil {
 		panic(err) // marshalling texts cannot fail
 	}
+
 	return value
 }
 
@@ -230,9 +244,11 @@ func (w *worker) writeAlerts(ctx context.Context, messages []AlertMessage) error
 		}
 		records = append(records, w.newRawRecord(m.Account, event.FormatOwn, m.Data, m.Identity))
 	}
+
 	if err := w.writeRaw(ctx, records); err != nil {
 		return err
 	}
+
 	w.metrics.alerts.Add(float64(len(records)))
 	return nil
 }

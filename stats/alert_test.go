@@ -54,14 +54,17 @@ func (m announced) occurrences(t *testing.T) map[occurrence]bool {
 		if ids[v.ID+string(v.Event)] {
 			t.Errorf("%s comes twice for %s", v.Event, v.ID)
 		}
+
 		ids[v.ID+string(v.Event)] = true
 		started, err := v.StartedAt.Float64()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		all[occurrence{v.Name, v.QueueID + v.AgentID +
 			v.Feed, int64(started*1000 + 0.5), int64(v.Timestamp*1000 + 0.5), v.Event == event.NameAlertEnded}] = true
 	}
+
 	return all
 }
 
@@ -187,14 +190,17 @@ func TestRulesChangeAtTheirTime(t *testing.T) {
 	f, m := NewFold(r), announced{}
 	s := new(script).at("09:00:00", entered("sales", "c1")).at("09:11:00", tick()).at("09:12:00",
 		entered("sales", "c2"))
+
 	for range 4 {
 		s.at("09:12:00", entered("sales", fmt.Sprint("d", len(s.events))))
 	}
+
 	s.at("09:20:00", tick())
 	for i := range s.events {
 		f.Apply(&s.events[i])
 		m.take(t, f)
 	}
+
 	last := s.events[len(s.events)-2].ID.Milli()
 	expectAlerts(t, m.occurrences(t),
 		occurrence{"many", "sales", clockMS("09:05:00"), clockMS("09:05:00"), false},
@@ -231,6 +237,7 @@ func shift(seed uint64) []state.Event {
 	var plan []planned
 	add := func(at int64, facts event.Facts) { plan = append(plan, planned{at, facts}) }
 	start := day.UnixMilli()
+
 	for i := range 8 {
 		agent, queue := fmt.Sprint("a", i), []string{"a", "b"}[i%2]
 		add(start+int64(i), joined(agent, queue))
@@ -239,18 +246,22 @@ func shift(seed uint64) []state.Event {
 				offBreak(agent)}[r.IntN(5)])
 		}
 	}
+
 	for i := range 80 {
 		call, queue := fmt.Sprint("c", i), []string{"a", "b"}[r.IntN(2)]
 		at := start + r.Int64N(2*hourMS)
 		add(at, entered(queue, call))
 		at += 500 + r.Int64N(150_000)
+
 		if r.IntN(3) == 0 {
 			add(at, abandoned(queue, call))
 			continue
 		}
+
 		add(at, queueCall(event.NameQueueCallAnswered, queue, call, ""))
 		add(at+r.Int64N(200_000), ended(queue, call, ""))
 	}
+
 	slices.SortStableFunc(plan, func(a, b planned) int { return int(a.at - b.at) })
 
 	var events []state.Event
@@ -260,6 +271,7 @@ func shift(seed uint64) []state.Event {
 		p.facts.TimestampMS = p.at
 		events = append(events, state.Event{ID: last, Account: account, Timestamp: p.at / 1000, Facts: p.facts})
 	}
+
 	return events
 }
 
@@ -283,10 +295,12 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 	states := map[string]event.State{}
 	since := map[string]int64{}
 	queues := map[string]string{}
+
 	for _, e := range m.events {
 		if e.ID > at {
 			break
 		}
+
 		f := &e.Facts
 		switch f.Name {
 		case event.NameAgentQueueJoin:
@@ -296,9 +310,11 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 				states[f.AgentID], since[f.AgentID] = f.State, e.ID.Milli()
 			}
 		}
+
 		if f.CallID == "" || f.QueueID != subject {
 			continue
 		}
+
 		v := visits[f.CallID]
 		switch f.Name {
 		case event.NameQueueCallEntered:
@@ -320,10 +336,12 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 		if v.entered < quarter-2_700_000 {
 			continue
 		}
+
 		offered++
 		if v.answered && v.wait <= 20_000 {
 			within++
 		}
+
 		if v.abandoned {
 			lost++
 			if v.wait <= 5000 {
@@ -331,12 +349,14 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 			}
 		}
 	}
+
 	available := 0
 	for agent, queue := range queues {
 		if queue == subject && states[agent] == event.Available {
 			available++
 		}
 	}
+
 	nanos := int64(at)
 	switch rule.Name {
 	case "many":
@@ -359,6 +379,7 @@ func (m model) holds(rule *AlertRule, subject string, at event.ID) bool {
 	case "break in a":
 		return queues[subject] == "a" && states[subject] == event.Break && nanos >= (since[subject]+100_001)*1e6
 	}
+
 	panic(rule.Name)
 }
 
@@ -371,9 +392,11 @@ func (m model) occurrences() map[occurrence]bool {
 			moments = append(moments, event.ID((e.Facts.TimestampMS+later)*1e6))
 		}
 	}
+
 	for at := day.UnixMilli(); at < end.Milli(); at += 900_000 {
 		moments = append(moments, event.ID(at*1e6))
 	}
+
 	slices.Sort(moments)
 	moments = slices.Compact(slices.DeleteFunc(moments, func(at event.ID) bool { return at > end }))
 
@@ -384,12 +407,14 @@ func (m model) occurrences() map[occurrence]bool {
 		if rule.When.Metric == MetricAgentState {
 			subjects = []string{"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7"}
 		}
+
 		for _, subject := range subjects {
 			held, since := false, event.ID(0)
 			began := func(until event.ID) (int64, bool) {
 				at := since + event.ID(rule.When.ForSeconds)*1e9
 				return at.Milli(), held && at <= until
 			}
+
 			for _, at := range moments {
 				holds := m.holds(rule, subject, at)
 				started, ok := began(at)
@@ -400,15 +425,18 @@ func (m model) occurrences() map[occurrence]bool {
 					}
 					held = false
 				}
+
 				if !held && holds {
 					held, since = true, at
 				}
 			}
+
 			if started, ok := began(end); ok {
 				all[occurrence{rule.Name, subject, started, started, false}] = true
 			}
 		}
 	}
+
 	return all
 }
 
@@ -426,23 +454,28 @@ func TestAlertsBeginAndEndOnceThroughKills(t *testing.T) {
 		stored, at, messages := topic{}, 0, announced{}
 		f := NewFold(rules)
 		kills := 0
+
 		for i := 0; i < len(events); i++ {
 			f.Apply(&events[i])
 			if r.IntN(8) > 0 {
 				continue
 			}
+
 			messages.take(t, f) // written before the position
 			if r.IntN(2) == 0 {
 				stored.applyFlush(f)
 				at = i + 1
 			}
+
 			if r.IntN(3) == 0 { // killed
 				kills++
 				f = NewFold(rules)
 				values := map[string][]byte{}
+
 				for key, value := range stored {
 					values[key] = []byte(value)
 				}
+
 				last := event.ID(0)
 				if at > 0 {
 					last = events[at-1].ID
@@ -450,9 +483,11 @@ func TestAlertsBeginAndEndOnceThroughKills(t *testing.T) {
 				if foreign := f.Load(values, last); foreign != nil {
 					t.Fatal(foreign)
 				}
+
 				i = at - 1
 			}
 		}
+
 		messages.take(t, f)
 
 		got := messages.occurrences(t)
@@ -461,18 +496,22 @@ func TestAlertsBeginAndEndOnceThroughKills(t *testing.T) {
 				t.Errorf("seed %d: missing %+v", seed, o)
 			}
 		}
+
 		for o := range got {
 			if !want[o] {
 				t.Errorf("seed %d: not in the model: %+v", seed, o)
 			}
 		}
+
 		if len(want) < 40 || kills < 10 {
 			t.Errorf("seed %d: only %d messages and %d kills", seed, len(want), kills)
 		}
+
 		byRule := map[string]int{}
 		for o := range want {
 			byRule[o.Name]++
 		}
+
 		t.Logf("seed %d: %d kills, %v", seed, kills, byRule)
 	}
 }
@@ -500,6 +539,7 @@ func TestWrongAlertsAreRefusedFieldByField(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", rule, got, want)
 		}
 	}
+
 	if err := checkAlerts(DefaultAlerts()); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
@@ -526,6 +566,7 @@ func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 		When: AlertWhen{Metric: MetricAgentsAvailable, Below: limit(1), WhileWaiting: true}}}
 	s := new(script).at("09:00:00", joined("a1", "sales")).at("09:00:00", login("a1")).at("09:01:00",
 		entered("sales", "c1"))
+
 	for _, name := range []event.Name{event.NameAlertEnded, event.NameAlertStarted} {
 		whole, part := NewFold(rules), NewFold(rules)
 		for i := range s.events {
@@ -534,6 +575,7 @@ func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 				part.Apply(&s.events[i])
 			}
 		}
+
 		began := announced{}
 		began.take(t, part)
 
@@ -541,14 +583,17 @@ func TestARebuildEndsAndBeginsAlerts(t *testing.T) {
 		if name == event.NameAlertStarted {
 			after, before = part, whole
 		}
+
 		after.announceDifferences(before)
 		told := announced{}
 		told.take(t, after)
+
 		for o := range told.occurrences(t) {
 			if o.Started != clockMS("09:01:00") || o.Ended != (name == event.NameAlertEnded) {
 				t.Errorf("%s: %+v", name, o)
 			}
 		}
+
 		if len(told) != 1 || len(began) != 1 {
 			t.Errorf("%s: %v after %v", name, told, began)
 		}

@@ -78,6 +78,7 @@ func (c *QueueConfigs) applyAlerts(key string, value []byte) {
 	if json.Unmarshal(value, v) != nil || v.AccountID != account || v.Version != c.latestAlerts(account).Version+1 {
 		return
 	}
+
 	c.alerts[account] = append(c.alerts[account], v)
 }
 
@@ -108,8 +109,10 @@ func (c *QueueConfigs) resolve(v *alertVersion, at int64) (rules []AlertRule, fr
 		if v.From == "" {
 			break
 		}
+
 		v = c.alertsVersionAt(v.From, at)
 	}
+
 	return c.defaults, InheritedDefault
 }
 
@@ -118,6 +121,7 @@ func (c *QueueConfigs) resolve(v *alertVersion, at int64) (rules []AlertRule, fr
 func (c *QueueConfigs) alertsAt(account string, at int64) (rules []AlertRule, since, until int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	v := c.alertsVersionAt(account, at)
 	rules, _ = c.resolve(v, at)
 	for range maxInheritance {
@@ -129,11 +133,14 @@ func (c *QueueConfigs) alertsAt(account string, at int64) (rules []AlertRule, si
 				until = other.EffectiveFrom
 			}
 		}
+
 		if v.Alerts != nil || v.From == "" {
 			break
 		}
+
 		v = c.alertsVersionAt(v.From, at)
 	}
+
 	return rules, since, until
 }
 
@@ -145,14 +152,18 @@ func (c *QueueConfigs) FindAlerts(ctx context.Context, account string) (AlertCon
 	if err := c.refresh(ctx); err != nil {
 		return AlertConfig{}, "", err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	v := c.latestAlerts(account)
 	rules, from := c.resolve(v, math.MaxInt64)
 	config := AlertConfig{Alerts: rules, InheritedFrom: from}
+
 	if from == account {
 		config.InheritedFrom = ""
 	}
+
 	return config, v.tag(), nil
 }
 
@@ -182,6 +193,7 @@ func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion,
 		defer c.mu.Unlock()
 		return slices.ContainsFunc(c.alerts[account], func(v *alertVersion) bool { return v.key == key })
 	}
+
 	err = c.addVersion(ctx, v.AccountID, has, func() (kafka.Record, error) {
 		last := c.latestAlerts(v.AccountID)
 		if err := check(last); err != nil {
@@ -192,9 +204,11 @@ func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion,
 		v.EffectiveFrom = max(time.Now().Add(alertConfigLead+time.Second).Unix(), last.EffectiveFrom)
 		tag = v.tag()
 		value, err := json.Marshal(&v)
+
 		return kafka.Record{Key: fmt.Appendf(nil, "%s|%s|%d|%s", v.AccountID, alertsWord, v.Version, rand.Text()),
 			Value: value}, err
 	})
+
 	return tag, err
 }
 
@@ -221,6 +235,7 @@ func (c *QueueConfigs) inherit(ctx context.Context, ancestors map[string][]strin
 	if err := c.refresh(ctx); err != nil {
 		return err
 	}
+
 	for account, from := range c.movedHeirs(ancestors) {
 		moved := fault.Conflict("the account has alerts of its own")
 		_, err := c.addAlerts(ctx, alertVersion{AccountID: account, From: from}, func(last *alertVersion) error {
@@ -233,6 +248,7 @@ func (c *QueueConfigs) inherit(ctx context.Context, ancestors map[string][]strin
 			return fmt.Errorf("writing from whom account %s has its alerts: %w", account, err)
 		}
 	}
+
 	return nil
 }
 
@@ -241,24 +257,29 @@ func (c *QueueConfigs) inherit(ctx context.Context, ancestors map[string][]strin
 func (c *QueueConfigs) movedHeirs(ancestors map[string][]string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if len(c.alerts) == 0 {
 		return nil
 	}
+
 	moved := map[string]string{}
 	for account, above := range ancestors {
 		last, from := c.latestAlerts(account), ""
 		if last.Alerts != nil {
 			continue
 		}
+
 		for _, a := range above {
 			if c.latestAlerts(a).Alerts != nil {
 				from = a
 				break
 			}
 		}
+
 		if from != last.From {
 			moved[account] = from
 		}
 	}
+
 	return moved
 }

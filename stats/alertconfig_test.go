@@ -27,6 +27,7 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 	configs := newConfigs(t, c)
 	tree := map[string][]string{"top": nil, "mid": {"top"}, "low": {"mid", "top"}, "other": nil}
 	var defaults []string
+
 	for _, r := range DefaultAlerts() {
 		defaults = append(defaults, r.Name)
 	}
@@ -51,15 +52,18 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 		got.Alerts[0].Name != "top's" {
 		t.Fatalf("%+v, %v", got, err)
 	}
+
 	for _, account := range []string{"top", "mid", "low", "other"} {
 		if got := alertsIn(other, account, now); !slices.Equal(got, defaults) {
 			t.Errorf("%s has %q at once", account, got)
 		}
 	}
+
 	_, _, until := other.alertsAt("low", now)
 	if lead := until - now; lead < 14 || lead > 18 {
 		t.Errorf("in force after %d s", lead)
 	}
+
 	for account, want := range map[string][]string{"top": {"top's"}, "mid": {"top's"}, "low": {"top's"},
 		"other": defaults} {
 		if got := alertsIn(other, account, now+60); !slices.Equal(got, want) {
@@ -80,14 +84,17 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 	if _, err := configs.UpdateAlerts(t.Context(), "mid", nil, ""); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 2 {
 		if err := configs.inherit(t.Context(), tree); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if got := alertsIn(configs, "low", now+180); !slices.Equal(got, []string{"top's"}) {
 		t.Errorf("low has %q", got)
 	}
+
 	versions := len(configs.alerts["low"])
 	if err := configs.inherit(t.Context(), tree); err != nil || len(configs.alerts["low"]) != versions {
 		t.Errorf("a tree that has not changed is written again: %v", err)
@@ -100,11 +107,13 @@ func TestAlertsAreInForceLaterAndInherited(t *testing.T) {
 	if _, tag, err := newConfigs(t, c).Find(t.Context(), "mid"); err != nil || tag != `"1"` {
 		t.Errorf("%s %v", tag, err)
 	}
+
 	for _, account := range []string{"top", "mid", "low"} {
 		if _, err := configs.PurgeAccount(t.Context(), account); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if got, tag, err := newConfigs(t, c).FindAlerts(t.Context(), "low"); err != nil || tag != `"0"` ||
 		got.InheritedFrom != InheritedDefault {
 		t.Errorf("after the purge: %+v, %s, %v", got, tag, err)

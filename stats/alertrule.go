@@ -124,15 +124,18 @@ func checkAlerts(rules []AlertRule) error {
 		case names[r.Name]:
 			c.add("name", "taken", "is in the list twice")
 		}
+
 		names[r.Name] = true
 
 		c.checkIDs("queues", r.Queues, r.When.Metric.kind() != kindFeed)
 		c.checkIDs("agents", r.Agents, r.When.Metric.kind() == kindOpenAgent)
 		c.checkWhen(&r.When)
 	}
+
 	if len(c.faults) > 0 {
 		return fault.Invalid("Invalid alerts", c.faults...)
 	}
+
 	return nil
 }
 
@@ -143,6 +146,7 @@ func (c *alertCheck) checkIDs(field string, ids []string, allowed bool) {
 	case len(ids) > maxAlertIDs:
 		c.add(field, "too_many", "must be at most %d", maxAlertIDs)
 	}
+
 	for i, id := range ids {
 		if id == "" || len(id) > maxText || !report.Storable(id) {
 			c.add(fmt.Sprintf("%s[%d]", field, i), "invalid", "must be text of 1 to %d bytes", maxText)
@@ -155,6 +159,7 @@ func (c *alertCheck) checkWhen(w *AlertWhen) {
 		c.add("when.metric", "unsupported", "must be one of %v", AlertMetrics())
 		return
 	}
+
 	c.checkLimits(w)
 	if w.ForSeconds < 0 || w.ForSeconds > maxAlertFor {
 		c.add("when.for_seconds", "out_of_range", "must be 0 to %d", maxAlertFor)
@@ -166,6 +171,7 @@ func (c *alertCheck) checkWhen(w *AlertWhen) {
 	case w.Metric != MetricAgentState && w.State != "":
 		c.add("when.state", "unsupported", "goes with %s alone", MetricAgentState)
 	}
+
 	if w.WhileWaiting && w.Metric != MetricAgentsAvailable {
 		c.add("when.while_waiting", "unsupported", "goes with %s alone", MetricAgentsAvailable)
 	}
@@ -180,6 +186,7 @@ func (c *alertCheck) checkLimits(w *AlertWhen) {
 	if w.Below != nil {
 		field, value = "when.below", w.Below
 	}
+
 	grows := w.Metric == MetricLongestWait || w.Metric == MetricAgentState
 	switch {
 	case (w.Above == nil) == (w.Below == nil):

@@ -36,9 +36,11 @@ func workday(agents, queues, n int) []state.Event {
 		facts.TimestampMS = at.UnixMilli()
 		events = append(events, state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
+
 	for i := range agents {
 		add(login(fmt.Sprint("agent-", i)))
 	}
+
 	for i := 0; len(events)+5 < n; i++ {
 		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%queues), fmt.Sprint("call-", i)
 		add(entered(queue, call))
@@ -47,6 +49,7 @@ func workday(agents, queues, n int) []state.Event {
 		add(ended(queue, call, agent))
 		add(agentState(agent, event.Available))
 	}
+
 	return events
 }
 
@@ -62,6 +65,7 @@ func BenchmarkFold(b *testing.B) {
 			}
 		}
 	}
+
 	b.ReportMetric(float64(len(events)*b.N)/(cpuTime()-began).Seconds(), "events/cpu-s")
 }
 
@@ -75,6 +79,7 @@ func BenchmarkFoldRecords(b *testing.B) {
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "test", Facts: e.Facts}}
 		records = append(records, record{[]byte(e.Account), m.Append(nil)})
 	}
+
 	began := cpuTime()
 	for b.Loop() {
 		f := NewFold(testRules())
@@ -83,12 +88,14 @@ func BenchmarkFoldRecords(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			f.Apply(&e)
 			if i%300 == 0 {
 				f.Flush(func(Record) {})
 			}
 		}
 	}
+
 	b.ReportMetric(float64(len(records)*b.N)/(cpuTime()-began).Seconds(), "events/cpu-s")
 }
 
@@ -99,6 +106,7 @@ func BenchmarkMemory(b *testing.B) {
 			runtime.GC()
 		}
 	}
+
 	measure := func(name string, n int, facts func(i int) (event.Facts, time.Duration)) {
 		events, last := make([]state.Event, 0, n), event.ID(0)
 		for i := range n {
@@ -107,16 +115,19 @@ func BenchmarkMemory(b *testing.B) {
 			f.TimestampMS = day.Add(after).UnixMilli()
 			events = append(events, state.Event{ID: last, Account: account, Facts: f})
 		}
+
 		fold := NewFold(testRules())
 		var before, after runtime.MemStats
 		collect()
 		runtime.ReadMemStats(&before)
+
 		for i := range events {
 			fold.Apply(&events[i])
 			if i%300 == 0 {
 				fold.Flush(func(Record) {})
 			}
 		}
+
 		fold.Flush(func(Record) {})
 		collect()
 		runtime.ReadMemStats(&after)
@@ -124,12 +135,14 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(events)
 		runtime.KeepAlive(fold)
 	}
+
 	for b.Loop() {
 		const n = 50_000
 		measure("agent", n, func(i int) (event.Facts, time.Duration) { return login(fmt.Sprint("agent-", i)), 0 })
 		measure("call", n, func(i int) (event.Facts, time.Duration) {
 			return entered("support@pbx.example.com", fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i)), 0
 		})
+
 		// One call in each of 190 intervals of 263 queues; the calls themselves have ended.
 		measure("row", n, func(i int) (event.Facts, time.Duration) {
 			facts := abandoned(fmt.Sprint("queue-", i%263), fmt.Sprint("call-", i%263))
@@ -177,6 +190,7 @@ func BenchmarkReplay(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	c := kafkatest.OpenEmbedded(b, 1)
 	want := replayedDay(b, c, n)
 	for b.Loop() {
@@ -186,9 +200,11 @@ func BenchmarkReplay(b *testing.B) {
 		began, cpu := time.Now(), cpuTime()
 		stop := startWith(b, c, Deps{Log: watchedLog{kafka.NewLog(c), &next}, Rebuilds: requests})
 		stopProgress := showProgress("replayed", &next, n)
+
 		for next.Load() < int64(n) {
 			time.Sleep(10 * time.Millisecond)
 		}
+
 		stopProgress()
 		b.ReportMetric(float64(n)/time.Since(began).Seconds(), "events/s")
 		b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "events/cpu-s")
@@ -198,18 +214,22 @@ func BenchmarkReplay(b *testing.B) {
 		requests.mu.Lock()
 		requests.one.State = RebuildOpen
 		requests.mu.Unlock()
+
 		for {
 			requests.mu.Lock()
 			state, message := requests.one.State, requests.one.Message
 			requests.mu.Unlock()
+
 			if state == RebuildDone {
 				break
 			}
 			if state == RebuildFailed {
 				b.Fatal("the rebuild failed: ", message)
 			}
+
 			time.Sleep(10 * time.Millisecond)
 		}
+
 		b.ReportMetric(float64(n)/time.Since(began).Seconds(), "again/s")
 		b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "again/cpu-s")
 		stop()
@@ -232,6 +252,7 @@ func showProgress(what string, done *atomic.Int64, n int) (stop func()) {
 			}
 		}
 	}()
+
 	return cancel
 }
 
@@ -245,6 +266,7 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 	done := 0
 	var produced atomic.Int64
 	defer showProgress("produced", &produced, n)()
+
 	add := func(facts event.Facts) {
 		at := day.Add(time.Duration(done) * (24 * time.Hour / time.Duration(n)))
 		last = event.NextID(last, at.UnixMilli(), 0)
@@ -256,18 +278,22 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 		if len(events) < 10_000 && done < n {
 			return
 		}
+
 		produceEvents(b, c, events)
 		produced.Store(int64(done))
 		events = events[:0]
+
 		f.Flush(func(r Record) {
 			if k, err := parseKey(r.Key); err == nil && r.Value != nil && (k.kind == kindQueue || k.kind == kindAgent) {
 				rows[r.Key] = string(r.Value)
 			}
 		})
 	}
+
 	for i := range agents {
 		add(login(fmt.Sprint("agent-", i)))
 	}
+
 	for i := 0; done+5 <= n; i++ {
 		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%queues), fmt.Sprint("call-", i)
 		for _, facts := range []event.Facts{entered(queue, call), offered(queue, call, agent),
@@ -275,8 +301,10 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 			add(facts)
 		}
 	}
+
 	for done < n {
 		add(tick())
 	}
+
 	return rows
 }

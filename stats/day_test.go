@@ -21,6 +21,7 @@ func handComputedDay() *script {
 	leg := event.Facts{CallID: "c1", InteractionID: "c1"}
 	held, resumed := leg, leg
 	held.Name, resumed.Name = event.NameCallHeld, event.NameCallResumed
+
 	return new(script).
 		at("09:00:00", login("1001")).
 		at("09:01:00", entered("support", "c1")).at("09:01:02", offered("support", "c1", "1001")).
@@ -49,11 +50,13 @@ func TestFiguresOfAHandComputedDay(t *testing.T) {
 	rows := topic{}
 	rows.applyFlush(handComputedDay().foldEvents())
 	var got []string
+
 	for key, value := range rows {
 		if strings.Contains(key, "|queue|") || strings.Contains(key, "|agent|") {
 			got = append(got, value)
 		}
 	}
+
 	slices.Sort(got)
 	// 1795165200 is 2026-11-20 09:00 UTC.
 	want := []string{
@@ -67,6 +70,7 @@ func TestFiguresOfAHandComputedDay(t *testing.T) {
 		`{"account_id":"acme","queue_id":"support","interval_start":1795166100,"interval_seconds":900,"offered":2,"answered":0,"abandoned":1,"abandoned_short":0,"answered_within":0,"transferred":0,"service_level_seconds":20,"short_abandon_seconds":5,"wait_ms_total":0,"wait_ms_max":61000,"abandon_wait_ms_total":61000,"talk_ms_total":0,"hold_ms_total":0,"wrap_up_ms_total":0,"service_level":0,"service_level_strict":0}`,
 		`{"account_id":"acme","queue_id":"support","interval_start":1795167000,"interval_seconds":900,"offered":1,"answered":1,"abandoned":0,"abandoned_short":0,"answered_within":1,"transferred":1,"service_level_seconds":20,"short_abandon_seconds":5,"wait_ms_total":5000,"wait_ms_max":5000,"abandon_wait_ms_total":0,"talk_ms_total":60000,"hold_ms_total":0,"wrap_up_ms_total":0,"service_level":1,"service_level_strict":1}`,
 	}
+
 	for i := range max(len(got), len(want)) {
 		switch {
 		case i >= len(got):

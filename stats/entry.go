@@ -69,19 +69,23 @@ func parseKey(s string) (key, error) {
 	if !ok1 || !ok2 || account == "" || k < 0 {
 		return key{}, fmt.Errorf("%q is not a key of the figures", s)
 	}
+
 	var start int64
 	if kind(k).hasInterval() {
 		at := strings.LastIndexByte(id, '|')
 		if at < 0 {
 			return key{}, fmt.Errorf("%q has no interval", s)
 		}
+
 		var err error
 		start, err = strconv.ParseInt(id[at+1:], 10, 64)
 		if err != nil {
 			return key{}, fmt.Errorf("%q has no interval: %w", s, err)
 		}
+
 		id = id[:at]
 	}
+
 	return newKey(kind(k), account, id, start), nil
 }
 
@@ -216,6 +220,7 @@ func (r *QueueRow) Append(dst []byte, intervalSeconds int64) []byte {
 		{"abandon_wait_ms_total", r.AbandonWaitMS}, {"talk_ms_total", r.TalkMS}, {"hold_ms_total", r.HoldMS},
 		{"wrap_up_ms_total", r.WrapUpMS},
 	})
+
 	if level, ok := r.ServiceLevel(); ok {
 		dst = append(dst, `,"service_level":`...)
 		dst = strconv.AppendFloat(dst, level, 'f', -1, 64)
@@ -224,6 +229,7 @@ func (r *QueueRow) Append(dst []byte, intervalSeconds int64) []byte {
 		dst = append(dst, `,"service_level_strict":`...)
 		dst = strconv.AppendFloat(dst, level, 'f', -1, 64)
 	}
+
 	return append(dst, '}')
 }
 
@@ -235,18 +241,22 @@ func (r *AgentRow) Append(dst []byte, intervalSeconds int64) []byte {
 		{"wrap_up_ms", r.WrapUpMS},
 		{"break_ms", r.BreakMS}, {"offered", r.Offered}, {"answered", r.Answered}, {"no_answer", r.NoAnswer},
 	})
+
 	for i, reason := range slices.Sorted(maps.Keys(r.BreakMSByReason)) {
 		if i == 0 {
 			dst = append(dst, `,"break_ms_by_reason":{`...)
 		} else {
 			dst = append(dst, ',')
 		}
+
 		dst = append(event.AppendString(dst, reason), ':')
 		dst = strconv.AppendInt(dst, r.BreakMSByReason[reason], 10)
 	}
+
 	if len(r.BreakMSByReason) > 0 {
 		dst = append(dst, '}')
 	}
+
 	return append(dst, '}')
 }
 
@@ -286,10 +296,12 @@ func (f *Fold) encode(e entry) []byte {
 	case *AgentRow:
 		return e.Append(make([]byte, 0, 384), f.intervalSeconds())
 	}
+
 	value, err := json.Marshal(e) // marshalling texts and numbers cannot fail
 	if err != nil {
 		panic(err)
 	}
+
 	return value
 }
 
@@ -312,6 +324,7 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 	case kindFeed:
 		e = &feed{}
 	}
+
 	if k.kind == kindQueue || k.kind == kindAgent {
 		var row struct {
 			Seconds int64 `json:"interval_seconds"`
@@ -323,9 +336,11 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 			return nil, errInterval
 		}
 	}
+
 	if err := json.Unmarshal(value, e); err != nil {
 		return nil, fmt.Errorf("reading an entry: %w", err)
 	}
+
 	e.base().key = k
 	return e, nil
 }

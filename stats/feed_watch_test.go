@@ -35,15 +35,18 @@ func TestAWorkerIsWokenByTheFirstFeed(t *testing.T) {
 		w := &feedWatch{feeds: feeds, log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+
 		go w.run(ctx)
 
 		woken := map[int]int{}
 		for _, partition := range []int{1, 2, 3} {
 			w.setWake(partition, func() { woken[partition]++ })
 		}
+
 		w.setWake(3, nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
+
 		if len(woken) > 0 {
 			t.Fatalf("woken without a feed: %v", woken)
 		}
@@ -52,6 +55,7 @@ func TestAWorkerIsWokenByTheFirstFeed(t *testing.T) {
 		time.Sleep(2 * feedPollEvery)
 		synctest.Wait()
 		w.mu.Lock()
+
 		if woken[1] != 0 || woken[2] == 0 || woken[3] != 0 {
 			t.Errorf("woken: %v", woken)
 		}

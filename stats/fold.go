@@ -124,15 +124,18 @@ func (f *Fold) Apply(e *state.Event) {
 	if e.ID <= f.lastFolded {
 		return
 	}
+
 	f.Advance(e.ID)
 	if !Counts(e.Facts.Name) {
 		return
 	}
 	defer f.reviewTouched()
+
 	if e.Facts.Name == event.NameFeedConnected || e.Facts.Name == event.NameFeedDisconnected {
 		f.foldFeed(e)
 		return
 	}
+
 	at := e.EffectiveMillis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
@@ -154,6 +157,7 @@ func Counts(name event.Name) bool {
 		event.NameFeedConnected, event.NameFeedDisconnected:
 		return true
 	}
+
 	return false
 }
 
@@ -163,9 +167,11 @@ func (f *Fold) Advance(id event.ID) {
 	if id <= f.lastFolded {
 		return
 	}
+
 	f.lastFolded = id
 	f.reviewDue(id)
 	defer f.reviewTouched()
+
 	for n := 0; n < maxDuePerEvent && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
 		switch e := f.timers[0].(type) {
 		case *agent:
@@ -173,6 +179,7 @@ func (f *Fold) Advance(id event.ID) {
 				f.remove(e)
 				continue
 			}
+
 			edge := f.intervalStart(e.CreditedMS) + f.intervalSeconds()
 			f.addTime(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
 			e.CreditedMS = edge * 1000
@@ -210,13 +217,16 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 		f.observe(e, false)
 		return e.(*QueueRow)
 	}
+
 	if f.rowDue(start) <= f.lastFolded || f.isFull(k) {
 		return nil
 	}
+
 	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
 	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds,
 		ShortAbandonSeconds: limits.ShortAbandonSeconds}
 	f.add(r)
+
 	return r
 }
 
@@ -231,9 +241,11 @@ func (f *Fold) openAgentRow(account, id unique.Handle[string], start int64) *Age
 	if f.rowDue(start) <= f.lastFolded || f.isFull(k) {
 		return nil
 	}
+
 	r := &AgentRow{header: header{key: k}}
 	f.add(r)
 	f.openIntervalOf(r)
+
 	return r
 }
 
@@ -260,6 +272,7 @@ func (f *Fold) dueOf(e entry) event.ID {
 		case e.EndedMS != 0:
 			return event.ID(e.Seen) + event.ID(endedCallExpiry)
 		}
+
 		return event.ID(e.Seen) + event.ID(callExpiry)
 	case *agent:
 		if e.isLoggedOut() {
@@ -276,6 +289,7 @@ func (f *Fold) dueOf(e entry) event.ID {
 	case *feed:
 		return e.Seen + event.ID(feedAge)
 	}
+
 	return f.rowDue(e.base().key.start)
 }
 
@@ -292,10 +306,12 @@ func (f *Fold) insert(e entry) {
 	f.timers.add(e)
 	f.counts[h.key.kind]++
 	f.rowCounts[h.key.rowGroup()]++
+
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
 		f.calls[at] = append(f.calls[at], c)
 	}
+
 	f.observe(e, false)
 }
 
@@ -338,6 +354,7 @@ func (f *Fold) remove(e entry) {
 	if f.rowCounts[h.key.rowGroup()] == 0 {
 		delete(f.rowCounts, h.key.rowGroup())
 	}
+
 	f.markDirty(h.key)
 	f.observe(e, true)
 	if c, ok := e.(*call); ok && c.Interaction != "" {
@@ -373,10 +390,12 @@ func (f *Fold) Flush(give func(Record)) {
 	for k := range f.dirty {
 		keys = append(keys, k)
 	}
+
 	slices.SortFunc(keys, key.compare)
 	for _, k := range keys {
 		give(f.newRecord(k))
 	}
+
 	clear(f.dirty)
 	f.bytes = 0
 }
@@ -426,13 +445,16 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 			foreign = append(foreign, text)
 		}
 	}
+
 	for _, e := range loaded {
 		f.insert(e)
 	}
+
 	if f.rules.Alerts != nil {
 		f.alertChanges = f.rules.Alerts.alertChanges()
 		f.scheduleReviews()
 	}
+
 	slices.Sort(foreign)
 	return foreign
 }

@@ -15,12 +15,14 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	if facts.AgentID == "" || len(facts.AgentID) > maxText {
 		return
 	}
+
 	at = max(at, e.ID.Milli()-f.rules.Late.Milliseconds())
 	k := newKey(kindOpenAgent, e.Account, facts.AgentID, 0)
 	a, known := f.entries[k].(*agent)
 	if !known {
 		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
 	}
+
 	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
@@ -28,6 +30,7 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	if shown != "" {
 		after = shown
 	}
+
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered ||
 		facts.Name == event.NameAgentNoAnswer
 	if !known {
@@ -38,9 +41,11 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 			f.tooLate++
 			return
 		}
+
 		a.Seen = int64(e.ID)
 		f.add(a)
 	}
+
 	if after == event.Ringing && a.State != event.Ringing { // what follows is no repeat
 		a.Step, a.StepCall = "", ""
 	}
@@ -48,15 +53,18 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		f.countStep(a, facts.Name, at)
 		a.Step, a.StepCall = facts.Name, emptyIfTooLong(facts.CallID)
 	}
+
 	reason := a.reasonAfter(facts, after)
 	if after != a.State || reason != a.Reason {
 		f.setAgentState(a, after, reason, at)
 	}
+
 	a.AfterCall = next.AfterCall
 	a.foldMembership(facts)
 	if !before.KeepsCall(facts, after) {
 		a.updateCurrentCall(f, facts, ofAnother)
 	}
+
 	a.Seen = int64(e.ID)
 	f.recordChange(a)
 }
@@ -68,6 +76,7 @@ func (a *agent) foldMembership(facts *event.Facts) {
 	if queue == "" || len(queue) > maxText {
 		return
 	}
+
 	told := facts.Agent != nil && facts.Agent.Device != "" // only a member is told of
 	switch facts.Name {
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
@@ -80,6 +89,7 @@ func (a *agent) foldMembership(facts *event.Facts) {
 			a.Queues = with(a.Queues, queue)
 		}
 	}
+
 	switch {
 	case !told:
 	case facts.Agent.Paused:
@@ -115,12 +125,14 @@ func (f *Fold) foldFeed(e *state.Event) {
 	if name == "" || len(name) > maxText {
 		return
 	}
+
 	k := newKey(kindFeed, e.Account, name, 0)
 	known, ok := f.entries[k].(*feed)
 	if !ok {
 		known = &feed{header: header{key: k}, Seen: e.ID}
 		f.add(known)
 	}
+
 	known.Connected, known.Seen = e.Facts.Name == event.NameFeedConnected, e.ID
 	f.recordChange(known)
 }
@@ -164,6 +176,7 @@ func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
 	case a.State == event.Break:
 		return a.Reason
 	}
+
 	return ""
 }
 
@@ -173,6 +186,7 @@ func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 		a.Busy = ""
 		return
 	}
+
 	switch facts.Name {
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if a.State == event.Ringing {
@@ -201,6 +215,7 @@ func (f *Fold) countStep(a *agent, step event.Name, at int64) {
 		f.tooLate++
 		return
 	}
+
 	switch step {
 	case event.NameQueueCallOffered:
 		r.Offered++
@@ -225,9 +240,11 @@ func (f *Fold) setAgentState(a *agent, next event.State, reason string, at int64
 	} else {
 		f.addTime(a, a.State, a.Reason, at, a.CreditedMS, -1)
 	}
+
 	if a.endsWrapUp(next) {
 		defer func() { a.Queue, a.QueueStart = "", 0 }()
 	}
+
 	f.addTime(a, next, reason, at, counted, 1)
 	a.State, a.Reason, a.SinceMS, a.CreditedMS = next, reason, at, counted
 }
@@ -250,6 +267,7 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 	if s == "" || s == event.Offline {
 		return
 	}
+
 	var wrapUp int64
 	for from < to {
 		start := f.intervalStart(from)
@@ -261,11 +279,14 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 		if s == event.WrapUp && a.Queue != "" {
 			wrapUp += sign * (until - from)
 		}
+
 		from = until
 	}
+
 	if wrapUp == 0 {
 		return
 	}
+
 	r := f.openQueueRow(a.key.account, unique.Make(a.Queue), a.QueueStart)
 	if r != nil {
 		r.WrapUpMS += wrapUp
@@ -302,6 +323,7 @@ func (r *AgentRow) addReason(reason string, ms int64) {
 	if _, ok := r.BreakMSByReason[reason]; !ok && (ms < 0 || len(r.BreakMSByReason) >= maxReasons) {
 		reason = otherReason
 	}
+
 	r.BreakMSByReason[reason] += ms
 	if r.BreakMSByReason[reason] == 0 {
 		delete(r.BreakMSByReason, reason)

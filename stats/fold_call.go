@@ -17,12 +17,14 @@ func (f *Fold) findCall(e *state.Event) *call {
 			return c
 		}
 	}
+
 	switch facts.Name {
 	case event.NameCallHeld, event.NameCallResumed, event.NameCallTransferred:
 		if facts.InteractionID != "" {
 			return f.newestCall(interaction{account, unique.Make(facts.InteractionID)})
 		}
 	}
+
 	return nil
 }
 
@@ -36,6 +38,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 		}
 		c = nil
 	}
+
 	switch facts.Name {
 	case event.NameQueueCallEntered:
 		f.enterQueue(e, c, at)
@@ -45,9 +48,11 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 			c = f.addCall(e, at-facts.WaitMS.Value)
 		}
 	}
+
 	if c == nil {
 		return
 	}
+
 	at = max(at, c.EnteredMS) // the source's clock was set back, or is wrong in this event
 	switch facts.Name {
 	case event.NameQueueCallOffered:
@@ -81,6 +86,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	default:
 		return
 	}
+
 	c.Seen = int64(e.ID)
 	f.recordChange(c)
 }
@@ -112,18 +118,21 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 	if queue == "" || len(queue) > maxText || e.Facts.CallID == "" || len(e.Facts.CallID) > maxText {
 		return
 	}
+
 	if c != nil && c.Queue == queue {
 		// A caller who is sent back enters in the millisecond in which the former pass ends.
 		if c.AnsweredMS == 0 && c.EndedMS == 0 || at <= max(c.EnteredMS, c.AnsweredMS) || at < c.EndedMS {
 			return
 		}
 	}
+
 	if c != nil && c.EndedMS == 0 {
 		f.finish(e, c, at)
 		if c.Queue != queue {
 			f.transfer(c)
 		}
 	}
+
 	if c == nil && e.Facts.InteractionID != "" {
 		// mod_callcenter has a new id for each queue, and ends the visit to the former
 		// one afterwards.
@@ -132,6 +141,7 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 			f.transfer(before)
 		}
 	}
+
 	f.addCall(e, at)
 }
 
@@ -143,6 +153,7 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
 		return nil
 	}
+
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
 		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID),
 		Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
@@ -156,10 +167,12 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	if r == nil {
 		return nil
 	}
+
 	r.Offered++
 	if again {
 		f.remove(before)
 	}
+
 	f.add(c)
 	return c
 }
@@ -179,18 +192,22 @@ func (f *Fold) answer(e *state.Event, c *call, at int64) {
 			c.Agent = emptyIfTooLong(e.Facts.AgentID)
 		}
 	}
+
 	if c.AnsweredMS != 0 || c.Abandoned {
 		return
 	}
+
 	c.AnsweredMS = at
 	r := f.row(c)
 	if r == nil {
 		return
 	}
+
 	wait := c.waitMS(&e.Facts, at)
 	r.Answered++
 	r.WaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
+
 	if wait <= r.ServiceLevelSeconds*1000 {
 		r.AnsweredWithin++
 	}
@@ -204,19 +221,23 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 		f.finish(e, c, at)
 		return
 	}
+
 	c.Abandoned, c.TakenBack = true, false
 	if c.EndedMS == 0 {
 		c.EndedMS = at
 	}
+
 	r := f.row(c)
 	if r == nil {
 		return
 	}
+
 	wait := c.waitMS(&e.Facts, c.EndedMS)
 	c.WaitedMS = wait
 	r.Abandoned++
 	r.AbandonWaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
+
 	if wait <= r.ShortAbandonSeconds*1000 {
 		c.Short = true
 		r.AbandonedShort++
@@ -237,6 +258,7 @@ func (f *Fold) leave(c *call) {
 	if c.WaitedMS <= r.ShortAbandonSeconds*1000 {
 		r.AbandonedShort--
 	}
+
 	c.WaitedMS = 0
 }
 
@@ -245,16 +267,20 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	if c.EndedMS != 0 {
 		return
 	}
+
 	f.resume(c, at)
 	c.EndedMS = at
 	f.recordChange(c)
+
 	if c.AnsweredMS == 0 {
 		return
 	}
+
 	talk := max(0, at-c.AnsweredMS)
 	if e.Facts.TalkMS.Known && e.Facts.Name != event.NameQueueCallEntered {
 		talk = e.Facts.TalkMS.Value
 	}
+
 	r := f.row(c)
 	if r != nil {
 		r.TalkMS += talk
@@ -292,10 +318,12 @@ func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 	if c.Agent == "" || c.Agent == e.Facts.AgentID {
 		return
 	}
+
 	rang, ok := f.entries[key{c.key.account, unique.Make(c.Agent), 0, kindOpenAgent}].(*agent)
 	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
 		return
 	}
+
 	f.setAgentState(rang, state.AgentState{AfterCall: rang.AfterCall}.Free(), "", at)
 	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
 	f.recordChange(rang)

@@ -56,10 +56,12 @@ func clockTime(clock string) time.Time {
 		fmt.Sscan(before, &days)
 		clock = rest
 	}
+
 	t, err := time.Parse("15:04:05", clock)
 	if err != nil {
 		panic(err)
 	}
+
 	return time.Date(2026, 11, 20+days, t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }
 
@@ -118,10 +120,12 @@ func (f *Fold) queue(t *testing.T, queue, clock string) QueueRow {
 	if !ok {
 		return QueueRow{}
 	}
+
 	r := *e.(*QueueRow)
 	if r.ServiceLevelSeconds != 20 || r.ShortAbandonSeconds != 5 {
 		t.Errorf("thresholds %d, %d", r.ServiceLevelSeconds, r.ShortAbandonSeconds)
 	}
+
 	r.header, r.ServiceLevelSeconds, r.ShortAbandonSeconds = header{}, 0, 0
 	return r
 }
@@ -203,6 +207,7 @@ func TestShortAbandonsDoNotLowerTheServiceLevel(t *testing.T) {
 	row := f.queue(t, "sales", "09:00:00")
 	expect(t, "sales", row, QueueRow{Offered: 4, Answered: 2, Abandoned: 2, AbandonedShort: 1, AnsweredWithin: 1,
 		WaitMS: 41_000, WaitMSMax: 21_000, AbandonWaitMS: 11_000})
+
 	if level, ok := row.ServiceLevel(); !ok || level != 0.3333 {
 		t.Errorf("service level %v %v", level, ok)
 	}
@@ -219,6 +224,7 @@ func TestACallOfferedToThreeAgentsAndAnsweredByTheFourth(t *testing.T) {
 	for _, agent := range []string{"a1", "a2", "a3", "a4"} {
 		s.at("08:59:00", login(agent))
 	}
+
 	s.at("09:00:00", entered("sales", "c1"))
 	s.at("09:00:00", offered("sales", "c1", "a1")).at("09:00:00", offered("sales", "c1", "a1")) // told twice
 	s.at("09:00:10", noAnswer("sales", "c1", "a1")).at("09:00:10", noAnswer("sales", "c1", "a1"))
@@ -251,6 +257,7 @@ func TestAnAgentOnTwoQueuesHasOneRowAndItsWrapUpCountsForTheCallsQueue(t *testin
 		at("09:05:15", ended("support", "c2", "a1")).at("09:05:15", agentState("a1", event.WrapUp)).at("09:05:25",
 		agentState("a1", event.Available)).
 		at("09:10:00", logout("a1")).foldEvents()
+
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"),
 		QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 12_000, WaitMSMax: 12_000, TalkMS: minute,
 			WrapUpMS: 30_000})
@@ -330,6 +337,7 @@ func TestAClockSetBackCountsNoTimeTwice(t *testing.T) {
 		late("07:59:00", "09:31:00", entered("sales", "c1")).
 		late("07:58:00", "09:32:00", answered("sales", "c1", "a2")).foldEvents() // and again
 	var total int64
+
 	for _, clock := range []string{"08:00:00", "08:15:00", "08:30:00", "08:45:00", "09:00:00", "09:15:00", "09:30:00"} {
 		row := f.agent("a1", clock)
 		total += row.LoggedInMS
@@ -339,6 +347,7 @@ func TestAClockSetBackCountsNoTimeTwice(t *testing.T) {
 			}
 		}
 	}
+
 	expect(t, "logged in, ms", total, 10*minute)
 	expect(t, "sales", f.queue(t, "sales", "07:45:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1})
 }
@@ -371,13 +380,16 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 		at("09:00:00", login("a1")).at("09:00:00", entered("sales", "c1")).at("09:00:10", abandoned("sales", "c1")).
 		at("09:05:00", logout("a1")).at("09:06:00", entered("sales", "lost"))
 	f := s.foldEvents()
+
 	for i := range 100 {
 		s.at(fmt.Sprintf("%d+09:00:00", 4+i/50*3), tick()) // an alert ends with the lost call, and is kept then
 		f.Apply(&s.events[len(s.events)-1])
 	}
+
 	if len(f.entries) != 0 || len(f.timers) != 0 || len(f.calls) != 0 {
 		t.Errorf("%d entries, %d timers, %d interactions are left", len(f.entries), len(f.timers), len(f.calls))
 	}
+
 	s.late("09:07:00", "7+09:00:01", entered("sales", "late"))
 	f.Apply(&s.events[len(s.events)-1])
 	if len(f.entries) != 0 || f.Ignored() != 1 {
@@ -397,16 +409,19 @@ func randomDay(seed uint64, n int) []state.Event {
 		event.NameCallEnded, event.NameOther}
 	states := []event.State{event.Available, event.WrapUp, event.Break, event.Talking, event.Offline, ""}
 	events, last, now := make([]state.Event, 0, n), event.ID(0), day
+
 	for range n {
 		now = now.Add(time.Duration(r.ExpFloat64() * float64(36*time.Hour) / float64(n)))
 		last = event.NextID(last, now.UnixMilli(), 3)
 		at := now
+
 		switch r.IntN(10) {
 		case 0:
 			at = at.Add(-time.Duration(r.ExpFloat64() * float64(time.Hour)))
 		case 1:
 			at = at.Add(time.Duration(r.ExpFloat64() * float64(time.Minute)))
 		}
+
 		facts := event.Facts{Name: names[r.IntN(len(names))], TimestampMS: at.UnixMilli(),
 			CallID: fmt.Sprint("c", r.IntN(20)), QueueID: fmt.Sprint("q", r.IntN(3)),
 			InteractionID: fmt.Sprint("i", r.IntN(10)),
@@ -417,8 +432,10 @@ func randomDay(seed uint64, n int) []state.Event {
 		if r.IntN(3) == 0 {
 			facts.WaitMS = event.MillisOf(int64(r.IntN(60_000)))
 		}
+
 		events = append(events, state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
+
 	return events
 }
 
@@ -452,9 +469,11 @@ func TestAnyCutTakeoverAndRepeatGiveTheSameBytes(t *testing.T) {
 		events := randomDay(seed, 1000)
 		want := topic{}
 		whole := NewFold(testRules())
+
 		for i := range events {
 			whole.Apply(&events[i])
 		}
+
 		want.applyFlush(whole)
 
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -473,6 +492,7 @@ func TestAnyCutTakeoverAndRepeatGiveTheSameBytes(t *testing.T) {
 				}
 			}
 		}
+
 		got.applyFlush(f)
 		if !maps.Equal(got, want) {
 			for key := range want {
@@ -493,6 +513,7 @@ func TestFiguresAddUp(t *testing.T) {
 		for i := range events {
 			f.Apply(&events[i])
 		}
+
 		for _, e := range f.entries {
 			switch r := e.(type) {
 			case *QueueRow:
@@ -506,6 +527,7 @@ func TestFiguresAddUp(t *testing.T) {
 				for _, ms := range r.BreakMSByReason {
 					reasons += ms
 				}
+
 				if r.LoggedInMS > 15*minute || r.AvailableMS+r.TalkingMS+r.WrapUpMS+r.BreakMS > r.LoggedInMS ||
 					min(r.AvailableMS, r.TalkingMS, r.WrapUpMS, r.BreakMS) < 0 || reasons > r.BreakMS {
 					t.Errorf("%s: %+v", r.key, r)

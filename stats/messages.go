@@ -32,9 +32,11 @@ func (w *worker) writeMessages(ctx context.Context, messages ...Performance) err
 		}
 		records = append(records, w.newRawRecord(m.Account, event.FormatPerformance, m.Row, m.Identity))
 	}
+
 	if err := w.writeRaw(ctx, records); err != nil {
 		return err
 	}
+
 	w.metrics.messages.Add(float64(len(records)))
 	return nil
 }
@@ -87,6 +89,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	if idle.IsZero() {
 		return nil
 	}
+
 	by, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
 	if last >= by {
 		return nil
@@ -94,10 +97,12 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	if w.overdue.last != last {
 		w.overdue = overdue{last: last}
 	}
+
 	e := w.fold.nextOverdue(by, w.overdue.made)
 	if e == nil {
 		return nil
 	}
+
 	made := *e.base()
 	w.overdue.made = &made
 	return w.writeMessages(ctx, w.fold.preview(e))

@@ -52,12 +52,15 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 		lag: lag.New("trunkline_stats_lag_seconds",
 			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),
 	}
+
 	for _, kind := range kinds {
 		m.entries.WithLabelValues(kind)
 	}
+
 	if reg != nil {
 		reg.MustRegister(m.lag, m.queues)
 	}
+
 	return m
 }
 
@@ -98,6 +101,7 @@ func (m *queueMetrics) Collect(to chan<- prometheus.Metric) {
 	if m.max == 0 {
 		return
 	}
+
 	now := m.now()
 	for id, q := range m.byLabels(now) {
 		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64) {
@@ -112,9 +116,11 @@ func (m *queueMetrics) Collect(to chan<- prometheus.Metric) {
 		send(descAbandonWait, prometheus.CounterValue, float64(q.AbandonWaitMS)/1000)
 		send(descWaiting, prometheus.GaugeValue, float64(q.waiting))
 		var longest float64
+
 		if q.waiting > 0 {
 			longest = max(0, now.Sub(time.UnixMilli(q.enteredMS)).Seconds())
 		}
+
 		send(descLongestWait, prometheus.GaugeValue, longest)
 	}
 }

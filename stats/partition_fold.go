@@ -65,6 +65,7 @@ func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 		w.reportInvalid(r, err)
 		return nil
 	}
+
 	if err := w.readConfigs(ctx, id.Time()); err != nil {
 		return err
 	}
@@ -72,11 +73,13 @@ func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 		w.fold.Advance(id)
 		return nil
 	}
+
 	e, _, err := state.ParseEvent(r.Key, r.Value, nil)
 	if err != nil {
 		w.reportInvalid(r, err)
 		return nil
 	}
+
 	w.fold.Apply(&e)
 	return nil
 }

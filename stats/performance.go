@@ -61,6 +61,7 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 	if len(f.timers) == 0 || f.timers[0].base().due > by {
 		return nil
 	}
+
 	for _, e := range f.timers {
 		switch e := e.(type) {
 		case *openInterval:
@@ -71,11 +72,13 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 		default:
 			continue
 		}
+
 		h := e.base()
 		if h.due <= by && (first == nil || before(h, first.base())) && (behind == nil || before(behind, h)) {
 			first = e
 		}
 	}
+
 	return first
 }
 
@@ -86,12 +89,14 @@ func (f *Fold) preview(of entry) Performance {
 	if a, ok := of.(*agent); ok {
 		k.start = f.intervalStart(a.CreditedMS)
 	}
+
 	k.kind = kindAgent
 	r := f.copyOfRow(k)
 	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
 		end := (k.start + f.intervalSeconds()) * 1000
 		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))
 	}
+
 	return f.performanceOf(r)
 }
 

@@ -43,26 +43,33 @@ func TestEachAgentHasOneMessageAMinuteAfterItsInterval(t *testing.T) {
 	if early := f.TakePerformances(); len(early) > 0 {
 		t.Errorf("messages before the minute is over: %v", early)
 	}
+
 	s.at("09:16:00", tick())
 	f.Apply(&s.events[len(s.events)-1])
 	var rows []string
+
 	for _, p := range f.TakePerformances() {
 		rows = append(rows, string(p.Row))
 	}
+
 	want := `{"account_id":"acme","agent_id":"a1","interval_start":1795165200,"interval_seconds":900,"logged_in_ms":900000,"available_ms":900000,` +
 		`"talking_ms":0,"wrap_up_ms":0,"break_ms":0,"offered":0,"answered":0,"no_answer":0}`
 	expect(t, "rows", len(rows), 2)
+
 	if rows[0] != want && rows[1] != want {
 		t.Errorf("messages %s", rows)
 	}
+
 	// A late event changes the row, and makes no second message.
 	s.late("09:05:00", "09:17:00", onBreak("a1", "late")).at("09:18:00", tick())
 	for i := range s.events[len(s.events)-2:] {
 		f.Apply(&s.events[len(s.events)-2+i])
 	}
+
 	if again := f.TakePerformances(); len(again) > 0 {
 		t.Errorf("again: %v", again)
 	}
+
 	expect(t, "row", f.agent("a1", "09:00:00").BreakMS, 10*minute)
 }
 
@@ -79,21 +86,25 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 					p := f.preview(e)
 					previewed.add(t, p.Identity.String(), string(p.Row))
 				}
+
 				f.Advance(by)
 				for _, p := range f.TakePerformances() {
 					row, ok := previewed[p.Identity.String()]
 					if !ok { // of a later interval of the agent
 						continue
 					}
+
 					compared++
 					if row != string(p.Row) {
 						t.Fatalf("seed %d, event %d:\n got %s\nwant %s", seed, i, row, p.Row)
 					}
 				}
 			}
+
 			f.Apply(&events[i])
 			f.TakePerformances()
 		}
+
 		if compared < 50 {
 			t.Errorf("seed %d: only %d messages", seed, compared)
 		}
@@ -110,9 +121,11 @@ func TestTakeoversMakeTheSameMessages(t *testing.T) {
 			whole.Apply(&events[i])
 			want.take(t, whole)
 		}
+
 		if len(want) < 200 {
 			t.Fatalf("only %d messages", len(want))
 		}
+
 		r := rand.New(rand.NewPCG(seed, 1))
 		got, stored, f, flushed := messages{}, topic{}, NewFold(testRules()), -1
 		for i := 0; i < len(events); i++ {
@@ -125,6 +138,7 @@ func TestTakeoversMakeTheSameMessages(t *testing.T) {
 				} else {
 					f = stored.loadFold(events[flushed].ID)
 				}
+
 				i = flushed
 			case 2, 3, 4:
 				got.take(t, f)
@@ -132,6 +146,7 @@ func TestTakeoversMakeTheSameMessages(t *testing.T) {
 				flushed = i
 			}
 		}
+
 		got.take(t, f)
 		if !maps.Equal(got, want) {
 			t.Errorf("seed %d: %d messages, want %d", seed, len(got), len(want))
@@ -160,13 +175,16 @@ func readMessages(t *testing.T, c *kafka.Cluster) messages {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	reader := c.OpenReader(kafka.ReaderConfig{Topic: event.TopicRaw, Partition: 0})
 	defer reader.Close()
+
 	for reader.Next() < next {
 		records, err := reader.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for i := range records {
 			r := &records[i]
 			if string(r.Header(event.HeaderFormat)) == event.FormatOwn {
@@ -175,9 +193,11 @@ func readMessages(t *testing.T, c *kafka.Cluster) messages {
 			if f := string(r.Header(event.HeaderFormat)); f != event.FormatPerformance || string(r.Key) != account {
 				t.Errorf("a record of format %q, account %q", f, r.Key)
 			}
+
 			all.add(t, string(r.Header(event.HeaderIdentity)), string(r.Value))
 		}
 	}
+
 	return all
 }
 
@@ -187,6 +207,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 	events = append(events, lastEvent(events))
 	want, f := messages{}, NewFold(testRules())
 	oldest := time.Now().Add(-messageAge + time.Hour) // later ones are surely made
+
 	for i := range events {
 		f.Apply(&events[i])
 		for _, p := range f.TakePerformances() {
@@ -195,25 +216,31 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 			}
 		}
 	}
+
 	for from, n := 0, len(events)/6; from < len(events); from += n {
 		part := events[from:min(from+n, len(events))]
 		produceEvents(t, c, part)
 		stop := startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
+
 		if from%(2*n) == 0 {
 			await(t, c, part)
 		} else {
 			awaitAny(t, c, part)
 		}
+
 		stop()
 	}
+
 	startWith(t, c, Deps{Log: busyLog{kafka.NewLog(c)}})
 	await(t, c, events)
 	got := readMessages(t, c)
+
 	for identity, row := range want {
 		if got[identity] != row {
 			t.Errorf("%s:\n got %s\nwant %s", identity, got[identity], row)
 		}
 	}
+
 	t.Logf("%d messages, %d of them looked at", len(got), len(want))
 }
 
@@ -251,18 +278,22 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 		{ID: event.FirstID(now.Add(time.Second), 0), Account: account, Timestamp: now.Unix(), Facts: tick()},
 	}
 	w.foldAll(t, s.events)
+
 	if got := readMessages(t, c); len(got) > 0 {
 		t.Errorf("messages %v", got)
 	}
+
 	w.deps.Accounts = everyAccount{}
 	again := &worker{partitionFold: w.newPartitionFold(0), commit: w.commit, oldest: w.oldest, next: w.next}
 	again.position = w.position
 	again.foldAll(t, s.events)
+
 	for identity, row := range readMessages(t, c) {
 		if !strings.HasPrefix(identity, "stats-15m0s-") || !strings.Contains(row, `"agent_id":"a1"`) {
 			t.Errorf("%s: %s", identity, row)
 		}
 	}
+
 	if len(readMessages(t, c)) == 0 {
 		t.Error("no message of an account that exists")
 	}
@@ -274,10 +305,12 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the end of an interval")
 	}
+
 	t.Parallel()
 	c := kafkatest.OpenEmbedded(t, 1)
 	now := time.Now()
 	edge := now.Truncate(15 * time.Minute).Add(-15 * time.Minute)
+
 	logins := make([]state.Event, 3)
 	for i := range logins {
 		facts := login([]string{"a1", "a2", "a3"}[i])
@@ -285,15 +318,18 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 			Account:   account,
 			Timestamp: edge.Add(-time.Duration(10-i) * time.Minute).Unix(), Facts: facts}
 	}
+
 	produceEvents(t, c, logins)
 	stop := start(t, c)
 	deadline := time.Now().Add(3 * time.Minute)
+
 	for len(readMessages(t, c)) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("no message")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+
 	first := readMessages(t, c)
 	stop()
 	back := state.Event{ID: event.NextID(logins[2].ID, now.UnixMilli(), 0), Account: account, Timestamp: now.Unix(),
@@ -305,6 +341,7 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	if len(all) < 3 {
 		t.Errorf("%d messages of three agents", len(all))
 	}
+
 	for identity, row := range first {
 		if all[identity] != row {
 			t.Errorf("%s: %s became %s", identity, row, all[identity])

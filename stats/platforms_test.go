@@ -29,30 +29,36 @@ func foldCapture(t *testing.T, file string, thresholds Thresholds) *Fold {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rules := testRules()
 	rules.Thresholds = func(string, string, int64) Thresholds { return thresholds }
 	fold, partition := NewFold(rules), state.NewPartition()
 	var scratch registry.Scratch
 	var fields format.Fields
 	var last event.ID
+
 	for line := range bytes.Lines(text) {
 		f, _, err := registry.Recognise(event.TopicRaw, line, &scratch)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		e, err := f.ReadEvent(line, &fields)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		last = event.NextID(last, e.Facts.TimestampMS, 0)
 		told := state.Event{ID: last, Account: account, Timestamp: e.Timestamp, Facts: e.Facts}
 		partition.Apply(&told)
 		fold.Apply(&told)
 	}
+
 	for range 20 { // what is due by time alone
 		last = event.NextID(last, last.Time().Add(time.Minute).UnixMilli(), 0)
 		fold.Advance(last)
 	}
+
 	return fold
 }
 
@@ -70,6 +76,7 @@ func (f *Fold) sumOfQueue(queue string) (sum QueueRow) {
 			sum.TalkMS += r.TalkMS
 		}
 	}
+
 	return sum
 }
 
@@ -119,6 +126,7 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		q := log[cells[2]]
@@ -126,6 +134,7 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 			q = &logged{}
 			log[cells[2]] = q
 		}
+
 		switch cells[4] {
 		case "ENTERQUEUE":
 			q.entered++
@@ -141,12 +150,14 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 			q.timeouts++
 		}
 	}
+
 	sum := func(list []int64) (n int64) {
 		for _, one := range list {
 			n += one
 		}
 		return n
 	}
+
 	for name, q := range log {
 		got := f.sumOfQueue(name)
 		expect(t, name+" in queue_log",
@@ -166,24 +177,29 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 				average = (3*average + one) / 4
 			}
 		}
+
 		return average
 	}
+
 	percent := func(part, of int64) string {
 		if of == 0 {
 			return "0.0"
 		}
 		return strconv.FormatFloat(100*float64(part)/float64(of), 'f', 1, 64)
 	}
+
 	status, err := os.ReadFile("testdata/asterisk.status.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	queues := 0
 	for line := range bytes.Lines(status) {
 		var of map[string]string
 		if err := json.Unmarshal(line, &of); err != nil {
 			t.Fatal(err)
 		}
+
 		name := of["Queue"]
 		got := f.sumOfQueue(name)
 		switch of["Event"] {
@@ -209,6 +225,7 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 				strconv.FormatInt(f.sumOfAgent(of["Location"]).Answered, 10))
 		}
 	}
+
 	expect(t, "queues", queues, 3)
 }
 
@@ -219,12 +236,14 @@ func table(t *testing.T, file string) (rows []map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := csv.NewReader(bytes.NewReader(text))
 	r.Comma = '|'
 	cells, err := r.ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, row := range cells[1:] {
 		named := map[string]string{}
 		for i, name := range cells[0] {
@@ -232,6 +251,7 @@ func table(t *testing.T, file string) (rows []map[string]string) {
 		}
 		rows = append(rows, named)
 	}
+
 	return rows
 }
 
@@ -239,11 +259,13 @@ func TestFiguresAreModCallcentersOwn(t *testing.T) {
 	f := foldCapture(t, "freeswitch.events.jsonl", Thresholds{3, 3})
 	queues := table(t, "freeswitch.queues")
 	expect(t, "queues", len(queues), 3)
+
 	for _, q := range queues {
 		got := f.sumOfQueue(q["name"])
 		expect(t, q["name"]+" queue list", [2]int64{got.Answered, got.Offered - got.Answered},
 			[2]int64{atoi(t, q["calls_answered"]), atoi(t, q["calls_abandoned"])})
 	}
+
 	slow := f.sumOfQueue("slow@pbx.example.com")
 	expect(t, "abandoned by the caller", [2]int64{slow.Abandoned, slow.AbandonedShort}, [2]int64{2, 1})
 	for _, a := range table(t, "freeswitch.agents") {

@@ -60,16 +60,19 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
 		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
+
 	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, MaxRows: settings.MaxRows,
 		Thresholds: deps.Configs.thresholdsAt, Alerts: deps.Configs}
 	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)),
 		log: log}
+
 	if deps.Rebuilds != nil {
 		p.rebuilds = &rebuildRequests{store: deps.Rebuilds, log: log}
 	}
 	if deps.Feeds != nil {
 		p.feeds = &feedWatch{feeds: deps.Feeds, log: log}
 	}
+
 	return p, nil
 }
 
@@ -77,8 +80,10 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 func (p *Processor) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
+
 	ending, stop := context.WithCancel(ctx)
 	defer stop()
+
 	if p.rebuilds != nil {
 		watching.Go(func() { p.rebuilds.run(ending) })
 	}
@@ -89,6 +94,7 @@ func (p *Processor) Run(ctx context.Context) error {
 		p.runPartition); err != nil {
 		return fmt.Errorf("computing figures: %w", err)
 	}
+
 	return nil
 }
 
@@ -99,10 +105,12 @@ func (p *Processor) runPartition(ctx context.Context, assigned kafka.Assigned) e
 	oldest, done := p.metrics.lag.Track(partition)
 	defer done()
 	defer p.metrics.queues.drop(partition)
+
 	for {
 		w := &worker{partitionFold: p.newPartitionFold(partition), commit: assigned.Commit, oldest: oldest}
 		err := w.process(ctx)
 		w.countEntries(false)
+
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -27,6 +27,7 @@ func produceEvents(t testing.TB, c *kafka.Cluster, events []state.Event) {
 	p := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	records := make([]kafka.Record, len(events))
+
 	for i, e := range events {
 		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp,
 			Data:     []byte(`{}`),
@@ -35,6 +36,7 @@ func produceEvents(t testing.TB, c *kafka.Cluster, events []state.Event) {
 			Time:    e.ID.Time(),
 			Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(e.Facts.Name)}}}
 	}
+
 	if err := p.Produce(t.Context(), records...); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +57,7 @@ func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -62,11 +65,13 @@ func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
 			t.Error(err)
 		}
 	})
+
 	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
 		_ = producer.Close(context.Background())
 	})
+
 	t.Cleanup(stop)
 	return stop
 }
@@ -80,16 +85,20 @@ func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if v.foreign != nil {
 		t.Fatal(v.foreign)
 	}
+
 	values = topic{}
 	for key, value := range v.live() {
 		values[key] = string(value)
 	}
+
 	if v.position != nil {
 		last = v.position.EventID
 	}
+
 	return values, last
 }
 
@@ -105,6 +114,7 @@ func await(t testing.TB, c *kafka.Cluster, events []state.Event) topic {
 		if time.Now().After(deadline) {
 			t.Fatalf("the figures end at %s, the events at %s", last, events[len(events)-1].ID)
 		}
+
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -123,12 +133,14 @@ func compare(t testing.TB, got, want topic) {
 	if maps.Equal(got, want) {
 		return
 	}
+
 	for key := range want {
 		if got[key] != want[key] {
 			t.Errorf("%s:\n got %s\nwant %s", key, got[key], want[key])
 			return
 		}
 	}
+
 	t.Errorf("%d records, want %d", len(got), len(want))
 }
 
@@ -170,12 +182,14 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	oldest, done := p.metrics.lag.Track(0)
 	t.Cleanup(done)
 	w := &worker{partitionFold: p.newPartitionFold(0), commit: func(int64) {}, oldest: oldest}
 	if err := w.loadFigures(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	return w
 }
 
@@ -193,23 +207,28 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 	c, events := kafkatest.OpenEmbedded(t, 1), randomDay(2, 400)
 	late, owner := newWorker(t, c), newWorker(t, c)
 	owner.foldAll(t, events[:300])
+
 	// The late one has not stopped yet, and writes older figures over them.
 	for i := range events[:100] {
 		late.fold.Apply(&events[i])
 	}
+
 	if err := late.writeChanges(t.Context()); err != errBehind {
 		t.Errorf("the late processor: %v, want that it is behind", err)
 	}
+
 	owner.foldAll(t, events[300:301])
 	if err := owner.repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	// Compaction keeps the last record of each key, whatever its event id.
 	last := topic{}
 	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { clear(last) }, func(r *kafka.Record) {
 		if string(r.Key) == state.PositionKey {
 			return
 		}
+
 		last[string(r.Key)] = string(r.Value)
 		if r.Value == nil {
 			delete(last, string(r.Key))
@@ -218,6 +237,7 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	compare(t, last, folded(events[:301]))
 	values, _ := readFigures(t, c)
 	compare(t, values, folded(events[:301]))
@@ -230,6 +250,7 @@ func TestABatchCountsAsAWhole(t *testing.T) {
 	if len(v.live()) != 0 {
 		t.Error("a record counts before the position of its batch")
 	}
+
 	at := state.Position{Kind: state.PositionKind, EventID: event.NextID(0, day.UnixMilli(), 0)}
 	v.applyRecord(&kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
 	if len(v.live()) != 1 || v.position == nil {
@@ -244,6 +265,7 @@ func TestKeysWithSeparatorsInIds(t *testing.T) {
 			t.Errorf("%s: %v %v", k, parsed, err)
 		}
 	}
+
 	for _, wrong := range []string{"", "acme", "acme|queue|x", "acme|queue|x|y", "acme|other|x", "|position",
 		strings.Repeat("|", 4)} {
 		if k, err := parseKey(wrong); err == nil {

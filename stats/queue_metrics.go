@@ -57,14 +57,17 @@ func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key
 	if m.max == 0 {
 		return
 	}
+
 	today := dayOf(m.now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	p := m.partitions[partition]
 	if p == nil {
 		p = &partitionQueues{days: map[queueID]queueDay{}, waiting: map[key]waitingCall{}}
 		m.partitions[partition] = p
 	}
+
 	added := map[queueID]bool{}
 	for k := range changed {
 		switch {
@@ -128,6 +131,7 @@ type queueNow struct {
 func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	queues := map[queueID]*queueNow{}
 	at := func(id queueID) *queueNow {
 		q := queues[id]
@@ -137,6 +141,7 @@ func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 		}
 		return q
 	}
+
 	today := dayOf(now)
 	for _, p := range m.partitions {
 		for id, d := range p.days {
@@ -146,10 +151,12 @@ func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 			}
 			at(id).add(d)
 		}
+
 		for _, c := range p.waiting {
 			at(c.queue).addWaiting(c.enteredMS)
 		}
 	}
+
 	return m.limitLabelSets(queues)
 }
 
@@ -167,11 +174,13 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 			delete(m.own, id)
 		}
 	}
+
 	other := queueID{otherLabel, otherLabel}
 	shared := queues[other] // if a queue has this name
 	if shared == nil {
 		shared = &queueNow{}
 	}
+
 	delete(queues, other)
 	for id, q := range queues {
 		if _, ok := m.own[id]; ok {
@@ -181,11 +190,13 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 			m.own[id] = struct{}{}
 			continue
 		}
+
 		if !m.full {
 			m.full = true
 			m.log.Warn("more queues than stats.max_label_sets: the others share one label set",
 				"stats.max_label_sets", m.max)
 		}
+
 		delete(queues, id)
 		shared.add(q.queueDay)
 		if q.waiting > 0 {
@@ -193,6 +204,7 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 			shared.waiting += q.waiting - 1
 		}
 	}
+
 	queues[other] = shared
 	return queues
 }

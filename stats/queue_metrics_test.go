@@ -31,6 +31,7 @@ func (m *queueMetrics) expect(t *testing.T, want string, names ...string) {
 	page := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 	var lines []string
+
 	for line := range strings.Lines(page.Body.String()) {
 		series, ok := strings.CutPrefix(strings.TrimSpace(line), "trunkline_queue_")
 		name, _, _ := strings.Cut(series, "{")
@@ -38,6 +39,7 @@ func (m *queueMetrics) expect(t *testing.T, want string, names ...string) {
 			lines = append(lines, series)
 		}
 	}
+
 	if got := strings.Join(lines, "\n"); got != strings.TrimSpace(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.TrimSpace(want))
 	}
@@ -77,9 +79,11 @@ waiting{account="other",queue="other"} 0`)
 	f.Flush(func(Record) {})
 	s := &script{last: f.Last()}
 	s.at("09:44:00", answered("sales", "c4", "a1")).at("09:44:00", ended("sales", "c5", ""))
+
 	for i := range s.events {
 		f.Apply(&s.events[i])
 	}
+
 	m.applyChanges(0, f, maps.Keys(f.dirty))
 	m.expect(t, `
 answered_total{account="acme",queue="sales"} 3
@@ -98,6 +102,7 @@ func TestAQueueInTwoPartitionsIsAddedUp(t *testing.T) {
 	for partition := range 2 {
 		m.applyChanges(partition, f, maps.Keys(f.entries))
 	}
+
 	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 2\noffered_total{account=\"other\",queue=\"other\"} 0",
 		"offered_total")
 	m.drop(1)
@@ -112,27 +117,33 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 	for i := range 20 {
 		s.at("09:00:00", entered(fmt.Sprint("q", i), fmt.Sprint("c", i)))
 	}
+
 	s.at("09:00:00", entered("other", "c20"))
 	f := s.foldEvents()
 	m, log := newTestQueueMetrics(5, "09:01:00")
+
 	for range 3 {
 		m.applyChanges(0, f, maps.Keys(f.entries))
 		if n := testutil.CollectAndCount(m, "trunkline_queue_offered_total"); n != 6 {
 			t.Errorf("%d label sets", n)
 		}
+
 		queues := m.byLabels(m.now())
 		total := int64(0)
 		for _, q := range queues {
 			total += q.Offered
 		}
+
 		if shared := queues[queueID{otherLabel, otherLabel}]; total != 21 || shared.Offered != 16 ||
 			shared.waiting != 16 || shared.enteredMS != clockTime("09:00:00").UnixMilli() {
 			t.Errorf("%d offered, of others %+v", total, shared)
 		}
 	}
+
 	if n := strings.Count(log.String(), "stats.max_label_sets"); n != 2 { // in the text and as an attribute of one line
 		t.Errorf("the log says %s", log)
 	}
+
 	off, _ := newTestQueueMetrics(0, "09:01:00")
 	off.applyChanges(0, f, maps.Keys(f.entries))
 	if n := testutil.CollectAndCount(off); n != 0 {

@@ -54,6 +54,7 @@ func DefaultQueueConfig() QueueConfig {
 // check returns fault.KindInvalid with the invalid fields.
 func (c *QueueConfig) check() error {
 	var faults []fault.Field
+
 	add := func(field, code, message string) {
 		faults = append(faults, fault.Field{Field: field, Code: code, Message: message})
 	}
@@ -65,10 +66,12 @@ func (c *QueueConfig) check() error {
 			}
 		}
 	}
+
 	limits("default.", c.Default)
 	if len(c.Queues) > maxConfigQueues {
 		return fault.InvalidField("queues", "too_many", fmt.Sprintf("must be at most %d", maxConfigQueues))
 	}
+
 	seen := map[string]bool{}
 	for i, q := range c.Queues {
 		at := fmt.Sprintf("queues[%d].", i)
@@ -78,13 +81,16 @@ func (c *QueueConfig) check() error {
 		case seen[q.QueueID]:
 			add(at+"queue_id", "taken", "is in the list twice")
 		}
+
 		seen[q.QueueID] = true
 		limits(at, q.Thresholds)
 	}
+
 	if len(faults) > 0 {
 		slices.SortFunc(faults, func(a, b fault.Field) int { return strings.Compare(a.Field, b.Field) })
 		return fault.Invalid("Invalid queue configuration", faults...)
 	}
+
 	return nil
 }
 
@@ -152,6 +158,7 @@ func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
 func (c *QueueConfigs) refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	began := time.Now()
 	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.applyRecord)
 	if err == nil && end < c.next { // the topic was recreated or truncated
@@ -162,6 +169,7 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	c.next = end
 	c.readAt.Store(began.UnixMilli())
 	return nil
@@ -174,19 +182,23 @@ func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 		c.applyAlerts(key, r.Value)
 		return
 	}
+
 	if r.Value == nil {
 		account, _, _ := strings.Cut(key, "|")
 		c.accounts[account] = slices.DeleteFunc(c.accounts[account],
 			func(v *configVersion) bool { return v.key == key })
 		return
 	}
+
 	v := &configVersion{key: key, queues: map[string]Thresholds{}}
 	if json.Unmarshal(r.Value, v) != nil || v.Version != c.latest(v.AccountID).Version+1 {
 		return
 	}
+
 	for _, q := range v.Queues {
 		v.queues[q.QueueID] = q.Thresholds
 	}
+
 	c.accounts[v.AccountID] = append(c.accounts[v.AccountID], v)
 }
 
@@ -213,6 +225,7 @@ func (c *QueueConfigs) isCurrentFor(at time.Time) bool {
 func (c *QueueConfigs) thresholdsAt(account, queue string, start int64) Thresholds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, v := range slices.Backward(c.accounts[account]) {
 		if v.EffectiveFrom > start {
 			continue
@@ -220,8 +233,10 @@ func (c *QueueConfigs) thresholdsAt(account, queue string, start int64) Threshol
 		if t, ok := v.queues[queue]; ok {
 			return t
 		}
+
 		return v.Default
 	}
+
 	return DefaultThresholds()
 }
 
@@ -247,6 +262,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 	if config.Queues == nil {
 		config.Queues = []QueueThresholds{}
 	}
+
 	var tag string
 	err := c.addVersion(ctx, account, c.has, func() (kafka.Record, error) {
 		last := c.latest(account)
@@ -260,8 +276,10 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 			QueueConfig: config}
 		tag = v.tag()
 		value, err := json.Marshal(&v)
+
 		return kafka.Record{Key: fmt.Appendf(nil, "%s|%d|%s", account, v.Version, rand.Text()), Value: value}, err
 	})
+
 	return tag, err
 }
 
@@ -275,9 +293,11 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 		if err := c.refresh(ctx); err != nil {
 			return err
 		}
+
 		c.mu.Lock()
 		record, err := next()
 		c.mu.Unlock()
+
 		if err != nil {
 			return err
 		}
@@ -296,6 +316,7 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 			return err
 		}
 	}
+
 	return fault.Conflict("the configuration is changed by others at the same time, try again")
 }
 
@@ -320,17 +341,21 @@ func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int,
 	if err := c.refresh(ctx); err != nil {
 		return 0, err
 	}
+
 	c.mu.Lock()
 	var tombstones []kafka.Record
 	for _, v := range c.accounts[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}
+
 	for _, v := range c.alerts[account] {
 		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
 	}
 	c.mu.Unlock()
+
 	if len(tombstones) == 0 {
 		return 0, nil
 	}
+
 	return len(tombstones), c.writeRecords(ctx, tombstones...)
 }

@@ -30,20 +30,24 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 		got.Default != DefaultThresholds() || got.Queues == nil {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
+
 	began := time.Now()
 	if tag, err := configs.Update(t.Context(), "acme", configOf(30, QueueThresholds{"sales", Thresholds{60, 10}}),
 		`"0"`); err != nil || tag != `"1"` {
 		t.Fatalf("%s, %v", tag, err)
 	}
+
 	other := newConfigs(t, c) // another node
 	if got, tag, err := other.Find(t.Context(), "acme"); err != nil || tag != `"1"` ||
 		got.Default.ServiceLevelSeconds != 30 || len(got.Queues) != 1 {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
 	}
+
 	from := other.accounts["acme"][0].EffectiveFrom
 	if from%900 != 0 || from < began.Add(configLead).Unix() || from > time.Now().Add(configLead+configGrid).Unix() {
 		t.Errorf("in force from %d", from)
 	}
+
 	for _, want := range []struct {
 		account, queue string
 		start          int64
@@ -64,6 +68,7 @@ func TestChangesAtOnceAreVersionsOneAfterAnother(t *testing.T) {
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	tags := map[string]bool{}
+
 	for n := range nodes {
 		configs := newConfigs(t, c)
 		running.Go(func() {
@@ -73,23 +78,28 @@ func TestChangesAtOnceAreVersionsOneAfterAnother(t *testing.T) {
 					if fault.KindOf(err) == fault.KindConflict {
 						continue
 					}
+
 					mu.Lock()
 					if err != nil || tags[tag] {
 						t.Errorf("%s comes twice, or %v", tag, err)
 					}
+
 					tags[tag] = true
 					mu.Unlock()
+
 					break
 				}
 			}
 		})
 	}
+
 	running.Wait()
 	for version := range nodes * each {
 		if !tags[fmt.Sprintf(`"%d"`, version+1)] {
 			t.Errorf("version %d is missing", version+1)
 		}
 	}
+
 	// Of two that name the same version one is refused.
 	configs := newConfigs(t, c)
 	tag := fmt.Sprintf(`"%d"`, nodes*each)
@@ -110,9 +120,11 @@ func TestAWrongConfigurationIsRefusedFieldByField(t *testing.T) {
 		}}, "")
 	f := fault.As(err)
 	var fields []string
+
 	for _, one := range f.Fields {
 		fields = append(fields, one.Field+" "+one.Code)
 	}
+
 	want := "[default.service_level_seconds out_of_range default.short_abandon_seconds out_of_range queues[1].queue_id taken queues[2].queue_id invalid]"
 	if f.Kind != fault.KindInvalid || fmt.Sprint(fields) != want {
 		t.Errorf("%v: %v", err, fields)
@@ -130,11 +142,13 @@ func TestThePurgeOfAnAccountDeletesItsConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, want := range []int{2, 0} {
 		if n, err := configs.PurgeAccount(t.Context(), "acme"); err != nil || n != want {
 			t.Errorf("%d, %v, want %d", n, err, want)
 		}
 	}
+
 	again := newConfigs(t, c)
 	for account, want := range map[string]string{"acme": `"0"`, "other": `"1"`} {
 		if _, tag, err := again.Find(t.Context(), account); err != nil || tag != want {
@@ -152,10 +166,12 @@ func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 		""); err != nil {
 		t.Fatal(err)
 	}
+
 	from := time.Unix(configs.accounts[account][0].EffectiveFrom, 0)
 	// Calls in the intervals before and after the change.
 	var events []state.Event
 	var last event.ID
+
 	for i := range 40 {
 		at := from.Add(time.Duration(i-20) * time.Minute)
 		last = event.NextID(last, at.UnixMilli(), 0)
@@ -163,16 +179,20 @@ func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 		facts.TimestampMS = at.UnixMilli()
 		events = append(events, state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
+
 	fold := func(configs *QueueConfigs) topic {
 		rules := testRules()
 		rules.Thresholds = configs.thresholdsAt
 		f, rows := NewFold(rules), topic{}
+
 		for i := range events {
 			f.Apply(&events[i])
 		}
+
 		rows.applyFlush(f)
 		return rows
 	}
+
 	want := fold(configs)
 	levels := map[Thresholds]bool{}
 	for key := range want {
@@ -180,16 +200,20 @@ func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 			levels[configs.thresholdsAt(account, k.id.Value(), k.start)] = true
 		}
 	}
+
 	if len(levels) != 3 { // the defaults, that of q0 and that of q1
 		t.Fatalf("thresholds %v", levels)
 	}
+
 	produceEvents(t, c, events[:20])
 	stop := start(t, c)
 	await(t, c, events[:20])
 	stop()
+
 	if _, err := configs.Update(t.Context(), account, configOf(50), ""); err != nil { // for later intervals
 		t.Fatal(err)
 	}
+
 	produceEvents(t, c, events[20:])
 	start(t, c)
 	compare(t, await(t, c, events), fold(readConfigs(t, c)))

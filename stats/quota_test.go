@@ -27,14 +27,18 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 					Name: event.NameQueueCallAbandoned, QueueID: fmt.Sprint("queue-", i),
 					CallID: fmt.Sprint(account, "-call-", i)}})
 		}
+
 		for i := range 100 {
 			enter("flood", i)
 		}
+
 		enter("other", 1)
 		at = at.Add(15 * time.Minute)
 		enter("flood", 200)
+
 		return f
 	}
+
 	count := func(f *Fold) (flood, other int) {
 		for k := range f.entries {
 			if k.kind == kindQueue && k.account.Value() == "flood" {
@@ -44,17 +48,21 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 				other++
 			}
 		}
+
 		return flood, other
 	}
+
 	first, again := fold(), fold()
 	if flood, other := count(first); flood != 11 || other != 1 {
 		t.Errorf("%d rows of the flood, %d of the other account", flood, other)
 	}
+
 	for k := range first.entries {
 		if _, same := again.entries[k]; !same {
 			t.Errorf("folded again: no %v", k)
 		}
 	}
+
 	if first.Ignored() == 0 {
 		t.Error("events without a row are not counted")
 	}
@@ -64,6 +72,7 @@ func TestRowsOfAnAccountAreBounded(t *testing.T) {
 // number of them; those that are known go on, and another account is not concerned.
 func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 	const rows = 10
+
 	f := NewFold(Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour, MaxRows: rows,
 		Thresholds: func(string, string, int64) Thresholds { return DefaultThresholds() }})
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -71,11 +80,13 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 		at = at.Add(time.Millisecond)
 		f.Apply(&state.Event{ID: event.ID(at.UnixNano()), Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
+
 	for i := range 3 * rows * openPerRow {
 		apply("flood", event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprint("agent-", i),
 			State: event.Available})
 		apply("flood", event.Facts{Name: event.NameQueueCallEntered, QueueID: "queue", CallID: fmt.Sprint("call-", i)})
 	}
+
 	apply("other", event.Facts{Name: event.NameAgentLogin, AgentID: "agent", State: event.Available})
 	apply("other", event.Facts{Name: event.NameQueueCallEntered, QueueID: "queue", CallID: "call"})
 	apply("flood", event.Facts{Name: event.NameAgentBreakStart, AgentID: "agent-0", State: event.Break})
@@ -84,6 +95,7 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 	for k := range f.entries {
 		count[k.account.Value()+" "+kinds[k.kind]]++
 	}
+
 	for what, want := range map[string]int{
 		"flood open_agent": rows * openPerRow, "flood open_call": rows * openPerRow, "other open_agent": 1,
 		"other open_call": 1,
@@ -92,10 +104,12 @@ func TestOpenEntriesOfAnAccountAreBounded(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", what, count[what], want)
 		}
 	}
+
 	row := f.entries[newKey(kindQueue, "flood", "queue", f.intervalStart(at.UnixMilli()))].(*QueueRow)
 	if row.Offered != rows*openPerRow {
 		t.Errorf("%d calls are counted as offered", row.Offered)
 	}
+
 	known := f.entries[newKey(kindOpenAgent, "flood", "agent-0", 0)].(*agent)
 	if known.State != event.Break {
 		t.Errorf("a known agent is %s", known.State)

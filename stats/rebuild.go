@@ -45,18 +45,21 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 	if w.rebuilds == nil {
 		return nil
 	}
+
 	if w.rebuild == nil {
 		if request, ok := w.rebuilds.requestedRebuild(w.partition); ok {
 			return w.startRebuild(ctx, request)
 		}
 		return nil
 	}
+
 	w.rebuild.target.Store(w.position.Offset)
 	select {
 	case <-w.rebuild.done:
 	default:
 		return nil
 	}
+
 	r := w.rebuild
 	err := r.err
 	if err == nil {
@@ -67,15 +70,18 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 			return err // an error of the worker: the next worker starts the rebuild again
 		}
 	}
+
 	w.stopRebuild()
 	r.request.State = RebuildDone
 	if err != nil {
 		r.request.State, r.request.Message = RebuildFailed, err.Error()
 		w.log.Error("figures not folded again", "partition", w.partition, "error", err)
 	}
+
 	if ctx.Err() == nil {
 		w.rebuilds.report(r.request)
 	}
+
 	return ctx.Err()
 }
 
@@ -84,6 +90,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 	if err := w.writeChanges(ctx); err != nil { // so that asOf covers all records
 		return err
 	}
+
 	within, cancel := context.WithCancel(ctx)
 	r := &rebuildRun{partitionFold: w.newPartitionFold(w.partition), request: request, asOf: w.position.EventID,
 		settled: map[key]int64{}, deletedAccounts: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
@@ -91,10 +98,12 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 	r.target.Store(w.position.Offset)
 	w.rebuild = r
 	w.log.Info("figures are folded again", "partition", w.partition, "from", time.Unix(request.From, 0).UTC())
+
 	go func() {
 		defer close(r.done)
 		r.err = r.run(within)
 	}()
+
 	return nil
 }
 
@@ -113,20 +122,24 @@ func (r *rebuildRun) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	earliest := r.start.Earliest()
 	if r.request.From < earliest {
 		return fmt.Errorf(
 			"the log begins later than when this was asked for: only figures from %s on can be folded again",
 			time.Unix(earliest, 0).UTC().Format(time.RFC3339))
 	}
+
 	if err := r.retry(ctx, "starting figures", func() error { return r.seekToBeginning(ctx) }); err != nil {
 		return err
 	}
+
 	for r.position.Offset < r.target.Load() {
 		if err := r.foldTo(ctx, r.target.Load()); err != nil {
 			return err
 		}
 	}
+
 	return r.writeExpired(ctx)
 }
 
@@ -134,6 +147,7 @@ func (r *rebuildRun) run(ctx context.Context) (err error) {
 func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 	reader := r.openEvents()
 	defer reader.Close()
+
 	for r.position.Offset < end {
 		var records []kafka.Record
 		err := r.retry(ctx, "reading the log", func() (err error) {
@@ -143,6 +157,7 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 		if err != nil {
 			return err
 		}
+
 		for i := range records {
 			if records[i].Offset >= end {
 				return nil
@@ -151,8 +166,10 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 				return err
 			}
 		}
+
 		r.reportProgress(end)
 	}
+
 	return nil
 }
 
@@ -163,13 +180,16 @@ func (r *rebuildRun) foldAndDiscard(ctx context.Context, record *kafka.Record) e
 			r.recordSettled(&e)
 		}
 	}
+
 	if err := r.foldRecord(ctx, record); err != nil {
 		return err
 	}
+
 	r.fold.discard()
 	if r.expiredBytes >= flushBytes {
 		return r.writeExpired(ctx)
 	}
+
 	return nil
 }
 
@@ -185,6 +205,7 @@ func (r *rebuildRun) recordSettled(e *state.Event) {
 	default:
 		return
 	}
+
 	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
 	if _, ok := r.settled[k]; !ok {
 		r.settled[k] = max(e.EffectiveMillis(), e.ID.Milli())
@@ -204,12 +225,15 @@ func (r *rebuildRun) isExact(e entry) bool {
 	case *call:
 		return r.start.isComplete() || e.EnteredMS >= r.request.From*1000
 	}
+
 	agentKey := key{k.account, k.id, 0, kindOpenAgent}
 	since, known := r.settled[agentKey]
 	known = known || r.start.isComplete()
+
 	if k.kind == kindOpenAgent {
 		return known
 	}
+
 	return known && k.start >= r.request.From && k.start*1000 >= since
 }
 
@@ -233,6 +257,7 @@ func (r *rebuildRun) writeExpired(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		account := k.account.Value()
 		nobody, known := r.deletedAccounts[account]
 		if !known {
@@ -240,14 +265,17 @@ func (r *rebuildRun) writeExpired(ctx context.Context) error {
 			nobody = err == nil && !exists
 			r.deletedAccounts[account] = nobody
 		}
+
 		if !nobody {
 			records = append(records, r.newRecord(row), r.newRecord(Record{Key: row.Key, EventID: row.EventID}))
 		}
 	}
+
 	r.expiredRows, r.expiredBytes = nil, 0
 	if len(records) == 0 {
 		return nil
 	}
+
 	return r.retry(ctx, "writing figures", func() error {
 		_, err := r.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
@@ -268,6 +296,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	const longest = time.Minute // so that the figures are not delayed for longer
 	within, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
+
 	if err := r.foldTo(within, w.position.Offset); err != nil {
 		return err
 	}
@@ -277,6 +306,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	if r.position.Offset != w.position.Offset || r.fold.Last() != w.fold.Last() {
 		return errors.New("the log has lost events that the figures have")
 	}
+
 	r.request.Folded, r.request.Total = r.position.Offset-r.start.First, r.position.Offset-r.start.First
 	return nil
 }
@@ -288,29 +318,35 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	if err := w.writeChanges(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
+
 	before := make(map[key][]byte, len(w.fold.entries))
 	for k, e := range w.fold.entries {
 		before[k] = w.fold.encode(e)
 	}
+
 	for _, e := range slices.Collect(maps.Values(r.fold.entries)) {
 		if !r.isExact(e) {
 			r.fold.remove(e)
 		}
 	}
+
 	for k, e := range w.fold.entries {
 		if _, ok := r.fold.entries[k]; !ok && !r.isExact(e) {
 			r.fold.insert(e)
 		}
 	}
+
 	r.fold.onExpire = nil
 	if r.fold.rules.Alerts != nil {
 		r.fold.scheduleReviews()
 	}
+
 	r.fold.discard()
 	r.fold.announceDifferences(w.fold)
 	if err := w.writeAlerts(ctx, r.fold.TakeAlerts()); err != nil { // before the entries
 		return err
 	}
+
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)
 	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
@@ -320,6 +356,7 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	if err == nil {
 		w.log.Info("figures folded again", "partition", w.partition, "events", r.request.Folded, "changed", changed)
 	}
+
 	return err
 }
 
@@ -331,11 +368,13 @@ func (f *Fold) announceDifferences(before *Fold) {
 		if !ok || a.StartedMS == 0 || a.EndedMS != 0 || f.entries[a.key] != nil {
 			continue
 		}
+
 		ended := *a
 		ended.header, ended.EndedMS = header{key: a.key}, f.lastFolded.Milli()
 		f.insert(&ended)
 		f.announce(&ended, event.NameAlertEnded, ended.EndedMS, 1)
 	}
+
 	for _, e := range sortedEntries(f) {
 		a, ok := e.(*alert)
 		if ok && a.StartedMS != 0 && a.EndedMS == 0 && before.entries[a.key] == nil {
@@ -358,15 +397,18 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 			keys = append(keys, k)
 		}
 	}
+
 	slices.SortFunc(keys, key.compare)
 	var records []kafka.Record
 	size := 0
+
 	for _, k := range keys {
 		var value []byte
 		e, ok := w.fold.entries[k]
 		if ok {
 			value = w.fold.encode(e)
 		}
+
 		same := bytes.Equal(before[k], value)
 		isRow := k.kind == kindQueue || k.kind == kindAgent
 		if same && !(isRow && r.isExact(e)) {
@@ -375,6 +417,7 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 		if !same {
 			changed++
 		}
+
 		record := w.newRecord(Record{Key: k.String(), Value: value, EventID: w.position.EventID})
 		records, size = append(records, record), size+len(record.Key)+len(record.Value)+64
 		if size >= flushBytes {
@@ -384,8 +427,10 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 			records, size = nil, 0
 		}
 	}
+
 	if len(records) == 0 {
 		return changed, nil
 	}
+
 	return changed, w.write(ctx, records)
 }

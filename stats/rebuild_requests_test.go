@@ -17,6 +17,7 @@ func TestARequestWakesTheWorkerOfItsPartition(t *testing.T) {
 	for partition := range 2 {
 		requests.setWake(partition, func() { woken[partition]++ })
 	}
+
 	if len(woken) > 0 {
 		t.Fatalf("%v woken before there was a request", woken)
 	}
@@ -32,6 +33,7 @@ func TestARequestWakesTheWorkerOfItsPartition(t *testing.T) {
 	if err := requests.synchronize(t.Context()); err != nil || woken[1] != 1 {
 		t.Errorf("%v woken, %v, though the worker is not reading", woken, err)
 	}
+
 	requests.setWake(1, func() { woken[1]++ })
 	if woken[1] != 2 {
 		t.Error("a worker that starts to read is not woken by the request that is there")

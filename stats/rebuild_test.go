@@ -51,6 +51,7 @@ func (m *memoryRebuilds) await(t testing.TB) Rebuild {
 		m.mu.Lock()
 		one := m.one
 		m.mu.Unlock()
+
 		if one.State != RebuildOpen {
 			return one
 		}
@@ -66,12 +67,14 @@ func twoDays(seed uint64, n int) []state.Event {
 	const week = 7 * 24 * time.Hour
 	events := randomDay(seed, n)
 	last := events[len(events)-1].ID
+
 	for _, e := range randomDay(seed+1, n) {
 		last = event.NextID(last, e.ID.Time().Add(week).UnixMilli(), 3)
 		e.ID, e.Timestamp = last, e.Timestamp+int64(week/time.Second)
 		e.Facts.TimestampMS += week.Milliseconds()
 		events = append(events, e)
 	}
+
 	return append(events, lastEvent(events))
 }
 
@@ -93,6 +96,7 @@ func readRows(t testing.TB, c *kafka.Cluster) topic {
 			if err != nil || k.kind != kindQueue && k.kind != kindAgent || r.Value == nil {
 				return
 			}
+
 			if id := string(r.Header(state.HeaderEventID)); id >= ids[string(r.Key)] {
 				rows[string(r.Key)], ids[string(r.Key)] = string(r.Value), id
 			}
@@ -100,6 +104,7 @@ func readRows(t testing.TB, c *kafka.Cluster) topic {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return rows
 }
 
@@ -107,12 +112,14 @@ func readRows(t testing.TB, c *kafka.Cluster) topic {
 // continues.
 func damage(t testing.TB, c *kafka.Cluster) {
 	t.Helper()
+
 	w := newWorker(t, c)
 	var records []kafka.Record
 	wrong := func(key, value string) {
 		value = strings.NewReplacer(`_ms":`, `_ms":1`, `offered":`, `offered":7`).Replace(value)
 		records = append(records, w.newRecord(Record{Key: key, Value: []byte(value), EventID: w.position.EventID}))
 	}
+
 	live, _ := readFigures(t, c)
 	for key, value := range readRows(t, c) {
 		wrong(key, value)
@@ -120,11 +127,13 @@ func damage(t testing.TB, c *kafka.Cluster) {
 			records = append(records, w.newRecord(Record{Key: key, EventID: w.position.EventID}))
 		}
 	}
+
 	for key, value := range live {
 		if strings.Contains(key, "|open_") {
 			wrong(key, value)
 		}
 	}
+
 	for part := range slices.Chunk(records, 500) {
 		if _, err := w.writeWithRetry(t.Context(), part); err != nil {
 			t.Fatal(err)
@@ -143,15 +152,18 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	if len(rows) <= len(live) {
 		t.Fatalf("%d rows and %d live records: the time of no row is over", len(rows), len(live))
 	}
+
 	damage(t, c)
 	if maps.Equal(readRows(t, c), rows) {
 		t.Fatal("no row is damaged")
 	}
+
 	requests := askRebuild(0)
 	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone || r.Folded != int64(len(events)) || r.Total != r.Folded {
 		t.Fatalf("%+v", r)
 	}
+
 	compare(t, readRows(t, c), rows)
 	values, _ := readFigures(t, c)
 	compare(t, values, live)
@@ -160,6 +172,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	for i := range more { // the processor continues from there
 		more[i].ID = events[len(events)-1].ID + event.ID((i+1)*event.MaxPartitions)
 	}
+
 	produceEvents(t, c, more)
 	compare(t, await(t, c, more), folded(append(slices.Clone(events), more...)))
 	stop()
@@ -187,12 +200,14 @@ func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	if len(r.rest) == 0 {
 		r.rest, err = r.Source.Read(ctx)
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	n := min(50, len(r.rest))
 	some, r.rest = r.rest[:n], r.rest[n:]
 	return some, nil
@@ -202,6 +217,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rebuilds figures")
 	}
+
 	t.Parallel()
 	c, events := openUncompacted(t), twoDays(3, 300)
 	produceEvents(t, c, events)
@@ -216,14 +232,17 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	for range 2 { // the first event, and some
 		slow.reads <- struct{}{}
 	}
+
 	stop()
 	if open, _ := requests.ListOpen(t.Context()); len(open) != 1 {
 		t.Fatal("the rebuild has ended")
 	}
+
 	stop = startWith(t, c, Deps{Log: kafka.NewLog(c), Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}
+
 	compare(t, readRows(t, c), rows)
 	values, _ := readFigures(t, c)
 	compare(t, values, live)
@@ -253,6 +272,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rebuilds figures")
 	}
+
 	t.Parallel()
 	c := openUncompacted(t)
 	s := new(script).
@@ -267,9 +287,11 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 		answered("sales", "c3", "a2")).at("2+10:05:00", ended("sales", "c3", "a2")).
 		at("2+11:05:00", onBreak("stays", "lunch")).at("2+11:20:00", offBreak("stays")).
 		at("2+12:00:00", login("a3")).at("2+13:00:00", entered("sales", "c4"))
+
 	for range 30 { // all that was due is done
 		s.at("2+13:00:00", tick())
 	}
+
 	s.at("2+13:00:01", entered("sales", "c5"))
 	produceEvents(t, c, s.events)
 	stop := start(t, c)
@@ -282,35 +304,42 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	if err != nil || begins.Earliest() != clockTime("2+09:15:00").Unix() {
 		t.Fatalf("%+v, earliest %d, %v", begins, begins.Earliest(), err)
 	}
+
 	refused := askRebuild(begins.Earliest() - 900)
 	stop = startWith(t, c, Deps{Log: log, Rebuilds: refused})
 	if r := refused.await(t); r.State != RebuildFailed || !strings.Contains(r.Message, "2026-11-22T09:15:00Z") {
 		t.Errorf("%+v", r)
 	}
+
 	stop()
 	compare(t, readRows(t, c), rows)
 
 	// Wrong: a queue's row, and those of an agent before and after its state was told.
 	w := newWorker(t, c)
 	var records []kafka.Record
+
 	wrong := []string{"acme|queue|sales|" + unix("2+10:00:00"), "acme|agent|stays|" + unix("2+11:15:00"),
 		"acme|agent|stays|" + unix("2+10:30:00")}
 	for _, key := range wrong {
 		value := bytes.ReplaceAll([]byte(live[key]), []byte(`answered":`), []byte(`answered":7`))
 		records = append(records, w.newRecord(Record{Key: key, Value: value, EventID: w.position.EventID}))
 	}
+
 	if _, err := w.writeWithRetry(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
+
 	kept := readRows(t, c)[wrong[2]]
 	if kept == rows[wrong[2]] {
 		t.Fatal("the row is not wrong")
 	}
+
 	requests := askRebuild(begins.Earliest())
 	stop = startWith(t, c, Deps{Log: log, Rebuilds: requests})
 	if r := requests.await(t); r.State != RebuildDone {
 		t.Fatalf("%+v", r)
 	}
+
 	stop()
 	rows[wrong[2]], live[wrong[2]] = kept, kept
 	compare(t, readRows(t, c), rows)

@@ -53,16 +53,20 @@ func FindLogStart(ctx context.Context, log kafka.Log, partition int) (LogStart, 
 	if err != nil || first == next {
 		return LogStart{First: first, Next: next}, err
 	}
+
 	reader := log.Read(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: kafka.AtOffset(first)})
 	defer reader.Close()
+
 	records, err := reader.Read(ctx)
 	if err != nil {
 		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
 	}
+
 	id, err := event.MessageID(records[0].Value)
 	if err != nil {
 		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
 	}
+
 	return LogStart{First: first, Next: next, Time: id.Time()}, nil
 }
 
@@ -109,6 +113,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	unreported := r.unreported
 	r.unreported = map[int]Rebuild{}
 	r.mu.Unlock()
+
 	for partition, rebuild := range unreported {
 		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
@@ -119,16 +124,21 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 				}
 			}
 			r.mu.Unlock()
+
 			return err
 		}
+
 		delete(unreported, partition)
 	}
+
 	list, err := r.store.ListOpen(ctx)
 	if err != nil {
 		return err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.open = map[int]Rebuild{}
 	for _, rebuild := range list {
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
@@ -136,6 +146,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 			r.wakes.wake(rebuild.Partition)
 		}
 	}
+
 	return nil
 }
 

@@ -37,16 +37,19 @@ func readStory(t *testing.T, file string) []told {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var records []json.RawMessage
 	if strings.HasSuffix(file, ".gz") {
 		r, err := gzip.NewReader(bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		text, err = io.ReadAll(r)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range bytes.Lines(text) {
 			records = append(records, line)
 		}
@@ -66,13 +69,16 @@ func readRecords(t *testing.T, records []json.RawMessage) (story []told) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var fields format.Fields
 		e, err := f.ReadEvent(record, &fields)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		story = append(story, told{e.Facts.TimestampMS, e, record})
 	}
+
 	return story
 }
 
@@ -85,17 +91,21 @@ func orders(story []told) (all [][]told) {
 		for end < len(story) && story[end].atMS == story[start].atMS {
 			end++
 		}
+
 		for _, order := range permutations(end - start) {
 			other := slices.Clone(story)
 			for i, from := range order {
 				other[start+i] = story[start+from]
 			}
+
 			if keepsWords(story[start:end], order) {
 				all = append(all, other)
 			}
 		}
+
 		start = end
 	}
+
 	return all
 }
 
@@ -139,12 +149,15 @@ func permutations(n int) (all [][]int) {
 			}
 			all = append(all, order)
 		}
+
 		var reverse []int
 		for i := range n {
 			reverse = append(reverse, n-1-i)
 		}
+
 		return append(all, reverse)
 	}
+
 	var extend func(prefix []int)
 	extend = func(prefix []int) {
 		if len(prefix) == n {
@@ -153,12 +166,14 @@ func permutations(n int) (all [][]int) {
 			}
 			return
 		}
+
 		for i := range n {
 			if !slices.Contains(prefix, i) {
 				extend(append(prefix, i))
 			}
 		}
 	}
+
 	extend(nil)
 	return all
 }
@@ -171,6 +186,7 @@ func floor(p *state.Partition, startMS int64) string {
 		if !e.Live() {
 			continue
 		}
+
 		since := e.Since - startMS/1000
 		switch e.Kind {
 		case state.Agent:
@@ -179,6 +195,7 @@ func floor(p *state.Partition, startMS int64) string {
 			if !e.Visits() {
 				break
 			}
+
 			if e.State == event.Talking || e.State == event.Held {
 				talking[e.QueueID]++
 			} else {
@@ -186,12 +203,15 @@ func floor(p *state.Partition, startMS int64) string {
 			}
 		}
 	}
+
 	for queue, n := range waiting {
 		lines = append(lines, fmt.Sprintf("%s waiting %d", queue, n))
 	}
+
 	for queue, n := range talking {
 		lines = append(lines, fmt.Sprintf("%s talking %d", queue, n))
 	}
+
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")
 }
@@ -203,6 +223,7 @@ func tell(t *testing.T, story []told, messages *state.Partition) (floors map[int
 	figures, floors = NewFold(testRules()), map[int64]string{}
 	partition, start := state.NewPartition(), story[0].atMS
 	var last event.ID
+
 	for i := range story {
 		one := &story[i]
 		last = event.NextID(last, one.atMS, 0)
@@ -213,15 +234,18 @@ func tell(t *testing.T, story []told, messages *state.Partition) (floors map[int
 		checkAgreement(t, partition)
 		floors[(one.atMS-start)/1000] = floor(partition, start)
 	}
+
 	for _, e := range partition.All() { // what was folded from the messages is the same
 		if other := messages.Find(e.Key()); other == nil || string(other.Append(nil)) != string(e.Append(nil)) {
 			t.Fatalf("the fold of the messages has %s, not %s", other.Append(nil), e.Append(nil))
 		}
 	}
+
 	for range 20 { // what is due by time alone
 		last = event.NextID(last, last.Milli()+60_000, 0)
 		figures.Advance(last)
 	}
+
 	return floors, figures
 }
 
@@ -231,6 +255,7 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 	entry := func(of *state.Entry, kind state.Kind, id string) *state.Entry {
 		return p.Find(state.Key{Account: of.AccountID, Kind: kind, ID: id})
 	}
+
 	for _, e := range p.All() {
 		switch {
 		case e.Kind == state.Agent && e.Known != nil:
@@ -241,6 +266,7 @@ func checkAgreement(t *testing.T, p *state.Partition) {
 					t.Fatalf("agent %s has the call %s: %s", e.Append(nil), c.ID, appended(call))
 				}
 			}
+
 			if len(e.Known.Calls) > 0 && e.State != event.Talking && e.State != event.Ringing {
 				t.Fatalf("agent %s has calls", e.Append(nil))
 			}
@@ -285,6 +311,7 @@ func (f *Fold) sums(agent, queue string) (a AgentRow, q QueueRow) {
 			}
 		}
 	}
+
 	return a, q
 }
 
@@ -295,6 +322,7 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 		queue  string
 		want   func(AgentRow, QueueRow) string // "" if the figures are right
 	}
+
 	talks := func(seconds int64) func(AgentRow, QueueRow) string {
 		return func(a AgentRow, q QueueRow) string {
 			if got := (a.TalkingMS + 500) / 1000; got != seconds {
@@ -303,6 +331,7 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			return ""
 		}
 	}
+
 	transferredOnce := func(_ AgentRow, q QueueRow) string {
 		return differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1}, q)
 	}
@@ -417,6 +446,7 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 						t.Errorf("order %d, after %d s:\n got %s\nwant %s", n, at, got, want)
 					}
 				}
+
 				if wrong := r.want(figures.sums(r.agent, r.queue)); wrong != "" {
 					t.Errorf("order %d: %s", n, wrong)
 				}

@@ -43,19 +43,23 @@ func (v *view) applyRecord(r *kafka.Record) {
 				return
 			}
 		}
+
 		v.staged = append(v.staged, s)
 		return
 	}
+
 	record, err := state.ParseRecord(key, r.Value, nil)
 	if err != nil {
 		v.foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
 		return
 	}
+
 	for _, s := range v.staged {
 		if before, ok := v.values[s.key]; !ok || s.eventID >= before.eventID {
 			v.values[s.key] = s.stored
 		}
 	}
+
 	clear(v.staged)
 	v.staged = v.staged[:0]
 	if v.position == nil || record.Position.EventID >= v.position.EventID {

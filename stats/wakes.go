@@ -15,6 +15,7 @@ func (w *wakes) set(partition int, wake func(), isThere bool) {
 	if *w == nil {
 		*w = wakes{}
 	}
+
 	(*w)[partition] = wake
 	if isThere {
 		wake()

@@ -80,6 +80,7 @@ func (f *Fold) observe(e entry, gone bool) {
 	if f.rules.Alerts == nil {
 		return
 	}
+
 	switch e := e.(type) {
 	case *call:
 		f.observeCall(e, gone)
@@ -105,6 +106,7 @@ func (f *Fold) observeCall(c *call, gone bool) {
 		return cmp.Or(cmp.Compare(a.EnteredMS, b.EnteredMS), a.key.compare(b.key))
 	})
 	waits := !gone && c.AnsweredMS == 0 && c.EndedMS == 0
+
 	switch {
 	case waits && !in:
 		w.waiting = slices.Insert(w.waiting, at, c)
@@ -117,6 +119,7 @@ func (f *Fold) observeAgent(a *agent, gone bool) {
 	w := f.watchOf(a.key)
 	next := counted{queues: a.Queues}
 	w.agent = a
+
 	if gone {
 		w.agent, next.queues = nil, nil
 	}
@@ -130,16 +133,19 @@ func (f *Fold) observeAgent(a *agent, gone bool) {
 			by(f.watchOf(queueWatchKey(a.key.account, queue)), n)
 		}
 	}
+
 	if !slices.Equal(a.counted.queues, next.queues) {
 		member := func(w *watch, n int) { w.members += n }
 		count(a.counted.queues, member, -1)
 		count(next.queues, member, 1)
 	}
+
 	if !slices.Equal(a.counted.available, next.available) {
 		available := func(w *watch, n int) { w.available += n }
 		count(a.counted.available, available, -1)
 		count(next.available, available, 1)
 	}
+
 	a.counted = next
 }
 
@@ -151,6 +157,7 @@ func (f *Fold) observeAlert(a *alert, gone bool) {
 		f.findWatch(k).alerts[a.Name] = a
 		return
 	}
+
 	w, ok := f.watches[k]
 	if ok && w.alerts[a.Name] == a {
 		delete(w.alerts, a.Name)
@@ -162,11 +169,13 @@ func (f *Fold) reviewDue(id event.ID) {
 	if f.rules.Alerts == nil {
 		return
 	}
+
 	changes := f.rules.Alerts.alertChanges()
 	if changes != f.alertChanges {
 		f.alertChanges = changes
 		f.scheduleReviews()
 	}
+
 	for n := 0; n < maxReviews && len(f.reviews) > 0 && f.reviews[0].base().due <= id; n++ {
 		w := f.reviews[0].(*watch)
 		f.review(w, w.due)
@@ -206,10 +215,12 @@ func (r *AlertRule) appliesTo(w *watch) bool {
 	if r.When.Metric.kind() != w.key.kind {
 		return false
 	}
+
 	id := w.key.id.Value()
 	if w.key.kind != kindOpenAgent {
 		return len(r.Queues) == 0 || slices.Contains(r.Queues, id)
 	}
+
 	inQueue := func(queue string) bool { return slices.Contains(w.agent.Queues, queue) }
 	return w.agent != nil && (len(r.Agents) == 0 || slices.Contains(r.Agents, id)) &&
 		(len(r.Queues) == 0 || slices.ContainsFunc(r.Queues, inQueue))
@@ -226,11 +237,13 @@ func (f *Fold) rulesFor(w *watch, at event.ID) (rules []AlertRule, since, until 
 	if !w.isWatched(f.hourStart(at)) {
 		return nil, since, until
 	}
+
 	for i := range all {
 		if all[i].appliesTo(w) {
 			rules = append(rules, all[i])
 		}
 	}
+
 	return rules, since, until
 }
 
@@ -253,6 +266,7 @@ func (f *Fold) measure(w *watch, when *AlertWhen, at event.ID) measured {
 	value := func(n int) measured {
 		return measured{holds: when.holds(float64(n)), value: float64(n), next: never}
 	}
+
 	switch when.Metric {
 	case MetricWaiting:
 		return value(len(w.waiting))
@@ -277,6 +291,7 @@ func (f *Fold) measure(w *watch, when *AlertWhen, at event.ID) measured {
 	case MetricServiceLevel, MetricAbandoned:
 		return f.measureHour(w, when, at)
 	}
+
 	return measured{next: never}
 }
 
@@ -308,14 +323,17 @@ func (f *Fold) measureHour(w *watch, when *AlertWhen, at event.ID) measured {
 			sum.AnsweredWithin += r.AnsweredWithin
 		}
 	}
+
 	if when.Metric == MetricAbandoned {
 		m.value = float64(sum.Abandoned)
 		m.holds = when.holds(m.value)
 		return m
 	}
+
 	level, ok := sum.ServiceLevel()
 	m.value = level
 	m.holds = ok && sum.Offered-sum.AbandonedShort >= when.MinCalls && when.holds(level)
+
 	return m
 }
 
@@ -331,6 +349,7 @@ func (f *Fold) reviewTime(w *watch, rules []AlertRule, since, at event.ID) event
 		if a != nil {
 			named++
 		}
+
 		next = min(next, m.next)
 		if m.holds != (a != nil) { // it was due before
 			next = min(next, max(m.since, since, 1))
@@ -339,9 +358,11 @@ func (f *Fold) reviewTime(w *watch, rules []AlertRule, since, at event.ID) event
 			next = min(next, a.Since+event.ID(rule.When.ForSeconds)*second)
 		}
 	}
+
 	if named < len(w.alerts) { // there is no such rule any more
 		next = min(next, max(since, 1))
 	}
+
 	return next
 }
 
@@ -350,6 +371,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 	if at == 1 { // of what was there before there were rules
 		at = f.lastFolded
 	}
+
 	rules, since, until := f.rulesFor(w, at)
 	for _, name := range slices.Sorted(maps.Keys(w.alerts)) {
 		if !slices.ContainsFunc(rules,
@@ -357,6 +379,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 			f.endAlert(w, w.alerts[name], w.alerts[name].Value, at)
 		}
 	}
+
 	for i := range rules {
 		rule := &rules[i]
 		m, a := f.measure(w, &rule.When, at), w.alerts[rule.Name]
@@ -369,6 +392,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 		case !m.holds:
 			continue
 		}
+
 		if a.StartedMS == 0 && at >= a.Since+event.ID(rule.When.ForSeconds)*second {
 			a.When, a.StartedMS, a.Value = rule.When, at.Milli(), m.value
 			f.recordChange(a)
@@ -382,6 +406,7 @@ func (f *Fold) review(w *watch, at event.ID) {
 		f.reviews.remove(w)
 		return
 	}
+
 	f.reviews.fix(w)
 }
 
@@ -389,6 +414,7 @@ func (f *Fold) addAlert(w *watch, rule *AlertRule, at event.ID) *alert {
 	id := newAlertID(w, rule, at, f.lastFolded.Partition())
 	a := &alert{header: header{key: newKey(kindAlert, w.key.account.Value(), id, 0)}, Name: rule.Name, When: rule.When,
 		Since: at}
+
 	switch w.key.kind {
 	case kindQueue:
 		a.Queue = w.key.id.Value()
@@ -397,6 +423,7 @@ func (f *Fold) addAlert(w *watch, rule *AlertRule, at event.ID) *alert {
 	case kindFeed:
 		a.Feed = w.key.id.Value()
 	}
+
 	f.add(a)
 	return a
 }

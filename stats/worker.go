@@ -54,6 +54,7 @@ func (w *worker) process(ctx context.Context) error {
 		return err
 	}
 	defer w.stopRebuild()
+
 	for {
 		gap, err := kafka.ResolveGap(ctx, w.read(ctx), w.checkEvents)
 		if gap != nil && ctx.Err() == nil {
@@ -78,10 +79,12 @@ func (w *worker) loadFigures(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if v.foreign != nil {
 		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats,
 			"partition", w.partition, "error", v.foreign)
 	}
+
 	w.lastWriteAt, w.repairDueAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
 	if v.position == nil {
 		err = w.retry(ctx, "starting figures", func() error { return w.seekToBeginning(ctx) })
@@ -92,12 +95,15 @@ func (w *worker) loadFigures(ctx context.Context) error {
 			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition,
 				"records", len(foreign), "first", foreign[0])
 		}
+
 		err = w.skipLostEvents(ctx)
 	}
+
 	w.metrics.queues.drop(w.partition)
 	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
+
 	return err
 }
 
@@ -125,15 +131,18 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 		"kind", gap.Kind,
 		"folded", w.position.Offset, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
+
 	return w.retry(ctx, "going on behind a gap", func() error {
 		id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
 		if err != nil {
 			return err
 		}
+
 		w.position.Offset = gap.Resume
 		w.position.LeaderEpoch = kafka.UnknownEpoch
 		w.position.TopicID = id.String()
 		w.positionDirty = true
+
 		return nil
 	})
 }
@@ -142,6 +151,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 func (w *worker) read(ctx context.Context) error {
 	reader := w.openEvents()
 	defer reader.Close()
+
 	backoff := retry.NewBackendBackoff()
 	for {
 		records, err := w.readUntilWriteDue(ctx, reader)
@@ -158,20 +168,24 @@ func (w *worker) read(ctx context.Context) error {
 		default:
 			backoff.Reset()
 		}
+
 		for i := range records {
 			if w.oldest.Load() == 0 {
 				w.oldest.Store(records[i].Time.UnixMilli())
 			}
+
 			w.positionDirty = true
 			if err := w.foldRecord(ctx, &records[i]); err != nil {
 				return err
 			}
+
 			if w.fold.ChangedBytes() >= flushBytes {
 				if err := w.writeChanges(ctx); err != nil {
 					return err
 				}
 			}
 		}
+
 		if err := w.writeDue(ctx); err != nil {
 			return err
 		}
@@ -200,22 +214,27 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]
 	case !w.positionDirty:
 		until = time.Now().Add(idleInterval)
 	}
+
 	if !w.repairDueAt.IsZero() && w.repairDueAt.Before(until) {
 		until = w.repairDueAt
 	}
+
 	for _, at := range [...]time.Time{w.overdueAt(time.Now()), w.alertCausesAt(time.Now())} {
 		if at.Before(until) {
 			until = at
 		}
 	}
+
 	if w.rebuild != nil { // check for its end
 		at := time.Now().Add(rebuildPollInterval)
 		if at.Before(until) {
 			until = at
 		}
 	}
+
 	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+
 	if w.rebuilds != nil && w.rebuild == nil {
 		w.rebuilds.setWake(w.partition, cancel)
 		defer w.rebuilds.setWake(w.partition, nil)
@@ -229,6 +248,7 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader kafka.Source) ([]
 	if err != nil && within.Err() != nil {
 		return nil, nil
 	}
+
 	return records, err
 }
 
@@ -240,13 +260,16 @@ func (w *worker) writeDue(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if w.repairDueAt.IsZero() || time.Now().Before(w.repairDueAt) {
 		return nil
 	}
+
 	w.repairDueAt = time.Time{}
 	if err := w.writeChanges(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
+
 	return w.repair(ctx)
 }
 
@@ -258,19 +281,23 @@ func (w *worker) writeChanges(ctx context.Context) error {
 	if err := w.writeAlerts(ctx, w.fold.TakeAlerts()); err != nil { // likewise
 		return err
 	}
+
 	w.position.EventID = w.fold.Last()
 	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.dirty))
 	var records []kafka.Record
 	w.fold.Flush(func(r Record) { records = append(records, w.newRecord(r)) })
+
 	if err := w.write(ctx, records); err != nil {
 		return err
 	}
+
 	w.positionDirty = false
 	w.oldest.Store(0)
 	w.commit(w.position.Offset)
 	w.countEntries(true)
 	w.metrics.late.Add(float64(w.fold.Ignored() - w.ignored))
 	w.ignored = w.fold.Ignored()
+
 	return nil
 }
 
@@ -281,11 +308,13 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 	if err != nil {
 		return err
 	}
+
 	n := int64(len(records)) + 1
 	if written == (kafka.Appended{First: w.next, Next: w.next + n}) {
 		w.next = written.Next
 		return nil
 	}
+
 	return w.repair(ctx)
 }
 
@@ -297,9 +326,11 @@ func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (wr
 		written, err = w.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
+
 	w.lastWriteAt = time.Now()
 	w.metrics.batches.Inc()
 	w.metrics.records.Add(float64(len(records)))
+
 	return written, err
 }
 
@@ -322,10 +353,13 @@ func (w *worker) repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if behind {
 		return errBehind
 	}
+
 	w.next = end
+
 	var records []kafka.Record
 	size := 0
 	write := func() error {
@@ -334,14 +368,17 @@ func (w *worker) repair(ctx context.Context) error {
 		if err == nil && written.First == w.next {
 			w.next += n
 		}
+
 		records, size = nil, 0
 		return err
 	}
+
 	for key, value := range last {
 		own := w.fold.recordValue(key)
 		if bytes.Equal(own, value) && (own == nil) == (value == nil) {
 			continue
 		}
+
 		records = append(records, w.newRecord(Record{Key: key, Value: own, EventID: w.position.EventID}))
 		w.metrics.repairs.Inc()
 		size += len(key) + len(own) + 64
@@ -351,9 +388,11 @@ func (w *worker) repair(ctx context.Context) error {
 			}
 		}
 	}
+
 	if len(records) == 0 {
 		return nil
 	}
+
 	return write()
 }
 
@@ -367,13 +406,16 @@ func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[strin
 				last[string(r.Key)] = append([]byte(nil), r.Value...)
 				return
 			}
+
 			p, err := state.ParseRecord(state.PositionKey, r.Value, nil)
 			if err == nil && p.Position.EventID > w.position.EventID {
 				*behind = true
 			}
 		})
+
 		return err
 	})
+
 	return end, err
 }
 

@@ -20,22 +20,26 @@ func TestContrast(t *testing.T) {
 		"on-accent on accent": 4.5, "accent on accent-soft": 4.5, "control on panel": 3, "accent on ground": 4.5,
 		"good on panel": 4.5, "bad on sunken": 4.5,
 	}
+
 	for _, ground := range []string{"ground", "panel", "sunken"} {
 		for _, text := range []string{"text", "muted", "accent", "bad"} {
 			pairs[text+" on "+ground] = 4.5
 		}
 	}
+
 	for _, tone := range []string{"good", "warn", "bad", "talk", "wrap", "rest"} {
 		for _, text := range []string{tone, "text", "muted"} {
 			pairs[text+" on "+tone+"-soft"] = 4.5
 		}
 		pairs[tone+" on panel"] = 4.5
 	}
+
 	for i := range 2 { // light, dark
 		colours := map[string]float64{}
 		for _, one := range found {
 			colours[one[1]] = luminance(t, one[2+i])
 		}
+
 		for pair, least := range pairs {
 			front, back, _ := strings.Cut(pair, " on ")
 			a, okA := colours[front]
@@ -58,13 +62,16 @@ func luminance(t *testing.T, hex string) float64 {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		part := float64(n) / 255
 		if part <= 0.04045 {
 			part /= 12.92
 		} else {
 			part = math.Pow((part+0.055)/1.055, 2.4)
 		}
+
 		sum += weight * part
 	}
+
 	return sum
 }

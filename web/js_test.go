@@ -16,6 +16,7 @@ func node(t *testing.T) string {
 	case os.Getenv("CI") == "true":
 		t.Fatal("node is not installed")
 	}
+
 	t.Skip("SKIPPED: node is not installed, so the board's modules are not tested")
 	return ""
 }

@@ -59,20 +59,24 @@ func New() (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the board: %w", err)
 	}
+
 	for _, entry := range entries {
 		body, err := static.ReadFile("static/" + entry.Name())
 		if err != nil {
 			return nil, fmt.Errorf("reading the board: %w", err)
 		}
+
 		contentType, ok := types[path.Ext(entry.Name())]
 		if !ok {
 			return nil, fmt.Errorf("reading the board: %s has no known type", entry.Name())
 		}
+
 		one := newFile(body, contentType)
 		for _, at := range paths(entry.Name()) {
 			h.files[at] = one
 		}
 	}
+
 	return h, nil
 }
 
@@ -88,6 +92,7 @@ func (h *Handler) Add(at string, content func() ([]byte, error)) {
 	if !ok {
 		contentType = types[".html"]
 	}
+
 	h.added[at] = sync.OnceValues(func() (*file, error) {
 		body, err := content()
 		if err != nil {
@@ -104,14 +109,17 @@ func (h *Handler) find(at string) (_ file, ok bool, _ error) {
 	if ok {
 		return f, true, nil
 	}
+
 	added, ok := h.added[at]
 	if !ok {
 		return file{}, false, nil
 	}
+
 	made, err := added()
 	if err != nil {
 		return file{}, false, err
 	}
+
 	return *made, true, nil
 }
 
@@ -136,24 +144,29 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"success":false,"message":"The page cannot be shown"}`))
 		return
 	}
+
 	if !ok {
 		header.Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"success":false,"message":"Not found"}`))
 		return
 	}
+
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+
 	// cached, but revalidated with the ETag, so that an upgrade is visible at once
 	header.Set("Cache-Control", "no-cache")
 	header.Set("ETag", f.etag)
 	header.Set("Content-Type", f.contentType)
+
 	if entitytag.NotModified(r.Header.Get("If-None-Match"), f.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+
 	header.Set("Content-Length", strconv.Itoa(len(f.body)))
 	_, _ = w.Write(f.body) // the client may have disconnected
 }

@@ -51,6 +51,7 @@ func TestPagesAndAssets(t *testing.T) {
 			w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
+
 		csp := w.Header().Get("Content-Security-Policy")
 		for _, directive := range []string{
 			"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
@@ -61,10 +62,12 @@ func TestPagesAndAssets(t *testing.T) {
 				t.Errorf("%s: the policy has no %s: %s", path, directive, csp)
 			}
 		}
+
 		if strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") || strings.Contains(csp, "http") {
 			t.Errorf("%s: the policy is too wide: %s", path, csp)
 		}
 	}
+
 	for _, path := range []string{"/board/", "/board/none.js", "/board/board.html", "/board/../web.go", "/other"} {
 		w := get(h, path)
 		if w.Code != 404 || w.Body.String() != `{"success":false,"message":"Not found"}` {
@@ -80,6 +83,7 @@ func TestWhatIsKeptIsAskedForAgain(t *testing.T) {
 	if first.Header().Get("Cache-Control") != "no-cache" || !strings.HasPrefix(etag, `"`) {
 		t.Fatalf("%v", first.Header())
 	}
+
 	for header, status := range map[string]int{
 		etag: 304, "W/" + etag: 304, `"other", ` + etag: 304, "*": 304, `"other"`: 200, "": 200,
 	} {
@@ -88,6 +92,7 @@ func TestWhatIsKeptIsAskedForAgain(t *testing.T) {
 			t.Errorf("%q: %d, %d bytes", header, w.Code, w.Body.Len())
 		}
 	}
+
 	if get(h, "/docs/http").Header().Get("ETag") == etag {
 		t.Error("two files have one ETag")
 	}
@@ -100,6 +105,7 @@ func sources(t *testing.T, ends ...string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, entry := range entries {
 		if slices.Contains(ends, path.Ext(entry.Name())) {
 			text, err := static.ReadFile("static/" + entry.Name())
@@ -109,6 +115,7 @@ func sources(t *testing.T, ends ...string) map[string]string {
 			all[entry.Name()] = string(text)
 		}
 	}
+
 	return all
 }
 
@@ -124,6 +131,7 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 	// served by package api, docs/site
 	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true, "/docs": true}
 	used := map[string]bool{"/": true, "/docs/http": true, "/docs/events": true}
+
 	for name, text := range sources(t, ".html") {
 		for _, found := range attribute.FindAllStringSubmatch(text, -1) {
 			to := found[1]
@@ -133,12 +141,15 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 				}
 				continue
 			}
+
 			if _, ok := h.files[to]; !ok && !elsewhere[to] {
 				t.Errorf("%s leads to %s, which is not there", name, to)
 			}
+
 			used[to] = true
 		}
 	}
+
 	for name, text := range sources(t, ".js") {
 		for _, found := range imported.FindAllStringSubmatch(text, -1) {
 			file, ok := strings.CutPrefix(found[1], "./")
@@ -148,11 +159,13 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 			used[PathAssets+file] = true
 		}
 	}
+
 	for at := range h.files {
 		if !used[at] {
 			t.Errorf("%s is used by nothing", at)
 		}
 	}
+
 	for name, text := range sources(t, ".css") {
 		if inURL.MatchString(text) {
 			t.Errorf("%s names a URL", name)
@@ -180,16 +193,19 @@ func TestNothingInlineAndNoHTMLFromStrings(t *testing.T) {
 				t.Errorf("%s has %s", name, wrong)
 			}
 		}
+
 		for _, script := range regexp.MustCompile(`(?s)<script[^>]*>(.*?)</script>`).FindAllStringSubmatch(text, -1) {
 			if script[1] != "" {
 				t.Errorf("%s has an inline script", name)
 			}
 		}
 	}
+
 	for name, text := range sources(t, ".js") {
 		if name == library { // it sets innerHTML only where dangerouslySetInnerHTML asks for it
 			continue
 		}
+
 		for _, wrong := range []string{
 			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser",
 			`setAttribute("style"`, "localStorage", "document.cookie", "console.", "dangerouslySetInnerHTML",
@@ -207,11 +223,13 @@ func TestKindsAreTheTypes(t *testing.T) {
 	for _, kind := range event.Types() {
 		want = append(want, string(kind))
 	}
+
 	var got []string
 	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(
 		sources(t, ".js")["event_types.js"], -1) {
 		got = append(got, found[1])
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("event_types.js has %v\nthe types are %v", got, want)
 	}
@@ -234,6 +252,7 @@ func TestAddedPages(t *testing.T) {
 		made++
 		return []byte("<p>installed</p>"), nil
 	})
+
 	h.Add("/docs/search.json", func() ([]byte, error) { return nil, errors.New("no index") })
 	for range 2 {
 		w := get(h, "/docs/install")
@@ -243,6 +262,7 @@ func TestAddedPages(t *testing.T) {
 			t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
 		}
 	}
+
 	if made != 1 {
 		t.Errorf("the page was made %d times", made)
 	}

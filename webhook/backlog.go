@@ -108,6 +108,7 @@ func (w *partitionWorker) scan(ctx context.Context, from, to int64,
 	handle func(*kafka.Record) bool) (next int64, err error) {
 	reader := readEvents(w.events, w.partition, kafka.AtOffset(from))
 	defer func() { reader.Close() }()
+
 	for from < to {
 		records, err := reader.Read(ctx)
 		if gap, ok := kafka.PassableGap(err); ok && !gap.Restarted() {
@@ -117,9 +118,11 @@ func (w *partitionWorker) scan(ctx context.Context, from, to int64,
 			reader = readEvents(w.events, w.partition, gap.Position())
 			continue
 		}
+
 		if err != nil {
 			return from, err
 		}
+
 		for i := range records {
 			if records[i].Offset >= to {
 				return to, nil
@@ -128,8 +131,10 @@ func (w *partitionWorker) scan(ctx context.Context, from, to int64,
 				return records[i].Offset, nil
 			}
 		}
+
 		from = reader.Position().Offset
 	}
+
 	return to, nil
 }
 

@@ -22,9 +22,11 @@ func (w *partitionWorker) startSending(b *backlog) {
 	if b.isSending || b.hook.suspended {
 		return
 	}
+
 	b.isSending = true
 	previous := b.done
 	ctx, cancel := context.WithCancel(w.sendCtx)
+
 	done := make(chan struct{})
 	b.cancel, b.done = cancel, done
 	go func() {
@@ -57,6 +59,7 @@ func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 				backoff.Reset()
 				continue
 			}
+
 			if ctx.Err() == nil {
 				w.log.Warn("reading events for a webhook failed, retrying", "webhook", b.hook.ID,
 					"partition", w.partition, "error", err)
@@ -75,12 +78,14 @@ func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 func (w *partitionWorker) nextDelivery(b *backlog) (d *delivery, hasOlder bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if len(b.queue) > 0 {
 		return b.queue[0], true
 	}
 	if !b.followsReader && b.readUpTo < w.tail.Offset {
 		return nil, true
 	}
+
 	b.followsReader, b.isSending = true, false
 	return nil, false
 }
@@ -99,10 +104,13 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	w.mu.Lock()
 	from, to, readID := b.readUpTo, w.tail.Offset, b.lastReadID
 	w.mu.Unlock()
+
 	tree := w.registry.accounts.Tree()
+
 	var found []*delivery
 	size := 0
 	next, err := w.scan(ctx, from, to, func(r *kafka.Record) bool {
@@ -110,6 +118,7 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 		if err != nil || id <= readID {
 			return true
 		}
+
 		m := readHeaders(r)
 		if b.hook.selects(&m, tree) {
 			if len(found) > 0 && size+len(r.Value) > maxQueuedBytes {
@@ -117,11 +126,14 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 			}
 			found, size = append(found, &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}), size+len(r.Value)
 		}
+
 		readID = id
 		return true
 	})
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	b.queue, b.queuedBytes = append(b.queue, found...), b.queuedBytes+size
 	b.readUpTo, b.lastReadID = next, readID
 	return err
@@ -134,38 +146,48 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 	if !h.receiver.beginRequest(ctx) {
 		return false
 	}
+
 	startedAt := time.Now()
 	o := w.sender.send(ctx, h, d)
 	failuresBefore, failures := h.receiver.endRequest(o)
+
 	if o.unsent {
 		return false
 	}
+
 	w.metrics.seconds.Observe(time.Since(startedAt).Seconds())
 	w.metrics.requests.WithLabelValues(o.result).Inc()
 	if o.ok {
 		w.mu.Lock()
 		b.removeSent(d)
 		w.mu.Unlock()
+
 		if failuresBefore > 0 {
 			w.storeState(ctx, func(q sqldb.Runner) error { return storeRecovery(ctx, q, h.ID, h.retries) })
 		}
+
 		return true
 	}
+
 	next := h.receiver.nextTry()
 	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures,
 		"reason", o.message)
+
 	if o.gone || failures >= w.settings.pauseAfter() {
 		w.pause(ctx, h, failures, o)
 		return true // the next beginRequest returns false
 	}
+
 	w.storeState(ctx, func(q sqldb.Runner) error {
 		return storeFailure(ctx, q, h.ID, h.retries, failures, o.message, startedAt, next)
 	})
+
 	if time.Until(next) > maxWaitWithQueue {
 		w.mu.Lock()
 		b.dropQueue(w.tail.Offset)
 		w.mu.Unlock()
 	}
+
 	return true
 }
 
@@ -181,6 +203,7 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 		w.log.Warn("pausing a webhook failed", "webhook", h.ID, "error", err)
 		return
 	}
+
 	h.receiver.pause()
 	if paused {
 		w.metrics.pauses.Inc()

@@ -16,12 +16,14 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.LogPosition == w.stored.LogPosition {
 		return nil
 	}
+
 	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error {
 		if err := w.service.positions.Move(ctx, tx, w.partition, w.stored, &current); err != nil {
 			return err
 		}
 		return storeCheckpoint(ctx, tx, w.partition, w.rowsToDelete, behind)
 	})
+
 	switch {
 	case err == nil:
 		w.stored, w.rowsToDelete = current, nil
@@ -30,6 +32,7 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	case !w.checkpointFailing && ctx.Err() == nil && !errors.Is(err, consume.ErrMoved):
 		w.log.Warn("storing webhooks' positions failed, retrying", "partition", w.partition, "error", err)
 	}
+
 	w.checkpointFailing = err != nil
 	return err
 }
@@ -39,6 +42,7 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 func (w *partitionWorker) collect() (current consume.Position, behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	current = consume.Position{LogPosition: w.tail, LastID: w.tailID}
 	count := 0
 	for id, b := range w.backlogs {
@@ -49,14 +53,17 @@ func (w *partitionWorker) collect() (current consume.Position, behind []delivery
 			delete(w.backlogs, id)
 			continue
 		}
+
 		if !b.hook.suspended {
 			count++
 		}
+
 		pos := b.storedPosition(w.partition, current.Offset)
 		if b.stored == nil || *b.stored != pos {
 			behind = append(behind, pos)
 		}
 	}
+
 	w.reportBehind(count)
 	return current, behind
 }

@@ -13,6 +13,7 @@ func cloudEvent(d *delivery) []byte {
 			e.Name = m.Metadata.Facts.Name
 		}
 	}
+
 	b := append(make([]byte, 0, len(d.message)+256), '{')
 	for _, a := range e.Attributes() {
 		b = event.AppendString(b, a.Name)
@@ -20,6 +21,7 @@ func cloudEvent(d *delivery) []byte {
 		b = event.AppendString(b, a.Value)
 		b = append(b, ',')
 	}
+
 	b = append(b, `"datacontenttype":"`+event.ContentTypeJSON+`","data":`...)
 	b = append(b, d.message...)
 	return append(b, '}')

@@ -55,13 +55,16 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	var registryDone sync.WaitGroup
 	defer d.sender.close()
 	defer registryDone.Wait()
+
 	registryCtx, cancelRegistry := context.WithCancel(ctx)
 	defer cancelRegistry()
+
 	registryDone.Go(func() { d.registry.run(registryCtx) })
 	if err := d.events.Work(ctx, kafka.GroupConfig{Group: consumerGroup, Topics: []string{event.TopicEvents}},
 		d.runPartition); err != nil {
 		return fmt.Errorf("delivering webhooks: %w", err)
 	}
+
 	return nil
 }
 
@@ -73,6 +76,7 @@ func (d *Deliverer) runPartition(ctx context.Context, assigned kafka.Assigned) e
 	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 		w.log.Warn("delivery of webhooks waits", "doing", action, "partition", partition, "wait", wait, "error", err)
 	})
+
 	for {
 		err := w.run(ctx)
 		switch {

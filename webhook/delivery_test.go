@@ -32,6 +32,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 		Timestamp                   int64
 	}
 	must(t, json.Unmarshal(text, &cases))
+
 	for _, c := range cases {
 		key, err := parseSecret(c.Secret)
 		must(t, err)
@@ -59,6 +60,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 			Config{URL: cloud.url, Format: FormatCloudEvents, Filters: identity.Filter{AccountIDs: []string{"kiosk"}}})
 		e.deliver()
 		var want, wantSales, wantCloud []event.ID
+
 		for i := range 40 {
 			e.topic.put(i%3, "stranger", entered, `{}`)
 			id := e.topic.put(0, "shop", entered, `{}`)
@@ -68,11 +70,13 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 			id = e.topic.put(1, "kiosk", event.Facts{Name: event.NameAgentLogin, AgentID: "a"}, `{}`)
 			want, wantCloud = append(want, id), append(wantCloud, id)
 		}
+
 		all.await(t, want)
 		sales.await(t, wantSales)
 		cloud.await(t, wantCloud)
 		key, err := parseSecret(secret)
 		must(t, err)
+
 		for _, r := range all.requests() {
 			if r.header.Get("webhook-signature") != signature(key, r.id, r.header.Get("webhook-timestamp"),
 				[]byte(r.body)) {
@@ -83,12 +87,14 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 				t.Fatalf("not the message: %v", r)
 			}
 		}
+
 		first := cloud.requests()[0]
 		var structured struct {
 			SpecVersion, ID, Source, Type, Time, DataContentType string
 			Data                                                 struct{ ID string }
 		}
 		must(t, json.Unmarshal([]byte(first.body), &structured))
+
 		if got := structured; got.SpecVersion != "1.0" || got.ID != first.id || got.Source != "/accounts/kiosk" ||
 			got.Type != "trunkline.agent.login" ||
 			got.Time != "2026-11-18T11:06:40Z" || got.DataContentType != "application/json" ||
@@ -96,6 +102,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 			!strings.HasPrefix(first.header.Get("Content-Type"), "application/cloudevents+json") {
 			t.Errorf("not the CloudEvent: %+v %v", got, first.header)
 		}
+
 		if w := e.findWebhook(made.ID); w.Status != StatusActive || w.Failures != 0 {
 			t.Errorf("the webhook is %+v", w)
 		}
@@ -106,6 +113,7 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	release := make(chan struct{})
 	slow := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { <-release })
+
 	t.Cleanup(sync.OnceFunc(func() {
 		select {
 		case <-release:
@@ -113,19 +121,23 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 			close(release)
 		}
 	}))
+
 	fast := e.newTarget(nil)
 	e.createWebhook(Config{URL: slow.url})
 	e.createWebhook(Config{URL: fast.url})
 	e.deliver()
 	var want []event.ID
 	data := `{"pad":"` + strings.Repeat("x", 4<<10) + `"}`
+
 	for range 4 * maxQueuedBytes / (4 << 10) { // far more than waits in memory
 		want = append(want, e.topic.put(0, "shop", entered, data))
 	}
+
 	fast.await(t, want)
 	if n := len(slow.ids()); n > 1 {
 		t.Errorf("the slow receiver has %d requests at a time", n)
 	}
+
 	close(release)
 	slow.await(t, want)
 }
@@ -134,6 +146,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 	private := httptest.NewServer(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer private.Close()
+
 	cases := map[string]struct {
 		handle  http.HandlerFunc
 		works   bool
@@ -164,12 +177,14 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 			}
 		}},
 	}
+
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	targets, made := map[string]*testReceiver{}, map[string]Webhook{}
 	for name, c := range cases {
 		targets[name] = e.newTarget(c.handle)
 		made[name] = e.createWebhook(Config{URL: targets[name].url})
 	}
+
 	e.deliver()
 	want := []event.ID{e.topic.put(0, "shop", entered, `{}`), e.topic.put(0, "shop", entered, `{}`)}
 	for name, c := range cases {
@@ -181,6 +196,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 			if w := e.awaitStatus(made[name].ID, StatusPaused); !strings.Contains(w.LastError, c.message) {
 				t.Errorf("paused for %q", w.LastError)
 			}
+
 			targets[name].answer(nil)
 			_, err := e.service.Retry(t.Context(), "root", made[name].ID, 0)
 			must(t, err)
@@ -202,6 +218,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 		len(target.requests()) > 0 {
 		t.Errorf("paused for %q after %d requests", w.LastError, len(target.requests()))
 	}
+
 	waitFor(t, "the metric of paused webhooks is 1", func() bool {
 		metrics, err := testutil.GatherAndCount(reg, "trunkline_webhook_paused")
 		return err == nil && metrics == 1 && strings.Contains(e.log.String(), `msg="webhook paused" webhook=`+made.ID)
@@ -215,17 +232,20 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		made := e.createWebhook(Config{URL: target.url})
 		e.createWebhook(Config{URL: other.url})
 		_, stop := e.deliver()
+
 		put := func(n int) (ids []event.ID) {
 			for i := range n {
 				ids = append(ids, e.topic.put(i%2, []string{"shop", "kiosk"}[i%2], entered, `{}`))
 			}
 			return ids
 		}
+
 		want := put(10)
 		w := e.awaitStatus(made.ID, StatusPaused)
 		if w.Failures < e.settings.pauseAfter() || w.LastError == "" || w.PausedAt.IsZero() {
 			t.Errorf("paused: %+v", w)
 		}
+
 		want = append(want, put(10)...) // while it is paused
 		other.await(t, want)
 		stop() // another node continues
@@ -237,23 +257,27 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
 		must(t, err)
 		target.await(t, want)
+
 		if first := target.requests()[before]; first.id != want[0].String() && first.id != want[1].String() {
 			t.Errorf("goes on with %s", first.id)
 		}
 		if w := e.findWebhook(made.ID); w.Status != StatusActive || w.LastError != "" {
 			t.Errorf("after the retry: %+v", w)
 		}
+
 		// A retry from an event: only later events are delivered again.
 		before = len(target.requests())
 		_, err = e.service.Retry(t.Context(), "root", made.ID, want[7])
 		must(t, err)
 		waitFor(t, "later events come again", func() bool { return len(target.requests()) >= before+len(want)-8 })
 		stop()
+
 		for _, r := range target.requests()[before:] {
 			if id, _ := event.ParseID(r.id); id <= want[7] {
 				t.Errorf("%s comes again", r.id)
 			}
 		}
+
 		if n := len(target.requests()) - before; n != len(want)-8 {
 			t.Errorf("%d events come again, want %d", n, len(want)-8)
 		}
@@ -276,6 +300,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 	made := e.createWebhook(Config{URL: target.url})
 	e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
+
 	if w := e.awaitStatus(made.ID, StatusPaused); w.Failures != 1 || !strings.Contains(w.LastError, "410") {
 		t.Errorf("paused: %+v", w)
 	}
@@ -288,16 +313,19 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 		e := newEnv(t, at, fastSettings(), 2)
 		target := e.newTarget(nil)
 		e.createWebhook(Config{URL: target.url})
+
 		var want []event.ID
 		put := func() {
 			for range 20 {
 				want = append(want, e.topic.put(0, "shop", entered, `{}`), e.topic.put(1, "kiosk", entered, `{}`))
 			}
 		}
+
 		e.deliver()
 		put()
 		target.await(t, want)
 		e.deliver()
+
 		var last time.Time
 		waitFor(t, "a node finds that it was replaced", func() bool {
 			if time.Since(last) > checkpointInterval/4 { // positions are stored when they move
@@ -306,6 +334,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 			}
 			return strings.Contains(e.log.String(), "delivered by another node")
 		})
+
 		put()
 		target.await(t, want)
 	})
@@ -321,22 +350,27 @@ func TestPositionsThatRetentionDeletes(t *testing.T) {
 	e.topic.put(0, "shop", entered, `{}`)
 	e.awaitStatus(made.ID, StatusPaused)
 	first := len(target.requests())
+
 	for range 5 {
 		e.topic.put(0, "shop", entered, `{}`)
 	}
+
 	waitFor(t, "the position of the webhook is stored", func() bool {
 		rows, err := listPositions(t.Context(), e.db, 0)
 		at, _, err2 := e.service.positions.Find(t.Context(), e.db, 0)
 		return err == nil && err2 == nil && rows[made.ID].next == 0 && at.Offset == 6
 	})
+
 	e.topic.Delete(event.TopicEvents, 0, 6)
 	target.answer(nil)
 	_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
 	must(t, err)
+
 	waitFor(t, "the loss is counted", func() bool {
 		return strings.Contains(e.log.String(), "events lost") &&
 			metricValue(t, reg, "trunkline_webhook_lost_records_total") == 6
 	})
+
 	last := e.topic.put(0, "shop", entered, `{}`)
 	waitFor(t, "the next event is received", func() bool {
 		got := target.requests()[first:]

@@ -51,19 +51,23 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 	if err != nil {
 		return nil, err
 	}
+
 	partitionPos, found, err := s.positions.Find(ctx, s.db, partition)
 	if err != nil {
 		return nil, err
 	}
+
 	explained := []Explanation{}
 	for _, account := range tree.Path(q.Message.AccountID) {
 		if !tree.Contains(q.Root, account) {
 			break
 		}
+
 		rows, err := selectRows(ctx, s.db, account)
 		if err != nil {
 			return nil, err
 		}
+
 		for i := range rows {
 			r := &rows[i]
 			e := Explanation{Webhook: r.Webhook}
@@ -77,9 +81,11 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			} else {
 				e.Outcome = r.outcome(q.EventID, passed)
 			}
+
 			explained = append(explained, e)
 		}
 	}
+
 	return explained, nil
 }
 
@@ -96,5 +102,6 @@ func (r *row) outcome(id event.ID, passed bool) EventOutcome {
 	case r.Status == StatusFailing:
 		return OutcomeFailing
 	}
+
 	return OutcomePending
 }

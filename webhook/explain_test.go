@@ -24,12 +24,14 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 			waits.ID: "waits"}
 		_, err := e.db.ExecContext(t.Context(), `UPDATE webhooks SET created_at = $1`, before.Milli()+1)
 		must(t, err)
+
 		explain := func(id event.ID, offset int64, root string) map[string]EventOutcome {
 			found := map[string]EventOutcome{}
 			all, err := e.service.Explain(t.Context(), Question{EventID: id, Offset: offset, Root: root,
 				Message: identity.Message{AccountID: "shop", Type: event.QueueCall, Format: "generic",
 					Name: event.NameQueueCallEntered, QueueID: "sales"}}, e.directory.Tree())
 			must(t, err)
+
 			for _, one := range all {
 				found[names[one.ID]] = one.Outcome
 				if mismatch := one.FilteredBy; (mismatch != nil) != (one.Outcome == OutcomeFiltered) ||
@@ -37,14 +39,17 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 					t.Errorf("%s: %+v", one.ID, mismatch)
 				}
 			}
+
 			return found
 		}
+
 		after := e.topic.put(0, "shop", entered, `{}`)
 		pending := map[string]EventOutcome{"delivered": OutcomePending, "paused": OutcomePending,
 			"filtered": OutcomeFiltered, "waits": OutcomePending}
 		if got := explain(after, 1, "root"); !maps.Equal(got, pending) {
 			t.Errorf("before anything is delivered: %v", got)
 		}
+
 		_, stop := e.deliver()
 		e.awaitStatus(paused.ID, StatusPaused)
 		want := map[string]EventOutcome{"delivered": OutcomeDelivered, "paused": OutcomePaused,
@@ -56,11 +61,13 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 		if got := explain(before, 0, "root"); !maps.Equal(got, later) {
 			t.Errorf("an event from before: %v", got)
 		}
+
 		for _, root := range []string{"shop", "stranger"} {
 			if got := explain(after, 1, root); len(got) != 0 {
 				t.Errorf("%s is told of root's webhooks: %v", root, got)
 			}
 		}
+
 		stop()
 		must(t, storeFailure(t.Context(), e.db, waits.ID, 0, 2, "status 503", time.Now(), time.Now().Add(time.Hour)))
 		next := e.topic.put(0, "shop", entered, `{}`)

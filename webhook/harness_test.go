@@ -39,6 +39,7 @@ type memoryTopic struct {
 func (t *memoryTopic) put(partition int, account string, facts event.Facts, data string) event.ID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	_, next, _ := t.Offsets(context.Background(), event.TopicEvents, partition) // it has no error
 	id := event.NextID(t.lastID[partition], 1_795_000_000_000+next, partition)
 	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1_795_000_000, Data: []byte(data),
@@ -49,6 +50,7 @@ func (t *memoryTopic) put(partition int, account string, facts event.Facts, data
 	t.Append(kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()),
 		Value: m.Append(nil), Headers: headers})
 	t.lastID[partition] = id
+
 	return id
 }
 
@@ -95,16 +97,19 @@ func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *e
 		e.db, e.keys, identity.NewMemoryLimiter(), e.audit, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	must(t, err)
 	e.directory = service.Directory
+
 	for _, a := range []identity.NewAccount{{ID: "root"}, {ID: "shop", Parent: "root"}, {ID: "kiosk", Parent: "root"},
 		{ID: "stranger"}} {
 		a.Name, a.Domain = a.ID, a.ID+".example"
 		_, err := e.directory.CreateAccount(t.Context(), a)
 		must(t, err)
 	}
+
 	e.service, err = New(t.Context(), settings,
 		Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.directory, Log: e.topic, Version: "test",
 			Roots: e.roots})
 	must(t, err)
+
 	return e
 }
 
@@ -113,16 +118,19 @@ func (e *env) deliver() (reg *prometheus.Registry, stop func()) {
 	e.t.Helper()
 	reg = prometheus.NewRegistry()
 	d := NewDeliverer(e.service, DelivererConfig{Accounts: e.directory}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = d.Run(ctx)
 	}()
+
 	stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
 	})
+
 	e.t.Cleanup(stop)
 	return reg, stop
 }
@@ -186,14 +194,17 @@ func (r *testReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return
 	}
+
 	r.mu.Lock()
 	r.got = append(r.got, receivedRequest{request.Header.Clone(), string(body), request.Header.Get("webhook-id")})
 	handle := r.handle
 	r.mu.Unlock()
+
 	if handle == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+
 	handle(w, request)
 }
 
@@ -230,6 +241,7 @@ func (r *testReceiver) await(t *testing.T, want []event.ID) {
 		got = r.ids()
 		return len(got) >= len(want)
 	})
+
 	perPartition := func(ids []string) map[int][]string {
 		by := map[int][]string{}
 		for _, text := range ids {
@@ -237,12 +249,15 @@ func (r *testReceiver) await(t *testing.T, want []event.ID) {
 			must(t, err)
 			by[id.Partition()] = append(by[id.Partition()], text)
 		}
+
 		return by
 	}
+
 	var texts []string
 	for _, id := range want {
 		texts = append(texts, id.String())
 	}
+
 	if g, w := perPartition(got), perPartition(texts); fmt.Sprint(g) != fmt.Sprint(w) {
 		t.Errorf("received %v\nwant %v", g, w)
 	}

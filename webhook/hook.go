@@ -36,15 +36,18 @@ func newHooks(webhooks []*hook) *hooks {
 		if w.Status == StatusPaused {
 			h.paused++
 		}
+
 		ids, below := w.selection.Accounts()
 		index := h.byAccount
 		if below {
 			index = h.bySubtree
 		}
+
 		for _, id := range ids {
 			index[id] = append(index[id], w)
 		}
 	}
+
 	return h
 }
 
@@ -57,10 +60,12 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 			}
 		}
 	}
+
 	visit(h.byAccount[m.account])
 	if len(h.bySubtree) == 0 {
 		return
 	}
+
 	var path [identity.MaxDepth]string
 	for _, ancestor := range tree.AppendPath(path[:0], m.account) {
 		visit(h.bySubtree[ancestor])
@@ -109,6 +114,7 @@ func readHeaders(r *kafka.Record) (m headers) {
 			m.call = string(h.Value)
 		}
 	}
+
 	m.class, m.name = event.ClassOf(event.Type(typ), string(format), event.Name(name)), event.NameBit(name)
 	return m
 }

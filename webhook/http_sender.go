@@ -75,6 +75,7 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
+
 	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, tlsClient: client(false),
 		plainClient: client(true)}
 }
@@ -103,14 +104,17 @@ func (s *sender) post(ctx context.Context, h *hook, d *delivery) outcome {
 	if err != nil {
 		return failureOutcome(ctx, err)
 	}
+
 	client := s.tlsClient
 	if netguard.HTTP.IsPlain(h.URL) {
 		client = s.plainClient
 	}
+
 	response, err := client.Do(request)
 	if err != nil {
 		return failureOutcome(ctx, err)
 	}
+
 	drainBody(response.Body)
 	return statusOutcome(response, time.Now())
 }
@@ -121,10 +125,12 @@ func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Reque
 	if h.Format == FormatCloudEvents {
 		body, contentType = cloudEvent(d), "application/cloudevents+json; charset=utf-8"
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("building the request: %w", err)
 	}
+
 	id, timestamp := d.id.String(), strconv.FormatInt(time.Now().Unix(), 10)
 	for name, value := range map[string]string{
 		"Content-Type": contentType, "User-Agent": s.userAgent,
@@ -132,6 +138,7 @@ func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Reque
 	} {
 		request.Header.Set(name, value)
 	}
+
 	return request, nil
 }
 
@@ -168,10 +175,12 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	if err == nil {
 		return time.Duration(seconds) * time.Second
 	}
+
 	at, err := http.ParseTime(text)
 	if err == nil {
 		return max(at.Sub(now), 0)
 	}
+
 	return 0
 }
 
@@ -186,6 +195,7 @@ func failureOutcome(ctx context.Context, err error) outcome {
 		recordErr      tls.RecordHeaderError
 		netErr         net.Error
 	)
+
 	switch {
 	case errors.As(err, &addressErr):
 		return outcome{result: resultAddress, message: addressErr.Error()}
@@ -200,5 +210,6 @@ func failureOutcome(ctx context.Context, err error) outcome {
 	case errors.As(err, &recordErr):
 		return outcome{result: resultConnection, message: "the receiver does not speak TLS on this port"}
 	}
+
 	return outcome{result: resultConnection, message: "the connection to the receiver failed"}
 }

@@ -19,6 +19,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 	if err != nil {
 		return Webhook{}, "", err
 	}
+
 	key := newKey()
 	if c.Secret == "" {
 		secret = formatSecret(key)
@@ -28,6 +29,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 			return Webhook{}, "", err
 		}
 	}
+
 	now := time.UnixMilli(time.Now().UnixMilli())
 	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
 		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
@@ -35,10 +37,12 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 	if err != nil {
 		return Webhook{}, "", err
 	}
+
 	positions, err := endPositions(ctx, s.events)
 	if err != nil {
 		return Webhook{}, "", err
 	}
+
 	err = s.change(ctx, audit.WebhookCreate, accountID, r.ID, func(tx *sql.Tx) error {
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE account_id = $1`,
@@ -51,8 +55,10 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		if err := insertRow(ctx, tx, r); err != nil {
 			return err
 		}
+
 		return upsertPositions(ctx, tx, r.ID, r.positionGeneration, positions)
 	})
+
 	return r.Webhook, secret, err
 }
 
@@ -64,29 +70,35 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 	if err != nil {
 		return Webhook{}, err
 	}
+
 	var r row
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
 		r, err = findIfMatch(ctx, tx, accountID, id, ifMatch)
 		if err != nil {
 			return err
 		}
+
 		if c.Secret != "" {
 			key, err := parseSecret(c.Secret)
 			if err != nil {
 				return err
 			}
+
 			r.sealedKey, err = s.keys.Seal(key, tableName, accountID, id)
 			if err != nil {
 				return err
 			}
 		}
+
 		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdatedAt(r.UpdatedAt)
 		if err := updateRow(ctx, tx, r); err != nil {
 			return err
 		}
+
 		r, err = selectRow(ctx, tx, accountID, id)
 		return err
 	})
+
 	return r.Webhook, err
 }
 
@@ -154,18 +166,22 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 			return Webhook{}, err
 		}
 	}
+
 	var r row
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
 		_, err = selectRow(ctx, tx, accountID, id)
 		if err != nil {
 			return err
 		}
+
 		if err := resetDelivery(ctx, tx, id, positions, since != 0); err != nil {
 			return err
 		}
+
 		r, err = selectRow(ctx, tx, accountID, id)
 		return err
 	})
+
 	return r.Webhook, err
 }
 

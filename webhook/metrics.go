@@ -33,5 +33,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	metric.Init(m.requests, resultOK, resultStatus, resultRedirect, resultGone, resultTimeout, resultAddress,
 		resultConnection)
+
 	return m
 }

@@ -58,13 +58,16 @@ func (w *partitionWorker) run(ctx context.Context) error {
 	if !w.awaitWebhooks(ctx) {
 		return ctx.Err()
 	}
+
 	w.hooks, w.backlogs = newHooks(nil), map[string]*backlog{}
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
 	}
+
 	var cancelSending context.CancelFunc
 	w.sendCtx, cancelSending = context.WithCancel(ctx)
 	defer w.shutDown(ctx, cancelSending)
+
 	for {
 		err := w.reconcile(ctx)
 		if err == nil {
@@ -73,6 +76,7 @@ func (w *partitionWorker) run(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+
 		gap, err := kafka.ResolveGap(ctx, err, w.checkTail)
 		if err == nil && gap != nil {
 			err = w.retry(ctx, "skipping a gap", func() error { return w.skipGap(ctx, gap) })
@@ -92,10 +96,12 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 		if len(current.byID) > 0 {
 			return true
 		}
+
 		_, end, err := w.events.Offsets(ctx, event.TopicEvents, w.partition)
 		if err == nil {
 			w.commit(end)
 		}
+
 		// The workers ask at one time, so that their lookups share requests.
 		next := time.Now().Truncate(idleCommitInterval).Add(idleCommitInterval)
 		timer := time.NewTimer(time.Until(next))
@@ -106,6 +112,7 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 			timer.Stop()
 			return false
 		}
+
 		timer.Stop()
 	}
 }
@@ -118,19 +125,23 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	rows, err := listPositions(ctx, w.service.db, w.partition)
 	if err != nil {
 		return err
 	}
+
 	first, end, err := w.events.Offsets(ctx, event.TopicEvents, w.partition)
 	if err != nil {
 		return err
 	}
+
 	allHavePositions := true
 	for id, h := range w.registry.current.Load().byID {
 		row, ok := rows[id]
 		allHavePositions = allHavePositions && ok && row.generation == h.positionGeneration
 	}
+
 	if allHavePositions && found { // they are not valid after a recreation of the topic
 		err := w.events.CheckPosition(ctx, event.TopicEvents, w.partition, from.LogPosition)
 		gap, ok := kafka.PassableGap(err)
@@ -147,16 +158,19 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	case !found: // a new partition
 		to.LogPosition = kafka.AtOffset(first)
 	}
+
 	if to.TopicID.IsZero() {
 		to.TopicID, err = w.events.TopicID(ctx, event.TopicEvents)
 		if err != nil {
 			return err
 		}
 	}
+
 	err = w.service.db.Tx(ctx,
 		func(tx *sql.Tx) error { return w.service.positions.Move(ctx, tx, w.partition, from, &to) })
 	w.stored, w.storedAt = to, time.Now()
 	w.tail, w.tailID = to.LogPosition, to.LastID
+
 	return err
 }
 
@@ -166,8 +180,10 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 	if err := w.checkTail(ctx); err != nil {
 		return err
 	}
+
 	reader := readEvents(w.events, w.partition, w.tail)
 	defer reader.Close()
+
 	for {
 		if w.registry.current.Load() != w.hooks {
 			err := w.reconcile(ctx)
@@ -175,12 +191,15 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 				return err
 			}
 		}
+
 		readCtx, cancel := context.WithTimeout(ctx, reconcileInterval)
 		records, err := reader.Read(readCtx)
 		cancel()
+
 		if err != nil && (readCtx.Err() == nil || ctx.Err() != nil) {
 			return err
 		}
+
 		w.dispatch(records, reader.Position())
 		if time.Since(w.storedAt) >= checkpointInterval {
 			err := w.checkpoint(ctx)
@@ -202,12 +221,14 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 	tree := w.registry.accounts.Tree()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for i := range records {
 		r := &records[i]
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= w.tailID { // not a message of Trunkline, or a repeat
 			continue
 		}
+
 		m, previousID := readHeaders(r), w.tailID
 		var d *delivery // created for the first webhook that needs it
 		w.hooks.match(&m, tree, func(h *hook) {
@@ -225,10 +246,13 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 			if !b.enqueue(d) {
 				b.followsReader, b.readUpTo = false, r.Offset
 			}
+
 			w.startSending(b)
 		})
+
 		w.tailID = id
 	}
+
 	w.tail = tail
 }
 
@@ -252,10 +276,12 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 	if err != nil {
 		return err
 	}
+
 	w.reportGap(gap)
 	w.mu.Lock()
 	w.tail = gap.Position()
 	w.tail.TopicID = id
+
 	if gap.Restarted() {
 		w.tailID = 0
 		for _, b := range w.backlogs {
@@ -267,6 +293,7 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 		}
 	}
 	w.mu.Unlock()
+
 	return nil
 }
 

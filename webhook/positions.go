@@ -28,6 +28,7 @@ func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation
 			return sqldb.Wrap(err, "storing a webhook's positions")
 		}
 	}
+
 	return nil
 }
 
@@ -44,10 +45,12 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 	if err != nil {
 		return nil, err
 	}
+
 	byWebhook := make(map[string]deliveryPosition, len(positions))
 	for _, p := range positions {
 		byWebhook[p.webhook] = p
 	}
+
 	return byWebhook, nil
 }
 
@@ -63,6 +66,7 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, caught
 			return sqldb.Wrap(err, operation)
 		}
 	}
+
 	for _, p := range behind {
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id)
 			SELECT CAST($1 AS BIGINT), id, seek, CAST($4 AS BIGINT), CAST($5 AS BIGINT) FROM webhooks WHERE id = $2 AND seek = $3
@@ -72,5 +76,6 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, caught
 			return sqldb.Wrap(err, operation)
 		}
 	}
+
 	return nil
 }

@@ -44,6 +44,7 @@ func (r *receiver) beginRequest(ctx context.Context) bool {
 		if r.failures > 0 {
 			limit = 1 // a single request tests whether the receiver has recovered
 		}
+
 		switch {
 		case r.paused || ctx.Err() != nil:
 			r.mu.Unlock()
@@ -56,12 +57,14 @@ func (r *receiver) beginRequest(ctx context.Context) bool {
 			wait = time.Hour // until changed
 		}
 		r.mu.Unlock()
+
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-changed:
 		case <-timer.C:
 		}
+
 		timer.Stop()
 	}
 }
@@ -71,6 +74,7 @@ func (r *receiver) beginRequest(ctx context.Context) bool {
 func (r *receiver) endRequest(o outcome) (before, after int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.active--
 	before = r.failures
 	switch {
@@ -82,6 +86,7 @@ func (r *receiver) endRequest(o outcome) (before, after int) {
 		r.failures++
 		r.next = time.Now().Add(min(max(r.backoff.Next(), o.retryAfter), r.backoff.Max))
 	}
+
 	r.signalChange()
 	return before, r.failures
 }

@@ -19,6 +19,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for id, b := range w.backlogs {
 		if current.byID[id] == nil { // its rows were deleted with it
 			b.cancelSending()
@@ -31,6 +32,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 		if previous == h {
 			continue
 		}
+
 		b := w.backlogs[id]
 		switch row, stored := rows[id]; {
 		case previous == nil || previous.positionGeneration != h.positionGeneration: // new to this worker, or moved

@@ -59,6 +59,7 @@ func (r *registry) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	tree := r.accounts.Tree()
 	if r.revision == before && tree == r.tree {
 		return nil
@@ -67,16 +68,19 @@ func (r *registry) reload(ctx context.Context) error {
 	r.tree = tree
 	previous := r.current.Load()
 	var all []*hook
+
 	for i := range r.rows {
 		h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree)
 		if h != nil {
 			all = append(all, h)
 		}
 	}
+
 	current := newHooks(all)
 	r.metrics.paused.Set(float64(current.paused))
 	r.current.Store(current)
 	close(previous.replaced)
+
 	return nil
 }
 
@@ -86,10 +90,12 @@ func (r *registry) readRows(ctx context.Context) error {
 	if err != nil || revision == r.revision {
 		return err
 	}
+
 	rows, err := selectRows(ctx, r.db, "")
 	if err != nil {
 		return err
 	}
+
 	r.rows, r.revision = rows, revision
 	return nil
 }
@@ -101,12 +107,14 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 	if selection == nil {
 		return nil
 	}
+
 	h := &hook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
 	if previous == nil || previous.retries != stored.retries || previous.URL != stored.URL {
 		h.receiver = newReceiver(r.settings, stored)
 	} else {
 		h.receiver = previous.receiver
 	}
+
 	if previous != nil && previous.sealedKey == stored.sealedKey {
 		h.key = previous.key
 	} else {
@@ -116,11 +124,14 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 			r.log.Error("a webhook's secret cannot be opened, nothing is sent",
 				"webhook", stored.ID, "account", stored.AccountID, "error", err)
 		}
+
 		h.key = key
 	}
+
 	if previous != nil && previous.deliversLike(h) {
 		return previous
 	}
+
 	return h
 }
 

@@ -49,14 +49,17 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "webhook", migrations); err != nil {
 		return nil, err
 	}
+
 	positions, err := consume.NewPositions(ctx, deps.DB, "webhook",
 		consume.Older{Table: "webhook_partitions", LastID: true})
 	if err != nil {
 		return nil, err
 	}
+
 	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters,
 		events: deps.Log, positions: positions,
 		version: deps.Version, roots: deps.Roots}
+
 	return s, s.Secrets().Require(ctx)
 }
 

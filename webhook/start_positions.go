@@ -34,9 +34,11 @@ func positionsAfter(ctx context.Context, events kafka.Log, id event.ID) ([]deliv
 	if err != nil {
 		return nil, err
 	}
+
 	if id.Partition() >= len(positions) {
 		return nil, noSuchEvent()
 	}
+
 	return positions, checkEvent(ctx, events, id, positions[id.Partition()].next)
 }
 
@@ -47,8 +49,10 @@ func checkEvent(ctx context.Context, events kafka.Log, id event.ID, offset int64
 	if err != nil {
 		return err
 	}
+
 	reader := readEvents(events, id.Partition(), kafka.AtOffset(offset))
 	defer reader.Close()
+
 	for reader.Position().Offset < end {
 		records, err := reader.Read(ctx)
 		_, gap := kafka.PassableGap(err)
@@ -58,6 +62,7 @@ func checkEvent(ctx context.Context, events kafka.Log, id event.ID, offset int64
 		if err != nil {
 			return err
 		}
+
 		for i := range records {
 			switch found, err := event.MessageID(records[i].Value); {
 			case err != nil:
@@ -68,6 +73,7 @@ func checkEvent(ctx context.Context, events kafka.Log, id event.ID, offset int64
 			}
 		}
 	}
+
 	return noSuchEvent()
 }
 
@@ -81,17 +87,20 @@ func fillPositions(ctx context.Context, events kafka.Log,
 	if err != nil {
 		return nil, err
 	}
+
 	positions, errs := make([]deliveryPosition, n), make([]error, n)
 	var calls sync.WaitGroup
 	for i := range positions {
 		positions[i].partition = i
 		calls.Go(func() { errs[i] = fill(ctx, &positions[i]) })
 	}
+
 	calls.Wait()
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	return positions, nil
 }

@@ -33,6 +33,7 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	if err != nil {
 		return row{}, err
 	}
+
 	r.CreatedAt, r.UpdatedAt = time.UnixMilli(created), time.UnixMilli(updated)
 	r.FailedAt, r.NextTryAt, r.PausedAt = timeFromMilli(failed), timeFromMilli(next), timeFromMilli(paused)
 	switch {
@@ -43,9 +44,11 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	default:
 		r.Status = StatusActive
 	}
+
 	if err := json.Unmarshal([]byte(filters), &r.Filters); err != nil {
 		return row{}, fmt.Errorf("filters of webhook %s: %w", r.ID, err)
 	}
+
 	return r, nil
 }
 
@@ -84,11 +87,13 @@ func insertRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format),
 		r.sealedKey, masterkey.KeyID(r.sealedKey),
 		r.CreatedAt.UnixMilli())
+
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
@@ -98,11 +103,13 @@ func updateRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx,
 		`UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
 		retries = retries + 1, failures = 0, next_try_at = 0 WHERE id = $7`,
 		r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey), r.UpdatedAt.UnixMilli(),
 		r.ID)
+
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
@@ -120,6 +127,7 @@ func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []
 	if movePositions {
 		increment = 1
 	}
+
 	var generation int64
 	err := tx.QueryRowContext(ctx,
 		`UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
@@ -127,6 +135,7 @@ func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []
 	if err != nil || !movePositions {
 		return sqldb.Wrap(err, "resuming a webhook")
 	}
+
 	return upsertPositions(ctx, tx, id, generation, positions)
 }
 

@@ -22,11 +22,13 @@ func (s *Service) Test(ctx context.Context, accountID, id string) (TestResult, e
 	if err != nil {
 		return TestResult{}, err
 	}
+
 	h := &hook{row: r}
 	h.key, err = openKey(s.keys, &r)
 	if err != nil {
 		return TestResult{}, err
 	}
+
 	err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.WebhookTest, accountID, "webhook:"+id))
 	if err != nil {
 		return TestResult{}, err
@@ -34,11 +36,13 @@ func (s *Service) Test(ctx context.Context, accountID, id string) (TestResult, e
 
 	sender := s.newSender()
 	defer sender.close()
+
 	began := time.Now()
 	o := sender.send(ctx, h, exampleDelivery(accountID, began))
 	if o.unsent {
 		return TestResult{}, ctx.Err()
 	}
+
 	return TestResult{OK: o.ok, Duration: time.Since(began), Message: o.message}, nil
 }
 

@@ -27,6 +27,7 @@ func (s *Service) validateConfig(ctx context.Context, accountID string, c Config
 	if code != "" {
 		faults = append(faults, fault.Field{Field: "url", Code: code, Message: text})
 	}
+
 	switch c.Format {
 	case "":
 		c.Format = FormatTrunkline
@@ -36,12 +37,14 @@ func (s *Service) validateConfig(ctx context.Context, accountID string, c Config
 			fault.Field{Field: "format", Code: "unsupported",
 				Message: fmt.Sprintf("must be %s or %s", FormatTrunkline, FormatCloudEvents)})
 	}
+
 	if c.Secret != "" {
 		_, err := parseSecret(c.Secret)
 		if err != nil {
 			faults = append(faults, fault.Field{Field: "secret", Code: "invalid", Message: err.Error()})
 		}
 	}
+
 	distinct, err := s.filters.CheckFilter(ctx, accountID, c.Filters)
 	if fault.KindOf(err) == fault.KindInvalid {
 		for _, f := range fault.As(err).Fields {
@@ -51,9 +54,11 @@ func (s *Service) validateConfig(ctx context.Context, accountID string, c Config
 	} else if err != nil {
 		return Config{}, err
 	}
+
 	if len(faults) > 0 {
 		return Config{}, fault.Invalid(InvalidMessage, faults...)
 	}
+
 	c.Filters = distinct
 	return c, nil
 }

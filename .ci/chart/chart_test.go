@@ -33,12 +33,14 @@ func TestChart(t *testing.T) {
 		"everything": {"Deployment": 5, "Service": 8, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
 			"HorizontalPodAutoscaler": 4, "NetworkPolicy": 5, "Ingress": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 	}
+
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
 			r, err := render(t, values(t, set))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got, names := map[string]int{}, map[string]bool{}
 			for _, object := range r.objects {
 				kind := object.GetObjectKind().GroupVersionKind().Kind
@@ -47,23 +49,28 @@ func TestChart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				if name := kind + "/" + accessor.GetName(); names[name] || len(accessor.GetName()) > 63 {
 					t.Errorf("%s is there twice, or its name is too long", name)
 				} else {
 					names[name] = true
 				}
 			}
+
 			if !maps.Equal(got, want[set]) {
 				t.Errorf("rendered %v, want %v", got, want[set])
 			}
+
 			for _, d := range of[*apps.Deployment](r.objects) {
 				checkDeployment(t, d, r)
 			}
+
 			checkSelectors(t, r)
 			checkAutoscalers(t, r)
 			checkIngress(t, r)
 			checkSettings(t, r)
 			checkMonitoring(t, r)
+
 			if !strings.Contains(r.notes, "docs/operations.md") {
 				t.Errorf("the notes are %q", r.notes)
 			}
@@ -77,6 +84,7 @@ func TestImageByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	digest := "sha256:" + strings.Repeat("0", 64)
 	released := "trunkline:" + strings.TrimSpace(string(version))
 	for given, want := range map[string]string{
@@ -89,10 +97,12 @@ func TestImageByName(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", given, err)
 		}
+
 		deployments := of[*apps.Deployment](r.objects)
 		if len(deployments) != 1 {
 			t.Errorf("%q: %d deployments", given, len(deployments))
 		}
+
 		for _, d := range deployments {
 			if got := d.Spec.Template.Spec.Containers[0].Image; got != want {
 				t.Errorf("%q: the image is %s, want %s", given, got, want)
@@ -109,6 +119,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 			container.StartupProbe.HTTPGet.Path != "/livez" {
 			t.Error("the probes are not those of the program")
 		}
+
 		// A terminating pod must drain only after the balancers have removed it, and must have
 		// drained before it is killed.
 		settings := settingsOf(t, d, r)
@@ -116,6 +127,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 		if drain == nil {
 			t.Fatalf("drain_timeout is %v", settings["drain_timeout"])
 		}
+
 		preStop := container.Lifecycle.PreStop.Sleep.Seconds
 		if grace := *pod.TerminationGracePeriodSeconds; grace <= preStop+seconds(t, drain[1]) {
 			t.Errorf("%d s of grace for %d s and a drain of %s s", grace, preStop, drain[1])
@@ -123,6 +135,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 		if probe := container.ReadinessProbe; int64(probe.PeriodSeconds*probe.FailureThreshold) > preStop {
 			t.Errorf("readiness takes longer to fail than the %d s before the drain", preStop)
 		}
+
 		security := container.SecurityContext
 		if !*pod.SecurityContext.RunAsNonRoot || !*security.ReadOnlyRootFilesystem ||
 			*security.AllowPrivilegeEscalation ||
@@ -130,6 +143,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 			pod.SecurityContext.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 			t.Error("the pod is not restricted")
 		}
+
 		if *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
 			t.Error("a token is mounted, or services are put into the environment")
 		}
@@ -137,6 +151,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 			labels.Set(d.Spec.Template.Labels)) {
 			t.Error("the selector does not match the pods")
 		}
+
 		checkMounts(t, pod)
 	})
 }
@@ -148,12 +163,14 @@ func checkMounts(t *testing.T, pod *core.PodSpec) {
 	for _, volume := range pod.Volumes {
 		volumes[volume.Name] = volume
 	}
+
 	paths := map[string]bool{}
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		volume, ok := volumes[mount.Name]
 		if !ok {
 			t.Errorf("%s mounts no volume", mount.Name)
 		}
+
 		delete(volumes, mount.Name)
 		if volume.Projected != nil {
 			for _, source := range volume.Projected.Sources {
@@ -161,9 +178,11 @@ func checkMounts(t *testing.T, pod *core.PodSpec) {
 			}
 		}
 	}
+
 	if len(volumes) > 0 {
 		t.Errorf("not mounted: %v", volumes)
 	}
+
 	for _, variable := range pod.Containers[0].Env {
 		if strings.HasSuffix(variable.Name, "_FILE") {
 			if !paths[variable.Value] {
@@ -172,6 +191,7 @@ func checkMounts(t *testing.T, pod *core.PodSpec) {
 			delete(paths, variable.Value)
 		}
 	}
+
 	if len(paths) > 0 {
 		t.Errorf("no setting reads %v", paths)
 	}
@@ -188,21 +208,25 @@ func checkSelectors(t *testing.T, r rendered) {
 		}
 		return found
 	}
+
 	for _, s := range of[*core.Service](r.objects) {
 		if n := matching(s.Spec.Selector); n != 1 {
 			t.Errorf("service %s is of %d deployments", s.Name, n)
 		}
 	}
+
 	for _, b := range of[*policy.PodDisruptionBudget](r.objects) {
 		if n := matching(b.Spec.Selector.MatchLabels); n != 1 {
 			t.Errorf("budget %s is of %d deployments", b.Name, n)
 		}
 	}
+
 	for _, p := range of[*networking.NetworkPolicy](r.objects) {
 		if n := matching(p.Spec.PodSelector.MatchLabels); n != 1 {
 			t.Errorf("policy %s is of %d deployments", p.Name, n)
 		}
 	}
+
 	for _, d := range deployments {
 		for _, spread := range d.Spec.Template.Spec.TopologySpreadConstraints {
 			if n := matching(spread.LabelSelector.MatchLabels); n != 1 {
@@ -225,6 +249,7 @@ func checkAutoscalers(t *testing.T, r rendered) {
 				}
 			}
 		}
+
 		if !found {
 			t.Errorf("%s scales nothing", h.Name)
 		}
@@ -238,9 +263,11 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, backend, _ := strings.Cut(string(text), "\nbackend fanout\n")
 	backend, _, _ = strings.Cut(backend, "\nbackend ")
 	var want []string
+
 	for line := range strings.Lines(backend) {
 		line = strings.TrimSpace(line)
 		for _, directive := range []string{"http-request ", "balance ", "hash-"} {
@@ -249,11 +276,13 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 			}
 		}
 	}
+
 	want = append(want, "default-server weight 64")
 	r, err := render(t, values(t, documented))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := 0
 	for _, s := range of[*core.Service](r.objects) {
 		snippet, ok := s.Annotations["haproxy.org/backend-config-snippet"]
@@ -263,11 +292,13 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 		if !ok {
 			continue
 		}
+
 		found++
 		if got := strings.Split(strings.TrimSpace(snippet), "\n"); !slices.Equal(got, want) {
 			t.Errorf("%s has %q, want %q", s.Name, got, want)
 		}
 	}
+
 	if found != 1 || len(want) != 8 {
 		t.Errorf("%d Services have it, %d directives", found, len(want))
 	}
@@ -282,11 +313,13 @@ func checkIngress(t *testing.T, r rendered) {
 			ports[s.Name+":"+port.Name] = true
 		}
 	}
+
 	for _, i := range of[*networking.Ingress](r.objects) {
 		paths := i.Spec.Rules[0].HTTP.Paths
 		if len(paths) < 8 {
 			t.Errorf("only %d paths", len(paths))
 		}
+
 		for _, path := range paths {
 			to := path.Backend.Service
 			if !ports[to.Name+":"+to.Port.Name] {
@@ -309,14 +342,17 @@ func checkMonitoring(t *testing.T, r rendered) {
 				}
 			}
 		}
+
 		if scraped != components {
 			t.Errorf("%d of %d components are scraped", scraped, components)
 		}
 	}
+
 	for _, rules := range of[*monitoring.PrometheusRule](r.objects) {
 		if n := len(rules.Spec.Groups); n < 4 {
 			t.Errorf("%d groups of rules", n)
 		}
+
 		for _, group := range rules.Spec.Groups {
 			for _, rule := range group.Rules {
 				if !strings.HasSuffix(rule.Annotations["runbook_url"], "docs/runbook.md#"+strings.ToLower(rule.Alert)) {
@@ -325,6 +361,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 			}
 		}
 	}
+
 	for _, c := range of[*certmanager.Certificate](r.objects) {
 		if !strings.Contains(r.text, "secretName: "+c.Spec.SecretName) {
 			t.Errorf("nothing mounts %s", c.Spec.SecretName)
@@ -339,6 +376,7 @@ func settingsOf(t *testing.T, d *apps.Deployment, r rendered) (settings map[stri
 		if volume.ConfigMap == nil {
 			continue
 		}
+
 		for _, c := range of[*core.ConfigMap](r.objects) {
 			if c.Name == volume.ConfigMap.Name {
 				if err := yaml.Unmarshal([]byte(c.Data["trunkline.yaml"]), &settings); err != nil {
@@ -348,6 +386,7 @@ func settingsOf(t *testing.T, d *apps.Deployment, r rendered) (settings map[stri
 			}
 		}
 	}
+
 	t.Fatalf("%s has no settings", d.Name)
 	return nil
 }

@@ -48,15 +48,18 @@ func TestNoSecretIsInlined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if strings.Contains(r.text, "kind: Secret\n") {
 		t.Error("the chart makes a Secret")
 	}
+
 	var set struct {
 		Secrets []struct{ Setting, Secret string }
 	}
 	if err := yaml.Unmarshal(values(t, "production"), &set); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, secret := range set.Secrets {
 		name := "TRUNKLINE_" + strings.ToUpper(strings.ReplaceAll(secret.Setting, ".", "_"))
 		if !strings.Contains(r.text, name+"_FILE\n") || strings.Contains(r.text, name+"\n") {

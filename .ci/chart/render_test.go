@@ -47,6 +47,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 			t.Fatal(err)
 		}
 	}
+
 	return s
 }
 
@@ -64,17 +65,21 @@ func values(t *testing.T, set string) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, example, _ := bytes.Cut(page, []byte("```yaml\nmode: cluster\n"))
 		example, _, found := bytes.Cut(example, []byte("```\n"))
 		if !found {
 			t.Fatal("docs/install.md has no example of values")
 		}
+
 		return append([]byte("mode: cluster\n"), example...)
 	}
+
 	text, err := os.ReadFile("testdata/" + set + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return text
 }
 
@@ -99,13 +104,16 @@ func renderBy(t *testing.T, given []byte,
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := chart.Validate(); err != nil {
 		t.Fatal(err)
 	}
+
 	set, err := chartutil.ReadValues(given)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.33.0", Major: "1", Minor: "33"}
 	all, err := chartutil.ToRenderValues(chart, set, chartutil.ReleaseOptions{Name: release, Namespace: namespace},
@@ -113,23 +121,28 @@ func renderBy(t *testing.T, given []byte,
 	if err != nil {
 		return rendered{}, err
 	}
+
 	files, err := renderAll(chart, all)
 	if err != nil {
 		return rendered{}, err
 	}
+
 	var out rendered
 	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme(t), scheme(t),
 		json.SerializerOptions{Yaml: true, Strict: true})
+
 	for name, text := range files {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			out.notes = text
 			continue
 		}
+
 		out.text += text
 		if err := decode(decoder, text, &out.objects); err != nil {
 			return out, fmt.Errorf("%s: %w\n%s", name, err, text)
 		}
 	}
+
 	return out, nil
 }
 
@@ -144,14 +157,17 @@ func decode(decoder runtime.Decoder, text string, into *[]runtime.Object) error 
 		if err != nil {
 			return err
 		}
+
 		document = bytes.TrimSpace(document[:n])
 		if len(document) == 0 {
 			continue
 		}
+
 		object, _, err := decoder.Decode(document, nil, nil)
 		if err != nil {
 			return err
 		}
+
 		*into = append(*into, object)
 	}
 }

@@ -35,16 +35,19 @@ func TestAutoscalingBeginsWithThePodsThatRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			found := false
 			for _, d := range of[*apps.Deployment](r.objects) {
 				if d.Name != deployment.Name {
 					continue
 				}
+
 				found = true
 				if *d.Spec.Replicas != c.want {
 					t.Errorf("%d replicas, want %d", *d.Spec.Replicas, c.want)
 				}
 			}
+
 			if !found {
 				t.Fatalf("the chart has no deployment %s", deployment.Name)
 			}
@@ -59,6 +62,7 @@ func TestScalingFanoutOutMovesConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := strings.Count(r.text, "rebalance_time: 10m"); got != 1 {
 		t.Errorf("fanout.rebalance_time is set in %d components, want in fanout alone", got)
 	}

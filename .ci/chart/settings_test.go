@@ -44,10 +44,12 @@ func checkSettings(t *testing.T, r rendered) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	example := map[string]string{
 		"database.url": "postgres://u:p@db/trunkline", "recordings.url": "s3://KEY:SECRET@s3:9000/bucket",
 		"master_key": strings.Repeat("00", 32), "tracing.headers": "Authorization=Bearer%20key",
 	}
+
 	for _, d := range of[*apps.Deployment](r.objects) {
 		dir := t.TempDir()
 		settings := settingsOf(t, d, r)
@@ -56,13 +58,16 @@ func checkSettings(t *testing.T, r rendered) {
 				settings["tls"].(map[string]any)[key] = write(t, dir, name, value.(string))
 			}
 		}
+
 		if kafka, ok := settings["kafka"].(map[string]any); ok && kafka["tls"] != nil {
 			kafka["tls"].(map[string]any)["ca_file"] = write(t, dir, "ca", "")
 		}
+
 		text, err := yaml.Marshal(settings)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		cmd := exec.Command(program, "config", "check", "--config", write(t, dir, "trunkline.yaml", string(text)))
 		cmd.Env = []string{"HOME=" + dir}
 		for _, variable := range d.Spec.Template.Spec.Containers[0].Env {
@@ -74,8 +79,10 @@ func checkSettings(t *testing.T, r rendered) {
 				}
 				value = write(t, dir, setting, secret)
 			}
+
 			cmd.Env = append(cmd.Env, variable.Name+"="+value)
 		}
+
 		if output, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(output), "is no setting") {
 			t.Errorf("%s: %v\n%s", d.Name, err, output)
 		}

@@ -44,6 +44,7 @@ func writeImage(version, file string, folders []string) error {
 	if err != nil {
 		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
 	}
+
 	created := time.Unix(seconds, 0).UTC()
 
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -53,6 +54,7 @@ func writeImage(version, file string, folders []string) error {
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", arch, err)
 		}
+
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
 			Platform:    &v1.Platform{OS: "linux", Architecture: arch},
 			Annotations: map[string]string{"org.opencontainers.image.ref.name": version},
@@ -64,6 +66,7 @@ func writeImage(version, file string, folders []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	if _, err := layout.Write(dir, index); err != nil {
 		return err
 	}
@@ -72,6 +75,7 @@ func writeImage(version, file string, folders []string) error {
 	if err := writeTar(&archive, dir, created, func(string) int { return 0 }); err != nil {
 		return err
 	}
+
 	return os.WriteFile(file, archive.Bytes(), 0o644)
 }
 
@@ -86,6 +90,7 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	if err != nil {
 		return nil, err
 	}
+
 	layer, err := tarball.LayerFromOpener(
 		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
 		tarball.WithMediaType(types.OCILayer))
@@ -99,14 +104,17 @@ func buildImage(version, arch, folder string, created time.Time) (v1.Image, erro
 	if err != nil {
 		return nil, err
 	}
+
 	file, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
+
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Created, file.Config = "linux", arch, v1.Time{Time: created}, config
 	file.Config.Labels = map[string]string{"org.opencontainers.image.title": "trunkline",
 		"org.opencontainers.image.version": version}
+
 	return mutate.ConfigFile(image, file)
 }
 
@@ -117,10 +125,12 @@ func writeTar(w io.Writer, folder string, modified time.Time, ownerOf func(name 
 		if err != nil || path == folder {
 			return err
 		}
+
 		info, err := entry.Info()
 		if err != nil {
 			return err
 		}
+
 		header, err := tar.FileInfoHeader(info, "")
 		if err != nil {
 			return err
@@ -130,24 +140,29 @@ func writeTar(w io.Writer, folder string, modified time.Time, ownerOf func(name 
 		if err != nil {
 			return err
 		}
+
 		owner := ownerOf(name)
 		*header = tar.Header{Typeflag: header.Typeflag, Name: name, Size: header.Size, Mode: header.Mode & 0o777,
 			Uid: owner, Gid: owner, ModTime: modified}
+
 		if entry.IsDir() {
 			header.Name += "/"
 		}
 		if err := archive.WriteHeader(header); err != nil || entry.IsDir() {
 			return err
 		}
+
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+
 		_, err = archive.Write(content)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+
 	return archive.Close()
 }

@@ -40,6 +40,7 @@ func sign(keyFile, file string) error {
 	if err != nil {
 		return fmt.Errorf("reading the key %s: %w", keyFile, err)
 	}
+
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -20,12 +20,14 @@ func TestSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	t.Setenv("RELEASE_KEY_PASSWORD", "a password")
 	encrypted, err := minisign.EncryptKey("a password", private)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	key, sums := filepath.Join(dir, "key"), filepath.Join(dir, "SHA256SUMS")
 	write(t, key, encrypted)
 	write(t, sums, []byte("0123  trunkline\n"))
@@ -33,10 +35,12 @@ func TestSignature(t *testing.T) {
 	if err := run([]string{"sign", key, sums}); err != nil {
 		t.Fatal(err)
 	}
+
 	signature, err := os.ReadFile(sums + ".minisig")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !minisign.Verify(public, []byte("0123  trunkline\n"), signature) {
 		t.Error("the signature is not valid")
 	}
@@ -56,6 +60,7 @@ func TestImageIsReproducible(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1795193647")
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "trunkline"), []byte("a program"))
+
 	if err := os.MkdirAll(filepath.Join(folder, "var/lib/trunkline"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +71,15 @@ func TestImageIsReproducible(t *testing.T) {
 		if err := run([]string{"image", "1.2.3", file, "amd64=" + folder, "arm64=" + folder}); err != nil {
 			t.Fatal(err)
 		}
+
 		archive, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		archives[i] = archive
 	}
+
 	if !bytes.Equal(archives[0], archives[1]) {
 		t.Error("two archives of one input differ")
 	}
@@ -86,15 +94,19 @@ func TestImageIsReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		content, err := io.ReadAll(reader)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		files[header.Name] = string(content)
 	}
+
 	if files["oci-layout"] == "" {
 		t.Errorf("the archive has only %v", slices.Collect(maps.Keys(files)))
 	}
+
 	name := regexp.MustCompile(`"org.opencontainers.image.ref.name":\s*"1.2.3"`)
 	if named := len(name.FindAllString(files["index.json"], -1)); named != 2 {
 		t.Errorf("%d of 2 images have the version as their name:\n%s", named, files["index.json"])

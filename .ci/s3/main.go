@@ -26,8 +26,10 @@ func main() {
 	if len(os.Args) != 3 {
 		log.Fatal("usage: s3 ADDRESS FOLDER")
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	if err := serve(ctx, os.Args[1], os.Args[2]); err != nil && !errors.Is(err, context.Canceled) {
 		log.Fatal(err)
 	}
@@ -38,6 +40,7 @@ func serve(ctx context.Context, address, folder string) error {
 	if err != nil {
 		return err
 	}
+
 	const connections, parts = 1000, 10000
 	return embedgw.RunVersityGW(ctx, store, &embedgw.Config{
 		RootUserAccess: os.Getenv("S3_ACCESS_KEY"), RootUserSecret: os.Getenv("S3_SECRET_KEY"),

@@ -36,6 +36,7 @@ func write(w io.Writer, program, repository, version string) error {
 	if err != nil {
 		return fmt.Errorf("reading the modules of %s: %w", program, err)
 	}
+
 	root := cyclonedx.Component{BOMRef: purl(info.Main.Path, version), Type: cyclonedx.ComponentTypeApplication,
 		Name: info.Main.Path, Version: version,
 		PackageURL: purl(info.Main.Path, version)}
@@ -43,20 +44,24 @@ func write(w io.Writer, program, repository, version string) error {
 	if err != nil {
 		return err
 	}
+
 	var components []cyclonedx.Component
 	for _, module := range modules {
 		components = append(components, library(module))
 	}
+
 	var refs []string
 	for _, c := range components {
 		refs = append(refs, c.BOMRef)
 	}
+
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{Component: &root}
 	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err == nil {
 		bom.Metadata.Timestamp = time.Unix(epoch, 0).UTC().Format(time.RFC3339)
 	}
+
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: root.BOMRef, Dependencies: &refs}}
 	return cyclonedx.NewBOMEncoder(w, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom,
@@ -68,13 +73,16 @@ func library(m licence.Module) cyclonedx.Component {
 	ref := purl(m.Path, m.Version)
 	c := cyclonedx.Component{BOMRef: ref, Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version,
 		PackageURL: ref}
+
 	if m.Sum != "" {
 		c.Properties = &[]cyclonedx.Property{{Name: "go:sum", Value: m.Sum}} // its line in go.sum
 	}
+
 	var licences cyclonedx.Licenses
 	for _, id := range m.SPDX {
 		licences = append(licences, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: id}})
 	}
+
 	c.Licenses = &licences
 	return c
 }

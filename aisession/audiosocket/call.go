@@ -32,6 +32,7 @@ func newCall(conn net.Conn, pending *streamed.PendingSession, kind byte) *call {
 		_, err := conn.Write(frame)
 		return err
 	}, c.CallEnded)
+
 	return c
 }
 
@@ -41,10 +42,12 @@ func (c *call) handleNext(r *reader) bool {
 	if c.conn.SetReadDeadline(time.Now().Add(idleTimeout)) != nil {
 		return false
 	}
+
 	m, err := r.next()
 	if err != nil {
 		return false
 	}
+
 	switch m.kind {
 	case kindDTMF:
 		session := c.Session()
@@ -58,6 +61,7 @@ func (c *call) handleNext(r *reader) bool {
 			c.receiveAudio(m)
 		}
 	}
+
 	return true
 }
 

@@ -45,12 +45,14 @@ func (r *reader) next() (message, error) {
 	if err != nil {
 		return message{}, err
 	}
+
 	length := int(binary.BigEndian.Uint16(r.buffer[1:]))
 	payload := r.buffer[headerSize : headerSize+length]
 	_, err = io.ReadFull(r.input, payload)
 	if err != nil {
 		return message{}, fmt.Errorf("message truncated: %w", err)
 	}
+
 	return message{r.buffer[0], payload}, nil
 }
 

@@ -14,6 +14,7 @@ func TestMessagesComeOutAsTheyWentIn(t *testing.T) {
 	wire = appendMessage(wire, kindSlin8, bytes.Repeat([]byte{1, 2}, 160))
 	wire = appendMessage(wire, kindHangup, nil)
 	r := &reader{input: iotest.OneByteReader(bytes.NewReader(wire))}
+
 	for _, want := range []struct {
 		kind   byte
 		length int
@@ -23,6 +24,7 @@ func TestMessagesComeOutAsTheyWentIn(t *testing.T) {
 			t.Fatalf("got kind %#x of %d bytes, %v", m.kind, len(m.payload), err)
 		}
 	}
+
 	if _, err := r.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
@@ -51,6 +53,7 @@ func FuzzReader(f *testing.F) {
 			}
 			again = appendMessage(again, m.kind, m.payload)
 		}
+
 		if !bytes.HasPrefix(wire, again) {
 			t.Error("the message read is not the message written")
 		}

@@ -28,12 +28,14 @@ func (c *call) receiveAudio(m message) {
 		}
 		c.converter.Store(r)
 	}
+
 	for piece, n := m.payload, 0; len(piece) > 0; piece = piece[n:] {
 		// A Path accepts about one frame at a time.
 		n = min(len(piece), audio.Format{Encoding: audio.PCM16, Rate: rates[m.kind]}.FrameBytes())
 		if r.toSession.Decode(piece[:n]) != nil {
 			return
 		}
+
 		for r.toSession.SamplesNeeded() == 0 {
 			frame, err := r.toSession.EncodeFrame(r.sessionFrame[:0])
 			if err != nil {
@@ -54,10 +56,12 @@ func newRateConverter(kind, session byte) *rateConverter {
 	if err != nil {
 		return nil
 	}
+
 	out, err := audio.NewTranscoder(ours, theirs)
 	if err != nil {
 		return nil
 	}
+
 	return &rateConverter{kind: kind, toSession: in, toAsterisk: out}
 }
 
@@ -69,10 +73,12 @@ func (r *rateConverter) resample(frame []byte) []byte {
 	if r.toAsterisk.SamplesNeeded() > 0 { // happens once, due to the resampler's delay
 		r.toAsterisk.AddSilence(r.toAsterisk.SamplesNeeded())
 	}
+
 	out, err := r.toAsterisk.EncodeFrame(r.asteriskFrame[:0])
 	if err != nil {
 		return nil
 	}
+
 	r.asteriskFrame = out
 	return out
 }

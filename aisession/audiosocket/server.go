@@ -80,8 +80,10 @@ func (s *Server) Close() error {
 // Run accepts connections until ctx ends, and returns when their sessions have ended.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.calls.Wait()
+
 	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
 	defer stop()
+
 	for {
 		conn, err := s.listener.Accept()
 		switch {
@@ -106,6 +108,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
+
 	s.calls.Go(func() {
 		defer func() { <-s.slots }()
 		defer func() { _ = conn.Close() }()
@@ -125,36 +128,44 @@ func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer interrupt()
+
 	r := &reader{input: bufio.NewReader(conn)}
 	id, err := readUUID(conn, r)
 	if err != nil {
 		return err
 	}
+
 	announced, provider, err := s.sessions.TakeAnnouncement(ctx, id)
 	if err != nil {
 		return err
 	}
+
 	kind, err := detectAudioKind(conn, r)
 	if err != nil {
 		return err
 	}
+
 	if !interrupt() {
 		return ctx.Err()
 	}
+
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	c := newCall(conn, streamed.NewPendingSession(cancel), kind)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		c.ReadMessages(s.sessions.RunRecovered, func() bool { return c.handleNext(r) })
 	}()
+
 	err = s.serveSession(ctx, opening, c, newRequest(announced, provider, id, rates[kind]))
 	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeTimeout))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
 	_ = conn.Close()
 	<-reading
+
 	return err
 }
 
@@ -164,11 +175,13 @@ func (s *Server) serveSession(ctx, opening context.Context, c *call, r aisession
 	if err != nil {
 		return err
 	}
+
 	c.SetSession(session)
 	if opening.Err() != nil { // the call has ended, or the process is shutting down
 		session.Close(aiprotocol.OriginatorCancel)
 		return opening.Err()
 	}
+
 	session.Run(context.WithoutCancel(ctx), c)
 	return nil
 }
@@ -178,13 +191,16 @@ func readUUID(conn net.Conn, r *reader) (uuid.UUID, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return uuid.UUID{}, err
 	}
+
 	m, err := r.next()
 	if err != nil {
 		return uuid.UUID{}, fmt.Errorf("reading the call's UUID: %w", err)
 	}
+
 	if m.kind != kindUUID || len(m.payload) != len(uuid.UUID{}) {
 		return uuid.UUID{}, errors.New("the first message is not a UUID")
 	}
+
 	return uuid.UUID(m.payload), nil
 }
 
@@ -193,6 +209,7 @@ func detectAudioKind(conn net.Conn, r *reader) (kind byte, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(rateTimeout)); err != nil {
 		return 0, err
 	}
+
 	if peeked, ok := r.input.(*bufio.Reader); ok {
 		// Read only a complete header, so that a timeout does not split a message.
 		header, err := peeked.Peek(headerSize)
@@ -202,18 +219,22 @@ func detectAudioKind(conn net.Conn, r *reader) (kind byte, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading the first audio: %w", err)
 		}
+
 		_, known := rates[header[0]]
 		if !known {
 			return kindSlin8, nil
 		}
 	}
+
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, err
 	}
+
 	m, err := r.next()
 	if err != nil {
 		return 0, fmt.Errorf("reading the first audio: %w", err)
 	}
+
 	return m.kind, nil
 }
 

@@ -67,6 +67,7 @@ func (c *liveCall) End() {
 func (c *liveCall) reserve(p aiprovider.Provider, l *listener) (aisession.Request, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	switch {
 	case !c.begun || c.ended:
 		return aisession.Request{}, fault.Conflict("the call is not connected")
@@ -75,6 +76,7 @@ func (c *liveCall) reserve(p aiprovider.Provider, l *listener) (aisession.Reques
 	case len(c.heardBy) == maxListeners:
 		return aisession.Request{}, fault.Conflict("%d providers hear the call already", maxListeners)
 	}
+
 	c.heardBy[p.ID] = l
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressListener, Listens: true,

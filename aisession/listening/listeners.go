@@ -74,6 +74,7 @@ func (l *Listeners) StartListener(ctx context.Context,
 	if fault.KindOf(err) == fault.KindNotFound && l.deps.Platform != nil {
 		err = l.startOnPlatform(ctx, start)
 	}
+
 	return start.SessionID, err
 }
 
@@ -87,11 +88,13 @@ func (l *Listeners) startOnPlatform(ctx context.Context, start Start) error {
 	if err != nil {
 		return err
 	}
+
 	err = l.deps.Platform.HearCall(ctx, aisession.PlatformCall{AccountID: start.AccountID, ProviderID: start.ProviderID,
 		Call: aiprotocol.Call{CallID: start.CallID}}, aisession.Hearing{SessionID: start.SessionID})
 	if fault.KindOf(err) == fault.KindNotFound {
 		return unknown
 	}
+
 	return err
 }
 
@@ -119,6 +122,7 @@ func (l *Listeners) startHere(ctx context.Context, start Start) (err error) {
 	if c == nil {
 		return fault.NotFound("there is no such call in progress")
 	}
+
 	provider, err := l.openProvider(ctx, start)
 	if err != nil {
 		return err
@@ -129,24 +133,29 @@ func (l *Listeners) startHere(ctx context.Context, start Start) (err error) {
 	if err != nil {
 		return err
 	}
+
 	request.SessionID = start.SessionID
 	defer func() {
 		if err != nil {
 			c.freeProvider(provider.ID)
 		}
 	}()
+
 	session, err := l.deps.Sessions.Open(ctx, request)
 	if err != nil {
 		return err
 	}
+
 	if !c.begin(heard, session) {
 		session.Close(aiprotocol.OriginatorCancel)
 		return fault.Conflict("the call has ended")
 	}
+
 	go func() { // ends with the session, which ends with the call
 		session.RunRecovered(func() { session.Run(context.WithoutCancel(ctx), heard) })
 		c.Port.RemoveTap(heard)
 		c.freeProvider(provider.ID)
 	}()
+
 	return nil
 }

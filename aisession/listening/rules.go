@@ -86,8 +86,10 @@ func (r *Rules) Run(ctx context.Context) error {
 		if len(rules) == 0 {
 			pause = rulesInterval
 		}
+
 		retry.Sleep(ctx, pause)
 	}
+
 	return nil
 }
 
@@ -105,6 +107,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 				}
 				return // what is heard is kept
 			}
+
 			states[rule.AccountID] = entries
 		}
 
@@ -112,6 +115,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 			if key.Account != rule.AccountID || !e.Visits() || !slices.Contains(rule.Queues, e.QueueID) {
 				continue
 			}
+
 			h := hearing{rule.ProviderID, key}
 			live[h] = true
 			if e.State == event.Talking {
@@ -119,6 +123,7 @@ func (r *Rules) follow(ctx context.Context, rules []aiprovider.Rule) {
 			}
 		}
 	}
+
 	for h := range r.heard {
 		if !live[h] {
 			delete(r.heard, h)

@@ -84,6 +84,7 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
+
 		var seen []string
 		after := func(d time.Duration, want ...string) {
 			t.Helper()
@@ -91,6 +92,7 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 			synctest.Wait()
 			c.mu.Lock()
 			defer c.mu.Unlock()
+
 			seen = append(seen, want...)
 			if !slices.Equal(c.asked, seen) {
 				t.Fatalf("asked %q, want %q", c.asked, seen)
@@ -103,6 +105,7 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 			c.rules = []aiprovider.Rule{{ProviderID: "p1", AccountID: "demo",
 				Queues: []string{"sales"}}}
 		})
+
 		after(rulesInterval+callsInterval, "p1 hears early of demo")
 
 		c.set("demo", "waits", "sales", event.Waiting, true)
@@ -132,6 +135,7 @@ func TestEveryCallOfAQueueIsHeard(t *testing.T) {
 		c.set("demo", "unheard", "sales", event.Talking, true)
 		after(time.Minute)
 		cancel()
+
 		if err := <-ended; err != nil || len(r.heard) != 0 {
 			t.Errorf("ended with %v, %d calls kept", err, len(r.heard))
 		}

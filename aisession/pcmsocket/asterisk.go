@@ -46,10 +46,12 @@ func parseAsteriskEvent(raw []byte) (e asteriskEvent, isJSON, ok bool) {
 		ok = json.Unmarshal(raw, &e) == nil && e.Event != ""
 		return e, true, ok
 	}
+
 	words := strings.Fields(string(raw))
 	if len(words) == 0 {
 		return e, false, false
 	}
+
 	e.Event = words[0]
 	for _, word := range words[1:] {
 		name, value, isPair := strings.Cut(word, ":")
@@ -64,6 +66,7 @@ func parseAsteriskEvent(raw []byte) (e asteriskEvent, isJSON, ok bool) {
 			e.Digit = value
 		}
 	}
+
 	return e, false, true
 }
 
@@ -75,11 +78,13 @@ func asteriskFormat(name string) (audio.Format, error) {
 	case "alaw":
 		return audio.Format{Encoding: audio.ALaw, Rate: 8000}, nil
 	}
+
 	rate, known := slinRates[name]
 	if !known {
 		return audio.Format{},
 			errors.New("the format must be ulaw, alaw, slin, slin12, slin16, slin24, slin32 or slin48: use c(slin16)")
 	}
+
 	return audio.Format{Encoding: audio.PCM16, Rate: rate}, nil
 }
 

@@ -35,6 +35,7 @@ func TestAsterisksMessages(t *testing.T) {
 			t.Errorf("%s: %+v", raw, got)
 		}
 	}
+
 	for _, raw := range []string{"", " ", "{", "{}", `{"event":1}`, "\xff"} {
 		if _, _, ok := parseAsteriskEvent([]byte(raw)); ok {
 			t.Errorf("%q is taken", raw)
@@ -51,6 +52,7 @@ func TestTheFirstFrame(t *testing.T) {
 		o.request.Callee != "7000" || o.request.Format != (audio.Format{Encoding: audio.PCM16, Rate: 16000}) {
 		t.Errorf("plain text: %+v, %v", o.request, err)
 	}
+
 	o, err = newOpening("media",
 		[]byte(`{"event":"MEDIA_START","channel_id":"1.2","format":"ulaw","channel_variables":{"X-A":"b","OTHER":"c"}}`),
 		nil, aiprovider.Provider{})
@@ -58,14 +60,17 @@ func TestTheFirstFrame(t *testing.T) {
 		!reflect.DeepEqual(o.request.Parameters, map[string]string{"X-A": "b"}) {
 		t.Errorf("JSON: %+v, %v", o.request, err)
 	}
+
 	o, err = newOpening(forkProtocol, []byte(`{"callId":"c","sampleRate":16000}`), nil, aiprovider.Provider{})
 	if err != nil || o.fork == nil || o.asterisk != nil || o.fork.rate != 16000 {
 		t.Errorf("mod_audio_fork: %+v, %v", o, err)
 	}
+
 	o, err = newOpening(forkProtocol, []byte(`{"callId":"c","bidirectional":true}`), nil, aiprovider.Provider{})
 	if err != nil || o.fork != nil {
 		t.Errorf("mod_audio_fork that plays frames: %+v, %v", o, err)
 	}
+
 	for _, raw := range []string{
 		"MEDIA_START channel_id:1.2 format:g722", "MEDIA_START channel_id:1.2 format:slin44", "MEDIA_START format:slin",
 		"MEDIA_XON", "{}",
@@ -81,6 +86,7 @@ func TestForksFiles(t *testing.T) {
 	f := &fork{rate: 8000}
 	loud, silent := []byte(strings.Repeat("\x01\x20", 160)), make([]byte, 320)
 	var messages []string
+
 	for i := range 40 {
 		frame := loud
 		if i >= 30 {
@@ -90,6 +96,7 @@ func TestForksFiles(t *testing.T) {
 			messages = append(messages, string(message))
 		}
 	}
+
 	size := 0
 	for _, message := range messages {
 		var m struct {
@@ -103,12 +110,15 @@ func TestForksFiles(t *testing.T) {
 			m.Data.AudioContentType != "raw" || m.Data.SampleRate != 8000 {
 			t.Fatalf("%s: %v", message, err)
 		}
+
 		raw, err := base64.StdEncoding.DecodeString(m.Data.AudioContent)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		size += len(raw)
 	}
+
 	if len(messages) != 2 || size != 30*320 {
 		t.Errorf("%d messages with %d bytes", len(messages), size)
 	}

@@ -43,11 +43,14 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *c
 				return err
 			}
 		}
+
 		if err := ws.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 			return err
 		}
+
 		return ws.WriteMessage(int(frame[0]), frame[1:])
 	}, c.CallEnded)
+
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
 }
@@ -75,6 +78,7 @@ func (h *heardVoices) ReceiveAudio(timestamp uint32, payload []byte) {
 	if session == nil {
 		return
 	}
+
 	size := h.format.FrameBytes() / audio.FrameSamples(h.format.Rate)
 	for channel, voice := range h.voices {
 		h.buffer = h.buffer[:0]
@@ -100,6 +104,7 @@ func (c *call) extendReadDeadline() error {
 func (c *call) sendClose(code int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.closing = true
 	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason),
 		time.Now().Add(writeTimeout))
@@ -116,14 +121,17 @@ func (c *call) handleNext() bool {
 	if c.extendReadDeadline() != nil {
 		return false
 	}
+
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
 		return false
 	}
+
 	if kind == websocket.TextMessage {
 		c.handleText(r)
 		return true
 	}
+
 	for {
 		n, err := r.Read(c.buffer[:])
 		c.splitter.Write(c.buffer[:n])
@@ -141,10 +149,12 @@ func (c *call) handleText(r io.Reader) {
 	if err != nil {
 		return // the next read returns the error
 	}
+
 	if c.asterisk != nil {
 		c.handleAsterisk(raw)
 		return
 	}
+
 	digit, duration, ok := parseDTMF(raw)
 	session := c.Session()
 	if ok && session != nil {

@@ -31,11 +31,13 @@ func (f *fork) add(frame []byte) []byte {
 	if f.frames == 0 || !silent && f.frames < forkPiece {
 		return nil
 	}
+
 	message := []byte(`{"type":"playAudio","data":{"audioContentType":"raw","sampleRate":`)
 	message = strconv.AppendInt(message, int64(f.rate), 10)
 	message = append(message, `,"audioContent":"`...)
 	message = base64.StdEncoding.AppendEncode(message, f.audio)
 	f.clear()
+
 	return append(message, `"}}`...)
 }
 

@@ -54,6 +54,7 @@ func parseHello(raw []byte) (hello, error) {
 	if h.format().Validate() != nil {
 		return h, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
 	}
+
 	h.parameters = parametersOf(raw)
 	return h, nil
 }
@@ -82,12 +83,14 @@ func (h hello) checkTexts() error {
 			return errors.New(name + " is too long or has control characters")
 		}
 	}
+
 	if h.CallID == "" {
 		return errors.New("callId is required")
 	}
 	if h.SessionID != "" && uuid.Validate(h.SessionID) != nil {
 		return errors.New("sessionId must be a UUID")
 	}
+
 	return nil
 }
 
@@ -97,6 +100,7 @@ func parametersOf(raw []byte) map[string]string {
 	if json.Unmarshal(raw, &members) != nil { // it was decoded before
 		return nil
 	}
+
 	var parameters map[string]string
 	for name, value := range members {
 		text, isText := value.(string)
@@ -104,6 +108,7 @@ func parametersOf(raw []byte) map[string]string {
 			parameters = addParameter(parameters, name, text)
 		}
 	}
+
 	return parameters
 }
 

@@ -57,11 +57,13 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			refused = handshakeFault(status, reason)
 		}}
+
 	ws, err := upgrader.Upgrade(w, r, w.Header())
 	if err != nil {
 		return refused // nil: the connection ended
 	}
 	defer func() { _ = ws.Close() }()
+
 	ws.SetReadLimit(readLimit)
 	// The request's context does not end with the hijacked connection.
 	ctx := context.WithoutCancel(r.Context())
@@ -73,6 +75,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 			drainUntilClose(ws)
 		}
 	}
+
 	return nil
 }
 
@@ -99,13 +102,16 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 		if err != nil {
 			return opening{}, err
 		}
+
 		if err := h.checkVoices(p); err != nil {
 			return opening{}, err
 		}
+
 		o := opening{request: h.request(p), voices: h.voices()}
 		if subprotocol == forkProtocol && !h.Bidirectional {
 			o.fork = &fork{rate: h.SampleRate}
 		}
+
 		return o, nil
 	}
 
@@ -113,6 +119,7 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 	if err != nil {
 		return opening{}, err
 	}
+
 	h := hello{
 		CallID: start.ChannelID, OtherLegCallID: query.Get("otherLegCallId"),
 		CallerIDNumber: query.Get("callerIdNumber"),
@@ -122,9 +129,11 @@ func newOpening(subprotocol string, raw []byte, query url.Values, p aiprovider.P
 	if err := errors.Join(h.checkTexts(), h.checkVoices(p)); err != nil {
 		return opening{}, err
 	}
+
 	for name, value := range start.Variables {
 		h.parameters = addParameter(h.parameters, name, value)
 	}
+
 	o := opening{request: h.request(p), voices: h.voices(), asterisk: &asterisk{json: isJSON}}
 	o.request.Format = format
 	return o, nil
@@ -158,25 +167,31 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, ""
 	}
+
 	raw, err := readFirstText(ws)
 	if err != nil {
 		return 0, ""
 	}
+
 	if raw == nil {
 		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
 	}
+
 	o, err := newOpening(ws.Subprotocol(), raw, query, p)
 	if err != nil {
 		return websocket.ClosePolicyViolation, err.Error()
 	}
+
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	c := newCall(ws, streamed.NewPendingSession(cancel), o)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		c.ReadMessages(i.sessions.RunRecovered, c.handleNext)
 	}()
+
 	code, reason = i.serveSession(ctx, opening, c, o.request)
 	c.sender.Close()
 	switch {
@@ -185,6 +200,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 	case c.asterisk != nil && reason != returns:
 		c.sendLast(c.asterisk.command(commandHangup))
 	}
+
 	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
@@ -211,20 +227,24 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 	if err != nil {
 		return closeReason(err)
 	}
+
 	c.SetSession(session)
 	if opening.Err() != nil {
 		session.Close(aiprotocol.OriginatorCancel)
 		return websocket.CloseNormalClosure, ""
 	}
+
 	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID,
 		"rate", r.Format.Rate)
 	if c.asterisk != nil {
 		c.put(websocket.TextMessage, c.asterisk.command(commandAnswer))
 	}
+
 	ending := session.Run(ctx, c)
 	if ending.ReturnToDialplan {
 		return websocket.CloseNormalClosure, returns
 	}
+
 	return websocket.CloseNormalClosure, "hangup " + ending.Cause
 }
 
@@ -234,6 +254,7 @@ func closeReason(err error) (code int, reason string) {
 	if !errors.As(err, &f) {
 		return websocket.CloseInternalServerErr, "internal error"
 	}
+
 	switch f.Kind {
 	case fault.KindLimited, fault.KindUnavailable:
 		code = websocket.CloseTryAgainLater
@@ -242,6 +263,7 @@ func closeReason(err error) (code int, reason string) {
 	default:
 		code = websocket.CloseInternalServerErr
 	}
+
 	const maxReason = 120 // a close frame has room for 123 bytes
 	return code, f.Message[:min(len(f.Message), maxReason)]
 }

@@ -38,14 +38,17 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 		strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
 	}
+
 	err := c.dialTransfer(ctx, destination)
 	if err == nil {
 		return nil
 	}
+
 	if failure, ok := errors.AsType[*sip.Failure](err); ok {
 		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause),
 			Cause: err}
 	}
+
 	return err
 }
 
@@ -59,12 +62,14 @@ func (c *call) newReferTransfer(leg *sip.Leg) func(context.Context, string) erro
 			leg.Hangup(sip.NormalClearing)
 			return nil
 		}
+
 		c.referring.Store(false)
 		select {
 		case <-leg.Done(): // the leg ended meanwhile and the session has not been notified
 			c.media.session.CallEnded(string(leg.Cause()))
 		default:
 		}
+
 		return err
 	}
 }

@@ -77,10 +77,12 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		}
 		defer leave()
 	}
+
 	provider, err := h.findProvider(ctx, invite)
 	if err != nil {
 		return err
 	}
+
 	recordedBy := cmp.Or(caller.AccountID, provider.AccountID)
 	h.deps.Recorder.ReadAhead(recordedBy)
 	port, err := h.deps.Ports.Open()
@@ -88,18 +90,22 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		return err
 	}
 	defer port.Close()
+
 	m, answer, err := negotiate(port, invite, provider.Format.Encoding, h.deps.Encryption)
 	if err != nil {
 		return err
 	}
+
 	if err := invite.Ring(); err != nil {
 		return err
 	}
+
 	request := newRequest(invite, provider, m.format)
 	session, err := h.deps.Sessions.Open(ctx, request)
 	if err != nil {
 		return err
 	}
+
 	m.session = session
 	agreed := m.agreed // a new offer changes it, from the answer on
 	m.recording = h.deps.Recorder.Record(localcall.RecordedCall{
@@ -108,18 +114,22 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		CallerNumber: request.Caller, CalleeNumber: request.Callee,
 	})
 	defer m.recording.End()
+
 	leg, err := invite.Answer(answer, m.answerReinvite)
 	if err != nil {
 		session.Close(aiprotocol.OriginatorCancel)
 		return err
 	}
+
 	pcm := m.recording.Announcement()
 	if pcm != nil {
 		announce(ctx, leg, port, agreed.Codecs[0], pcm)
 	}
 	defer port.SetReceiver(nil)
+
 	port.SetReceiver(m)
 	m.recording.Begin(agreed)
+
 	call := &call{media: m, hangup: leg.Hangup}
 	refer := call.newReferTransfer(leg)
 	call.dialTransfer = func(ctx context.Context, destination string) error {
@@ -128,12 +138,14 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		}
 		return refer(ctx, destination)
 	}
+
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
 		if !call.referring.Load() {
 			session.CallEnded(string(leg.Cause()))
 		}
 	}()
+
 	session.Run(context.WithoutCancel(ctx), call)
 	return nil
 }
@@ -142,6 +154,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 func announce(ctx context.Context, leg *sip.Leg, port *rtp.Port, codec sip.NegotiatedCodec, pcm []int16) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	go func() { // ends with the announcement
 		select {
 		case <-leg.Done():
@@ -149,6 +162,7 @@ func announce(ctx context.Context, leg *sip.Leg, port *rtp.Port, codec sip.Negot
 		case <-ctx.Done():
 		}
 	}()
+
 	localcall.Announce(ctx, port, codec, pcm)
 }
 
@@ -184,6 +198,7 @@ func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) 
 		}
 		callee = dialledNumber(invite, callee)
 	}
+
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressSIP, Format: format, RTPTimestamps: true,
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
@@ -199,16 +214,19 @@ func dialledNumber(invite *sip.Invite, to string) string {
 	if !strings.HasPrefix(to, localcall.Prefix) {
 		return to
 	}
+
 	number := strings.TrimSpace(invite.Header("X-Dialled-Number"))
 	if number != "" {
 		return number
 	}
+
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
 		number := headerUser(invite.Header(name))
 		if number != "" && !strings.HasPrefix(number, localcall.Prefix) {
 			return number
 		}
 	}
+
 	return to
 }
 
@@ -219,6 +237,7 @@ func headerUser(header string) string {
 	if ok {
 		header, _, _ = strings.Cut(inner, ">")
 	}
+
 	scheme, rest, _ := strings.Cut(header, ":")
 	switch strings.ToLower(strings.TrimSpace(scheme)) {
 	case "sip", "sips":
@@ -231,6 +250,7 @@ func headerUser(header string) string {
 	default:
 		return ""
 	}
+
 	number, _, _ := strings.Cut(rest, ";")
 	return number
 }
@@ -241,6 +261,7 @@ func rejectCause(err error) sip.Cause {
 	if errors.As(err, &failure) {
 		return failure.Cause
 	}
+
 	switch fault.KindOf(err) {
 	case fault.KindNotFound:
 		return sip.UnallocatedNumber // 404
@@ -251,5 +272,6 @@ func rejectCause(err error) sip.Cause {
 	case fault.KindRefused:
 		return sip.DestinationOutOfOrder // 502
 	}
+
 	return sip.NormalTemporaryFailure // 503
 }

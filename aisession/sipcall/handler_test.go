@@ -37,6 +37,7 @@ func TestHowARefusalIsSaid(t *testing.T) {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
 	}
+
 	if got := rejectCause(errors.Join(context.Canceled)); got != sip.NormalTemporaryFailure {
 		t.Errorf("another error: %s", got)
 	}

@@ -29,11 +29,13 @@ func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Sess
 	if err != nil {
 		return nil, err
 	}
+
 	m := &media{port: l.Port, codec: l.Negotiated.Codecs[0].Codec}
 	m.format = localcall.FormatOf(m.codec)
 	if err := m.apply(l.Negotiated); err != nil {
 		return nil, err
 	}
+
 	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
 		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, RTPTimestamps: true,
 		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
@@ -42,19 +44,23 @@ func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Sess
 	if err != nil {
 		return nil, err
 	}
+
 	m.session = session
 	t := &localSession{endSignal: make(chan struct{})}
 	l.Port.SetReceiver(m)
+
 	hungUp := context.AfterFunc(ctx, func() { session.CallEnded(aiprotocol.NormalClearing) })
 	go func() { // ends with the session, which ends with ctx
 		defer close(t.endSignal)
 		defer l.Port.SetReceiver(nil)
 		defer hungUp()
+
 		session.RunRecovered(func() {
 			session.Run(context.WithoutCancel(ctx), &call{
 				media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
 			})
 		})
 	}()
+
 	return t, nil
 }

@@ -45,10 +45,12 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string,
 	if offer == nil {
 		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
 	}
+
 	encryption, err := encryption.ForTransport(invite.Transport())
 	if err != nil {
 		return nil, nil, err
 	}
+
 	m := &media{port: port, allowedHosts: invite.MediaHosts,
 		negotiator: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
 	m.negotiator.SetEncryption(encryption)
@@ -56,6 +58,7 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string,
 	if err != nil {
 		return nil, nil, err
 	}
+
 	m.codec = agreed.Codecs[0].Codec
 	m.format = localcall.FormatOf(m.codec)
 	return m, answer, m.apply(agreed)
@@ -88,11 +91,13 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 	if previous != nil && previous.dtmf.Clock == next.dtmf.Clock {
 		next.dtmf = previous.dtmf // keeps the record of reported digits
 	}
+
 	m.parameters.Store(next)
 	m.agreed = agreed
 	if m.recording != nil {
 		m.recording.SetMedia(agreed)
 	}
+
 	if m.allowedHosts != nil {
 		if err := m.port.SetKeys(agreed.Keys); err != nil {
 			return err
@@ -100,6 +105,7 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 		m.port.SetRemote(agreed.RemoteAddr, m.allowedHosts(agreed.RemoteAddr.Addr())...)
 		m.port.SetHold(!agreed.PeerReceives)
 	}
+
 	return nil
 }
 
@@ -120,6 +126,7 @@ func (m *media) Receive(packet *rtp.Packet) {
 	now, agreed := time.Now(), m.parameters.Load()
 	var digit rtp.DTMF
 	var ended bool
+
 	switch {
 	case packet.PayloadType == agreed.audioType:
 		m.session.ReceiveAudio(packet.Timestamp, packet.Payload)
@@ -127,6 +134,7 @@ func (m *media) Receive(packet *rtp.Packet) {
 	case agreed.eventType != 0 && packet.PayloadType == agreed.eventType:
 		digit, ended = agreed.dtmf.HandleEvent(packet, now)
 	}
+
 	if ended {
 		m.session.ReceiveDTMF(digit.Digit, digit.Duration)
 	}

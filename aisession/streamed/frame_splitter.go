@@ -33,6 +33,7 @@ func (f *FrameSplitter) Write(piece []byte) {
 		if len(f.part) < f.sampleBytes {
 			return
 		}
+
 		f.addSamples(f.part)
 		f.part = f.part[:0]
 	}

@@ -48,12 +48,14 @@ func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
 // before the session is open; a later one ends the session.
 func (p *PendingSession) ReadMessages(protect func(func()), next func() bool) {
 	defer p.CallEnded()
+
 	connected := true
 	protect(func() {
 		for connected && p.Session() == nil {
 			connected = next()
 		}
 	})
+
 	s := p.Session()
 	if s != nil && connected {
 		s.RunRecovered(func() {

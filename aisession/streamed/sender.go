@@ -30,6 +30,7 @@ func NewSender(write func(frame []byte) error, failed func()) *Sender {
 
 func (s *Sender) run(failed func()) {
 	defer close(s.writerDone)
+
 	for {
 		select {
 		case <-s.closing:
@@ -39,6 +40,7 @@ func (s *Sender) run(failed func()) {
 				failed()
 				return
 			}
+
 			select {
 			case s.free <- frame:
 			default:
@@ -65,6 +67,7 @@ func (s *Sender) Put(frame []byte) {
 			return
 		default:
 		}
+
 		select {
 		case <-s.queue: // drop the oldest
 		default:

@@ -30,6 +30,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 	for i := range want {
 		want[i] = byte(i * 7)
 	}
+
 	s := &fakeSession{}
 	in := NewFrameSplitter(s, audio.Format{Encoding: audio.PCM16, Rate: 8000}, 1)
 	for rest, n := want, 1; len(rest) > 0; n = n*5%701 + 1 {
@@ -37,6 +38,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 		in.Write(rest[:n])
 		rest = rest[n:]
 	}
+
 	in.Write(nil)
 	if !bytes.Equal(s.audio, want[:4000]) {
 		t.Error("samples were lost or turned")
@@ -46,12 +48,14 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 func TestPiecesOfTwoChannelsStayTogether(t *testing.T) {
 	s := &pairs{t: t}
 	in := NewFrameSplitter(s, audio.Format{Encoding: audio.PCM16, Rate: 8000}, 2)
+
 	stream := bytes.Repeat([]byte{1, 1, 2, 2}, 1000)
 	for n := 1; len(stream) > 0; n = n*5%701 + 1 {
 		n = min(n, len(stream))
 		in.Write(stream[:n])
 		stream = stream[n:]
 	}
+
 	if s.samples != 1000 {
 		t.Errorf("%d of 1000 samples", s.samples)
 	}
@@ -86,18 +90,22 @@ func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
 		case began <- struct{}{}:
 		default:
 		}
+
 		<-stuck
 		written = append(written, bytes.Clone(frame))
 		return nil
 	}, func() { t.Error("failed") })
+
 	o.Put([]byte{0})
 	<-began
 	for i := range 200 {
 		o.Put(append(o.Buffer(), byte(i+1)))
 	}
+
 	close(stuck)
 	for len(o.queue) > 0 {
 	}
+
 	o.Close()
 	o.Close()
 	if len(written) < 50 || written[0][0] != 0 || written[1][0] != 151 || written[len(written)-1][0] < 199 {

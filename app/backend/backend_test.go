@@ -31,19 +31,23 @@ func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, closeRedis, err := OpenRedis(s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	db, err := OpenDatabase(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, close := range []func() error{closeKafka, closeRedis, db.Close} {
 		if err := close(); err != nil {
 			t.Error(err)
 		}
 	}
+
 	for _, line := range []string{
 		"embedded broker: one node, not replicated", "address=127.0.0.1:",
 		"embedded redis: in memory, one node, lost at exit", "sqlite: one node, not replicated",
@@ -64,19 +68,23 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, closeRedis, err := OpenRedis(s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, close := range []func() error{closeKafka, closeRedis} {
 		if err := close(); err != nil {
 			t.Error(err)
 		}
 	}
+
 	_, err = OpenDatabase(t.Context(), s, log)
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a database that is away: %v", err)
 	}
+
 	output := lines.String() + err.Error()
 	if strings.Contains(output, "hush") || !strings.Contains(output, "127.0.0.1:1,127.0.0.1:2") ||
 		!strings.Contains(output, "127.0.0.1:3") {
@@ -97,10 +105,12 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	if made, err := os.ReadDir(s.DataDir); err != nil || len(made) > 0 {
 		t.Errorf("made %v, %v", made, err)
 	}
+
 	alone, closeAlone, err := OpenSharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := alone.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Error(err)
 	}
@@ -117,14 +127,17 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	if _, _, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(),
 		log); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second server: %v", err)
 	}
+
 	beside, closeBeside, err := OpenSharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if n, err := beside.Partitions(t.Context(), "cc.raw"); err != nil || n != 2 {
 		t.Errorf("cc.raw has %d partitions: %v", n, err)
 	}

@@ -21,11 +21,13 @@ func OpenDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+
 	if db.Postgres() {
 		log.Info("postgresql", "url", s.Database.URL)
 	} else {
 		log.Info("sqlite: one node, not replicated", "file", cfg.Path)
 	}
+
 	return db, nil
 }
 

@@ -30,20 +30,25 @@ func startEmbeddedRedis() (*embeddedRedis, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
+
 	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
+
 	e := &embeddedRedis{redis: redis, server: redis.Server(), stopped: make(chan struct{}),
 		clockEnded: make(chan struct{})}
 	go e.expireKeys()
+
 	return e, nil
 }
 
 // expireKeys advances the clock of miniredis, which expires keys only when told the time.
 func (e *embeddedRedis) expireKeys() {
 	defer close(e.clockEnded)
+
 	tick := time.NewTicker(redisClockInterval)
 	defer tick.Stop()
+
 	last := time.Now()
 	for {
 		select {
@@ -69,16 +74,19 @@ func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the embedded redis: %w", err)
 	}
+
 	client, err := socketConn(sockets[0])
 	if err != nil {
 		_ = syscall.Close(sockets[1]) // nothing was written to it
 		return nil, err
 	}
+
 	peer, err := socketConn(sockets[1])
 	if err != nil {
 		_ = client.Close()
 		return nil, err
 	}
+
 	e.server.ServeConn(peer)
 	return client, nil
 }

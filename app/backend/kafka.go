@@ -29,16 +29,19 @@ func OpenKafka(ctx context.Context, s *settings.Settings, liveness kafka.Livenes
 	if len(s.Kafka.Brokers) > 0 {
 		return configuredKafka(ctx, s, liveness, reg, log)
 	}
+
 	broker, err := openBroker(s, reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	cfg := embeddedConfig(s, broker.Dial)
 	cfg.WriteFault = broker.Err
 	cluster, err = kafka.Open(ctx, cfg, reg, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, broker.Close())
 	}
+
 	return cluster, func() error {
 		cluster.Close()
 		return broker.Close()
@@ -63,14 +66,17 @@ func OpenSharedKafka(ctx context.Context, s *settings.Settings, log *slog.Logger
 	if fault.KindOf(err) != fault.KindConflict { // no other process uses the directory
 		return cluster, close, err
 	}
+
 	cluster, err = kafka.Open(ctx, embeddedConfig(s, embedded.DialSocket(brokerDir(s))), reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if err := awaitBroker(ctx, cluster); err != nil {
 		cluster.Close()
 		return nil, nil, err
 	}
+
 	return cluster, func() error {
 		cluster.Close()
 		return nil
@@ -94,12 +100,14 @@ func KafkaExists(s *settings.Settings) bool { return len(s.Kafka.Brokers) > 0 ||
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+
 	backoff := retry.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		err := cluster.Ping(ctx)
 		if err == nil {
 			return nil
 		}
+
 		if !backoff.Wait(ctx) {
 			return err
 		}
@@ -114,6 +122,7 @@ func configuredKafka(ctx context.Context, s *settings.Settings, liveness kafka.L
 	if err != nil {
 		return nil, nil, err
 	}
+
 	log.Info("kafka", "brokers", strings.Join(s.Kafka.Brokers, ","), "tls", s.Kafka.TLS.Enabled,
 		"sasl", s.Kafka.SASL.Mechanism)
 	return cluster, func() error {
@@ -132,11 +141,13 @@ func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+
 	log.Info("embedded broker: one node, not replicated", "dir", brokerDir(s), "max", s.Kafka.Embedded.MaxBytes)
 	address := broker.TCPAddr()
 	if address != nil {
 		log.Info("embedded broker: accessible to every user of this machine", "address", address)
 	}
+
 	return broker, nil
 }
 

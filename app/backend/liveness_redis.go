@@ -34,6 +34,7 @@ func (l *Liveness) Report(ctx context.Context, group, member string) (map[string
 	if err != nil {
 		return nil, fmt.Errorf("reporting a member of group %q: %w", group, err)
 	}
+
 	counts := make(map[string]int64, len(all.Val()))
 	for name, text := range all.Val() {
 		counts[name], err = strconv.ParseInt(text, 10, 64)
@@ -41,6 +42,7 @@ func (l *Liveness) Report(ctx context.Context, group, member string) (map[string
 			return nil, fmt.Errorf("reading the members of group %q: %w", group, err)
 		}
 	}
+
 	return counts, nil
 }
 

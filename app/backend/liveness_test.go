@@ -48,6 +48,7 @@ func (a *assigned) await(t *testing.T, partitions int) {
 		a.mu.Lock()
 		n := a.partitions
 		a.mu.Unlock()
+
 		if n == partitions {
 			return
 		}
@@ -69,11 +70,14 @@ func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { closeKafka() })
 	if err := cluster.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 6}}); err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, leave := context.WithCancel(context.WithoutCancel(t.Context()))
+
 	var member sync.WaitGroup
 	a := &assigned{}
 	member.Go(func() {
@@ -81,10 +85,12 @@ func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
 			t.Error(err)
 		}
 	})
+
 	t.Cleanup(func() {
 		leave()
 		member.Wait()
 	})
+
 	return a
 }
 
@@ -93,12 +99,14 @@ func awaitReports(t *testing.T, prefix string, members int) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testservice.Redis(t)})
 	defer client.Close()
+
 	liveness := &Liveness{Client: client, Prefix: prefix}
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		counts, err := liveness.Report(t.Context(), prefix+"g", "")
 		if err == nil && len(counts) == members {
 			return
 		}
+
 		if time.Since(began) > time.Minute {
 			t.Fatalf("reports %v, %v", counts, err)
 		}
@@ -113,11 +121,13 @@ func TestAKilledMemberIsReplacedSoon(t *testing.T) {
 		os.Stdout.WriteString("joined\n")
 		select {}
 	}
+
 	prefix := testservice.Prefix(t)
 	log := &testservice.Log{}
 	survivor := joinGroup(t, prefix, log)
 	survivor.await(t, 6)
 	var took []time.Duration
+
 	for range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), memberVariable+"="+prefix)
@@ -125,23 +135,29 @@ func TestAKilledMemberIsReplacedSoon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+
 		line, err := bufio.NewReader(stdout).ReadString('\n')
 		if err != nil || !strings.Contains(line, "joined") {
 			t.Fatalf("%q, %v", line, err)
 		}
+
 		survivor.await(t, 3)
 		awaitReports(t, prefix, 2)
 		killed := time.Now()
+
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
+
 		cmd.Wait() // says that it was killed
 		survivor.await(t, 6)
 		took = append(took, time.Since(killed))
 	}
+
 	t.Logf("partitions of a killed process were taken over after %v", took)
 	if !strings.Contains(log.String(), "silent member removed from the consumer group") {
 		t.Errorf("only Kafka's session timeout noticed:\n%s", log)

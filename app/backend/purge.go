@@ -40,10 +40,12 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 	if err != nil {
 		return nil, err
 	}
+
 	ingested, err := ingest.NewPurger(ctx, db)
 	if err != nil {
 		return nil, err
 	}
+
 	erasers := []identity.Eraser{
 		{Kind: "recordings", Erase: purged.Recordings.PurgeAccount},
 		{Kind: "recording policies", Erase: purged.Policies.PurgeAccount},
@@ -55,9 +57,11 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		{Kind: "calls", Erase: calls.PurgeAccount},
 		{Kind: "Idempotency-Keys of ingest", Erase: ingested.PurgeAccount},
 	}
+
 	if purged.QueueConfigs != nil {
 		erasers = append(erasers,
 			identity.Eraser{Kind: "configuration of queues", Erase: purged.QueueConfigs.PurgeAccount})
 	}
+
 	return identity.NewPurge(directory, s.Account, erasers, log), nil
 }

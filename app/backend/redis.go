@@ -20,11 +20,14 @@ func OpenRedis(s *settings.Settings, log *slog.Logger) (client redis.UniversalCl
 		}
 		return client, client.Close, nil
 	}
+
 	embedded, err := startEmbeddedRedis()
 	if err != nil {
 		return nil, nil, err
 	}
+
 	log.Info("embedded redis: in memory, one node, lost at exit")
+
 	client = redis.NewClient(&redis.Options{
 		Addr: "embedded", Dialer: embedded.dial, ContextTimeoutEnabled: true, DisableIdentity: true,
 	})

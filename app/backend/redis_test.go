@@ -15,6 +15,7 @@ import (
 
 func TestEmbeddedRedisForgetsInTime(t *testing.T) {
 	defer goleak.VerifyNone(t)
+
 	client, closeRedis, err := OpenRedis(settings.Default(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -24,12 +25,14 @@ func TestEmbeddedRedisForgetsInTime(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
 	if err := client.Set(t.Context(), "k", "v", time.Second).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := client.Get(t.Context(), "k").Result(); err != nil || got != "v" {
 		t.Fatalf("%q, %v", got, err)
 	}
+
 	for began := time.Now(); client.Exists(t.Context(), "k").Val() == 1; time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Fatal("the key is still there")
@@ -43,10 +46,12 @@ func TestEmbeddedRedisTakesLongPipelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeRedis()
+
 	pipe := client.Pipeline()
 	for i := range 1000 {
 		pipe.Set(t.Context(), strconv.Itoa(i), strings.Repeat("x", 100), 0)
 	}
+
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}

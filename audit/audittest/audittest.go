@@ -40,17 +40,20 @@ func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string
 	if err := l.ChainPending(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	page, err := l.List(t.Context(),
 		audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, e := range page.Data {
 		line := strings.Join([]string{string(e.Action), e.Actor, e.Target, e.Outcome}, " ")
 		if strings.HasPrefix(line, prefix) {
 			lines = append(lines, line)
 		}
 	}
+
 	slices.Sort(lines)
 	return lines
 }

@@ -112,10 +112,12 @@ func TestBehaviour(t *testing.T) {
 				settings := s.settings()
 				settings.Since, settings.Snapshot = c.since, c.snapshot
 				d := start(t, language, settings)
+
 				if c.fails == "" {
 					await(t, d, "the last event", has("end"))
 					stop(t, d)
 				}
+
 				lines := await(t, d, "its end", ended)
 				name := ""
 				if failure := lines[len(lines)-1].Error; failure != nil {
@@ -124,13 +126,16 @@ func TestBehaviour(t *testing.T) {
 						t.Errorf("ended with %+v, which is not permanent", failure)
 					}
 				}
+
 				if name != c.fails {
 					t.Errorf("ended with %q (%+v), want %q", name, lines[len(lines)-1].Error, c.fails)
 				}
+
 				want := strings.TrimPrefix(c.ids, "s1.cursor? ")
 				if got := strings.Join(conformance.IDs(lines), " "); got != want {
 					t.Errorf("delivered %q, want %q", got, want)
 				}
+
 				since, tokens := s.asked()
 				if since != c.asked || tokens != c.tokens {
 					t.Errorf("asked since %q with tokens %q, want %q with %q", since, tokens, c.asked, c.tokens)
@@ -167,6 +172,7 @@ func TestSnapshotComesFirst(t *testing.T) {
 			strings.Join(lines[0].Agents, " ") != "1001" {
 			t.Errorf("it begins with %+v", lines[0])
 		}
+
 		var facts map[string]any
 		event := conformance.Of(lines, "event")[0]
 		if err := json.Unmarshal(event.Facts, &facts); err != nil {
@@ -183,6 +189,7 @@ func TestLogin(t *testing.T) {
 	t.Parallel()
 	filters := map[string][]string{"account_ids": {"demo"}, "event_types": {"AGENT_LOGIN"}, "queue_ids": {"q"},
 		"agent_ids": {"1001"}, "call_ids": {"c"}, "names": {"agent.*"}}
+
 	const filtersJSON = `"account_ids":["demo"],"agent_ids":["1001"],"call_ids":["c"],"event_types":["AGENT_LOGIN"],"names":["agent.*"],"queue_ids":["q"]`
 	for _, c := range []struct {
 		name         string
@@ -209,14 +216,17 @@ func TestLogin(t *testing.T) {
 				await(t, start(t, language, settings), "the event", has("end"))
 				s.mu.Lock()
 				defer s.mu.Unlock()
+
 				var body map[string]any
 				if err := json.Unmarshal([]byte(s.bodies[0]), &body); err != nil {
 					t.Fatal(err)
 				}
+
 				sorted, err := json.Marshal(body)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				want := c.body
 				if settings.Username != "" {
 					want += `,"password":"pw","queue_ids":["q"],"username":"alice"}`
@@ -254,6 +264,7 @@ func TestOldTokenServesWhileTheRenewalFails(t *testing.T) {
 			visits: []visit{{stay: true}, {events: []string{"end"}, stay: true}}}).start(t)
 		d := start(t, language, s.settings())
 		await(t, d, "the event", has("end"))
+
 		if _, tokens := s.asked(); tokens != "token1 token1" {
 			t.Errorf("connected with %q", tokens)
 		}
@@ -282,11 +293,13 @@ func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
 		settings.Since, settings.Store = "earliest", filepath.Join(t.TempDir(), "position")
+
 		for _, last := range []string{"b", "c", "end"} {
 			d := start(t, language, settings)
 			await(t, d, last, has(last))
 			stop(t, d)
 		}
+
 		if since, _ := s.asked(); since != "earliest|b.cursor|c.cursor" {
 			t.Errorf("asked since %q", since)
 		}
@@ -307,6 +320,7 @@ func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 		await(t, d, "b", has("b"))
 		d.Close()
 		await(t, start(t, language, settings), "the end", has("end"))
+
 		if since, _ := s.asked(); since != "|a.cursor|a.cursor" {
 			t.Errorf("asked since %q", since)
 		}
@@ -327,6 +341,7 @@ func TestBackOff(t *testing.T) {
 		lines := await(t, start(t, language, settings), "the end", has("end"))
 		bounds := [][2]float64{{10, 20}, {20, 40}, {40, 80}, {1050, 1100}, {10, 20}, {20, 40}, {0, 80}}
 		waits := 0
+
 		for _, line := range conformance.Of(lines, "status") {
 			if line.State != "waiting" {
 				continue
@@ -334,11 +349,14 @@ func TestBackOff(t *testing.T) {
 			if bound := bounds[waits]; line.RetryIn < bound[0]-1 || line.RetryIn > bound[1]+1 {
 				t.Errorf("wait %d is %.1f ms, want %v", waits, line.RetryIn, bound)
 			}
+
 			waits++
 		}
+
 		if waits != len(bounds) {
 			t.Errorf("%d waits, want %d", waits, len(bounds))
 		}
+
 		for i := 1; i < len(s.arrived) && i <= 4; i++ {
 			if got := float64(s.arrived[i].Sub(s.arrived[i-1]).Microseconds()) / 1000; got < bounds[i-1][0]-2 {
 				t.Errorf("attempt %d came after %.1f ms, want at least %v", i, got, bounds[i-1][0])
@@ -358,6 +376,7 @@ func TestSlowReaderIsNotReadAhead(t *testing.T) {
 			large[i] = `data: {"id":"l` + string(rune('A'+i%26)) + strings.Repeat("l", i/26) + `","data":{"x":"` +
 				filler + `"}}`
 		}
+
 		s := (&server{visits: []visit{{events: append([]string{"a"}, large...), close: 4008},
 			{events: []string{"end"}, stay: true}}}).start(t)
 		settings := s.settings()
@@ -366,12 +385,14 @@ func TestSlowReaderIsNotReadAhead(t *testing.T) {
 		await(t, d, "the first", has("a"))
 		time.Sleep(300 * time.Millisecond) // enough for a client without back-pressure to read everything
 		before := len(conformance.IDs(d.Lines()))
+
 		if since, _ := s.asked(); since != "" {
 			t.Errorf("the client read everything: it asked since %q", since)
 		}
 		if err := d.Do("resume"); err != nil {
 			t.Fatal(err)
 		}
+
 		lines := await(t, d, "the end", has("end"))
 		if got := len(conformance.IDs(lines)); got != 77 || before != 1 {
 			t.Errorf("%d events, %d while it was held", got, before)
@@ -395,6 +416,7 @@ func TestServerThatIsNotThereIsWaitedFor(t *testing.T) {
 		if got := reported(lines[:3]); got != "ConnectionLostError ConnectionLostError ConnectionLostError" {
 			t.Errorf("%s: reported %q", address, got)
 		}
+
 		stop(t, d)
 	})
 }
@@ -406,15 +428,18 @@ func TestStrangeCertificateStopsIt(t *testing.T) {
 	web.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients abort
 	web.StartTLS()
 	s.Server = web
+
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
 	})
+
 	file := filepath.Join(t.TempDir(), "cert.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Run("clients", func(t *testing.T) {
 		each(t, func(t *testing.T, language string) {
 			lines := await(t, start(t, language, s.settings()), "its end", ended)
@@ -422,6 +447,7 @@ func TestStrangeCertificateStopsIt(t *testing.T) {
 				!failure.Permanent {
 				t.Errorf("ended with %+v", failure)
 			}
+
 			settings := s.settings()
 			settings.CA = file
 			cmd := command(t, language)
@@ -430,6 +456,7 @@ func TestStrangeCertificateStopsIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Cleanup(d.Close)
 			await(t, d, "the event", has("end"))
 		})

@@ -94,6 +94,7 @@ func Command(language, folder, goDriver string) *exec.Cmd {
 	case "go":
 		return exec.Command(goDriver)
 	}
+
 	return nil
 }
 
@@ -106,20 +107,24 @@ func Start(cmd *exec.Cmd, s Settings) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the driver's input: %w", err)
 	}
+
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("opening the driver's output: %w", err)
 	}
+
 	cmd.Stderr = &d.stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the driver: %w", err)
 	}
+
 	go d.read(output)
 	return d, d.write(s)
 }
 
 func (d *Driver) read(output io.Reader) {
 	defer close(d.exited)
+
 	scanner := bufio.NewScanner(output)
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
@@ -129,10 +134,12 @@ func (d *Driver) read(output io.Reader) {
 		}
 		d.add(line)
 	}
+
 	_ = d.cmd.Wait() // its last line has the reason of its end
 	d.mu.Lock()
 	ended := len(d.printed) > 0 && d.printed[len(d.printed)-1].Kind == "end"
 	d.mu.Unlock()
+
 	if !ended {
 		d.add(Line{Kind: "end", Error: &Error{Name: "Driver", Message: "it ended early: " + d.stderr.String()}})
 	}
@@ -179,8 +186,10 @@ func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, e
 		d.moved.Broadcast()
 	})
 	defer timer.Stop()
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for !enough(d.printed) {
 		if late || len(d.printed) > 0 && d.printed[len(d.printed)-1].Kind == "end" {
 			text, _ := json.Marshal(d.printed[max(0, len(d.printed)-5):]) // lines always marshal
@@ -189,6 +198,7 @@ func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, e
 		}
 		d.moved.Wait()
 	}
+
 	return slices.Clone(d.printed), nil
 }
 

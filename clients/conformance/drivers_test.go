@@ -32,10 +32,12 @@ func TestMain(m *testing.M) {
 		fmt.Println("conformance: skipped, -short")
 		return
 	}
+
 	code := m.Run()
 	if file, err := goDriver(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(file)) // created for this build
 	}
+
 	os.Exit(code)
 }
 
@@ -47,12 +49,14 @@ func command(t *testing.T, language string) *exec.Cmd {
 	if err != nil {
 		t.Fatalf("building the driver of clients/go: %v", err)
 	}
+
 	if cmd := conformance.Command(language, ".", driver); cmd != nil {
 		return cmd
 	}
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("the tools of the driver of %s are not installed", language)
 	}
+
 	t.Skipf("SKIPPED: the tools of the driver of %s are not installed", language)
 	return nil
 }
@@ -63,10 +67,12 @@ func start(t *testing.T, language string, s conformance.Settings) *conformance.D
 	if s.RetryMin == 0 {
 		s.RetryMin, s.RetryMax = 1, 5
 	}
+
 	d, err := conformance.Start(command(t, language), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(d.Close)
 	return d
 }

@@ -68,6 +68,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.arrived = append(s.arrived, time.Now())
 		v := s.visits[min(len(s.since), len(s.visits))-1]
 		s.mu.Unlock()
+
 		v.serve(w, r)
 	default:
 		http.NotFound(w, r)
@@ -85,27 +86,32 @@ func (s *server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.bodies, s.headers = append(s.bodies, string(body)), append(s.headers, r.Header)
 	n := len(s.bodies)
 	if code := status(s.logins, n); err != nil || code != http.StatusOK {
 		refuse(w, code, 0)
 		return
 	}
+
 	life := 86400
 	if n == 1 && s.life != 0 {
 		life = s.life
 	}
+
 	_, _ = fmt.Fprintf(w, `{"access_token":"token%d","expires_in":%d}`, n, life) // the client may have disconnected
 }
 
 func (s *server) serveSnapshot(w http.ResponseWriter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.snapshots++
 	if code := status(s.snapshot, s.snapshots); code != http.StatusOK {
 		refuse(w, code, 0)
 		return
 	}
+
 	_, _ = fmt.Fprintf(w, `{"event_id":"s%d","cursor":"s%[1]d.cursor","timestamp":1795194155,"news":1,
 		"agents":[{"account_id":"demo","agent_id":"1001","state":"available","status":"available","since":1,"news":1}],
 		"calls":[],"queues":[{"account_id":"demo","queue_id":"q","waiting":0,"talking":0,"agents":{"available":1}}]}`,
@@ -129,14 +135,17 @@ func (v visit) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, v.refuse, v.after)
 		return
 	}
+
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	_ = out.Flush() // the next write reports a disconnected client
+
 	for _, event := range v.events {
 		if _, err := io.WriteString(w, wire(event)); err != nil || out.Flush() != nil {
 			return
 		}
 	}
+
 	switch {
 	case v.stay:
 		<-r.Context().Done()
@@ -152,10 +161,12 @@ func wire(event string) string {
 	if strings.HasPrefix(event, ":") || strings.HasPrefix(event, "data:") {
 		return event + "\n\n"
 	}
+
 	id, cursor, given := strings.Cut(event, "@")
 	if !given {
 		cursor = id + ".cursor"
 	}
+
 	data, _ := json.Marshal(map[string]any{ // always marshals
 		"id": id, "type": "AGENT_LOGIN", "account_id": "demo", "timestamp": 1795194155, "data": map[string]any{},
 		"news": 1,
@@ -163,6 +174,7 @@ func wire(event string) string {
 			"facts": map[string]any{"name": "agent.login", "agent_id": "1001", "state": "available", "wait_ms": 0,
 				"news": "x"}},
 	})
+
 	return "id: " + cursor + "\ndata: " + string(data) + "\n\n"
 }
 

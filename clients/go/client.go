@@ -54,6 +54,7 @@ func New(cfg Config) (*Client, error) {
 			given++
 		}
 	}
+
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || parsed.User != nil:
 		return nil, errors.New("trunkline: the URL must be https://host:port, without a user")
@@ -62,10 +63,12 @@ func New(cfg Config) (*Client, error) {
 	case cfg.Username != "" && (cfg.Password == "" || cfg.Domain == ""):
 		return nil, errors.New("trunkline: username, password and domain belong together")
 	}
+
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: answerTime, TLSHandshakeTimeout: answerTime, IdleConnTimeout: time.Minute,
 	}
+
 	return &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/") + cmp.Or(cfg.PathPrefix, defaultPrefix),
 		http: &http.Client{Transport: transport}}, nil
 }
@@ -84,6 +87,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 	if err != nil {
 		return "", 0, fmt.Errorf("writing the login: %w", err)
 	}
+
 	header := http.Header{"Content-Type": {"application/json"}}
 	switch {
 	case c.cfg.APIKey != "":
@@ -95,6 +99,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 		}
 		header.Set("Authorization", "Bearer "+portal)
 	}
+
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"` // seconds
@@ -105,6 +110,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 	if answer.AccessToken == "" {
 		return "", 0, fmt.Errorf("%w: the login's answer has no access_token", ErrProtocol)
 	}
+
 	return answer.AccessToken, time.Duration(answer.ExpiresIn) * time.Second, nil
 }
 
@@ -127,14 +133,17 @@ func (c *Client) stream(ctx context.Context, token, since string) (io.ReadCloser
 	if since != "" {
 		path += "?" + url.Values{"since": {since}}.Encode()
 	}
+
 	response, err := c.do(ctx, http.MethodGet, path, bearer(token), nil)
 	if err != nil {
 		return nil, err
 	}
+
 	if response.StatusCode != http.StatusOK {
 		defer response.Body.Close()
 		return nil, newRefusal("stream", response)
 	}
+
 	return response.Body, nil
 }
 
@@ -142,17 +151,20 @@ func (c *Client) readJSON(ctx context.Context, step, method, path string, header
 	to any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+
 	response, err := c.do(ctx, method, path, header, body)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
+
 	if response.StatusCode != http.StatusOK {
 		return newRefusal(step, response)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, limit)).Decode(to); err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", step, err)
 	}
+
 	return nil
 }
 
@@ -161,11 +173,13 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
+
 	request.Header = header
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
+
 	return response, nil
 }
 

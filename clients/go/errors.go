@@ -80,15 +80,18 @@ func newRefusal(step string, response *http.Response) *RefusedError {
 		Message string       `json:"message"`
 		Errors  []FieldError `json:"errors"`
 	}
+
 	// The body of a proxy's response may not be JSON: then only the status counts.
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err == nil && json.Unmarshal(text, &body) == nil {
 		e.Message, e.Fields = body.Message, body.Errors
 	}
+
 	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16)
 	if err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
+
 	return e
 }
 
@@ -99,6 +102,7 @@ func Permanent(err error) bool {
 		refused     *RefusedError
 		certificate *tls.CertificateVerificationError
 	)
+
 	switch {
 	case errors.Is(err, ErrMisuse), errors.Is(err, ErrAccessRevoked), errors.Is(err, ErrReplaced),
 		errors.Is(err, ErrProtocol), errors.As(err, &certificate):
@@ -107,5 +111,6 @@ func Permanent(err error) bool {
 		expired := refused.Status == http.StatusUnauthorized && refused.Step != "login"
 		return refused.Status < 500 && refused.Status != http.StatusTooManyRequests && !expired
 	}
+
 	return false
 }

@@ -34,6 +34,7 @@ func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed
 			p.rest = bytes.Clone(p.rest) // the events refer to its lines
 			break
 		}
+
 		p.rest = rest
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		switch {
@@ -55,9 +56,11 @@ func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed
 			}
 		}
 	}
+
 	if p.size+len(p.rest) > maxEvent {
 		return events, fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
 	}
+
 	return events, nil
 }
 
@@ -79,6 +82,7 @@ func (r *recent) add(id string) bool {
 	if seen {
 		return false
 	}
+
 	_, seen = r.previous[id]
 	if seen {
 		return false
@@ -86,6 +90,7 @@ func (r *recent) add(id string) bool {
 	if len(r.current) == r.size {
 		r.previous, r.current = r.current, make(map[string]struct{}, r.size)
 	}
+
 	r.current[id] = struct{}{}
 	return true
 }

@@ -47,6 +47,7 @@ func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error
 				longest: cmp.Or(o.RetryMax, 30*time.Second)},
 			yield: func(item Item) bool { return yield(item, nil) },
 		}
+
 		s.Silence = cmp.Or(o.Silence, time.Minute)
 		err := s.run(ctx)
 		if err != nil && !errors.Is(err, errLoopEnded) && ctx.Err() == nil {
@@ -82,12 +83,14 @@ func (s *subscription) run(ctx context.Context) (err error) {
 		s.position = cmp.Or(s.saved, s.position)
 	}
 	defer func() { err = errors.Join(err, s.savePosition(context.WithoutCancel(ctx))) }()
+
 	for {
 		began := time.Now()
 		err := s.connect(ctx)
 		if time.Since(began) > s.backoff.longest {
 			s.backoff.reset()
 		}
+
 		var failed *storeError
 		switch {
 		case ctx.Err() != nil:
@@ -101,6 +104,7 @@ func (s *subscription) run(ctx context.Context) (err error) {
 		case Permanent(err):
 			return err
 		}
+
 		wait := s.wait(err)
 		if s.Status != nil {
 			s.Status(Status{err, wait})
@@ -119,6 +123,7 @@ func (s *subscription) wait(err error) time.Duration {
 	if expired || isRefused && refused.Status == http.StatusUnauthorized {
 		s.token = ""
 	}
+
 	wait := s.backoff.next()
 	switch {
 	case expired || errors.Is(err, ErrRestart):
@@ -126,6 +131,7 @@ func (s *subscription) wait(err error) time.Duration {
 	case isRefused:
 		return refused.RetryAfter + wait
 	}
+
 	return wait
 }
 
@@ -135,19 +141,23 @@ func (s *subscription) connect(ctx context.Context) error {
 	if err := s.authenticate(ctx); err != nil {
 		return err
 	}
+
 	if s.Snapshot && s.position == "" {
 		snapshot, err := s.client.fetchSnapshot(ctx, s.token)
 		if err != nil {
 			return err
 		}
+
 		if !s.yield(Item{Snapshot: snapshot}) {
 			return errLoopEnded
 		}
+
 		s.position = snapshot.Cursor
 		if err := s.savePosition(ctx); err != nil {
 			return err
 		}
 	}
+
 	return s.read(ctx)
 }
 
@@ -156,6 +166,7 @@ func (s *subscription) authenticate(ctx context.Context) error {
 	if s.token != "" && time.Now().Before(s.renew) {
 		return nil
 	}
+
 	token, life, err := s.client.login(ctx, s.Filters)
 	if err != nil {
 		left := time.Until(s.expires)
@@ -165,6 +176,7 @@ func (s *subscription) authenticate(ctx context.Context) error {
 		s.renew = time.Now().Add(left / 2) // the old token is still valid
 		return nil
 	}
+
 	s.token, s.expires = token, time.Now().Add(life)
 	s.renew = time.Now().Add(life*8/10 + rand.N(life/10+1))
 	return nil
@@ -174,9 +186,11 @@ func (s *subscription) authenticate(ctx context.Context) error {
 func (s *subscription) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	limit := min(answerTime, s.Silence)
 	late := time.AfterFunc(limit, func() { cancel(fmt.Errorf("connecting: no answer within %s", limit)) })
 	body, err := s.client.stream(ctx, s.token, s.position)
+
 	if !late.Stop() {
 		err = context.Cause(ctx)
 	}
@@ -184,9 +198,11 @@ func (s *subscription) read(ctx context.Context) error {
 		return err
 	}
 	defer body.Close()
+
 	if s.Status != nil {
 		s.Status(Status{})
 	}
+
 	var parser eventStreamParser
 	buffer := make([]byte, 32<<10)
 	for {
@@ -198,17 +214,20 @@ func (s *subscription) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("connection lost: %w", err)
 		}
+
 		events, closed := parser.feed(buffer[:n])
 		for _, e := range events {
 			if err := s.deliver(ctx, e); err != nil {
 				return err
 			}
 		}
+
 		if len(events) > 0 {
 			if err := s.savePosition(ctx); err != nil {
 				return err
 			}
 		}
+
 		if closed != nil {
 			return closed
 		}
@@ -224,12 +243,15 @@ func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte,
 	if left < limit {
 		limit, cause = left, errRenewal
 	}
+
 	timer := time.AfterFunc(limit, func() { cancel(cause) })
 	defer timer.Stop()
+
 	n, err := read(buffer)
 	if n > 0 {
 		return n, nil // the next read returns the error again
 	}
+
 	return 0, err
 }
 
@@ -238,19 +260,23 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+
 	event := Event{JSON: received.data}
 	var mismatch *json.UnmarshalTypeError // a field of another type keeps its zero value
 	err := json.Unmarshal(received.data, &event)
 	if err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: an event is not JSON: %w", ErrProtocol, err)
 	}
+
 	if event.ID == "" {
 		return fmt.Errorf("%w: an event has no id", ErrProtocol)
 	}
+
 	event.Cursor = cmp.Or(received.id, event.ID)
 	if s.seen.add(event.ID) && !s.yield(Item{Event: &event}) {
 		return errLoopEnded
 	}
+
 	s.position = event.Cursor // the loop has requested the next item, so it has processed this one
 	s.backoff.reset()
 	return nil

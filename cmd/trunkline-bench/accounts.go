@@ -31,14 +31,17 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain,
 			delete: func() {}}, nil
 	}
+
 	root := rootAccount(run)
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
 	a.delete = func() { b.deleteAccounts(ctx, root) }
+
 	err := b.p.WithNewDirectory(ctx, func(directory *identity.Directory) error {
 		_, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain})
 		if err != nil {
 			return err
 		}
+
 		for i := range b.accounts {
 			id := childAccount(run, i)
 			child := identity.NewAccount{ID: id, Name: id, Domain: id + ".invalid", Parent: root}
@@ -46,21 +49,26 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 			if err != nil {
 				return err
 			}
+
 			a.ids = append(a.ids, id)
 		}
+
 		_, err = directory.CreateUser(ctx, identity.NewUser{
 			Account: root, Username: a.username, Password: a.password, Role: role,
 		})
+
 		return err
 	})
 	if err != nil {
 		a.delete()
 		return nil, fmt.Errorf("creating the accounts of the run: %w", err)
 	}
+
 	if !retry.Sleep(ctx, accountPropagation) {
 		a.delete()
 		return nil, ctx.Err()
 	}
+
 	return a, nil
 }
 
@@ -93,25 +101,30 @@ func (b *bench) reportLeftovers(a *benchAccounts, leftovers string) {
 func (b *bench) deleteAccounts(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
+
 	err := b.p.WithDirectory(ctx, func(directory *identity.Directory) error {
 		accounts, err := directory.ListAccounts(ctx)
 		if err != nil {
 			return err
 		}
+
 		found := false
 		for _, account := range accounts {
 			found = found || account.ID == root
 			if account.ParentID != root {
 				continue
 			}
+
 			_, err := directory.DeleteAccount(ctx, account.ID, "")
 			if err != nil {
 				return err
 			}
 		}
+
 		if !found {
 			return nil
 		}
+
 		_, err = directory.DeleteAccount(ctx, root, "")
 		return err
 	})

@@ -57,9 +57,11 @@ func (b *bench) clientWithConnections(connections int) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+
 	config.NextProtos = []string{"http/1.1"}
 	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config,

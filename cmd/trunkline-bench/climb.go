@@ -21,16 +21,20 @@ func climb(ctx context.Context, rate float64, limit time.Duration,
 		if err != nil {
 			return err
 		}
+
 		if !ok || p99 > ms(limit) {
 			failures++
 			continue
 		}
+
 		saveStep()
 		saved, failures = true, 0
 		rate *= climbFactor
 	}
+
 	if !saved && ctx.Err() == nil {
 		return errors.New("p99 is above the limit at the first rate, or requests fail: start with a lower --rate")
 	}
+
 	return nil
 }

@@ -13,6 +13,7 @@ func TestClimbEndsWithTheBestStep(t *testing.T) {
 		p99 float64
 		ok  bool
 	}
+
 	for name, c := range map[string]struct {
 		answers []answer
 		best    float64 // rate, as a power of climbFactor; below zero: none

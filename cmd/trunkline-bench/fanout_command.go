@@ -61,6 +61,7 @@ same minute.`,
 			return b.run(cmd.Context())
 		},
 	}
+
 	b.addFlags(command)
 	return cli.ShowSettings(command)
 }

@@ -26,12 +26,15 @@ func (b *fanoutBench) splitSubscribers(accounts int, token func(account int) (st
 		if err != nil {
 			return nil, err
 		}
+
 		sockets := b.subscribers / accounts
 		if i < b.subscribers%accounts {
 			sockets++
 		}
+
 		groups = append(groups, load.Group{Token: token, Sockets: sockets, First: i, Streams: 1})
 	}
+
 	return groups, nil
 }
 

@@ -20,20 +20,25 @@ func (r *fanoutRun) measure(ctx context.Context) (err error) {
 			err = closeErr
 		}
 	}()
+
 	stop := r.showProgress()
 	defer stop()
+
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
+
 	err = r.awaitFirstEvents(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
 		err = r.measureRate(ctx, r.rate)
 	}
+
 	r.reportTotals()
 	return err
 }
@@ -50,18 +55,21 @@ func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+
 		for range 20 {
 			if r.load.Tally().Proven >= reading {
 				return nil
 			}
 			retry.Sleep(ctx, 50*time.Millisecond)
 		}
+
 		if time.Since(began) > firstEventTimeout {
 			return fmt.Errorf(
 				"%d subscribers: %d received no event within %s: is there a normalizer, and do the settings name the server's Kafka?",
 				reading, reading-r.load.Tally().Proven, firstEventTimeout)
 		}
 	}
+
 	return nil
 }
 
@@ -100,14 +108,17 @@ func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err err
 	if err != nil {
 		return m, err
 	}
+
 	m.loader, err = load.OwnUsage()
 	if err != nil {
 		return m, err
 	}
+
 	m.time, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()
 	for _, n := range r.source.Published() {
 		m.published += n
 	}
+
 	return m, nil
 }
 
@@ -122,14 +133,17 @@ func (r *fanoutRun) reportDifference(from, to fanoutCounters) {
 	report.DeliveriesPerSecond = float64(report.Deliveries) / seconds
 	report.LatencyMS = newLatencies(to.tally.Latency.Since(&from.tally.Latency))
 	report.LoaderCPUSeconds = (to.loader.CPU - from.loader.CPU).Seconds()
+
 	if report.Deliveries > 0 {
 		report.MessageBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(report.Deliveries)
 	}
+
 	if report.Usage != nil {
 		usage := *report.Usage // climbUp keeps the previous report
 		report.Usage = &usage
 		usage.CPUSeconds = (to.server.CPU - from.server.CPU).Seconds()
 		usage.RSSBytesEnd = to.server.RSS
+
 		if report.Deliveries > 0 {
 			usage.CPUSecondsPerMillion = usage.CPUSeconds / float64(report.Deliveries) * 1e6
 		}
@@ -147,6 +161,7 @@ func (r *fanoutRun) drain() (left uint64) {
 		if tally.Deliveries != last {
 			last, moved = tally.Deliveries, time.Now()
 		}
+
 		left = r.load.Outstanding(published)
 		if left == 0 && tally.Lost == 0 || time.Since(moved) > drainTimeout {
 			return left

@@ -91,6 +91,7 @@ func (r *fanoutReport) write(w io.Writer) error {
 		{"faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d breaches of protocol", r.Lost, r.Duplicated,
 			r.Disordered, r.Misbehaved)},
 	}
+
 	if r.Resumed > 0 {
 		rows = append(rows, []string{"resumed", fmt.Sprintf("%d times, %d events repeated", r.Resumed, r.Repeated)})
 	}
@@ -101,17 +102,20 @@ func (r *fanoutReport) write(w io.Writer) error {
 		rows = append(rows,
 			[]string{"ended", "closed " + formatCounts(r.Closed) + "; refused " + formatCounts(r.Refused)})
 	}
+
 	for _, step := range r.Climb {
 		rows = append(rows,
 			[]string{"climb",
 				fmt.Sprintf("%.0f events/s: %.0f deliveries/s, %v", step.Rate, step.DeliveriesPerSecond,
 					step.LatencyMS)})
 	}
+
 	rows = append(rows, r.Usage.rows()...)
 	rows = append(rows, []string{"this loader", fmt.Sprintf("%.2f s CPU", r.LoaderCPUSeconds)})
 	if r.Interrupted {
 		rows = append(rows, []string{"interrupted", "these are the figures so far"})
 	}
+
 	return cli.Table(w, rows[0], rows[1:])
 }
 
@@ -119,6 +123,7 @@ func (u *serverUsage) rows() [][]string {
 	if u == nil {
 		return nil
 	}
+
 	rows := [][]string{
 		{"server CPU", fmt.Sprintf("%.2f s, %.2f s per million deliveries, %.0f µs per handshake", u.CPUSeconds,
 			u.CPUSecondsPerMillion, u.ConnectCPUMicroseconds)},
@@ -128,6 +133,7 @@ func (u *serverUsage) rows() [][]string {
 		{"per connection", fmt.Sprintf("%.1f KB resident", u.RSSBytesPerConnection/1024)},
 	}
 	last := &rows[len(rows)-1][1]
+
 	if u.GoBytesPerConnection != 0 {
 		*last += fmt.Sprintf(", %.1f KB of Go heap and stacks", u.GoBytesPerConnection/1024)
 	}
@@ -135,5 +141,6 @@ func (u *serverUsage) rows() [][]string {
 		*last += fmt.Sprintf(", %.1f µs CPU per idle second; without connections %.0f µs a second",
 			u.IdleCPUMicrosecondsPerSec, u.BaseCPUMicrosecondsPerSec)
 	}
+
 	return rows
 }

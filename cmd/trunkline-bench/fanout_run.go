@@ -31,11 +31,14 @@ func (b *fanoutBench) run(ctx context.Context) error {
 	if err := load.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
 		return err
 	}
+
 	r := &fanoutRun{fanoutBench: b}
 	defer r.cleanup.run()
+
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
+
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
 	return b.printReport(&r.report, err)
@@ -49,6 +52,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
 	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate,
 		EventBytes: r.size}
@@ -56,19 +60,23 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	tlsConfig, err := r.tlsConfig()
 	if err != nil {
 		return err
 	}
+
 	r.report.Transport = map[bool]string{true: "wss", false: "ws"}[strings.HasPrefix(r.url, "https:")]
 	r.source, err = load.NewSource(load.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
 	if err != nil {
 		return err
 	}
+
 	r.load, err = load.New(load.Config{
 		URL: r.url + channelPath + "/ws", Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
 		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: load.Resume(r.resume),
 	})
+
 	return err
 }
 
@@ -80,29 +88,36 @@ func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Cli
 		if err != nil {
 			return nil, nil, nil, err
 		}
+
 		r.cleanup.add(func() {
 			if err := process.stop(); err != nil {
 				r.printf("the floor: %v", err)
 			}
 		})
+
 		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.floor
 		r.observer = observer{pids: []int{process.command.Process.Pid}}
 		groups, err = r.splitSubscribers(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
+
 		return slices.Repeat([]string{floorAccount}, r.accounts), process, groups, err
 	}
+
 	made, err := r.openAccounts(ctx, run, identity.RoleUser)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	r.cleanup.add(made.delete)
 	groups, err = r.groups(ctx, client, made)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	sink, closeSink, err := r.newSink(ctx, client, made)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	r.cleanup.add(closeSink)
 	return made.ids, sink, groups, nil
 }

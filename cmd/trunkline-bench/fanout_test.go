@@ -52,10 +52,12 @@ func newRelay(t *testing.T) *relayServer {
 	mux.HandleFunc("GET "+channelPath+"/ws", c.socket)
 	mux.HandleFunc("POST /api/v2/ingest/generic", c.ingest)
 	c.Server = httptest.NewServer(mux)
+
 	t.Cleanup(func() {
 		close(c.closed)
 		c.Close()
 	})
+
 	return c
 }
 
@@ -68,9 +70,11 @@ func (c *relayServer) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusBadRequest)
 		return
 	}
+
 	c.mu.Lock()
 	c.logins++
 	c.mu.Unlock()
+
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": strings.Join(body.AccountIDs, "~"), "expires_in": 60})
 }
 
@@ -81,11 +85,13 @@ func (c *relayServer) socket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer socket.Close()
+
 	c.mu.Lock()
 	for _, account := range accounts {
 		c.sockets[account] = append(c.sockets[account], socket)
 	}
 	c.mu.Unlock()
+
 	<-c.closed
 }
 
@@ -95,15 +101,18 @@ func (c *relayServer) ingest(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
+
 	c.mu.Lock()
 	c.keys[r.Header.Get("X-API-Key")]++
 	c.mu.Unlock()
+
 	for line := range strings.Lines(string(body)) {
 		if err := c.relay(line); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 	}
+
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -115,20 +124,25 @@ func (c *relayServer) relay(line string) error {
 	if err := json.Unmarshal([]byte(line), &e); err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.posted++
 	message := fmt.Sprintf(`{"id":"cc_evt_%019d","data":%s}`, c.posted, strings.TrimSpace(line))
 	messages := []string{message}
+
 	if c.spoil != nil && !strings.Contains(line, ".000000000000.") { // but leave probes unchanged
 		c.events++
 		messages = c.spoil(c.events, message)
 	}
+
 	for _, socket := range c.sockets[e.AccountID] {
 		for _, m := range messages {
 			_ = socket.WriteMessage(websocket.TextMessage, []byte(m)) // a disconnected client is not an error
 		}
 	}
+
 	return nil
 }
 
@@ -161,6 +175,7 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 	if r.Usage == nil || r.Usage.RSSBytesBefore == 0 || c.logins != 3 {
 		t.Errorf("usage %+v, %d logins", r.Usage, c.logins)
 	}
+
 	var accounts []any
 	w.MustJSON(&accounts, "account", "list", "--json")
 	if len(accounts) != 0 {
@@ -188,6 +203,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	t.Cleanup(func() {
@@ -197,19 +213,23 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	const partitions = 2
 	if err := cluster.EnsureTopics(ctx, topics.All(partitions)); err != nil {
 		t.Fatal(err)
 	}
+
 	for partition := range partitions {
 		reading.Go(func() {
 			reader := cluster.NewReader(event.TopicRaw, partition, 0)
 			defer reader.Close()
+
 			for {
 				records, err := reader.Read(ctx)
 				if err != nil {
 					return // wait until the test ends; later posts would be lost
 				}
+
 				for i := range records {
 					if string(records[i].Header(event.HeaderFormat)) != "generic" ||
 						c.relay(string(records[i].Value)) != nil {
@@ -219,6 +239,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 			}
 		})
 	}
+
 	r, code, errs := benchmarkFanout(w, t.Context(),
 		append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
 	if code != cli.ExitOK || r.Deliveries < 2*r.Published || r.Published == 0 || strings.Contains(errs, "HTTP") {
@@ -234,6 +255,7 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	if code != cli.ExitOK || r.Published == 0 || !strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
+
 	_, code, errs = benchmarkFanout(w, t.Context(),
 		append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
 	if code != cli.ExitFailed || strings.Contains(errs, "publishing over HTTP") {
@@ -251,6 +273,7 @@ func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 		!strings.Contains(errs, "needs an API key in "+cli.EnvAPIKey) {
 		t.Errorf("without a key: exit code %d, stderr %s", code, errs)
 	}
+
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=k")
 	r, code, errs := benchmarkFanout(w, t.Context(), args...)
 	if code != cli.ExitOK || r.Accounts != 2 || r.Published == 0 || r.Deliveries == 0 || c.keys["k"] == 0 ||
@@ -279,6 +302,7 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 			t.Parallel()
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
+
 			c := newRelay(t)
 			c.spoil = func(n int, m string) []string {
 				if n == 40 {
@@ -286,6 +310,7 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 				}
 				return spoil(n, m)
 			}
+
 			r, code, errs := benchmarkFanout(newEnv(t), ctx,
 				append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
 			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
@@ -301,6 +326,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	c := newRelay(t)
 	c.spoil = func(n int, m string) []string {
 		if n == 200 {
@@ -308,6 +334,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		}
 		return []string{m}
 	}
+
 	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
@@ -316,6 +343,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 
 func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 	t.Parallel()
+
 	c := newRelay(t)
 	dueTime := regexp.MustCompile(`\.(\d{19})"`)
 	c.spoil = func(n int, m string) []string {
@@ -324,6 +352,7 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 		}
 		return []string{m}
 	}
+
 	const limit = 10 * time.Minute
 	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0",
 		"--climb", limit.String()}
@@ -332,6 +361,7 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 	if code != cli.ExitOK || len(steps) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
+
 	last, repeated := steps[len(steps)-1], steps[len(steps)-2]
 	if last.Rate != repeated.Rate || last.LatencyMS.P99 <= ms(limit) || repeated.LatencyMS.P99 <= ms(limit) {
 		t.Errorf("ended with %+v", steps)
@@ -382,6 +412,7 @@ func TestBenchFloors(t *testing.T) {
 			if err := errors.Join(b.validate(), b.run(t.Context())); err != nil {
 				t.Fatalf("%s, %s: %v", floor, url, err)
 			}
+
 			var r fanoutReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 				t.Fatal(err)
@@ -404,6 +435,7 @@ func TestBenchReportForPeople(t *testing.T) {
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, want := range []string{"closed 1 with 1012, 2 with 4008; refused 4 with 503", "climb", "2.0 KB of Go heap",
 		"1.5 µs CPU per idle second", "stalled"} {
 		if !strings.Contains(out.String(), want) {
@@ -433,8 +465,10 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 	} {
 		w.MustFail(cli.ExitUsage, want, append([]string{"fanout"}, args...)...)
 	}
+
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
+
 	code, _, errs := w.Run("fanout", "--url", web.URL)
 	if code != cli.ExitFailed || !strings.Contains(errs, "logging in as bench") {
 		t.Errorf("exit code %d, stderr %q", code, errs)

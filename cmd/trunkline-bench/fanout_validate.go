@@ -20,6 +20,7 @@ func (b *fanoutBench) validate() error {
 	if err != nil || share < 0 || share > 100 || !strings.HasSuffix(b.stallShare, "%") {
 		return cli.Usagef("--stall is a share such as 5%%, not %q", b.stallShare)
 	}
+
 	b.stalled = share / 100
 	if b.workers == 0 {
 		b.workers = max(runtime.NumCPU()/2, 1)
@@ -27,6 +28,7 @@ func (b *fanoutBench) validate() error {
 	if err := b.validateEvents(); err != nil {
 		return err
 	}
+
 	switch resume := load.Resume(b.resume); {
 	case b.subscribers < 1 || b.accounts > b.subscribers:
 		return cli.Usagef("--subscribers must be at least 1, and at least --accounts")
@@ -45,5 +47,6 @@ func (b *fanoutBench) validate() error {
 	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != load.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
 	}
+
 	return b.validateShared(false)
 }

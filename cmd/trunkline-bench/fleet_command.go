@@ -56,6 +56,7 @@ is what these received.`,
 			return b.run(cmd.Context())
 		},
 	}
+
 	flags := command.Flags()
 	flags.IntVar(&b.nodes, "nodes", 4, "fanout nodes of the fleet")
 	flags.IntVar(&b.accounts, "accounts", 200, "accounts")
@@ -70,6 +71,7 @@ is what these received.`,
 	flags.StringVar(&b.haproxy, "haproxy", "haproxy", "path of HAProxy, 2.6 or later")
 	flags.StringVar(&b.redis, "redis-server", "redis-server", "path of Redis")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
+
 	return cli.ShowSettings(command)
 }
 
@@ -89,24 +91,29 @@ func (b *fleetBench) validate() error {
 	case b.warmup < 0 || b.duration <= 0:
 		return cli.Usagef("--warmup must not be below 0, and --duration must be above it")
 	}
+
 	s, err := b.p.Settings()
 	if err != nil {
 		return err
 	}
+
 	if s.Database.URL == "" {
 		return cli.Usagef("database.url must name an empty PostgreSQL database, which the nodes share")
 	}
+
 	if b.program == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
+
 		b.program = filepath.Join(filepath.Dir(self), "trunkline")
 		_, err = os.Stat(b.program)
 		if err != nil {
 			b.program = "trunkline"
 		}
 	}
+
 	for _, path := range []*string{&b.program, &b.haproxy, &b.redis} {
 		found, err := exec.LookPath(*path)
 		if err != nil {
@@ -114,6 +121,7 @@ func (b *fleetBench) validate() error {
 		}
 		*path = found
 	}
+
 	return nil
 }
 

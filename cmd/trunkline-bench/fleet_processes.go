@@ -57,6 +57,7 @@ func freeAddresses(n int) ([]string, error) {
 		defer listener.Close()
 		found = append(found, listener.Addr().String())
 	}
+
 	return found, nil
 }
 
@@ -66,15 +67,18 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	free, err := freeAddresses(2)
 	if err != nil {
 		return err
 	}
+
 	key := make([]byte, 32)
 	_, err = rand.Read(key)
 	if err != nil {
 		return err
 	}
+
 	broker, redis := free[0], free[1]
 	h.env = slices.DeleteFunc(slices.Clone(h.p.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, "TRUNKLINE_") })
@@ -89,13 +93,16 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 		"--appendonly", "no", "--dir", h.dir); err != nil {
 		return err
 	}
+
 	_, err = h.startNode(ctx, "broker", "api", false, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN="+broker)
 	if err != nil {
 		return err
 	}
+
 	h.env = append(h.env, "TRUNKLINE_KAFKA_BROKERS="+broker)
 	h.p.Env = append(slices.Clone(h.env), "TRUNKLINE_DATA_DIR="+h.dir) // of the load
 	_, err = h.startNode(ctx, "normalizer", "normalizer", false)
+
 	return err
 }
 
@@ -106,6 +113,7 @@ func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bo
 	if err != nil {
 		return nil, err
 	}
+
 	p := &fleetProcess{name: name, node: balancer.Node{Public: free[0], Metrics: free[1]}, stopsWithSide: ofSide}
 	env := append(slices.Clone(h.env), settings...)
 	env = append(env, "TRUNKLINE_ROLES="+roles, "TRUNKLINE_LISTEN="+free[0], "TRUNKLINE_METRICS_LISTEN="+free[1],
@@ -114,6 +122,7 @@ func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bo
 	if err := h.start(p, env, h.program, "serve"); err != nil {
 		return nil, err
 	}
+
 	return p, h.awaitReady(ctx, p, "http://"+p.node.Metrics+"/readyz")
 }
 
@@ -123,22 +132,27 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 	if err != nil {
 		return "", err
 	}
+
 	fleet := balancer.Local{Listen: free[0], Core: h.processes[1].node}
 	for _, n := range nodes {
 		fleet.Fanout = append(fleet.Fanout, n.node)
 	}
+
 	config, err := fleet.HAProxy()
 	if err != nil {
 		return "", err
 	}
+
 	file := filepath.Join(h.dir, "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return "", err
 	}
+
 	p, url := &fleetProcess{name: "balancer", stopsWithSide: true}, "http://"+free[0]
 	if err := h.start(p, h.env, h.haproxy, "-f", file); err != nil {
 		return "", err
 	}
+
 	return url, h.awaitReady(ctx, p, url+channelPath+"/health")
 }
 
@@ -151,14 +165,17 @@ func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...st
 		return err
 	}
 	defer log.Close()
+
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = env, h.dir, log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+
 	p.ended = make(chan struct{})
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
@@ -166,9 +183,11 @@ func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...st
 			close(p.ended)
 		}
 	}()
+
 	if err := <-started; err != nil {
 		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
+
 	h.processes = append(h.processes, p)
 	return nil
 }
@@ -181,11 +200,13 @@ func (h *fleetHost) awaitReady(ctx context.Context, p *fleetProcess, url string)
 		if err == nil {
 			return nil
 		}
+
 		select {
 		case <-p.ended:
 			return fmt.Errorf("%s has ended: %s", p.name, p.lastLines())
 		default:
 		}
+
 		if time.Since(began) > startTimeout || !retry.Sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("%s is not ready: %w: %s", p.name, err, p.lastLines())
 		}
@@ -219,6 +240,7 @@ func (h *fleetHost) stop(all bool) error {
 			kept = append(kept, p)
 			continue
 		}
+
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
 		case <-p.ended:
@@ -228,6 +250,7 @@ func (h *fleetHost) stop(all bool) error {
 			<-p.ended
 		}
 	}
+
 	slices.Reverse(kept)
 	h.processes = kept
 	return errors.Join(errs...)

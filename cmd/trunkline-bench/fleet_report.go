@@ -59,6 +59,7 @@ func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage,
 	for i := range processes {
 		queued += to[i].deliveries - from[i].deliveries
 	}
+
 	for i, p := range processes {
 		used := (to[i].CPU - from[i].CPU).Seconds()
 		d := fleetUsage{
@@ -66,6 +67,7 @@ func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage,
 			BytesIn: to[i].readBytes - from[i].readBytes, BytesOut: to[i].writtenBytes - from[i].writtenBytes,
 			RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followedPartitions,
 		}
+
 		// The kernel does not count bytes sent to subscribers as written.
 		switch {
 		case p.name == "balancer":
@@ -73,15 +75,18 @@ func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage,
 		case queued > 0:
 			d.BytesOut += received * (to[i].deliveries - from[i].deliveries) / queued
 		}
+
 		d.BytesPerDelivery = (d.BytesIn + d.BytesOut) / deliveries
 		s.Processes = append(s.Processes, d)
 		s.AllCPUPerDelivery += d.CPUPerDelivery
 		s.StoredBytes += to[i].producedBytes - from[i].producedBytes
+
 		if strings.HasPrefix(p.name, "node-") {
 			s.NodesCPUPerDelivery += d.CPUPerDelivery
 			s.ToNodesBytes += to[i].consumedBytes - from[i].consumedBytes
 		}
 	}
+
 	if s.StoredBytes > 0 {
 		s.ToNodesRatio = s.ToNodesBytes / s.StoredBytes
 	}
@@ -98,33 +103,40 @@ func (r *fleetReport) write(w io.Writer) error {
 		if len(s.Processes) == 0 {
 			continue
 		}
+
 		fmt.Fprintf(w, "nodes %d, partitions %d %d accounts of %d sockets, %.0f events/s of %d bytes: %.0f deliveries/s, %s\n",
 			s.Nodes, r.Partitions, r.Accounts, r.Sockets, s.Run.PublishedPerSecond, r.EventBytes,
 			s.Run.DeliveriesPerSecond, s.Run.LatencyMS)
 		var rows [][]string
+
 		for _, p := range s.Processes {
 			followed := ""
 			if p.PartitionsFollowed > 0 {
 				followed = fmt.Sprintf("%.0f", p.PartitionsFollowed)
 			}
+
 			rows = append(rows, []string{p.Name, fmt.Sprintf("%.2f", p.CPUSeconds), fmt.Sprintf("%.1f", p.CPUPerEvent),
 				fmt.Sprintf("%.2f", p.CPUPerDelivery), fmt.Sprintf("%.1f", p.BytesIn/(1<<20)),
 				fmt.Sprintf("%.1f", p.BytesOut/(1<<20)),
 				fmt.Sprintf("%.0f", p.BytesPerDelivery), fmt.Sprintf("%.0f", mb(p.RSSBytes)), cli.OrDash(followed)})
 		}
+
 		header := []string{"PROCESS", "CPU s", "µs/EVENT", "µs/DELIVERY", "MB IN", "MB OUT", "BYTES/DELIVERY", "MB RSS",
 			"PARTITIONS"}
 		if err := cli.Table(w, header, rows); err != nil {
 			return err
 		}
+
 		fmt.Fprintf(w, "nodes %.2f µs, all processes %.2f µs a delivery; of %.1f MB of events %.1f MB went to the nodes, %.2f times\n",
 			s.NodesCPUPerDelivery, s.AllCPUPerDelivery, s.StoredBytes/(1<<20), s.ToNodesBytes/(1<<20), s.ToNodesRatio)
 		fmt.Fprintf(w, "lost %d, duplicated %d, disordered %d; load generator %.2f s of CPU\n\n",
 			s.Run.Lost, s.Run.Duplicated, s.Run.Disordered, s.Run.LoaderCPUSeconds)
 	}
+
 	_, err := fmt.Fprintf(w,
 		"CPU of the nodes for a delivery: %d nodes %.2f times one; load average of the machine %.1f\n",
 		r.Fleet.Nodes, r.NodesCPURatio, r.LoadAverage)
+
 	return err
 }
 

@@ -23,27 +23,33 @@ func (b *fleetBench) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	h := &fleetHost{fleetBench: b, dir: dir}
 	defer func() { err = errors.Join(err, h.stop(true)) }()
+
 	if err := h.startShared(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
+
 	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size,
 		Partitions: b.partitions}
 	report.One, err = h.measureSide(ctx, 1)
 	if err == nil && ctx.Err() == nil {
 		report.Fleet, err = h.measureSide(ctx, b.nodes)
 	}
+
 	report.Interrupted = ctx.Err() != nil
 	report.LoadAverage = loadAverage()
 	report.setRatio()
 	printer := bench{p: b.p, asJSON: b.asJSON}
+
 	return printer.printReport(&report, err)
 }
 
 // measureSide starts a number of nodes and a balancer, measures them and stops them.
 func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide, err error) {
 	defer func() { err = errors.Join(err, h.stop(false)) }()
+
 	side.Nodes = nodes
 	var fanout []*fleetProcess
 	for range nodes {
@@ -53,29 +59,37 @@ func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide,
 		}
 		fanout = append(fanout, n)
 	}
+
 	url, err := h.startBalancer(ctx, fanout)
 	if err != nil {
 		return side, err
 	}
+
 	flags := h.fanoutFlags(url)
 	if err := load.RaiseFileLimit(uint64(flags.subscribers) + spareFiles); err != nil {
 		return side, err
 	}
+
 	r := &fanoutRun{fanoutBench: flags}
 	defer r.cleanup.run()
+
 	if err := r.prepare(ctx); err != nil {
 		return side, err
 	}
 	defer func() { err = errors.Join(err, r.load.Close()) }()
+
 	stop := r.showProgress()
 	defer stop()
+
 	if err := r.connect(ctx); err != nil {
 		return side, err
 	}
+
 	err = r.awaitFirstEvents(ctx)
 	if err != nil || ctx.Err() != nil {
 		return side, err
 	}
+
 	publishing := r.startPublishing(ctx, h.rate)
 	readCounters := func(ctx context.Context) (m fleetCounters, err error) {
 		m.fanoutCounters, err = r.readCounters(ctx)
@@ -84,13 +98,16 @@ func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide,
 		}
 		return m, err
 	}
+
 	err = measureWindow(ctx, h.warmup, h.duration, readCounters, func(from, to fleetCounters) {
 		r.reportDifference(from.fanoutCounters, to.fanoutCounters)
 		side.setUsage(h.processes, from.processes, to.processes, &r.report, float64(to.tally.Bytes-from.tally.Bytes))
 	})
+
 	err = errors.Join(err, publishing())
 	r.reportTotals()
 	side.Run = r.report
+
 	return side, err
 }
 
@@ -126,30 +143,37 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 	if err != nil {
 		return u, err
 	}
+
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
 	if err != nil {
 		return u, err
 	}
+
 	_, err = fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.readBytes, &u.writtenBytes)
 	if err != nil {
 		return u, fmt.Errorf("reading the bytes of process %d: %w", p.cmd.Process.Pid, err)
 	}
+
 	if p.node.Metrics == "" {
 		return u, nil
 	}
+
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet,
 		"http://"+p.node.Metrics+"/metrics", nil)
 	if err != nil {
 		return u, err
 	}
+
 	text, err = cli.Fetch(&http.Client{Timeout: requestTimeout}, request, http.StatusOK)
 	if err != nil {
 		return u, err
 	}
+
 	u.producedBytes = seriesValue(text, `trunkline_kafka_produced_bytes_total{topic="`+event.TopicEvents+`"}`)
 	u.consumedBytes = seriesValue(text, `trunkline_kafka_consumed_bytes_total{topic="`+event.TopicEvents+`"}`)
 	u.deliveries = seriesValue(text, "trunkline_fanout_deliveries_total")
 	u.followedPartitions = seriesValue(text, "trunkline_fanout_partitions_followed")
+
 	return u, nil
 }
 
@@ -164,6 +188,7 @@ func seriesValue(text []byte, series string) float64 {
 			}
 		}
 	}
+
 	return 0
 }
 

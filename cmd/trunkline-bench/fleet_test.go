@@ -41,6 +41,7 @@ func TestFleetReportsEachProcess(t *testing.T) {
 	run := fanoutReport{Published: 1000, Deliveries: 4000}
 	side := fleetSide{Nodes: 2, Run: run}
 	side.setUsage(processes, before, after, &run, 8000)
+
 	if side.NodesCPUPerDelivery != 750 || side.AllCPUPerDelivery != 1250 || side.ToNodesRatio != 1.1 {
 		t.Errorf("nodes %v, all %v a delivery, events %v times", side.NodesCPUPerDelivery, side.AllCPUPerDelivery,
 			side.ToNodesRatio)
@@ -49,17 +50,20 @@ func TestFleetReportsEachProcess(t *testing.T) {
 		node.BytesPerDelivery != 6700./4000 || node.PartitionsFollowed != 5 {
 		t.Errorf("the first node: %+v", node)
 	}
+
 	report := fleetReport{One: side, Fleet: side}
 	report.setRatio()
 	var out bytes.Buffer
 	if err := report.write(&out); err != nil || report.NodesCPURatio != 1 || report.fault() != nil {
 		t.Errorf("ratio %v, %v, %v", report.NodesCPURatio, err, report.fault())
 	}
+
 	for _, want := range []string{"normalizer", "node-2", "balancer", "1.10 times", "2 nodes 1.00 times one"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table has no %q:\n%s", want, &out)
 		}
 	}
+
 	report.Fleet.Run.Lost = 1
 	if report.fault() == nil {
 		t.Error("a lost event is no fault")

@@ -29,6 +29,7 @@ import (
 // every socket of the stream.
 func floorCommand(p *cli.Program) *cobra.Command {
 	var cfg floor.Config
+
 	var useTLS bool
 	var sockets uint64
 	command := &cobra.Command{
@@ -40,19 +41,23 @@ func floorCommand(p *cli.Program) *cobra.Command {
 			if err := load.RaiseFileLimit(sockets + spareFiles); err != nil {
 				return err
 			}
+
 			if useTLS {
 				cfg.TLS, err = floor.SelfSigned()
 				if err != nil {
 					return err
 				}
 			}
+
 			return serveFloor(p, cmd.Context(), cfg)
 		},
 	}
+
 	command.Flags().BoolVar(&cfg.Coalesce, "coalesce", false, "write all queued frames at once")
 	command.Flags().IntVar(&cfg.Writers, "writers", runtime.GOMAXPROCS(0), "goroutines that write")
 	command.Flags().BoolVar(&useTLS, "secure", false, "use TLS")
 	command.Flags().Uint64Var(&sockets, "sockets", 1000, "number of sockets to allow for")
+
 	return command
 }
 
@@ -61,10 +66,12 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	if err != nil {
 		return err
 	}
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintln(p.Out, listener.Addr())
 	ctx, cancel := context.WithCancel(ctx)
 	var serveErr error
@@ -72,6 +79,7 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	serving.Go(func() { serveErr = server.Serve(ctx, listener) })
 	err = relayMessages(ctx, server, bufio.NewReaderSize(p.In, 1<<20))
 	cancel()
+
 	serving.Wait()
 	return errors.Join(err, serveErr)
 }
@@ -89,11 +97,13 @@ func relayMessages(ctx context.Context, server *floor.Server, in io.Reader) erro
 		} else if err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
+
 		message := make([]byte, binary.BigEndian.Uint32(head[:]))
 		_, err = io.ReadFull(in, message)
 		if err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
+
 		if !server.Send(ctx, int(binary.BigEndian.Uint32(head[4:])), message) {
 			return nil
 		}
@@ -129,26 +139,32 @@ func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
+
 	command.Stderr = b.p.Err
 	f := &floorProcess{command: command, url: "http://"}
 	if useTLS {
 		f.url = "https://"
 	}
+
 	f.in, err = command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
+
 	out, err := command.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
+
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
+
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a floor: it prints no address: %w", err), f.stop())
 	}
+
 	f.url += strings.TrimSpace(address)
 	return f, nil
 }
@@ -160,6 +176,7 @@ func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command
 func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.buffer = f.buffer[:0]
 	for _, e := range events {
 		now := time.Now()
@@ -173,6 +190,7 @@ func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 		binary.BigEndian.PutUint32(f.buffer[start:], uint32(len(f.buffer)-start-floorHeaderBytes))
 		binary.BigEndian.PutUint32(f.buffer[start+4:], uint32(e.Stream))
 	}
+
 	_, err := f.in.Write(f.buffer)
 	return err
 }

@@ -34,6 +34,7 @@ func (f *follower) follow(ctx context.Context, topic string, handle func(*kafka.
 	if err != nil {
 		return fmt.Errorf("following %s: %w", topic, err)
 	}
+
 	for partition := range partitions {
 		_, next, err := f.cluster.Offsets(ctx, topic, partition)
 		if err != nil {
@@ -41,23 +42,27 @@ func (f *follower) follow(ctx context.Context, topic string, handle func(*kafka.
 		}
 		f.running.Go(func() { f.read(topic, partition, next, handle) })
 	}
+
 	return nil
 }
 
 func (f *follower) read(topic string, partition int, from int64, handle func(*kafka.Record)) {
 	reader := f.cluster.NewReader(topic, partition, from)
 	defer reader.Close()
+
 	for {
 		records, err := reader.Read(f.ctx)
 		if f.ctx.Err() != nil {
 			return
 		}
+
 		if err != nil {
 			f.mu.Lock()
 			f.readErr = errors.Join(f.readErr, fmt.Errorf("following %s: %w", topic, err))
 			f.mu.Unlock()
 			return
 		}
+
 		for i := range records {
 			handle(&records[i])
 		}

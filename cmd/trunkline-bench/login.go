@@ -38,15 +38,18 @@ func login(ctx context.Context, client *http.Client, url string, user credential
 		if err == nil {
 			return response, nil
 		}
+
 		var refused *cli.HTTPError
 		if !errors.As(err, &refused) ||
 			refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
 			break
 		}
+
 		if !retry.Sleep(ctx, time.Second) {
 			break
 		}
 	}
+
 	return tokenResponse{}, fmt.Errorf("logging in as %s of %s: %w", user.Username, user.Domain, err)
 }
 

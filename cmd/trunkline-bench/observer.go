@@ -19,11 +19,13 @@ func measureWindow[M any](ctx context.Context, warmup, duration time.Duration,
 	if err != nil {
 		return err
 	}
+
 	retry.Sleep(ctx, duration)
 	to, err := read(ctx)
 	if err != nil {
 		return err
 	}
+
 	report(from, to)
 	return nil
 }
@@ -43,16 +45,20 @@ func (o *observer) disabled() bool { return len(o.pids) == 0 && len(o.metrics) =
 func (o *observer) usage(ctx context.Context, settled bool) (sum load.Usage, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
+
 	for _, base := range o.metrics {
 		u, err := load.MetricsUsage(ctx, o.client, base, settled)
 		if err != nil {
 			return sum, err
 		}
+
 		if len(o.pids) > 0 {
 			u = load.Usage{Heap: u.Heap}
 		}
+
 		sum = sum.Add(u)
 	}
+
 	for _, pid := range o.pids {
 		u, err := load.ProcessUsage(pid)
 		if err != nil {
@@ -60,6 +66,7 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum load.Usage, err
 		}
 		sum = sum.Add(u)
 	}
+
 	return sum, nil
 }
 

@@ -52,6 +52,7 @@ the end. The events and call records stay, on the topics and in the reports.`,
 			return b.run(cmd.Context())
 		},
 	}
+
 	flags := command.Flags()
 	b.addFlags(flags, 1000, "events per second of all accounts together; 0: as fast as possible")
 	b.addEventFlags(flags, 16,
@@ -65,6 +66,7 @@ the end. The events and call records stay, on the topics and in the reports.`,
 		"with --call-records, look some of them up until the report API has them")
 	flags.DurationVar(&b.wait, "wait", 10*time.Second,
 		"at the end, time without an event after which missing ones count as lost")
+
 	return cli.ShowSettings(command)
 }
 
@@ -72,6 +74,7 @@ func (b *pipelineBench) validate() error {
 	if err := b.validateEvents(); err != nil {
 		return err
 	}
+
 	switch {
 	case b.through != throughKafka && b.through != throughHTTP:
 		return cli.Usagef("--through is http or kafka, not %q", b.through)
@@ -88,6 +91,7 @@ func (b *pipelineBench) validate() error {
 	case b.wait <= 0:
 		return cli.Usagef("--wait must be above 0, is %v", b.wait)
 	}
+
 	return b.validateShared(true)
 }
 

@@ -26,14 +26,17 @@ func (r *pipelineRun) readCounters(ctx context.Context) (m pipelineCounters, err
 	if err != nil {
 		return m, err
 	}
+
 	m.loader, err = load.OwnUsage()
 	if err != nil {
 		return m, err
 	}
+
 	m.time, m.events = time.Now(), r.events.readCounters()
 	if r.calls != nil {
 		m.calls = r.calls.readCounters()
 	}
+
 	return m, nil
 }
 
@@ -51,11 +54,13 @@ func (r *pipelineRun) reportDifference(from, to pipelineCounters) {
 	report.MeasuredSeconds = seconds
 	report.Events.setDifference(from.events, to.events, seconds)
 	records := report.Events.Records
+
 	if r.calls != nil {
 		report.CallRecords = &flowReport{} // climbUp keeps the previous report
 		report.CallRecords.setDifference(from.calls, to.calls, seconds)
 		records += report.CallRecords.Records
 	}
+
 	report.LoaderCPUSeconds = (to.loader.CPU - from.loader.CPU).Seconds()
 	report.Usage = r.observer.usageBetween(from.server, to.server, seconds, records)
 }
@@ -68,6 +73,7 @@ func (f *flowReport) setDifference(from, to flowCounters, seconds float64) {
 	f.RecordsPerSecond = float64(f.Records) / seconds
 	f.LatencyMS = newLatencies(to.tally.Latency.Since(&from.tally.Latency))
 	f.Backlog = int64(to.sent) - int64(to.tally.Records)
+
 	if f.Records > 0 {
 		f.RecordBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(f.Records)
 	}

@@ -30,9 +30,11 @@ func (d *deadLetters) add(record *kafka.Record) {
 	if !ok {
 		return
 	}
+
 	topic, kind := string(record.Header(event.HeaderOrigTopic)), string(record.Header(event.HeaderErrorKind))
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if stamp.Seq == 0 {
 		d.probes[kind]++
 		return
@@ -40,6 +42,7 @@ func (d *deadLetters) add(record *kafka.Record) {
 	if d.kinds[topic] == nil {
 		d.kinds[topic] = map[string]uint64{}
 	}
+
 	d.kinds[topic][kind]++
 }
 

@@ -71,15 +71,18 @@ func (l *lookups) Publish(ctx context.Context, events []load.Event) error {
 	if err != nil || taken.seq == 0 {
 		return err
 	}
+
 	taken.ackedAt = time.Now()
 	select {
 	case <-l.newest:
 	default:
 	}
+
 	select {
 	case l.newest <- taken:
 	default: // another publisher has stored a sample
 	}
+
 	return nil
 }
 
@@ -105,9 +108,11 @@ func (l *lookups) awaitRecord(ctx context.Context, s ackedRecord) error {
 		if err != nil {
 			return err
 		}
+
 		_, err = cli.Fetch(l.pipeline.client, request, http.StatusOK)
 		took := time.Since(s.ackedAt)
 		var refused *cli.HTTPError
+
 		switch {
 		case err == nil:
 			l.mu.Lock()
@@ -126,6 +131,7 @@ func (l *lookups) awaitRecord(ctx context.Context, s ackedRecord) error {
 			l.mu.Unlock()
 			return nil
 		}
+
 		retry.Sleep(ctx, lookupInterval)
 	}
 }

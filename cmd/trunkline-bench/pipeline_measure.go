@@ -17,29 +17,36 @@ func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 			if f.tracker.Tally().Proven == r.accounts {
 				continue
 			}
+
 			err := f.source.Probe(ctx)
 			if err != nil && ctx.Err() == nil {
 				return err
 			}
+
 			missing = f.topic
 		}
+
 		if missing == "" {
 			return nil
 		}
+
 		for range 20 {
 			if r.allProven() || !retry.Sleep(ctx, 50*time.Millisecond) {
 				break
 			}
 		}
+
 		if err := r.follower.err(); err != nil {
 			return err
 		}
+
 		if time.Since(began) > firstEventTimeout && !r.allProven() {
 			return fmt.Errorf("no normalized records of some of the %d accounts on %s within %s (dead letters: %s): "+
 				"is there a normalizer, and do the settings name the server's Kafka?",
 				r.accounts, missing, firstEventTimeout, formatKinds(r.deadLetters.probesByKind()))
 		}
 	}
+
 	return ctx.Err()
 }
 
@@ -56,6 +63,7 @@ func (r *pipelineRun) allProven() bool {
 // the measurements so far.
 func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	defer r.showProgress()()
+
 	if r.lookups != nil {
 		stop := startUntil(ctx, r.lookups.run)
 		defer func() {
@@ -63,11 +71,13 @@ func (r *pipelineRun) measure(ctx context.Context) (err error) {
 			r.report.Reports = r.lookups.report()
 		}()
 	}
+
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
 		err = r.measureRate(ctx, r.rate)
 	}
+
 	r.reportTotals()
 	return errors.Join(err, r.follower.err())
 }
@@ -78,17 +88,21 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 		if err := r.measureRate(ctx, rate); err != nil {
 			return 0, false, err
 		}
+
 		r.drain() // a step must not include the backlog of the previous one
 		events := r.report.Events
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb,
 			pipelineStep{rate, events.SentPerSecond, events.RecordsPerSecond, events.LatencyMS})
+
 		return events.LatencyMS.P99, events.Records > 0, r.follower.err()
 	}, func() { best = r.report })
+
 	if best.Events.Records > 0 {
 		best.Climb = r.report.Climb
 		r.report = best
 	}
+
 	return err
 }
 
@@ -97,6 +111,7 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 func (r *pipelineRun) measureRate(ctx context.Context, rate float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	startFlow := func(f *flow, rate float64) (stop func() error) {
 		return startUntil(ctx, func(ctx context.Context) error {
 			err := f.source.Run(ctx, rate)
@@ -106,15 +121,19 @@ func (r *pipelineRun) measureRate(ctx context.Context, rate float64) error {
 			return err
 		})
 	}
+
 	stops := []func() error{startFlow(r.events, rate)}
 	if r.calls != nil {
 		stops = append(stops, startFlow(r.calls, r.callRecords))
 	}
+
 	err := measureWindow(ctx, r.warmup, r.duration, r.readCounters, r.reportDifference)
 	cancel()
+
 	for _, stop := range stops {
 		err = errors.Join(err, stop())
 	}
+
 	return err
 }
 
@@ -128,6 +147,7 @@ func (r *pipelineRun) drain() {
 			missing += tally.Missing +
 				int64(f.tracker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
 		}
+
 		if seen != last {
 			last, moved = seen, time.Now()
 		}
@@ -143,6 +163,7 @@ func (r *pipelineRun) reportTotals() {
 	r.drain()
 	r.report.DrainSeconds = time.Since(began).Seconds()
 	r.events.reportTotals(&r.report.Events, r.deadLetters)
+
 	if r.calls != nil {
 		if r.report.CallRecords == nil {
 			r.report.CallRecords = &flowReport{}

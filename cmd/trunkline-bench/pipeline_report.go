@@ -69,9 +69,11 @@ func (r *pipelineReport) fault() error {
 			return errPipelineFaults
 		}
 	}
+
 	if r.Reports != nil && r.Reports.NotFound > 0 {
 		return errPipelineFaults
 	}
+
 	return nil
 }
 
@@ -81,9 +83,11 @@ func (r *pipelineReport) write(w io.Writer) error {
 	if r.Rate > 0 {
 		offered = fmt.Sprintf("%.0f events a second", r.Rate)
 	}
+
 	rows := [][]string{{"offered", fmt.Sprintf("%s of %d bytes through %s, %d a post, %d accounts, %d connections",
 		offered, r.EventBytes, r.transportName(), r.Batch, r.Accounts, r.Connections)}}
 	rows = append(rows, r.Events.rows("events", r.MeasuredSeconds)...)
+
 	if r.CallRecords != nil {
 		rows = append(rows, r.CallRecords.rows("call records", r.MeasuredSeconds)...)
 	}
@@ -91,15 +95,18 @@ func (r *pipelineReport) write(w io.Writer) error {
 		rows = append(rows, []string{"in the reports", fmt.Sprintf("%d looked up, there after %v; %d not within %s",
 			r.Reports.Found, r.Reports.FoundMS, r.Reports.NotFound, lookupTimeout)})
 	}
+
 	for _, step := range r.Climb {
 		rows = append(rows, []string{"climb", fmt.Sprintf("%.0f events/s: %.0f in, %.0f out, %v",
 			step.Rate, step.SentPerSecond, step.RecordsPerSecond, step.LatencyMS)})
 	}
+
 	rows = append(rows, r.Usage.rows("records")...)
 	rows = append(rows, []string{"this loader", fmt.Sprintf("%.2f s CPU", r.LoaderCPUSeconds)})
 	if r.Interrupted {
 		rows = append(rows, []string{"interrupted", "these are the figures so far"})
 	}
+
 	return cli.Table(w, rows[0], rows[1:])
 }
 
@@ -122,14 +129,17 @@ func (f *flowReport) rows(what string, seconds float64) [][]string {
 				f.Lost, f.WholeRun.Duplicated, f.WholeRun.Disordered, f.WholeRun.Strayed, f.WholeRun.Repeated,
 				formatKinds(f.DeadLetters))},
 	}
+
 	for _, partition := range slices.Sorted(maps.Keys(f.Partitions)) {
 		p := f.Partitions[partition]
 		if p.Missing == 0 && p.Repeated+p.Duplicated+p.Disordered+p.Strayed == 0 {
 			continue // no fault
 		}
+
 		rows = append(rows, []string{"partition " + strconv.Itoa(partition), fmt.Sprintf(
 			"%d records, %d missing, %d duplicated, %d disordered, %d of another partition, %d again from the same source",
 			p.Records, p.Missing, p.Duplicated, p.Disordered, p.Strayed, p.Repeated)})
 	}
+
 	return rows
 }

@@ -44,12 +44,14 @@ type flow struct {
 func (b *pipelineBench) run(ctx context.Context) error {
 	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:load.RunLength], clock: load.NewClock()}
 	defer r.cleanup.run()
+
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
 	if err := r.awaitFirstRecords(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
+
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
 	return b.printReport(&r.report, err)
@@ -61,49 +63,59 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
 	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline reads the server's topics, but its Kafka does not answer: %w: "+
 			"give the server's --kafka.brokers, or the --data_dir of a server with an embedded broker", err)
 	}
+
 	r.cleanup.add(func() {
 		if err := closeKafka(); err != nil {
 			r.printf("closing Kafka: %v", err)
 		}
 	})
+
 	if r.through == throughHTTP || r.reports {
 		if err := r.checkServer(ctx, r.client); err != nil {
 			return err
 		}
 	}
+
 	accounts, err := r.openAccounts(ctx, r.run, identity.RoleUser)
 	if err != nil {
 		return err
 	}
+
 	r.cleanup.add(accounts.delete)
 	r.cleanup.add(func() {
 		r.reportLeftovers(accounts, "the run's events and call records, on the topics and in the reports")
 	})
 	r.follower, r.deadLetters = newFollower(ctx, cluster), newDeadLetters(r.run)
 	r.cleanup.add(r.follower.close)
+
 	if err := r.follower.follow(ctx, event.TopicDead, r.deadLetters.add); err != nil {
 		return err
 	}
+
 	r.events, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil)
 	if err != nil {
 		return err
 	}
+
 	if r.callRecords > 0 {
 		r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord)
 		if err != nil {
 			return err
 		}
 	}
+
 	r.report = pipelineReport{
 		Scenario: "pipeline", Through: r.through, Transport: scheme(r.url), Accounts: r.accounts, Rate: r.rate,
 		Batch: r.batch, Connections: min(r.connections, r.accounts), EventBytes: r.size, CallRecordRate: r.callRecords,
 	}
+
 	return nil
 }
 
@@ -124,16 +136,19 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		r.cleanup.add(func() { made.close(ctx, &r.bench) })
 		sink = made
 	}
+
 	cfg := load.SourceConfig{
 		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections,
 		Batch: r.batch,
 	}
+
 	if encode != nil {
 		cfg.Batch = 1 // a PBX posts each call record by itself
 		for _, id := range a.ids {
 			cfg.Size = max(cfg.Size, encode.MinSize(id))
 		}
 	}
+
 	if encode != nil && r.reports {
 		r.lookups = newLookups(r, a, sink)
 		if err := r.lookups.login(ctx); err != nil {
@@ -141,11 +156,13 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		}
 		sink = r.lookups
 	}
+
 	var err error
 	f.source, err = load.NewSource(cfg, sink)
 	if err != nil {
 		return nil, err
 	}
+
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {
 		f.tracker.Record(record.Partition, sourceOffset(record), record.Value)
 	})

@@ -52,6 +52,7 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 		r.Events.LatencyMS.P50 <= 0 || r.Events.AcknowledgedMS.P50 <= 0 {
 		t.Errorf("events %+v", r.Events)
 	}
+
 	if len(r.Events.Partitions) < 2 || len(r.Events.Partitions) > 5 {
 		t.Errorf("partitions %+v", r.Events.Partitions)
 	}
@@ -62,11 +63,13 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	if r.Usage.CPUSeconds <= 0 || r.Usage.RSSBytesEnd <= 0 || !strings.Contains(errs, "events/s in") {
 		t.Errorf("usage %+v, says %s", r.Usage, errs)
 	}
+
 	r, code, errs = benchmarkPipeline(w, t.Context(), "--accounts", "4", "--rate", "0", "--batch", "50", "--through",
 		"kafka", "--warmup", "0", "--duration", "500ms")
 	if code != cli.ExitOK || r.Events.WholeRun.Records < 200 || r.Events.Lost != 0 {
 		t.Errorf("as fast as it goes: exits with %d: %+v\n%s", code, r, errs)
 	}
+
 	var accounts []struct{ ID string }
 	w.MustJSON(&accounts, "account", "list", "--json")
 	for _, a := range accounts {
@@ -98,7 +101,9 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 	if err != nil {
 		w.T.Fatal(err)
 	}
+
 	f := &factory{cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), spoil: spoil}
+
 	ctx, stop := context.WithCancel(w.T.Context())
 	var running sync.WaitGroup
 	w.T.Cleanup(func() {
@@ -108,9 +113,11 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 			w.T.Error(err)
 		}
 	})
+
 	if err := cluster.EnsureTopics(ctx, topics.All(factoryPartitions)); err != nil {
 		w.T.Fatal(err)
 	}
+
 	for partition := range factoryPartitions {
 		running.Go(func() {
 			if err := f.work(ctx, partition); ctx.Err() == nil {
@@ -123,11 +130,13 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 func (f *factory) work(ctx context.Context, partition int) error {
 	reader := f.cluster.NewReader(event.TopicRaw, partition, 0)
 	defer reader.Close()
+
 	for {
 		records, err := reader.Read(ctx)
 		if err != nil {
 			return err
 		}
+
 		for i := range records {
 			if err := f.pass(ctx, &records[i]); err != nil {
 				return err
@@ -141,12 +150,14 @@ func (f *factory) pass(ctx context.Context, raw *kafka.Record) error {
 	made := kafka.Record{Topic: event.TopicEvents, Partition: raw.Partition, Key: raw.Key, Value: raw.Value,
 		Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(at)}}}
 	out := []kafka.Record{made}
+
 	if f.spoil != nil && !bytes.Contains(raw.Value, []byte(".000000000000.")) { // but leave probes unchanged
 		out = f.spoil(f.seen.Add(1), made)
 	}
 	if len(out) == 0 {
 		return nil
 	}
+
 	return f.producer.Produce(ctx, out...)
 }
 
@@ -174,6 +185,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 					{Key: event.HeaderErrorKind, Value: []byte("made_up")},
 				}
 			}
+
 			return []kafka.Record{r}
 		}, func(r *flowReport) bool { return r.Lost == 0 && r.DeadLetters["made_up"] == 1 }, cli.ExitFailed},
 		"repeated": {func(n uint64, r kafka.Record) []kafka.Record {
@@ -199,6 +211,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 			case 21:
 				return []kafka.Record{r, held}
 			}
+
 			return []kafka.Record{r}
 		}, func(r *flowReport) bool { return r.Lost == 0 && r.WholeRun.Disordered == 1 }, cli.ExitFailed},
 	} {
@@ -207,25 +220,30 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 			w := newEnv(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
+
 			newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
 				if n == 40 {
 					stop()
 				}
 				return c.spoil(n, r)
 			})
+
 			args := append(slices.Clone(quickPipeline), "--duration", "1h")
 			if name == "disordered" {
 				args = append(args, "--accounts", "1")
 			}
+
 			r, code, errs := benchmarkPipeline(w, ctx, args...)
 			if code != c.code || !c.is(&r.Events) ||
 				(code == cli.ExitFailed) != strings.Contains(errs, errPipelineFaults.Error()) {
 				t.Errorf("exits with %d: %+v\n%s", code, r.Events, errs)
 			}
+
 			told := false
 			for partition, p := range r.Events.Partitions {
 				told = told || partition >= 0 && (p.Missing > 0 || p.Repeated+p.Duplicated+p.Disordered > 0)
 			}
+
 			if !told {
 				t.Errorf("no partition in the report: %+v", r.Events.Partitions)
 			}
@@ -237,6 +255,7 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	w := newEnv(t)
 	newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n == 100 {
@@ -244,6 +263,7 @@ func TestBenchPipelineEndsWithTheReportSoFar(t *testing.T) {
 		}
 		return []kafka.Record{r}
 	})
+
 	r, code, errs := benchmarkPipeline(w, ctx, append(slices.Clone(quickPipeline), "--duration", "1h")...)
 	if code != cli.ExitOK || !r.Interrupted || r.Events.WholeRun.Records < 100 || r.Events.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
@@ -259,11 +279,13 @@ func TestBenchPipelineClimbs(t *testing.T) {
 		}
 		return []kafka.Record{r}
 	})
+
 	r, code, errs := benchmarkPipeline(w, t.Context(),
 		append(slices.Clone(quickPipeline), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
 	if code != cli.ExitFailed || !strings.Contains(errs, errPipelineFaults.Error()) || len(r.Climb) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
+
 	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
 	if last.Rate != repeated.Rate || last.RecordsPerSecond != 0 || r.Rate >= last.Rate || r.Events.Records == 0 ||
 		r.Events.Lost == 0 {
@@ -282,6 +304,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, want := range []string{"as fast as it goes", "3 lost", "2 no_account", "partition 4", "3 missing",
 		"call records in",
 		"5 looked up", "7 events/s", "0.50 cores", "these are the figures so far"} {
@@ -289,6 +312,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
+
 	if strings.Contains(out.String(), "partition 1") {
 		t.Errorf("a partition without faults is in the report:\n%s", out.String())
 	}

@@ -13,6 +13,7 @@ func everySecond(report func(elapsed, since time.Duration)) (stop func()) {
 	running.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
+
 		began := time.Now()
 		last := began
 		for {
@@ -26,6 +27,7 @@ func everySecond(report func(elapsed, since time.Duration)) (stop func()) {
 			}
 		}
 	})
+
 	return func() {
 		close(done)
 		running.Wait()

@@ -36,6 +36,7 @@ func formatCounts[N int | uint64](counters map[int]N) string {
 	if len(counters) == 0 {
 		return "none"
 	}
+
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(counters)) {
 		if key == 0 {
@@ -44,5 +45,6 @@ func formatCounts[N int | uint64](counters map[int]N) string {
 		}
 		parts = append(parts, fmt.Sprintf("%d with %d", counters[key], key))
 	}
+
 	return strings.Join(parts, ", ")
 }

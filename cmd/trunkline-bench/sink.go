@@ -29,6 +29,7 @@ func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccoun
 		sink, err := b.httpSink(ctx, client, a)
 		return sink, func() {}, err
 	}
+
 	cluster, closeKafka, err := b.openServerKafka(ctx)
 	if err != nil && b.through == throughKafka {
 		return nil, nil, err
@@ -38,6 +39,7 @@ func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccoun
 		sink, err := b.httpSink(ctx, client, a)
 		return sink, func() {}, err
 	}
+
 	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, destination: rawEvents}
 	return sink, func() {
 		sink.close(ctx, b)
@@ -55,15 +57,19 @@ func (b *bench) openServerKafka(ctx context.Context) (*kafka.Cluster, func() err
 	if err != nil {
 		return nil, nil, err
 	}
+
 	cluster, closeKafka, err := b.openKafka(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+
 	if err := cluster.Ping(ctx); err != nil {
 		return nil, nil, errors.Join(err, closeKafka())
 	}
+
 	return cluster, closeKafka, nil
 }
 
@@ -71,6 +77,7 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	if len(s.Kafka.Brokers) > 0 {
 		return backend.OpenSharedKafka(ctx, s, b.p.ToolLog())
 	}
+
 	settings := kafka.DefaultSettings(embedded.Address)
 	settings.TopicPrefix = s.Kafka.TopicPrefix
 	cluster, err := kafka.Open(ctx, kafka.Config{
@@ -80,6 +87,7 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return cluster, func() error {
 		cluster.Close()
 		return nil
@@ -116,12 +124,14 @@ func (k *kafkaSink) Publish(ctx context.Context, events []load.Event) error {
 		{Key: event.HeaderSource, Value: []byte("bench")},
 	}
 	records := make([]kafka.Record, len(events))
+
 	for i, e := range events {
 		records[i] = kafka.Record{
 			Topic: k.destination.topic, Partition: kafka.AnyPartition,
 			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
 		}
 	}
+
 	return k.producer.Produce(ctx, records...)
 }
 
@@ -135,6 +145,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 	if b.username != "" && key == "" {
 		return nil, cli.Usagef("publishing over HTTP needs an API key in %s", cli.EnvAPIKey)
 	}
+
 	if b.username == "" {
 		err := b.p.WithDirectory(ctx, func(directory *identity.Directory) (err error) {
 			key, _, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{Account: a.domain, Name: "trunkline-bench"})
@@ -143,8 +154,10 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 		if err != nil {
 			return nil, fmt.Errorf("creating an API key: %w", err)
 		}
+
 		retry.Sleep(ctx, accountPropagation)
 	}
+
 	return &httpSink{url: b.url, key: key, client: client, format: rawEvents.format}, nil
 }
 
@@ -163,6 +176,7 @@ func (h *httpSink) Publish(ctx context.Context, events []load.Event) error {
 		body.Write(e.JSON)
 		body.WriteByte('\n')
 	}
+
 	for began := time.Now(); ; {
 		err := h.postLines(ctx, body.Bytes())
 		var refused *cli.HTTPError
@@ -170,6 +184,7 @@ func (h *httpSink) Publish(ctx context.Context, events []load.Event) error {
 			refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusServiceUnavailable {
 			return err
 		}
+
 		h.overloadResponses.Add(1)
 		if !retry.Sleep(ctx, max(refused.RetryAfter, 50*time.Millisecond)) {
 			return ctx.Err()

@@ -34,17 +34,20 @@ func (b *bench) validateShared(allowUnpaced bool) error {
 	case b.climb > 0 && b.rate == 0:
 		return cli.Usagef("--climb needs a --rate to begin with")
 	}
+
 	for _, pid := range b.pids {
 		if pid < 1 {
 			return cli.Usagef("--server-pid is the number of a process, not %d", pid)
 		}
 	}
+
 	for _, base := range b.metrics {
 		u, err := url.Parse(base)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return cli.Usagef("--metrics is such as http://127.0.0.1:9464, not %q", base)
 		}
 	}
+
 	return b.completeURL()
 }
 
@@ -56,6 +59,7 @@ func (b *bench) validateAccounts() error {
 	if len(b.accountIDs) > 0 {
 		b.accounts = len(b.accountIDs)
 	}
+
 	switch {
 	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
 		return cli.Usagef("--username needs --domain and --account")
@@ -64,6 +68,7 @@ func (b *bench) validateAccounts() error {
 	case b.accounts < 1 || b.accounts > load.MaxStreams:
 		return cli.Usagef("--accounts must be from 1 to %d, is %d", load.MaxStreams, b.accounts)
 	}
+
 	return nil
 }
 
@@ -72,6 +77,7 @@ func (b *bench) validateEvents() error {
 	if err := b.validateAccounts(); err != nil {
 		return err
 	}
+
 	switch minSize := load.MinEventSize(b.longestAccount()); {
 	case b.username == "" && b.apiKey != "":
 		return cli.Usagef("--api-key needs --username")
@@ -80,6 +86,7 @@ func (b *bench) validateEvents() error {
 	case b.size < minSize:
 		return cli.Usagef("--size must be at least %d, is %d", minSize, b.size)
 	}
+
 	return nil
 }
 
@@ -89,13 +96,16 @@ func (b *bench) completeURL() error {
 	if err != nil {
 		return err
 	}
+
 	if b.url == "" {
 		b.url = cli.ServerURL(s)
 	}
+
 	b.url = strings.TrimRight(b.url, "/")
 	u, err := url.Parse(b.url)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return cli.Usagef("--url must be https://host:port, without a user")
 	}
+
 	return nil
 }

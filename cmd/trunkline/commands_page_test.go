@@ -23,15 +23,18 @@ func TestCommandsPage(t *testing.T) {
 	root := p.Root("trunkline", "", commands(p, nil)...)
 	root.InitDefaultCompletionCmd()
 	want := commandsReference(root)
+
 	if *update {
 		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := os.ReadFile(commandsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if string(got) != want {
 		t.Fatal("docs/commands.md is not what the commands' help says (go test ./cmd/trunkline -run CommandsPage -update writes the page)")
 	}
@@ -47,17 +50,20 @@ func commandsReference(root *cobra.Command) string {
 			"Every command takes `--config` and a flag for each of the [settings](settings.md); `login`, `logout`, `listen`, `call`, `cdr find`, " +
 			"`cdr export`, `agent`, `explain` and `webhook` reach the server that `trunkline login` named, the others work on the backends of the settings. " +
 			"Exit codes: [messages.md](messages.md#exit-codes).\n\n| command | does |\n|---|---|\n")
+
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
 			fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.Name(), strings.ReplaceAll(c.CommandPath(), " ", "-"),
 				tableCell(c.Short))
 		}
 	}
+
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
 			writeCommand(&page, c, "##")
 		}
 	}
+
 	return page.String()
 }
 
@@ -67,6 +73,7 @@ func writeCommand(page *strings.Builder, c *cobra.Command, heading string) {
 	if text == "" {
 		text = c.Short + "."
 	}
+
 	fmt.Fprintf(page, "\n%s\n", strings.TrimSpace(text))
 	if !c.HasAvailableSubCommands() {
 		fmt.Fprintf(page, "\n`%s %s`\n", c.Root().Name(),
@@ -79,6 +86,7 @@ func writeCommand(page *strings.Builder, c *cobra.Command, heading string) {
 	if flags := flagRows(c); flags != "" {
 		fmt.Fprintf(page, "\n| flag | |\n|---|---|\n%s", flags)
 	}
+
 	for _, member := range c.Commands() {
 		if member.IsAvailableCommand() && c.Name() != "completion" {
 			writeCommand(page, member, "###")
@@ -92,6 +100,7 @@ func flagRows(c *cobra.Command) string {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
+
 		kind, usage := pflag.UnquoteUsage(f)
 		if kind != "" {
 			kind = " " + kind
@@ -99,8 +108,10 @@ func flagRows(c *cobra.Command) string {
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
 			usage += fmt.Sprintf(" (%s)", f.DefValue)
 		}
+
 		fmt.Fprintf(&rows, "| `--%s%s` | %s |\n", f.Name, kind, tableCell(usage))
 	})
+
 	return rows.String()
 }
 

@@ -16,9 +16,11 @@ func configCommand(p *cli.Program) *cobra.Command {
 			for _, name := range unknown {
 				p.Printf("warning: %s is not a setting", name)
 			}
+
 			if err != nil {
 				return err
 			}
+
 			return s.Print(p.Out)
 		},
 	}))

@@ -41,30 +41,37 @@ func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	if err != nil {
 		return fmt.Errorf("metrics_listen: %w", err)
 	}
+
 	address, err := netip.ParseAddr(host)
 	if host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz",
 		nil)
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
 	defer answer.Body.Close()
+
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
+
 	text := strings.TrimSpace(string(body))
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("not ready: %s", text)
 	}
+
 	_, err = out.Write(body)
 	return err
 }

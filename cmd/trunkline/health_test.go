@@ -20,6 +20,7 @@ func TestHealth(t *testing.T) {
 		_, _ = w.Write([]byte("so it is\n"))
 	}))
 	defer server.Close()
+
 	address := strings.TrimPrefix(server.URL, "http://")
 	w := newEnv(t)
 	for _, listen := range []string{address, strings.Replace(address, "127.0.0.1", "", 1),
@@ -29,9 +30,11 @@ func TestHealth(t *testing.T) {
 		if out := w.MustRun("health"); out != "so it is\n" {
 			t.Errorf("%s: a ready server's answer is %q", listen, out)
 		}
+
 		status.Store(http.StatusServiceUnavailable)
 		w.MustFail(cli.ExitFailed, "not ready: so it is", "health")
 	}
+
 	server.Close()
 	w.MustFail(cli.ExitFailed, "asking for readiness", "health")
 }

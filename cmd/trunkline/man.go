@@ -26,6 +26,7 @@ func manCommand(*cli.Program) []*cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			date := time.Unix(seconds, 0).UTC()
 
 			c.Root().DisableAutoGenTag = true

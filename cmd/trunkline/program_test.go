@@ -68,20 +68,24 @@ func TestConfigCheck(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_PASSWORD=x", "TRUNKLINE_METRICS_LISTEN=:2"}
 	code, out, errs := w.Run("config", "check", "--config", file, "--drain_timeout", "5s")
 	if code != cli.ExitOK || errs != "trunkline: warning: TRUNKLINE_PORT is not a setting\n" {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
+
 	for _, line := range []string{"listen: :1 # public", "\nmetrics_listen: :2 #", "\ndrain_timeout: 5s #",
 		"\n  password: '********' #", "\ndata_dir: " + w.Dir + " #"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)
 		}
 	}
+
 	if err := os.WriteFile(file, []byte("\nlstn: x\ndrain_timeout: soon\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	w.Environ = nil
 	code, out, errs = w.Run("config", "check", "--config", file)
 	want := "trunkline: " + file + ":2: lstn: unknown key\n" +

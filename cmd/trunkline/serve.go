@@ -30,13 +30,16 @@ are disconnected so that they reconnect elsewhere. A second signal ends it at on
 			if err != nil {
 				return err
 			}
+
 			log, err := cli.NewLogger(p.Err, &s.Log)
 			if err != nil {
 				return err
 			}
+
 			for _, name := range unknown {
 				log.Warn("unknown TRUNKLINE_ variable", "name", name)
 			}
+
 			return serve(cmd.Context(), s, log)
 		},
 	})

@@ -32,6 +32,7 @@ func readBuildInfo() buildInfo {
 	if b.date == "" {
 		b.date = "unknown"
 	}
+
 	return b
 }
 
@@ -42,6 +43,7 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 	if b.commit != "" {
 		return
 	}
+
 	changed := false
 	for _, setting := range info.Settings {
 		switch setting.Key {
@@ -53,6 +55,7 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 			changed = setting.Value == "true"
 		}
 	}
+
 	if changed {
 		b.commit += " (changed)"
 	}

@@ -34,6 +34,7 @@ func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Doc
 		d.Name = *name
 		p.checkName(d.Name)
 	}
+
 	p.requiredObject("media", func(media *parser) { d.Media = media.parseMedia() })
 	p.requiredObject("websocket", func(socket *parser) { d.WebSocket = socket.parseWebSocket(allowPlain) })
 	p.parseProtocol(&d)
@@ -45,10 +46,12 @@ func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Doc
 			p.fault("fallback", codeUnsupported, "must be %s or %s", FallbackHangup, FallbackReturn)
 		}
 	}
+
 	p.refuseUnknown()
 	if len(*p.faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, *p.faults...)
 	}
+
 	return d, nil
 }
 
@@ -70,6 +73,7 @@ func (p *parser) parseProtocol(d *Document) {
 			d.Protocol, protocol = *name, found
 		}
 	}
+
 	if d.Media.SampleRate > 0 && !slices.Contains(protocol.Encodings, d.Media.AudioFormat) {
 		p.fault("media.audioFormat", codeUnsupported, "must be %s for the protocol %s",
 			strings.Join(protocol.Encodings, " or "), protocol.Name)
@@ -87,6 +91,7 @@ func (p *parser) parseProtocol(d *Document) {
 	default:
 		d.Secret = *secret
 	}
+
 	p.parseSession(d, protocol)
 	p.parseMode(d, protocol)
 	p.parseQueues(d)
@@ -98,6 +103,7 @@ func (p *parser) parseMode(d *Document, protocol dialect.Protocol) {
 	if mode == nil {
 		return
 	}
+
 	d.Mode = *mode
 	switch {
 	case d.Mode != ModeAnswer && d.Mode != ModeListen:
@@ -119,6 +125,7 @@ func (p *parser) parseQueues(d *Document) {
 	if queues == nil {
 		return
 	}
+
 	d.Queues = *queues
 	if d.Mode != ModeListen && len(d.Queues) > 0 {
 		p.fault("queues", codeUnsupported, "needs the mode %s", ModeListen)
@@ -126,6 +133,7 @@ func (p *parser) parseQueues(d *Document) {
 	if len(d.Queues) > maxQueues {
 		p.fault("queues", codeTooMany, "must be at most %d", maxQueues)
 	}
+
 	for i, queue := range d.Queues[:min(len(d.Queues), maxQueues)] {
 		if queue == "" || len(queue) > maxQueueID {
 			p.fault(fmt.Sprintf("queues[%d]", i), codeInvalid, "must have 1 to %d bytes", maxQueueID)
@@ -140,11 +148,13 @@ func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
 	if members == nil {
 		return
 	}
+
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil { // it was decoded: cannot fail
 		p.fault("session", codeInvalid, "must be an object")
 		return
 	}
+
 	switch {
 	case !protocol.TakesSession:
 		p.fault("session", codeUnsupported, "the protocol %s has no session object", protocol.Name)
@@ -153,6 +163,7 @@ func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
 		p.fault("session", codeTooLong, "must have at most %d bytes", maxSession)
 		return
 	}
+
 	if protocol.Name == dialect.Twilio {
 		for _, name := range slices.Sorted(maps.Keys(*members)) {
 			text := (*members)[name]
@@ -161,6 +172,7 @@ func (p *parser) parseSession(d *Document, protocol dialect.Protocol) {
 			}
 		}
 	}
+
 	d.Session = compact.Bytes()
 }
 
@@ -197,14 +209,17 @@ func (p *parser) parseMedia() Media {
 				aiprotocol.Opus)
 		}
 	}
+
 	rate := required[float64](p, "sampleRate", "a number")
 	if rate == nil || !known {
 		return m
 	}
+
 	m.SampleRate = format.SampleRate
 	if *rate != float64(format.SampleRate) {
 		p.fault("sampleRate", codeMismatch, "must be %d for %s", format.SampleRate, format.Encoding)
 	}
+
 	return m
 }
 
@@ -218,9 +233,11 @@ func (p *parser) parseWebSocket(allowPlain bool) WebSocket {
 			p.fault("url", code, "%s", text)
 		}
 	}
+
 	headers, sent := p.object("headers")
 	if sent {
 		w.Headers = headers.parseHeaders()
 	}
+
 	return w
 }

@@ -79,6 +79,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	for i := range maxHeaders {
 		many += fmt.Sprintf(`,"X-%d":""`, i+1)
 	}
+
 	big := func(n int) string { return `"` + strings.Repeat("v", n) + `"` }
 	for _, c := range []struct {
 		name, from, to string
@@ -167,6 +168,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 			if body == whole {
 				t.Fatalf("%q is not in the body", c.from)
 			}
+
 			_, err := parseBody(members(t, body), "", false)
 			if fault.KindOf(err) != fault.KindInvalid || !slices.Equal(codes(err), c.want) {
 				t.Errorf("got %v %q, want %q", err, codes(err), c.want)
@@ -192,6 +194,7 @@ func TestPlainWebSocketIsForDevelopment(t *testing.T) {
 			t.Errorf("ws://%s is accepted without loopback allowed", host)
 		}
 	}
+
 	if _, err := parseBody(members(t, strings.Replace(whole, "wss://", "http://", 1)), "", true); err == nil {
 		t.Error("http is no WebSocket")
 	}
@@ -213,6 +216,7 @@ func FuzzParse(f *testing.F) {
 		if json.Unmarshal(raw, &body) != nil {
 			return
 		}
+
 		d, err := parseBody(body, "", true)
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid || len(codes(err)) == 0 {
@@ -220,11 +224,13 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+
 		// An accepted body is accepted again in the form of the response.
 		text, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := parseBody(members(t, string(text)), "", true); err != nil {
 			t.Fatalf("%s became %s: %v", raw, text, err)
 		}
@@ -237,6 +243,7 @@ func TestProtocols(t *testing.T) {
 		return strings.Replace(strings.Replace(whole, `"media":{"audioFormat":"pcm16","sampleRate":24000}`, ulaw, 1),
 			`"extensions":true`, members, 1)
 	}
+
 	for name, c := range map[string]struct {
 		members string
 		want    []string
@@ -278,6 +285,7 @@ func TestProtocols(t *testing.T) {
 			t.Errorf("%s: %v", name, codes(err))
 		}
 	}
+
 	pcm := strings.Replace(whole, `"extensions":true`, `"protocol":"twilio"`, 1)
 	if _, err := parseBody(members(t, pcm), "", false); !slices.Equal(codes(err),
 		[]string{"media.audioFormat unsupported"}) {

@@ -42,10 +42,12 @@ func (d Document) masked() Document {
 	if d.WebSocket.Headers == nil {
 		return d
 	}
+
 	headers := make(map[string]string, len(d.WebSocket.Headers))
 	for name := range d.WebSocket.Headers {
 		headers[name] = Mask
 	}
+
 	d.WebSocket.Headers = headers
 	return d
 }

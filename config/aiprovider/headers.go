@@ -36,25 +36,31 @@ func (p *parser) parseHeaders() map[string]string {
 		p.members = nil
 		return nil
 	}
+
 	values := make(map[string]string, len(p.members))
 	seen := make(map[string]bool, len(p.members))
 	size := 0
+
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		value := optional[string](p, name, "a string")
 		p.checkHeaderName(name, seen)
 		if value == nil {
 			continue
 		}
+
 		code, text := checkHeaderValue(*value)
 		if code != "" {
 			p.fault(shorten(name), code, "%s", text)
 		}
+
 		values[name] = *value
 		size += len(name) + len(*value)
 	}
+
 	if size > maxHeaderBytes {
 		p.objectFault(codeTooLong, "must have at most %d bytes in all", maxHeaderBytes)
 	}
+
 	return values
 }
 
@@ -70,6 +76,7 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 	case seen[lower]:
 		p.fault(name, codeRepeated, "is repeated in another spelling")
 	}
+
 	seen[lower] = true
 }
 
@@ -98,18 +105,22 @@ func (d *Document) restoreMasked(stored sealedSecrets) []fault.Field {
 				Message: "no secret is stored for this address: send it instead of " + Mask})
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
 		if d.WebSocket.Headers[name] != Mask {
 			continue
 		}
+
 		value, ok := findHeader(stored.headers, name)
 		if !ok {
 			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
 				Message: "has no value stored for this address: send the value instead of " + Mask})
 			continue
 		}
+
 		d.WebSocket.Headers[name] = value
 	}
+
 	return faults
 }
 

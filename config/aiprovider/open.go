@@ -15,14 +15,17 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	if err != nil {
 		return Provider{}, err
 	}
+
 	format, ok := aiprotocol.FormatOf(r.audioFormat)
 	if !ok {
 		return Provider{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
 	}
+
 	sealed, err := s.unseal(r)
 	if err != nil {
 		return Provider{}, err
 	}
+
 	p := Provider{
 		ID: r.id, AccountID: r.accountID, Name: r.name, Format: format, URL: r.url, Headers: sealed.headers,
 		Protocol: r.protocol, Secret: sealed.token, Session: r.session,
@@ -31,6 +34,7 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	if p.Fallback == "" {
 		p.Fallback = FallbackHangup
 	}
+
 	return p, nil
 }
 

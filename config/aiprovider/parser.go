@@ -57,11 +57,13 @@ func optional[T any](p *parser, name, want string) *T {
 	if !sent {
 		return nil
 	}
+
 	var value T
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, &value) != nil {
 		p.fault(name, codeWrongType, "must be %s", want)
 		return nil
 	}
+
 	return &value
 }
 

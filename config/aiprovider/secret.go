@@ -34,10 +34,12 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
+
 	r.queues = queues
 	if d.Extensions != nil {
 		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
 	}
+
 	if d.WebSocket.Headers != nil {
 		names, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(d.WebSocket.Headers))) // [], never null
 		if err != nil {
@@ -45,6 +47,7 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 		}
 		r.headerNames = sql.NullString{String: string(names), Valid: true}
 	}
+
 	sealed := maps.Clone(d.WebSocket.Headers)
 	if d.Secret != "" {
 		if sealed == nil {
@@ -52,14 +55,17 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 		}
 		sealed[tokenName] = d.Secret
 	}
+
 	if len(sealed) == 0 {
 		return r, nil
 	}
+
 	secret, err := json.Marshal(sealed)
 	if err != nil {
 		return row{}, fmt.Errorf("encoding the secrets: %w", err)
 	}
 	defer clear(secret)
+
 	r.sealedHeaders, err = s.keys.Seal(secret, tableName, accountID, d.ID)
 	return r, err
 }
@@ -69,15 +75,18 @@ func (s *Service) unseal(r row) (sealedSecrets, error) {
 	if r.sealedHeaders == "" {
 		return sealedSecrets{}, nil
 	}
+
 	secret, err := s.keys.Unseal(r.sealedHeaders, tableName, r.accountID, r.id)
 	if err != nil {
 		return sealedSecrets{}, fmt.Errorf("secrets of AI provider %s: %w", r.id, err)
 	}
 	defer clear(secret)
+
 	var headers map[string]string
 	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of a secret
 		return sealedSecrets{}, damaged(fmt.Errorf("secrets of AI provider %s are no object", r.id))
 	}
+
 	token := headers[tokenName]
 	delete(headers, tokenName)
 	return sealedSecrets{headers, token}, nil
@@ -91,6 +100,7 @@ func (s *Service) restoreSecrets(sent Document, old row) (Document, error) {
 	if sent.Secret != Mask && !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
 	}
+
 	var stored sealedSecrets
 	if sameOrigin(sent.WebSocket.URL, old.url) {
 		var err error
@@ -99,11 +109,13 @@ func (s *Service) restoreSecrets(sent Document, old row) (Document, error) {
 			return Document{}, err
 		}
 	}
+
 	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
 	faults := sent.restoreMasked(stored)
 	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
+
 	return sent, nil
 }
 
@@ -113,6 +125,7 @@ func (r row) maskedDocument() (Document, error) {
 	if !ok {
 		return Document{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
 	}
+
 	d := Document{
 		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
 		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback), Protocol: r.protocol, Mode: Mode(r.mode),
@@ -123,6 +136,7 @@ func (r row) maskedDocument() (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
+
 	if r.hasSecret {
 		d.Secret = Mask
 	}
@@ -132,13 +146,16 @@ func (r row) maskedDocument() (Document, error) {
 	if !r.headerNames.Valid {
 		return d, nil
 	}
+
 	var names []string
 	if err := json.Unmarshal([]byte(r.headerNames.String), &names); err != nil {
 		return Document{}, damaged(fmt.Errorf("header names of AI provider %s: %w", r.id, err))
 	}
+
 	d.WebSocket.Headers = make(map[string]string, len(names))
 	for _, name := range names {
 		d.WebSocket.Headers[name] = Mask
 	}
+
 	return d, nil
 }

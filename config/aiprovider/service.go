@@ -56,15 +56,18 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	if err != nil {
 		return Document{}, err
 	}
+
 	faults := d.restoreMasked(sealedSecrets{})
 	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
+
 	d.ID = sqldb.NewID()
 	r, err := s.seal(accountID, d)
 	if err != nil {
 		return Document{}, err
 	}
+
 	entry := s.audit.Entry(ctx, audit.AIProviderCreate, accountID, auditTarget(d.ID))
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		n, err := countRows(ctx, tx, accountID)
@@ -73,11 +76,13 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 		} else if n >= maxProviders {
 			return fault.Conflict("The account has %d AI providers already, the maximum", n)
 		}
+
 		return insertRow(ctx, tx, r)
 	})
 	if err != nil {
 		return Document{}, err
 	}
+
 	s.metrics.changes.WithLabelValues(actionCreate).Inc()
 	return d.masked(), nil
 }
@@ -90,6 +95,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, body map[str
 	if err != nil {
 		return Document{}, err
 	}
+
 	entry := s.audit.Entry(ctx, audit.AIProviderUpdate, accountID, auditTarget(id))
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		return s.updateInTx(ctx, tx, accountID, sent)
@@ -97,6 +103,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, body map[str
 	if err != nil {
 		return Document{}, err
 	}
+
 	s.metrics.changes.WithLabelValues(actionReplace).Inc()
 	return sent.masked(), nil
 }
@@ -107,17 +114,21 @@ func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, 
 	if err != nil {
 		return err
 	}
+
 	if old.accountID != accountID {
 		return notFound()
 	}
+
 	d, err := s.restoreSecrets(sent, old)
 	if err != nil {
 		return err
 	}
+
 	r, err := s.seal(accountID, d)
 	if err != nil {
 		return err
 	}
+
 	return updateRow(ctx, tx, r)
 }
 
@@ -140,6 +151,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 	if err != nil {
 		return nil, err
 	}
+
 	documents := make([]Document, 0, len(rows))
 	for _, r := range rows {
 		d, err := r.maskedDocument()
@@ -148,6 +160,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 		}
 		documents = append(documents, d)
 	}
+
 	return documents, nil
 }
 

@@ -78,10 +78,12 @@ func TestAProvidersLife(t *testing.T) {
 			!reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
 			t.Errorf("made %#v", made.WebSocket.Headers)
 		}
+
 		got, err := s.Find(ctx, "acme", made.ID)
 		if err != nil || !reflect.DeepEqual(got, made) {
 			t.Errorf("GET answers another than POST: %+v, %v", got, err)
 		}
+
 		want := Provider{
 			ID: made.ID, AccountID: "acme", Name: "Echo",
 			Format:     aiprotocol.Format{Encoding: "pcm16", SampleRate: 24000},
@@ -99,6 +101,7 @@ func TestAProvidersLife(t *testing.T) {
 		if err != nil || put.Extensions != nil || put.Fallback != "" || put.Name != "Other" {
 			t.Errorf("replaced: %+v, %v", put, err)
 		}
+
 		want = Provider{
 			ID: made.ID, AccountID: "acme", Name: "Other",
 			Format:   aiprotocol.Format{Encoding: "opus", SampleRate: 48000},
@@ -115,9 +118,11 @@ func TestAProvidersLife(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].ID != made.ID || all[1].ID != second.ID {
 			t.Errorf("listed %+v, %v", all, err)
 		}
+
 		if err := s.Delete(ctx, "acme", made.ID); err != nil {
 			t.Error(err)
 		}
+
 		for name, err := range map[string]error{
 			"GET": errorOf(s.Find(ctx, "acme", made.ID)), "open": errorOf(s.Open(ctx, made.ID)),
 			"PUT": errorOf(s.Update(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
@@ -126,11 +131,13 @@ func TestAProvidersLife(t *testing.T) {
 				t.Errorf("%s of what is gone: %v", name, err)
 			}
 		}
+
 		target := " " + who + " ai_provider:" + made.ID + " ok"
 		wantAudit := []string{"ai_provider.create" + target,
 			"ai_provider.create " + who + " ai_provider:" + second.ID + " ok",
 			"ai_provider.delete" + target, "ai_provider.update" + target}
 		slices.Sort(wantAudit)
+
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", "ai_provider."); !slices.Equal(got, wantAudit) {
 			t.Errorf("audit log has %q, want %q", got, wantAudit)
 		}
@@ -145,6 +152,7 @@ func errorOf[T any](_ T, err error) error { return err }
 func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
+
 		s := openService(t, db, fileKeys(t))
 		made := createProvider(t, s, "acme", whole)
 		for name, err := range map[string]error{
@@ -155,6 +163,7 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+
 		if all, err := s.List(ctx, "other"); err != nil || all == nil || len(all) != 0 {
 			t.Errorf("listed %v, %v", all, err)
 		}
@@ -181,11 +190,13 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["X-Tenant"] != "7" {
 			t.Errorf("a refused PUT has changed something: %v", err)
 		}
+
 		// A PUT of GET's response changes nothing.
 		answered, err := json.Marshal(made)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if again, err := s.Update(ctx, "acme", made.ID, members(t, string(answered))); err != nil ||
 			!reflect.DeepEqual(again, made) {
 			t.Errorf("GET, PUT: %+v, %v", again, err)
@@ -239,6 +250,7 @@ func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 			mine.ID); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := s.Open(ctx, mine.ID); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("headers moved to another provider open: %v", err)
 		}
@@ -251,18 +263,22 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 		keys := fileKeys(t)
 		s := openService(t, db, keys)
 		var ids []string
+
 		for i := range 105 {
 			d := createProvider(t, s, "acme", strings.Replace(whole, "Bearer abc", fmt.Sprint("Bearer ", i), 1))
 			ids = append(ids, d.ID)
 		}
+
 		createProvider(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
 		done, err := masterkey.Rotate(ctx, keys, []masterkey.SecretStore{s.Secrets()}, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if inUse, err := s.Secrets().MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.ID {
 			t.Errorf("in use: %v, %v", inUse, err)
 		}
+
 		for i, id := range ids {
 			if p, err := s.Open(ctx, id); err != nil || p.Headers["Authorization"] != fmt.Sprint("Bearer ", i) {
 				t.Fatalf("provider %d: %v", i, err)
@@ -277,6 +293,7 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 		nodes := []*Service{openService(t, db, keys), openService(t, db, keys)}
 		made := createProvider(t, nodes[0], "acme", whole)
 		var wg sync.WaitGroup
+
 		for w := range 4 {
 			wg.Go(func() {
 				for i := range 5 {
@@ -290,6 +307,7 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		p, err := nodes[1].Open(t.Context(), made.ID)
 		if err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != p.Name {
@@ -304,6 +322,7 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	s := openService(t, db, noKeys(t))
 	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 		INSERT INTO ai_providers (id, account_id, name, audio_format, url, sealed, master_key_id, fallback, created_at, updated_at)
@@ -312,11 +331,13 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
 	if _, err := s.Create(audittest.CallerContext(t, who), "acme",
 		members(t, bare)); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one more: %v", err)
 	}
+
 	createProvider(t, s, "other", bare)
 }
 
@@ -340,6 +361,7 @@ func TestWhenWSIsAccepted(t *testing.T) {
 			t.Errorf("%s: %v", network, got)
 		}
 	}
+
 	if (Settings{}).allowsPlain() ||
 		setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
 		t.Error("ws is never accepted by default, and no network is refused")
@@ -352,15 +374,18 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := db.Migrate(t.Context(), "aiprovider",
 			fstest.MapFS{"migrations/0001_aiprovider.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := db.ExecContext(t.Context(),
 			`INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)
 			VALUES (1, 'acme', 'user:u1', 'create', 'p'), (2, 'acme', 'user:u1', 'replace', 'p'), (3, 'acme', 'user:u2', 'delete', 'p')`); err != nil {
 			t.Fatal(err)
 		}
+
 		openService(t, db, fileKeys(t))
 		want := []string{"ai_provider.create user:u1 ai_provider:p ok", "ai_provider.delete user:u2 ai_provider:p ok",
 			"ai_provider.update user:u1 ai_provider:p ok"}
@@ -375,6 +400,7 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 		ctx := audittest.CallerContext(t, who)
 		s := openService(t, db, fileKeys(t))
 		masked := strings.NewReplacer("Bearer abc", Mask, `"7"`, `"`+Mask+`"`).Replace(whole)
+
 		for _, moved := range []string{
 			"wss://thief.example.com/voice", "wss://ai.example.com:8443/voice", "wss://ai.example.com./voice",
 			"wss://ai.example.com.thief.example/voice", "wss://ai.example.co/voice",
@@ -390,11 +416,13 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 				p.Headers["Authorization"] != "Bearer abc" {
 				t.Errorf("%s: a refused PUT changed the provider: %v", moved, err)
 			}
+
 			fresh := strings.Replace(whole, "wss://ai.example.com/voice", moved, 1)
 			if _, err := s.Update(ctx, "acme", made.ID, members(t, fresh)); err != nil {
 				t.Errorf("%s with new values: %v", moved, err)
 			}
 		}
+
 		for _, same := range []string{"wss://ai.example.com/other?x=1", "wss://AI.example.com:443/voice"} {
 			made := createProvider(t, s, "acme", whole)
 			if _, err := s.Update(ctx, "acme", made.ID,
@@ -439,6 +467,7 @@ func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
 			t.Errorf("shown: %q %s %q %v, %v", shown.Secret, shown.Session, shown.Protocol, shown.WebSocket.Headers,
 				err)
 		}
+
 		var stored string
 		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers`).Scan(&stored); err != nil ||
 			strings.Contains(stored, "auth-token") {
@@ -454,6 +483,7 @@ func TestASecretIsSealedMaskedAndStaysWithItsHost(t *testing.T) {
 			!reflect.DeepEqual(p.Headers, map[string]string{"X-A": "1"}) {
 			t.Errorf("opened after a PUT with the mask: %v %q, %v", p.Secret, p.Headers, err)
 		}
+
 		moved := strings.Replace(masked, "bot.example.com", "evil.example.com", 1)
 		if _, err := s.Update(ctx, "acme", made.ID, members(t, moved)); fmt.Sprint(codes(err)) != "[secret masked]" {
 			t.Errorf("a PUT that moves the secret: %v", codes(err))
@@ -486,6 +516,7 @@ func TestRulesAreTheQueuesOfListeners(t *testing.T) {
 		createProvider(t, s, "demo", whole)
 		want := []Rule{{one.ID, "acme", []string{"sales", "support"}}, {other.ID, "demo", []string{"pool"}}}
 		slices.SortFunc(want, func(a, b Rule) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+
 		if rules, err := s.ListRules(ctx); err != nil || !reflect.DeepEqual(rules, want) {
 			t.Errorf("rules %v, %v, want %v", rules, err, want)
 		}

@@ -63,15 +63,18 @@ func (p *Policy) ExpiresAt(storedAt int64, queue string) int64 {
 			days = q.RetentionDays
 		}
 	}
+
 	if days == 0 {
 		return 0
 	}
+
 	return storedAt + days*24*60*60
 }
 
 // check returns fault.KindInvalid with every invalid field.
 func (p *Policy) check() error {
 	var faults []fault.Field
+
 	add := func(field, code, message string) {
 		faults = append(faults, fault.Field{Field: field, Code: code, Message: field + " " + message})
 	}
@@ -90,14 +93,17 @@ func (p *Policy) check() error {
 	if len(p.QueueDays) > maxQueues {
 		add("queue_retention", "too_many", "must be at most 1,000")
 	}
+
 	for i, queue := range p.Queues {
 		if queue == "" || len(queue) > maxQueueID {
 			add(fmt.Sprintf("queues[%d]", i), "invalid", "must have 1 to 255 bytes")
 		}
 	}
+
 	if p.Announcement != "" && !p.Announce {
 		add("announcement", "invalid", "needs announce: true")
 	}
+
 	checkDays("retention_days", p.RetentionDays)
 
 	seen := make(map[string]bool, len(p.QueueDays))
@@ -108,11 +114,14 @@ func (p *Policy) check() error {
 		if seen[q.QueueID] {
 			add(fmt.Sprintf("queue_retention[%d].queue_id", i), "duplicate", "is in the list already")
 		}
+
 		seen[q.QueueID] = true
 		checkDays(fmt.Sprintf("queue_retention[%d].retention_days", i), q.RetentionDays)
 	}
+
 	if len(faults) > 0 {
 		return fault.Invalid("Invalid recording policy", faults...)
 	}
+
 	return nil
 }

@@ -50,15 +50,19 @@ func (s *Service) Find(ctx context.Context, accountID string) (Found, error) {
 		if err != nil {
 			return Found{}, err
 		}
+
 		if text == "" {
 			continue
 		}
+
 		policy := new(Policy)
 		if err := json.Unmarshal([]byte(text), policy); err != nil {
 			return Found{}, fault.Internal(err, "the stored recording policy cannot be read")
 		}
+
 		return Found{Policy: policy, From: id, ETag: entitytag.Of(id, text)}, nil
 	}
+
 	return Found{ETag: entitytag.Of("")}, nil
 }
 
@@ -79,13 +83,16 @@ func (s *Service) Update(ctx context.Context, accountID string, policy Policy, i
 	if err := policy.check(); err != nil {
 		return Found{}, err
 	}
+
 	old, err := s.Find(ctx, accountID)
 	if err != nil {
 		return Found{}, err
 	}
+
 	if err := entitytag.Require(ifMatch, old.ETag); err != nil {
 		return Found{}, err
 	}
+
 	text, err := json.Marshal(policy)
 	if err != nil {
 		return Found{}, fault.Internal(err, "writing the recording policy failed")
@@ -97,18 +104,22 @@ func (s *Service) Update(ctx context.Context, accountID string, policy Policy, i
 		if err != nil {
 			return err
 		}
+
 		if ifMatch != "" && own != "" && entitytag.Of(accountID, own) != old.ETag { // changed since
 			return entitytag.Require(ifMatch, entitytag.Of(accountID, own))
 		}
+
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO call_recording_policies (account_id, policy, updated_at) VALUES ($1, $2, $3)
 			ON CONFLICT (account_id) DO UPDATE SET policy = excluded.policy, updated_at = excluded.updated_at`,
 			accountID, string(text), time.Now().UnixMilli())
+
 		return err
 	})
 	if err != nil {
 		return Found{}, sqldb.Wrap(err, "storing a recording policy")
 	}
+
 	return Found{Policy: &policy, From: accountID, ETag: entitytag.Of(accountID, string(text))}, nil
 }
 

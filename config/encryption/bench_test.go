@@ -23,6 +23,7 @@ func BenchmarkPostgres(b *testing.B) {
 			}
 		}
 	}
+
 	each := func(b *testing.B, work func(account string, n int64) error) {
 		var n atomic.Int64
 		b.SetParallelism(16)
@@ -34,20 +35,24 @@ func BenchmarkPostgres(b *testing.B) {
 				}
 			}
 		})
+
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 	}
+
 	b.Run("get", func(b *testing.B) {
 		each(b, func(account string, _ int64) error {
 			_, err := s.Find(b.Context(), account)
 			return err
 		})
 	})
+
 	b.Run("put", func(b *testing.B) {
 		each(b, func(account string, _ int64) error {
 			_, err := s.Update(b.Context(), account, Change{Enabled: true}, "")
 			return err
 		})
 	})
+
 	b.Run("rotate", func(b *testing.B) {
 		each(b, func(_ string, n int64) error {
 			key := fmt.Sprintf("key number %d of an account in the benchmark", n)

@@ -65,6 +65,7 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	} else if _, ok := body["enabled"]; !ok {
 		p.fault("enabled", codeRequired, "enabled is required")
 	}
+
 	c.Algorithm = optional[string](&p, "algorithm", "a string")
 	c.Salt = optional[string](&p, "salt", "a string")
 	c.Key = optional[string](&p, "key", "a string")
@@ -76,9 +77,11 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p.checkSalt(c.Salt)
 	p.checkKey(c.Key)
 	p.refuseUnknown()
+
 	if len(p.faults) > 0 {
 		return Change{}, fault.Invalid(UpdateFailed, p.faults...)
 	}
+
 	return c, nil
 }
 
@@ -101,11 +104,13 @@ func optional[T any](p *parser, name, want string) *T {
 	if !sent {
 		return nil
 	}
+
 	var value T
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, &value) != nil {
 		p.fault(name, codeWrongType, "%s must be %s", name, want)
 		return nil
 	}
+
 	return &value
 }
 
@@ -115,14 +120,17 @@ func (p *parser) integer(name string) *int64 {
 	if number == nil {
 		return nil
 	}
+
 	f, err := strconv.ParseFloat(number.String(), 64)
 	n := int64(f)
+
 	// json.Number also accepts a string with a number.
 	quoted := bytes.ContainsRune(p.body[name], '"')
 	if quoted || err != nil || float64(n) != f || n > 1<<53 || n < -1<<53 {
 		p.fault(name, codeWrongType, "%s must be an integer", name)
 		return nil
 	}
+
 	return &n
 }
 
@@ -132,6 +140,7 @@ func (p *parser) object(name string) map[string]string {
 	if values == nil {
 		return nil
 	}
+
 	out := make(map[string]string, len(*values))
 	for key, value := range *values {
 		if value == nil {
@@ -140,6 +149,7 @@ func (p *parser) object(name string) map[string]string {
 		}
 		out[key] = *value
 	}
+
 	return out
 }
 
@@ -153,6 +163,7 @@ func (p *parser) checkKey(key *string) {
 	if key == nil {
 		return
 	}
+
 	n := utf8.RuneCountInString(*key)
 	if n < minKey {
 		p.fault("key", codeTooShort, "key must have at least %d characters", minKey)
@@ -160,6 +171,7 @@ func (p *parser) checkKey(key *string) {
 		p.fault("key", codeTooLong, "key must have at most %d characters", maxText)
 		return
 	}
+
 	if isInsecureKey(*key) {
 		p.fault("key", codeInsecure, "key must not be a default, one repeated character or a plain run")
 	}

@@ -21,10 +21,12 @@ func parse(t *testing.T, body string) (Change, []string) {
 	if err := json.Unmarshal([]byte(body), &object); err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
+
 	c, err := ParseChange(object)
 	if err == nil {
 		return c, nil
 	}
+
 	return c, faultTexts(t, err)
 }
 
@@ -35,12 +37,14 @@ func faultTexts(t *testing.T, err error) (faults []string) {
 	if !errors.As(err, &f) || f.Kind != fault.KindInvalid || f.Message != UpdateFailed {
 		t.Fatalf("not a refusal: %v", err)
 	}
+
 	for _, field := range f.Fields {
 		if strings.Contains(field.Message, goodKey) {
 			t.Errorf("the message shows the key: %s", field.Message)
 		}
 		faults = append(faults, field.Field+" "+field.Code)
 	}
+
 	return faults
 }
 
@@ -129,6 +133,7 @@ func TestInsecureKeys(t *testing.T) {
 			t.Errorf("%q passes", key)
 		}
 	}
+
 	for _, key := range []string{
 		goodKey, otherKey, "", "default_encrypted_key_of_our_house_no_17",
 		"0123456789abcdef0123456789abcdeX", "a0b1c2d3e4f5g6h7i8j9k0l1m2n3o4p5", "8f14e45fceea167a5a36dedd4bea2543",
@@ -148,6 +153,7 @@ func FuzzParseChange(f *testing.F) {
 		if json.Unmarshal(body, &object) != nil {
 			return
 		}
+
 		c, err := ParseChange(object)
 		if err != nil {
 			if f := fault.As(err); f.Kind != fault.KindInvalid || len(f.Fields) == 0 {
@@ -155,6 +161,7 @@ func FuzzParseChange(f *testing.F) {
 			}
 			return
 		}
+
 		if c.Key != nil && len([]rune(*c.Key)) < minKey {
 			t.Fatalf("a key of %d characters", len([]rune(*c.Key)))
 		}

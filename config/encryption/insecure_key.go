@@ -47,11 +47,14 @@ func period(chars []rune) int {
 		for n > 0 && chars[i] != chars[n] {
 			n = border[n-1]
 		}
+
 		if chars[i] == chars[n] {
 			n++
 		}
+
 		border[i] = n
 	}
+
 	return len(chars) - border[len(border)-1]
 }
 
@@ -66,6 +69,7 @@ func isRun(chars []rune, step int) bool {
 	if allPairs(chars, byCode) {
 		return true
 	}
+
 	return slices.ContainsFunc(alphabets, func(alphabet string) bool {
 		return allPairs(chars, func(a, b rune) bool {
 			i, j := strings.IndexRune(alphabet, a), strings.IndexRune(alphabet, b)

@@ -40,5 +40,6 @@ func (m *metrics) countChange(old, next *state) {
 	case !next.enabled && (old.enabled || !old.exists):
 		change = changeDisabled
 	}
+
 	m.changes.WithLabelValues(change).Inc()
 }

@@ -31,10 +31,12 @@ func (m *model) put(c Change, got *Document) error {
 	if c.Algorithm != nil {
 		m.algorithm = *c.Algorithm
 	}
+
 	m.configured, m.enabled = true, c.Enabled
 	if c.Enabled && m.algorithm == "" {
 		m.algorithm = "AES-256-GCM"
 	}
+
 	switch {
 	case !c.Enabled:
 		// Preserved.
@@ -46,6 +48,7 @@ func (m *model) put(c Change, got *Document) error {
 			}
 			m.key = got.Key
 		}
+
 		if salt == "" {
 			if len(got.Salt) != 24 {
 				return fmt.Errorf("made a salt of %d characters", len(got.Salt))
@@ -56,6 +59,7 @@ func (m *model) put(c Change, got *Document) error {
 		old := strconv.FormatInt(m.version, 10)
 		m.keys[old], m.salts[old] = m.key, m.salt
 		m.version++
+
 		if key != "" {
 			m.key = key
 		}
@@ -63,6 +67,7 @@ func (m *model) put(c Change, got *Document) error {
 			m.salt = salt
 		}
 	}
+
 	return m.compare(got)
 }
 
@@ -73,15 +78,18 @@ func (m *model) compare(got *Document) error {
 		}
 		return nil
 	}
+
 	keyID := ""
 	if m.version > 0 {
 		keyID = "key_auto_account-"
 	}
+
 	if got.Enabled != m.enabled || got.Algorithm != m.algorithm || got.Key != m.key || got.Salt != m.salt ||
 		got.KeyVersion != m.version || got.KeyID != keyID ||
 		!maps.Equal(got.HistoricalKeys, m.keys) || !maps.Equal(got.HistoricalSalts, m.salts) {
 		return fmt.Errorf("got %+v\nwant %+v, key id %q", *got, *m, keyID)
 	}
+
 	return nil
 }
 
@@ -99,6 +107,7 @@ func randomChange(r *rand.Rand, keyPool string) Change {
 	if r.IntN(3) == 0 {
 		c.Salt = new(fmt.Sprintf("salt %d", r.IntN(3)))
 	}
+
 	return c
 }
 
@@ -115,17 +124,20 @@ func TestEverySequenceOfPutsFollowsTheTable(t *testing.T) {
 					c.KeyVersion, c.KeyID = &d.KeyVersion, &d.KeyID
 				}
 			}
+
 			before := s.toDocument()
 			next, err := s.apply(c)
 			if err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
+
 			if fmt.Sprintf("%+v", *before) != fmt.Sprintf("%+v", *s.toDocument()) {
 				t.Fatalf("seed %d, step %d: apply changed the old state", seed, step)
 			}
 			if err := m.put(c, next.toDocument()); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
+
 			s = next
 		}
 	}
@@ -137,10 +149,12 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rotated, err := enabled.apply(Change{Enabled: true, Key: new(otherKey)})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		name   string
 		state  *state
@@ -167,6 +181,7 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 		if err != nil {
 			got = faultTexts(t, err)
 		}
+
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -19,7 +19,9 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 			}
 			n += deleted
 		}
+
 		return nil
 	})
+
 	return n, sqldb.Wrap(err, "purging an encryption configuration")
 }

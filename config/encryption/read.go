@@ -40,10 +40,12 @@ func (s *Service) read(ctx context.Context, entry audit.Entry) (*state, error) {
 func (s *Service) readAll(round []*pendingRead) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
+
 	ids := make([]string, len(round))
 	for i, pending := range round {
 		ids[i] = pending.entry.AccountID
 	}
+
 	results, err := s.loadAll(ctx, s.db, ids)
 	if err != nil {
 		return err
@@ -57,8 +59,10 @@ func (s *Service) readAll(round []*pendingRead) error {
 			entries = append(entries, pending.entry)
 		}
 	}
+
 	if len(entries) == 0 {
 		return nil
 	}
+
 	return s.audit.Record(ctx, entries...)
 }

@@ -83,10 +83,12 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 		return nil, updateFault(err)
 	}
 	defer unlock()
+
 	old, next, err := s.changeAndSave(ctx, accountID, c, ifMatch)
 	if err != nil {
 		return nil, updateFault(err)
 	}
+
 	s.metrics.countChange(old, next)
 	return newResult(next), nil
 }
@@ -101,21 +103,25 @@ func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if ifMatch != "" && !matchesIfMatch(ifMatch, old) {
 			return nil, nil,
 				fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s",
 					etag(old.revision))
 		}
+
 		next, err = old.apply(c)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		entry.Target = next.auditTarget()
 		saved, err = s.save(ctx, entry, old, next)
 		if err != nil {
 			return nil, nil, err
 		}
 	}
+
 	s.audit.AfterCommit(ctx, entry)
 	return old, next, nil
 }
@@ -168,12 +174,14 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 	if err != nil {
 		return Sealing{}, sqldb.Wrap(err, "reading the encryption configuration")
 	}
+
 	if version == 0 && !out.Enabled {
 		return out, nil
 	}
 	if !sealed.Valid {
 		return Sealing{}, fault.Internal(nil, "the account's encryption key is missing")
 	}
+
 	out.Key, err = s.unsealKey(accountID, version, sealed.String)
 	return out, err
 }

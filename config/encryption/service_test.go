@@ -69,13 +69,16 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				if err := m.compare(a.Config); err != nil {
 					t.Fatalf("seed %d, step %d, GET: %v", seed, step, err)
 				}
+
 				c := randomChange(r, "")
 				if err := m.put(c, put(t, s, account, c)); err != nil {
 					t.Fatalf("seed %d, step %d, PUT: %v", seed, step, err)
 				}
+
 				sealing, err := s.Current(t.Context(), account)
 				var key Key
 				if m.version > 0 {
@@ -85,6 +88,7 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 					t.Fatalf("seed %d, step %d: current %+v, %v", seed, step, sealing, err)
 				}
 			}
+
 			for version := range m.version {
 				k, err := s.Key(t.Context(), account, version+1)
 				if old := fmt.Sprint(version + 1); err != nil ||
@@ -106,6 +110,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 		var mu sync.Mutex
 		got := map[int64]string{}
 		var wg sync.WaitGroup
+
 		for w := range writers {
 			wg.Go(func() {
 				for i := range each {
@@ -116,24 +121,29 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 						t.Error(err)
 						return
 					}
+
 					mu.Lock()
 					if got[a.Config.KeyVersion] != "" || a.Config.Key != key {
 						t.Errorf("version %d twice", a.Config.KeyVersion)
 					}
+
 					got[a.Config.KeyVersion] = key
 					mu.Unlock()
 				}
 			})
 		}
+
 		wg.Wait()
 		a, err := nodes[0].Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		d := a.Config
 		if d.KeyVersion != writers*each || len(d.HistoricalKeys) != writers*each-1 {
 			t.Fatalf("version %d, %d old ones", d.KeyVersion, len(d.HistoricalKeys))
 		}
+
 		for v := int64(1); v < d.KeyVersion; v++ {
 			if version := fmt.Sprint(v); d.HistoricalKeys[version] != got[v] || d.HistoricalSalts[version] != d.Salt {
 				t.Errorf("version %d is not the one that was answered", v)
@@ -153,15 +163,18 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 			}
 			return a
 		}
+
 		try("*", fault.KindPrecondition)
 		first := try(`"0"`, "")
 		try(`"0"`, fault.KindPrecondition)
 		try("W/"+first.ETag, fault.KindPrecondition)
 		second := try(`"x", `+first.ETag, "")
 		try("*", "")
+
 		if first.ETag == second.ETag {
 			t.Error("a change kept the ETag")
 		}
+
 		a, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil || a.ETag == second.ETag {
 			t.Errorf("%+v, %v", a, err)
@@ -177,11 +190,13 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = s.Update(audittest.CallerContext(t, "user:u1"), "acme",
 			Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
 		if got := faultTexts(t, err); len(got) != 1 || got[0] != "key_version read_only" {
 			t.Error(got)
 		}
+
 		after, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil || after.ETag != before.ETag || after.Config.Key != goodKey {
 			t.Errorf("%v", err)
@@ -194,6 +209,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		s := openService(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey), Salt: new("a salt to look for")})
 		var wg sync.WaitGroup
+
 		for i := range 100 {
 			wg.Go(func() {
 				if _, err := s.Find(audittest.CallerContext(t, fmt.Sprintf("user:r%d", i)), "acme"); err != nil {
@@ -201,13 +217,16 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		entries := audittest.Entries(t, audittest.New(t, db), "acme", "encryption.")
 		slices.Sort(entries)
+
 		if n := len(slices.Compact(entries)); n != 101 || entries[0] != "encryption.read user:r0 key_version:1 ok" ||
 			entries[100] != "encryption.update user:u1 key_version:1 ok" {
 			t.Errorf("%d entries: %q", n, entries)
 		}
+
 		var sealed string
 		if err := db.QueryRowContext(t.Context(), `SELECT sealed FROM encryption_keys`).Scan(&sealed); err != nil {
 			t.Fatal(err)
@@ -216,6 +235,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 			masterkey.KeyID(sealed) == "" {
 			t.Errorf("stored as %s", sealed)
 		}
+
 		// A row moved to another account cannot be unsealed.
 		if _, err := db.ExecContext(t.Context(), `UPDATE encryption_keys SET account_id = 'thief'`); err != nil {
 			t.Fatal(err)
@@ -238,11 +258,13 @@ func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{file, file + "-wal"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, secret := range [][]byte{[]byte(d.Key), raw, []byte(goodKey), []byte("Y29ycmVjdCBob3JzZS"),
 			[]byte(d.Salt)} {
 			if bytes.Contains(data, secret) {
@@ -250,6 +272,7 @@ func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 			}
 		}
 	}
+
 	for _, shown := range []string{fmt.Sprint(d), fmt.Sprintf("%+v %#v", d, d),
 		fmt.Sprintf("%v %+v %#v", Key{Key: goodKey}, Key{Key: goodKey}, Key{Key: goodKey})} {
 		if strings.Contains(shown, d.Key) || strings.Contains(shown, goodKey) {
@@ -269,14 +292,17 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 			}
 			return k
 		}
+
 		serverKeys := open()
 		if _, err := serverKeys.Create(); err != nil {
 			t.Fatal(err)
 		}
+
 		server := openService(t, db, serverKeys)
 		for i := range 250 {
 			put(t, server, fmt.Sprintf("account-%d", i), Change{Enabled: true})
 		}
+
 		before, err := server.Secrets().MasterKeys(t.Context())
 		if err != nil || len(before) != 1 {
 			t.Fatal(before, err)
@@ -299,6 +325,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 				}
 			}
 		})
+
 		command := open()
 		var last, total int
 		got, err := masterkey.Rotate(t.Context(), command,
@@ -308,10 +335,12 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		if err != nil || last < 250 && total < 250 {
 			t.Fatalf("%d of %d: %v", last, total, err)
 		}
+
 		after, err := server.Secrets().MasterKeys(t.Context())
 		if err != nil || len(after) != 1 || after[0] != got.ID || after[0] == before[0] {
 			t.Fatalf("in use: %v, %v", after, err)
 		}
+
 		fresh := openService(t, db, open()) // a server with only the new file
 		for _, account := range []string{"account-0", "account-249", "busy"} {
 			if a, err := fresh.Find(audittest.CallerContext(t, "u"), account); err != nil || a.Config.Key == "" {
@@ -328,6 +357,7 @@ func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for name, keys := range map[string]*masterkey.Keyring{"no key": missing, "another key": fileKeys(t)} {
 			if _, err := New(t.Context(), db, keys, audittest.New(t, db), prometheus.NewRegistry()); err == nil ||
 				!strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
@@ -343,6 +373,7 @@ func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true}, "")
 	if f := fault.As(err); f.Kind != fault.KindInternal || f.Message != UpdateFailed {
 		t.Errorf("%v", err)
@@ -350,8 +381,10 @@ func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 	if _, err := s.Current(t.Context(), "acme"); err == nil {
 		t.Error("an unreadable configuration is no reason to store in plain")
 	}
+
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := s.Find(ended, "acme"); err == nil {
 		t.Error("read under an ended context")
 	}
@@ -362,6 +395,7 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 		s := openService(t, db, fileKeys(t))
 		const readers, each = 40, 5
 		var wg sync.WaitGroup
+
 		for r := range readers {
 			wg.Go(func() {
 				for range each {
@@ -371,6 +405,7 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 		entries := audittest.Entries(t, audittest.New(t, db), "acme", "encryption.read")
 		if lines, who := len(entries), len(slices.Compact(entries)); lines != readers*each || who != readers {
@@ -386,6 +421,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 		keys := fileKeys(t)
 		nodes := []*Service{openService(t, db, keys), openService(t, db, keys)}
 		var wg sync.WaitGroup
+
 		for w := range 32 {
 			wg.Go(func() {
 				for i := range 10 {
@@ -397,6 +433,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 				}
 			})
 		}
+
 		wg.Wait()
 	})
 }
@@ -405,12 +442,14 @@ func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite(t))
 	s := openService(t, db, fileKeys(t))
 	put(t, s, "acme", Change{Enabled: true})
+
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := s.Find(audittest.CallerContext(t, "u"), "acme"); err == nil {
 		t.Errorf("answered %v", a)
 	}
+
 	var n int
 	if _, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)},
 		""); err == nil {
@@ -427,15 +466,18 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := db.Migrate(t.Context(), "encryption",
 			fstest.MapFS{"migrations/0001_encryption.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := db.ExecContext(t.Context(),
 			`INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision)
 			VALUES (1, 'acme', 'user:u1', 'change', 1, 1), (2, 'acme', 'user:u2', 'read', 1, 1)`); err != nil {
 			t.Fatal(err)
 		}
+
 		openService(t, db, fileKeys(t))
 		want := []string{"encryption.read user:u2 key_version:1 ok", "encryption.update user:u1 key_version:1 ok"}
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {

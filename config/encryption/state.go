@@ -61,9 +61,11 @@ func (s *state) apply(c Change) (*state, error) {
 	if len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)
 	}
+
 	next := *s
 	next.exists, next.enabled = true, c.Enabled
 	next.revision++
+
 	if c.Algorithm != nil {
 		next.algorithm = *c.Algorithm
 	}
@@ -89,6 +91,7 @@ func (s *state) apply(c Change) (*state, error) {
 	if err := wanted.generateMissing(); err != nil {
 		return nil, err
 	}
+
 	next.versions = slices.Concat(s.versions, []keySalt{wanted})
 	return &next, nil
 }
@@ -98,6 +101,7 @@ func (s *state) apply(c Change) (*state, error) {
 func (k *keySalt) generateMissing() error {
 	var secret [32]byte
 	defer clear(secret[:])
+
 	if k.key == "" {
 		_, err := rand.Read(secret[:])
 		if err != nil {
@@ -105,6 +109,7 @@ func (k *keySalt) generateMissing() error {
 		}
 		k.key = hex.EncodeToString(secret[:])
 	}
+
 	if k.salt == "" {
 		_, err := rand.Read(secret[:16])
 		if err != nil {
@@ -112,6 +117,7 @@ func (k *keySalt) generateMissing() error {
 		}
 		k.salt = base64.StdEncoding.EncodeToString(secret[:16])
 	}
+
 	return nil
 }
 
@@ -125,10 +131,12 @@ func (s *state) readOnlyFaults(c Change) (faults []fault.Field) {
 				Message: name + " is managed by the service; leave it out or send it back as it is"})
 		}
 	}
+
 	check("key_version", c.KeyVersion != nil, c.KeyVersion != nil && s.version() > 0 && *c.KeyVersion == s.version())
 	check("key_id", c.KeyID != nil, c.KeyID != nil && doc.KeyID != "" && *c.KeyID == doc.KeyID)
 	check("historical_keys", c.HistoricalKeys != nil, maps.Equal(c.HistoricalKeys, doc.HistoricalKeys))
 	check("historical_salts", c.HistoricalSalts != nil, maps.Equal(c.HistoricalSalts, doc.HistoricalSalts))
+
 	return faults
 }
 
@@ -159,10 +167,12 @@ func (s *state) toDocument() *Document {
 	if !ok {
 		return d
 	}
+
 	d.Key, d.Salt = current.key, current.salt
 	for i, old := range s.versions[:len(s.versions)-1] {
 		version := strconv.Itoa(i + 1)
 		d.HistoricalKeys[version], d.HistoricalSalts[version] = old.key, old.salt
 	}
+
 	return d
 }

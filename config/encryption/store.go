@@ -41,10 +41,12 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 		return nil, sqldb.Wrap(err, operation)
 	}
 	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), operation)) }()
+
 	results := make(map[string]readResult, len(accountIDs))
 	for _, id := range accountIDs {
 		results[id] = readResult{state: &state{accountID: id}}
 	}
+
 	wantVersions := make(map[string]int64, len(accountIDs))
 	for rows.Next() {
 		var id string
@@ -56,28 +58,34 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 			&sealed); err != nil {
 			return nil, sqldb.Wrap(err, operation)
 		}
+
 		st := results[id].state
 		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
 		wantVersions[id] = wantVersion
 		if !version.Valid || results[id].err != nil {
 			continue
 		}
+
 		p, err := s.unseal(id, version.Int64, sealed.String)
 		if err != nil {
 			results[id] = readResult{st, err}
 			continue
 		}
+
 		st.versions = append(st.versions, p)
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, sqldb.Wrap(err, operation)
 	}
+
 	for id, result := range results {
 		if result.err == nil && result.version() != wantVersions[id] {
 			err := fmt.Errorf("%d key versions, want %d", result.version(), wantVersions[id])
 			results[id] = readResult{result.state, fault.Internal(err, "the encryption configuration is damaged")}
 		}
 	}
+
 	return results, nil
 }
 
@@ -125,13 +133,16 @@ func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state)
 		if err != nil || !saved {
 			return sqldb.Wrap(err, "writing the encryption configuration")
 		}
+
 		if next.version() != old.version() {
 			if err := s.saveKey(ctx, tx, next, now); err != nil {
 				return err
 			}
 		}
+
 		return s.audit.Insert(ctx, tx, entry)
 	})
+
 	return saved, err
 }
 
@@ -153,14 +164,17 @@ func (s *Service) readCommittedTx(ctx context.Context, write func(*sql.Tx) error
 	if !s.db.Postgres() {
 		return s.db.Tx(ctx, write)
 	}
+
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return sqldb.Wrap(err, "beginning a change")
 	}
 	defer func() { _ = tx.Rollback() }() // no effect after Commit
+
 	if err := write(tx); err != nil {
 		return err
 	}
+
 	return sqldb.Wrap(tx.Commit(), "committing a change")
 }
 
@@ -180,6 +194,7 @@ func (s *Service) unseal(accountID string, version int64, sealed string) (keySal
 		return keySalt{}, fmt.Errorf("version %d of account %s's key: %w", version, accountID, err)
 	}
 	defer clear(text)
+
 	key, salt, ok := strings.Cut(string(text), ":")
 	k, err1 := base64.StdEncoding.DecodeString(key)
 	n, err2 := base64.StdEncoding.DecodeString(salt)
@@ -188,5 +203,6 @@ func (s *Service) unseal(accountID string, version int64, sealed string) (keySal
 		return keySalt{}, fault.Internal(fmt.Errorf("version %d of account %s's key is not base64", version, accountID),
 			"the encryption configuration is damaged")
 	}
+
 	return keySalt{string(k), string(n)}, nil
 }

@@ -33,6 +33,7 @@ func (l Local) HAProxy() (string, error) {
 	for i, n := range l.Fanout {
 		fmt.Fprintf(&servers, "\tserver fanout-%d %s\n", i+1, l.server(n))
 	}
+
 	config := haproxyConfig
 	for _, change := range []struct{ from, to string }{
 		{`bind :9443 ssl crt /run/secrets/tls.*`, "bind " + l.Listen},
@@ -46,6 +47,7 @@ func (l Local) HAProxy() (string, error) {
 		}
 		config = pattern.ReplaceAllLiteralString(config, change.to)
 	}
+
 	return config, nil
 }
 

@@ -44,6 +44,7 @@ func (d Dashboard) JSON() ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(page)
+
 	return text.Bytes(), err
 }
 
@@ -60,6 +61,7 @@ func variables() []object {
 			"current": object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}},
 		}
 	}
+
 	return []object{
 		{"type": "datasource", "name": "datasource", "label": "Source", "query": "prometheus"},
 		choice("job", "Job", "label_values(trunkline_build_info, job)"),
@@ -89,17 +91,21 @@ func (d Dashboard) layout() []object {
 		})
 		id, y = id+1, y+1
 		x, height := 0, 0
+
 		for _, p := range r.panels {
 			if x+p.width > pageWidth {
 				x, y, height = 0, y+height, 0
 			}
+
 			one := p.toObject()
 			one["id"] = id
 			one["gridPos"] = object{"x": x, "y": y, "w": p.width, "h": p.height}
 			out = append(out, one)
 			id, x, height = id+1, x+p.width, max(height, p.height)
 		}
+
 		y += height
 	}
+
 	return out
 }

@@ -25,11 +25,13 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if *update {
 			if err := os.WriteFile(file, made, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		kept, err := os.ReadFile(file)
 		if err != nil {
 			t.Error(err)
@@ -37,10 +39,12 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s is not what this package makes: go test ./deploy/dashboards -update", file)
 		}
 	}
+
 	found, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range found {
 		if !wanted[file] {
 			t.Errorf("%s is made from nothing", file)

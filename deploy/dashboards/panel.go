@@ -64,8 +64,10 @@ func (p panel) toObject() object {
 		case "table":
 			t["format"], t["instant"] = "table", true
 		}
+
 		targets = append(targets, t)
 	}
+
 	return object{
 		"type": p.kind, "title": p.title, "description": p.about, "datasource": source,
 		"targets": targets, "fieldConfig": p.fields(), "options": p.options(),
@@ -77,6 +79,7 @@ func (p panel) fields() object {
 	if p.kind == "timeseries" {
 		defaults["custom"] = object{"lineWidth": 1, "fillOpacity": 10, "showPoints": "never", "spanNulls": false}
 	}
+
 	if p.kind == "stat" {
 		steps := []object{{"color": "text", "value": nil}}
 		if p.bad != 0 {
@@ -85,6 +88,7 @@ func (p panel) fields() object {
 		}
 		defaults["thresholds"] = object{"mode": "absolute", "steps": steps}
 	}
+
 	return object{"defaults": defaults, "overrides": []object{}}
 }
 

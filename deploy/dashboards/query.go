@@ -30,12 +30,14 @@ func quantile(q, histogram string, by ...string) string {
 	if labels != "" {
 		selector = "{S," + labels
 	}
+
 	group := strings.Join(by, ", ")
 	native := fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s%s[R])))", q, group, name, selector)
 	if !classic[name] {
 		return fmt.Sprintf("%s or sum by (%s) (rate(%s_sum%s[R])) / sum by (%[2]s) (rate(%[3]s_count%[4]s[R]))", native,
 			group, name, selector)
 	}
+
 	group = strings.Join(append([]string{"le"}, by...), ", ")
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[R]))) or %s", q, group, name, selector,
 		native)
@@ -57,11 +59,13 @@ func rates(counter string, by ...string) query {
 	for _, label := range by {
 		legend = append(legend, "{{"+label+"}}")
 	}
+
 	name, labels, _ := strings.Cut(counter, "{")
 	selector := "{S}"
 	if labels != "" {
 		selector = "{S," + labels
 	}
+
 	return query{fmt.Sprintf("sum by (%s) (rate(%s%s[R]))", strings.Join(by, ", "), name, selector),
 		strings.Join(legend, " ")}
 }

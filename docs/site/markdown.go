@@ -58,12 +58,15 @@ func (a *anchors) Generate(value []byte, _ ast.NodeKind) []byte {
 			id.WriteByte('-')
 		}
 	}
+
 	name := id.String()
 	n := a.seen[name]
 	a.seen[name]++
+
 	if n > 0 {
 		name = fmt.Sprintf("%s-%d", name, n)
 	}
+
 	return []byte(name)
 }
 
@@ -82,6 +85,7 @@ func (d *document) links(visit func(destination string) (_ string, keep bool)) {
 		if !entering {
 			return ast.WalkContinue, nil
 		}
+
 		switch link := n.(type) {
 		case *ast.Link:
 			destination, keep := visit(string(link.Destination))
@@ -93,6 +97,7 @@ func (d *document) links(visit func(destination string) (_ string, keep bool)) {
 			destination, _ := visit(string(link.Destination))
 			link.Destination = []byte(destination)
 		}
+
 		return ast.WalkContinue, nil
 	}) // the visitor returns no error
 
@@ -103,6 +108,7 @@ func (d *document) links(visit func(destination string) (_ string, keep bool)) {
 			parent.InsertBefore(parent, link, child)
 			child = next
 		}
+
 		parent.RemoveChild(parent, link)
 	}
 }
@@ -117,11 +123,13 @@ func (d *document) sections() []Section {
 			all = append(all, Section{Title: d.plain(n), Anchor: string(anchor), level: heading.Level})
 			continue
 		}
+
 		if len(all) > 0 {
 			last := &all[len(all)-1]
 			last.Text = strings.TrimSpace(last.Text + " " + d.plain(n))
 		}
 	}
+
 	return all
 }
 
@@ -146,8 +154,10 @@ func (d *document) plain(n ast.Node) string {
 				out.Write(line.Value(d.source))
 			}
 		}
+
 		return ast.WalkContinue, nil
 	}) // the visitor returns no error
+
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
@@ -182,6 +192,7 @@ func rowsBySection(index *document) map[string][]navigated {
 	rows := map[string][]navigated{}
 	seen := map[string]bool{}
 	anchor := ""
+
 	for n := index.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if heading, ok := n.(*ast.Heading); ok {
 			id, _ := heading.AttributeString("id")
@@ -189,18 +200,22 @@ func rowsBySection(index *document) map[string][]navigated {
 			anchor = string(value)
 			continue
 		}
+
 		_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 			link, ok := n.(*ast.Link)
 			if !ok || !entering {
 				return ast.WalkContinue, nil
 			}
+
 			target := string(link.Destination)
 			if strings.HasSuffix(target, ".md") && !strings.HasPrefix(target, "..") && !seen[target] {
 				seen[target] = true
 				rows[anchor] = append(rows[anchor], navigated{target, index.plain(link)})
 			}
+
 			return ast.WalkSkipChildren, nil
 		}) // the visitor returns no error
 	}
+
 	return rows
 }

@@ -104,6 +104,7 @@ func New(pages fs.FS, layout Layout) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the pages: %w", err)
 	}
+
 	s.frame, err = template.New("page").Parse(frame)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pages' frame: %w", err)
@@ -113,6 +114,7 @@ func New(pages fs.FS, layout Layout) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s.groups = groups(index)
 	s.index = sync.OnceValues(s.searchIndex)
 	return s, nil
@@ -144,10 +146,12 @@ func (s *Site) render(page string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	sections := d.sections()
 	if len(sections) == 0 {
 		return nil, fmt.Errorf("page %s has no title", page)
 	}
+
 	d.links(func(destination string) (string, bool) { return s.address(page, destination) })
 	content, err := d.html()
 	if err != nil {
@@ -163,6 +167,7 @@ func (s *Site) render(page string) ([]byte, error) {
 		"Page":     func(to string) string { return s.layout.Page(page, to) },
 		"Asset":    func(name string) string { return s.layout.Asset(page, name) },
 	})
+
 	return []byte(out.String()), err
 }
 
@@ -171,10 +176,12 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 	if isExternal(destination) {
 		return destination, true
 	}
+
 	target, anchor := resolve(page, destination)
 	if anchor != "" {
 		anchor = "#" + anchor
 	}
+
 	switch {
 	case slices.Contains(s.names, target):
 		if target == page && anchor != "" {
@@ -184,6 +191,7 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 	case target == "../README.md":
 		return s.layout.Page(page, Index), page != Index
 	}
+
 	http, events := s.layout.Reference(page)
 	switch target {
 	case "../api/openapi.yaml":
@@ -191,6 +199,7 @@ func (s *Site) address(page, destination string) (_ string, keep bool) {
 	case "../api/asyncapi.yaml":
 		return events, true
 	}
+
 	return "", false
 }
 
@@ -208,11 +217,13 @@ func (s *Site) searchIndex() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		sections := d.sections()
 		if len(sections) > 0 {
 			all = append(all, found{s.layout.Page("", page), sections[0].Title, sections})
 		}
 	}
+
 	return json.Marshal(all)
 }
 

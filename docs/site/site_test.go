@@ -58,10 +58,12 @@ func TestEveryPageIsReached(t *testing.T) {
 			}
 		}
 	}
+
 	index := map[string]bool{}
 	for _, destination := range destinations(readPage(t, Index)) {
 		index[destination] = true
 	}
+
 	for _, page := range newSite(t, Served()).names {
 		switch {
 		case !reached[page]:
@@ -79,10 +81,12 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	clients, err := filepath.Glob(filepath.Join(repository, "clients/*/README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range append(outside, clients...) {
 		name, err := filepath.Rel(filepath.Join(repository, "docs"), file)
 		if err != nil {
@@ -100,6 +104,7 @@ func TestLinks(t *testing.T) {
 		}
 		return anchors[page]
 	}
+
 	for _, page := range pages {
 		for _, destination := range destinations(readPage(t, page)) {
 			target, anchor := resolve(page, destination)
@@ -140,6 +145,7 @@ func TestPages(t *testing.T) {
 			for _, asset := range BoardAssets() {
 				contents[layout.Asset("", asset)] = nil
 			}
+
 			http, events := layout.Reference("")
 			contents[http], contents[events], contents[layout.Board] = nil, nil, nil
 			if contents[layout.Page("", "install.md")] == nil ||
@@ -151,14 +157,17 @@ func TestPages(t *testing.T) {
 				if content == nil || path.Ext(at) != "" && path.Ext(at) != ".html" {
 					continue
 				}
+
 				page, err := content()
 				if err != nil {
 					t.Errorf("%s: %v", at, err)
 				}
+
 				if strings.Contains(string(page), "<!-- example") ||
 					!strings.Contains(string(page), `aria-current="page"`) {
 					t.Errorf("%s shows notes of tests, or is not in the navigation", at)
 				}
+
 				for _, address := range addresses(string(page)) {
 					target, _, _ := strings.Cut(address, "#")
 					if target != "" && !strings.HasPrefix(target, "/") {
@@ -193,14 +202,17 @@ func TestSearch(t *testing.T) {
 		}
 		t.Skip("SKIPPED: node is not installed, so the search is not tested")
 	}
+
 	index, err := newSite(t, Served()).searchIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join(t.TempDir(), "search.json")
 	if err := os.WriteFile(file, index, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for query, want := range map[string]string{
 		"TrunklineDiskFull":               "/docs/runbook#trunklinediskfull",
 		"master key":                      "/docs/operations#recordings-and-their-keys",
@@ -215,6 +227,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
+
 		var got []string
 		if err := json.Unmarshal(output, &got); err != nil {
 			t.Fatal(err)

@@ -52,10 +52,12 @@ func (k *Known) combine(now int64) shown {
 	if busy == "" {
 		return shown{state: free, reason: reason}
 	}
+
 	s := shown{state: busy}
 	if free != event.Available && free != event.WrapUp {
 		s.after = free
 	}
+
 	return s
 }
 
@@ -74,6 +76,7 @@ func (k *Known) onCall() event.State {
 	case k.Device == event.DeviceWrapUp, k.Activity == event.ActivityWrapUp:
 		return event.WrapUp
 	}
+
 	return ""
 }
 
@@ -83,6 +86,7 @@ func (k *Known) withoutCall(now int64) (event.State, string) {
 	case event.Offline, event.Break:
 		return k.Presence, k.Reason
 	}
+
 	pause := k.pausedEverywhere()
 	if pause != nil {
 		return event.Break, pause.Reason
@@ -101,6 +105,7 @@ func (k *Known) withoutCall(now int64) (event.State, string) {
 	case k.Presence == "" && k.Device == "" && len(k.Members) == 0:
 		return "", ""
 	}
+
 	return event.Available, k.Reason
 }
 
@@ -116,6 +121,7 @@ func (k *Known) pausedEverywhere() (last *Member) {
 			last = m
 		}
 	}
+
 	return last
 }
 
@@ -173,15 +179,18 @@ func (e *Entry) WhatIsKnown() Known {
 	case e.State != "":
 		k.Presence = event.Available
 	}
+
 	switch {
 	case e.CallID != "":
 		k.Calls = []AgentCall{{ID: e.CallID, Ringing: e.State == event.Ringing}}
 	case e.State == event.Ringing, e.State == event.Talking:
 		k.Activity = event.Activity(e.State)
 	}
+
 	if e.State == event.WrapUp {
 		k.Activity = event.ActivityWrapUp
 	}
+
 	return k
 }
 
@@ -191,6 +200,7 @@ func (k *Known) setCall(id string, ringing bool) {
 	if k.Activity == event.ActivityWrapUp || k.Activity == event.ActivityNotReady {
 		k.Activity = ""
 	}
+
 	for i, c := range k.Calls {
 		if c.ID != id {
 			continue
@@ -199,8 +209,10 @@ func (k *Known) setCall(id string, ringing bool) {
 			k.Calls = slices.Clone(k.Calls)
 			k.Calls[i].Ringing = ringing
 		}
+
 		return
 	}
+
 	if len(k.Calls) < maxCalls {
 		calls := make([]AgentCall, len(k.Calls)+1)
 		copy(calls, k.Calls)
@@ -220,6 +232,7 @@ func (k *Known) dropCall(id string) {
 	default:
 		k.Calls = slices.Delete(slices.Clone(k.Calls), at, at+1)
 	}
+
 	if len(k.Calls) == 0 {
 		if k.Activity == event.ActivityRinging || k.Activity == event.ActivityTalking {
 			k.Activity = ""
@@ -277,6 +290,7 @@ func (k *Known) appendJSON(dst []byte) []byte {
 	o.text("reason", k.Reason)
 	o.text("activity", string(k.Activity))
 	o.text("device", string(k.Device))
+
 	if len(k.Members) > 0 {
 		o.beginMember("members")
 		for i := range k.Members {
@@ -290,8 +304,10 @@ func (k *Known) appendJSON(dst []byte) []byte {
 			o.number("wrap_up_until_ms", m.WrapUpUntilMS)
 			o.dst = append(o.dst, '}')
 		}
+
 		o.dst = append(o.dst, ']')
 	}
+
 	if len(k.Calls) > 0 {
 		o.beginMember("calls")
 		for i, c := range k.Calls {
@@ -300,8 +316,10 @@ func (k *Known) appendJSON(dst []byte) []byte {
 			o.flag("ringing", c.Ringing)
 			o.dst = append(o.dst, '}')
 		}
+
 		o.dst = append(o.dst, ']')
 	}
+
 	o.text("same_as", k.SameAs)
 	return append(o.dst, '}')
 }
@@ -354,12 +372,15 @@ func (k *Known) estimatedSize() int {
 	if k == nil {
 		return 0
 	}
+
 	n := members + len(k.Reason) + len(k.SameAs)
 	for i := range k.Members {
 		n += member + len(k.Members[i].QueueID) + len(k.Members[i].Reason)
 	}
+
 	for i := range k.Calls {
 		n += call + len(k.Calls[i].ID)
 	}
+
 	return n
 }

@@ -21,6 +21,7 @@ func contradiction(p *Partition) string {
 		}
 		return e
 	}
+
 	for _, e := range p.All() {
 		switch {
 		case e.Kind == Agent && e.Known != nil:
@@ -31,6 +32,7 @@ func contradiction(p *Partition) string {
 					return fmt.Sprintf("agent %s has a call that is %s", e.Append(nil), call.Append(nil))
 				}
 			}
+
 			if len(e.Known.Calls) > 0 && !onCall(e.State) || len(e.Known.Calls) > 0 && e.CallID == "" {
 				return fmt.Sprintf("agent %s has calls", e.Append(nil))
 			}
@@ -38,10 +40,12 @@ func contradiction(p *Partition) string {
 			if e.State == event.Waiting && (e.AgentID != "" || len(e.Ringing) > 0) {
 				return fmt.Sprintf("call %s waits", e.Append(nil))
 			}
+
 			agents := e.Ringing
 			if e.AgentID != "" {
 				agents = append(slices.Clone(agents), e.AgentID)
 			}
+
 			for _, id := range agents {
 				agent := entry(e, Agent, id)
 				if agent.Known == nil || !agent.Known.hasCall(e.ID) {
@@ -50,6 +54,7 @@ func contradiction(p *Partition) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -59,6 +64,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 	names := event.Names()
 	f := event.Facts{Name: names[random.IntN(len(names))], AgentID: pick("", "x", "y", "z"),
 		CallID: pick("", "c", "d", "e"), QueueID: pick("", "q", "r")}
+
 	if random.IntN(3) == 0 {
 		f.State = event.State(
 			pick("offline", "available", "ringing", "talking", "wrap_up", "break", "other", "waiting", "held", "ended"))
@@ -66,6 +72,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 	if random.IntN(8) == 0 {
 		f.Contact = pick("1", "2")
 	}
+
 	if subjectOf(&f) == aboutAgent && random.IntN(2) == 0 {
 		f.Agent = &event.AgentSaid{Reason: pick("", "lunch")}
 		switch random.IntN(3) {
@@ -80,6 +87,7 @@ func randomFacts(random *rand.Rand) event.Facts {
 			f.Agent.WrapUpUntilMS = firstMilli
 		}
 	}
+
 	return f
 }
 
@@ -90,6 +98,7 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 	if testing.Short() {
 		seeds = 10
 	}
+
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 34))
 		p, messages := newPlayer(), newPlayer()
@@ -97,9 +106,11 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 			if random.IntN(100) == 0 {
 				p.now += int64((25 * time.Hour).Seconds()) // calls expire
 			}
+
 			said := randomFacts(random)
 			before := p.All()
 			completed := p.play(said)
+
 			if wrong := contradiction(p.Partition); wrong != "" {
 				t.Fatalf("seed %d, event %d, %+v (%+v): %s\nbefore: %s", seed, i, said, said.Agent, wrong,
 					texts(before))
@@ -109,6 +120,7 @@ func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
 			if err := json.Unmarshal(completed.Append(nil), &read); err != nil {
 				t.Fatal(err)
 			}
+
 			messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: read})
 			if got, want := texts(messages.All()), texts(p.All()); got != want {
 				t.Fatalf("seed %d, event %d, %+v:\nthe fold of the messages %s\nof the events %s", seed, i, said, got,
@@ -132,11 +144,13 @@ func TestWhatIsKnownIsReadAsItIsWritten(t *testing.T) {
 	for range 500 {
 		p.play(randomFacts(random))
 	}
+
 	for _, e := range p.All() {
 		record, err := ParseRecord(e.Key().String(), e.Append(nil), nil)
 		if err != nil || !same(record.Entry, e) {
 			t.Errorf("%s is read as %+v, %v", e.Append(nil), record.Entry, err)
 		}
+
 		if size := e.estimatedSize(); size < len(e.Append(nil))+len(e.Key().String()) {
 			t.Errorf("%s is estimated as %d bytes", e.Append(nil), size)
 		}
@@ -183,10 +197,12 @@ func TestAgentsOfAnOlderServerGoOn(t *testing.T) {
 			}
 			v.Apply(r)
 		}
+
 		v.Apply(Record{Position: &Position{EventID: at}})
 		p := newPlayer()
 		p.Load(v)
 		p.play(c.facts)
+
 		if got := p.Find(Key{"a", Agent, "x"}); string(got.State) != c.want {
 			t.Errorf("%s: %s", name, got.Append(nil))
 		}

@@ -13,6 +13,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	if call != nil {
 		completeCall(f, call)
 	}
+
 	agent = p.lookup(account, Agent, f.AgentID)
 	if agent != nil && agent.Known != nil && agent.Known.SameAs != "" {
 		f.AgentID = agent.Known.SameAs
@@ -21,6 +22,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	if agent != nil {
 		fill(&f.AgentName, agent.AgentName)
 	}
+
 	switch subjectOf(f) {
 	case aboutAgent:
 		e.completeAgent(agent, call)
@@ -36,6 +38,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	case aboutDevice:
 		p.completeDevice(e)
 	}
+
 	return agent, call
 }
 
@@ -46,10 +49,12 @@ func (p *Partition) completeAgentLeg(e *Event) {
 	if f.Name != event.NameCallAnswered || f.AgentID != "" || f.InteractionID == f.CallID {
 		return
 	}
+
 	caller := p.lookup(e.Account, Call, f.InteractionID)
 	if caller == nil || !caller.Visits() {
 		return
 	}
+
 	for _, agent := range caller.Ringing {
 		if e.LegOf(agent) {
 			f.AgentID = agent
@@ -66,6 +71,7 @@ func completeCall(f *event.Facts, call *Entry) {
 	fill(&f.Callee, call.Callee)
 	fill(&f.InteractionID, call.InteractionID)
 	fill(&f.OriginationCallID, call.OriginationCallID)
+
 	switch f.Name {
 	case event.NameQueueCallEntered:
 	case event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged:
@@ -90,6 +96,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	if sharesCall(f) {
 		after = e.nextCall(call)
 	}
+
 	_, shows := e.nextAgent(agent, after)
 	switch {
 	case f.Agent != nil && f.Agent.Device != "":
@@ -104,6 +111,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	case f.Name != event.NameAgentNoAnswer && f.State != shows.state:
 		f.AgentState = shows.state
 	}
+
 	if agent != nil {
 		previous(f, agent)
 	}
@@ -115,6 +123,7 @@ func completePresence(f *event.Facts, agent *Entry) {
 	if f.Name != event.NameAgentState || agent == nil {
 		return
 	}
+
 	said, before := f.State, agent.WhatIsKnown().Presence
 	if f.Agent != nil {
 		said = f.Agent.Presence
@@ -144,6 +153,7 @@ func completePause(f *event.Facts, agent *Entry, after event.State) {
 	default:
 		return
 	}
+
 	if agent == nil || agent.State == "" {
 		if f.Name == event.NameAgentBreakStart && after != event.Break {
 			f.Name = event.NameAgentState
@@ -205,6 +215,7 @@ func durations(f *event.Facts, call *Entry, after event.State, now int64) {
 	if call.State == event.Ended {
 		return
 	}
+
 	waited := f.Name == event.NameQueueCallAnswered && call.AnsweredMS == 0 || f.Name == event.NameQueueCallAbandoned
 	if waited && call.EnteredMS != 0 && !f.WaitMS.Known {
 		f.WaitMS = between(call.EnteredMS, now)

@@ -35,6 +35,7 @@ func endedWord(s string) uint64 {
 	case string(event.Waiting):
 		return 13
 	}
+
 	return 0
 }
 
@@ -108,9 +109,11 @@ func (e *Entry) compact() Value {
 	for _, queue := range e.Queues {
 		text(queue)
 	}
+
 	for _, n := range e.packedNumbers() {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
+
 	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.Leg)<<2|bit(e.History != nil)<<3)
 	if e.History != nil {
 		b = binary.AppendUvarint(b, uint64(len(e.History.Steps)))
@@ -119,8 +122,10 @@ func (e *Entry) compact() Value {
 				text(*s)
 			}
 		}
+
 		text(e.History.Visit)
 	}
+
 	return &endedCall{e.EventID, string(b)}
 }
 
@@ -138,6 +143,7 @@ func (c *endedCall) entry() Entry {
 	e.State = event.Ended
 	e.ID = u.text()
 	u.id = e.ID
+
 	for _, s := range e.texts() {
 		*s = u.text()
 	}
@@ -145,15 +151,19 @@ func (c *endedCall) entry() Entry {
 	for range u.uvarint() {
 		e.Queues = append(e.Queues, u.text())
 	}
+
 	for _, n := range e.packedNumbers() {
 		*n.value = n.near + u.varint()
 	}
+
 	bits := u.rest[0]
 	e.WaitMS.Known, e.TalkMS.Known, e.Leg = bits&1 != 0, bits&2 != 0, bits&4 != 0
 	u.rest = u.rest[1:]
+
 	if bits&8 != 0 {
 		e.History = u.queueHistory()
 	}
+
 	return e
 }
 
@@ -168,6 +178,7 @@ func (u *unpacker) text() string {
 	case n%2 != 0:
 		return endedWords()[n/2-1]
 	}
+
 	s := u.rest[:n/2]
 	u.rest = u.rest[n/2:]
 	return s

@@ -15,21 +15,26 @@ func TestAnEndedCallKeepsEveryMember(t *testing.T) {
 	entries := map[string]*Entry{"no member": {Kind: Call, Facts: event.Facts{State: event.Ended}}}
 	members := reflect.VisibleFields(reflect.TypeFor[Entry]())
 	all := &Entry{}
+
 	for _, member := range members {
 		if member.Anonymous {
 			continue
 		}
+
 		one := &Entry{}
 		setMembers(reflect.ValueOf(one).Elem().FieldByIndex(member.Index), new(int))
 		one.Kind, one.State = Call, event.Ended
 		entries[member.Name] = one
+
 		if one.isCompact() {
 			setMembers(reflect.ValueOf(all).Elem().FieldByIndex(member.Index), new(int))
 		}
 	}
+
 	all.Kind, all.State = Call, event.Ended
 	long := *all
 	long.ID, long.Caller, long.CallID = strings.Repeat("i", maxText), strings.Repeat("ü", 2000), long.ID
+
 	least := &Entry{AccountID: "a", Kind: Call, ID: "c", Since: -1, Facts: event.Facts{State: event.Ended, CallID: "c"}}
 	for name, e := range map[string]*Entry{"all members": all, "long texts": &long, "the fewest members": least} {
 		if _, ok := e.compact().(*endedCall); !ok {
@@ -43,6 +48,7 @@ func TestAnEndedCallKeepsEveryMember(t *testing.T) {
 		if got := entryOf(c); !reflect.DeepEqual(got, e) {
 			t.Errorf("%s: got\n%+v\nwant\n%+v", name, *got, *e)
 		}
+
 		if c.Key() != e.Key() || c.lastEvent() != e.EventID || c.class() != e.class() ||
 			c.estimatedSize() != e.estimatedSize() ||
 			string(c.Append(nil)) != string(e.Append(nil)) {
@@ -89,9 +95,11 @@ func TestAnEndedCallTakesAtMost500Bytes(t *testing.T) {
 				f := event.Facts{Name: name, CallID: id, InteractionID: id, QueueID: "support@pbx.example.com",
 					Caller: "+15551230001",
 					Callee: "+4930123456", Reason: "NORMAL_CLEARING", TimestampMS: firstMilli + int64(n)*40}
+
 				if name != event.NameQueueCallEntered {
 					f.AgentID, f.AgentName = fmt.Sprintf("%d@pbx.example.com", 1000+n%50), "Ann Example"
 				}
+
 				apply(&Event{ID: last, Account: strings.Clone("acme"), Timestamp: firstMilli/1000 + int64(n)/25,
 					Source: "feed:pbx", Facts: f})
 			}
@@ -110,6 +118,7 @@ func TestAnEndedCallTakesAtMost500Bytes(t *testing.T) {
 	if p.Size(Call) != calls || perCall > bound {
 		t.Errorf("%d calls take %d bytes each in a normalizer, want at most %d", p.Size(Call), perCall, bound)
 	}
+
 	t.Logf("%d bytes in a normalizer", perCall)
 
 	var v *View
@@ -127,6 +136,7 @@ func TestAnEndedCallTakesAtMost500Bytes(t *testing.T) {
 	if v.Size(Call) != calls || perCall > bound {
 		t.Errorf("%d calls take %d bytes each in a view, want at most %d", v.Size(Call), perCall, bound)
 	}
+
 	t.Logf("%d bytes in a view", perCall)
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(written)

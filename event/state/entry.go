@@ -43,10 +43,12 @@ func ParseKey(s string) (Key, error) {
 	if !ok || !ok2 || (account == "") != (kind == string(Identity)) || id == "" {
 		return Key{}, fmt.Errorf("%q is not <account>|<kind>|<id>", s)
 	}
+
 	switch k := (Key{account, Kind(kind), id}); k.Kind {
 	case Agent, Call, Device, Identity:
 		return k, nil
 	}
+
 	return Key{}, fmt.Errorf("%q has an unknown kind", s)
 }
 
@@ -193,10 +195,12 @@ func (e *Entry) Append(dst []byte) []byte {
 	dst = e.Facts.Append(dst)
 	dst[object] = ',' // the facts are members of the entry
 	dst = dst[:len(dst)-1]
+
 	if e.Source != "" {
 		dst = append(dst, `,"source":`...)
 		dst = event.AppendString(dst, e.Source)
 	}
+
 	for i, queue := range e.Queues {
 		if i == 0 {
 			dst = append(dst, `,"queues":[`...)
@@ -205,6 +209,7 @@ func (e *Entry) Append(dst []byte) []byte {
 		}
 		dst = event.AppendString(dst, queue)
 	}
+
 	if len(e.Queues) > 0 {
 		dst = append(dst, ']')
 	}
@@ -220,9 +225,11 @@ func (e *Entry) Append(dst []byte) []byte {
 		dst = append(dst, `,"answered_ms":`...)
 		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
 	}
+
 	if e.Leg {
 		dst = append(dst, `,"leg":true`...)
 	}
+
 	dst = appendTexts(dst, `,"ringing":[`, e.Ringing)
 	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
 	if e.Known != nil {
@@ -231,6 +238,7 @@ func (e *Entry) Append(dst []byte) []byte {
 	if e.History != nil {
 		dst = e.History.appendJSON(append(dst, `,"history":`...))
 	}
+
 	return append(dst, '}')
 }
 
@@ -239,6 +247,7 @@ func appendTexts(dst []byte, member string, texts []string) []byte {
 	if len(texts) == 0 {
 		return dst
 	}
+
 	dst = append(dst, member...)
 	for i, text := range texts {
 		if i > 0 {
@@ -246,6 +255,7 @@ func appendTexts(dst []byte, member string, texts []string) []byte {
 		}
 		dst = event.AppendString(dst, text)
 	}
+
 	return append(dst, ']')
 }
 
@@ -306,6 +316,7 @@ func (e *Entry) class() class {
 	case e.State == event.Offline:
 		return offlineClass
 	}
+
 	return agentClass
 }
 
@@ -350,10 +361,12 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 		}
 		return Record{Position: p, EventID: p.EventID}, nil
 	}
+
 	k, err := ParseKey(key)
 	if err != nil {
 		return Record{}, err
 	}
+
 	if value == nil {
 		r := Record{Deleted: &k}
 		if len(eventID) > 0 {
@@ -362,8 +375,10 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 				return Record{}, fmt.Errorf("reading a tombstone: %w", err)
 			}
 		}
+
 		return r, nil
 	}
+
 	if k.Kind == Identity {
 		n, err := parseNumbers(k, value)
 		if err != nil {
@@ -371,6 +386,7 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 		}
 		return Record{Numbers: n, EventID: n.EventID}, nil
 	}
+
 	e := &Entry{}
 	if err := json.Unmarshal(value, e); err != nil {
 		return Record{}, fmt.Errorf("reading an entry: %w", err)
@@ -378,5 +394,6 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 	if e.Key() != k {
 		return Record{}, errForeign
 	}
+
 	return Record{Entry: e, EventID: e.EventID}, nil
 }

@@ -20,30 +20,36 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := entry.Append(nil); !sameJSON(t, got, value) {
 		t.Errorf("Append = %s, its tags say %s", got, value)
 	}
+
 	got, err := ParseRecord(entry.Key().String(), value, nil)
 	if err != nil || !reflect.DeepEqual(got.Entry, entry) {
 		t.Errorf("%s is read as %+v, %v", value, got.Entry, err)
 	}
+
 	key := entry.Key()
 	if got, err := ParseRecord(key.String(), nil, []byte(entry.EventID.String())); err != nil || got.Deleted == nil ||
 		*got.Deleted != key || got.EventID != entry.EventID {
 		t.Errorf("a tombstone is read as %+v, %v", got, err)
 	}
+
 	position := &Position{Kind: PositionKind, EventID: entry.EventID, Offset: 7, LeaderEpoch: -1, TopicID: "t",
 		SourcePosition: "0:9", EventPosition: "0:7", Since: 3}
 	value, err = json.Marshal(position)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got := position.Append(nil); !sameJSON(t, got, value) {
 		t.Errorf("Append = %s, its tags say %s", got, value)
 	}
 	if got, err := ParseRecord(PositionKey, value, nil); err != nil || !reflect.DeepEqual(got.Position, position) {
 		t.Errorf("%s is read as %+v, %v", value, got.Position, err)
 	}
+
 	for _, key := range []string{"", "a", "a|agent", "a|agent|", "|agent|x", "a|queue|x"} {
 		if got, err := ParseRecord(key, nil, nil); err == nil {
 			t.Errorf("key %q is read as %+v", key, got)
@@ -74,9 +80,11 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 			Facts: event.Facts{Name: event.NameAgentState, State: s}}
 		return Record{Entry: e, EventID: e.EventID}
 	}
+
 	position := func(n event.ID) Record {
 		return Record{Position: &Position{Kind: PositionKind, EventID: base + n, Offset: int64(n)}, EventID: base + n}
 	}
+
 	v := NewView()
 	shows := func() string {
 		var all []string
@@ -84,11 +92,14 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 			func(e *Entry) { all = append(all, e.ID+" "+string(e.State)) })
 		slices.Sort(all)
 		s := strings.Join(all, ", ")
+
 		if p := v.Position(); p != nil {
 			s += fmt.Sprint(" to ", p.Offset)
 		}
+
 		return s
 	}
+
 	for i, step := range []struct {
 		record Record
 		want   string
@@ -110,10 +121,12 @@ func TestAViewTakesBatchesAndIgnoresWhatIsOlder(t *testing.T) {
 			t.Errorf("after record %d: %q, want %q", i, shows(), step.want)
 		}
 	}
+
 	at = at.Add(agentAge)
 	if got := shows(); got != "1 talking to 6" || v.Size(Agent) != 1 {
 		t.Errorf("before it expires: %q, %d agents", got, v.Size(Agent))
 	}
+
 	at = at.Add(time.Second)
 	if shows() != " to 6" {
 		t.Errorf("expired, and still there: %q", shows())

@@ -38,16 +38,19 @@ func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 	if err != nil {
 		return Event{}, false, err
 	}
+
 	m, ok, err := event.MessageFacts(value)
 	if err != nil {
 		return Event{}, false, err
 	}
+
 	if identity != nil {
 		e.Identity, err = event.ParseIdentity(string(identity))
 		if err != nil {
 			return Event{}, false, err
 		}
 	}
+
 	e.Account, e.Timestamp, e.Source, e.Facts = string(key), m.Timestamp, m.Metadata.Source, m.Metadata.Facts
 	return e, ok, nil
 }
@@ -86,6 +89,7 @@ func cleanText(f *event.Facts) {
 			*text = string([]rune(*text))
 		}
 	}
+
 	if f.Agent != nil && !(utf8.ValidString(f.Agent.Reason) && utf8.ValidString(f.Agent.OtherID)) {
 		said := *f.Agent
 		said.Reason, said.OtherID = string([]rune(said.Reason)), string([]rune(said.OtherID))
@@ -117,12 +121,14 @@ func subjectOf(f *event.Facts) subject {
 	case event.NameDeviceRegistered, event.NameDeviceUnregistered:
 		return aboutDevice
 	}
+
 	if f.Name == event.NameOther && f.Contact != "" { // one of the device's registrations is gone
 		return aboutDevice
 	}
 	if f.CallID != "" && f.State != "" { // the state of a call, under another name
 		return aboutCall
 	}
+
 	return aboutNothing
 }
 
@@ -177,6 +183,7 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
 		p.foldHistory(e, call, after)
 		p.put(after, call, e.ID)
 	}
+
 	shows := p.foldAgent(e, agent, after)
 	if after != nil {
 		p.releaseAgents(e, call, after)
@@ -184,6 +191,7 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
 	if subject != aboutCall {
 		return ""
 	}
+
 	return shows
 }
 
@@ -197,9 +205,11 @@ func (e *Event) copyOrNew(kind Kind, id string, before *Entry) (next Entry) {
 		next = Entry{AccountID: e.Account, Kind: kind, ID: id, Since: e.since(),
 			Facts: event.Facts{Name: e.Facts.Name, TimestampMS: e.Facts.TimestampMS}}
 	}
+
 	if e.Facts.Name != event.NameCallProgress {
 		next.Source = emptyIfTooLong(e.Source)
 	}
+
 	return next
 }
 
@@ -223,6 +233,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	if f.AgentID == "" || len(f.AgentID) > maxText || agent != nil && agent.EventID >= e.ID {
 		return ""
 	}
+
 	known, shows := e.nextAgent(agent, call)
 	if agent == nil && shows.state == "" && f.Name != event.NameAgentQueueJoin {
 		return ""
@@ -231,6 +242,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	next := e.copyOrNew(Agent, f.AgentID, agent)
 	next.AgentID = f.AgentID
 	setUnlessEmpty(&next.AgentName, f.AgentName)
+
 	switch f.Name {
 	case event.NameAgentQueueJoin, event.NameAgentLogin:
 		next.Queues = addQueue(next.Queues, f.QueueID)
@@ -241,11 +253,13 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 			next.Queues = addQueue(next.Queues, f.QueueID)
 		}
 	}
+
 	p.showAgent(e, &next, agent, &known, shows, call)
 	p.releaseCalls(e, agent, &known)
 	if f.Agent != nil && f.Agent.OtherID != "" {
 		p.setOtherID(e)
 	}
+
 	return shows.state
 }
 
@@ -258,12 +272,15 @@ func (p *Partition) setOtherID(e *Event) {
 		other != nil && (len(other.Queues) > 0 || len(other.WhatIsKnown().Calls) > 0) {
 		return
 	}
+
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
 		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
 		Known: &Known{SameAs: e.Facts.AgentID}}
+
 	if other != nil && other.Known != nil && other.Known.SameAs == e.Facts.AgentID {
 		next.Since, next.Name = other.Since, other.Name
 	}
+
 	p.put(&next, other, e.ID)
 }
 
@@ -273,12 +290,14 @@ func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows
 	if before != nil && before.State == event.Break && next.State == event.Break {
 		next.Since = max(next.Since, e.breakSetAgain(before, known))
 	}
+
 	next.Reason, next.AfterCall = shows.reason, shows.after
 	p.showCall(e, next, before, known, call)
 
 	if before == nil || !known.equal(before.Known) {
 		next.Known = known
 	}
+
 	p.put(next, before, e.ID)
 }
 
@@ -297,6 +316,7 @@ func (e *Event) breakSetAgain(before *Entry, known *Known) int64 {
 	if pause == nil || former == nil || pause.PausedSince <= former.PausedSince {
 		return 0
 	}
+
 	return e.clampToLog(pause.PausedSince*1000) / 1000
 }
 
@@ -333,6 +353,7 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *Known, change
 		setUnlessEmpty(&next.QueueID, best.QueueID)
 	case !onCall(next.State) || len(known.Calls) > 0:
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
+
 	// a call that has no entry
 	case subjectOf(f) == aboutAgent && f.AgentID == next.ID && f.CallID != "" && onCall(f.State):
 		next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(
@@ -351,14 +372,17 @@ func (p *Partition) releaseAgents(e *Event, before, after *Entry) {
 	if before == nil {
 		return
 	}
+
 	release := func(id string) {
 		if id != "" && id != e.Facts.AgentID && !after.isWith(id) {
 			p.releaseAgent(e, id, after.ID)
 		}
 	}
+
 	if before.State == event.Talking || before.State == event.Held || len(before.Ringing) == 0 {
 		release(before.AgentID)
 	}
+
 	for _, id := range before.Ringing {
 		release(id)
 	}
@@ -370,10 +394,12 @@ func (p *Partition) releaseAgent(e *Event, id, call string) {
 	if agent == nil {
 		return
 	}
+
 	known := agent.WhatIsKnown()
 	if !known.hasCall(call) {
 		return
 	}
+
 	known.dropCall(call)
 	next := e.copyOrNew(Agent, id, agent)
 	p.showAgent(e, &next, agent, &known, known.showAfter(agent, e.EffectiveMillis()), nil)
@@ -400,14 +426,17 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 	if before == nil {
 		return
 	}
+
 	for _, had := range before.WhatIsKnown().Calls {
 		if known.hasCall(had.ID) {
 			continue
 		}
+
 		call := p.lookup(e.Account, Call, had.ID)
 		if call == nil || !call.isWith(before.ID) {
 			continue
 		}
+
 		next := *call
 		next.Ringing = without(call.Ringing, before.ID)
 		if call.AgentID == before.ID {
@@ -416,6 +445,7 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 				next.EnteredMS = 0
 			}
 		}
+
 		if call.State == event.Ringing {
 			if len(next.Ringing) > 0 {
 				next.AgentID = next.Ringing[len(next.Ringing)-1]
@@ -423,6 +453,7 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 				e.setState(&next, event.Waiting)
 			}
 		}
+
 		p.put(&next, call, e.ID)
 	}
 }
@@ -486,13 +517,16 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	if call != nil && call.State == event.Ended && after != event.Ended {
 		call = reopened(f, call)
 	}
+
 	next := e.copyOrNew(Call, f.CallID, call)
 	next.CallID = f.CallID
 	now, oldState := e.EffectiveMillis(), next.State
 	e.setState(&next, after)
+
 	if subjectOf(f) == aboutCall && (f.Reason != event.ReasonResync || after == event.Ended) {
 		setUnlessEmpty(&next.Reason, f.Reason)
 	}
+
 	setUnlessEmpty(&next.QueueID, f.QueueID)
 	setUnlessEmpty(&next.Caller, f.Caller)
 	setUnlessEmpty(&next.Callee, f.Callee)
@@ -511,6 +545,7 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	if after == event.Ended && f.TalkMS.Known {
 		next.TalkMS = f.TalkMS
 	}
+
 	return &next
 }
 
@@ -554,6 +589,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 		next.QueueID != "":
 		next.EnteredMS = now - f.WaitMS.Value
 	}
+
 	if next.State == event.Talking && next.AnsweredMS == 0 && f.Name != event.NameAgentState {
 		next.AnsweredMS = now
 	}
@@ -579,6 +615,7 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 		}
 	case f.Name == event.NameQueueCallEnded:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil
+
 	// see leavesQueue
 	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil // whose phone still rings is told by the phone
@@ -596,10 +633,12 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 			ringing[len(call.Ringing)] = agent
 			call.Ringing = ringing
 		}
+
 		call.AgentID, call.AgentName = agent, name
 	case f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging:
 		call.AgentID, call.AgentName, call.Ringing = agent, name, nil
 	}
+
 	if call.State == event.Ringing && len(call.Ringing) == 0 && call.AgentID != "" {
 		call.Ringing = []string{call.AgentID}
 	}
@@ -624,6 +663,7 @@ func (p *Partition) foldDevice(e *Event) {
 	if name == "" || len(name) > maxText || device != nil && device.EventID >= e.ID {
 		return
 	}
+
 	state := event.Registered
 	if f.Name == event.NameDeviceUnregistered {
 		state = event.Unregistered
@@ -658,6 +698,7 @@ func nextContacts(f *event.Facts, device *Entry) []string {
 	if device != nil {
 		contacts = device.Contacts
 	}
+
 	contact := emptyIfTooLong(f.Contact)
 	switch {
 	case f.Name == event.NameDeviceUnregistered:
@@ -672,6 +713,7 @@ func nextContacts(f *event.Facts, device *Entry) []string {
 	if known || len(contacts) == maxContacts {
 		return contacts
 	}
+
 	return slices.Insert(slices.Clone(contacts), at, contact)
 }
 

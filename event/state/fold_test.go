@@ -37,10 +37,12 @@ func (p *player) shows() string {
 		if e.Kind == Agent {
 			who = e.CallID
 		}
+
 		parts := []string{e.ID, string(e.State), strings.Join(e.Queues, "+"), who,
 			fmt.Sprint(e.Since - firstMilli/1000)}
 		lines = append(lines, strings.Join(strings.Fields(strings.Join(parts, " ")), " "))
 	}
+
 	return strings.Join(lines, ", ")
 }
 
@@ -68,6 +70,7 @@ func TestTheEndOfAFormerVisitLeavesTheCallInItsQueue(t *testing.T) {
 			if !e.Visits() || e.QueueID != queue || e.State != event.Ringing || e.AgentID != "1005" {
 				t.Errorf("%s", p.shows())
 			}
+
 			p.play(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: queue, AgentID: "1005"})
 			p.play(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: queue, AgentID: "1005",
 				State: event.Talking, TalkMS: event.MillisOf(1000)})
@@ -103,6 +106,7 @@ func TestStories(t *testing.T) {
 		facts event.Facts
 		want  string
 	}
+
 	for name, steps := range map[string][]step{
 		"a call that is answered": {
 			{agentFacts(login, "x", ""), "x available 1"},
@@ -268,6 +272,7 @@ func TestStories(t *testing.T) {
 				if p.shows() != s.want {
 					t.Fatalf("after step %d, %s:\n got %s\nwant %s", i+1, s.facts.Name, p.shows(), s.want)
 				}
+
 				messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: told})
 				if messages.shows() != s.want {
 					t.Fatalf("after step %d, %s, the fold of the messages has %s", i+1, s.facts.Name, messages.shows())
@@ -328,9 +333,11 @@ func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
 			t.Errorf("event %d:\n got %+v\nwant %+v", i+1, got, c.want)
 		}
 	}
+
 	e := Event{ID: p.last, Account: "a", Timestamp: p.now,
 		Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
 	p.Apply(&e)
+
 	if e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
 		t.Errorf("an event that was folded before: %+v", e.Facts)
 	}
@@ -346,6 +353,7 @@ func TestEntriesExpireInTheTimeOfIDs(t *testing.T) {
 	} {
 		p.play(f)
 	}
+
 	for _, c := range []struct {
 		after time.Duration
 		want  string
@@ -361,9 +369,11 @@ func TestEntriesExpireInTheTimeOfIDs(t *testing.T) {
 		p.now = firstMilli/1000 + 7 + int64(c.after.Seconds()) - 1
 		p.play(event.Facts{Name: event.NameOther})
 		var ids []string
+
 		for _, e := range p.All() {
 			ids = append(ids, e.ID)
 		}
+
 		if got := strings.Join(ids, ", "); got != c.want {
 			t.Errorf("after %v: %s, want %s", c.after, got, c.want)
 		}
@@ -377,6 +387,7 @@ func TestAnAccountsLeastRecentEntryMakesRoom(t *testing.T) {
 		p.play(agentFacts(event.NameAgentState, agent, event.Talking))
 		p.play(agentFacts(event.NameAgentState, agent, ""))
 	}
+
 	p.Fold(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now,
 		Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
 	if got := p.shows(); got != "1 available 6, 3 available 8, 4 available 8" {
@@ -392,6 +403,7 @@ func TestARepeatedRegistrationIsWrittenOnceAnHour(t *testing.T) {
 		p.play(event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", TimestampMS: p.now * 1000})
 		p.Commit(func(Change) { written++ })
 	}
+
 	if written != 3 {
 		t.Errorf("written %d times in three hours", written)
 	}
@@ -406,6 +418,7 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
+
 	for _, step := range []struct {
 		source string
 		facts  event.Facts
@@ -447,6 +460,7 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 		if got := call.EnteredMS - p.now*1000; got != c.want*1000 {
 			t.Errorf("%d s ahead: entered %d ms after the id, want %d", c.ahead, got, c.want*1000)
 		}
+
 		if e.Facts.TimestampMS != at*1000 {
 			t.Errorf("%d s ahead: the fact timestamp_ms changed to %d", c.ahead, e.Facts.TimestampMS)
 		}
@@ -458,6 +472,7 @@ func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
 		return event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
 			Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: since, Reason: reason}}
 	}
+
 	status := event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", State: event.Break,
 		Agent: &event.AgentSaid{Presence: event.Break}}
 	word := event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break}
@@ -477,6 +492,7 @@ func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
 				f.TimestampMS = at * 1000
 				p.Apply(&Event{ID: event.NextID(0, at*1000, 0), Account: "acme", Timestamp: at, Facts: f})
 			}
+
 			if e := p.Find(Key{"acme", Agent, "a"}); e == nil || e.State != event.Break || e.Since != c.since {
 				t.Errorf("the agent is %s, want a break since %d", e.Append(nil), c.since)
 			}

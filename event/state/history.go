@@ -40,9 +40,11 @@ func StepOf(f *event.Facts) Step {
 	case event.NameQueueCallEnded:
 		agent = agent && (f.TalkMS.Known || f.PreviousState == event.Talking || f.PreviousState == event.Held)
 	}
+
 	if !agent {
 		return Step{Name: f.Name, QueueID: emptyIfTooLong(f.QueueID)}
 	}
+
 	return Step{Name: f.Name, AgentID: emptyIfTooLong(f.AgentID), AgentName: emptyIfTooLong(f.AgentName)}
 }
 
@@ -86,6 +88,7 @@ func (h *History) with(s Step) *History {
 	if len(steps) == MaxSteps {
 		steps = slices.Delete(steps, MaxSteps/2, MaxSteps/2+1)
 	}
+
 	return &History{Steps: append(steps, s)}
 }
 
@@ -114,6 +117,7 @@ func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *En
 	if e.Facts.CallID == "" {
 		return nil, nil
 	}
+
 	leg = p.legOf(e, call)
 	if leg != nil && leg.History != nil {
 		return p.holderOf(leg).History, leg
@@ -121,6 +125,7 @@ func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *En
 	if call == nil || call.State == event.Ended && e.Facts.Name == event.NameQueueCallEntered { // it begins again
 		return nil, leg
 	}
+
 	return call.History, leg
 }
 
@@ -140,6 +145,7 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 	past, leg := p.historyBefore(e, before)
 	history := past.with(StepOf(&e.Facts))
 	ended := after.State == event.Ended
+
 	switch {
 	case leg == nil:
 		after.History = history
@@ -147,6 +153,7 @@ func (p *Partition) foldHistory(e *Event, before, after *Entry) {
 			after.History = nil
 		}
 	case history == nil:
+
 	// its last visit
 	case leg.History == nil, leg.History.Visit == after.ID, e.Facts.Name == event.NameQueueCallEntered:
 		of := &History{Visit: after.ID}
@@ -183,15 +190,18 @@ func (h *History) appendJSON(dst []byte) []byte {
 		}
 		dst = h.Steps[i].appendJSON(dst)
 	}
+
 	if len(h.Steps) > 0 {
 		dst = append(dst, ']')
 	}
+
 	if h.Visit != "" {
 		if len(h.Steps) > 0 {
 			dst = append(dst, ',')
 		}
 		dst = event.AppendString(append(dst, `"visit":`...), h.Visit)
 	}
+
 	return append(dst, '}')
 }
 
@@ -218,5 +228,6 @@ func (h *History) estimatedSize() int {
 		s := &h.Steps[i]
 		n += 72 + len(s.Name) + len(s.AgentID) + len(s.AgentName) + len(s.QueueID)
 	}
+
 	return n
 }

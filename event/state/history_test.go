@@ -27,6 +27,7 @@ func TestALongHistoryLosesItsMiddle(t *testing.T) {
 	for n := range 30 {
 		h.tell(event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: fmt.Sprint(n)})
 	}
+
 	steps := h.p.Find(Key{"acme", Call, "c"}).History.Steps
 	if len(steps) != MaxSteps || steps[0].Name != event.NameQueueCallEntered || steps[7].AgentID != "6" ||
 		steps[8].AgentID != "22" || steps[15].AgentID != "29" {
@@ -46,6 +47,7 @@ func TestAHistoryLastsUntilTheCallEnds(t *testing.T) {
 	if got := e.Past.Past(); !reflect.DeepEqual(got, want) {
 		t.Errorf("in the next queue: got %+v, want %+v", got, want)
 	}
+
 	e = h.tell(event.Facts{Name: event.NameCallEnded, CallID: "c"})
 	if len(e.Past.Past()) != 4 {
 		t.Errorf("at the end: %+v", e.Past.Past())
@@ -67,9 +69,11 @@ func TestAHistoryFollowsTheLegThroughVisits(t *testing.T) {
 	h.tell(event.Facts{Name: event.NameQueueCallEnded, CallID: "v2", InteractionID: "leg", QueueID: "r"})
 	e := h.tell(event.Facts{Name: event.NameQueueCallEntered, CallID: "v3", InteractionID: "leg", QueueID: "s"})
 	var got []string
+
 	for _, s := range e.Past.Past() {
 		got = append(got, string(s.Name)+" "+s.AgentID+s.QueueID)
 	}
+
 	want := []string{"queue.call_entered q", "queue.call_answered x", "queue.call_entered r", "queue.call_ended x",
 		"queue.call_ended r"}
 	if !reflect.DeepEqual(got, want) {

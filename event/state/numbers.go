@@ -46,12 +46,14 @@ func (p *Partition) foldIdentity(e *Event) {
 	if e.Identity.Run == "" {
 		return
 	}
+
 	key := numbersKey(e.Identity)
 	next := &Numbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
 	n := p.entries[key]
 	if n != nil && !n.value.(*Numbers).expired(e.ID) {
 		next.set = n.value.(*Numbers).set
 	}
+
 	next.add(e.Identity.Number)
 	p.set(key, next, e.ID)
 	p.makeRoom(key, e.ID)
@@ -100,14 +102,17 @@ func (n *Numbers) Append(dst []byte) []byte {
 	dst = append(dst, `","numbers":"`...)
 	var bits [numbersPerRecord / 8]byte
 	end := 0
+
 	for i, word := range n.set {
 		binary.LittleEndian.PutUint64(bits[8*i:], word)
 	}
+
 	for i, b := range bits {
 		if b != 0 {
 			end = i + 1
 		}
 	}
+
 	return append(base64.StdEncoding.AppendEncode(dst, bits[:end]), `"}`...)
 }
 
@@ -117,14 +122,17 @@ func parseNumbers(k Key, value []byte) (*Numbers, error) {
 	if err := json.Unmarshal(value, &w); err != nil {
 		return nil, fmt.Errorf("reading numbers: %w", err)
 	}
+
 	n := &Numbers{Run: w.Run, First: w.First, EventID: w.EventID}
 	if w.First%numbersPerRecord != 0 || len(w.Numbers) > numbersPerRecord/8 || !(event.Identity{Run: w.Run}).Valid() ||
 		n.Key() != k {
 		return nil, errForeign
 	}
+
 	for i, b := range w.Numbers {
 		n.set[i/8] |= uint64(b) << (i % 8 * 8)
 	}
+
 	return n, nil
 }
 

@@ -98,9 +98,11 @@ func (p *Partition) Load(v *View) {
 		}
 		return compareKeys(a.value.Key(), b.value.Key())
 	})
+
 	for _, n := range all {
 		p.attach(n)
 	}
+
 	if v.folded != nil {
 		p.Start(v.folded.EventID)
 	}
@@ -170,9 +172,11 @@ func (p *Partition) Rollback(m Mark) {
 		if c.before != nil {
 			p.reattach(c.before)
 		}
+
 		p.changedBytes = c.bytes
 		*c = replacement{}
 	}
+
 	p.journal, p.lastFolded = p.journal[:m.changes], m.last
 }
 
@@ -200,12 +204,14 @@ func (p *Partition) Commit(give func(Change)) {
 		if p.entries[c.key] != c.now {
 			continue // changed again later
 		}
+
 		if c.now != nil {
 			give(Change{c.key, c.now.value, c.id})
 		} else {
 			give(Change{c.key, nil, c.id})
 		}
 	}
+
 	clear(p.journal)
 	p.journal, p.changedBytes, p.durable = p.journal[:0], 0, p.lastFolded
 	p.batch++
@@ -217,6 +223,7 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 	if c.before != nil && c.before.batch == p.batch {
 		p.changedBytes -= recordBytes(c.before.value)
 	}
+
 	switch {
 	case value == nil:
 		p.detach(c.before)
@@ -230,6 +237,7 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 		c.now.link()
 		p.entries[key] = c.now
 	}
+
 	p.changedBytes += recordBytes(value)
 	p.journal = append(p.journal, c)
 }
@@ -250,11 +258,13 @@ func (e *Entry) estimatedSize() int {
 	n := framing + members + 2*(len(e.AccountID)+len(e.ID)) +
 		len(e.AgentID) + len(e.AgentName) + len(e.QueueID) + len(e.CallID) + len(e.InteractionID) +
 		len(e.OriginationCallID) + len(e.Caller) + len(e.Callee) + len(e.Reason) + len(e.Source)
+
 	for _, texts := range [...][]string{e.Queues, e.Ringing, e.Contacts} {
 		for _, text := range texts {
 			n += len(text) + 3
 		}
 	}
+
 	return n + e.Known.estimatedSize() + e.History.estimatedSize()
 }
 
@@ -268,16 +278,19 @@ func (p *Partition) attach(n *node) {
 // ordered by event id and, for entries changed by the same event, by key, as in Load.
 func (p *Partition) place(n *node) {
 	key := n.value.Key()
+
 	head, own, kind := &p.classes[n.value.class()], p.account(key), key.Kind.index()
 	last := head.inClass.before
 	for last != head && n.before(last) {
 		last = last.inClass.before
 	}
+
 	n.inClass = links{last, last.inClass.after}
 	head = &own.heads[kind]
 	for last = head.inAccount.before; last != head && n.before(last); {
 		last = last.inAccount.before
 	}
+
 	n.inAccount = links{last, last.inAccount.after}
 }
 
@@ -335,6 +348,7 @@ func (p *Partition) advance(id event.ID) {
 	previous := p.lastFolded
 	p.lastFolded = id
 	forgotten := 0
+
 	for i := range p.classes {
 		oldest, age := &p.classes[i], event.ID(classAges[i])
 		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id &&

@@ -17,6 +17,7 @@ func randomEvents(random *rand.Rand, n int) []Event {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	states := []event.State{"", "", event.Offline, event.Available, event.Ringing, event.Talking, event.WrapUp,
 		event.Break, event.OtherState}
+
 	all, last, now := make([]Event, n), event.ID(0), int64(firstMilli)
 	for i := range all {
 		switch random.IntN(60) {
@@ -27,23 +28,27 @@ func randomEvents(random *rand.Rand, n int) []Event {
 		default:
 			now += random.Int64N(3000)
 		}
+
 		last = event.NextID(last, now, 3)
 		f := event.Facts{Name: event.Names()[random.IntN(len(event.Names()))], AgentID: pick("", "1", "2", "3", "4"),
 			CallID:  pick("", "c", "d", "e"),
 			QueueID: pick("", "", "q", "r"), Caller: pick("", "", "+49301", "Ünal\t\"U\"", "1\xff"),
 			Callee: pick("", "1", "2"), AgentName: pick("", "", "Ann")}
+
 		if random.IntN(2) == 0 {
 			f.TimestampMS = now - random.Int64N(500)
 		}
 		if random.IntN(3) == 0 {
 			f.State = states[random.IntN(len(states))]
 		}
+
 		all[i] = Event{ID: last, Account: pick("a", "a", "b"), Timestamp: now / 1000,
 			Source: pick("kafka", "feed:a", "feed:b"), Facts: f}
 		if random.IntN(2) == 0 {
 			all[i].Identity = event.Identity{Run: pick("r", "s"), Number: uint64(random.IntN(3 * numbersPerRecord))}
 		}
 	}
+
 	return all
 }
 
@@ -67,6 +72,7 @@ func records(t *testing.T, p *Partition, offset int64) []Record {
 		}
 		all = append(all, r)
 	}
+
 	p.Commit(func(c Change) {
 		if c.Value == nil {
 			read(c.Key.String(), nil, c.EventID.Append(nil))
@@ -74,6 +80,7 @@ func records(t *testing.T, p *Partition, offset int64) []Record {
 		}
 		read(c.Key.String(), c.Value.Append(nil), nil)
 	})
+
 	position := Position{Kind: PositionKind, EventID: p.Last(), Offset: offset, LeaderEpoch: -1}
 	read(PositionKey, position.Append(nil), nil)
 	return all
@@ -96,9 +103,11 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		events := randomEvents(random, 400)
 		limit := maxPerAccount
+
 		if seed%3 == 0 {
 			limit = 2
 		}
+
 		fresh := func() *Partition {
 			p := NewPartition()
 			for i := range p.limits {
@@ -106,17 +115,21 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 			}
 			return p
 		}
+
 		apply := func(p *Partition, e Event) Event {
 			p.Apply(&e)
 			return e
 		}
+
 		straight := fresh()
 		written := make([]Event, len(events)) // on cc.evt
 		after := make([][]byte, len(events)+1)
+
 		for i, e := range events {
 			written[i] = apply(straight, e)
 			after[i+1] = bytesOf(straight)
 		}
+
 		if len(after[len(events)]) == 0 {
 			t.Fatal("the events leave nothing")
 		}
@@ -125,6 +138,7 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 		kept, topic := fresh(), []Record(nil)
 		ends := []int{0} // of batches
 		upTo := []int{0} // records of the topic after each batch
+
 		for done := 0; done < len(events); {
 			size := min(1+random.IntN(12), len(events)-done)
 			begin := kept.Mark()
@@ -137,23 +151,28 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 						break
 					}
 				}
+
 				if random.IntN(2) == 0 {
 					kept.Reset()
 				} else {
 					kept.Rollback(begin)
 				}
+
 				if !bytes.Equal(bytesOf(kept), after[done]) || kept.Bytes() != 0 {
 					t.Fatalf("seed %d: a batch that was given up changed the state", seed)
 				}
 			}
+
 			for i := range size {
 				if got := apply(kept, events[done+i]); !sameEvent(got, written[done+i]) {
 					t.Fatalf("seed %d, event %d: facts %+v, want %+v", seed, done+i, got.Facts, written[done+i].Facts)
 				}
 			}
+
 			done += size
 			topic = append(topic, records(t, kept, int64(done))...)
 			ends, upTo = append(ends, done), append(upTo, len(topic))
+
 			if !bytes.Equal(bytesOf(kept), after[done]) {
 				t.Fatalf("seed %d, after %d events:\n%s\nwant\n%s", seed, done, bytesOf(kept), after[done])
 			}
@@ -174,22 +193,26 @@ func TestTheFoldGivesTheSameBytesFromAnywhere(t *testing.T) {
 			for _, r := range compacted(random, topic[:upTo[batch]]) {
 				v.Apply(r)
 			}
+
 			p := fresh()
 			p.Load(v)
 			if !bytes.Equal(bytesOf(p), after[ends[batch]]) {
 				t.Fatalf("seed %d: loaded after batch %d:\n%s\nwant\n%s", seed, batch, bytesOf(p), after[ends[batch]])
 			}
+
 			from := max(0, ends[batch]-random.IntN(5)) // repeats
 			to := min(len(events), ends[batch]+random.IntN(50))
 			for _, e := range written[from:to] {
 				p.Fold(&e)
 			}
+
 			for i := max(to, ends[batch]); i < len(events); i++ {
 				if got := apply(p, events[i]); !sameEvent(got, written[i]) {
 					t.Fatalf("seed %d, event %d after a takeover at %d: facts %+v, want %+v", seed, i, ends[batch],
 						got.Facts, written[i].Facts)
 				}
 			}
+
 			if !bytes.Equal(bytesOf(p), after[len(events)]) {
 				t.Fatalf("seed %d: after a takeover at batch %d:\n%s\nwant\n%s", seed, batch, bytesOf(p),
 					after[len(events)])
@@ -208,16 +231,19 @@ func compacted(random *rand.Rand, records []Record) []Record {
 		}
 		return r.Key().String()
 	}
+
 	last := map[string]int{}
 	for i, r := range records[:part] {
 		last[key(r)] = i
 	}
+
 	var kept []Record
 	for i, r := range records[:part] {
 		if last[key(r)] == i {
 			kept = append(kept, r)
 		}
 	}
+
 	return append(kept, records[part:]...)
 }
 
@@ -229,6 +255,7 @@ func TestAChangedEntryIsAnotherOne(t *testing.T) {
 	had := fmt.Sprintf("%+v", *before)
 	p.play(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p"})
 	p.play(event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q"})
+
 	if got := fmt.Sprintf("%+v", *before); got != had {
 		t.Errorf("an entry that was handed out changed to %s", got)
 	}
@@ -242,10 +269,12 @@ func BenchmarkApply(b *testing.B) {
 	names := []event.Name{event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
 		event.NameQueueCallEnded}
 	p, last, i := NewPartition(), event.ID(0), 0
+
 	ids := make([]string, 2000)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("%08x-2f1e-4c7b-9a56-1f6a0e9f1c11", i)
 	}
+
 	b.ReportAllocs()
 	for b.Loop() {
 		last = event.NextID(last, firstMilli+int64(i), 3)
@@ -253,6 +282,7 @@ func BenchmarkApply(b *testing.B) {
 		if i%4 > 0 {
 			f.AgentID = ids[random.IntN(300)]
 		}
+
 		p.Apply(&Event{ID: last, Account: "acme", Timestamp: firstMilli / 1000, Facts: f})
 		i++
 		if i%200 == 0 {

@@ -26,6 +26,7 @@ func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
 	} else if call == nil {
 		k.hearOfCall(f, agent)
 	}
+
 	return k, k.showAfter(agent, e.EffectiveMillis())
 }
 
@@ -77,6 +78,7 @@ func (k *Known) hearMember(f *event.Facts) {
 	if k.Device == event.DeviceUnknown {
 		k.Device = ""
 	}
+
 	if f.QueueID != "" && len(f.QueueID) <= maxText {
 		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince,
 			WrapUpUntilMS: said.WrapUpUntilMS}
@@ -85,6 +87,7 @@ func (k *Known) hearMember(f *event.Facts) {
 		}
 		k.setMember(m)
 	}
+
 	if said.Presence == "" { // a member is at work, and its pauses are told with its memberships
 		k.Presence, k.Reason = event.Available, ""
 	}
@@ -92,6 +95,7 @@ func (k *Known) hearMember(f *event.Facts) {
 	if k.Device != event.DeviceIdle {
 		return
 	}
+
 	talks := func(c AgentCall) bool { return !c.Ringing }
 	if slices.ContainsFunc(k.Calls, talks) {
 		k.Calls = slices.DeleteFunc(slices.Clone(k.Calls), talks)
@@ -111,6 +115,7 @@ func (k *Known) hear(f *event.Facts) {
 	if f.AgentState == f.State && subjectOf(f) == aboutAgent {
 		said = "" // the state follows from what is known
 	}
+
 	presence := func(s event.State) {
 		k.Presence, k.Reason = s, reason
 		if k.Activity != event.ActivityRinging && k.Activity != event.ActivityTalking || len(k.Calls) == 0 {
@@ -149,6 +154,7 @@ func (k *Known) hear(f *event.Facts) {
 			m.InCall = false
 			k.setMember(m)
 		}
+
 		if agentOnly(said) { // generic tells the agent's state after the call
 			k.hearState(said, presence)
 		}
@@ -216,6 +222,7 @@ func (k *Known) hearOfCall(f *event.Facts, agent *Entry) {
 	case event.NameQueueCallAnswered, event.NameCallAnswered, event.NameCallBridged:
 		k.Activity = event.ActivityTalking
 	}
+
 	if endsCall(f) && (agent == nil || agent.CallID == "" || agent.CallID == f.CallID) {
 		k.dropCall(f.CallID)
 	}

@@ -33,6 +33,7 @@ func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
 	default:
 		after.AfterCall = ""
 	}
+
 	return after
 }
 
@@ -42,6 +43,7 @@ func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
 	if a.Call == "" || after != event.Offline && after != event.Break {
 		return false
 	}
+
 	switch f.Name {
 	case event.NameAgentLogin, event.NameAgentBreakEnd, event.NameAgentState:
 		return false
@@ -49,6 +51,7 @@ func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
 		event.NameAgentNoAnswer:
 		return f.CallID != a.Call
 	}
+
 	return true
 }
 
@@ -110,6 +113,7 @@ func (a AgentState) next(f *event.Facts, ofAnother bool) event.State {
 			return a.Free()
 		}
 	}
+
 	return before
 }
 
@@ -140,6 +144,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	if call != nil {
 		before = call.State
 	}
+
 	if before == event.Ended {
 		switch {
 		case !reopens(f):
@@ -147,8 +152,10 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 		case f.Name == event.NameQueueCallEnded:
 			return f.State
 		}
+
 		call, before = nil, ""
 	}
+
 	talking := before == event.Talking || before == event.Held
 	queued := !talking && call != nil && call.Visits()
 	switch f.Name {
@@ -209,6 +216,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 			return f.State
 		}
 	}
+
 	return before
 }
 

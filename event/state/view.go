@@ -44,11 +44,14 @@ func (v *View) Apply(r Record) {
 		if v.KeepNumbers || r.Key().Kind != Identity {
 			v.staged = append(v.staged, r)
 		}
+
 		return
 	}
+
 	for i := range v.staged {
 		v.put(&v.staged[i])
 	}
+
 	clear(v.staged)
 	v.staged = v.staged[:0]
 	if v.folded == nil || !r.Position.Behind(v.folded) {
@@ -75,6 +78,7 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 		if !admits(account) {
 			continue
 		}
+
 		for _, value := range entries {
 			if expiryOf(value) <= at {
 				continue
@@ -83,6 +87,7 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 				give(e)
 				continue
 			}
+
 			key := value.Key()
 			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent()}
 			ended.State = event.Ended
@@ -159,6 +164,7 @@ func (v *View) set(k Key, e *Entry, id event.ID) {
 		if before == nil {
 			v.sizes[k.Kind]++
 		}
+
 		value := e.compact()
 		entries[entityKey{k.Kind, value.Key().ID}] = value
 	}

@@ -31,6 +31,7 @@ func All(partitions int) []Spec {
 		"max.message.bytes": size, "cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "3600000",
 		"min.cleanable.dirty.ratio": "0.2", "min.compaction.lag.ms": "600000",
 	}
+
 	return []Spec{
 		{Name: event.TopicRaw, Partitions: partitions, Config: raw},
 		{Name: event.TopicCDRRaw, Partitions: partitions, Config: raw},

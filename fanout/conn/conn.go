@@ -43,14 +43,17 @@ func newRawConn(c net.Conn) (*rawConn, error) {
 	if !ok {
 		return nil, errors.New("connection without a file descriptor")
 	}
+
 	raw, err := sc.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
+
 	s := &rawConn{Conn: c, raw: raw}
 	if err := raw.Control(func(fd uintptr) { s.fd = int(fd) }); err != nil {
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -94,6 +97,7 @@ func (s *rawConn) Write(b []byte) (int, error) {
 		return s.Conn.Write(b)
 	}
 	defer s.mu.Unlock()
+
 	n := 0
 	if len(s.pending) == 0 {
 		var err error
@@ -102,6 +106,7 @@ func (s *rawConn) Write(b []byte) (int, error) {
 			return n, err
 		}
 	}
+
 	s.pending = append(s.pending, b[n:]...)
 	return len(b), nil
 }
@@ -125,13 +130,16 @@ func New(accepted net.Conn) (*Conn, error) {
 		c.tls = t
 		accepted = t.NetConn()
 	}
+
 	s, ok := accepted.(*rawConn)
 	if !ok {
 		return nil, ErrListener
 	}
+
 	s.mu.Lock()
 	s.spill = true
 	s.mu.Unlock()
+
 	c.socket = s
 	return c, nil
 }
@@ -146,13 +154,16 @@ func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 		s.mu.Unlock()
 		return n, n < len(b), err
 	}
+
 	n, err = c.tls.Write(b)
 	if err != nil {
 		return n, false, err
 	}
+
 	s.mu.Lock()
 	full = len(s.pending) > 0
 	s.mu.Unlock()
+
 	return n, full, nil
 }
 
@@ -165,15 +176,18 @@ func (c *Conn) Wait(b []byte) (n int, err error) {
 			n, err = s.tryWrite(b)
 			return n > 0 || err != nil
 		}
+
 		taken := 0
 		taken, err = s.tryWrite(s.pending)
 		if taken == len(s.pending) {
 			s.pending = nil
 			return true
 		}
+
 		s.pending = s.pending[:copy(s.pending, s.pending[taken:])]
 		return taken > 0 || err != nil
 	})
+
 	return n, errors.Join(err, waiting)
 }
 

@@ -17,6 +17,7 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 	payload := make([]byte, 24<<20) // far more than socket buffers hold
 	random := rand.NewChaCha8([32]byte{1})
 	_, _ = random.Read(payload)
+
 	for _, secure := range []bool{false, true} {
 		full, sent := make(chan struct{}), make(chan error, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -25,12 +26,14 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 				sent <- err
 				return
 			}
+
 			c, err := New(hijacked)
 			if err != nil {
 				sent <- err
 				return
 			}
 			defer func() { _ = c.Close() }()
+
 			first, rest := true, payload
 			for len(rest) > 0 || c.Spilled() > 0 {
 				n, isFull, err := c.Send(rest[:min(len(rest), WriteBytes)])
@@ -43,6 +46,7 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 							t.Errorf("secure %v: %d bytes are kept", secure, c.Spilled())
 						}
 					}
+
 					n, err = c.Wait(rest[:min(len(rest), WriteBytes)])
 					rest = rest[n:]
 				}
@@ -51,14 +55,17 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 					return
 				}
 			}
+
 			sent <- nil
 		}))
+
 		server.Listener = NewListener(server.Listener)
 		if secure {
 			server.StartTLS()
 		} else {
 			server.Start()
 		}
+
 		var client net.Conn
 		var err error
 		if secure {
@@ -68,12 +75,15 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 		} else {
 			client, err = net.Dial("tcp", server.Listener.Addr().String())
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
+
 		<-full
 		got := make([]byte, len(payload))
 		if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, payload) {
@@ -82,6 +92,7 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 		if err := <-sent; err != nil {
 			t.Errorf("secure %v: %v", secure, err)
 		}
+
 		_ = client.Close()
 		server.Close()
 	}
@@ -95,11 +106,13 @@ func TestNewRefusesOtherConnections(t *testing.T) {
 			return
 		}
 		defer func() { _ = hijacked.Close() }()
+
 		if _, err := New(hijacked); err != ErrListener {
 			t.Errorf("got %v", err)
 		}
 	}))
 	defer server.Close()
+
 	if response, err := http.Get(server.URL); err == nil {
 		_ = response.Body.Close()
 	}
@@ -125,6 +138,7 @@ func TestFramesOfTheWebSocketProtocol(t *testing.T) {
 			t.Errorf("%s: header % x", c.name, f.Wire[:10])
 		}
 	}
+
 	long := NewClose(Disconnect{Code: 4008, Reason: string(bytes.Repeat([]byte("r"), 200))})
 	if long.Wire[0] != 0x88 || len(long.Payload()) != 125 || long.ID != 0 {
 		t.Errorf("close frame % x", long.Wire[:4])

@@ -103,5 +103,6 @@ func NewCompressed(id int64, payload []byte) *Frame {
 	b.bytes = append(b.bytes, payload...)
 	b.Held = BlockBytes + FrameBytes + cap(b.bytes)
 	shared.frame = Frame{Wire: b.bytes, ID: id, block: b, header: uint8(header)}
+
 	return &shared.frame
 }

@@ -40,10 +40,12 @@ func (q *Queue) Push(f *Frame) {
 		q.frames = append((*q.pooled)[:0], q.frames...)
 		q.inline[0] = nil // it would keep its block in memory while frames wait
 	}
+
 	q.frames = append(q.frames, f)
 	if q.pooled != nil && cap(q.frames) != cap(*q.pooled) {
 		*q.pooled = q.frames[:0] // the smaller slice would keep its frames in memory
 	}
+
 	q.bytes += len(f.Wire)
 	q.heldBytes += pointerBytes
 	if f.block == nil || f.block != q.newest {
@@ -80,6 +82,7 @@ func (q *Queue) CountHeld(count uint64) int {
 			held += f.cost()
 		}
 	}
+
 	return held
 }
 
@@ -91,18 +94,21 @@ func (q *Queue) Tidy() {
 	for at > q.head && at < end && q.frames[at].sharesBlock(q.frames[at-1]) {
 		at++ // part of a run that stays in its block
 	}
+
 	sparse := at // frames[sparse:at] are to be copied
 	for at < end {
 		run, size := at, 0
 		for ; at < end && (at == run || q.frames[at].sharesBlock(q.frames[run])); at++ {
 			size += len(q.frames[at].Wire) + FrameBytes
 		}
+
 		b := q.frames[run].block
 		if b == nil || 2*(size+BlockBytes) > b.Held {
 			q.copyOut(sparse, run)
 			sparse = at
 		}
 	}
+
 	q.copyOut(sparse, end)
 	q.tidied = end
 }
@@ -112,6 +118,7 @@ func (q *Queue) copyOut(from, to int) {
 	if from == to {
 		return
 	}
+
 	size := 0
 	for i, f := range q.frames[from:to] {
 		size += len(f.Wire)
@@ -119,6 +126,7 @@ func (q *Queue) copyOut(from, to int) {
 			q.heldBytes -= f.cost()
 		}
 	}
+
 	b := &copies{frames: make([]Frame, 0, to-from)}
 	b.Allocate(size)
 	for i, f := range q.frames[from:to] {
@@ -128,6 +136,7 @@ func (q *Queue) copyOut(from, to int) {
 			Frame{Wire: b.bytes[start:], ID: f.ID, block: &b.Block, at: uint32(start), header: f.header})
 		q.frames[from+i] = &b.frames[i]
 	}
+
 	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
 	q.heldBytes += b.Held
 	if to == len(q.frames) {
@@ -159,6 +168,7 @@ func (q *Queue) Gather(scratch []byte, max int) []byte {
 	for ; i < len(q.frames) && size < max && q.frames[i].follows(q.frames[i-1]); i++ {
 		size += len(q.frames[i].Wire)
 	}
+
 	var out []byte
 	if first.block != nil {
 		start := int(first.at) + q.sent
@@ -166,14 +176,17 @@ func (q *Queue) Gather(scratch []byte, max int) []byte {
 	} else {
 		out = q.Rest()
 	}
+
 	if len(out) >= copyBelow || len(out) >= max || i == len(q.frames) {
 		return out[:min(len(out), max)]
 	}
+
 	out = append(scratch[:0], out...)
 	for ; i < len(q.frames) && len(out) < max; i++ {
 		next := q.frames[i].Wire
 		out = append(out, next[:min(len(next), max-len(out))]...)
 	}
+
 	return out
 }
 
@@ -187,6 +200,7 @@ func (q *Queue) Advance(n int) (last int64) {
 		q.Clear()
 		return last
 	}
+
 	q.bytes -= n
 	q.sent += n
 	for q.sent >= len(q.frames[q.head].Wire) { // except in the last frame
@@ -195,19 +209,23 @@ func (q *Queue) Advance(n int) (last int64) {
 		if f.ID != 0 {
 			last = f.ID
 		}
+
 		q.frames[q.head] = nil
 		q.head++
 		q.heldBytes -= pointerBytes
+
 		if !f.sharesBlock(q.frames[q.head]) {
 			q.heldBytes -= f.cost()
 		}
 	}
+
 	if q.head >= 64 && q.head*2 >= len(q.frames) {
 		left := copy(q.frames, q.frames[q.head:])
 		clear(q.frames[left:])
 		q.tidied = max(0, q.tidied-q.head)
 		q.frames, q.head = q.frames[:left], 0
 	}
+
 	return last
 }
 

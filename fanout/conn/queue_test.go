@@ -31,9 +31,11 @@ func TestQueueCountsWhatItHolds(t *testing.T) {
 		var q Queue
 		var want, sent []byte
 		var blocks []*testBlock
+
 		for range 4 {
 			blocks = append(blocks, newTestBlock(1+random.IntN(60), 1000))
 		}
+
 		scratch := make([]byte, 0, WriteBytes)
 		for range 300 {
 			switch random.IntN(5) {
@@ -57,13 +59,16 @@ func TestQueueCountsWhatItHolds(t *testing.T) {
 					q.Advance(len(part))
 				}
 			}
+
 			checkHeld(t, &q)
 		}
+
 		for !q.Empty() {
 			part := q.Gather(scratch, WriteBytes)
 			sent = append(sent, part...)
 			q.Advance(len(part))
 		}
+
 		if q.heldBytes != 0 {
 			t.Fatalf("an empty queue holds %d bytes", q.heldBytes)
 		}
@@ -85,6 +90,7 @@ func checkHeld(t *testing.T, q *Queue) {
 			least += f.block.Held
 		}
 	}
+
 	if q.heldBytes < least {
 		t.Fatalf("the queue counts %d bytes and keeps %d", q.heldBytes, least)
 	}

@@ -54,6 +54,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 		// gorilla does not write after the handshake: no buffer for it.
 		WriteBufferPool: noBuffers{},
 	}
+
 	reading, err := upgrader.Upgrade(hijacker, r, w.Header())
 	if err != nil {
 		if refusal != nil {
@@ -61,11 +62,13 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 		}
 		return nil, ErrEnded
 	}
+
 	c, err := New(hijacker.conn.Conn)
 	if err != nil {
 		_ = hijacker.conn.Conn.Close()
 		return nil, err
 	}
+
 	hijacker.conn.mute.Store(true)
 	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
 }
@@ -88,11 +91,13 @@ func (s *WebSocket) Read(h Handler) error {
 	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
 	s.reading.SetPingHandler(func(payload string) error { h.Seen(); h.Ping([]byte(payload)); return nil })
 	s.reading.SetCloseHandler(func(int, string) error { return nil })
+
 	for {
 		_, r, err := s.reading.NextReader()
 		if err != nil {
 			return err
 		}
+
 		h.Seen()
 		n, err := io.Copy(io.Discard, io.LimitReader(r, MaxPeerMessage+1))
 		if err == nil {

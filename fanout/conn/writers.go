@@ -85,10 +85,12 @@ func (w *Writers[C]) ScheduleNow(ctx context.Context, clients []C) {
 func (w *Writers[C]) hold(ctx context.Context, clients []C) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.held = append(w.held, clients...)
 	if w.armed || len(w.held) == 0 {
 		return
 	}
+
 	w.armed = true
 	time.AfterFunc(w.window, func() {
 		w.mu.Lock()

@@ -111,6 +111,7 @@ func readEvent(f *format.Fields, name string) format.Event {
 	case strings.HasPrefix(name, "QueueCaller"), strings.HasPrefix(name, "Agent"):
 		return queueCallEvent(f, name)
 	}
+
 	switch name {
 	case "BlindTransfer", "AttendedTransfer":
 		return transferEvent(f)
@@ -125,6 +126,7 @@ func readEvent(f *format.Fields, name string) format.Event {
 	case "VarSet":
 		return variableEvent(f)
 	}
+
 	return legEvent(f, name)
 }
 
@@ -140,6 +142,7 @@ func legFacts(f *format.Fields) event.Facts {
 	if facts.OriginationCallID == "" {
 		facts.OriginationCallID = originationIDOfLinkedID(facts.InteractionID)
 	}
+
 	return facts
 }
 
@@ -190,6 +193,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			facts.Caller, facts.Callee = text(f[amiDestCaller]), extension(f[amiDestExten])
 		}
 	}
+
 	return e
 }
 
@@ -200,6 +204,7 @@ func legOf(channel string) func(agentID string) bool {
 	if end < 0 || strings.HasSuffix(channel, ";2") {
 		return nil
 	}
+
 	device := channel[:end]
 	return func(agentID string) bool {
 		if name, ok := strings.CutPrefix(agentID, localPrefix); ok {
@@ -229,11 +234,13 @@ func transferEvent(f *format.Fields) format.Event {
 			break
 		}
 	}
+
 	facts.Caller = text(f[amiTransfereeCaller])
 	facts.Callee = text(f[amiExtension])
 	if facts.Callee == "" {
 		facts.Callee = text(f[amiTargetCaller])
 	}
+
 	facts.OriginationCallID = channelVariable(f[amiTransfereeVariables], originationVariablePrefix)
 	result := text(f[amiResult])
 	if result == "Success" || result == "" {
@@ -241,6 +248,7 @@ func transferEvent(f *format.Fields) format.Event {
 	} else {
 		facts.Reason = result
 	}
+
 	return e
 }
 
@@ -249,6 +257,7 @@ func parkingEvent(f *format.Fields, name string) format.Event {
 	e := format.Event{Type: event.Custom, Facts: event.Facts{
 		CallID: text(f[amiParkeeUniqueID]), InteractionID: text(f[amiParkeeLinkedID]), Caller: text(f[amiParkeeCaller]),
 	}}
+
 	switch name {
 	case "ParkedCall":
 		e.Facts.Name, e.Facts.State, e.Facts.Reason = event.NameCallHeld, event.Held, event.ReasonParked
@@ -257,6 +266,7 @@ func parkingEvent(f *format.Fields, name string) format.Event {
 	default: // the caller hung up: its Hangup follows
 		e.Facts.Name = event.NameOther
 	}
+
 	return e
 }
 
@@ -274,6 +284,7 @@ func deviceEvent(f *format.Fields) format.Event {
 	} else if facts.AgentID != "" {
 		facts.AgentID = pjsip + facts.AgentID
 	}
+
 	switch status {
 	case "Reachable", "NonQualified", "Updated", "Registered", "Lagged":
 		facts.Name, facts.State = event.NameDeviceRegistered, event.Registered
@@ -282,6 +293,7 @@ func deviceEvent(f *format.Fields) format.Event {
 	default:
 		facts.Reason, facts.Contact = status, ""
 	}
+
 	return format.Event{Type: format.TypeOf(facts.Name), Facts: facts}
 }
 
@@ -299,5 +311,6 @@ func variableEvent(f *format.Fields) format.Event {
 	case "TIMEOUT", "LEAVEEMPTY", "LEAVEUNAVAIL", "WITHDRAW": // its leg goes on in the dialplan
 		e.Type, e.Facts.Name, e.Facts.State = event.QueueCall, event.NameQueueCallEnded, event.Talking
 	}
+
 	return e
 }

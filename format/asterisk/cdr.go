@@ -72,12 +72,14 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		HangupCause:    causes[text(f[cdrDisposition])],
 		OtherLegCallID: text(f[cdrPeer]),
 	}
+
 	if leg == "" {
 		return row, format.RejectMissing("UniqueID")
 	}
 	if row.InteractionID == "" {
 		row.InteractionID = leg
 	}
+
 	sequence := text(f[cdrSequence])
 	if sequence != "" {
 		row.CallID = event.PartID(leg, sequence)
@@ -88,9 +90,11 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		row.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall +
 			`"}`)
 	}
+
 	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]), row.From)
 	setCalled(f, &row, leg, channel)
 	row.CustomChannelVars = channelVars(channel, text(f[cdrDisposition]))
+
 	if row.OtherLegCallID == "" {
 		row.OtherLegCallID = otherSideOf(channel)
 	}
@@ -98,6 +102,7 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
 	}
+
 	return row, nil
 }
 
@@ -122,6 +127,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 	case side == farSide: // its dialplan went on to the start extension
 		row.To = device
 	}
+
 	row.Direction = "inbound"
 	if owner || row.OriginationCallID != "" {
 		row.Direction = "outbound"
@@ -135,6 +141,7 @@ func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
 			row.AgentID, row.PresenceID, row.CalleeIDNumber = memberOf(text(f[cdrPeer])), peer, peer
 		}
 	}
+
 	if row.PresenceID == "" && (owner || device == row.From && side == "") {
 		row.PresenceID = device
 	}
@@ -156,6 +163,7 @@ func deviceOf(channel string) (device, side string) {
 	if !ok {
 		return "", ""
 	}
+
 	technology, device, _ := strings.Cut(name, "/")
 	if technology == "Local" {
 		device, _, _ = strings.Cut(device, "@")
@@ -164,6 +172,7 @@ func deviceOf(channel string) (device, side string) {
 			side = ""
 		}
 	}
+
 	return device, side
 }
 
@@ -205,9 +214,11 @@ func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
 			id = originationIDOfLinkedID(row.InteractionID)
 		}
 	}
+
 	if id == "" || strings.HasPrefix(leg, id) {
 		return ""
 	}
+
 	return id
 }
 
@@ -217,6 +228,7 @@ func splitCallerID(s, source string) (name, number string) {
 	s = strings.TrimSpace(s)
 	open := strings.LastIndexByte(s, '<')
 	quoted := strings.HasPrefix(s, `"`)
+
 	switch {
 	case open >= 0 && (quoted || source != ""):
 		number = strings.TrimSpace(strings.TrimSuffix(s[open+1:], ">"))
@@ -226,9 +238,11 @@ func splitCallerID(s, source string) (name, number string) {
 	default:
 		name = unquote(s)
 	}
+
 	if number == "" {
 		number = source
 	}
+
 	return name, number
 }
 
@@ -248,15 +262,18 @@ func channelVars(channel, disposition string) json.RawMessage {
 	if disposition != "" {
 		vars[event.ChannelVarDisposition] = disposition
 	}
+
 	switch _, side := deviceOf(channel); side {
 	case nearSide:
 		vars[event.ChannelVarLoopbackLeg] = "A"
 	case farSide:
 		vars[event.ChannelVarLoopbackLeg] = "B"
 	}
+
 	if len(vars) == 0 {
 		return nil
 	}
+
 	object, _ := json.Marshal(vars) // marshalling strings cannot fail
 	return object
 }

@@ -20,25 +20,31 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 			return format.RejectType("Time-Zone", "the name of a time zone")
 		}
 	}
+
 	if text(f[cdrStart]) == "" {
 		return format.RejectMissing("StartTime")
 	}
+
 	row.Timestamp, err = localTime(f[cdrStart], "StartTime", c)
 	if err != nil {
 		return err
 	}
+
 	row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c)
 	if err != nil {
 		return err
 	}
+
 	row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c)
 	if err != nil {
 		return err
 	}
+
 	row.DurationSeconds, err = c.Seconds(firstValue(f[cdrDuration]), "Duration")
 	if err != nil {
 		return err
 	}
+
 	row.BillingSeconds, err = c.Seconds(firstValue(f[cdrBillable]), "BillableSeconds")
 	if err != nil {
 		return err
@@ -47,17 +53,20 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if c.Zone != nil && row.Timestamp != 0 {
 		resolveLocalTimes(row, channelCreated(text(f[cdrUniqueID])), c)
 	}
+
 	// Without the zone, a change of the clock by an hour may lie within the call: its duration decides.
 	d := row.DurationSeconds
 	if d != nil && *d > 0 && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		row.EndedTime = row.Timestamp + *d
 	}
+
 	setConferenceEnd(f, row, c)
 	outside := row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime
 	b := row.BillingSeconds
 	if b != nil && row.AnsweredTime != 0 && row.EndedTime >= row.Timestamp && outside {
 		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
 	}
+
 	return nil
 }
 
@@ -114,11 +123,13 @@ func resolveLocalTimes(row *event.CDR, created int64, c format.Calendar) {
 			case end < start:
 				next.mismatch = start - end
 			}
+
 			if best.start == 0 || next.compare(&best, created != 0) < 0 {
 				best = next
 			}
 		}
 	}
+
 	row.Timestamp, row.EndedTime = best.start, best.end
 
 	for _, answered := range sameLocalTimes(row.AnsweredTime, c.Zone) {
@@ -158,6 +169,7 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 	if t == 0 {
 		return times
 	}
+
 	local := time.Unix(t, 0).In(zone)
 	_, offset := local.Zone()
 	wallClock := t + int64(offset)
@@ -168,12 +180,14 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 			times = append(times, wallClock-int64(offsetBefore))
 		}
 	}
+
 	if !end.IsZero() {
 		_, offsetAfter := end.Zone()
 		if wallClock-int64(offsetAfter) >= end.Unix() {
 			times = append(times, wallClock-int64(offsetAfter))
 		}
 	}
+
 	return times
 }
 
@@ -184,17 +198,21 @@ func localTime(v jsonscan.Value, field string, c format.Calendar) (int64, error)
 	if s == "" {
 		return 0, nil
 	}
+
 	zone := c.Zone
 	if zone == nil {
 		zone = time.UTC
 	}
+
 	t, err := time.ParseInLocation(time.DateTime, s, zone)
 	if err != nil {
 		return 0, format.RejectType(field, "a time YYYY-MM-DD HH:MM:SS")
 	}
+
 	clock, err := c.Check(t.Unix(), field)
 	if err != nil {
 		return c.LeaveOut(), nil
 	}
+
 	return clock, nil
 }

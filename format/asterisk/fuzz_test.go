@@ -17,6 +17,7 @@ func seeds(f *testing.F, folder string) {
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		for line := range strings.Lines(string(in)) {
 			f.Add([]byte(line))
 		}
@@ -32,6 +33,7 @@ func FuzzEvent(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		if !e.Type.Known() || e.Facts.Name == "" || e.Facts.WaitMS.Value < 0 || e.Facts.TalkMS.Value < 0 {
 			t.Errorf("%s became %+v", record, e)
 		}
@@ -48,6 +50,7 @@ func FuzzRow(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields format.Fields
 		for _, zone := range []*time.Location{nil, berlin} {
@@ -55,6 +58,7 @@ func FuzzRow(f *testing.F) {
 			if err != nil {
 				continue
 			}
+
 			if row.CallID == "" || row.InteractionID == "" || row.ID == "" || row.Timestamp == 0 ||
 				row.EndedTime != 0 && (row.EndedTime < row.Timestamp || row.AnsweredTime > row.EndedTime) {
 				t.Errorf("%s became %+v", record, row)
@@ -113,6 +117,7 @@ func TestLocalTimesAreReadInTheirZone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			calendar := format.Calendar{Recorded: 1_795_432_000, Zone: zone}
 			if c.recorded != "" {
 				at, err := time.Parse(time.RFC3339, c.recorded)
@@ -121,17 +126,20 @@ func TestLocalTimesAreReadInTheirZone(t *testing.T) {
 				}
 				calendar.Recorded = at.Unix()
 			}
+
 			record := `{"Event":"Cdr","UniqueID":"1.1","StartTime":"` + c.start + `","AnswerTime":"` + c.answer +
 				`","EndTime":"` + c.end +
 				`","Duration":"` + c.duration + `","BillableSeconds":"` + c.billing + `"}`
 			var fields format.Fields
 			row, err := cdrFormat.ReadCDR([]byte(record), &fields, calendar)
 			var got [3]string
+
 			for i, at := range []int64{row.Timestamp, row.AnsweredTime, row.EndedTime} {
 				if at != 0 {
 					got[i] = time.Unix(at, 0).UTC().Format(time.RFC3339)
 				}
 			}
+
 			if err != nil || got != c.want {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}

@@ -18,6 +18,7 @@ func queueMemberEvent(f *format.Fields, name string) format.Event {
 	m := readMember(f)
 	facts.Agent = m.Said()
 	facts.State = m.State()
+
 	if m.Paused {
 		facts.Reason = m.PausedReason
 	}
@@ -38,6 +39,7 @@ func queueMemberEvent(f *format.Fields, name string) format.Event {
 	default: // QueueMemberPenalty, QueueMemberRinginuse
 		facts.Reason, facts.State, facts.Agent = "", "", nil
 	}
+
 	return e
 }
 
@@ -79,15 +81,18 @@ func (m *Member) Said() *event.AgentSaid {
 	if m.Paused {
 		said.Reason, said.PausedSince = m.PausedReason, m.LastPause
 	}
+
 	if id, ok := strings.CutPrefix(m.StateInterface, poolAgent); ok { // whose logins and logouts have that id
 		said.OtherID, said.Presence = id, event.Available
 		if said.Device == event.DeviceUnreachable {
 			said.Presence, said.Reason = event.Offline, ""
 		}
 	}
+
 	if m.wrapsUp() {
 		said.WrapUpUntilMS = m.WrapUpEnd().UnixMilli()
 	}
+
 	return said
 }
 
@@ -107,6 +112,7 @@ func (m *Member) device() event.Device {
 			(m.StateInterface == "" || strings.HasPrefix(m.StateInterface, "Local/")):
 			return event.DeviceUnknown
 		}
+
 		return event.DeviceInUse
 	case "3": // busy: on a call, or do not disturb
 		if strings.HasPrefix(m.StateInterface, poolAgent) && !m.InCall {
@@ -118,6 +124,7 @@ func (m *Member) device() event.Device {
 	case "6":
 		return event.DeviceRinging
 	}
+
 	return event.DeviceUnknown // of which its technology tells nothing: the queue calls it
 }
 
@@ -145,6 +152,7 @@ func (m *Member) State() event.State {
 	case device == event.DeviceBusy, device == event.DeviceUnreachable:
 		return event.OtherState
 	}
+
 	return event.Available
 }
 
@@ -160,6 +168,7 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	facts.AgentID, facts.AgentName = text(f[amiInterface]), text(f[amiMemberName])
 	e.Call.CustomerName = text(f[amiCallerName])
 	hold := format.MillisOfSeconds(firstValue(f[amiHoldTime]))
+
 	switch name {
 	case "QueueCallerJoin":
 		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
@@ -189,6 +198,7 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	default: // AgentsComplete and other responses
 		e.Type = event.Custom
 	}
+
 	return e
 }
 

@@ -49,5 +49,6 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	case r.Values[keyResync].Is("asterisk"):
 		return &resyncFormat, format.Sure, nil
 	}
+
 	return nil, format.Unlikely, nil
 }

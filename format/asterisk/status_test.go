@@ -14,6 +14,7 @@ func TestEachStatusOfAMember(t *testing.T) {
 	}
 	phone := Member{Interface: "PJSIP/1001", StateInterface: "PJSIP/1001"}
 	local := Member{Interface: "Local/1001@from-queue/n", StateInterface: "Local/1001@from-queue/n"}
+
 	// as FreePBX writes it
 	follow := Member{Interface: "Local/1001@from-queue/n", StateInterface: "hint:1001@ext-local"}
 	pool := Member{Interface: "Local/9@agents/n", StateInterface: "Agent:9"}
@@ -45,12 +46,14 @@ func TestEachStatusOfAMember(t *testing.T) {
 			if got := m.Said().Device; got != want.device || m.State() != want.state {
 				t.Errorf("%s by %s with status %s: %s, %s", m.Interface, m.StateInterface, c.status, got, m.State())
 			}
+
 			if paused := m; want.state == event.Available || want.state == event.OtherState {
 				paused.Paused = true
 				if paused.State() != event.Break {
 					t.Errorf("%s with status %s is paused: %s", m.Interface, c.status, paused.State())
 				}
 			}
+
 			m.InCall = true
 			if busy := m.State(); busy != event.Talking && c.status != "1" {
 				t.Errorf("%s with status %s has a call of the queue: %s", m.Interface, c.status, busy)

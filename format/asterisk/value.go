@@ -71,5 +71,6 @@ func channelVariable(v jsonscan.Value, prefix string) string {
 			}
 		}
 	}
+
 	return ""
 }

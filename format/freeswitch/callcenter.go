@@ -22,6 +22,7 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 	e := format.Event{Type: event.Custom, Facts: event.Facts{
 		AgentID: decodeText(f[fsAgent]), QueueID: firstText(f, fsQueue, fsVariableQueue),
 	}}
+
 	switch action {
 	case "agent-status-change":
 		e.Type = event.AgentState
@@ -37,14 +38,17 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 		e.Facts.CallID = decodeText(f[fsMember])
 		return e
 	}
+
 	name := callcenterName(f, action)
 	if name == "" { // agent-add, agent-contact-change, members-count: no call, no state
 		return e
 	}
+
 	e.Type = event.QueueCall
 	if name == event.NameCallTransferred {
 		e.Type = event.AgentTransfer
 	}
+
 	facts := &e.Facts
 	facts.Name = name
 	facts.CallID = decodeText(f[fsMember])
@@ -55,9 +59,11 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 	if facts.CallID != "" {
 		facts.InteractionID = interactionID(f)
 	}
+
 	facts.OriginationCallID = firstText(f, fsOrigination, fsSIPOrigination)
 	e.Call.CustomerName = decodeText(f[fsMemberName])
 	callcenterDetails(f, facts, action)
+
 	return e
 }
 
@@ -88,6 +94,7 @@ func callcenterName(f *format.Fields, action string) event.Name {
 		case callerGone(f):
 			return event.NameQueueCallEnded
 		}
+
 		return event.NameOther // member-queue-end follows, unless the bridge failed
 	case "member-queue-end":
 		if abandoned(f) {
@@ -95,6 +102,7 @@ func callcenterName(f *format.Fields, action string) event.Name {
 		}
 		return event.NameQueueCallEnded
 	}
+
 	return ""
 }
 
@@ -149,9 +157,11 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 			facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsLeaving])
 			return
 		}
+
 		facts.Reason = firstText(f, fsHangupCause, fsOriginateCause)
 		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsAnswered])
 		facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsLeaving])
+
 		if action == "bridge-agent-end" { // the agent was never connected
 			facts.TalkMS = event.MillisOf(0)
 		}
@@ -200,6 +210,7 @@ func agentState(facts *event.Facts, word string) {
 	if activity == "" {
 		return
 	}
+
 	facts.Name, facts.Agent = event.NameAgentState, &event.AgentSaid{Activity: activity}
 	switch activity {
 	case event.ActivityRinging:
@@ -223,5 +234,6 @@ func activityOf(word string) event.Activity {
 	case "In a queue call":
 		return event.ActivityTalking
 	}
+
 	return ""
 }

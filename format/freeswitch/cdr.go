@@ -44,6 +44,7 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if f[cdrVariables].Kind() != jsonscan.Object {
 		return event.CDR{}, format.RejectMissing("variables")
 	}
+
 	leg := readLeg(f)
 	row := event.CDR{
 		CallID:            leg.text("uuid"),
@@ -65,10 +66,12 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if row.CallID == "" {
 		return row, format.RejectMissing("variables.uuid")
 	}
+
 	leg.setParties(&row)
 	if err := leg.readTimes(&row, c); err != nil {
 		return row, err
 	}
+
 	return row, nil
 }
 
@@ -89,22 +92,27 @@ func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
 	if err != nil {
 		return err
 	}
+
 	row.AnsweredTime, err = c.UnixTime(l.value("answer_epoch"), "variables.answer_epoch")
 	if err != nil {
 		return err
 	}
+
 	row.EndedTime, err = c.UnixTime(l.value("end_epoch"), "variables.end_epoch")
 	if err != nil {
 		return err
 	}
+
 	row.DurationSeconds, err = c.Seconds(l.value("duration"), "variables.duration")
 	if err != nil {
 		return err
 	}
+
 	row.BillingSeconds, err = c.Seconds(l.value("billsec"), "variables.billsec")
 	if err != nil {
 		return err
 	}
+
 	row.RingingSeconds, err = l.ringing(row, c)
 	return err
 }
@@ -116,10 +124,12 @@ func (l *leg) ringing(row *event.CDR, c format.Calendar) (*int64, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	media, err := c.UnixTime(l.value("progress_media_epoch"), "variables.progress_media_epoch")
 	if err != nil {
 		return nil, err
 	}
+
 	if began == 0 || media != 0 && media < began {
 		began = media
 	}
@@ -131,5 +141,6 @@ func (l *leg) ringing(row *event.CDR, c format.Calendar) (*int64, error) {
 	if began == 0 || ended < began {
 		return nil, nil
 	}
+
 	return new(ended - began), nil
 }

@@ -79,6 +79,7 @@ func readLeg(f *format.Fields) *leg {
 			l.prefixed = append(l.prefixed, variable{string(key), v})
 		}
 	})
+
 	newest, oldest := f[cdrCallflow].FirstAndLast()
 	readProfile(newest, l.lastProfile[:])
 	if len(oldest) == 0 || &oldest[0] == &newest[0] {
@@ -86,6 +87,7 @@ func readLeg(f *format.Fields) *leg {
 	} else {
 		readProfile(oldest, l.firstProfile[:])
 	}
+
 	return l
 }
 
@@ -141,6 +143,7 @@ func (l *leg) setParties(row *event.CDR) {
 	if destination == "" {
 		destination = l.text("destination_number")
 	}
+
 	row.To = l.dialledNumber(destination)
 	l.setCaller(row, destination)
 	row.CalleeIDName = decodeText(l.lastProfile[profileCalleeName])
@@ -160,6 +163,7 @@ func (l *leg) dialledNumber(destination string) string {
 	if dialedUser == "" || l.text("direction") != "outbound" || l.text("loopback_leg") != "" {
 		return destination
 	}
+
 	user, domain, _ := strings.Cut(l.text("presence_id"), "@")
 	if user != "" && domain == l.text("dialed_domain") {
 		return user
@@ -167,6 +171,7 @@ func (l *leg) dialledNumber(destination string) string {
 	if l.text("originate_disposition") == "" || destination == "" { // it dialled no other leg
 		return dialedUser
 	}
+
 	return destination
 }
 
@@ -182,6 +187,7 @@ func (l *leg) setCaller(row *event.CDR, destination string) {
 	if number == "" {
 		number = decodeText(l.firstProfile[profileNumber])
 	}
+
 	loopback := l.text("loopback_leg") != ""
 	overwritten := number != "" && (number == destination || number == l.text("sip_to_user") ||
 		loopback && number == l.text("last_sent_callee_id_number"))
@@ -189,6 +195,7 @@ func (l *leg) setCaller(row *event.CDR, destination string) {
 		row.CallerIDName, row.CallerIDNumber = name, number
 		return
 	}
+
 	ani := decodeText(l.firstProfile[profileANI])
 	switch {
 	case ani != "" && (ani != destination || l.text("direction") != "outbound"):
@@ -207,15 +214,18 @@ func (l *leg) prefixedObject(prefix string, also ...string) json.RawMessage {
 			found[rest] = decodeText(v.value)
 		}
 	}
+
 	for _, name := range also {
 		v := l.value(name)
 		if v != nil {
 			found[name] = decodeText(v)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil
 	}
+
 	raw, _ := json.Marshal(found) // marshalling strings cannot fail
 	return raw
 }

@@ -29,6 +29,7 @@ func capturedLegs(t *testing.T, call string, edit func(vars map[string]string)) 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(in)) {
 		var record map[string]json.RawMessage
 		var vars map[string]string
@@ -38,11 +39,13 @@ func capturedLegs(t *testing.T, call string, edit func(vars map[string]string)) 
 		if err := json.Unmarshal(record["variables"], &vars); err != nil {
 			t.Fatal(err)
 		}
+
 		edit(vars)
 		record["variables"], _ = json.Marshal(vars)
 		value, _ := json.Marshal(record)
 		rows = append(rows, readOne(t, value))
 	}
+
 	return rows
 }
 
@@ -63,6 +66,7 @@ func TestLegsOfACallShareItsInteraction(t *testing.T) {
 			}
 		}
 	}
+
 	for _, c := range []struct {
 		name, call string
 		edit       func(map[string]string)
@@ -153,6 +157,7 @@ func TestCapturedLegsNameWhoCalledWhom(t *testing.T) {
 		if len(rows) != len(legs) {
 			t.Errorf("%s: %d rows, want %d", call, len(rows), len(legs))
 		}
+
 		for _, row := range rows {
 			if got := (parties{row.From, row.To, row.CallerIDNumber, row.CallerIDName}); got != legs[row.CallID] {
 				t.Errorf("%s, leg %s: got %+v, want %+v", call, row.CallID, got, legs[row.CallID])

@@ -20,6 +20,7 @@ func readGeneralEvent(f *format.Fields) format.Event {
 	if name == "CUSTOM" {
 		return readCustom(f, decodeText(f[fsSubclass]))
 	}
+
 	e := format.Event{Type: event.Custom, Facts: channelFacts(f)}
 	e.Facts.Name, e.Facts.State = channelName(name)
 	if e.Facts.Name == event.NameCallEnded {
@@ -29,6 +30,7 @@ func readGeneralEvent(f *format.Fields) format.Event {
 	if f[fsVariableSide].Is("agent") {
 		e.Type = format.TypeOfAgentLeg(&e.Facts)
 	}
+
 	return e
 }
 
@@ -54,6 +56,7 @@ func channelName(name string) (event.Name, event.State) {
 	case "DTMF":
 		return event.NameCallDTMF, ""
 	}
+
 	return event.NameOther, "" // CHANNEL_HANGUP, CHANNEL_DESTROY, CHANNEL_UNBRIDGE, …
 }
 
@@ -81,6 +84,7 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		case "del-member":
 			e.Facts.Name = event.NameConferenceLeft
 		}
+
 		return e
 	case "sofia::transferor":
 		return format.Event{Type: event.AgentTransfer, Facts: transferFacts(f)}
@@ -97,6 +101,7 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		}
 		return e
 	}
+
 	return format.Event{Type: event.Custom, Facts: channelFacts(f)}
 }
 

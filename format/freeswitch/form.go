@@ -19,17 +19,21 @@ func splitForm(body []byte, to split.Sink) error {
 	if startsJSON(body) {
 		return split.JSON(body, to)
 	}
+
 	field, offset, err := findCDRField(body)
 	if err != nil {
 		return err
 	}
+
 	if len(field) > maxEscapeFactor*split.MaxRecord {
 		return split.RecordTooLarge(offset)
 	}
+
 	text, err := decodeField(string(field))
 	if err != nil {
 		return split.Malformed(offset, "the field cdr is neither URL-encoded nor base64-encoded JSON")
 	}
+
 	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	// Offsets in the decoded text are not offsets in the body, so the error gives a
 	// line of the decoded text.
@@ -52,17 +56,21 @@ func findCDRField(body []byte) (field []byte, offset int, err error) {
 		if i >= 0 {
 			end = start + i
 		}
+
 		if value, ok := bytes.CutPrefix(body[start:end], []byte("cdr=")); ok {
 			if found {
 				return nil, 0, split.Malformed(start, "the form has more than one field cdr")
 			}
 			field, offset, found = value, end-len(value), true
 		}
+
 		start = end + 1
 	}
+
 	if !found {
 		return nil, 0, split.Malformed(0, "the field cdr is missing")
 	}
+
 	return field, offset, nil
 }
 

@@ -79,6 +79,7 @@ func switchEscape(s string) string {
 			b.WriteByte(c)
 		}
 	}
+
 	return b.String()
 }
 
@@ -111,10 +112,12 @@ func TestSplitFormWithEncodedValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got, fault := collect(splitForm, "cdr="+switchEscape(string(text)))
 			if fault != "" || len(got) != 1 {
 				t.Fatalf("fault %q, records %q", fault, got)
 			}
+
 			var record struct {
 				Variables map[string]string
 				Callflow  []map[string]string
@@ -122,11 +125,13 @@ func TestSplitFormWithEncodedValues(t *testing.T) {
 			if err := json.Unmarshal([]byte(got[0]), &record); err != nil {
 				t.Fatal(err)
 			}
+
 			// A value without anything to repair is decoded already.
 			decoded, err := url.PathUnescape(record.Variables["it"])
 			if err != nil || decoded != value && record.Variables["it"] != value {
 				t.Errorf("value %q, in the record %q", value, record.Variables["it"])
 			}
+
 			if record.Variables["uuid"] != "u1" || record.Variables["a"] != "1" || len(record.Variables) != 4 ||
 				len(record.Callflow) != 2 {
 				t.Errorf("record %+v", record)
@@ -149,10 +154,12 @@ func TestSplitCapturedForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got, fault := collect(splitForm, "cdr="+string(captured))
 			if fault != "" || len(got) != 1 {
 				t.Fatalf("fault %q, %d records", fault, len(got))
 			}
+
 			var record struct {
 				Variables map[string]string
 				Callflow  []struct {
@@ -162,11 +169,13 @@ func TestSplitCapturedForms(t *testing.T) {
 			if err := json.Unmarshal([]byte(got[0]), &record); err != nil {
 				t.Fatal(err)
 			}
+
 			for name, value := range want {
 				if decoded, err := url.PathUnescape(record.Variables[name]); err != nil || decoded != value {
 					t.Errorf("%s is %q, %v", name, record.Variables[name], err)
 				}
 			}
+
 			if len(record.Callflow) == 0 || record.Callflow[0].Times["hangup_time"] == "" {
 				t.Errorf("callflow %v", record.Callflow)
 			}
@@ -179,6 +188,7 @@ func FuzzSplitForm(f *testing.F) {
 	f.Add([]byte("x=1&cdr=eyJhIjoi8J+YgD4 In0="))
 	f.Add([]byte(`{"a":1}`))
 	f.Add([]byte("cdr=%7B%22a%22%3A%7B%22b%22%3A%22%221001%22%20<x>%0D%0A%5C%22,%22c%22%3A%22%22%7D,%22d%22%3A%5B%7B%22e%22:%22%E9%22%7D,%7B%7D%5D%7D"))
+
 	f.Fuzz(func(t *testing.T, body []byte) {
 		err := splitForm(body, split.Sink{Take: func(record []byte, _ int) error {
 			if !json.Valid(record) {
@@ -198,16 +208,19 @@ func FuzzEncodedValue(f *testing.F) {
 	f.Add("\"1001\" <1001>")
 	f.Add("v=0\r\n")
 	f.Add("\\\"\x00\xff%")
+
 	f.Fuzz(func(t *testing.T, value string) {
 		if escaped := switchEscape(value); escaped == value || strings.ContainsAny(value, `%\`) ||
 			strings.Contains(value, `",`) || strings.Contains(value, `"}`) || strings.Contains(value, `"]`) {
 			t.Skip("FreeSWITCH's encoding does not tell")
 		}
+
 		got, fault := collect(splitForm,
 			"cdr="+switchEscape(`{"variables":{"it":"`+switchEscape(value)+`","uuid":"u1"}}`))
 		if fault != "" || len(got) != 1 {
 			t.Fatalf("fault %q", fault)
 		}
+
 		var record struct{ Variables map[string]string }
 		if err := json.Unmarshal([]byte(got[0]), &record); err != nil {
 			t.Fatal(err)

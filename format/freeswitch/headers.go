@@ -129,6 +129,7 @@ func readEvent(f *format.Fields) (format.Event, error) {
 	} else {
 		e = readGeneralEvent(f)
 	}
+
 	e.Facts.TimestampMS = format.FirstTimestamp(f[fsTime])
 	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e, nil
@@ -156,18 +157,22 @@ func interactionID(f *format.Fields) string {
 		ids.origination = callIDInDialString(decodeText(f[fsLastArg]))
 		ids.firstLeg = firstText(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
 	}
+
 	id := ids.explicitID()
 	if id != "" {
 		return id
 	}
+
 	ids.otherSide, ids.loopback = firstText(f, fsOtherLoopbackLeg), firstText(f, fsLoopbackLeg)
 	ids.direction, ids.ownUUID = firstText(f, fsDirection), firstText(f, fsUUID)
 	if f[fsOtherType].Is("originator") {
 		ids.callers[0] = firstText(f, fsOtherLeg)
 	}
+
 	ids.callers[1] = firstText(f, fsVariableCallUUID, fsCallUUID)
 	ids.callers[2] = firstText(f, fsOriginatingLeg)
 	ids.callers[3] = firstText(f, fsOriginator)
+
 	return ids.interactionID()
 }
 
@@ -202,15 +207,18 @@ func channelFacts(f *format.Fields) event.Facts {
 		Caller:            firstText(f, fsFirstCaller, fsCaller),
 		Callee:            firstText(f, fsDestination),
 	}
+
 	if f[fsVariableSide].Is("agent") {
 		facts.AgentID = firstText(f, fsVariableAgent)
 	}
 	if facts.CallID != "" && !f[fsName].Is("DTMF") { // it has no variables: the state knows the call's interaction
 		facts.InteractionID = interactionID(f)
 	}
+
 	user := firstText(f, fsDialedUser)
 	if user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
 		facts.Callee = user // the destination is the contact of the user's phone
 	}
+
 	return facts
 }

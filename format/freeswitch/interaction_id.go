@@ -35,6 +35,7 @@ func (l *leg) interactionID() string {
 	if ids.origination == "" {
 		ids.origination = l.passedOnCallID()
 	}
+
 	return ids.interactionID()
 }
 
@@ -72,6 +73,7 @@ func (l *legIDs) interactionID() string {
 	if l.loopback == "B" && l.otherSide != "" { // of a loopback that no leg dialled
 		return l.otherSide
 	}
+
 	if l.loopback != "B" && l.direction == "outbound" {
 		for _, id := range l.callers {
 			if id != "" && id != l.ownUUID {
@@ -79,6 +81,7 @@ func (l *legIDs) interactionID() string {
 			}
 		}
 	}
+
 	return l.ownUUID
 }
 
@@ -113,6 +116,7 @@ func callIDInDialString(text string) string {
 		if !ok {
 			continue
 		}
+
 		end := strings.IndexAny(rest, ",}]\"\\' ")
 		if end >= 0 {
 			rest = rest[:end]
@@ -121,5 +125,6 @@ func callIDInDialString(text string) string {
 			return rest
 		}
 	}
+
 	return ""
 }

@@ -23,6 +23,7 @@ func repairJSON(text []byte) []byte {
 	if split.JSON(text, split.Sink{Take: func([]byte, int) error { return nil }}) == nil {
 		return text
 	}
+
 	repaired := make([]byte, 0, len(text)+len(text)/8)
 	last := byte(0) // the last byte outside strings other than white space
 	for pos := 0; pos < len(text); {
@@ -31,10 +32,12 @@ func repairJSON(text []byte) []byte {
 			if c > ' ' {
 				last = c
 			}
+
 			repaired = append(repaired, text[pos])
 			pos++
 			continue
 		}
+
 		end := pos + 1
 		if last == ':' {
 			end += valueLen(text[end:])
@@ -46,11 +49,14 @@ func repairJSON(text []byte) []byte {
 			} else {
 				end = len(text)
 			}
+
 			repaired = append(repaired, text[pos:min(end+1, len(text))]...)
 		}
+
 		last = '"'
 		pos = end + 1
 	}
+
 	return repaired
 }
 
@@ -77,10 +83,12 @@ func endsValue(rest []byte) bool {
 	if after[0] != ',' {
 		return false
 	}
+
 	after = bytes.TrimLeft(after[1:], " \t\r\n")
 	if closed && len(after) > 0 && after[0] == '{' {
 		return true
 	}
+
 	name, quoted := bytes.CutPrefix(after, []byte{'"'})
 	i := bytes.IndexByte(name, '"')
 	return quoted && i > 0 && bytes.HasPrefix(bytes.TrimLeft(name[i+1:], " \t\r\n"), []byte{':'})
@@ -106,8 +114,10 @@ func appendRepaired(dst, value []byte) []byte {
 			pos++
 			continue
 		}
+
 		dst = append(dst, value[pos:pos+size]...)
 		pos += size
 	}
+
 	return dst
 }

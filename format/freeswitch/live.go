@@ -26,12 +26,14 @@ func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
 	if accountVariable == "" {
 		return l
 	}
+
 	name := "variable_" + accountVariable
 	slot, known := l.keys[name]
 	if !known {
 		slot = liveAccountVariable
 		l.keys[name] = slot
 	}
+
 	l.accountSlot = slot
 	return l
 }
@@ -101,22 +103,26 @@ func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 	if err := r.Keys.keys.Scan(record, f[:]); err != nil {
 		return LiveEvent{}, err
 	}
+
 	e := LiveEvent{
 		Format: eventFormat.Name, Name: decodeText(f[fsName]), Run: decodeText(f[liveCore]),
 		Number: parseUint(f[liveSequence]), Micros: int64(parseUint(f[fsTime])),
 		Channels: [3]string{decodeText(f[fsUUID]), decodeText(f[fsCallUUID]), decodeText(f[fsOtherLeg])},
 		Session:  decodeText(f[fsMemberSession]), BridgeFailed: f[liveBridged].Is("false"),
 	}
+
 	if f[fsAction] != nil {
 		e.Format = callcenterFormat.Name
 	}
 	if e.Name == "API" {
 		e.Command = strings.TrimSpace(decodeText(f[liveCommand]) + " " + decodeText(f[liveCommandArgument]))
 	}
+
 	e.Account, _ = account(f) // an account of the wrong type: the normalizer rejects the record
 	parsed, _ := readEvent(f) // never fails
 	e.Facts = parsed.Facts
 	e.AccountNames = r.collectAccountNames(f, &e)
+
 	return e, nil
 }
 
@@ -136,6 +142,7 @@ func (r *LiveReader) collectAccountNames(f *format.Fields, e *LiveEvent) []strin
 	if r.Keys.useAccountcode {
 		names.add(decodeText(f[liveAccountcode]))
 	}
+
 	names.add(e.Account, decodeText(f[liveDomain]), decodeText(f[liveSIPRealm]), domainOf(facts.QueueID),
 		domainOf(facts.AgentID))
 	if facts.CallID == "" { // mod_sofia's registrations have their domain in a separate header
@@ -145,6 +152,7 @@ func (r *LiveReader) collectAccountNames(f *format.Fields, e *LiveEvent) []strin
 	if !f[fsDirection].Is("inbound") { // of an inbound leg it is the From header, which the caller writes
 		names.add(domainOf(decodeText(f[livePresence])))
 	}
+
 	names.add(decodeText(f[liveDialedDomain]), decodeText(f[liveConferenceDomain]),
 		domainOf(decodeText(f[liveValetLot])), facts.QueueID, decodeText(f[liveContext]))
 	return names

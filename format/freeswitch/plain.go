@@ -18,6 +18,7 @@ func splitPlain(body []byte, to split.Sink) error {
 	if err := split.CheckUTF8(body); err != nil {
 		return err
 	}
+
 	p := plainParser{data: body}
 	for p.skipBlank(); p.pos < len(body); p.skipBlank() {
 		start := p.pos
@@ -25,15 +26,18 @@ func splitPlain(body []byte, to split.Sink) error {
 		if err != nil {
 			return err
 		}
+
 		if isEnvelope(headers) {
 			err = p.emitEnveloped(start, headers, to)
 		} else {
 			err = p.emitEvent(start, headers, to)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -73,10 +77,12 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, to split.S
 	if kind != "text/event-plain" {
 		return split.Malformed(start, "a frame of the event socket that is not text/event-plain")
 	}
+
 	content, err := p.readContent(start, headers)
 	if err != nil {
 		return err
 	}
+
 	end := p.pos
 	inner := plainParser{data: p.data[:end], pos: end - len(content)}
 	inner.skipBlank()
@@ -85,13 +91,16 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, to split.S
 	if err != nil {
 		return err
 	}
+
 	if err := inner.emitEvent(eventStart, event, to); err != nil {
 		return err
 	}
+
 	inner.skipBlank()
 	if inner.pos < end {
 		return split.Malformed(inner.pos, "something follows the event in its frame")
 	}
+
 	return nil
 }
 
@@ -100,13 +109,16 @@ func (p *plainParser) emitEvent(start int, headers []plainHeader, to split.Sink)
 	if len(headers) == 0 {
 		return split.Malformed(start, "an event has no headers")
 	}
+
 	content, err := p.readContent(start, headers)
 	if err != nil {
 		return err
 	}
+
 	if p.pos-start > maxEscapeFactor*split.MaxRecord {
 		return split.RecordTooLarge(start)
 	}
+
 	return to.TakeBuilt(appendEvent(nil, headers, content), start)
 }
 
@@ -116,17 +128,21 @@ func (p *plainParser) readContent(start int, headers []plainHeader) ([]byte, err
 	if !ok {
 		return nil, nil
 	}
+
 	n, err := strconv.ParseUint(length, 10, 31)
 	if err != nil {
 		return nil, split.Malformed(start, "a Content-Length is not a number")
 	}
+
 	if int(n) > len(p.data)-p.pos {
 		return nil, split.Malformed(start, "the body ends before its Content-Length")
 	}
+
 	content := p.data[p.pos : p.pos+int(n)]
 	if !utf8.Valid(content) {
 		return nil, split.Malformed(start, "a Content-Length ends within a character")
 	}
+
 	p.pos += int(n)
 	return content, nil
 }
@@ -140,6 +156,7 @@ func (p *plainParser) readHeaders() ([]plainHeader, error) {
 		if line == "" {
 			break
 		}
+
 		name, value, ok := strings.Cut(line, ":")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
@@ -148,8 +165,10 @@ func (p *plainParser) readHeaders() ([]plainHeader, error) {
 		if len(headers) == maxHeaders {
 			return nil, split.RecordTooLarge(start)
 		}
+
 		headers = append(headers, plainHeader{name, strings.TrimSpace(value)})
 	}
+
 	return headers, nil
 }
 

@@ -18,10 +18,12 @@ func appendEvent(dst []byte, headers []plainHeader, content []byte) []byte {
 		dst = append(event.AppendString(dst, h.name), ':')
 		dst = appendValue(dst, h.value)
 	}
+
 	if content != nil {
 		dst = append(dst, `,"_body":`...)
 		dst = event.AppendString(dst, string(content))
 	}
+
 	return append(dst, '}')
 }
 
@@ -33,6 +35,7 @@ func appendValue(dst []byte, encoded string) []byte {
 	if !ok || list == "" {
 		return event.AppendString(dst, value)
 	}
+
 	dst = append(dst, '[')
 	for i, element := range strings.Split(list, "|:") {
 		if i > 0 {
@@ -40,6 +43,7 @@ func appendValue(dst []byte, encoded string) []byte {
 		}
 		dst = event.AppendString(dst, element)
 	}
+
 	return append(dst, ']')
 }
 
@@ -49,6 +53,7 @@ func urlDecode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
 	}
+
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); i++ {
@@ -61,10 +66,13 @@ func urlDecode(s string) string {
 				continue
 			}
 		}
+
 		b.WriteByte(s[i])
 	}
+
 	if !utf8.ValidString(b.String()) {
 		return s
 	}
+
 	return b.String()
 }

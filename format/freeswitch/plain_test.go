@@ -18,10 +18,12 @@ func TestPlainEventsBecomeFreeSWITCHsOwnJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want, err := os.ReadFile("testdata/simple.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bytes.Split(bytes.TrimSpace(want), []byte("\n"))
 	n := 0
 	err = splitPlain(plain, split.Sink{Take: func(record []byte, _ int) error {
@@ -47,6 +49,7 @@ func tokens(t *testing.T, record []byte) (all []any) {
 		}
 		all = append(all, token)
 	}
+
 	return all
 }
 

@@ -44,6 +44,7 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	case r.Values[keyName] != nil:
 		return &eventFormat, format.Likely, nil
 	}
+
 	return nil, format.Unlikely, nil
 }
 

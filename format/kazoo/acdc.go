@@ -85,6 +85,7 @@ func setAgentStatus(f *format.Fields, facts *event.Facts, status string) {
 	facts.Name = event.NameAgentState
 	facts.CallID = format.Text(f[kzCall])
 	facts.Caller = format.Text(f[kzCaller])
+
 	switch status {
 	case "ready":
 		facts.State = event.Available
@@ -138,6 +139,7 @@ func setAgentCommand(f *format.Fields, facts *event.Facts, name string) event.Ty
 	default:
 		return event.Custom
 	}
+
 	return event.AgentState // other names have a type of their own
 }
 
@@ -174,6 +176,7 @@ func setQueueMessage(f *format.Fields, facts *event.Facts, name string) event.Ty
 		case "busy":
 			facts.Name, facts.State = event.NameAgentState, event.Talking
 		}
+
 		return event.AgentState
 	case strings.HasPrefix(name, "member_"):
 		addQueueCallFacts(f, facts)
@@ -182,6 +185,7 @@ func setQueueMessage(f *format.Fields, facts *event.Facts, name string) event.Ty
 		}
 		return event.QueueCall
 	}
+
 	return event.Custom
 }
 
@@ -200,5 +204,6 @@ func statisticTimestamp(f *format.Fields, name string) int64 {
 	case "processed":
 		return format.FirstTimestamp(f[kzProcessed])
 	}
+
 	return 0
 }

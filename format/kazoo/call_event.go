@@ -27,6 +27,7 @@ func channelEvent(f *format.Fields, name string) format.Event {
 	e := newEvent(f, event.Custom)
 	addLegFacts(f, &e.Facts)
 	facts := &e.Facts
+
 	switch strings.ToUpper(name) {
 	case "CHANNEL_CREATE":
 		facts.Name = event.NameCallCreated
@@ -59,6 +60,7 @@ func channelEvent(f *format.Fields, name string) format.Event {
 		if leg != "" {
 			facts.CallID = leg
 		}
+
 		to := format.Text(f[kzTransferTo])
 		if to != "" {
 			facts.Callee = to
@@ -66,9 +68,11 @@ func channelEvent(f *format.Fields, name string) format.Event {
 	case "CHANNEL_TRANSFEREE": // the same transfer, reported by the other leg
 		e.Type = event.AgentTransfer
 	}
+
 	if e.Type == event.Custom && facts.QueueID != "" && !f[kzDirection].Is("inbound") { // the queue called the agent
 		e.Type = format.TypeOfAgentLeg(facts)
 	}
+
 	return e
 }
 

@@ -91,10 +91,12 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if row.CallID == "" {
 		return row, format.RejectMissing("Call-ID")
 	}
+
 	row.InteractionID = interactionID(f, &row)
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
 	}
+
 	return row, nil
 }
 
@@ -113,6 +115,7 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 	if row.Direction == "outbound" && row.OtherLegCallID != "" {
 		return row.OtherLegCallID
 	}
+
 	return row.CallID
 }
 
@@ -126,25 +129,31 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if err != nil {
 		return err
 	}
+
 	created, err := c.UnixTime(f[kcCreated], "Channel-Created-Time")
 	if err != nil {
 		return err
 	}
+
 	row.DurationSeconds, err = c.Seconds(f[kcDuration], "Duration-Seconds")
 	if err != nil {
 		return err
 	}
+
 	row.BillingSeconds, err = c.Seconds(f[kcBilling], "Billing-Seconds")
 	if err != nil {
 		return err
 	}
+
 	row.RingingSeconds, err = c.Seconds(f[kcRinging], "Ringing-Seconds")
 	if err != nil {
 		return err
 	}
+
 	if created == 0 {
 		return nil
 	}
+
 	ended := row.Timestamp
 	if f[kcCallInteraction].Kind() == jsonscan.Object {
 		ended = 0
@@ -152,10 +161,12 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 			ended = created + *row.DurationSeconds
 		}
 	}
+
 	row.Timestamp, row.EndedTime = created, ended
 	b := row.BillingSeconds
 	if b != nil && *b > 0 && ended-*b >= created {
 		row.AnsweredTime = row.EndedTime - *b
 	}
+
 	return nil
 }

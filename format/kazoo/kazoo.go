@@ -109,11 +109,13 @@ func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 	if f[kzAction].Is("event") {
 		content = f[kzData]
 	}
+
 	if content.Kind() == jsonscan.Object && f[kzCategory] == nil {
 		if err := keys.Scan(content, f[:]); err != nil {
 			return err
 		}
 	}
+
 	channelVarKeys.ScanObject(f[kzChannelVars], f[:])
 	return nil
 }
@@ -159,9 +161,11 @@ func addLegFacts(f *format.Fields, facts *event.Facts) {
 	facts.CallID = format.Text(f[kzCall])
 	facts.OriginationCallID = format.Text(f[kzOrigination])
 	facts.Caller, facts.Callee = format.Text(f[kzCaller]), format.Text(f[kzCallee])
+
 	if facts.CallID == "" {
 		return
 	}
+
 	facts.InteractionID = format.FirstText(f[kzInteraction], f[kzCallInteraction],
 		f[kzVarCallInteraction], f[kzVarInteraction], f[kzOrigination], f[kzOriginatingLeg])
 	if facts.InteractionID == "" {
@@ -184,6 +188,7 @@ func addQueueCallFacts(f *format.Fields, facts *event.Facts) {
 	if facts.CallID != "" {
 		return
 	}
+
 	var call [3]jsonscan.Value
 	callKeys.ScanObject(f[kzCallObject], call[:])
 	facts.CallID = format.Text(call[0])

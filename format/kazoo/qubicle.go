@@ -37,6 +37,7 @@ func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 	if len(word) == 0 {
 		word = []byte(name)
 	}
+
 	switch name {
 	case "create":
 		facts.Name, facts.State = event.NameAgentLogin, event.Available

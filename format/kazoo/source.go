@@ -31,6 +31,7 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	if r.Topic == event.TopicRaw && r.Values[keyResync].Is("kazoo") {
 		return &resyncFormat, format.Sure, nil
 	}
+
 	f, err := recogniseCDR(r.Values), error(nil)
 	if r.Topic == event.TopicRaw {
 		f, err = recogniseEvent(r.Record, r.Fields)
@@ -38,6 +39,7 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	if f == nil || err != nil {
 		return nil, format.Unlikely, err
 	}
+
 	return f, format.Sure, nil
 }
 
@@ -59,6 +61,7 @@ func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	if err := webhookFormat.Scan(record, f); err != nil { // all its events have the same keys
 		return nil, err
 	}
+
 	switch category := format.Text(f[kzCategory]); category {
 	case "call_event":
 		return &callEventFormat, nil
@@ -75,12 +78,14 @@ func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 			return &qubicleFormat, nil
 		}
 	}
+
 	if f[kzName] == nil && strings.HasPrefix(format.Text(f[kzEnvelopeName]), "CHANNEL_") {
 		return &callEventFormat, nil
 	}
 	if f[kzHook] != nil || (f[kzCallState] != nil && f[kzQueue] != nil) {
 		return &webhookFormat, nil
 	}
+
 	return nil, nil
 }
 

@@ -59,6 +59,7 @@ func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts
 		Name: name, TimestampMS: timestampMS, OriginationCallID: format.Text(f[ownOrigination]),
 		CallID: format.Text(f[ownCall]), Reason: format.FirstText(f[ownCause], f[ownReason]),
 	}
+
 	switch name {
 	case event.NameCallProgress:
 		switch format.Text(f[ownState]) {
@@ -86,5 +87,6 @@ func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts
 	default:
 		facts.Name = event.NameOther
 	}
+
 	return facts
 }

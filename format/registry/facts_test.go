@@ -31,25 +31,30 @@ func goldens(t *testing.T, pattern string) (all []golden) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var fields format.Fields
 	for _, path := range paths {
 		f, ok := Lookup(filepath.Base(filepath.Dir(path)))
 		if !ok || f.Event == nil {
 			continue
 		}
+
 		in, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range bytes.Lines(in) {
 			if e, err := f.ReadEvent(line, &fields); err == nil {
 				all = append(all, golden{f, line, e})
 			}
 		}
 	}
+
 	if len(all) == 0 {
 		t.Fatalf("no records match %s", pattern)
 	}
+
 	return all
 }
 
@@ -69,6 +74,7 @@ func platform(name string) string {
 	case name == event.FormatOwn:
 		return "Trunkline"
 	}
+
 	return ""
 }
 
@@ -104,6 +110,7 @@ func tableAfter(t *testing.T, page, marker string) (rows [][]string) {
 	if !ok {
 		t.Fatalf("docs/facts.md has no %q", marker)
 	}
+
 	for line := range strings.Lines(rest) {
 		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "|") {
@@ -112,15 +119,19 @@ func tableAfter(t *testing.T, page, marker string) (rows [][]string) {
 			}
 			continue
 		}
+
 		var cells []string
 		for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
 			cells = append(cells, strings.TrimSpace(cell))
 		}
+
 		rows = append(rows, cells)
 	}
+
 	if len(rows) < 3 {
 		t.Fatalf("docs/facts.md has no table after %q", marker)
 	}
+
 	return rows
 }
 
@@ -133,6 +144,7 @@ func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 		name     event.Name
 	}
 	words := make(map[cell]map[string]bool) // of the golden records
+
 	for _, g := range goldens(t, "*.in.jsonl") {
 		at := cell{platform(g.format.Name), g.event.Facts.Name}
 		if at.platform == "" || at.name == event.NameOther {
@@ -141,12 +153,15 @@ func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 		if words[at] == nil {
 			words[at] = make(map[string]bool)
 		}
+
 		var data any
 		if err := json.Unmarshal(g.data, &data); err != nil {
 			t.Fatal(err)
 		}
+
 		collect(words[at], data)
 	}
+
 	header := rows[0]
 	var documented []event.Name
 	for _, row := range rows[2:] {
@@ -158,6 +173,7 @@ func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 				t.Errorf("%s of %s: the page has %q, golden records tell it: %v", name, header[i], row[i],
 					words[at] != nil)
 			}
+
 			text, _, _ := strings.Cut(row[i], "unless")
 			for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
 				if words[at] != nil && !words[at][span[1]] {
@@ -166,6 +182,7 @@ func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 			}
 		}
 	}
+
 	want := event.Names()
 	want = want[:len(want)-1] // other
 	if !slices.Equal(documented, want) {
@@ -194,12 +211,14 @@ func TestDocumentedFieldsAreThoseOfTheFacts(t *testing.T) {
 	for _, row := range tableAfter(t, factsPage(t), "## Fields")[2:] {
 		documented = append(documented, strings.Trim(row[0], "`"))
 	}
+
 	for i := range reflect.TypeFor[event.Facts]().NumField() {
 		tag, _, _ := strings.Cut(reflect.TypeFor[event.Facts]().Field(i).Tag.Get("json"), ",")
 		if tag != "-" { // not in messages
 			fields = append(fields, tag)
 		}
 	}
+
 	if !slices.Equal(documented, fields) {
 		t.Errorf("the page has the fields\n%v, want\n%v", documented, fields)
 	}
@@ -214,24 +233,29 @@ func told(t *testing.T, path string, selects func(*event.Facts) bool) (lines []s
 	if !ok {
 		f, ok = Lookup("freeswitch.event") // simple.jsonl is beside the folders
 	}
+
 	in, err := os.ReadFile(path)
 	if err != nil || !ok {
 		t.Fatal(err, dir)
 	}
+
 	var fields format.Fields
 	for line := range bytes.Lines(in) {
 		e, err := f.ReadEvent(line, &fields)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if !selects(&e.Facts) {
 			continue
 		}
+
 		line := strings.TrimSpace(fmt.Sprintf("%s %s", e.Facts.Name, e.Facts.State))
 		if len(lines) == 0 || lines[len(lines)-1] != line {
 			lines = append(lines, line)
 		}
 	}
+
 	return lines
 }
 
@@ -247,11 +271,13 @@ func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 	queueCall := func(id string) func(*event.Facts) bool {
 		return func(f *event.Facts) bool { return f.CallID == id && strings.HasPrefix(string(f.Name), "queue.") }
 	}
+
 	leg := func(id string, without ...event.Name) func(*event.Facts) bool {
 		return func(f *event.Facts) bool {
 			return f.CallID == id && strings.HasPrefix(string(f.Name), "call.") && !slices.Contains(without, f.Name)
 		}
 	}
+
 	for story, platforms := range map[string]struct {
 		want []string
 		from map[string]func(*event.Facts) bool // by file
@@ -309,6 +335,7 @@ func TestAnAgentsDayOnEachPlatform(t *testing.T) {
 			return f.AgentID == id && strings.HasPrefix(string(f.Name), "agent.")
 		}
 	}
+
 	for path, c := range map[string]struct {
 		agent string
 		want  []string

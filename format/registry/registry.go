@@ -83,20 +83,24 @@ func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format,
 	if err := topLevelKeys.Scan(record, top); err != nil {
 		return nil, "", format.RejectScan(err)
 	}
+
 	scratch.record = format.Unrecognised{Topic: topic, Record: record, Fields: &scratch.fields}
 	best := format.Unlikely
 	for i, s := range sources {
 		if s.Recognise == nil {
 			continue
 		}
+
 		scratch.record.Values = scratch.values[:len(sourceSlots[i])]
 		for n, slot := range sourceSlots[i] {
 			scratch.values[n] = top[slot]
 		}
+
 		found, confidence, err := s.Recognise(&scratch.record)
 		if err != nil {
 			return nil, "", err
 		}
+
 		if confidence > best {
 			f, best = found, confidence
 		}
@@ -104,5 +108,6 @@ func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format,
 			return f, "", nil
 		}
 	}
+
 	return f, format.FirstText(top[topLevelKeys[accountKeys[0]]], top[topLevelKeys[accountKeys[1]]]), nil
 }

@@ -23,6 +23,7 @@ func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
 		if f.Internal {
 			continue // only its header makes a record ours
 		}
+
 		paths, _ := filepath.Glob("../*/testdata/" + f.Name + "/*.in.jsonl")
 		total, right := 0, 0
 		for _, path := range paths {
@@ -30,10 +31,12 @@ func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for line := range bytes.Lines(in) {
 				if !readable(f, line) {
 					continue
 				}
+
 				total++
 				if found, _, _ := Recognise(f.Topic, line, new(Scratch)); found == f {
 					right++
@@ -42,6 +45,7 @@ func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
 				}
 			}
 		}
+
 		if total == 0 || right*10 < total*8 {
 			t.Errorf("%s: %d of %d recognised", f.Name, right, total)
 		}
@@ -71,16 +75,19 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 			(f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
+
 		for key, slot := range f.Keys {
 			slot = jsonscan.Slot(slot)
 			if slot >= len(format.Fields{}) {
 				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
 			}
 		}
+
 		if found, ok := Lookup(f.Name); !ok || found != f {
 			t.Errorf("%s is not found by its name", f.Name)
 		}
 	}
+
 	if f, ok := Lookup(event.FormatOwn); !ok || !f.Internal {
 		t.Error("our own format is accepted over HTTP")
 	}
@@ -108,6 +115,7 @@ func TestAccountIsTheOneTheRecordNames(t *testing.T) {
 		f, _ := Lookup(c.format)
 		got, err := f.NamedAccount([]byte(c.record))
 		kind := ""
+
 		if no, ok := err.(*format.Rejection); ok {
 			kind = string(no.Kind)
 		}
@@ -191,12 +199,15 @@ func TestEverySlotIsCleared(t *testing.T) {
 				t.Errorf("%s: key %q has slot %d of %d keys, %d fields", f.Name, name, slot, len(f.Keys), len(fields))
 			}
 		}
+
 		for i := range fields {
 			fields[i] = []byte(`"left over"`)
 		}
+
 		if err := f.Scan([]byte(`{}`), &fields); err != nil {
 			t.Fatal(err)
 		}
+
 		for name, slot := range f.Keys {
 			if fields[jsonscan.Slot(slot)] != nil {
 				t.Errorf("%s: %q has a value from the record before", f.Name, name)

@@ -13,6 +13,7 @@ func JSON(body []byte, to Sink) error {
 	if err := CheckUTF8(body); err != nil {
 		return err
 	}
+
 	at := jsonscan.SkipSpace(body, 0)
 	if at == len(body) {
 		return Malformed(at, "the body is empty")
@@ -24,13 +25,16 @@ func JSON(body []byte, to Sink) error {
 	} else {
 		at, err = to.takeObject(body, at)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	at = jsonscan.SkipSpace(body, at)
 	if at < len(body) {
 		return Malformed(at, "something follows the JSON value")
 	}
+
 	return nil
 }
 
@@ -41,16 +45,19 @@ func (s Sink) takeElements(body []byte, at int) (end int, err error) {
 	if at < len(body) && body[at] == ']' {
 		return at + 1, nil
 	}
+
 	for more := true; more; {
 		at, err = s.takeObject(body, at)
 		if err != nil {
 			return at, err
 		}
+
 		at, more, err = jsonscan.SkipComma(body, at, ']')
 		if err != nil {
 			return at, malformedJSON(at, err)
 		}
 	}
+
 	return at, nil
 }
 
@@ -80,25 +87,30 @@ func NDJSON(body []byte, to Sink) error {
 	if err := CheckUTF8(body); err != nil {
 		return err
 	}
+
 	for start := 0; start < len(body); {
 		end := len(body)
 		i := bytes.IndexByte(body[start:], '\n')
 		if i >= 0 {
 			end = start + i
 		}
+
 		at := jsonscan.SkipSpace(body[:end], start)
 		if at < end {
 			after, err := to.takeObject(body[:end], at)
 			if err != nil {
 				return err
 			}
+
 			after = jsonscan.SkipSpace(body[:end], after)
 			if after < end {
 				return Malformed(after, "something follows the JSON object")
 			}
 		}
+
 		start = end + 1
 	}
+
 	return nil
 }
 
@@ -107,6 +119,7 @@ func CheckUTF8(data []byte) error {
 	if utf8.Valid(data) {
 		return nil
 	}
+
 	for at := 0; at < len(data); {
 		r, size := utf8.DecodeRune(data[at:])
 		if r == utf8.RuneError && size == 1 {
@@ -114,5 +127,6 @@ func CheckUTF8(data []byte) error {
 		}
 		at += size
 	}
+
 	return nil
 }

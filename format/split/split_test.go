@@ -111,6 +111,7 @@ func FuzzJSON(f *testing.F) {
 		"{\"a\":\"\x00\"}", "", "[", nested(101)} {
 		f.Add([]byte(seed))
 	}
+
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var records [][]byte
 		err := JSON(body, Sink{Take: func(record []byte, at int) error {
@@ -120,6 +121,7 @@ func FuzzJSON(f *testing.F) {
 			records = append(records, record)
 			return nil
 		}})
+
 		var split *Error
 		if err != nil && (!errors.As(err, &split) || split.offset > len(body)) {
 			t.Fatalf("error %v", err)

@@ -37,6 +37,7 @@ func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error
 			}
 		}
 	}
+
 	switch {
 	case row.CallID == "":
 		return row, format.RejectMissing("call_id")
@@ -45,12 +46,14 @@ func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error
 	case row.EndedTime != 0 && row.EndedTime < row.Timestamp:
 		return row, format.RejectRange("ended_time")
 	}
+
 	if row.ID == "" {
 		row.ID = format.RowID(row.Timestamp, row.CallID)
 	}
 	if row.InteractionID == "" {
 		row.InteractionID = interactionID(&row)
 	}
+
 	return row, nil
 }
 
@@ -67,6 +70,7 @@ func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Cal
 		*f.Object(row) = format.Object(v)
 		return nil
 	}
+
 	n, ok := format.Integer(v)
 	switch {
 	case v.Kind() != jsonscan.Number || !ok:
@@ -77,6 +81,7 @@ func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Cal
 	case n < 0:
 		return format.RejectRange(f.Name)
 	}
+
 	*f.Seconds(row) = &n
 	return nil
 }

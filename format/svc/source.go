@@ -28,9 +28,11 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 		}
 		return nil, format.Unlikely, nil
 	}
+
 	name, isString := r.Values[keyType].Text()
 	if isString && (r.Values[keyAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
 		return &contactCenterFormat, format.Likely, nil
 	}
+
 	return nil, format.Unlikely, nil
 }

@@ -34,11 +34,13 @@ func (c claims) list(name string) (texts []string) {
 	if json.Unmarshal(value, &items) != nil {
 		items = []json.RawMessage{value}
 	}
+
 	for _, item := range items {
 		if text, ok := scalarText(item); ok && text != "" {
 			texts = append(texts, text)
 		}
 	}
+
 	return texts
 }
 

@@ -67,16 +67,19 @@ func (c *Client) currentProvider(ctx context.Context) (*provider, error) {
 			return cached.provider, nil
 		}
 		defer c.discoverMu.Unlock()
+
 		cached = c.cached.Load()
 		if !c.now().Before(cached.nextDiscovery) {
 			cached = c.discover(ctx, cached.provider)
 			c.cached.Store(cached)
 		}
 	}
+
 	if cached.provider == nil {
 		return nil, fault.Unavailable(cached.err, cached.nextDiscovery.Sub(c.now()),
 			"The provider of auth.oidc.issuer cannot be used now: its metadata cannot be read")
 	}
+
 	return cached.provider, nil
 }
 
@@ -95,6 +98,7 @@ func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
 			"again_in", wait)
 		return &metadata{previous, c.now().Add(wait), err}
 	}
+
 	c.backoff.Reset()
 	var methods struct {
 		Token []string `json:"token_endpoint_auth_methods_supported"`
@@ -106,6 +110,7 @@ func (c *Client) discover(ctx context.Context, previous *provider) *metadata {
 		c.settings.ClientSecret == "" {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
+
 	return &metadata{provider: &provider{
 		keys: oidc.NewRemoteKeySet(ctx, jwksURI(discovered)),
 		oauth2: oauth2.Config{

@@ -38,15 +38,18 @@ func newEnv(t *testing.T, change func(*Settings)) *env {
 	s.ClientID = oidcprovider.ClientID
 	s.Audience = "api://trunkline"
 	s.RedirectURL = "https://trunkline.test" + CallbackPath
+
 	if change != nil {
 		change(&s)
 	}
 	if err := setting.Validate("auth.oidc", s); err != nil {
 		t.Fatal(err)
 	}
+
 	start := time.Now()
 	now := func() time.Time { return start.Add(time.Duration(e.ahead.Load())) } // stands still unless moved
 	e.Client = New(s, now, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(e.logged, nil)))
+
 	return e
 }
 
@@ -71,11 +74,13 @@ func TestATokensClaimsAreTheUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if id.Issuer != e.provider.URL || id.Subject != "u-1" || id.Username != "carol" || id.Account != "demo" ||
 		!slices.Contains(id.Roles, "admin") || id.PresenceID == nil || *id.PresenceID != "1007" || !id.SecondFactor ||
 		time.Until(id.Expires) < 50*time.Minute {
 		t.Errorf("%+v", id)
 	}
+
 	id, err = e.Verify(t.Context(),
 		e.provider.Token(
 			map[string]any{"preferred_username": nil, "email": "c@demo.test",
@@ -96,10 +101,12 @@ func TestWrongTokensAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		token, code string
 		kind        fault.Kind
@@ -145,9 +152,11 @@ func TestWrongTokensAreRefused(t *testing.T) {
 			t.Errorf("%s: the error has the token in it: %v", name, err)
 		}
 	}
+
 	if _, err := e.Verify(t.Context(), good); err != nil {
 		t.Errorf("the good token: %v", err)
 	}
+
 	_, err = e.Verify(t.Context(), e.provider.Token(map[string]any{"role": "user", "account": nil}))
 	if want := `The claim "account" of the token is missing or has no text (auth.oidc.account_claim)`; fault.As(
 		err).Message != want {
@@ -164,8 +173,10 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 	if err := verify(); err != nil {
 		t.Fatal(err)
 	}
+
 	before := e.provider.Token(nil)
 	e.provider.Rotate(t)
+
 	// The key set stores keys a moment after it has given them to those who wait for them,
 	// so a token of either key may be checked with the keys of the read before.
 	var newErr, oldErr error
@@ -176,14 +187,17 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 			break
 		}
 	}
+
 	if newErr != nil {
 		t.Fatalf("with the new key: %v", newErr)
 	}
+
 	refused(t, "with the key that is gone", oldErr, fault.KindUnauthenticated, "wrong_token")
 	for range 50 {
 		_, err := e.Verify(t.Context(), before)
 		refused(t, "again", err, fault.KindUnauthenticated, "wrong_token")
 	}
+
 	if read := e.provider.RequestCount("/keys"); read > 2*jwksBurst {
 		t.Errorf("the keys were read %d times", read)
 	}
@@ -202,6 +216,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+
 	token := e.provider.Token(nil)
 	for range 20 {
 		_, err := e.Verify(t.Context(), token)
@@ -209,6 +224,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 		_, _, err = e.Begin(t.Context())
 		unavailable("a login", err)
 	}
+
 	const metadata = "/.well-known/openid-configuration"
 	if asked := e.provider.RequestCount(metadata); asked != 1 {
 		t.Errorf("asked %d times during the back-off", asked)
@@ -216,11 +232,13 @@ func TestAProviderThatIsAway(t *testing.T) {
 	if !strings.Contains(e.logged.String(), "metadata not read") || !strings.Contains(e.logged.String(), "status 503") {
 		t.Errorf("logged %s", e.logged)
 	}
+
 	e.provider.SetUnavailable(false)
 	e.ahead.Add(int64(time.Minute)) // the longest back-off
 	if _, _, err := e.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	e.provider.SetUnavailable(true) // its keys were not read yet
 	for range 2 * jwksBurst {
 		_, err := e.Verify(t.Context(), token)
@@ -233,6 +251,7 @@ func TestAKnownProviderStaysInUseWhileItIsAway(t *testing.T) {
 	if _, err := e.Verify(t.Context(), e.provider.Token(nil)); err != nil {
 		t.Fatal(err)
 	}
+
 	e.provider.SetUnavailable(true)
 	e.ahead.Add(int64(2 * discoveryInterval))
 	for range 3 {
@@ -241,6 +260,7 @@ func TestAKnownProviderStaysInUseWhileItIsAway(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if asked := e.provider.RequestCount("/.well-known/openid-configuration"); asked != 2 {
 		t.Errorf("asked %d times", asked)
 	}
@@ -252,15 +272,18 @@ func TestTheCodeFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	back := e.provider.Authorize(t, address, nil)
 	if back.Query().Get("state") != flow.State || back.Path != CallbackPath {
 		t.Errorf("back at %s", back)
 	}
+
 	code := back.Query().Get("code")
 	id, err := e.Finish(t.Context(), flow, code)
 	if err != nil || id.Subject != "u-1" {
 		t.Errorf("%+v, %v", id, err)
 	}
+
 	_, err = e.Finish(t.Context(), flow, code)
 	refused(t, "the code again", err, fault.KindUnauthenticated, "wrong_code")
 
@@ -268,14 +291,17 @@ func TestTheCodeFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stolen := e.provider.Authorize(t, address, nil).Query().Get("code")
 	_, err = e.Finish(t.Context(), flow, stolen) // into another browser's login
 	refused(t, "another login's code", err, fault.KindUnauthenticated, "wrong_code")
+
 	for name, nonce := range map[string]any{"another nonce": "x", "no nonce": nil} {
 		code = e.provider.Authorize(t, address, map[string]any{"nonce": nonce}).Query().Get("code")
 		_, err = e.Finish(t.Context(), second, code)
 		refused(t, name, err, fault.KindUnauthenticated, "wrong_nonce")
 	}
+
 	e.provider.SetUnavailable(true)
 	_, err = e.Finish(t.Context(), second, "code")
 	if fault.KindOf(err) != fault.KindUnavailable {

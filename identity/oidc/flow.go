@@ -43,22 +43,27 @@ func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, 
 	if err != nil {
 		return Identity{}, err
 	}
+
 	tokens, err := p.oauth2.Exchange(oidc.ClientContext(ctx, c.http), code, oauth2.VerifierOption(flow.Verifier))
 	if err != nil {
 		return Identity{}, exchangeError(err)
 	}
+
 	token, _ := tokens.Extra("id_token").(string)
 	if token == "" {
 		return Identity{},
 			invalidToken("wrong_token", "The provider returned no ID token: auth.oidc.scope needs openid", nil)
 	}
+
 	verified, err := c.verifyToken(ctx, token)
 	if err != nil {
 		return Identity{}, err
 	}
+
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(flow.Nonce)) != 1 {
 		return Identity{}, invalidToken("wrong_nonce", "The token is of another login", nil)
 	}
+
 	return c.parseIdentity(verified)
 }
 
@@ -78,6 +83,7 @@ func exchangeError(err error) error {
 				"The provider refuses Trunkline: check auth.oidc.client_id and auth.oidc.client_secret")
 		}
 	}
+
 	return fault.Unavailable(truncateError(err), requestTimeout,
 		"The provider of auth.oidc.issuer cannot be used now: it gives no token for the code")
 }

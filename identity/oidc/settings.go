@@ -32,12 +32,15 @@ func (s Settings) Validate(c *setting.Check) {
 		} {
 			c.Must(other.value == "", "issuer", "%s needs it", c.Key(other.name))
 		}
+
 		return
 	}
+
 	issuer, ok := setting.SecureURL(s.Issuer)
 	c.Must(ok && issuer.RawQuery == "", "issuer", "want an https URL without a query, got %s", setting.Quote(s.Issuer))
 	c.Must(s.ClientID != "", "client_id", "%s needs it", c.Key("issuer"))
 	c.Must(s.AccountClaim != "", "account_claim", "%s needs it", c.Key("issuer"))
+
 	if s.RedirectURL != "" {
 		redirect, ok := setting.SecureURL(s.RedirectURL)
 		c.Must(ok && redirect.Path == CallbackPath && redirect.RawQuery == "", "redirect_url",

@@ -30,16 +30,19 @@ func IssuerOf(token string) string {
 	if len(token) > maxTokenLength {
 		return ""
 	}
+
 	text, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
 		return ""
 	}
+
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
 	if err := json.Unmarshal(text, &claims); err != nil {
 		return ""
 	}
+
 	return claims.Issuer
 }
 
@@ -65,20 +68,24 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	if len(token) > maxTokenLength {
 		return nil, invalidToken("malformed", "The token is too long", nil)
 	}
+
 	issuer := IssuerOf(token)
 	if issuer != c.settings.Issuer {
 		return nil, invalidToken("wrong_issuer",
 			"The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
 	}
+
 	p, err := c.currentProvider(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	keys := &recordedKeys{KeySet: p.keys}
 	verified, err := oidc.NewVerifier(c.settings.Issuer, keys, &oidc.Config{
 		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: c.now,
 	}).Verify(ctx, token)
 	var expired *oidc.TokenExpiredError
+
 	switch {
 	case errors.As(err, &expired):
 		return nil, invalidToken("expired", "The token has expired", nil)
@@ -88,6 +95,7 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	case err != nil:
 		return nil, invalidToken("wrong_token", "The token is not valid", truncateError(err))
 	}
+
 	return verified, c.checkPurpose(verified, typeOf(token))
 }
 
@@ -104,6 +112,7 @@ func (c *Client) checkPurpose(token *oidc.IDToken, typ string) error {
 	if err := token.Claims(&claims); err != nil {
 		return invalidToken("malformed", "The token's claims cannot be read", nil)
 	}
+
 	isForClient := c.settings.ClientID != "" && slices.Contains(token.Audience, c.settings.ClientID)
 	isForAudience := c.settings.Audience != "" && slices.Contains(token.Audience, c.settings.Audience)
 	switch {
@@ -120,6 +129,7 @@ func (c *Client) checkPurpose(token *oidc.IDToken, typ string) error {
 		return invalidToken("future",
 			"The token was issued in the future: its claim \"iat\" is ahead of this server's clock", nil)
 	}
+
 	return nil
 }
 
@@ -134,12 +144,14 @@ func typeOf(token string) string {
 	if err != nil {
 		return ""
 	}
+
 	var header struct {
 		Type string `json:"typ"`
 	}
 	if err := json.Unmarshal(text, &header); err != nil {
 		return "unreadable"
 	}
+
 	return header.Type
 }
 
@@ -181,15 +193,18 @@ func (c *Client) parseIdentity(token *oidc.IDToken) (Identity, error) {
 	if err := token.Claims(&claims); err != nil {
 		return Identity{}, invalidToken("malformed", "The token's claims cannot be read", nil)
 	}
+
 	id := Identity{Issuer: token.Issuer, Subject: token.Subject, Expires: token.Expiry}
 	if id.Subject == "" {
 		return Identity{}, missingClaim("sub", "")
 	}
+
 	var ok bool
 	id.Account, ok = claims.text(c.settings.AccountClaim)
 	if !ok || id.Account == "" {
 		return Identity{}, missingClaim(c.settings.AccountClaim, "auth.oidc.account_claim")
 	}
+
 	claim := c.settings.RoleClaim
 	if claim != "" {
 		id.Roles = claims.list(claim)
@@ -197,20 +212,25 @@ func (c *Client) parseIdentity(token *oidc.IDToken) (Identity, error) {
 			return Identity{}, missingClaim(claim, "auth.oidc.role_claim")
 		}
 	}
+
 	if presence, ok := claims.text(c.settings.PresenceClaim); ok {
 		id.PresenceID = &presence
 	}
+
 	for _, name := range []string{"preferred_username", "email"} {
 		if id.Username == "" {
 			id.Username, _ = claims.text(name)
 		}
 	}
+
 	if id.Username == "" {
 		id.Username = id.Subject
 	}
+
 	methods := claims.list("amr")
 	id.SecondFactor = slices.Contains(methods, "mfa") || slices.Contains(methods, "otp") ||
 		slices.Contains(methods, "hwk")
+
 	return id, nil
 }
 

@@ -59,15 +59,18 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if kind == requestJWKS && !t.jwksLimiter.Allow() {
 		return nil, errJWKSRateLimited
 	}
+
 	response, err := t.base.RoundTrip(r)
 	if err == nil && kind != requestToken && response.StatusCode != http.StatusOK {
 		_ = response.Body.Close() // not read
 		err = fmt.Errorf("the provider answers %s %s with status %d", r.Method, r.URL.Path, response.StatusCode)
 	}
+
 	result := "ok"
 	if err != nil || response.StatusCode != http.StatusOK {
 		result = "error"
 	}
+
 	t.requests.WithLabelValues(kind, result).Inc()
 	if kind == requestJWKS {
 		t.jwksFailing.Store(err != nil)
@@ -75,6 +78,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	response.Body = &limitedBody{response.Body, maxResponse}
 	return response, nil
 }

@@ -101,7 +101,9 @@ func (d *AccountLetters) visible(account string, filter Filter) Filter {
 		if !known {
 			return account == root.ID
 		}
+
 		return tree.Contains(account, owner.ID)
 	}
+
 	return filter
 }

@@ -21,18 +21,22 @@ func TestATenantsRequestsTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for _, one := range []string{"acme", "sub", "below"} {
 		if _, err := d.turn(ended, one); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("%s: %v", one, err)
 		}
 	}
+
 	for _, another := range []string{"other", "root"} {
 		if _, err := d.turn(t.Context(), another); err != nil {
 			t.Errorf("%s: %v", another, err)
 		}
 	}
+
 	release()
 	if _, err := d.turn(t.Context(), "acme"); err != nil {
 		t.Errorf("afterwards: %v", err)

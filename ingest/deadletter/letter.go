@@ -58,6 +58,7 @@ func (l *Letter) content(withPayload bool) Row {
 		Position: l.Position.String(), Time: l.At.UTC().Format(time.RFC3339Nano), At: l.At,
 		Topic: l.Topic, Kind: l.Kind, Reason: l.Reason, Size: l.Size,
 	}
+
 	if !withPayload {
 		return row
 	}
@@ -76,6 +77,7 @@ func (l *Letter) content(withPayload bool) Row {
 	default:
 		row.Base64 = base64.StdEncoding.EncodeToString(value)
 	}
+
 	return row
 }
 
@@ -94,6 +96,7 @@ func (l *Letter) original() kafka.Record {
 			headers = append(headers, header)
 		}
 	}
+
 	return kafka.Record{
 		Topic: l.Topic, Partition: kafka.AnyPartition,
 		Key: l.record.Key, Value: l.record.Value, Headers: headers,

@@ -75,10 +75,12 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 		if options.NewestOf > 0 && next-first > options.NewestOf {
 			first, list.Complete = next-options.NewestOf, false
 		}
+
 		return s.scanOpen(ctx, partition, first, next, func(l *Letter) {
 			if !filter.matches(l) {
 				return
 			}
+
 			list.Total++
 			list.Kinds[l.Kind]++
 			list.Rows = append(list.Rows, l.content(options.WithPayload))
@@ -90,6 +92,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 	if err != nil {
 		return nil, err
 	}
+
 	list.Rows = sortNewest(list.Rows, options.Limit)
 	return list, nil
 }
@@ -120,25 +123,30 @@ func (s *Letters) Settle(ctx context.Context, outcome Outcome, positions []event
 	again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	letters := make([]*Letter, 0, len(positions))
 	for _, position := range positions {
 		l, err := s.read(ctx, position)
 		if err != nil {
 			return err
 		}
+
 		if filter.Sees != nil && !filter.Sees(l) {
 			return missing(position)
 		}
 		if err := checkTopic(l, outcome, filter.Topic); err != nil {
 			return err
 		}
+
 		if !again {
 			if err := s.checkOpen(ctx, position); err != nil {
 				return err
 			}
 		}
+
 		letters = append(letters, l)
 	}
+
 	return s.conclude(ctx, outcome, letters)
 }
 
@@ -151,9 +159,11 @@ func checkTopic(l *Letter, outcome Outcome, topic string) error {
 	} else if outcome == Discarded {
 		return nil
 	}
+
 	if slices.Contains(allowed, l.Topic) {
 		return nil
 	}
+
 	return fault.Conflict("the dead letter at %s came from %q, not from %s", l.Position, l.Topic,
 		strings.Join(allowed, " or "))
 }
@@ -163,14 +173,17 @@ func (s *Letters) checkOpen(ctx context.Context, position event.Position) error 
 	if err != nil {
 		return err
 	}
+
 	settled, err := s.settled(ctx, position.Partition, position.Offset+1, next)
 	if err != nil {
 		return err
 	}
+
 	outcome, done := settled[position.Offset]
 	if done {
 		return fault.Conflict("the dead letter at %s was already %s", position, outcome)
 	}
+
 	return nil
 }
 
@@ -203,10 +216,12 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 		if err != nil {
 			return
 		}
+
 		err = s.conclude(ctx, outcome, letters)
 		if err == nil {
 			settled += len(letters)
 		}
+
 		letters, size = letters[:0], 0
 	}
 
@@ -214,6 +229,7 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 		if !filter.matches(l) || checkTopic(l, outcome, filter.Topic) != nil {
 			return
 		}
+
 		clone := newLetter(l.record.Clone())
 		letters = append(letters, &clone)
 		size += l.Size
@@ -221,10 +237,12 @@ func (s *Letters) settlePartition(ctx context.Context, outcome Outcome, filter F
 			flush()
 		}
 	})
+
 	flush()
 	if err == nil {
 		err = failed
 	}
+
 	return settled, err
 }
 
@@ -233,6 +251,7 @@ func (s *Letters) conclude(ctx context.Context, outcome Outcome, letters []*Lett
 	if len(letters) == 0 {
 		return nil
 	}
+
 	if outcome == Retried {
 		if err := s.send(ctx, letters); err != nil {
 			return err
@@ -244,15 +263,18 @@ func (s *Letters) conclude(ctx context.Context, outcome Outcome, letters []*Lett
 		partition := l.Position.Partition
 		offsets[partition] = append(strconv.AppendInt(offsets[partition], l.Position.Offset, 10), ' ')
 	}
+
 	var records []kafka.Record
 	for partition, list := range offsets {
 		records = append(records, kafka.Record{Topic: event.TopicDead, Partition: partition, Headers: []kafka.Header{
 			{Key: event.HeaderSettledOutcome, Value: []byte(outcome)}, {Key: event.HeaderSettledOffsets, Value: list},
 		}})
 	}
+
 	if err := s.deps.Producer.Produce(ctx, records...); err != nil {
 		return fmt.Errorf("writing which dead letters are %s: %w", outcome, err)
 	}
+
 	return nil
 }
 
@@ -263,12 +285,14 @@ func (s *Letters) send(ctx context.Context, letters []*Letter) error {
 	for i, l := range letters {
 		records[i] = l.original()
 	}
+
 	if err := s.findAccounts(ctx, records); err != nil {
 		return fmt.Errorf("looking up the accounts of feeds: %w", err)
 	}
 	if err := s.deps.Producer.Produce(ctx, records...); err != nil {
 		return fmt.Errorf("sending dead letters back: %w", err)
 	}
+
 	return nil
 }
 
@@ -277,6 +301,7 @@ func (s *Letters) findAccounts(ctx context.Context, records []kafka.Record) erro
 	if !slices.ContainsFunc(records, func(r kafka.Record) bool { return feed.HasSent(&r) }) {
 		return nil
 	}
+
 	return s.deps.WithDirectory(ctx, func(directory feed.Directory) error {
 		for i := range records {
 			account := feed.FindAccount(s.deps.Feeds, directory, &records[i])
@@ -284,6 +309,7 @@ func (s *Letters) findAccounts(ctx context.Context, records []kafka.Record) erro
 				records[i].Key = []byte(account)
 			}
 		}
+
 		return nil
 	})
 }

@@ -22,6 +22,7 @@ func (s *Letters) RetryAll(ctx context.Context, topics []string,
 	if err != nil {
 		return 0, err
 	}
+
 	ends := make([]int64, partitions)
 	for n := range ends {
 		_, ends[n], err = s.deps.Log.Offsets(ctx, event.TopicDead, n)
@@ -37,6 +38,7 @@ func (s *Letters) RetryAll(ctx context.Context, topics []string,
 			return sent, fmt.Errorf("%d sent back, then: %w", sent, err)
 		}
 	}
+
 	return sent, nil
 }
 
@@ -49,18 +51,21 @@ func (s *Letters) retryTopic(ctx context.Context, topic string, ends []int64,
 			run.remaining[n] = true
 		}
 	}
+
 	if len(run.remaining) == 0 {
 		return 0, nil
 	}
 
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	defer run.cancel(nil)
+
 	group := kafka.GroupConfig{Group: retryGroup(topic), Topics: []string{event.TopicDead}}
 	err = s.deps.Log.RunGroup(ctx, group, run.retryPartition)
 	cause := context.Cause(ctx)
 	if err == nil && cause != errAllSent {
 		err = cause
 	}
+
 	return run.sent, err
 }
 
@@ -91,6 +96,7 @@ func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assig
 			return err
 		}
 	}
+
 	<-ctx.Done()
 	return nil
 }
@@ -100,6 +106,7 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 	if err != nil {
 		return err
 	}
+
 	if next, ok := assignment.Committed(); ok {
 		first = max(first, next)
 	}
@@ -109,8 +116,10 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 	if first < end {
 		sent, err = t.settlePartition(ctx, Retried, Filter{Topic: t.topic}, assignment.Partition, first, end)
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	t.sent += sent
 	if sent > 0 {
 		t.progress(t.topic, assignment.Partition, sent)
@@ -122,9 +131,11 @@ func (t *topicRetry) sendPartition(ctx context.Context, assignment *kafka.Assign
 	if first < end {
 		assignment.Commit(end)
 	}
+
 	delete(t.remaining, assignment.Partition)
 	if len(t.remaining) == 0 {
 		t.cancel(errAllSent)
 	}
+
 	return nil
 }

@@ -17,11 +17,13 @@ func (s *Letters) eachPartition(ctx context.Context, work func(partition int, fi
 	if err != nil {
 		return err
 	}
+
 	for partition := range partitions {
 		first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, partition)
 		if err != nil {
 			return err
 		}
+
 		if first == next {
 			continue
 		}
@@ -29,6 +31,7 @@ func (s *Letters) eachPartition(ctx context.Context, work func(partition int, fi
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -55,10 +58,12 @@ func (s *Letters) scanOpen(ctx context.Context, partition int, from, to int64, e
 	if err != nil {
 		return err
 	}
+
 	settled, err := s.settled(ctx, partition, from, end)
 	if err != nil {
 		return err
 	}
+
 	return s.scan(ctx, partition, from, to, func(r *kafka.Record) {
 		_, done := settled[r.Offset]
 		if done || isSettlement(r) {
@@ -80,6 +85,7 @@ func (s *Letters) settled(ctx context.Context, partition int, from, to int64) (m
 			}
 		}
 	})
+
 	return settled, err
 }
 
@@ -95,13 +101,16 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	if err != nil {
 		return nil, err
 	}
+
 	if position.Partition >= partitions {
 		return nil, missing(position)
 	}
+
 	first, next, err := s.deps.Log.Offsets(ctx, event.TopicDead, position.Partition)
 	if err != nil {
 		return nil, err
 	}
+
 	if position.Offset < first || position.Offset >= next {
 		return nil, missing(position)
 	}
@@ -109,12 +118,14 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	var found *kafka.Record
 	err = s.scan(ctx, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) { found = r.Clone() })
+
 	switch {
 	case err != nil:
 		return nil, err
 	case found == nil || isSettlement(found):
 		return nil, missing(position)
 	}
+
 	l := newLetter(found)
 	return &l, nil
 }

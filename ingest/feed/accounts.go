@@ -56,6 +56,7 @@ func (a *accountMap) Account(names ...string) string {
 	if a.fixed != "" {
 		return a.accountID(a.fixed)
 	}
+
 	for _, rule := range a.rules {
 		for _, name := range names {
 			if name != "" && rule.matches(strings.ToLower(name)) {
@@ -63,11 +64,13 @@ func (a *accountMap) Account(names ...string) string {
 			}
 		}
 	}
+
 	for _, name := range names {
 		if id, ok := a.directory.ByDomain(name); ok {
 			return id
 		}
 	}
+
 	return ""
 }
 
@@ -83,11 +86,13 @@ func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
 	if !HasSent(r) {
 		return ""
 	}
+
 	var cfg Config // of a feed that is not in the settings: the directory's domains
 	i := slices.IndexFunc(feeds, func(c Config) bool { return c.Source() == string(r.Header(event.HeaderSource)) })
 	if i >= 0 {
 		cfg = feeds[i]
 	}
+
 	if len(r.Key) > 0 {
 		ref := string(r.Key)
 		id, _ := directory.Resolve(ref)
@@ -102,6 +107,7 @@ func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
 	if account == "" && cfg.Kind == KindKazoo { // an account may have Kazoo's id
 		account, _ = directory.Resolve(names[0])
 	}
+
 	return account
 }
 
@@ -131,15 +137,18 @@ func (r accountPattern) matches(name string) bool {
 	if last == 0 {
 		return name == r.parts[0]
 	}
+
 	rest, ok := strings.CutPrefix(name, r.parts[0])
 	if !ok {
 		return false
 	}
+
 	for _, part := range r.parts[1:last] {
 		_, rest, ok = strings.Cut(rest, part)
 		if !ok {
 			return false
 		}
 	}
+
 	return strings.HasSuffix(rest, r.parts[last])
 }

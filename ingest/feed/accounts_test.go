@@ -25,6 +25,7 @@ func (d fakeDirectory) ByDomain(domain string) (string, bool) {
 
 func TestAccountsOfNames(t *testing.T) {
 	known := fakeDirectory{"acme.example": "acme", "other.example": "other"}
+
 	rules := Config{Accounts: []AccountRule{
 		{"support-*", "acme.example"}, {"*-x-*", "other"}, {"*", "new"},
 	}}
@@ -66,6 +67,7 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1",
 		"realm.example": "00000000000000000000000000000001",
 		"a1":            "a1", "deleted-id": "a2"} // a2 has taken the id of a deleted account as its name
+
 	for _, c := range []struct{ name, source, key, names, want string }{
 		{"a domain", "feed:pbx", "", "from-internal\nacme.example", "a1"},
 		{"a rule", "feed:pbx", "", "support-1", "a1"},
@@ -86,6 +88,7 @@ func TestAccountsOfDeadLetters(t *testing.T) {
 		if got := FindAccount(feeds, after, r); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+
 		// the rule is there, its account is not
 		if got := FindAccount(feeds, before, r); got != "" && c.name != "a rule" {
 			t.Errorf("%s, before the account exists: got %q", c.name, got)

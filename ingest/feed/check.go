@@ -72,10 +72,12 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		r.addProblem("connecting", err)
 		return
 	}
+
 	r.Connected, r.Subscription = true, platform.Subscription()
 
 	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
 	defer cancelWait()
+
 	snapshotErr := make(chan error, 1)
 	go func() {
 		var err error
@@ -85,6 +87,7 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		}
 		snapshotErr <- err
 	}()
+
 	first, err := firstEvent(waitCtx, session)
 	failure := <-snapshotErr
 
@@ -93,6 +96,7 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
+
 	r.addProblem("reading events", err)
 	if err != nil {
 		return
@@ -105,6 +109,7 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 	if json.Valid(first.Value) && utf8.Valid(first.Value) {
 		r.Event.Value = first.Value
 	}
+
 	if cfg.Redundancy > 1 && !first.Identity.Valid() {
 		r.addProblem("",
 			fmt.Errorf("redundancy: %d needs events that the platform numbers, and this event has no number: "+
@@ -117,6 +122,7 @@ func (r *CheckResult) addProblem(step string, err error) {
 	if err == nil {
 		return
 	}
+
 	problem := CheckProblem{Message: err.Error()}
 	if step != "" {
 		problem.Message = step + ": " + problem.Message
@@ -124,6 +130,7 @@ func (r *CheckResult) addProblem(step string, err error) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		problem.Advice = refusal.Advice
 	}
+
 	r.Problems = append(r.Problems, problem)
 }
 
@@ -133,6 +140,7 @@ func (r *CheckResult) checkAccounts(cfg Config, directory Directory) {
 	for _, rule := range cfg.Accounts {
 		names = append(names, rule.Account)
 	}
+
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if _, ok := directory.Resolve(name); !ok && name != "" {
@@ -150,10 +158,12 @@ func countState(ctx context.Context, session Session) (*CheckedState, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	counts := map[state.Kind]int{}
 	for _, object := range snapshot.Objects {
 		counts[object.Kind]++
 	}
+
 	return &CheckedState{Agents: counts[state.Agent], Calls: counts[state.Call], Devices: counts[state.Device],
 		Notes: snapshot.Notes}, nil
 }
@@ -169,6 +179,7 @@ func firstEvent(ctx context.Context, session Session) (Event, error) {
 			}
 			return Event{}, err
 		}
+
 		for _, e := range events {
 			if e.Value != nil {
 				e.Value = slices.Clone(e.Value)

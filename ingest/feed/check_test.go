@@ -26,6 +26,7 @@ func TestAccountsThatDoNotExistAreReported(t *testing.T) {
 			t.Errorf("%+v: %v", cfg, r.Problems)
 		}
 	}
+
 	for _, cfg := range []Config{
 		{Account: "nosuch"}, {Accounts: []AccountRule{{Match: "a", Account: "acme"}, {Match: "b", Account: "nosuch"}}},
 	} {
@@ -89,16 +90,19 @@ func TestACheckTellsWhatItFound(t *testing.T) {
 			if r.Connected != c.connected || r.OK != (c.problem == "") {
 				t.Fatalf("got %+v", r)
 			}
+
 			if c.problem != "" &&
 				(len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0].Message, c.problem) ||
 					r.Problems[0].Advice != c.advice) {
 				t.Errorf("problems %+v", r.Problems)
 			}
+
 			if c.platform.snapshotError == nil && c.connected &&
 				(r.State == nil || r.State.Agents != 2 || r.State.Calls != 1 || len(r.State.Notes) != 1 ||
 					r.Subscription[0] != "agents") {
 				t.Errorf("state %+v", r.State)
 			}
+
 			if name == "an event" &&
 				(r.Event == nil || string(r.Event.Value) != `{"a":1}` || r.Event.Names[0] != "sales" ||
 					r.Event.Account != "") {

@@ -90,14 +90,17 @@ func CheckCommand(c Command) error {
 			return fault.Conflict("The id %.80q has a character that cannot be sent to the platform", text)
 		}
 	}
+
 	for _, text := range []string{c.Destination, c.Extension} {
 		if strings.ContainsFunc(text, func(r rune) bool { return !isNumberRune(r) }) {
 			return fault.Conflict("The number %.80q has a character that cannot be dialled", text)
 		}
 	}
+
 	if strings.ContainsFunc(c.Reason+c.AgentName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fault.Invalid("The reason has a control character")
 	}
+
 	return nil
 }
 
@@ -127,6 +130,7 @@ func (r *runner) checkQueue(c Command) error {
 	if r.accounts.Account(domain, c.QueueID) == c.AccountID {
 		return nil
 	}
+
 	return fault.NotFound(
 		"The account has no such queue. Whose a queue is, its domain decides, or accounts in the settings of the feed %s",
 		r.cfg.Name)
@@ -140,10 +144,12 @@ func (s *Service) Command(ctx context.Context, feed string, c Command) error {
 		if r.cfg.Name != feed {
 			continue
 		}
+
 		session := r.session.Load()
 		if session == nil {
 			break
 		}
+
 		commander, ok := (*session).(Commander)
 		if !ok {
 			return CannotDo(r.cfg.Kind, c, "its feed takes no commands")
@@ -151,8 +157,10 @@ func (s *Service) Command(ctx context.Context, feed string, c Command) error {
 		if err := r.checkQueue(c); err != nil {
 			return err
 		}
+
 		return commander.Command(ctx, c)
 	}
+
 	return fault.Unavailable(nil, retryCommand, "The feed "+feed+" is not connected")
 }
 

@@ -58,6 +58,7 @@ func TestAnAgentJoinsNoQueueOfAnotherTenant(t *testing.T) {
 			r.session.Store(&session)
 			err := (&Service{runners: []*runner{r}}).Command(t.Context(), "pbx",
 				Command{Action: c.action, AccountID: "acme", AgentID: "1001", QueueID: c.queue})
+
 			switch {
 			case c.taken && (err != nil || len(platform.taken) != 1):
 				t.Errorf("refused: %v", err)
@@ -84,6 +85,7 @@ func TestCheckCommand(t *testing.T) {
 			}
 		}
 	}
+
 	for _, dialled := range []string{"+4990012345@trunk", "trunk/sip:+4990012345", "1001@victim.example", "sip:1001",
 		"loopback/1", "~1"} {
 		for name, c := range map[string]Command{"destination": {Destination: dialled},
@@ -93,6 +95,7 @@ func TestCheckCommand(t *testing.T) {
 			}
 		}
 	}
+
 	for _, number := range []string{"1001", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
 		if err := CheckCommand(
 			Command{Destination: number, Extension: number, AgentID: "Local/" + number + "@agents/n"}); err != nil {

@@ -54,19 +54,23 @@ func compare(snapshot Snapshot, entries []*state.Entry, source string, before *c
 		result:     comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}},
 		endedCalls: map[string]bool{}, agents: map[string]Object{},
 	}
+
 	for _, o := range snapshot.Objects {
 		if o.Kind == state.Agent {
 			c.agents[o.ID] = o
 		}
 	}
+
 	for _, e := range entries {
 		c.entries[e.Key()] = e
 		id := objectID{e.Kind, e.ID}
 		c.byID[id] = append(c.byID[id], e)
 	}
+
 	for _, kind := range []state.Kind{state.Call, state.Device, state.Agent} {
 		c.compareKind(kind, snapshot)
 	}
+
 	return &c.result
 }
 
@@ -79,10 +83,12 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 		entry  *state.Entry
 	}
 	var pairs []pair
+
 	for _, object := range snapshot.Objects {
 		if object.Kind != kind {
 			continue
 		}
+
 		e := c.findEntry(object)
 		switch {
 		case e != nil:
@@ -91,8 +97,10 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 		case object.Account == "": // its account is unknown
 			continue
 		}
+
 		pairs = append(pairs, pair{object, e})
 	}
+
 	if complete {
 		for _, e := range c.sortedEntries(kind) {
 			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) &&
@@ -101,10 +109,12 @@ func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
 			}
 		}
 	}
+
 	for _, p := range pairs {
 		if c.isSkipped(p.object.ID, p.entry) {
 			continue
 		}
+
 		switch kind {
 		case state.Call:
 			c.compareCall(p.object, p.entry)
@@ -124,9 +134,11 @@ func (c *comparison) sortedEntries(kind state.Kind) []*state.Entry {
 			all = append(all, e)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b *state.Entry) int {
 		return strings.Compare(a.Key().String(), b.Key().String())
 	})
+
 	return all
 }
 
@@ -136,15 +148,18 @@ func (c *comparison) findEntry(object Object) *state.Entry {
 	if object.Account != "" {
 		return c.entries[state.Key{Account: object.Account, Kind: object.Kind, ID: object.ID}]
 	}
+
 	candidates := c.byID[objectID{object.Kind, object.ID}]
 	for _, e := range candidates {
 		if e.Source == c.source {
 			return e
 		}
 	}
+
 	if len(candidates) > 0 {
 		return candidates[0]
 	}
+
 	return nil
 }
 
@@ -175,6 +190,7 @@ func (c *comparison) endObject(e *state.Entry) {
 		c.result.unsettled[e.ID] = true
 		return
 	}
+
 	facts := event.Facts{AgentID: e.AgentID, QueueID: e.QueueID, CallID: e.CallID}
 	switch e.Kind {
 	case state.Call:
@@ -213,6 +229,7 @@ func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID = o.ID
 	registered := e != nil && e.State == event.Registered
+
 	if o.Facts.State == event.Unregistered {
 		if registered {
 			c.addDifference(o.Account, event.NameDeviceUnregistered, facts)
@@ -224,19 +241,23 @@ func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	if !registered && len(o.Contacts) == 0 {
 		c.addDifference(o.Account, event.NameDeviceRegistered, facts)
 	}
+
 	var contacts []string
 	if registered {
 		contacts = e.Contacts
 	}
+
 	for _, contact := range o.Contacts {
 		facts.Contact = contact
 		if !slices.Contains(contacts, contact) {
 			c.addDifference(o.Account, event.NameDeviceRegistered, facts)
 		}
 	}
+
 	if o.Contacts == nil {
 		return
 	}
+
 	facts.State = event.Unregistered
 	for _, contact := range contacts {
 		facts.Contact = contact
@@ -262,10 +283,12 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	if o.Members == nil {
 		c.comparePresence(o, e)
 	}
+
 	var since int64
 	for _, m := range o.Members {
 		since = max(since, m.SinceMS)
 	}
+
 	c.addPastWrapUp(o, e)
 	for _, m := range o.Members {
 		c.compareMember(o, m, sinceBehind(e, since), e)
@@ -274,6 +297,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	if o.Queues == nil {
 		return
 	}
+
 	for _, queue := range o.Queues {
 		isMember := slices.ContainsFunc(o.Members, func(m Member) bool { return m.Queue == queue })
 		if !slices.Contains(queues, queue) && !isMember {
@@ -281,6 +305,7 @@ func (c *comparison) compareAgent(o Object, e *state.Entry) {
 				event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
 		}
 	}
+
 	for _, queue := range queues {
 		if !slices.Contains(o.Queues, queue) {
 			facts := event.Facts{AgentID: o.ID, QueueID: queue}
@@ -299,6 +324,7 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 	if facts.Agent == nil {
 		facts.Agent = saidBy(facts.State)
 	}
+
 	said := facts.Agent
 	if said == nil || e == nil && said.Presence == event.Offline {
 		return
@@ -317,6 +343,7 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 			said.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since ||
 			o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName
 	}
+
 	if differs {
 		c.addDifference(o.Account, event.NameAgentState, facts)
 	}
@@ -341,14 +368,17 @@ func sinceBehind(e *state.Entry, since int64) int64 {
 	if e == nil {
 		return since
 	}
+
 	if e.State == event.WrapUp {
 		for _, m := range e.WhatIsKnown().Members {
 			since = max(since, m.WrapUpUntilMS)
 		}
 	}
+
 	if since/1000 < e.Since {
 		return 0
 	}
+
 	return since
 }
 
@@ -358,6 +388,7 @@ func (c *comparison) addPastWrapUp(o Object, e *state.Entry) {
 	if e == nil || e.State != event.Talking || o.LastCallMS/1000 < e.Since {
 		return
 	}
+
 	for _, m := range o.Members {
 		if m.SinceMS > o.LastCallMS && m.Said.Device == event.DeviceIdle && !m.Said.Paused &&
 			m.Said.WrapUpUntilMS == 0 {
@@ -385,6 +416,7 @@ func (c *comparison) compareMember(o Object, m Member, since int64, e *state.Ent
 	if device == event.DeviceUnknown {
 		device = ""
 	}
+
 	switch {
 	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence,
 		o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
@@ -404,9 +436,11 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.CallID = o.ID
 	want, before := o.Facts.State, event.State("")
+
 	if e != nil && e.State == event.Ended && o.Facts.QueueID == "" && e.Reason != event.ReasonResync {
 		return // the call has left its queue and its leg continues, as after an event
 	}
+
 	if e != nil && e.State != event.Ended {
 		before = e.State
 		left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
@@ -418,6 +452,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			}
 			return
 		}
+
 		// only its leg is known, or another queue
 		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) {
 			if e.Visits() {
@@ -426,6 +461,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			c.enterQueue(o, facts)
 			before = event.Waiting
 		}
+
 		if facts.QueueID == "" {
 			facts.QueueID = e.QueueID
 		}
@@ -438,6 +474,7 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	if want == before && sameAgent || want == "" && before != "" || want == event.Ended && before == "" {
 		return
 	}
+
 	queued := facts.QueueID != ""
 	if before == "" { // the call began while the feed was disconnected
 		before = c.beginCall(o, facts, queued)
@@ -445,9 +482,11 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 			return
 		}
 	}
+
 	if queued && want == event.Talking && before != event.Held && facts.AgentID == "" {
 		return // it does not show who answered
 	}
+
 	name := callEventName(want, before, queued)
 	if name != "" {
 		if want != event.Talking {
@@ -477,6 +516,7 @@ func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.S
 		leg.QueueID, leg.TimestampMS, leg.WaitMS = "", enteredAt(&facts), event.Millis{}
 		c.addDifference(o.Account, event.NameCallCreated, leg)
 	}
+
 	c.enterQueue(o, facts)
 	return event.Waiting
 }
@@ -518,6 +558,7 @@ func callEventName(to, from event.State, queued bool) event.Name {
 		case queued:
 			return event.NameQueueCallAnswered
 		}
+
 		return event.NameCallAnswered
 	case event.Held:
 		return event.NameCallHeld
@@ -527,5 +568,6 @@ func callEventName(to, from event.State, queued bool) event.Name {
 		}
 		return event.NameCallEnded
 	}
+
 	return ""
 }

@@ -33,6 +33,7 @@ func (s *comparedState) resynced(t *testing.T, objects ...Object) (names []strin
 	for i := range objects {
 		objects[i].Account = "acme"
 	}
+
 	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call}, Objects: objects}
 	var found *comparisonRound
 	for range 2 { // a call that is missing ends in the second round
@@ -46,12 +47,14 @@ func (s *comparedState) resynced(t *testing.T, objects ...Object) (names []strin
 			if read.Reason != event.ReasonParked {
 				read.Reason = event.ReasonResync
 			}
+
 			s.happen(read)
 			if s.onDifference != nil {
 				s.onDifference(read)
 			}
 		}
 	}
+
 	return names
 }
 
@@ -62,17 +65,21 @@ func (s *comparedState) shows() string {
 		if !e.Live() {
 			continue
 		}
+
 		queue := ""
 		if e.Visits() {
 			queue = "in " + e.QueueID
 		}
+
 		with := e.AgentID
 		if e.Kind == state.Agent {
 			with = string(e.AfterCall)
 		}
+
 		lines = append(lines,
 			strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", e.ID, e.State, e.Reason, with, queue)), " "))
 	}
+
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")
 }
@@ -100,6 +107,7 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 	rings := append(slices.Clone(waits),
 		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "101"},
 		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "102"})
+
 	talks := append(slices.Clone(rings),
 		event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "102"})
 	idle := event.AgentSaid{Device: event.DeviceIdle}
@@ -157,20 +165,24 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
 			s.happen(c.before...)
 			agents := c.objects
+
 			for _, e := range s.All() { // the agents are as they are known, unless the case says so
 				if e.Kind == state.Agent && !slices.ContainsFunc(agents, func(o Object) bool { return o.ID == e.ID }) {
 					agents = append(agents, Object{Kind: state.Agent, ID: e.ID, Facts: event.Facts{AgentID: e.ID}})
 				}
 			}
+
 			names := s.resynced(t, agents...)
 			if got := s.shows(); got != c.want {
 				t.Errorf("after %v:\n got %s\nwant %s", names, got, c.want)
 			}
+
 			for _, name := range c.forbidden {
 				if slices.Contains(names, string(name)) {
 					t.Errorf("it said %s", name)
 				}
 			}
+
 			if again := s.resynced(t, agents...); len(again) > 0 {
 				t.Errorf("a second comparison finds %v", again)
 			}
@@ -185,15 +197,19 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		m.SinceMS = since * 1000
 		return m
 	}
+
 	wrapsUp := event.Facts{Name: event.NameAgentState, AgentID: "x", QueueID: "q",
 		Agent: &event.AgentSaid{Device: event.DeviceIdle, WrapUpUntilMS: 4_000_000_000_000}}
 	idle := func(queue string) Member { return memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle}) }
+
 	word := func(s event.State, said *event.AgentSaid) Object {
 		return Object{Kind: state.Agent, ID: "x",
 			Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
 	}
+
 	joined := event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q",
 		Agent: &event.AgentSaid{Device: event.DeviceIdle}}
+
 	offered := event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "x"}
 	answered := event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"}
 	for name, c := range map[string]struct {
@@ -230,9 +246,11 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
 			s.happen(c.before...)
 			objects := []Object{c.object}
+
 			if strings.HasPrefix(c.want, "c ") {
 				objects = append(objects, legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "x"}))
 			}
+
 			names := s.resynced(t, objects...)
 			if got := s.shows(); got != c.want {
 				t.Errorf("after %v: %q, want %q", names, got, c.want)
@@ -248,6 +266,7 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 	renamed := ofMembers("x", idle("q"))
 	renamed.Facts.AgentName = "Ann"
 	s.resynced(t, renamed)
+
 	if got := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "x"}).AgentName; got != "Ann" {
 		t.Errorf("the new name is %q", got)
 	}
@@ -276,10 +295,12 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 		return event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: at, Reason: "paper"}
 	}
 	said := pause(began)
+
 	onBreak := func(at int64) event.Facts {
 		return event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break, TimestampMS: at * 1000,
 			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone}}
 	}
+
 	member := ofMembers("a", memberSaid("q", pause(again)))
 	member.Members[0].SinceMS = again * 1000
 	for name, c := range map[string]struct {
@@ -294,6 +315,7 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}
 			s.happen(c.before)
 			found := s.resynced(t, c.now)
+
 			if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "a"}); e.State != event.Break ||
 				e.Since != again {
 				t.Errorf("the agent is %s after %v", e.Append(nil), found)
@@ -330,6 +352,7 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 				TimestampMS: began - 60_000},
 				event.Facts{Name: event.NameAgentState, AgentID: "101", QueueID: "q", Agent: &c.before,
 					TimestampMS: began})
+
 			// Another queue of the agent has nothing to tell.
 			snapshot := Snapshot{Objects: []Object{ofMembers("101", memberSaid("p", idle),
 				Member{Queue: "q", SinceMS: c.sinceMS, Said: &idle})}}
@@ -338,6 +361,7 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 			if len(found.differences) != 2 {
 				t.Errorf("found %+v", found.differences)
 			}
+
 			for _, d := range found.differences {
 				if d.facts.TimestampMS/1000 != c.want {
 					t.Errorf("%s: since %d, want %d", d.facts.QueueID, d.facts.TimestampMS/1000, c.want)
@@ -362,6 +386,7 @@ func TestAResyncLeavesTheStateBeforeItsTime(t *testing.T) {
 func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 	const answered = 1_795_169_700_000
 	idle := event.AgentSaid{Device: event.DeviceIdle}
+
 	member := ofMembers("101", memberSaid("p", idle), Member{Queue: "q", SinceMS: answered + 25_000, Said: &idle})
 	word := Object{Kind: state.Agent, ID: "101",
 		Facts: event.Facts{AgentID: "101", State: event.Available, TimestampMS: answered + 20_000}}
@@ -396,12 +421,14 @@ func TestACallThatEndedMeanwhileEndsAtThePlatformsTime(t *testing.T) {
 				}
 				told = append(told, fmt.Sprintf("%s %d %s", f.Name, at, s.Find(key).State))
 			}
+
 			s.resynced(t, c.agent)
 			for _, want := range c.want {
 				if !slices.Contains(told, want) {
 					t.Errorf("%q is missing of %q", want, told)
 				}
 			}
+
 			if again := s.resynced(t, c.agent); len(again) > 0 {
 				t.Errorf("a second comparison finds %v", again)
 			}

@@ -29,6 +29,7 @@ func (r *runner) keepLease(ctx context.Context) {
 			r.releaseLease(ctx)
 			held = false
 		}
+
 		switch {
 		case held && stopReading == nil:
 			stopReading = r.startReading(ctx)
@@ -37,6 +38,7 @@ func (r *runner) keepLease(ctx context.Context) {
 			stopReading = nil
 			r.setState(StateStandby, nil)
 		}
+
 		wait := renewEvery
 		// the lease was released: let other nodes take it first
 		if !held && stopReading == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) {
@@ -46,9 +48,11 @@ func (r *runner) keepLease(ctx context.Context) {
 			break
 		}
 	}
+
 	if stopReading != nil {
 		stopReading()
 	}
+
 	r.releaseLease(context.WithoutCancel(ctx))
 }
 
@@ -60,6 +64,7 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 		defer close(done)
 		r.runSessions(ctx)
 	}()
+
 	return func() {
 		cancel()
 		<-done
@@ -73,13 +78,16 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		r.isLeader.Store(true)
 		return true
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+
 	began := time.Now()
 	slots := r.cfg.Redundancy
 	if r.lacksNumbers.Load() { // second copies of events could not be recognized
 		slots = 1
 	}
+
 	for slot := range slots {
 		acquired, err := r.store.acquireLease(ctx, r.cfg.Name, slot, r.node, r.leaseTime)
 		switch {
@@ -94,6 +102,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 			r.slot = -1
 		}
 	}
+
 	r.slot = -1
 	r.isLeader.Store(false)
 	return false
@@ -124,11 +133,14 @@ func (r *runner) releaseLease(ctx context.Context) {
 	if r.store.singleNode() || r.slot < 0 {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+
 	if err := r.store.releaseLeases(ctx, r.cfg.Name, r.node, -1); err != nil {
 		r.log.Warn("lease release failed", "error", err)
 	}
+
 	r.slot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
 	r.isLeader.Store(false)
 }

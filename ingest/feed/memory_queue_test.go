@@ -14,6 +14,7 @@ import (
 func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	p.keeps = true
+
 	failing := false
 	p.onAck = func(delivery uint64) error {
 		if len(k.read()) < int(delivery) {
@@ -23,8 +24,10 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 			failing = false
 			return errors.New("the channel is closed")
 		}
+
 		return nil
 	}
+
 	total := 0
 	happen := func(n int) {
 		for range n {
@@ -32,17 +35,20 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 		}
 		total += n
 	}
+
 	acknowledged := func() int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.acknowledged
 	}
+
 	check := func(step string) {
 		t.Helper()
 		wantAll(t, k, total)
 		wantOrder(t, k)
 		eventually(t, fmt.Sprint(step, ": all is acknowledged"), func() bool { return acknowledged() == total })
 	}
+
 	dir, store := t.TempDir(), openTestStore(t, "")
 	n := startNode(t, "a", dir, store, k, p, Config{Kind: killed})
 	happen(300)
@@ -55,9 +61,11 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	before := acknowledged()
 	happen(100)
 	eventually(t, "all was read", p.allRead)
+
 	if got := acknowledged(); got != before {
 		t.Errorf("%d events are acknowledged without Kafka", got-before)
 	}
+
 	p.cut(func() {})
 	happen(100)
 	k.setAway(false)
@@ -67,13 +75,16 @@ func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	failing = true
 	connects := p.connects
 	p.mu.Unlock()
+
 	happen(100)
 	check("after an acknowledgement that failed")
 	p.mu.Lock()
+
 	if p.connects == connects {
 		t.Error("an acknowledgement that failed did not end the session")
 	}
 	p.mu.Unlock()
+
 	if n.spool.End() != (position{}) {
 		t.Error("events went through the spool")
 	}

@@ -16,6 +16,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	gauge := func(name, help string) *prometheus.GaugeVec { return f.GaugeVec(name, help, "feed", "kind") }
 	counter := func(name, help string) *prometheus.CounterVec { return f.CounterVec(name, help, "feed", "kind") }
+
 	return &metrics{
 		connected: gauge("trunkline_feed_connected",
 			"1 while this node is connected to the feed's platform, else 0."),
@@ -44,6 +45,7 @@ func (m *metrics) forFeed(cfg Config) feedMetrics {
 	counter := func(v *prometheus.CounterVec) *statusCounter {
 		return &statusCounter{metric: v.WithLabelValues(cfg.Name, cfg.Kind)}
 	}
+
 	return feedMetrics{
 		connected:    m.connected.WithLabelValues(cfg.Name, cfg.Kind),
 		spoolBytes:   m.spoolBytes.WithLabelValues(cfg.Name, cfg.Kind),

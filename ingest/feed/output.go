@@ -43,6 +43,7 @@ func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 			span.End(ctx.Err())
 		}
 	}
+
 	return sent
 }
 
@@ -51,10 +52,12 @@ func (o *output) startSpans(ctx context.Context, records []kafka.Record) []traci
 	if o.tracer == nil {
 		return nil
 	}
+
 	counts := map[string]int{}
 	for i := range records {
 		counts[records[i].Topic]++
 	}
+
 	var spans []tracing.Span
 	carriers := map[string]tracing.Carrier{}
 	for topic, count := range counts {
@@ -62,10 +65,12 @@ func (o *output) startSpans(ctx context.Context, records []kafka.Record) []traci
 		spans = append(spans, span)
 		carriers[topic] = tracing.FromContext(ctx)
 	}
+
 	for i := range records {
 		r := &records[i]
 		r.Headers = carriers[r.Topic].AppendHeaders(r.Headers)
 	}
+
 	return spans
 }
 
@@ -90,6 +95,7 @@ func (o *output) produceWithRetry(ctx context.Context, records []kafka.Record) b
 		case ctx.Err() != nil:
 			return false
 		}
+
 		o.log.Warn("sending a feed's events to Kafka failed, trying again", "error", err)
 		if !wait.Wait(ctx) {
 			return false

@@ -22,17 +22,21 @@ func TestRecordsHaveTheirTrace(t *testing.T) {
 		Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}}}
 	cdr := raw
 	cdr.Topic = event.TopicCDRRaw
+
 	if !out.send(t.Context(), []kafka.Record{raw, cdr, raw}) {
 		t.Fatal("not sent")
 	}
+
 	contexts := map[string]string{}
 	for _, span := range seen.Ended() {
 		contexts[span.Name()] = span.SpanContext().SpanID().String()
 	}
+
 	records := k.topic(event.TopicRaw)
 	if len(contexts) != 2 || len(records) != 3 {
 		t.Fatalf("spans %v of %d records, want one for each of 2 topics", contexts, len(records))
 	}
+
 	for _, r := range records {
 		parent := r.Header(event.HeaderTrace)
 		if !tracing.ValidTraceparent(string(parent)) || string(parent[36:52]) != contexts["send "+r.Topic] ||
@@ -40,6 +44,7 @@ func TestRecordsHaveTheirTrace(t *testing.T) {
 			t.Errorf("a record of %s has %q, want %s", r.Topic, r.Headers, contexts["send "+r.Topic])
 		}
 	}
+
 	out.tracer = nil
 	if !out.send(t.Context(), []kafka.Record{raw}) {
 		t.Fatal("not sent")

@@ -56,6 +56,7 @@ func (r *runner) recordFirstHeld(events []Event) {
 	if r.heldConnection.connectedAt.IsZero() || r.heldConnection.first.Valid() {
 		return
 	}
+
 	for i := range events {
 		e := &events[i]
 		if e.Value != nil && e.Identity.Valid() {
@@ -73,6 +74,7 @@ func (r *runner) releaseHeldEvents(ctx context.Context) {
 			return
 		case <-r.heldSignal:
 		}
+
 		for !r.releaseInOrder(ctx) {
 			if !retry.Sleep(ctx, peerPoll) {
 				return
@@ -87,14 +89,18 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 	r.mu.Lock()
 	held := r.heldConnection
 	r.mu.Unlock()
+
 	if time.Since(held.connectedAt) < r.orderTimeout && !r.peersHaveSentBefore(ctx, held) {
 		return false
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.heldConnection != held { // a new connection, or its first event has arrived
 		return false
 	}
+
 	r.heldConnection = heldConnection{}
 	r.sender.release()
 	return true
@@ -104,16 +110,19 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+
 	peers, err := r.store.peers(ctx, r.cfg.Name, r.node, r.leaseTime)
 	if err != nil {
 		r.log.Warn("reading the progress of a feed's other node failed", "error", err)
 		return false
 	}
+
 	for _, p := range peers {
 		if !p.hasSentBefore(b) {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -35,6 +35,7 @@ func TestANodeThatConnectsWaitsForTheEventsBeforeItsFirst(t *testing.T) {
 			p.happen(event.Facts{Name: event.NameOther}, "x", nil)
 		}
 	}
+
 	a := startNode(t, "a", t.TempDir(), openTestStore(t, url), k, p, Config{Redundancy: 2})
 	eventually(t, "a sends", a.sending)
 	happen(10)
@@ -45,9 +46,11 @@ func TestANodeThatConnectsWaitsForTheEventsBeforeItsFirst(t *testing.T) {
 	eventually(t, "b is connected", b.is(StateConnected))
 	happen(50)
 	eventually(t, "both have read all", p.allRead)
+
 	if n := len(k.read()); n != 10 {
 		t.Errorf("%d messages while the events before b's first one are not sent, want 10", n)
 	}
+
 	a.kafka.resume()
 	wantAll(t, k, 100)
 	wantOrder(t, k)
@@ -64,6 +67,7 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 		return startNode(t, names[i], dirs[i], openTestStore(t, url), k, p, Config{Redundancy: 2})
 	}
 	nodes := []*testNode{start(0), start(1)}
+
 	total := 0
 	happen := func() {
 		for range rand.IntN(100) {
@@ -71,10 +75,12 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 			total++
 		}
 	}
+
 	for range 5 {
 		for _, n := range nodes {
 			eventually(t, "both send", n.sending)
 		}
+
 		victim := rand.IntN(2)
 		for i := range 3 { // one of the nodes, or none, cannot send
 			if rand.IntN(2) == 0 && i < 2 {
@@ -82,10 +88,12 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 				break
 			}
 		}
+
 		happen()
 		if rand.IntN(2) == 0 {
 			eventually(t, "both have read all", p.allRead)
 		}
+
 		nodes[victim].kill()
 		happen()
 		nodes[victim] = start(victim)
@@ -95,6 +103,7 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 		time.AfterFunc(time.Duration(rand.IntN(2000))*time.Millisecond, nodes[1-victim].kafka.resume)
 		happen()
 	}
+
 	wantAll(t, k, total)
 	wantOrder(t, k)
 }
@@ -104,6 +113,7 @@ func TestWhichProgressIsAhead(t *testing.T) {
 	old := heldConnection{connectedAt: time.Now().Add(-time.Hour), firstAt: time.Now().Add(-time.Hour)}
 	at150 := old
 	at150.first = id(150)
+
 	now := heldConnection{connectedAt: time.Now(), firstAt: time.Now(), first: id(150)}
 	for _, test := range []struct {
 		name     string
@@ -137,15 +147,18 @@ func TestEventsAreHeldForALimitedTime(t *testing.T) {
 	if err := store.putStatus(t.Context(), Status{Name: "pbx", Node: "stuck"}, stuck, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	all, err := store.peers(t.Context(), "pbx", "b", time.Hour)
 	if err != nil || len(all) != 1 || all[0].progress != stuck {
 		t.Fatalf("progress %v, %v; want that of one other node", all, err)
 	}
+
 	for node, within := range map[string]time.Duration{"stuck": time.Hour, "b": time.Nanosecond} {
 		if all, err := store.peers(t.Context(), "pbx", node, within); err != nil || len(all) != 0 {
 			t.Errorf("%s within %v: progress %v, %v; want none", node, within, all, err)
 		}
 	}
+
 	k, p := newFakeKafka(), newFakePlatform()
 	b := newTestNode(t, "b", t.TempDir(), store, k, p, Config{Redundancy: 2}, slog.New(slog.DiscardHandler))
 	b.leaseTime, b.orderTimeout = time.Hour, time.Millisecond

@@ -38,8 +38,10 @@ func (r *runner) runResyncs(ctx context.Context, session Session, eventSender *s
 	if !eventSender.waitReleased(ctx) {
 		return context.Cause(ctx)
 	}
+
 	periodic := time.NewTimer(r.resyncInterval)
 	defer periodic.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,6 +54,7 @@ func (r *runner) runResyncs(ctx context.Context, session Session, eventSender *s
 		if r.mayResync(ctx) {
 			took = r.resyncWithRetry(ctx, session, eventSender)
 		}
+
 		periodic.Reset(max(r.resyncInterval, took*resyncShare))
 		retry.Sleep(ctx, resyncPause)
 	}
@@ -66,14 +69,17 @@ func (r *runner) resyncWithRetry(ctx context.Context, session Session, eventSend
 		if ctx.Err() != nil {
 			return took
 		}
+
 		r.setResyncError(err)
 		if err == nil {
 			return took
 		}
+
 		if refusal, ok := errors.AsType[*Refusal](err); ok {
 			r.log.Error("state queries refused by the platform", "error", err, "advice", refusal.Advice)
 			return took
 		}
+
 		r.log.Warn("resync failed, trying again", "error", err)
 		if !wait.Wait(ctx) {
 			return took
@@ -87,12 +93,15 @@ func (r *runner) mayResync(ctx context.Context) bool {
 	if r.isLeader.Load() {
 		return true
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+
 	other, err := r.store.otherConnected(ctx, r.cfg.Name, r.node)
 	if err != nil {
 		r.log.Warn("reading the status of a feed failed", "error", err)
 	}
+
 	return !other
 }
 
@@ -102,6 +111,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 	pause := retry.Backoff{First: resyncPause, Max: maxResyncPause}
 	states := newStateReader(r.kafka)
 	var found *comparisonRound
+
 	for rounds, differences := 1, 0; ; rounds++ {
 		began := time.Now()
 		found, err = r.resyncRound(ctx, session, eventSender, states, found)
@@ -109,6 +119,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 		if err != nil {
 			return took, err
 		}
+
 		r.setResyncError(nil)
 		differences += len(found.differences)
 		if len(found.unsettled) == 0 {
@@ -124,6 +135,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 			found = nil
 		case <-time.After(pause.Next()):
 		}
+
 		if !r.mayResync(ctx) { // another node does by now
 			return took, nil
 		}
@@ -139,33 +151,40 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 	requestedAt := time.Now()
 	readBefore := r.recordSubjects(eventSender)
 	defer r.releaseEvents(eventSender)
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	var entries []*state.Entry
 	var stateErr error
 	var reading sync.WaitGroup
 	defer reading.Wait()
+
 	reading.Go(func() { entries, stateErr = r.readState(ctx, eventSender, readBefore, states) })
 	snapshot, err := r.platformSnapshot(ctx, session)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+
 	if len(snapshot.Kinds) == 0 && len(snapshot.Objects) == 0 { // nothing to compare
 		cancel()
 		return &comparisonRound{}, nil
 	}
+
 	retry.Sleep(ctx, settleTime)
 	reading.Wait()
 	if stateErr != nil {
 		return nil, stateErr
 	}
+
 	changed := r.holdEvents(eventSender, snapshot.Unsettled)
 	for _, o := range snapshot.Objects { // an event of a call also changes its agent
 		if changed[o.Facts.CallID] {
 			changed[o.ID] = true
 		}
 	}
+
 	found := compare(snapshot, entries, r.cfg.Source(), before, func(id string, e *state.Entry) bool {
 		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(requestedAt.UnixNano()))
 	})
@@ -173,6 +192,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 	if len(records) > 0 && !r.output.send(ctx, records) {
 		return nil, context.Cause(ctx)
 	}
+
 	r.metrics.resyncDifferences.add(uint64(len(records)))
 	return found, nil
 }
@@ -223,15 +243,19 @@ func (r *runner) readState(ctx context.Context, eventSender *sender, until posit
 	if !eventSender.waitSent(ctx, until) {
 		return nil, context.Cause(ctx)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
+
 	stalled, err := states.catchUp(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the state: %w", err)
 	}
+
 	if stalled {
 		r.log.Warn("normalizer stalled: comparison with an older state")
 	}
+
 	return states.entries(), nil
 }
 
@@ -240,11 +264,13 @@ func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 	now := time.Now()
 	run := newRun()
 	records := make([]kafka.Record, len(differences))
+
 	for i, d := range differences {
 		at := d.facts.TimestampMS
 		if at <= 0 || at > now.UnixMilli() {
 			at = now.UnixMilli()
 		}
+
 		d.facts.TimestampMS, d.facts.PreviousState, d.facts.PreviousSince = 0, "", 0
 		value := append([]byte(nil), `{"resync":`...)
 		value = event.AppendString(value, r.cfg.Kind)
@@ -261,5 +287,6 @@ func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 				{Key: event.HeaderIdentity, Value: Identity{Run: run, Number: uint64(i + 1)}.Append(nil)},
 			}}
 	}
+
 	return records
 }

@@ -37,6 +37,7 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "1",
 		State: event.Talking}, "c", callIs("c", event.Talking, "q", "1"))
 	awaitResync(t, k, map[string]string{"call c": "talking"})
+
 	p.cut(func() {
 		delete(p.objects, "c")
 		questions := 0
@@ -48,6 +49,7 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 			}
 		}
 	})
+
 	awaitResync(t, k, map[string]string{"call c": "ended"})
 	if names, _ := k.ofResync("c"); len(names) != 0 {
 		t.Errorf("the resync said %q of the call", names)
@@ -98,6 +100,7 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 			for i := range 10 {
 				p.objects[fmt.Sprint(i)] = *agentIs(fmt.Sprint(i), event.Available, "q")
 			}
+
 			questions := 0
 			p.asked = func() {
 				questions++
@@ -105,11 +108,13 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: id, State: event.Break}, id,
 					agentIs(id, event.Break, "q"))
 			}
+
 			log := &testLog{}
 			n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{},
 				slog.New(slog.NewTextHandler(log, nil)))
 			eventually(t, "the resync is done", func() bool { return len(log.resyncs()) > 0 })
 			n.stop()
+
 			if rounds := log.resyncs(); questions != test.rounds || rounds[0] != fmt.Sprint(test.rounds) {
 				t.Errorf("%d questions, %v rounds; want %d", questions, rounds, test.rounds)
 			}
@@ -119,6 +124,7 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 			if got := k.entry(state.Agent, test.agent(1)); got != "break q" { // no event has the queue
 				t.Errorf("an agent with events is %q", got)
 			}
+
 			for _, m := range k.read() {
 				if m.Resync != "" && m.Facts.AgentID == test.agent(1) && m.Facts.State != "" {
 					t.Errorf("an answer older than an event was stored: %+v", m)
@@ -134,12 +140,14 @@ func TestARequestDuringAResyncComparesEverything(t *testing.T) {
 	for _, id := range []string{"busy", "quiet"} {
 		p.objects[id] = *agentIs(id, event.Available, "q")
 	}
+
 	questions := 0
 	p.asked = func() {
 		questions++
 		if questions > 4 {
 			return
 		}
+
 		p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "busy", State: event.Break}, "busy",
 			agentIs("busy", event.Break, "q"))
 		if questions == 3 { // a change without an event, and its announcement
@@ -147,6 +155,7 @@ func TestARequestDuringAResyncComparesEverything(t *testing.T) {
 			p.events = append(p.events, Event{Resync: true})
 		}
 	}
+
 	startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
 	awaitResync(t, k, map[string]string{"agent busy": "break q", "agent quiet": "available q,q2"})
 }
@@ -162,6 +171,7 @@ func TestPlatformsAreComparedPeriodically(t *testing.T) {
 	p.mu.Lock()
 	p.objects["1"] = *agentIs("1", event.Break, "q2")
 	p.mu.Unlock()
+
 	awaitResync(t, k, map[string]string{"agent 1": "break q2"})
 }
 
@@ -171,6 +181,7 @@ func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
 		Facts: event.Facts{CallID: "c", QueueID: "q", State: event.Ended}}
 	leg := *callIs("c", event.Talking, "", "")
 	again := *callIs("c", event.Waiting, "q", "")
+
 	never := func(string, *state.Entry) bool { return false }
 	compared := func(object Object, reason string) (names []string) {
 		ended.Reason = reason
@@ -180,6 +191,7 @@ func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
 		}
 		return names
 	}
+
 	for _, test := range []struct {
 		object Object
 		reason string
@@ -209,8 +221,10 @@ func TestDifferencesHaveThePlatformsTime(t *testing.T) {
 		times[0] != float64(entered)/1000 || times[1] != float64(entered+20_000)/1000 {
 		t.Errorf("%q at %v, want the call to enter at %d and to be answered 20 s later", names, times, entered/1000)
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if e := k.partition.Find(state.Key{Account: "acme", Kind: state.Call, ID: "c"}); e.EnteredMS != entered ||
 		e.AnsweredMS != entered+20_000 || e.WaitMS.Value != 20_000 {
 		t.Errorf("entered %d, answered %d, waited %v; want %d, 20 s and 20 s", e.EnteredMS, e.AnsweredMS, e.WaitMS,
@@ -227,16 +241,20 @@ func TestAResyncDoesNotWaitForRepeatsAndDeadLetters(t *testing.T) {
 		}}
 	unknown := r
 	unknown.Key = nil
+
 	if err := k.Produce(t.Context(), r, r, unknown, r); err != nil {
 		t.Fatal(err)
 	}
+
 	states := newStateReader(k)
 	if stalled, err := states.catchUp(t.Context()); stalled || err != nil {
 		t.Errorf("stalled %v, %v", stalled, err)
 	}
+
 	k.mu.Lock()
 	k.raw = append(k.raw, r) // one that the normalizer has not processed
 	k.mu.Unlock()
+
 	if stalled, err := states.catchUp(t.Context()); !stalled || err != nil {
 		t.Errorf("stalled %v, %v behind the end", stalled, err)
 	}
@@ -251,6 +269,7 @@ func TestARefusalWhileReadingIsOne(t *testing.T) {
 		slog.New(slog.NewTextHandler(&log, nil)))
 	eventually(t, "refused", n.is(StateRefused))
 	n.stop()
+
 	if p.connects != 1 || !strings.Contains(log.String(), `advice="debug = on"`) {
 		t.Errorf("%d connections; the log:\n%s", p.connects, log.String())
 	}

@@ -92,14 +92,17 @@ func (r *runner) runUntil(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
 	running.Go(func() { r.releaseHeldEvents(ctx) })
+
 	running.Go(func() {
 		if err := r.sender.Run(ctx); err != nil {
 			r.log.Error("sending stopped", "error", err)
 		}
 	})
+
 	running.Go(func() { r.publishStatus(ctx) })
 	r.keepLease(ctx)
 	running.Wait()
+
 	if err := r.spool.Close(); err != nil {
 		r.log.Error("closing the spool failed", "error", err)
 	}
@@ -113,19 +116,23 @@ func (r *runner) runSessions(ctx context.Context) {
 		r.setState(StateConnecting, err)
 		began := time.Now()
 		err = r.runSession(ctx)
+
 		if ctx.Err() != nil {
 			return
 		}
+
 		if refusal, ok := errors.AsType[*Refusal](err); ok {
 			r.setState(StateRefused, err)
 			r.log.Error("feed refused by the platform", "error", err, "advice", refusal.Advice)
 			retry.Sleep(ctx, refusedPause)
 			continue
 		}
+
 		r.log.Warn("no connection to the platform", "error", err)
 		if time.Since(began) > stableSession {
 			wait.Reset()
 		}
+
 		r.setState(StateConnecting, err)
 		wait.Wait(ctx)
 	}
@@ -140,10 +147,12 @@ var (
 func (r *runner) runSession(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	session, err := r.openSession(ctx, cancel)
 	if err != nil {
 		return err
 	}
+
 	q, eventSender := queue(r.spool), r.sender
 	acknowledger, acknowledges := session.(Acknowledger)
 	if acknowledges {
@@ -153,12 +162,15 @@ func (r *runner) runSession(ctx context.Context) error {
 	} else {
 		r.holdForPeers(r.spool.End())
 	}
+
 	r.session.Store(&session)
 	defer r.session.Store(nil)
+
 	r.setState(StateConnected, nil)
 	r.log.Info("connected to the platform")
 	r.metrics.connected.Set(1)
 	defer r.metrics.connected.Set(0)
+
 	var running sync.WaitGroup
 	run := func(work func(context.Context) error) {
 		running.Go(func() {
@@ -168,16 +180,20 @@ func (r *runner) runSession(ctx context.Context) error {
 			err = work(ctx)
 		})
 	}
+
 	signal(r.resyncRequests)
 	run(func(ctx context.Context) error { return r.readEvents(ctx, session, q, acknowledges) })
 	run(func(ctx context.Context) error { return r.runResyncs(ctx, session, eventSender) })
+
 	if acknowledges {
 		run(eventSender.Run)
 	}
+
 	<-ctx.Done()
 	if err := session.Close(); err != nil {
 		r.log.Debug("closing the connection failed", "error", err)
 	}
+
 	running.Wait()
 	return context.Cause(ctx)
 }
@@ -202,6 +218,7 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 		if err != nil {
 			return fmt.Errorf("reading events: %w", err)
 		}
+
 		now := time.Now()
 		for len(events) > 0 {
 			n, size := 0, 0
@@ -211,15 +228,19 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 				size += len(received.Value)
 				n++
 				r.countEvent(received)
+
 				if e, ok := r.entryOf(received, now, keep); ok {
 					entries = append(entries, e)
 				}
 			}
+
 			if err := r.enqueue(ctx, q, entries, events[:n]); err != nil {
 				return err
 			}
+
 			events = events[n:]
 		}
+
 		r.mu.Lock()
 		r.lastEvent = now
 		r.mu.Unlock()
@@ -232,11 +253,13 @@ func (r *runner) countEvent(e *Event) {
 		r.metrics.events.add(1)
 		r.metrics.bytes.add(uint64(len(e.Value)))
 	}
+
 	if e.Hole > 0 {
 		r.metrics.holes.add(1)
 		r.metrics.dropped.add(e.Hole)
 		r.log.Warn("events missing", "events", e.Hole)
 	}
+
 	if e.Hole > 0 || e.Resync {
 		signal(r.resyncRequests)
 	}
@@ -255,14 +278,17 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	if e.Value == nil {
 		return entry{}, false
 	}
+
 	if len(e.Value) > maxValue {
 		r.metrics.dropped.add(1)
 		r.log.Error("event dropped: too large for Kafka", "bytes", len(e.Value))
 		return entry{}, false
 	}
+
 	if e.Account == "" {
 		r.warnUnknown(e.Names)
 	}
+
 	identity := e.Identity
 	if identity.Valid() {
 		r.hasNumbers.Store(true)
@@ -273,6 +299,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		r.number++
 		identity = Identity{Run: r.run, Number: r.number}
 	}
+
 	headers := make([]kafka.Header, 0, 4+len(e.Headers))
 	headers = append(headers, kafka.Header{Key: event.HeaderFormat, Value: []byte(e.Format)},
 		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
@@ -280,14 +307,17 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value,
 		Headers: append(headers, e.Headers...)}
 	names := joinNames(e.Names)
+
 	if e.Account != "" {
 		record.Key = []byte(e.Account)
 	} else if names != "" {
 		record.Headers = append(record.Headers, kafka.Header{Key: event.HeaderAccountNames, Value: []byte(names)})
 	}
+
 	if keep {
 		record.Value = bytes.Clone(e.Value)
 	}
+
 	return entry{readAt: now, record: record, delivery: e.Delivery}, true
 }
 
@@ -315,11 +345,13 @@ func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events [
 			}
 			return nil
 		}
+
 		if !full {
 			full = true
 			r.setState(StateSpoolFull, err)
 			r.log.Error("reading stopped", "error", err, "spool_bytes", r.spool.Bytes())
 		}
+
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -333,11 +365,13 @@ func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events [
 func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if len(entries) > 0 {
 		if err := q.Append(entries); err != nil {
 			return err
 		}
 	}
+
 	r.recordFirstHeld(events)
 	if r.changedSubjects != nil {
 		for i := range events {
@@ -348,6 +382,7 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -355,18 +390,22 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 func (r *runner) setState(state State, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if state == StateConnected && r.status.State != StateSpoolFull {
 		r.status.ConnectedAt = time.Now().Unix()
 	}
+
 	switch {
 	case state == StateConnected || state == StateSpoolFull || state == StateStandby:
 		r.disconnectedSince = time.Time{}
 	case r.disconnectedSince.IsZero():
 		r.disconnectedSince = time.Now()
 	}
+
 	if state != StateConnected && state != StateSpoolFull {
 		r.status.ConnectedAt = 0
 	}
+
 	r.status.State, r.status.Error = state, ""
 	if err != nil {
 		r.status.Error = err.Error()
@@ -394,15 +433,18 @@ func (r *runner) currentStatus(now time.Time) Status {
 	r.metrics.spoolBytes.Set(float64(r.spool.Bytes()))
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	s := r.status
 	s.Name, s.Kind, s.Node = r.cfg.Name, r.cfg.Kind, r.node
 	s.Events, s.SpoolBytes, s.OldestUnsentSeconds = r.metrics.events.value(), r.spool.Bytes(), oldest
 	s.Holes = r.metrics.holes.value()
 	s.ResyncDifferences = r.metrics.resyncDifferences.value()
 	s.Dropped = r.metrics.dropped.value()
+
 	if !r.lastEvent.IsZero() {
 		s.LastEventAt = r.lastEvent.Unix()
 	}
+
 	return s
 }
 
@@ -413,12 +455,15 @@ func (r *runner) publishStatus(ctx context.Context) {
 		storeCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 		err := r.store.putStatus(storeCtx, status, progress, r.cfg.accountRefs())
 		cancel()
+
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("storing the status of a feed failed", "error", err)
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+
 	if err := r.store.deleteStatus(ctx, r.cfg.Name, r.node); err != nil {
 		r.log.Warn("deleting the status of a feed failed", "error", err)
 	}

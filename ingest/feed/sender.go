@@ -53,6 +53,7 @@ func (s *sender) Run(ctx context.Context) error {
 			retry.Sleep(ctx, time.Second)
 			continue
 		}
+
 		if len(entries) == 0 {
 			s.setSent(next, nil)
 			s.updateOldestUnsent(next)
@@ -61,8 +62,10 @@ func (s *sender) Run(ctx context.Context) error {
 			case <-s.queue.Wake():
 			case <-changed:
 			}
+
 			continue
 		}
+
 		s.oldestUnsentAt.Store(entries[0].readAt.UnixNano())
 		if !s.sendToKafka(ctx, entries) {
 			return nil
@@ -70,8 +73,10 @@ func (s *sender) Run(ctx context.Context) error {
 		if err := s.queue.Done(ctx, next); err != nil {
 			return err
 		}
+
 		s.setSent(next, &entries[len(entries)-1].record)
 	}
+
 	return nil
 }
 
@@ -91,6 +96,7 @@ func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 	for i := range entries {
 		records[i] = entries[i].record
 	}
+
 	if s.drainTimeout > 0 {
 		drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
@@ -98,6 +104,7 @@ func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 		defer stop()
 		ctx = drainCtx
 	}
+
 	return s.output.send(ctx, records)
 }
 
@@ -175,9 +182,11 @@ func (s *sender) wait(ctx context.Context, holds func() bool) bool {
 		s.mu.Lock()
 		done, changed := holds(), s.changed
 		s.mu.Unlock()
+
 		if done {
 			return true
 		}
+
 		select {
 		case <-ctx.Done():
 			return false

@@ -60,6 +60,7 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Logger)
 	recoverer.InitMetrics(panicPlace)
 	s := &Service{}
+
 	for _, feedConfig := range cfg.Feeds {
 		r, err := newRunner(feedConfig, cfg, deps, metrics.forFeed(feedConfig), recoverer)
 		if err != nil {
@@ -67,6 +68,7 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 		}
 		s.runners = append(s.runners, r)
 	}
+
 	return s, nil
 }
 
@@ -80,6 +82,7 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 	if err != nil {
 		return nil, err
 	}
+
 	out := &output{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
 	r := &runner{
 		cfg: feedConfig, node: cfg.Node, platform: platform, accounts: accounts, store: deps.Store, log: logger,
@@ -94,6 +97,7 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 	if err != nil {
 		return nil, err
 	}
+
 	r.sender = newSender(r.spool, out)
 	r.setState(StateStandby, nil)
 	return r, nil

@@ -67,19 +67,23 @@ func (k *fakeKafka) setAway(away bool) {
 func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	n := len(records)
 	if k.away {
 		n = rand.IntN(min(n, 2) + 1)
 	}
+
 	for _, r := range records[:n] {
 		r := *r.Clone()
 		r.Offset = int64(len(k.raw))
 		k.raw = append(k.raw, r)
 		k.normalize(&r)
 	}
+
 	if k.away {
 		return fault.Unavailable(nil, 0, "away")
 	}
+
 	return nil
 }
 
@@ -89,27 +93,33 @@ func (k *fakeKafka) normalize(r *kafka.Record) {
 			SourcePosition: event.Position{Offset: r.Offset}.String()}
 		k.states = append(k.states, kafka.Record{Key: []byte(state.PositionKey), Value: position.Append(nil)})
 	}()
+
 	if len(r.Key) == 0 {
 		return // a dead letter
 	}
+
 	if identity := string(r.Header(event.HeaderIdentity)); k.identities[identity] {
 		k.repeats++
 		return
 	} else {
 		k.identities[identity] = true
 	}
+
 	var m message
 	if err := json.Unmarshal(r.Value, &m); err != nil {
 		panic(err)
 	}
+
 	k.messages = append(k.messages, m)
 	k.last = max(k.last+1, event.ID(time.Now().UnixNano()))
 	if m.Resync != "" { // as package format reads it
 		m.Facts.Reason, m.Facts.TimestampMS = event.ReasonResync, int64(math.Round(m.Timestamp*1000))
 	}
+
 	k.partition.Apply(
 		&state.Event{ID: k.last, Account: string(r.Key), Timestamp: time.Now().Unix(),
 			Source: string(r.Header(event.HeaderSource)), Facts: m.Facts})
+
 	k.partition.Commit(func(c state.Change) {
 		record := kafka.Record{Key: []byte(c.Key.String())}
 		if c.Value != nil {
@@ -117,6 +127,7 @@ func (k *fakeKafka) normalize(r *kafka.Record) {
 		} else {
 			record.Headers = []kafka.Header{{Key: state.HeaderEventID, Value: []byte(c.EventID.String())}}
 		}
+
 		k.states = append(k.states, record)
 	})
 }
@@ -203,16 +214,19 @@ func (p *fakePlatform) Subscription() []string { return []string{"ALL"} }
 func (p *fakePlatform) Connect(context.Context) (Session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.connects++
 	if p.refusal != nil {
 		return nil, p.refusal
 	}
+
 	s := &fakeSession{platform: p, next: len(p.events), news: make(chan struct{}, 1), closed: make(chan struct{})}
 	p.sessions[s] = true
 	if p.keeps {
 		s.next = p.acknowledged
 		return keptSession{s}, nil
 	}
+
 	return s, nil
 }
 
@@ -224,11 +238,13 @@ func (s keptSession) Acknowledge(_ context.Context, delivery uint64) error {
 	p := s.platform
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.onAck != nil {
 		if err := p.onAck(delivery); err != nil {
 			return err
 		}
 	}
+
 	p.acknowledged = max(p.acknowledged, int(delivery))
 	return nil
 }
@@ -245,16 +261,19 @@ func (p *fakePlatform) happenLocked(facts event.Facts, id string, object *Object
 	if object != nil {
 		p.objects[id] = *object
 	}
+
 	n := len(p.events) + 1
 	value, err := json.Marshal(message{N: n, AccountID: "acme", Facts: facts})
 	if err != nil {
 		panic(err)
 	}
+
 	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id},
 		Delivery: uint64(n)}
 	if !p.plain {
 		e.Identity = Identity{Run: "core", Number: uint64(n)}
 	}
+
 	p.events = append(p.events, e)
 	for s := range p.sessions {
 		signal(s.news)
@@ -298,13 +317,16 @@ func (s *fakeSession) Read(ctx context.Context) ([]Event, error) {
 		if s.platform.readRefusal != nil {
 			return nil, s.platform.readRefusal
 		}
+
 		s.platform.mu.Lock()
 		events := slices.Clone(s.platform.events[s.next:])
 		s.next, s.idle = len(s.platform.events), len(events) == 0
 		s.platform.mu.Unlock()
+
 		if len(events) > 0 {
 			return events, nil
 		}
+
 		select {
 		case <-s.closed:
 			return nil, errors.New("cut")
@@ -319,13 +341,16 @@ func (s *fakeSession) Snapshot(ctx context.Context) (Snapshot, error) {
 	s.platform.mu.Lock()
 	err := s.platform.snapshotErr
 	s.platform.mu.Unlock()
+
 	if err != nil {
 		return Snapshot{}, err
 	}
+
 	snapshot, scripted := s.platform.nextSnapshot()
 	// The answer comes behind the events before it.
 	for scripted && !s.platform.allRead() && retry.Sleep(ctx, time.Millisecond) {
 	}
+
 	return snapshot, nil
 }
 
@@ -333,14 +358,17 @@ func (s *fakeSession) Snapshot(ctx context.Context) (Snapshot, error) {
 func (p *fakePlatform) nextSnapshot() (_ Snapshot, scripted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.asking != nil {
 		p.asking()
 	}
+
 	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device},
 		Objects: slices.Collect(maps.Values(p.objects))}
 	if p.asked != nil {
 		p.asked()
 	}
+
 	return snapshot, p.asking != nil || p.asked != nil
 }
 
@@ -368,15 +396,18 @@ func openTestStore(t *testing.T, url string) *Store {
 	if url != "" {
 		cfg = sqldb.Config{URL: url}
 	}
+
 	db, err := sqldb.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = db.Close() })
 	store, err := NewStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return store
 }
 
@@ -419,6 +450,7 @@ func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) erro
 	k.mu.Lock()
 	gate := k.gate
 	k.mu.Unlock()
+
 	if gate != nil {
 		select {
 		case <-gate:
@@ -426,16 +458,20 @@ func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) erro
 			return ctx.Err()
 		}
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if k.dead {
 		return fault.Unavailable(nil, 0, "killed")
 	}
+
 	err := k.fakeKafka.Produce(ctx, records...)
 	if k.dieAt == 0 {
 		k.dead = true
 		return fault.Unavailable(nil, 0, "killed")
 	}
+
 	k.dieAt--
 	return err
 }
@@ -466,12 +502,15 @@ func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *
 	if cfg.Kind == killed {
 		dieAt = rand.IntN(3)
 	}
+
 	settings := DefaultSettings()
 	if cfg.Kind == narrow {
 		settings.SpoolBytes = 16 << 10
 	}
+
 	cfg.Name, cfg.Kind = "pbx", KindFreeSWITCH
 	cfg.Redundancy = max(cfg.Redundancy, 1)
+
 	mortal := &mortalKafka{fakeKafka: k, dieAt: dieAt}
 	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name},
 		ServiceDeps{
@@ -481,10 +520,12 @@ func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n := &testNode{runner: service.runners[0], service: service, kafka: mortal, done: make(chan struct{})}
 	if cfg.Redundancy > 1 { // a slow machine must not end a lease or the order
 		n.leaseTime, n.orderTimeout = 2*time.Minute, 2*time.Minute
 	}
+
 	return n
 }
 
@@ -535,6 +576,7 @@ func awaitResync(t *testing.T, k *fakeKafka, want map[string]string) {
 				return false
 			}
 		}
+
 		return true
 	})
 }
@@ -543,10 +585,12 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
 	eventually(t, "connected", n.is(StateConnected))
+
 	for _, id := range []string{"gone", "talks", "stays", "breaks", "moves"} {
 		p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: id, State: event.Available, QueueID: "q1"}, id,
 			agentIs(id, event.Available, "q1"))
 	}
+
 	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "lost", QueueID: "q1", State: event.Waiting}, "lost",
 		callIs("lost", event.Waiting, "q1", ""))
 	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "lost", QueueID: "q1", AgentID: "talks",
@@ -570,18 +614,21 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 		p.objects["dev"] = Object{Account: "acme", Kind: state.Device, ID: "dev",
 			Facts: event.Facts{State: event.Registered}}
 	})
+
 	awaitResync(t, k, map[string]string{
 		"agent gone": "offline", "agent talks": "wrap_up q1", "agent stays": "available q1", "agent breaks": "break q1",
 		"agent moves": "available q2",
 		"call lost":   "ended", "call leg": "talking", "call new": "waiting", "device dev": "registered",
 	})
 	var names []string
+
 	for _, m := range k.read()[before:] {
 		names = append(names, string(m.Facts.Name))
 		if m.Resync != KindFreeSWITCH {
 			t.Errorf("%+v is no resync record", m)
 		}
 	}
+
 	slices.Sort(names)
 	want := []string{"agent.logout", "agent.queue_join", "agent.queue_leave", "agent.queue_leave", "agent.state",
 		"agent.state",
@@ -589,6 +636,7 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("differences %q, want %q", names, want)
 	}
+
 	before = len(k.read())
 	asked := 0
 	p.cut(func() { p.asked = func() { asked++ } })
@@ -596,6 +644,7 @@ func TestResyncCorrectsEachDifference(t *testing.T) {
 	p.happen(event.Facts{Name: event.NameAgentState, AgentID: "stays", State: event.Break}, "stays",
 		agentIs("stays", event.Break, "q1"))
 	awaitResync(t, k, map[string]string{"agent stays": "break q1"})
+
 	for _, m := range k.read()[before:] {
 		if m.Resync != "" {
 			t.Errorf("a difference where there is none: %+v", m)
@@ -612,6 +661,7 @@ func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
 	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1",
 		agentIs("1", event.Available))
 	awaitResync(t, k, map[string]string{"agent 1": "available"})
+
 	times := 0
 	p.cut(func() {
 		p.objects["1"] = *agentIs("1", event.WrapUp) // missed
@@ -623,6 +673,7 @@ func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
 			}
 		}
 	})
+
 	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return times >= 2 })
 	awaitResync(t, k, map[string]string{"agent 1": "break"})
 	for _, m := range k.read() {
@@ -638,6 +689,7 @@ func TestARefusalIsShownAndTriedAgain(t *testing.T) {
 	store := openTestStore(t, "")
 	n := startNode(t, "a", t.TempDir(), store, k, p, Config{})
 	eventually(t, "refused", n.is(StateRefused))
+
 	eventually(t, "the status is stored", func() bool {
 		all, err := store.List(t.Context())
 		return err == nil && len(all) == 1 && all[0].State == StateRefused && all[0].Error == "wrong password" &&
@@ -652,16 +704,19 @@ func TestAFailedResyncIsShownUntilOneSucceeds(t *testing.T) {
 	p.snapshotErr = errors.New("no answer")
 	store := openTestStore(t, "")
 	startNode(t, "a", t.TempDir(), store, k, p, Config{})
+
 	shows := func(text string) func() bool {
 		return func() bool {
 			all, err := store.List(t.Context())
 			return err == nil && len(all) == 1 && all[0].State == StateConnected && all[0].Error == text
 		}
 	}
+
 	eventually(t, "the failure is shown", shows("resync failed: reading the platform snapshot: no answer"))
 	p.mu.Lock()
 	p.snapshotErr = nil
 	p.mu.Unlock()
+
 	eventually(t, "nothing is shown after a success", shows(""))
 }
 
@@ -672,14 +727,17 @@ func TestALeaseGoesToAnotherNodeWithinFiveSeconds(t *testing.T) {
 	a := startNode(t, "a", t.TempDir(), openTestStore(t, url), k, p, Config{})
 	eventually(t, "a is connected", a.is(StateConnected))
 	b := startNode(t, "b", t.TempDir(), openTestStore(t, url), k, p, Config{})
+
 	store := openTestStore(t, url)
 	eventually(t, "b waits", func() bool {
 		all, err := store.List(t.Context())
 		return err == nil && len(all) == 2 && all[0].State == StateConnected && all[1].State == StateStandby
 	})
+
 	if mine, err := store.acquireLease(t.Context(), "pbx", 0, "c", leaseTime); err != nil || mine {
 		t.Errorf("a third node got the lease: %v", err)
 	}
+
 	a.stop() // gives it up
 	eventually(t, "b is connected", b.is(StateConnected))
 	if leaseTime+renewEvery > 5*time.Second { // and the status of a killed node is listed for leaseTime
@@ -697,11 +755,13 @@ func TestAKilledNodeIsNotListed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if _, err := store.db.ExecContext(t.Context(),
 			`UPDATE feeds_status SET updated_at = updated_at - $1 WHERE node = 'killed'`,
 			leaseTime.Milliseconds()); err != nil {
 			t.Fatal(err)
 		}
+
 		all, err := store.List(t.Context())
 		if err == nil && slices.ContainsFunc(all, func(s Status) bool { return s.Node == "killed" }) {
 			t.Errorf("it has %+v", all)
@@ -721,19 +781,23 @@ func TestTwoNodesLoseNothingAndRepeatNothing(t *testing.T) {
 	}
 	dirs := []string{t.TempDir(), t.TempDir()}
 	nodes := []*testNode{start("a", dirs[0]), start("b", dirs[1])}
+
 	const rounds, perRound = 4, 100
 	for round := range rounds {
 		for _, n := range nodes {
 			eventually(t, "both are connected", n.is(StateConnected))
 		}
+
 		for i := range perRound {
 			p.happen(event.Facts{Name: event.NameOther}, fmt.Sprint(i), nil)
 			if i == perRound/2 {
 				nodes[round%2].kill()
 			}
 		}
+
 		nodes[round%2] = start(fmt.Sprint("again", round), dirs[round%2])
 	}
+
 	wantAll(t, k, rounds*perRound)
 	eventually(t, "both have sent", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.repeats > 0 })
 }
@@ -749,9 +813,11 @@ func wantAll(t *testing.T, k *fakeKafka, n int) {
 		}
 		return all
 	}
+
 	eventually(t, fmt.Sprint("all ", n, " events are there"), func() bool { return len(numbers()) >= n })
 	got := numbers()
 	slices.Sort(got)
+
 	if len(got) != n || got[0] != 1 || got[n-1] != n || len(slices.Compact(slices.Clone(got))) != n {
 		t.Fatalf("%d events from %d to %d, want 1 to %d", len(got), got[0], got[len(got)-1], n)
 	}
@@ -763,6 +829,7 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	p.plain = true // the spool's own numbers must do
 	dir, store := t.TempDir(), openTestStore(t, "")
+
 	const total = 2000
 	sent := 0
 	for round := 0; sent < total; round++ {
@@ -774,16 +841,19 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 			cfg.Kind = narrow
 			k.setAway(true)
 		}
+
 		n := startNode(t, fmt.Sprint("n", round), dir, store, k, p, cfg)
 		eventually(t, "connected", n.is(StateConnected))
 		for range 200 {
 			p.happen(event.Facts{Name: event.NameOther}, "x", nil)
 			sent++
 		}
+
 		if cfg.Kind == narrow {
 			eventually(t, "the spool is full", n.is(StateSpoolFull))
 			k.setAway(false)
 		}
+
 		eventually(t, "all was read", p.allRead)
 		if round%3 == 2 {
 			n.stop()
@@ -791,29 +861,35 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 			n.kill()
 		}
 	}
+
 	last := startNode(t, "last", dir, store, k, p, Config{})
 	wantAll(t, k, total)
 	previous := 0
+
 	for _, m := range k.read() {
 		if m.Resync == "" && m.N < previous {
 			t.Fatalf("event %d after %d", m.N, previous)
 		}
 		previous = max(previous, m.N)
 	}
+
 	last.stop()
 	if k.repeats == 0 {
 		t.Error("nothing was sent twice: the test kills nothing")
 	}
+
 	identities := map[int]string{}
 	for _, r := range k.topic(event.TopicRaw) {
 		var m message
 		if err := json.Unmarshal(r.Value, &m); err != nil {
 			t.Fatal(err)
 		}
+
 		identity := string(r.Header(event.HeaderIdentity))
 		if before := identities[m.N]; m.Resync == "" && before != "" && before != identity {
 			t.Fatalf("event %d was sent as %s and as %s", m.N, before, identity)
 		}
+
 		identities[m.N] = identity
 	}
 }
@@ -829,6 +905,7 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 	p.mu.Lock()
 	p.asked = func() { asked++ }
 	p.mu.Unlock()
+
 	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1",
 		agentIs("1", event.Available))
 	awaitResync(t, k, map[string]string{"agent 1": "available"})
@@ -839,10 +916,12 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 	p.happen(event.Facts{Name: event.NameOther}, "x", nil) // in the batch that waits for Kafka
 	eventually(t, "it is read", func() bool { return before.before(n.spool.End()) && p.allRead() })
 	start := n.spool.End().offset
+
 	for i := range 20 {
 		p.happen(event.Facts{Name: event.NameAgentState, AgentID: "1",
 			State: []event.State{event.Break, event.Available}[i%2]}, "1", agentIs("1", event.Available))
 	}
+
 	eventually(t, "all are read", p.allRead)
 	end := n.spool.End().offset
 	file, err := os.OpenFile(n.spool.segmentPath(n.spool.End().segment), os.O_WRONLY, 0)
@@ -850,9 +929,11 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
+
 	if _, err := file.WriteAt(bytes.Repeat([]byte{0xee}, int(end-start)), start); err != nil {
 		t.Fatal(err)
 	}
+
 	asking := questions()
 	n.kafka.resume()
 	p.happen(event.Facts{Name: event.NameOther}, "x", nil)
@@ -861,6 +942,7 @@ func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
 		s := n.currentStatus(time.Now())
 		return s.Dropped == 20 && s.Holes > 0
 	})
+
 	eventually(t, "a resync follows", func() bool { return questions() > asking })
 }
 
@@ -872,10 +954,12 @@ func TestAnEventOfAnUnknownAccountKeepsItsNames(t *testing.T) {
 	p.mu.Lock()
 	p.events = append(p.events, Event{Topic: event.TopicRaw, Format: "scripted", Value: []byte(`{}`),
 		Names: []string{"acme.example", "", "sup\nport", "acme.example"}})
+
 	for s := range p.sessions {
 		signal(s.news)
 	}
 	p.mu.Unlock()
+
 	eventually(t, "it is stored", func() bool { return len(k.topic(event.TopicRaw)) > 0 })
 	r := k.topic(event.TopicRaw)[0]
 	if names := string(r.Header(event.HeaderAccountNames)); names != "acme.example\nsup port" || len(r.Key) != 0 {

@@ -102,15 +102,18 @@ func (c Config) Validate(check *setting.Check) {
 	c.TLS.Validate(check.Group("tls"))
 	check.Must(c.Account == "" || len(c.Accounts) == 0, "accounts", "%s maps everything to one account: unset one",
 		check.Key("account"))
+
 	for i, rule := range c.Accounts {
 		in := check.Group(fmt.Sprintf("accounts[%d]", i))
 		in.Must(rule.Match != "", "match", "want a domain, or a pattern with *")
 		in.Must(rule.Account != "", "account", "want the id, name or domain of an account")
 	}
+
 	for _, word := range c.Events {
 		check.Must(strings.TrimSpace(word) != "" && !strings.ContainsAny(word, "\r\n"), "events",
 			"want words of the platform, got %q", word)
 	}
+
 	check.Must(c.Redundancy == 1 || c.Redundancy == 2, "redundancy", "must be 1 or 2, is %d", c.Redundancy)
 	check.Must(c.Kind != KindKazoo || c.Redundancy != 2, "redundancy",
 		"kazoo needs 1: its queue keeps the events while no node reads them")
@@ -146,6 +149,7 @@ func (c Config) validateKind(check *setting.Check) {
 		check.Must(has || !key.set || c.Kind == "", key.name, "a feed of kind %s does not have it", c.Kind)
 		check.Must(!has || !key.needed || key.set, key.name, "a feed of kind %s needs it", c.Kind)
 	}
+
 	if c.Address != "" {
 		check.Dialable("address", c.Address)
 	}
@@ -156,11 +160,13 @@ func (c Config) validateKind(check *setting.Check) {
 		check.Must(strings.HasPrefix(string(c.URL), "amqp://") || strings.HasPrefix(string(c.URL), "amqps://"), "url",
 			"want amqp://user:password@host:port/vhost")
 	}
+
 	if c.CrossbarURL != "" {
 		check.Must(strings.HasPrefix(c.CrossbarURL, "https://") || strings.HasPrefix(c.CrossbarURL, "http://"),
 			"crossbar_url",
 			"want an address such as https://kazoo.example.com:8443, got %q", setting.URL(c.CrossbarURL))
 	}
+
 	check.Together("crossbar_url", c.CrossbarURL, "crossbar_api_key", string(c.CrossbarAPIKey))
 	check.Must(!c.SyncAccounts || c.CrossbarURL != "", "crossbar_url", "%s needs it", check.Key("sync_accounts"))
 }
@@ -174,9 +180,11 @@ func (c Config) validateListenBy(check *setting.Check) {
 		_, known := ListenRate(text)
 		check.Must(known, "listen_by", "want the sample rate as a word: 8k, 16k, 8000 or 16000")
 	}
+
 	for _, placeholder := range needed {
 		check.Must(strings.Contains(text, placeholder), "listen_by", "want %s in it", placeholder)
 	}
+
 	check.Must(!strings.ContainsFunc(text, unicode.IsControl), "listen_by", "want one line")
 }
 

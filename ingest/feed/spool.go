@@ -111,6 +111,7 @@ func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slo
 			return os.OpenFile(name, flag, mode)
 		},
 	}
+
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the spool's folder: %w", err)
 	}
@@ -120,6 +121,7 @@ func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slo
 	if err := s.openCheckpoint(); err != nil {
 		return nil, fmt.Errorf("opening the spool's checkpoint: %w", err)
 	}
+
 	s.lastNumber.process = uint32(s.tail.segment + 1)
 	return s, nil
 }
@@ -133,6 +135,7 @@ func (s *spool) findSegments() error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		name, ours := strings.CutSuffix(e.Name(), segmentSuffix)
 		var segment uint64
@@ -140,10 +143,12 @@ func (s *spool) findSegments() error {
 		if !ours || err != nil {
 			continue
 		}
+
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
+
 		s.sizes[segment] = info.Size()
 		s.size.Add(info.Size())
 		end := (position{segment, info.Size()})
@@ -151,6 +156,7 @@ func (s *spool) findSegments() error {
 			s.tail = end
 		}
 	}
+
 	return nil
 }
 
@@ -160,8 +166,10 @@ func (s *spool) openCheckpoint() error {
 	if err != nil {
 		return err
 	}
+
 	s.checkpoint = file
 	content := make([]byte, 2*checkpointSize)
+
 	n, _ := file.ReadAt(content, 0) // a new file has fewer bytes
 	for at := 0; at+checkpointSize <= n; at += checkpointSize {
 		slot := content[at:][:checkpointSize]
@@ -170,6 +178,7 @@ func (s *spool) openCheckpoint() error {
 			s.checkpointNumber, s.head, s.lastRead = number, p, last
 		}
 	}
+
 	for segment := range s.sizes {
 		if segment < s.head.segment || segment == s.head.segment && s.head.offset >= s.sizes[segment] {
 			if err := s.removeSegment(segment); err != nil {
@@ -177,6 +186,7 @@ func (s *spool) openCheckpoint() error {
 			}
 		}
 	}
+
 	// Continue with the first existing segment: segments may have been deleted by a checkpoint that was
 	// not written to disk.
 	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
@@ -185,6 +195,7 @@ func (s *spool) openCheckpoint() error {
 	if s.tail.before(s.head) { // its segment was deleted: do not reuse its number
 		s.tail = s.head
 	}
+
 	return nil
 }
 
@@ -206,17 +217,20 @@ func (s *spool) Done(_ context.Context, p position) error {
 	if p != s.head {
 		last = spoolNumber{}
 	}
+
 	s.checkpointNumber++
 	b := make([]byte, 0, checkpointSize)
 	for _, word := range []uint64{uint64(s.checkpointNumber), p.segment, uint64(p.offset), last.record} {
 		b = binary.BigEndian.AppendUint64(b, word)
 	}
+
 	b = binary.BigEndian.AppendUint32(b, last.process)
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	_, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize)
 	if err != nil {
 		return fmt.Errorf("writing the spool's checkpoint: %w", err)
 	}
+
 	s.mu.Lock()
 	var old []uint64
 	for segment := range s.sizes {
@@ -226,14 +240,17 @@ func (s *spool) Done(_ context.Context, p position) error {
 		}
 	}
 	s.mu.Unlock()
+
 	for _, segment := range old {
 		if err := s.removeSegment(segment); err != nil {
 			return fmt.Errorf("deleting a segment of the spool: %w", err)
 		}
 	}
+
 	if len(old) > 0 {
 		signal(s.freed)
 	}
+
 	return nil
 }
 
@@ -275,6 +292,7 @@ func (s *spool) Append(entries []entry) error {
 		binary.BigEndian.PutUint32(s.buffer[start:], uint32(len(body)))
 		binary.BigEndian.PutUint32(s.buffer[start+4:], crc32.Checksum(body, castagnoli))
 	}
+
 	if s.size.Load()+int64(len(s.buffer)) > s.limit {
 		return errSpoolFull
 	}
@@ -282,6 +300,7 @@ func (s *spool) Append(entries []entry) error {
 		s.writeFailed = true
 		return fmt.Errorf("syncing the spool: %w", err)
 	}
+
 	if s.file == nil || s.writeFailed || s.End().offset >= min(maxSegmentBytes, s.limit/segmentsPerSpool) {
 		if err := s.rotate(); err != nil {
 			return fmt.Errorf("beginning a segment of the spool: %w", err)
@@ -299,14 +318,17 @@ func (s *spool) Append(entries []entry) error {
 		}
 		return fmt.Errorf("writing to the spool: %w", err)
 	}
+
 	s.mu.Lock()
 	s.tail.offset += int64(len(s.buffer))
 	s.sizes[s.tail.segment] = s.tail.offset
 	s.unsynced = s.file
 	s.mu.Unlock()
+
 	s.size.Add(int64(len(s.buffer)))
 	s.lastNumber.record += uint64(len(entries))
 	signal(s.appended)
+
 	return nil
 }
 
@@ -318,25 +340,30 @@ func (s *spool) rotate() error {
 		if err == nil {
 			err = closeErr
 		}
+
 		s.file = nil
 		if err != nil && !s.writeFailed {
 			return err
 		}
 	}
+
 	next := position{s.End().segment + 1, 0}
 	if s.writeFailed && s.End().offset == 0 && next.segment > 1 { // the failed segment is empty
 		next.segment--
 	}
+
 	file, err := s.open(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
+
 	s.file, s.writeFailed = file, false
 	s.mu.Lock()
 	s.appendSegment = next.segment
 	s.tail = next
 	s.sizes[next.segment] = next.offset
 	s.mu.Unlock()
+
 	return nil
 }
 

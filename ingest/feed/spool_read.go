@@ -19,14 +19,17 @@ func (s *spool) Next(limit position) (entries []entry, next position, err error)
 		if err := s.openHeadSegment(); err != nil {
 			return nil, s.head, err
 		}
+
 		end := s.segmentEnd(s.head.segment)
 		if limit.segment == s.head.segment {
 			end = min(end, limit.offset)
 		}
+
 		entries, err = s.readBatch(end)
 		if err != nil || len(entries) > 0 {
 			return entries, s.head, err
 		}
+
 		if s.head.offset < end { // behind damaged bytes
 			continue
 		}
@@ -55,10 +58,12 @@ func (s *spool) openHeadSegment() error {
 	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
 		s.head = position{first, 0}
 	}
+
 	file, err := os.Open(s.segmentPath(s.head.segment))
 	if err != nil {
 		return fmt.Errorf("opening a segment of the spool: %w", err)
 	}
+
 	s.reader, s.readerSegment = file, s.head.segment
 	return nil
 }
@@ -105,10 +110,12 @@ func (s *spool) readBatch(end int64) ([]entry, error) {
 			s.countMissing(entries)
 			return entries, nil
 		}
+
 		if problem == errDamaged || int64(len(chunk)) == rest {
 			break
 		}
 	}
+
 	return s.passDamage()
 }
 
@@ -118,11 +125,13 @@ func (s *spool) readAt(size int) ([]byte, error) {
 	if cap(s.chunk) < size {
 		s.chunk = make([]byte, max(size, 64<<10))
 	}
+
 	chunk := s.chunk[:size]
 	n, err := s.reader.ReadAt(chunk, s.head.offset)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the spool: %w", err)
 	}
+
 	clear(chunk[n:])
 	return chunk, nil
 }
@@ -136,6 +145,7 @@ func (s *spool) passDamage() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s.chunk = nil // it may have a whole segment
 	size := nextWholeRecord(rest)
 	s.head.offset += int64(size)
@@ -147,13 +157,16 @@ func (s *spool) passDamage() ([]entry, error) {
 		s.countMissing(entries)
 		return entries, nil
 	}
+
 	if size == len(rest) && isTorn(rest) {
 		log.Warn("last record of a spool segment incomplete")
 		return nil, nil
 	}
+
 	log.Error("damage in the spool: records lost")
 	s.reported++
 	s.onLost(1)
+
 	return nil, nil
 }
 

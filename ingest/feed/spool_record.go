@@ -54,6 +54,7 @@ func parseEntries(b []byte) (entries []entry, used int, err error) {
 		if len(rest) < recordHeader {
 			return entries, used, errTruncated
 		}
+
 		size := binary.BigEndian.Uint32(rest)
 		if size == 0 || size > maxRecord {
 			return entries, used, errDamaged
@@ -61,17 +62,21 @@ func parseEntries(b []byte) (entries []entry, used int, err error) {
 		if int(size) > len(rest)-recordHeader {
 			return entries, used, errTruncated
 		}
+
 		body := rest[recordHeader:][:size]
 		if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(rest[4:]) {
 			return entries, used, errDamaged
 		}
+
 		e, ok := parseEntry(body)
 		if !ok {
 			return entries, used, errDamaged
 		}
+
 		entries = append(entries, e)
 		used += recordHeader + int(size)
 	}
+
 	return entries, used, nil
 }
 
@@ -83,11 +88,13 @@ func nextWholeRecord(b []byte) int {
 		if size == 0 || size > maxRecord || int(size) > len(b)-at-recordHeader {
 			continue
 		}
+
 		_, _, err := parseEntries(b[at:][:recordHeader+int(size)])
 		if err == nil {
 			return at
 		}
 	}
+
 	return len(b)
 }
 
@@ -112,6 +119,7 @@ func appendEntry(b []byte, e *entry) []byte {
 	b = binary.AppendVarint(b, e.readAt.UnixMilli())
 	b = appendText(b, e.record.Topic)
 	b = appendText(b, e.record.Key)
+
 	if e.number.record == 0 {
 		b = binary.AppendUvarint(b, uint64(len(e.record.Headers)))
 	} else {
@@ -121,9 +129,11 @@ func appendEntry(b []byte, e *entry) []byte {
 		b = binary.AppendUvarint(b, uint64(len(e.record.Headers)+1))
 		b = appendText(appendText(b, numberHeader), number[:n])
 	}
+
 	for _, h := range e.record.Headers {
 		b = appendText(appendText(b, h.Key), h.Value)
 	}
+
 	return appendText(b, e.record.Value)
 }
 
@@ -136,6 +146,7 @@ func parseEntry(b []byte) (e entry, ok bool) {
 	if n <= 0 {
 		return e, false
 	}
+
 	b = b[n:]
 	text := func() []byte {
 		size, n := binary.Uvarint(b)
@@ -143,10 +154,12 @@ func parseEntry(b []byte) (e entry, ok bool) {
 			ok = false
 			return nil
 		}
+
 		t := b[n:][:size:size]
 		b = b[n+int(size):]
 		return t
 	}
+
 	ok = true
 	e.readAt = time.UnixMilli(at)
 	e.record.Partition = kafka.AnyPartition
@@ -155,10 +168,12 @@ func parseEntry(b []byte) (e entry, ok bool) {
 	if len(key) > 0 {
 		e.record.Key = key
 	}
+
 	count, n := binary.Uvarint(b)
 	if !ok || n <= 0 || count > uint64(len(b)) {
 		return e, false
 	}
+
 	b = b[n:]
 	e.record.Headers = make([]kafka.Header, 0, min(count, 16))
 	for range count {
@@ -170,8 +185,10 @@ func parseEntry(b []byte) (e entry, ok bool) {
 			e.number = parseNumber(value)
 			continue
 		}
+
 		e.record.Headers = append(e.record.Headers, kafka.Header{Key: string(key), Value: value})
 	}
+
 	e.record.Value = text()
 	return e, ok && len(b) == 0
 }

@@ -51,14 +51,17 @@ func drain(t *testing.T, s *spool) (values []string, next position) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		next = at
 		for _, e := range entries {
 			values = append(values, string(e.record.Value))
 		}
+
 		if len(entries) == 0 && !next.before(s.End()) {
 			return values, next
 		}
 	}
+
 	t.Fatal("the spool has no end")
 	return nil, next
 }
@@ -71,6 +74,7 @@ func wantValues(t *testing.T, got []string, numbers ...[2]int) {
 			want = append(want, string(testEntry(n).record.Value))
 		}
 	}
+
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("got %d records %.200v, want %d %.200v", len(got), got, len(want), want)
 	}
@@ -84,14 +88,17 @@ func TestAKilledProcessLeavesWhatItHasAppended(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	limit := first.End()
 	if err := first.Append(testEntries(100, 110)); err != nil {
 		t.Fatal(err)
 	}
+
 	entries, next, err := first.Next(limit)
 	if err != nil || len(entries) != 100 || next != limit {
 		t.Fatalf("%d records before %v, to %v: %v", len(entries), limit, next, err)
 	}
+
 	if e := entries[7]; !e.readAt.Equal(testEntry(7).readAt) || string(e.record.Key) != "acme" ||
 		e.record.Topic != "cc.raw" || string(e.record.Header("format")) != "f" {
 		t.Errorf("a record is read as %+v", e)
@@ -99,33 +106,40 @@ func TestAKilledProcessLeavesWhatItHasAppended(t *testing.T) {
 	if err := first.Done(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
+
 	second := openTestSpool(t, dir, 16<<20, &lost)
 	if err := second.Append(testEntries(110, 120)); err != nil {
 		t.Fatal(err)
 	}
+
 	values, next := drain(t, second)
 	wantValues(t, values, [2]int{100, 120})
 	if err := second.Done(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
+
 	third := openTestSpool(t, dir, 16<<20, &lost)
 	if values, _ := drain(t, third); len(values) != 0 || lost != 0 {
 		t.Errorf("sent again: %v; lost %d", values, lost)
 	}
+
 	// Even where a power failure has taken all segments and left the checkpoint.
 	files, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range files {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	fourth := openTestSpool(t, dir, 16<<20, &lost)
 	if err := fourth.Append(testEntries(0, 3)); err != nil {
 		t.Fatal(err)
 	}
+
 	values, _ = drain(t, fourth)
 	wantValues(t, values, [2]int{0, 3})
 }
@@ -139,15 +153,18 @@ func TestARecordThatWasBeingWrittenIsLeftOut(t *testing.T) {
 			0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		s := openTestSpool(t, dir, 16<<20, &lost)
 		if err := s.Append(testEntries(3, 5)); err != nil {
 			t.Fatal(err)
 		}
+
 		values, _ := drain(t, s)
 		wantValues(t, values, [2]int{0, 2}, [2]int{3, 5})
 		if lost != 0 {
 			t.Errorf("cut by %d: %d lost", cut, lost)
 		}
+
 		_ = s.Close()
 	}
 }
@@ -159,10 +176,12 @@ func appendedBytes(t *testing.T, entries []entry) []byte {
 	if err := s.Append(entries); err != nil {
 		t.Fatal(err)
 	}
+
 	content, err := os.ReadFile(s.segmentPath(1))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return content
 }
 
@@ -173,6 +192,7 @@ func writeSpool(t *testing.T, dir string, limit setting.Bytes,
 	t.Helper()
 	lost := 0
 	s := openTestSpool(t, dir, limit, &lost)
+
 	for {
 		before := s.End().segment
 		if err := s.Append(testEntries(records, records+7)); err != nil {
@@ -181,6 +201,7 @@ func writeSpool(t *testing.T, dir string, limit setting.Bytes,
 		if s.End().segment != before {
 			files, first = append(files, s.segmentPath(s.End().segment)), append(first, records)
 		}
+
 		records += 7
 		if len(files) == segments && records >= first[segments-1]+14 {
 			return records, files, first
@@ -210,6 +231,7 @@ func TestADamagedByteLosesItsRecordAlone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				offsets := recordOffsets(content)
 				n := map[string]int{"first": 0, "middle": len(offsets) / 2, "last": len(offsets) - 2}[place]
 				content[offsets[n]+at] ^= 0x15
@@ -221,6 +243,7 @@ func TestADamagedByteLosesItsRecordAlone(t *testing.T) {
 				if err := s.Append(testEntries(records, records+3)); err != nil {
 					t.Fatal(err)
 				}
+
 				values, _ := drain(t, s)
 				_ = s.Close()
 				if at < 4 { // in the length
@@ -229,6 +252,7 @@ func TestADamagedByteLosesItsRecordAlone(t *testing.T) {
 					damaged := first[segment] + n
 					wantValues(t, values, [2]int{0, damaged}, [2]int{damaged + 1, records + 3})
 				}
+
 				if want := map[bool]int{true: 0, false: 1}[at < 4]; lost != want {
 					t.Fatalf("%s record of segment %d, byte %d: %d lost, want %d", place, segment, at, lost, want)
 				}
@@ -256,12 +280,15 @@ func TestDamagedRecordsAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			left, want := damage(content, recordOffsets(content))
 			if err := os.WriteFile(files[1], left, 0o600); err != nil {
 				t.Fatal(err)
 			}
+
 			s := openTestSpool(t, dir, 64<<10, &lost)
 			defer s.Close()
+
 			drain(t, s)
 			if lost != want {
 				t.Errorf("%d records lost, counted %d", want, lost)
@@ -282,16 +309,19 @@ func TestADamagedLengthInALargeSegmentIsPassed(t *testing.T) {
 	s := openTestSpool(t, dir, 1<<30, &lost)
 	large := testEntry(0)
 	large.record.Value = bytes.Repeat([]byte("x"), 64<<10)
+
 	const records = 100
 	for range records {
 		if err := s.Append([]entry{large}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	content, err := os.ReadFile(s.segmentPath(1))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	at := recordOffsets(content)[10]
 	content[at+1], content[at+5] = 0x13, content[at+5]^1 // the length and the checksum
 	if err := os.WriteFile(s.segmentPath(1), content, 0o600); err != nil {
@@ -311,22 +341,27 @@ func TestDamageBehindTheCheckpointIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	content, err := os.ReadFile(s.segmentPath(1))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	at := recordOffsets(content)
 	_, next, err := s.Next(position{1, int64(at[3])})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.Done(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
+
 	fill(content[at[3]:at[7]], 0xee)
 	if err := os.WriteFile(s.segmentPath(1), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	values, _ := drain(t, openTestSpool(t, dir, 16<<20, &lost))
 	wantValues(t, values, [2]int{7, 10})
 	if lost != 4 {
@@ -342,14 +377,17 @@ func TestRecordsWithoutNumbersAreRead(t *testing.T) {
 		e := testEntry(n)
 		segment = append(segment, withHeader(appendEntry(nil, &e))...)
 	}
+
 	segment[recordOffsets(segment)[2]+12] ^= 1
 	if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), segment, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	s := openTestSpool(t, dir, 16<<20, &lost)
 	if err := s.Append(testEntries(5, 7)); err != nil {
 		t.Fatal(err)
 	}
+
 	values, _ := drain(t, s)
 	wantValues(t, values, [2]int{0, 2}, [2]int{3, 7})
 	if lost != 1 {
@@ -360,6 +398,7 @@ func TestRecordsWithoutNumbersAreRead(t *testing.T) {
 func TestAFullSpoolTakesNothingUntilKafkaHasSome(t *testing.T) {
 	dir, lost := t.TempDir(), 0
 	s := openTestSpool(t, dir, 64<<10, &lost)
+
 	n := 0
 	for ; ; n++ {
 		err := s.Append(testEntries(n, n+1))
@@ -370,6 +409,7 @@ func TestAFullSpoolTakesNothingUntilKafkaHasSome(t *testing.T) {
 			t.Fatalf("record %d, %d bytes: %v", n, s.Bytes(), err)
 		}
 	}
+
 	values, next := drain(t, s)
 	wantValues(t, values, [2]int{0, n})
 	if err := s.Append(testEntries(n, n+1)); !errors.Is(err, errSpoolFull) {
@@ -378,14 +418,17 @@ func TestAFullSpoolTakesNothingUntilKafkaHasSome(t *testing.T) {
 	if err := s.Done(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case <-s.freed:
 	default:
 		t.Error("Wake was not signalled after space became free")
 	}
+
 	if err := s.Append(testEntries(n, n+1)); err != nil {
 		t.Fatal(err)
 	}
+
 	values, _ = drain(t, s)
 	wantValues(t, values, [2]int{n, n + 1})
 }
@@ -408,12 +451,14 @@ func (f fullDisk) Write(b []byte) (int, error) {
 
 func TestAFullDiskLosesNothing(t *testing.T) {
 	dir, lost, left := t.TempDir(), 0, 1000
+
 	s := openTestSpool(t, dir, 16<<20, &lost)
 	open := s.open
 	s.open = func(name string, flag int, mode os.FileMode) (segmentFile, error) {
 		file, err := open(name, flag, mode)
 		return fullDisk{file, &left}, err
 	}
+
 	failed := 0
 	for n := 0; n < 100; {
 		err := s.Append(testEntries(n, n+1))
@@ -424,19 +469,23 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		case !errors.Is(err, syscall.ENOSPC):
 			t.Fatal(err)
 		}
+
 		failed++
 		if failed%3 == 0 {
 			left = 1000
 		}
 	}
+
 	if failed < 9 {
 		t.Errorf("the disk was full %d times", failed)
 	}
+
 	values, _ := drain(t, s)
 	wantValues(t, values, [2]int{0, 100})
 	again := openTestSpool(t, dir, 16<<20, &lost)
 	values, _ = drain(t, again)
 	wantValues(t, values, [2]int{0, 100})
+
 	if lost != 0 {
 		t.Errorf("%d lost", lost)
 	}
@@ -448,25 +497,30 @@ func TestATornCheckpointIsTheOneBefore(t *testing.T) {
 	if err := s.Append(testEntries(0, 3)); err != nil {
 		t.Fatal(err)
 	}
+
 	entries, _, err := s.Next(s.End())
 	if err != nil || len(entries) != 3 {
 		t.Fatal(entries, err)
 	}
+
 	one := int64(len(appendedBytes(t, testEntries(0, 1))))
 	for n := int64(1); n <= 2; n++ {
 		if err := s.Done(t.Context(), position{1, n * one}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	path := filepath.Join(dir, checkpointName)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	content[3] ^= 1 // of the second one, which is in the first place
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	values, _ := drain(t, openTestSpool(t, dir, 16<<20, &lost))
 	wantValues(t, values, [2]int{1, 3})
 }
@@ -479,6 +533,7 @@ func FuzzSegment(f *testing.F) {
 		bodies, segment = append(bodies, body...), append(segment, withHeader(body)...)
 		f.Add(segment, body)
 	}
+
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 0, 9}, bodies)
 	// Before a record with a valid checksum and arbitrary content.
 	f.Fuzz(func(t *testing.T, content, body []byte) {
@@ -487,11 +542,14 @@ func FuzzSegment(f *testing.F) {
 			0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		s := openTestSpool(t, dir, 16<<20, &lost)
 		defer s.Close()
+
 		if err := s.Append(testEntries(0, 1)); err != nil {
 			t.Fatal(err)
 		}
+
 		values, _ := drain(t, s) // ends, whatever the bytes
 		if len(values) == 0 || values[len(values)-1] != `{"n":0}` {
 			t.Errorf("the record behind is gone: %q", values)
@@ -511,19 +569,24 @@ func FuzzDamage(f *testing.F) {
 	f.Add(uint16(3), uint16(1), byte(0x13), uint16(0))
 	f.Add(uint16(90), uint16(200), byte(0), uint16(0))
 	f.Add(uint16(0), uint16(0), byte(0), uint16(70))
+
 	f.Fuzz(func(t *testing.T, at, size uint16, with byte, cut uint16) {
 		const records = 20
 		dir, lost := t.TempDir(), 0
+
 		content := bytes.Clone(appendedBytes(t, testEntries(0, records)))
 		content = content[:len(content)-min(len(content), int(cut))]
 		for i := int(at); i < min(len(content), int(at)+int(size)); i++ {
 			content[i] = with
 		}
+
 		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		s := openTestSpool(t, dir, 16<<20, &lost)
 		defer s.Close()
+
 		if err := s.Append(testEntries(records, records+2)); err != nil {
 			t.Fatal(err)
 		}
@@ -538,8 +601,10 @@ func FuzzDamage(f *testing.F) {
 			if n < records {
 				missing += n - next
 			}
+
 			next = n + 1
 		}
+
 		if next != records+2 {
 			t.Fatalf("the records behind are gone: %q", values)
 		}
@@ -556,24 +621,30 @@ func BenchmarkSpool(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
+
 	e := testEntry(1)
 	e.record.Value = bytes.Repeat([]byte("x"), 2048)
+
 	batch := make([]entry, 50)
 	for i := range batch {
 		batch[i] = e
 	}
+
 	b.SetBytes(int64(len(batch) * 2048))
 	for b.Loop() {
 		if err := s.Append(batch); err != nil {
 			b.Fatal(err)
 		}
+
 		entries, next, err := s.Next(s.End())
 		if err != nil || len(entries) != len(batch) {
 			b.Fatal(len(entries), err)
 		}
+
 		if err := s.Done(b.Context(), next); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "events/s")
 }

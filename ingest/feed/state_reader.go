@@ -46,6 +46,7 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 	if err := s.setRequiredOffsets(ctx); err != nil {
 		return false, err
 	}
+
 	last, moved := s.sumIncluded(), time.Now()
 	for {
 		open, covered := s.incompletePartitions(), s.sumIncluded()
@@ -61,6 +62,7 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 		if !retry.Sleep(ctx, statePoll) {
 			return false, context.Cause(ctx)
 		}
+
 		if err := s.read(ctx); err != nil {
 			return false, err
 		}
@@ -73,9 +75,11 @@ func (s *stateReader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for len(s.partitions) < n {
 		s.partitions = append(s.partitions, &statePartition{view: state.NewView(), requiredOffset: -1})
 	}
+
 	return s.eachPartition(ctx, func(ctx context.Context, p int, part *statePartition) (err error) {
 		// Repeated records change nothing.
 		part.next, err = s.log.ScanCompacted(ctx, event.TopicState, p, part.next, func() {}, func(r *kafka.Record) {
@@ -85,6 +89,7 @@ func (s *stateReader) read(ctx context.Context) error {
 				part.view.Apply(record)
 			}
 		})
+
 		return err
 	})
 }
@@ -105,15 +110,18 @@ func (s *stateReader) setRequiredOffsets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return s.eachPartition(ctx, func(ctx context.Context, p int, part *statePartition) error {
 		part.requiredOffset = -1
 		if p >= n {
 			return nil
 		}
+
 		first, next, err := s.log.Offsets(ctx, event.TopicRaw, p)
 		if err == nil && first < next {
 			part.requiredOffset = next - 1
 		}
+
 		return err
 	})
 }
@@ -161,5 +169,6 @@ func (s *stateReader) entries() []*state.Entry {
 			}
 		})
 	}
+
 	return slices.Collect(maps.Values(latest))
 }

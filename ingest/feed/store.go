@@ -62,6 +62,7 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress, accoun
 	if err != nil {
 		return err
 	}
+
 	return sqldb.Wrap(s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx,
 			`INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
@@ -70,6 +71,7 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress, accoun
 		if err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`,
 			statusAge.Milliseconds())
 		return err
@@ -101,6 +103,7 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 		if err := scan(&value, &age); err != nil {
 			return peer{}, err
 		}
+
 		var p storedStatus
 		err := json.Unmarshal([]byte(value), &p)
 		return peer{p.Progress, time.Duration(age) * time.Millisecond}, err
@@ -136,6 +139,7 @@ func (s *Store) ListWithAccounts(ctx context.Context) ([]AccountsStatus, error) 
 			if err := scan(&value); err != nil {
 				return AccountsStatus{}, err
 			}
+
 			var stored storedStatus
 			err := json.Unmarshal([]byte(value), &stored)
 			return AccountsStatus{stored.Status, stored.Accounts}, err

@@ -31,6 +31,7 @@ func (p *toldPlatform) happen(f *event.Facts) {
 	if strings.HasPrefix(string(f.Name), "agent.") && f.Name != event.NameAgentNoAnswer {
 		p.agentHappens(f)
 	}
+
 	visit, inQueue := p.visits[f.CallID]
 	visit.Facts.AgentID = f.AgentID
 	switch f.Name {
@@ -89,6 +90,7 @@ func (p *toldPlatform) connectCall(f *event.Facts, inCall bool) {
 	if o == nil {
 		return
 	}
+
 	for i, m := range o.Members {
 		if m.Queue == f.QueueID {
 			said := *m.Said
@@ -107,6 +109,7 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 		o = &Object{Kind: state.Agent, ID: f.AgentID, Facts: event.Facts{AgentID: f.AgentID}}
 		p.agents[f.AgentID] = o
 	}
+
 	switch said := f.Agent; {
 	case said == nil:
 		o.Facts.State = f.State
@@ -114,10 +117,12 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 			visit.Facts.State, visit.Facts.AgentID = event.Ringing, f.AgentID
 			p.visits[f.CallID] = visit
 		}
+
 	case said.Device != "":
 		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.Queue == f.QueueID })
 		o.Members = append(o.Members, Member{Queue: f.QueueID, Said: said})
 		o.Queues = []string{f.QueueID}
+
 		for id, visit := range p.visits { // nobody talks on an idle phone
 			if visit.Facts.AgentID == f.AgentID && said.Device == event.DeviceIdle &&
 				visit.Facts.State == event.Talking {
@@ -125,6 +130,7 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 				p.visits[id] = visit
 			}
 		}
+
 	default:
 		both := event.AgentSaid{}
 		if o.Facts.Agent != nil {
@@ -136,6 +142,7 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 		if said.Activity != "" {
 			both.Activity = said.Activity
 		}
+
 		o.Facts.Agent = &both
 	}
 }
@@ -146,6 +153,7 @@ func (p *toldPlatform) objects() (all []Object) {
 		_, o.Leg = p.legs[id]
 		all = append(all, o)
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(p.legs)) {
 		if _, inQueue := p.visits[id]; !inQueue {
 			o := p.legs[id]
@@ -153,11 +161,13 @@ func (p *toldPlatform) objects() (all []Object) {
 			all = append(all, o)
 		}
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(p.agents)) {
 		o := *p.agents[id]
 		o.Members = slices.Clone(o.Members)
 		all = append(all, o)
 	}
+
 	return all
 }
 
@@ -166,6 +176,7 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d stories, %v", len(files), err)
 	}
+
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			story := factsOfStory(t, file)
@@ -173,14 +184,17 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 				if last+1 < len(story) && story[last+1].TimestampMS == story[last].TimestampMS {
 					continue // its objects are unsettled
 				}
+
 				with := &comparedState{Partition: state.NewPartition()}
 				without := &comparedState{Partition: state.NewPartition()}
 				platform := &toldPlatform{agents: map[string]*Object{}, visits: map[string]Object{},
 					legs: map[string]Object{}}
+
 				for i, f := range story {
 					with.happen(f)
 					without.happen(f)
 					platform.happen(&f)
+
 					if i != last {
 						continue
 					}
@@ -189,11 +203,13 @@ func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
 							found, with.shows(), without.shows())
 					}
 				}
+
 				if with.shows() != without.shows() {
 					t.Fatalf("a comparison after event %d changes the end:\nwith it    %s\nwithout it %s", last,
 						with.shows(), without.shows())
 				}
 			}
+
 			if len(story) < 3 {
 				t.Error("no story")
 			}
@@ -208,34 +224,41 @@ func factsOfStory(t *testing.T, file string) (story []event.Facts) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var records []json.RawMessage
 	if strings.HasSuffix(file, ".gz") {
 		r, err := gzip.NewReader(bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		text, err = io.ReadAll(r)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for line := range bytes.Lines(text) {
 			records = append(records, line)
 		}
 	} else if err := json.Unmarshal(text, &records); err != nil {
 		t.Fatal(err)
 	}
+
 	var scratch registry.Scratch
 	for i, record := range records {
 		f, _, err := registry.Recognise(event.TopicRaw, record, &scratch)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var fields format.Fields
 		e, err := f.ReadEvent(record, &fields)
 		if err != nil {
 			t.Fatal(fmt.Errorf("record %d: %w", i, err))
 		}
+
 		story = append(story, e.Facts)
 	}
+
 	return story
 }

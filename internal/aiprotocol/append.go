@@ -24,6 +24,7 @@ func AppendStart(dst []byte, s Start) []byte {
 	dst = event.AppendString(dst, s.Media.Encoding)
 	dst = append(dst, `,"sampleRate":`...)
 	dst = strconv.AppendInt(dst, int64(s.Media.SampleRate), 10)
+
 	return append(dst, `}}}`...)
 }
 

@@ -21,6 +21,7 @@ func AppendTranscript(dst []byte, t Transcript) []byte {
 	dst = appendMilliseconds(dst, t.Start)
 	dst = append(dst, `,"endMs":`...)
 	dst = appendMilliseconds(dst, t.End)
+
 	return append(dst, `}}`...)
 }
 

@@ -39,19 +39,23 @@ func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) 
 	if cap(d.audio) > maxIdleAudioBuffer {
 		d.audio = nil
 	}
+
 	d.message = Message{}
 	var members [11]jsonscan.Value
 	if err := topKeys.Scan(raw, members[:]); err != nil {
 		return nil, NewError(ProblemNotJSON, "the message is %v", err)
 	}
+
 	name, ok := members[0].Text()
 	if !ok {
 		return nil, NewError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
+
 	shape := findSchema(schemas, name)
 	if shape == nil || shape.extension && !d.Extensions || shape.listener && !d.Listens {
 		return nil, NewError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
+
 	body := members[topKeys[string(shape.event)]]
 	if body.Kind() == jsonscan.None && shape.optionalBody {
 		body = jsonscan.Value("{}")
@@ -59,18 +63,22 @@ func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) 
 	if body.Kind() != jsonscan.Object {
 		return nil, NewError(ProblemBody, "%s: the message has no object of that name", shape.event)
 	}
+
 	d.body = bodyValues{}
 	if err := bodyKeys.Scan(body, d.body[:]); err != nil {
 		return nil, NewError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
 	}
+
 	if d.Strict {
 		if err := shape.checkMembers(raw, body); err != nil {
 			return nil, err
 		}
 	}
+
 	d.message.Event = shape.event
 	if err := shape.decode(d); err != nil {
 		return nil, err
 	}
+
 	return &d.message, nil
 }

@@ -38,6 +38,7 @@ func (v *bodyValues) boundedText(event Event, name string, required bool, bound 
 	if value == nil && !required {
 		return "", nil
 	}
+
 	text, ok := value.Text()
 	if !ok {
 		return "", NewError(ProblemField, "%s.%s is missing, or no string", event, name)
@@ -45,6 +46,7 @@ func (v *bodyValues) boundedText(event Event, name string, required bool, bound 
 	if len(text) > bound {
 		return "", NewError(ProblemField, "%s.%s has more than %d bytes", event, name, bound)
 	}
+
 	return string(text), nil
 }
 
@@ -80,6 +82,7 @@ func (d *Decoder) readMedia() error {
 	if !ok {
 		return NewError(ProblemField, "media.payload is missing, or no string")
 	}
+
 	encoding := base64.StdEncoding
 	switch {
 	case d.Strict:
@@ -87,14 +90,17 @@ func (d *Decoder) readMedia() error {
 	case len(payload)%4 != 0: // unpadded base64
 		encoding = base64.RawStdEncoding
 	}
+
 	need := encoding.DecodedLen(len(payload))
 	if cap(d.audio) < need {
 		d.audio = make([]byte, need)
 	}
+
 	n, err := encoding.Decode(d.audio[:cap(d.audio)], payload)
 	if err != nil {
 		return NewError(ProblemBase64, "media.payload is not base64")
 	}
+
 	d.message.Audio = d.audio[:n]
 	return nil
 }
@@ -105,12 +111,14 @@ func (d *Decoder) readTrackMedia() error {
 	if err != nil {
 		return err
 	}
+
 	if track != "" {
 		d.message.Track, err = trackOf(track)
 		if err != nil {
 			return err
 		}
 	}
+
 	return d.readMedia()
 }
 
@@ -131,24 +139,29 @@ func (d *Decoder) readTranscript() (err error) {
 	if err != nil {
 		return err
 	}
+
 	final := d.body[bodyKeys["final"]]
 	if t.Text == "" || final.Kind() != jsonscan.Bool {
 		return NewError(ProblemField, "transcript.text is empty, or transcript.final is missing, or no boolean")
 	}
+
 	t.Final = string(final) == "true"
 
 	track, err := d.body.text(EventTranscript, "track", true)
 	if err != nil {
 		return err
 	}
+
 	t.Track, err = trackOf(track)
 	if err != nil {
 		return err
 	}
+
 	t.Start, err = d.body.milliseconds(EventTranscript, "startMs", true)
 	if err != nil {
 		return err
 	}
+
 	t.End, err = d.body.milliseconds(EventTranscript, "endMs", true)
 	return err
 }
@@ -162,16 +175,19 @@ func (d *Decoder) readStart() error {
 	if err != nil {
 		return err
 	}
+
 	format := d.body[bodyKeys["mediaFormat"]]
 	var members bodyValues
 	if format.Kind() != jsonscan.Object || bodyKeys.Scan(format, members[:]) != nil {
 		return NewError(ProblemField, "start.mediaFormat is missing, or no object")
 	}
+
 	if d.Strict {
 		if err := checkOnlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
 			return err
 		}
 	}
+
 	encoding, _ := members[bodyKeys["encoding"]].Text()
 	rate, err := strconv.ParseFloat(string(members[bodyKeys["sampleRate"]]), 64)
 	var known bool
@@ -179,6 +195,7 @@ func (d *Decoder) readStart() error {
 	if !known || err != nil || rate != float64(s.Media.SampleRate) {
 		return NewError(ProblemField, "start.mediaFormat is not a supported format")
 	}
+
 	return nil
 }
 
@@ -200,9 +217,11 @@ func (d *Decoder) readDigit() (err error) {
 	if err != nil {
 		return err
 	}
+
 	if !IsDigit(press.Digit) {
 		return NewError(ProblemField, "dtmf.digit is none of %s", Digits)
 	}
+
 	press.Duration, err = d.body.milliseconds(EventDTMF, "duration", false)
 	return err
 }

@@ -79,6 +79,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		string(AppendTransferRequest(nil, "1002")): {Event: EventTransfer, Destination: "1002"},
 		string(AppendDTMFRequest(nil, press)):      {Event: EventDTMF, DTMF: press},
 	}
+
 	for _, strict := range []bool{false, true} {
 		d := Decoder{Extensions: true, Strict: strict}
 		for raw, want := range toProvider {
@@ -86,6 +87,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 				t.Errorf("strict %v: %s\ngot %+v, %v", strict, raw, got, err)
 			}
 		}
+
 		for raw, want := range fromProvider {
 			if got, err := d.FromProvider([]byte(raw)); err != nil || !reflect.DeepEqual(*got, want) {
 				t.Errorf("strict %v: %s\ngot %+v, %v", strict, raw, got, err)
@@ -102,6 +104,7 @@ func TestExtrasAreUnknownToWhoDidNotOptIn(t *testing.T) {
 	} {
 		wantProblem(t, raw, d.FromProvider, ProblemUnknown)
 	}
+
 	wantProblem(t, AppendMark(nil, Mark{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendCleared(nil, Cleared{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendTransferRefused(nil, "1", "no"), d.ToProvider, ProblemUnknown)
@@ -194,12 +197,15 @@ func TestAnEmptyObjectMayBeLeftOut(t *testing.T) {
 				t.Errorf("strict %v: %s\ngot %+v, %v", strict, raw, got, err)
 			}
 		}
+
 		for _, raw := range []string{`{"event":"mark"}`, `{"event":"transfer"}`, `{"event":"dtmf"}`,
 			`{"event":"media"}`} {
 			wantProblem(t, []byte(raw), d.FromProvider, ProblemBody)
 		}
+
 		wantProblem(t, []byte(`{"event":"hangup"}`), d.ToProvider, ProblemBody)
 	}
+
 	var d Decoder
 	if _, err := d.FromProvider([]byte(`{"event":"clear"}`)); err == nil {
 		t.Error("clear is understood without the extensions")
@@ -250,6 +256,7 @@ func TestADecoderForgetsMuchAudio(t *testing.T) {
 func TestAFrameCostsNoAllocation(t *testing.T) {
 	format, _ := FormatOf(PCM16)
 	audio := bytes.Repeat([]byte{0xff, 0x3e}, format.FrameBytes()/2)
+
 	buffer := AppendMedia(nil, audio)
 	d := &Decoder{}
 	allocations := testing.AllocsPerRun(100, func() {
@@ -275,10 +282,12 @@ func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
 	if err != nil || m.Transcript != exampleTranscript() {
 		t.Errorf("%s is read as %+v, %v", raw, m, err)
 	}
+
 	answers := Decoder{Extensions: true}
 	if m, err := answers.FromProvider(raw); err == nil {
 		t.Errorf("a provider that answers: %+v", m)
 	}
+
 	for _, wrong := range [][2]string{
 		{`"where is my parcel?"`, `""`}, {`"where is my parcel?"`, `"` + strings.Repeat("a", 17<<10) + `"`},
 		{`true`, `1`},
@@ -289,6 +298,7 @@ func TestATranscriptIsOfAProviderThatListens(t *testing.T) {
 			t.Errorf("%.100s is read as %+v", raw, m.Transcript)
 		}
 	}
+
 	m, err = listens.ToProvider(AppendTrackMedia(nil, TrackCaller, []byte{1, 2}))
 	if err != nil || m.Track != TrackCaller || !bytes.Equal(m.Audio, []byte{1, 2}) {
 		t.Errorf("media with a track: %+v, %v", m, err)
@@ -313,10 +323,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add(AppendCleared(nil, Cleared{Played: time.Second}), true, true)
 	f.Add([]byte(`{"event":"hangup","hangup":{"callId":"","otherLegCallId":""}}`), false, false)
 	f.Add(AppendTranscript(nil, exampleTranscript()), false, true)
+
 	f.Fuzz(func(t *testing.T, raw []byte, extensions, strict bool) {
 		d := Decoder{Extensions: extensions, Listens: !extensions, Strict: strict}
 		m, err := d.FromProvider(raw)
 		checkRead(t, m, err)
+
 		if m != nil && m.Event == EventMedia {
 			again := AppendMedia(nil, m.Audio)
 			audio := bytes.Clone(m.Audio)
@@ -325,6 +337,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%s: read again: %v", again, err)
 			}
 		}
+
 		if m != nil && m.Event == EventTranscript {
 			said := m.Transcript
 			m, err = d.FromProvider(AppendTranscript(nil, said))
@@ -333,6 +346,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%+v read again: %+v, %v", said, m, err)
 			}
 		}
+
 		m, err = d.ToProvider(raw)
 		checkRead(t, m, err)
 		if m != nil && m.Event == EventStart {
@@ -369,6 +383,7 @@ func BenchmarkFrame(b *testing.B) {
 	buffer := AppendMedia(nil, audio)
 	var d Decoder
 	b.ReportAllocs()
+
 	for b.Loop() {
 		buffer = AppendMedia(buffer[:0], audio)
 		if _, err := d.FromProvider(buffer); err != nil {

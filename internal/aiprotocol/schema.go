@@ -74,6 +74,7 @@ func checkOnlyMembers(object jsonscan.Value, objectName string, allowed []string
 			seen = append(seen, name)
 		}
 	})
+
 	return err
 }
 

@@ -18,6 +18,7 @@ func Write(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
+
 	err = errors.Join(write(f), f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
@@ -25,6 +26,7 @@ func Write(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
+
 	return syncDir(dir)
 }
 

@@ -20,9 +20,11 @@ func TestAFileIsReplacedWithItsMode(t *testing.T) {
 				t.Errorf("%s has %q, want %q", name, is, content)
 			}
 		}
+
 		if info, err := os.Stat(name); err != nil || info.Mode() != 0o644 {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
+
 		alone(t, name)
 	}
 }
@@ -32,6 +34,7 @@ func TestAnErrorLeavesTheFileAsItWas(t *testing.T) {
 	if err := WriteBytes(name, 0o600, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
+
 	full := errors.New("no space left")
 	err := Write(name, 0o600, func(w io.Writer) error {
 		_, err := io.WriteString(w, "half of")
@@ -40,9 +43,11 @@ func TestAnErrorLeavesTheFileAsItWas(t *testing.T) {
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
+
 	if is, _ := os.ReadFile(name); string(is) != "old" {
 		t.Errorf("the file has %q", is)
 	}
+
 	alone(t, name)
 
 	below := filepath.Join(name, "f")

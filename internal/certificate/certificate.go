@@ -57,6 +57,7 @@ func (s *Server) Reload() (*tls.Certificate, error) {
 			s.log.Info("certificate reloaded", "file", s.CertFile, "expires", loaded.Leaf.NotAfter)
 		}
 	}
+
 	return s.loaded.Load(), nil
 }
 

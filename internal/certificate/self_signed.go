@@ -33,19 +33,23 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 		return fault.Permanent(
 			fmt.Errorf("reading the old one: %w (remove %s and %s, and a new one is created)", err, certFile, keyFile))
 	}
+
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
+
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return err
 	}
+
 	names := []string{"localhost"}
 	host, err := os.Hostname()
 	if err == nil {
 		names = append(names, host)
 	}
+
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "trunkline self-signed"},
@@ -58,10 +62,12 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return err
 	}
+
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		return err
 	}
@@ -73,6 +79,7 @@ func EnsureSelfSigned(certFile, keyFile string, log *slog.Logger) error {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})); err != nil {
 		return err
 	}
+
 	log.Info("self-signed certificate created: clients must be configured to trust it", "file", certFile)
 	return nil
 }

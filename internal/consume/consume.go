@@ -83,8 +83,10 @@ func New(cfg Config) *Consumer { return &Consumer{Config: cfg, stores: make(chan
 func (c *Consumer) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
+
 	besideCtx, cancelBeside := context.WithCancel(ctx)
 	defer cancelBeside()
+
 	for _, run := range c.Beside {
 		beside.Go(func() { run(besideCtx) })
 	}
@@ -93,6 +95,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", c.Topic, err)
 	}
+
 	return nil
 }
 
@@ -104,14 +107,17 @@ func (c *Consumer) runPartition(ctx context.Context, assigned kafka.Assigned) er
 		defer done()
 		w.oldest = oldest
 	}
+
 	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
 		c.Waits(w.Partition, action, err, wait)
 	})
+
 	for {
 		err := w.process(ctx)
 		if ctx.Err() == nil && !errors.Is(err, ErrMoved) {
 			err = w.passGap(ctx, err)
 		}
+
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -147,6 +153,7 @@ func (w *worker) process(ctx context.Context) error {
 	source := w.Log.Read(kafka.ReaderConfig{Topic: w.Config.Topic, Partition: w.Partition, From: from,
 		Compacted: w.Compacted})
 	defer source.Close()
+
 	for {
 		var found Found
 		err := w.retry(ctx, ActionRead, func() (err error) {
@@ -179,6 +186,7 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 	if err != nil {
 		return from, err
 	}
+
 	w.at, err = w.Positions.FindOrCreate(ctx, w.Partition, first)
 	if err == nil {
 		err = w.checkPosition(ctx)
@@ -191,6 +199,7 @@ func (w *worker) takeOver(ctx context.Context) (from kafka.LogPosition, err erro
 	if from.TopicID.IsZero() {
 		from.TopicID, err = w.Log.TopicID(ctx, w.Config.Topic)
 	}
+
 	return from, err
 }
 
@@ -226,6 +235,7 @@ func (w *worker) storeBatch(ctx context.Context, next kafka.LogPosition) error {
 		w.at = to
 		w.Commit(to.Offset)
 	}
+
 	return err
 }
 
@@ -243,6 +253,7 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 	if gap.Kind == kafka.GapRecreated {
 		to.TopicID, to.Generation = kafka.TopicID{}, to.Generation+1
 	}
+
 	err = w.retry(ctx, "skipping", func() error {
 		return w.Positions.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 			return w.Positions.Move(ctx, tx, w.Partition, w.at, &to)
@@ -251,5 +262,6 @@ func (w *worker) passGap(ctx context.Context, err error) error {
 	if err == nil {
 		w.Lost(w.Partition, w.at, gap)
 	}
+
 	return err
 }

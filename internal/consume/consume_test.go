@@ -38,10 +38,12 @@ func openStore(t *testing.T, at sqldb.Config) *testStore {
 	if _, err := db.ExecContext(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
+
 	p, err := NewPositions(t.Context(), db, "test", Older{Table: "older_offsets", Generation: "epoch"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &testStore{db: db, positions: p}
 }
 
@@ -65,10 +67,12 @@ func (s *testStore) start(log kafka.Log) (stop func()) {
 		},
 		Delay: prometheus.NewHistogram(prometheus.HistogramOpts{}),
 	})
+
 	go func() {
 		defer close(done)
 		_ = c.Run(ctx)
 	}()
+
 	return sync.OnceFunc(func() {
 		cancel()
 		<-done
@@ -83,6 +87,7 @@ func (s *testStore) await(t *testing.T, offset int64) {
 		if err == nil && at.Offset == offset {
 			return
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("at %+v, %v, want offset %d", at, err, offset)
 		}
@@ -116,12 +121,14 @@ func (b *testBatch) Store(ctx context.Context, move func(context.Context, *sqldb
 		if err := move(ctx, tx); err != nil {
 			return err
 		}
+
 		for _, record := range b.records {
 			_, err := tx.ExecContext(ctx, `INSERT INTO stored VALUES ($1, $2)`, b.generation, record)
 			if err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -141,6 +148,7 @@ func TestMembersThatOverlapStoreEachRecordOnce(t *testing.T) {
 		for range 3 {
 			defer s.start(log)()
 		}
+
 		addRecords(log, "1", 500)
 		s.await(t, 500)
 		log.Truncate(testTopic, 0, 400)
@@ -149,6 +157,7 @@ func TestMembersThatOverlapStoreEachRecordOnce(t *testing.T) {
 		log.Recreate(testTopic)
 		addRecords(log, "1", 200) // of another generation
 		s.await(t, 200)
+
 		if n := s.count(t); n != 500+300+200 {
 			t.Errorf("%d records are stored", n)
 		}
@@ -167,14 +176,17 @@ func TestAGapIsLookedAtAgain(t *testing.T) {
 	addRecords(log, "2", 100)
 	s.await(t, 200)
 	stop()
+
 	if len(s.gaps) != 0 || behind.left != 0 || s.moved != 0 {
 		t.Errorf("%d gaps, %d readers left, moved %d times", len(s.gaps), behind.left, s.moved)
 	}
+
 	log.Delete(testTopic, 0, 250)
 	addRecords(log, "3", 10)
 	stop = s.start(log)
 	s.await(t, 260)
 	stop()
+
 	if n := s.count(t); n != 210 {
 		t.Errorf("%d records are stored", n)
 	}

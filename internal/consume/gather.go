@@ -27,13 +27,16 @@ func (l Limits) Gather(ctx context.Context, source kafka.Source, add func(*kafka
 	if err := f.read(ctx, source, add); err != nil {
 		return f, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, l.Time)
 	defer cancel()
+
 	for f.records < l.Records && f.bytes < l.Bytes && (l.Linger || source.Lag() > 0) {
 		if err := f.read(ctx, source, add); err != nil {
 			break
 		}
 	}
+
 	return f, nil
 }
 
@@ -44,10 +47,12 @@ func (f *Found) read(ctx context.Context, source kafka.Source, add func(*kafka.R
 		if f.records == 0 {
 			f.Oldest, f.firstEpoch = r.Time, r.LeaderEpoch
 		}
+
 		f.newest = r.Time
 		f.records++
 		f.bytes += len(r.Value)
 		add(r)
 	}
+
 	return err
 }

@@ -58,10 +58,12 @@ func (o olderProgram) share(t *testing.T, db *sqldb.DB) {
 	if _, err := db.ExecContext(t.Context(), o.schema); err != nil {
 		t.Fatal(err)
 	}
+
 	positions, err := NewPositions(t.Context(), db, "test", o.older)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	const start, each = 1000, 40
 	if _, err := positions.FindOrCreate(t.Context(), 3, start); err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func (o olderProgram) share(t *testing.T, db *sqldb.DB) {
 	log := kafka.TopicID{1}
 	var moved [4]int64 // by each program
 	var programs sync.WaitGroup
+
 	for i := range moved {
 		programs.Go(func() {
 			for done := 0; done < each && t.Context().Err() == nil; {
@@ -78,17 +81,20 @@ func (o olderProgram) share(t *testing.T, db *sqldb.DB) {
 				if i%2 == 0 {
 					move = func() (bool, error) { return moveBy(t.Context(), positions, log, by) }
 				}
+
 				ok, err := move()
 				if err != nil {
 					t.Error(err)
 					return
 				}
+
 				if ok {
 					done, moved[i] = done+1, moved[i]+by
 				}
 			}
 		})
 	}
+
 	programs.Wait()
 	want := start + moved[0] + moved[1] + moved[2] + moved[3]
 	if at, ok, err := positions.Find(t.Context(), db, 3); err != nil || !ok || at.Offset != want || at.TopicID != log {
@@ -103,11 +109,13 @@ func (o olderProgram) moveBy(ctx context.Context, db *sqldb.DB, log kafka.TopicI
 	if err := db.QueryRowContext(ctx, o.read, 3).Scan(&next, &fence); err != nil {
 		return false, err
 	}
+
 	var n int
 	err = db.BulkTx(ctx, func(tx *sqldb.BulkTx) (err error) {
 		n, err = sqldb.Exec(ctx, tx, o.move, 3, next, fence, next+by, log)
 		return err
 	})
+
 	return n > 0, err
 }
 
@@ -117,12 +125,14 @@ func moveBy(ctx context.Context, p *Positions, log kafka.TopicID, by int64) (ok 
 	if err != nil {
 		return false, err
 	}
+
 	to := Position{LogPosition: kafka.LogPosition{TopicID: log, Offset: from.Offset + by},
 		LastID: event.ID(from.Offset)}
 	err = p.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error { return p.Move(ctx, tx, 3, from, &to) })
 	if errors.Is(err, ErrMoved) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -137,6 +147,7 @@ func TestPositionsOfTheVersionBeforeAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.start(log)()
+
 		s.await(t, 100)
 
 		position, _, err := s.positions.Find(t.Context(), s.db, 0)

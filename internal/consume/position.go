@@ -73,9 +73,11 @@ func (p *Positions) FindOrCreate(ctx context.Context, partition int, first int64
 		if err != nil || ok {
 			return err
 		}
+
 		at.LogPosition = kafka.AtOffset(first)
 		return p.Move(ctx, tx, partition, Position{}, &at)
 	})
+
 	return at, err
 }
 
@@ -96,6 +98,7 @@ func (p *Positions) Move(ctx context.Context, tx sqldb.Runner, partition int, fr
 	if err == nil && n == 0 {
 		return ErrMoved
 	}
+
 	return sqldb.Wrap(err, "storing a position")
 }
 
@@ -120,6 +123,7 @@ func (p *Positions) moveOlder(ctx context.Context, tx sqldb.Runner, partition in
 		places += fmt.Sprintf(", $%d", i+4)
 		sets += ", " + name + " = excluded." + name
 	}
+
 	if p.older.LastID {
 		names, places, sets = append(names, "version"), places+", 1", sets+", version = "+p.older.Table+".version + 1"
 	}

@@ -7,6 +7,7 @@ func TestTags(t *testing.T) {
 	if len(tag) != 34 || tag != Of("a", 1) || tag == Of("a1") || tag == Of("a", "1") || tag == Of("a", 2) {
 		t.Errorf("tag %s", tag)
 	}
+
 	for header, want := range map[string]bool{
 		tag: true, "*": true, " * ": true, `"x", ` + tag: true, "W/" + tag: false, `"x"`: false, "": false,
 		tag[1:]: false,
@@ -21,6 +22,7 @@ func TestTags(t *testing.T) {
 			t.Errorf("%s: required", header)
 		}
 	}
+
 	if Require("", tag) != nil {
 		t.Error("no If-Match is a condition")
 	}

@@ -39,16 +39,19 @@ func Find(n int) ([]int, error) {
 		if slices.Contains(ports, port) || !reserve(reservations, port) {
 			continue
 		}
+
 		listener, err := net.Listen("tcp4", loopbackAddress(port))
 		if err != nil {
 			continue // in use by a program that is not a test
 		}
+
 		_ = listener.Close()
 		ports = append(ports, port)
 		if len(ports) == n {
 			return ports, nil
 		}
 	}
+
 	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 }
 
@@ -66,10 +69,12 @@ func Addresses(t testing.TB, n int) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	addresses := make([]string, n)
 	for i, port := range ports {
 		addresses[i] = loopbackAddress(port)
 	}
+
 	return addresses
 }
 

@@ -124,17 +124,20 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
+
 	for {
 		key := i
 		i, err = skipString(b, i)
 		if err != nil {
 			return i, err
 		}
+
 		slot, requested := k.find(b[key:i])
 		i, err = skipColon(b, i)
 		if err != nil {
 			return i, err
 		}
+
 		value := i
 		if requested && slot&LastElement != 0 && i < len(b) && b[i] == '[' {
 			var last Value
@@ -148,14 +151,17 @@ func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
 			if err != nil {
 				return i, err
 			}
+
 			if requested {
 				dst[Slot(slot)] = Value(b[value:i:i])
 			}
 		}
+
 		second := slot >> secondShift
 		if requested && second != 0 {
 			dst[second] = Value(b[value:i:i])
 		}
+
 		var more bool
 		i, more, err = SkipComma(b, i, '}')
 		if err != nil || !more {
@@ -171,12 +177,14 @@ func scanLastElement(b []byte, i int) (last Value, end int, err error) {
 	if i < len(b) && b[i] == ']' {
 		return nil, i + 1, nil
 	}
+
 	for {
 		start := i
 		i, err = skipValue(b, i, 2)
 		if err != nil {
 			return nil, i, err
 		}
+
 		last = Value(b[start:i:i])
 		var more bool
 		i, more, err = SkipComma(b, i, ']')

@@ -22,6 +22,7 @@ func TestScanKeepsTheValuesAskedFor(t *testing.T) {
 	if string(into[1]) != `{"q" : [ ]}` {
 		t.Errorf("an escaped key is found: got %q", into[1])
 	}
+
 	if string(into[2]) != "-1.5e+3" || into[2].Kind() != Number {
 		t.Errorf("a second spelling shares the slot: got %q", into[2])
 	}
@@ -39,12 +40,14 @@ func TestScanKeepsTheLastElement(t *testing.T) {
 			t.Errorf("of %s: got %q, %v, want %q", in, into[0], err, want)
 		}
 	}
+
 	for _, in := range []string{`{"a":[1`, `{"a":[1,`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1}`, `{"a":[`,
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`} {
 		if err := keys.Scan([]byte(in), make([]Value, 2)); err == nil {
 			t.Errorf("takes %.40s", in)
 		}
 	}
+
 	if err := keys.Scan([]byte(`{"a":`+strings.Repeat("[", 99)+strings.Repeat("]", 99)+`}`),
 		make([]Value, 2)); err != nil {
 		t.Errorf("100 levels: %v", err)
@@ -110,6 +113,7 @@ func depth(b []byte) (deepest int) {
 		if err != nil {
 			return deepest
 		}
+
 		switch tok {
 		case json.Delim('{'), json.Delim('['):
 			now++
@@ -127,6 +131,7 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 	} {
 		f.Add([]byte(seed), "a")
 	}
+
 	f.Fuzz(func(t *testing.T, in []byte, key string) {
 		into := make([]Value, 1)
 		err := KeysOf(key).Scan(in, into)
@@ -139,10 +144,12 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		last := make([]Value, 1)
 		if err := (Keys{key: LastElement}).Scan(in, last); err != nil {
 			t.Fatal(err)
 		}
+
 		raw, present := want[key]
 		if elements := []json.RawMessage(nil); len(raw) > 0 && raw[0] == '[' {
 			if err := json.Unmarshal(raw, &elements); err != nil {
@@ -154,9 +161,11 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 		} else if string(last[0]) != string(raw) {
 			t.Fatalf("got %q, want %q", last[0], raw)
 		}
+
 		if string(raw) != string(into[0]) || present != (into[0] != nil) {
 			t.Fatalf("got %q, want %q", into[0], raw)
 		}
+
 		var text string
 		if into[0].Kind() == String {
 			if err := json.Unmarshal(raw, &text); err != nil {
@@ -166,6 +175,7 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 				t.Fatalf("decoded to %q, want %q", got, text)
 			}
 		}
+
 		each := make(map[string]string)
 		Value(strings.TrimSpace(string(in))).Each(func(k []byte, v Value) { each[string(k)] = string(v) })
 		if len(each) != len(want) || each[key] != string(raw) {
@@ -181,6 +191,7 @@ func BenchmarkScan1KB(b *testing.B) {
 	into := make([]Value, 3)
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		if err := keys.Scan(in, into); err != nil {
 			b.Fatal(err)
@@ -196,10 +207,12 @@ func TestElements(t *testing.T) {
 		for v := range Value(in).Elements() {
 			got += string(v) + ";"
 		}
+
 		if got != want {
 			t.Errorf("of %q: got %q, want %q", in, got, want)
 		}
 	}
+
 	for v := range Value(`[1,2]`).Elements() {
 		if string(v) != "1" {
 			t.Errorf("goes on after a break: %q", v)
@@ -236,6 +249,7 @@ func TestScanAtSaysWhereAndWhy(t *testing.T) {
 			t.Errorf("%s: %d, %q (%v), want %d, %q", in, end, reason, err, want.at, want.reason)
 		}
 	}
+
 	end, err := Keys(nil).ScanAt([]byte(strings.Repeat(`{"a":`, 101)), 0, nil)
 	if end != 500 || !errors.Is(err, ErrDepth) {
 		t.Errorf("too deep: %d, %v", end, err)

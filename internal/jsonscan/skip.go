@@ -12,6 +12,7 @@ func skipValue(b []byte, i, depth int) (end int, err error) {
 	if i >= len(b) {
 		return failAt(b, i, errEnd)
 	}
+
 	switch c := b[i]; {
 	case c == '"':
 		return skipString(b, i)
@@ -28,6 +29,7 @@ func skipValue(b []byte, i, depth int) (end int, err error) {
 	case c == 'n':
 		return skipLiteral(b, i, "null")
 	}
+
 	return failAt(b, i, errValue)
 }
 
@@ -35,23 +37,28 @@ func skipObject(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return i - 1, ErrDepth
 	}
+
 	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
+
 	for {
 		i, err = skipString(b, i)
 		if err != nil {
 			return i, err
 		}
+
 		i, err = skipColon(b, i)
 		if err != nil {
 			return i, err
 		}
+
 		i, err = skipValue(b, i, depth)
 		if err != nil {
 			return i, err
 		}
+
 		var more bool
 		i, more, err = SkipComma(b, i, '}')
 		if err != nil || !more {
@@ -64,15 +71,18 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return i - 1, ErrDepth
 	}
+
 	i = SkipSpace(b, i)
 	if i < len(b) && b[i] == ']' {
 		return i + 1, nil
 	}
+
 	for {
 		i, err = skipValue(b, i, depth)
 		if err != nil {
 			return i, err
 		}
+
 		var more bool
 		i, more, err = SkipComma(b, i, ']')
 		if err != nil || !more {
@@ -97,12 +107,14 @@ func SkipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
 	if i >= len(b) {
 		return i, false, errEnd
 	}
+
 	switch b[i] {
 	case ',':
 		return SkipSpace(b, i+1), true, nil
 	case closer:
 		return i + 1, false, nil
 	}
+
 	return i, false, errComma
 }
 
@@ -127,6 +139,7 @@ func skipNumber(b []byte, i int) (int, error) {
 	if b[i] == '-' {
 		i++
 	}
+
 	first := i
 	i = skipDigits(b, i)
 	if i == first {
@@ -135,6 +148,7 @@ func skipNumber(b []byte, i int) (int, error) {
 	if b[first] == '0' {
 		i = first + 1
 	}
+
 	if i < len(b) && b[i] == '.' {
 		first = i + 1
 		i = skipDigits(b, first)
@@ -142,17 +156,20 @@ func skipNumber(b []byte, i int) (int, error) {
 			return failAt(b, i, errPoint)
 		}
 	}
+
 	if i < len(b) && b[i]|0x20 == 'e' {
 		i++
 		if i < len(b) && (b[i] == '+' || b[i] == '-') {
 			i++
 		}
+
 		first = i
 		i = skipDigits(b, i)
 		if i == first {
 			return failAt(b, i, errExponent)
 		}
 	}
+
 	return i, nil
 }
 
@@ -169,6 +186,7 @@ func skipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return failAt(b, i, errName)
 	}
+
 	i++
 	for {
 		i = indexSpecial(b, i)
@@ -178,10 +196,12 @@ func skipString(b []byte, i int) (int, error) {
 		if b[i] == '"' {
 			return i + 1, nil
 		}
+
 		n := EscapeLen(b[i:])
 		if n == 0 {
 			return failAt(b, i, errEscape)
 		}
+
 		i += n
 	}
 }
@@ -193,6 +213,7 @@ func indexSpecial(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^('"'*ones), w^('\\'*ones)
+
 		// Each term has the high bit of a byte set when the byte is zero (below
 		// 0x20 in the third); a borrow can only set bits above the first true one.
 		hit := ((quote-ones)&^quote | (slash-ones)&^slash | (w-0x20*ones)&^w) & highs
@@ -200,9 +221,11 @@ func indexSpecial(b []byte, i int) int {
 			return i + bits.TrailingZeros64(hit)/8
 		}
 	}
+
 	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
 		i++
 	}
+
 	return i
 }
 
@@ -212,6 +235,7 @@ func EscapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
+
 	switch b[1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
@@ -220,6 +244,7 @@ func EscapeLen(b []byte) int {
 			return 6
 		}
 	}
+
 	return 0
 }
 
@@ -227,6 +252,7 @@ func parseHex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
+
 	for _, c := range b[:4] {
 		switch {
 		case c-'0' < 10:
@@ -236,7 +262,9 @@ func parseHex4(b []byte) (r rune, ok bool) {
 		default:
 			return 0, false
 		}
+
 		r = r<<4 | rune(c)
 	}
+
 	return r, true
 }

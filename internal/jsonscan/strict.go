@@ -33,18 +33,22 @@ func (s Strict) Parse(input []byte) (v Value, values int, err error) {
 	if !utf8.Valid(input) {
 		return nil, 0, ErrUTF8
 	}
+
 	w := structureWalk{limits: s}
 	if err := w.run(input); err != nil {
 		return nil, 0, err
 	}
+
 	start := SkipSpace(input, 0)
 	end, err := skipValue(input, start, 0)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	if SkipSpace(input, end) != len(input) {
 		return nil, 0, ErrTrailing
 	}
+
 	return Value(input[start:end:end]), w.values, nil
 }
 
@@ -78,10 +82,12 @@ func (w *structureWalk) run(b []byte) error {
 		default:
 			i, err = skipPlain(b, i), w.count()
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -105,17 +111,20 @@ func (w *structureWalk) end() error {
 	if len(w.open) == 0 {
 		return ErrSyntax
 	}
+
 	last := w.open[len(w.open)-1]
 	w.open = w.open[:len(w.open)-1]
 
 	names := w.names[last.names:]
 	w.names = w.names[:last.names]
 	slices.SortFunc(names, bytes.Compare)
+
 	for i := 1; i < len(names); i++ {
 		if bytes.Equal(names[i-1], names[i]) {
 			return &RepeatedError{string(names[i])}
 		}
 	}
+
 	return nil
 }
 
@@ -126,6 +135,7 @@ func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	colon := SkipSpace(b, end)
 	isName := len(w.open) > 0 && w.open[len(w.open)-1].object && colon < len(b) && b[colon] == ':'
 	if !isName {
@@ -134,6 +144,7 @@ func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
 	if len(w.names) == w.limits.MaxValues {
 		return 0, ErrTooMany
 	}
+
 	w.names = append(w.names, Value(b[i:end]).unquote())
 	return end, nil
 }

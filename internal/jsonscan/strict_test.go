@@ -66,11 +66,13 @@ func FuzzStrict(f *testing.F) {
 		`{"a":"\ud800"}`} {
 		f.Add([]byte(seed))
 	}
+
 	f.Fuzz(func(t *testing.T, input []byte) {
 		v, values, err := Strict{MaxDepth: 20, MaxValues: 1000}.Parse(input)
 		if err != nil {
 			return
 		}
+
 		if !json.Valid(v) || values < 1 {
 			t.Fatalf("took %q as %d values", input, values)
 		}

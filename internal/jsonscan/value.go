@@ -29,6 +29,7 @@ func (v Value) Kind() Kind {
 	if len(v) == 0 {
 		return None
 	}
+
 	switch v[0] {
 	case '"':
 		return String
@@ -41,6 +42,7 @@ func (v Value) Kind() Kind {
 	case 'n':
 		return Null
 	}
+
 	return Number
 }
 
@@ -78,21 +80,25 @@ func (v Value) FirstAndLast() (first, last Value) {
 	if v.Kind() != Array {
 		return nil, nil
 	}
+
 	for i, more := SkipSpace(v, 1), true; more; {
 		start := i
 		end, err := skipValue(v, i, 0)
 		if err != nil { // closing bracket: an empty array
 			return nil, nil
 		}
+
 		last = v[start:end:end]
 		if first == nil {
 			first = last
 		}
+
 		i, more, err = SkipComma(v, end, ']')
 		if err != nil {
 			return nil, nil
 		}
 	}
+
 	return first, last
 }
 
@@ -109,12 +115,14 @@ func (v Value) Elements() iter.Seq[Value] {
 		if v.Kind() != Array {
 			return
 		}
+
 		for i, more := SkipSpace(v, 1), true; more; {
 			start := i
 			end, err := skipValue(v, i, 0)
 			if err != nil { // closing bracket: an empty array
 				return
 			}
+
 			i, more, err = SkipComma(v, end, ']')
 			if err != nil || !yield(v[start:end:end]) {
 				return
@@ -129,6 +137,7 @@ func (v Value) Each(f func(key []byte, value Value)) {
 	if v.Kind() != Object {
 		return
 	}
+
 	i, more := SkipSpace(v, 1), true
 	for more {
 		start := i
@@ -136,15 +145,18 @@ func (v Value) Each(f func(key []byte, value Value)) {
 		if err != nil {
 			return
 		}
+
 		i, err = skipColon(v, end)
 		if err != nil {
 			return
 		}
+
 		value := i
 		i, err = skipValue(v, i, 0)
 		if err != nil {
 			return
 		}
+
 		f(v[start:end].unquote(), v[value:i:i])
 		i, more, err = SkipComma(v, i, '}')
 		if err != nil {
@@ -160,6 +172,7 @@ func (v Value) unquote() []byte {
 	if slash < 0 {
 		return content
 	}
+
 	out := append(make([]byte, 0, len(content)), content[:slash]...)
 	for rest := content[slash:]; len(rest) > 0; {
 		if rest[0] != '\\' {
@@ -170,10 +183,12 @@ func (v Value) unquote() []byte {
 			out, rest = append(out, rest[:end]...), rest[end:]
 			continue
 		}
+
 		var n int
 		out, n = unescape(out, rest)
 		rest = rest[n:]
 	}
+
 	return out
 }
 
@@ -196,6 +211,7 @@ func unescape(out, b []byte) ([]byte, int) {
 		if !utf16.IsSurrogate(r) {
 			return utf8.AppendRune(out, r), 6
 		}
+
 		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
 			low, _ := parseHex4(b[8:])
 			pair := utf16.DecodeRune(r, low)
@@ -203,7 +219,9 @@ func unescape(out, b []byte) ([]byte, int) {
 				return utf8.AppendRune(out, pair), 12
 			}
 		}
+
 		return utf8.AppendRune(out, utf8.RuneError), 6
 	}
+
 	return append(out, b[1]), 2
 }

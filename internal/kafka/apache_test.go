@@ -29,12 +29,14 @@ func TestApacheKafkaCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three brokers take a while")
 	}
+
 	t.Parallel()
 	cluster := testservice.SecureKafkaCluster(t, 3)
 	settings := kafka.DefaultSettings(cluster.Brokers()...)
 	settings.SASL = credentials.Settings{
 		Mechanism: "scram-sha-512", Username: cluster.User, Password: setting.Secret(cluster.Password),
 	}
+
 	s := service{
 		config: kafka.Config{Settings: settings},
 		stamps: true,
@@ -43,6 +45,7 @@ func TestApacheKafkaCluster(t *testing.T) {
 			cluster.Start(t, 0)
 		},
 	}
+
 	suite(t, s)
 	t.Run("brokers killed and frozen under load", func(t *testing.T) { failover(t, s, cluster) })
 	t.Run("a wrong password is refused", func(t *testing.T) {
@@ -63,6 +66,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	stop := make(chan struct{})
 	counts := make([]atomic.Int64, writers)
 	var writing sync.WaitGroup
+
 	for w := range writers {
 		writing.Go(func() {
 			for ; ; counts[w].Add(1) {
@@ -71,6 +75,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 					return
 				case <-time.After(100 * time.Millisecond): // the load, not a wait for anything
 				}
+
 				n := counts[w].Load()
 				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w),
 					Value: fmt.Appendf(nil, "%d/%d", w, n)}
@@ -81,13 +86,16 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 			}
 		})
 	}
+
 	reading, following := make([]chan int, partitions), make(chan struct{})
 	for partition := range partitions {
 		reading[partition] = make(chan int, 1)
 		go func() { reading[partition] <- follow(t, c, partition, following) }()
 	}
+
 	group := newCollector()
 	leave := join(t, c, group.work(c), "t")
+
 	// All partitions have a leader that works when each writer has more records
 	// acknowledged. One of them may have been on its way before.
 	awaitMore := func(what string) {
@@ -96,6 +104,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 			until(t, what, func() bool { return t.Failed() || counts[w].Load() >= before+3 })
 		}
 	}
+
 	var slowest time.Duration
 	for broker := range 3 {
 		awaitMore("writers to work")
@@ -109,24 +118,29 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 			awaitMore("leaders to move from the killed broker")
 			cluster.Start(t, broker)
 		}
+
 		cluster.AwaitReplicas(t)
 		slowest = max(slowest, time.Since(began))
 	}
+
 	close(stop)
 	writing.Wait()
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	close(following)
 	for partition := range partitions {
 		want := 0
 		for w := partition; w < writers; w += partitions {
 			want += int(counts[w].Load())
 		}
+
 		if n := <-reading[partition]; n != want {
 			t.Errorf("partition %d: the reader that was there all along has %d of %d records", partition, n, want)
 		}
 	}
+
 	got := make([]int, writers)
 	for partition := range partitions {
 		for _, r := range readAll(t, c, "t", partition, 0) {
@@ -137,6 +151,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 			got[w]++
 		}
 	}
+
 	total := 0
 	for w := range writers {
 		if n := int(counts[w].Load()); got[w] != n {
@@ -144,6 +159,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 		}
 		total += got[w]
 	}
+
 	group.await(t, "all records to reach the group", func() bool { return len(group.seen) == total })
 	leave()
 	t.Logf("records by writer %v, slowest round %v", got, slowest)
@@ -154,6 +170,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 func follow(t *testing.T, c *kafka.Cluster, partition int, last <-chan struct{}) int {
 	r := c.NewReader("t", partition, 0)
 	defer r.Close()
+
 	end := int64(1 << 62)
 	for n := 0; ; {
 		select {
@@ -164,20 +181,25 @@ func follow(t *testing.T, c *kafka.Cluster, partition int, last <-chan struct{})
 				t.Error(err)
 				return n
 			}
+
 			end = next
 		default:
 		}
+
 		if r.Next() >= end {
 			return n
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		records, err := r.Read(ctx)
 		timedOut := ctx.Err() != nil
 		cancel()
+
 		if err != nil && !timedOut {
 			t.Error(err)
 			return n
 		}
+
 		for i := range records {
 			if records[i].Offset != int64(n) {
 				t.Errorf("partition %d: offset %d at place %d", partition, records[i].Offset, n)

@@ -44,6 +44,7 @@ func measure(b *testing.B, round func(topic string), topics func() string) {
 	b.SetBytes(benchRecords * 1024)
 	var used time.Duration
 	var rounds int
+
 	for b.Loop() {
 		b.StopTimer()
 		topic := topics()
@@ -53,6 +54,7 @@ func measure(b *testing.B, round func(topic string), topics func() string) {
 		used += cpu() - before
 		rounds++
 	}
+
 	b.ReportMetric(used.Seconds()/float64(rounds*benchRecords)*1e6, "cpu-s/M")
 }
 
@@ -86,6 +88,7 @@ func BenchmarkProduce(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		p := x.NewProducer(kafka.ProducerConfig{})
 		defer p.Close(b.Context())
+
 		measure(b, func(topic string) {
 			var wg sync.WaitGroup
 			const writers = 32
@@ -95,6 +98,7 @@ func BenchmarkProduce(b *testing.B) {
 					for i := range records {
 						records[i] = kafka.Record{Topic: topic, Partition: w % benchPartitions, Value: value}
 					}
+
 					for n := w; n < benchRecords/benchPerCall; n += writers {
 						if err := p.Produce(b.Context(), records...); err != nil {
 							b.Error(err)
@@ -102,9 +106,11 @@ func BenchmarkProduce(b *testing.B) {
 					}
 				})
 			}
+
 			wg.Wait()
 		}, func() string { return x.topic(b) })
 	})
+
 	b.Run("franz", func(b *testing.B) {
 		client, err := kgo.NewClient(kgo.SeedBrokers(x.address), kgo.ProducerBatchCompression(kgo.NoCompression()),
 			kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -112,6 +118,7 @@ func BenchmarkProduce(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer client.Close()
+
 		measure(b, func(topic string) {
 			for n := range benchRecords {
 				client.Produce(b.Context(),
@@ -122,6 +129,7 @@ func BenchmarkProduce(b *testing.B) {
 						}
 					})
 			}
+
 			if err := client.Flush(b.Context()); err != nil {
 				b.Error(err)
 			}
@@ -134,6 +142,7 @@ func BenchmarkConsume(b *testing.B) {
 	topic := x.topic(b)
 	value := benchValue()
 	p := x.NewProducer(kafka.ProducerConfig{})
+
 	for n := range benchRecords / benchPerCall {
 		records := make([]kafka.Record, benchPerCall)
 		for i := range records {
@@ -142,11 +151,13 @@ func BenchmarkConsume(b *testing.B) {
 				Headers: []kafka.Header{{Key: "type", Value: []byte("t")},
 					{Key: "account_id", Value: []byte("account")}}}
 		}
+
 		if err := p.Produce(b.Context(), records...); err != nil {
 			b.Fatal(err)
 		}
 	}
 	defer p.Close(b.Context())
+
 	same := func() string { return topic }
 	b.Run("ours", func(b *testing.B) {
 		measure(b, func(topic string) {
@@ -155,6 +166,7 @@ func BenchmarkConsume(b *testing.B) {
 				wg.Go(func() {
 					r := x.NewReader(topic, partition, 0)
 					defer r.Close()
+
 					for r.Next() < benchRecords/benchPartitions {
 						if _, err := r.Read(b.Context()); err != nil {
 							b.Error(err)
@@ -163,21 +175,25 @@ func BenchmarkConsume(b *testing.B) {
 					}
 				})
 			}
+
 			wg.Wait()
 		}, same)
 	})
+
 	b.Run("franz", func(b *testing.B) {
 		measure(b, func(topic string) {
 			from := map[int32]kgo.Offset{}
 			for p := range benchPartitions {
 				from[int32(p)] = kgo.NewOffset().AtStart()
 			}
+
 			client, err := kgo.NewClient(kgo.SeedBrokers(x.address),
 				kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer client.Close()
+
 			for read := 0; read < benchRecords; {
 				fetches := client.PollFetches(b.Context())
 				if err := fetches.Err(); err != nil {

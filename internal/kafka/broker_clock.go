@@ -21,6 +21,7 @@ func (c *brokerClock) observe(sentAt, acknowledgedAt time.Time, appendTime int64
 	if appendTime < 0 {
 		return
 	}
+
 	// The broker truncates timestamps to whole milliseconds.
 	earliest, latest := time.UnixMilli(appendTime), time.UnixMilli(appendTime+1)
 	var ahead time.Duration
@@ -30,8 +31,10 @@ func (c *brokerClock) observe(sentAt, acknowledgedAt time.Time, appendTime int64
 	case latest.Before(sentAt):
 		ahead = latest.Sub(sentAt)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.ahead, c.measured = ahead, true
 }
 

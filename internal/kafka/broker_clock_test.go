@@ -35,16 +35,19 @@ func TestABrokersStampsTellItsClock(t *testing.T) {
 		if answer.err != nil {
 			t.Fatal(answer.err)
 		}
+
 		c := &Cluster{}
 		c.clock.observe(asked, answered, answer.appendTime)
 		if ahead, err := c.ClockAhead(t.Context()); err != nil || ahead != tc.ahead {
 			t.Errorf("%s: ahead by %v, want %v: %v", name, ahead, tc.ahead, err)
 		}
 	}
+
 	answer := readProduceResponse(produced(-1), produceTarget{"t", 0})[0]
 	if answer.err != nil {
 		t.Fatal(answer.err)
 	}
+
 	c := &Cluster{}
 	c.clock.observe(asked, answered, answer.appendTime)
 	if _, err := c.ClockAhead(t.Context()); err == nil {

@@ -34,15 +34,18 @@ func TestMain(m *testing.M) {
 		if kind == "compacting" {
 			cfg.TrimEvery = time.Millisecond
 		}
+
 		b, err := embedded.Open(cfg, quiet())
 		if err != nil {
 			panic(err)
 		}
+
 		fmt.Println(b.TCPAddr())
 	case "trickle":
 		fmt.Println("running")
 		go trickle(dir)
 	}
+
 	bufio.NewReader(os.Stdin).ReadByte() // until the parent is gone
 }
 
@@ -57,22 +60,27 @@ func startChildBroker(t testing.TB, kind string) (address string, kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	kill = func() {
 		cmd.Process.Kill() // may be gone already
 		stdin.Close()
 		cmd.Wait() // says that it was killed
 	}
+
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the broker did not start: %v", err)
 	}
+
 	return strings.TrimSpace(line), kill
 }

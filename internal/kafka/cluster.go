@@ -85,10 +85,12 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+
 	connections, err := newConnector(ctx, &cfg, log)
 	if err != nil {
 		return nil, err
 	}
+
 	life, endTransport := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cluster{
 		cfg:          cfg,
@@ -119,6 +121,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 	c.fetchers.cluster = c
 	c.offsetLookups.send = c.requestOffsets
 	c.epochEnds.send = c.requestEpochEnds
+
 	return c, nil
 }
 
@@ -130,10 +133,12 @@ func (c *Cluster) Close() {
 		c.fetchers.sessions.Wait()
 		close(ended)
 	}()
+
 	select {
 	case <-ended:
 	case <-time.After(closeTimeout):
 	}
+
 	c.transport.CloseIdleConnections()
 	c.endTransport()
 }

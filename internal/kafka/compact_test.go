@@ -39,6 +39,7 @@ func latest(t *testing.T, c *kafka.Cluster) map[string]int {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		known := map[string]int{}
 		err = c.Scan(t.Context(), "t", 0, first, next, func(r *kafka.Record) {
 			n := -1
@@ -48,11 +49,13 @@ func latest(t *testing.T, c *kafka.Cluster) map[string]int {
 					t.Errorf("record %.20q with header %q", r.Value, r.Header("n"))
 				}
 			}
+
 			known[string(r.Key)] = n
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if now, _, err := c.Offsets(t.Context(), "t", 0); err == nil && now == first { // not compacted meanwhile
 			return known
 		}
@@ -70,11 +73,13 @@ func bytesOnDisk(t *testing.T, dir string) (total int64) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return total
 }
 
@@ -88,12 +93,14 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 		t.Fatal(err)
 	}
 	defer b.Close()
+
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
 		nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	compactedTopic(t, c)
 	produce(t, c, kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("1")},
 		kafka.Record{Topic: "other", Key: []byte("k"), Value: []byte("2")})
@@ -103,30 +110,36 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 		kafka.Record{Topic: "t", Key: []byte("forgotten"), Time: old})
 	const each, keys, perCall = 6000, 20, 20
 	var writers sync.WaitGroup
+
 	for _, writer := range []string{"a", "b"} {
 		writers.Go(func() {
 			p := c.NewProducer(kafka.ProducerConfig{})
 			defer p.Close(context.WithoutCancel(t.Context()))
+
 			for n := 0; n < each; n += perCall {
 				var records []kafka.Record
 				for i := range perCall {
 					records = append(records, update(fmt.Sprint(writer, (n+i)%keys), n+i))
 				}
+
 				if err := p.Produce(t.Context(), records...); err != nil {
 					t.Error(err)
 				}
 			}
+
 			if err := p.Produce(t.Context(), kafka.Record{Topic: "t", Key: []byte(writer + "0")}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+
 	writers.Wait()
 	until(t, "compacted", func() bool {
 		first, _, err := c.Offsets(t.Context(), "t", 0)
 		// of 24 MiB; a segment has 4 MiB
 		return err == nil && first > 2*each/2 && bytesOnDisk(t, filepath.Join(dir, "log")) < 14<<20
 	})
+
 	known := latest(t, c)
 	want := map[string]int{"a0": -1, "b0": -1}
 	for n := each - keys; n < each; n++ {
@@ -134,6 +147,7 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 			want[fmt.Sprint("a", n%keys)], want[fmt.Sprint("b", n%keys)] = n, n
 		}
 	}
+
 	if fmt.Sprint(known) != fmt.Sprint(want) {
 		t.Errorf("known %v, want %v", known, want)
 	}
@@ -148,12 +162,14 @@ func TestAKillWhileCompactingLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged, next := map[string]int{}, 0
 	first := int64(0)
+
 	for round := range 5 {
 		address, kill := startChildBroker(t, "compacting:"+dir)
 		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		compactedTopic(t, c)
 		for key, n := range latest(t, c) {
 			if n < acknowledged[key] {
@@ -161,16 +177,20 @@ func TestAKillWhileCompactingLosesNothing(t *testing.T) {
 			}
 			acknowledged[key] = n
 		}
+
 		if round > 0 && len(acknowledged) != 30 {
 			t.Fatalf("round %d: %d keys", round, len(acknowledged))
 		}
+
 		first, _, err = c.Offsets(t.Context(), "t", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 30 * time.Second})
 		ctx, killed := context.WithCancel(t.Context())
 		defer killed()
+
 		for n := 0; ; n++ {
 			if n == 150+7*round { // 9 MB; a segment has 4
 				go func() {
@@ -178,22 +198,27 @@ func TestAKillWhileCompactingLosesNothing(t *testing.T) {
 					killed()
 				}()
 			}
+
 			records, begin := []kafka.Record(nil), next
 			for range 30 {
 				records = append(records, update(fmt.Sprint(next%30), next))
 				next++
 			}
+
 			if err := p.Produce(ctx, records...); err != nil {
 				break
 			}
+
 			for n := begin; n < next; n++ {
 				acknowledged[fmt.Sprint(n%30)] = n
 			}
 		}
+
 		<-ctx.Done()
 		p.Close(ctx)
 		c.Close()
 	}
+
 	if first == 0 {
 		t.Error("nothing was compacted")
 	}

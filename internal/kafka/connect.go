@@ -60,6 +60,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 	if err != nil || c.login == nil {
 		return conn, err
 	}
+
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	authenticated := &authenticatedConn{Conn: conn, login: c.login}
 	err = authenticated.authenticate(ctx)
@@ -69,6 +70,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 	if err != nil {
 		return nil, fmt.Errorf("SASL authentication: %w", err)
 	}
+
 	return authenticated, nil
 }
 
@@ -94,14 +96,17 @@ func (a *authenticatedConn) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	idle := a.sent.atBoundary() && a.sent.complete == a.received.complete
 	a.mu.Unlock()
+
 	if idle && !a.renewAt.IsZero() && time.Now().After(a.renewAt) {
 		if err := a.authenticate(context.Background()); err != nil { // the steps of a login have their own timeouts
 			return 0, fmt.Errorf("SASL authentication: %w", err)
 		}
 	}
+
 	n, err := a.Conn.Write(p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.sent.add(p[:n])
 	return n, err
 }
@@ -121,19 +126,23 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = saslVersion, mechanism.Name()
 	handshakeResponse, err := a.roundTrip(handshake)
 	if err != nil {
 		return err
 	}
+
 	if err := errorFromCode(handshakeResponse.(*kmsg.SASLHandshakeResponse).ErrorCode); err != nil {
 		return err
 	}
+
 	state, message, err := mechanism.Start(ctx)
 	if err != nil {
 		return err
 	}
+
 	for done := false; !done; {
 		request := kmsg.NewPtrSASLAuthenticateRequest()
 		request.Version, request.SASLAuthBytes = saslVersion, message
@@ -144,21 +153,25 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		response := res.(*kmsg.SASLAuthenticateResponse)
 		// without the error message, which may contain the user's name
 		if err := errorFromCode(response.ErrorCode); err != nil {
 			return err
 		}
+
 		lifetime := time.Duration(response.SessionLifetimeMillis) * time.Millisecond
 		a.renewAt = time.Time{}
 		if lifetime > 0 {
 			a.renewAt = time.Now().Add(time.Duration(renewAfter * float64(lifetime)))
 		}
+
 		done, message, err = state.Next(ctx, response.SASLAuthBytes)
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -169,20 +182,24 @@ func (a *authenticatedConn) roundTrip(req kmsg.Request) (kmsg.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var head [8]byte // size, correlation id
 	_, err = io.ReadFull(a.Conn, head[:])
 	if err != nil {
 		return nil, err
 	}
+
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
 	if size < 0 || size > 1<<16 {
 		return nil, wire.ErrMalformed
 	}
+
 	response := make([]byte, size)
 	_, err = io.ReadFull(a.Conn, response)
 	if err != nil {
 		return nil, err
 	}
+
 	return readResponse(req, response)
 }
 
@@ -206,11 +223,14 @@ func (f *frameCounter) add(p []byte) {
 			n := copy(f.head[f.headBytes:], p)
 			f.headBytes += n
 			p = p[n:]
+
 			if f.headBytes < len(f.head) {
 				return
 			}
+
 			f.headBytes, f.remaining = 0, int(binary.BigEndian.Uint32(f.head[:]))
 		}
+
 		if f.remaining == 0 && f.headBytes == 0 {
 			f.complete++
 		}

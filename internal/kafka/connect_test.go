@@ -36,6 +36,7 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
+
 	path := passwordFile(t, "old")
 	settings := DefaultSettings(fake.ListenAddrs()...)
 	settings.SASL = credentials.Settings{Mechanism: "plain", Username: "user", PasswordFile: path}
@@ -45,12 +46,14 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	if err := c.Ping(t.Context()); err == nil {
 		t.Fatal("the old password was taken")
 	}
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for c.Ping(t.Context()) != nil { // kafka-go waits before it connects again
 		time.Sleep(50 * time.Millisecond)
 		if t.Context().Err() != nil {
@@ -69,11 +72,13 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
+
 	var logins, connections atomic.Int32
 	fake.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
 		logins.Add(1)
 		return nil, nil, false
 	})
+
 	settings := DefaultSettings(fake.ListenAddrs()...)
 	settings.SASL = credentials.Settings{Mechanism: "scram-sha-256", Username: "user", Password: "secret"}
 	c, err := Open(t.Context(), Config{
@@ -87,6 +92,7 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	dial := func() net.Conn {
 		conn, err := c.transport.Dial(t.Context(), "tcp", fake.ListenAddrs()[0])
 		if err != nil {
@@ -95,6 +101,7 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
+
 	conn, late := dial(), int32(0)
 	for began, last := time.Now(), time.Now(); logins.Load() < 4; last = time.Now() {
 		time.Sleep(20 * time.Millisecond)
@@ -103,9 +110,11 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		} else if time.Since(last) < 90*time.Millisecond || time.Since(began) > time.Minute {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
+
 		conn = dial() // the request waited here until the session was over: a slow machine
 		late++
 	}
+
 	if n := connections.Load(); n > 2+late { // the transport may have one
 		t.Errorf("%d connections, %d logins", n, logins.Load())
 	}
@@ -141,9 +150,11 @@ func TestFramesAreCountedAcrossWrites(t *testing.T) {
 			f.add(rest[:n])
 			rest = rest[n:]
 		}
+
 		if f.complete != 3 || !f.atBoundary() {
 			t.Errorf("in pieces of %d: %d messages", chunk, f.complete)
 		}
+
 		f.add(stream[:5])
 		if f.complete != 3 || f.atBoundary() {
 			t.Errorf("in pieces of %d: half a message counts", chunk)
@@ -157,6 +168,7 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
+
 	var next int64
 	for _, compression := range []string{"none", "lz4", "zstd"} {
 		settings := DefaultSettings(fake.ListenAddrs()...)
@@ -166,27 +178,32 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+
 		before := fake.PartitionInfo("t", 0).NumBytes
 		value := strings.Repeat("the same again ", 400)
 		p := c.NewProducer(ProducerConfig{})
+
 		for _, v := range []string{value, "short"} {
 			if err := p.Produce(t.Context(), Record{Topic: "t", Key: []byte("k"), Value: []byte(v)},
 				Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		if err := p.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if size := fake.PartitionInfo("t", 0).NumBytes - before; (compression == "none") != (size > int64(len(value))) {
 			t.Errorf("%s: %d bytes in the log", compression, size)
 		}
+
 		r := c.NewReader("t", 0, next)
 		for read := 0; read < 4; {
 			records, err := r.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, record := range records {
 				if want := value; read < 2 && string(record.Value) != want ||
 					read >= 2 && string(record.Value) != "short" {
@@ -195,6 +212,7 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 				read++
 			}
 		}
+
 		next = r.Next()
 		r.Close()
 	}
@@ -209,6 +227,7 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer fake.Close()
+
 		settings := DefaultSettings(fake.ListenAddrs()...)
 		settings.Compression = compression
 		c, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))
@@ -216,12 +235,14 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+
 		const records, limit = 16, 8 << 10
 		if err := c.EnsureTopics(t.Context(),
 			[]topics.Spec{{Name: "t", Partitions: 1,
 				Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
 			t.Fatal(err)
 		}
+
 		var sent []Record
 		for n := range records {
 			noise := make([]byte, limit/4)
@@ -229,6 +250,7 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 			sent = append(sent,
 				Record{Topic: "t", Key: []byte{byte(n)}, Value: append(noise, strings.Repeat("again ", limit/24)...)})
 		}
+
 		p := c.NewProducer(ProducerConfig{})
 		if err := p.Produce(t.Context(), sent...); err != nil {
 			t.Fatalf("%s: %v", compression, err)
@@ -236,12 +258,14 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 		if err := p.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		r := c.NewReader("t", 0, 0)
 		for read := 0; read < records; {
 			got, err := r.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, record := range got {
 				if !bytes.Equal(record.Key, sent[read].Key) || !bytes.Equal(record.Value, sent[read].Value) {
 					t.Errorf("%s: record %d is another one", compression, read)
@@ -249,6 +273,7 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 				read++
 			}
 		}
+
 		r.Close()
 	}
 }

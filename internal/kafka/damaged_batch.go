@@ -21,24 +21,29 @@ func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, 
 		if err != nil {
 			return 0, err
 		}
+
 		if ok {
 			readableFrom = damaged + distance
 			break
 		}
+
 		damagedUpTo = damaged + distance
 	}
+
 	for readableFrom-damagedUpTo > 1 {
 		middle := damagedUpTo + (readableFrom-damagedUpTo)/2
 		ok, err := r.readableAt(ctx, middle)
 		if err != nil {
 			return 0, err
 		}
+
 		if ok {
 			readableFrom = middle
 		} else {
 			damagedUpTo = middle
 		}
 	}
+
 	return readableFrom, nil
 }
 
@@ -48,6 +53,7 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset,
 		leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
 	frame := appendFetchRequest(nil, noSession, 0, minPartBuffer, []fetchPartition{requested}, nil)
@@ -55,6 +61,7 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
 		return false, err
 	}
+
 	readable, partErr := false, wire.ErrMalformed
 	header, err := readFetchResponse(e.response, func(_ fetchKey, f *fetchedPartition) {
 		partErr = f.err
@@ -62,12 +69,15 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 			readable = wire.Readable(f.batches, offset)
 		}
 	})
+
 	err = errors.Join(err, header.err)
 	if err != nil {
 		return false, err
 	}
+
 	if errors.Is(partErr, kafkago.InvalidMessage) {
 		return false, nil
 	}
+
 	return readable, partErr
 }

@@ -31,11 +31,13 @@ func damageSegment(t *testing.T, dir, marker string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range slices.Backward(segments) {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if at := strings.Index(string(b), marker); at >= 0 {
 			b[at] ^= 1
 			if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -44,6 +46,7 @@ func damageSegment(t *testing.T, dir, marker string) {
 			return
 		}
 	}
+
 	t.Fatalf("no segment of %v holds %q", segments, marker)
 }
 
@@ -58,6 +61,7 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return c, func() {
 			c.Close()
 			if err := b.Close(); err != nil {
@@ -65,9 +69,11 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 			}
 		}
 	}
+
 	c, stop := open()
 	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	produce(t, c, numbered(0, 0, 5)...)
+
 	// Each time all that was written by the run before is cut, and more is
 	// written in its place: epochs must not be given again either.
 	var before []kafka.LogPosition
@@ -79,17 +85,20 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 		if err := c.CheckPosition(t.Context(), "t", 0, at); err != nil {
 			t.Errorf("round %d: the end: %v", round, err)
 		}
+
 		for _, earlier := range before {
 			wantGap(t, c.CheckPosition(t.Context(), "t", 0, earlier), kafka.GapTruncated, 5)
 			if at.TopicID != earlier.TopicID || at.LeaderEpoch <= earlier.LeaderEpoch {
 				t.Errorf("round %d: %+v became %+v", round, earlier, at)
 			}
 		}
+
 		before = append(before, at)
 		stop()
 		damageSegment(t, dir, marker)
 		c, stop = open()
 	}
+
 	stop()
 }
 
@@ -97,6 +106,7 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 func openRestartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanwhile func())) {
 	t.Helper()
 	dir = t.TempDir()
+
 	b := openEmbedded(t, dir)
 	var mu sync.RWMutex
 	c, err := kafka.Open(t.Context(),
@@ -109,18 +119,22 @@ func openRestartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(m
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		c.Close()
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return c, dir, func(meanwhile func()) {
 		mu.Lock()
 		defer mu.Unlock()
+
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
+
 		meanwhile()
 		b = openEmbedded(t, dir)
 	}
@@ -136,14 +150,17 @@ func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
 	produce(t, c, numbered(0, 6, 4)...)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	for r.Next() < 10 {
 		if _, err := r.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	at := r.Position()
 	restart(func() { damageSegment(t, dir, "marker") })
 	produce(t, c, numbered(0, 100, 50)...)
+
 	for range 2 {
 		records, err := r.Read(t.Context())
 		if err == nil {
@@ -151,13 +168,16 @@ func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
 		}
 		wantGap(t, err, kafka.GapTruncated, 5)
 	}
+
 	// The same of a reader that begins at a stored position.
 	stored := c.OpenReader(kafka.ReaderConfig{Topic: "t", From: at})
 	defer stored.Close()
+
 	_, err := stored.Read(t.Context())
 	wantGap(t, err, kafka.GapTruncated, 5)
 	resumed := c.NewReader("t", 0, 5)
 	defer resumed.Close()
+
 	if records, err := resumed.Read(t.Context()); err != nil || string(records[0].Value) != "100" {
 		t.Errorf("from where it was cut: %v, %v", records, err)
 	}
@@ -168,30 +188,38 @@ func TestReaderNoticesMissingOffsets(t *testing.T) {
 	c, dir, restart := openRestartable(t)
 	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	value := bytes.Repeat([]byte("x"), 800<<10)
+
 	const records, damaged = 10, 3 // in segments of 4 MiB
 	for i := range records {
 		produce(t, c, kafka.Record{Topic: "t", Key: fmt.Appendf(nil, "marker%d.", i), Value: value})
 	}
+
 	restart(func() { damageSegment(t, dir, fmt.Sprintf("marker%d.", damaged)) })
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	var err error
 	for err == nil {
 		_, err = r.Read(t.Context())
 	}
+
 	gap, ok := kafka.PassableGap(err)
 	if !ok || gap.Kind != kafka.GapMissing || gap.Offset != damaged || gap.Resume <= damaged || gap.Resume >= records ||
 		gap.Lost() != gap.Resume-damaged {
 		t.Fatalf("got %v", err)
 	}
+
 	past := c.NewReader("t", 0, gap.Resume)
 	defer past.Close()
+
 	if got, err := past.Read(t.Context()); err != nil || string(got[0].Key) != fmt.Sprintf("marker%d.", gap.Resume) {
 		t.Errorf("past the hole: %v", err)
 	}
+
 	compacted := c.OpenReader(
 		kafka.ReaderConfig{Topic: "t", From: kafka.LogPosition{LeaderEpoch: kafka.UnknownEpoch}, Compacted: true})
 	defer compacted.Close()
+
 	for compacted.Next() < records {
 		if _, err := compacted.Read(t.Context()); err != nil {
 			t.Fatalf("a topic that is compacted: %v", err)

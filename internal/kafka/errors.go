@@ -37,12 +37,14 @@ func asFault(err error, action string) error {
 	if err == nil {
 		return nil
 	}
+
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", action, err)
 	}
+
 	if brokerErr, ok := errors.AsType[kafkago.Error](err); ok && !retriable(err) {
 		switch brokerErr {
 		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
@@ -52,6 +54,7 @@ func asFault(err error, action string) error {
 			return fault.Internal(err, "Kafka refused: "+action)
 		}
 	}
+
 	return fault.Unavailable(err, retryAfter, "Kafka is not available")
 }
 
@@ -89,6 +92,7 @@ func retriable(err error) bool {
 		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.SASLAuthenticationFailed:
 		return true
 	}
+
 	return staleLeader(err)
 }
 
@@ -99,6 +103,7 @@ func staleLeader(err error) bool {
 	if !ok {
 		return true
 	}
+
 	switch brokerErr {
 	case kafkago.UnknownTopicOrPartition, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
 		kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
@@ -106,6 +111,7 @@ func staleLeader(err error) bool {
 		kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch, kafkago.ListenerNotFound:
 		return true
 	}
+
 	return false
 }
 
@@ -132,6 +138,7 @@ func reasonLabel(err error) string {
 		brokerErr == kafkago.ClusterAuthorizationFailed, brokerErr == kafkago.SASLAuthenticationFailed:
 		return "authorization"
 	}
+
 	return "other"
 }
 

@@ -52,16 +52,19 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if e.unsupported {
 		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
 	}
+
 	e.sent.Store(true)
 	_, err := rw.Write(e.frame)
 	if err != nil {
 		return nil, err
 	}
+
 	var head [8]byte
 	_, err = io.ReadFull(rw, head[:])
 	if err != nil {
 		return nil, err
 	}
+
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
 	if size < 0 || size > maxResponse {
 		return nil, fmt.Errorf("a response of %d bytes", size)
@@ -72,11 +75,13 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if cap(e.response) < size {
 		e.response = make([]byte, size, size+size/4)
 	}
+
 	e.response = e.response[:size]
 	_, err = io.ReadFull(rw, e.response)
 	if err != nil {
 		return nil, err
 	}
+
 	return e, nil
 }
 
@@ -137,11 +142,13 @@ func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
 	if req.IsFlexible() {
 		r.Tags(nil)
 	}
+
 	res := req.ResponseKind()
 	err := res.ReadFrom(r.B)
 	if err != nil || r.Bad {
 		return nil, wire.ErrMalformed
 	}
+
 	return res, nil
 }
 

@@ -26,6 +26,7 @@ func openFake(t *testing.T) (*kafka.Cluster, *kfake.Cluster, *prometheus.Registr
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(fake.Close)
 	reg := prometheus.NewRegistry()
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, reg,
@@ -33,6 +34,7 @@ func openFake(t *testing.T) (*kafka.Cluster, *kfake.Cluster, *prometheus.Registr
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	return c, fake, reg
 }
@@ -47,6 +49,7 @@ func refuseOnce(fake *kfake.Cluster, code int16) {
 		topic.Topic, topic.Partitions = asked.Topics[0].Topic, append(topic.Partitions, p)
 		res := asked.ResponseKind().(*kmsg.ProduceResponse)
 		res.Topics = append(res.Topics, topic)
+
 		return res, nil, true
 	})
 }
@@ -74,22 +77,27 @@ func TestProduceKnowsWhatRefusalsMean(t *testing.T) {
 			c, fake, _ := openFake(t)
 			p := c.NewProducer(kafka.ProducerConfig{})
 			defer p.Close(t.Context())
+
 			if err := p.Produce(t.Context(), numbered(0, 0, 1)...); err != nil {
 				t.Fatal(err)
 			}
+
 			refuseOnce(fake, test.refusal.Code)
 			err := p.Produce(t.Context(), numbered(0, 1, 1)...)
 			if fault.KindOf(err) != test.kind || errors.Is(err, kafka.ErrOutcomeUnknown) != test.unknown {
 				t.Errorf("got %v", err)
 			}
+
 			if err := p.Produce(t.Context(), numbered(0, 2, 1)...); test.name != "an earlier try was written" &&
 				err != nil {
 				t.Errorf("the next record: %v", err)
 			}
+
 			var got string
 			for _, r := range readAll(t, c, "t", 0, 0) {
 				got += string(r.Value)
 			}
+
 			want := "02"
 			if test.written {
 				want = "012"
@@ -133,6 +141,7 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	produce(t, c, numbered(0, 0, 5)...)
 	produce(t, c, kafka.Record{Topic: "t", Value: []byte("xxxxxxxxxxxxxxxxxxxxxxx")}, kafka.Record{Topic: "t"})
@@ -142,13 +151,16 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	if got := readAll(t, c, "t", 0, 0); len(got) != 8 {
 		t.Errorf("damaged on its way once: %d records", len(got))
 	}
+
 	flips.Store(1000)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	before, err := r.Read(t.Context())
 	if err != nil || len(before) != 5 {
 		t.Fatalf("what lies before the damage: %d records, %v", len(before), err)
 	}
+
 	_, err = r.Read(t.Context())
 	damage, ok := kafka.PassableGap(err)
 	if !ok || damage.Kind != kafka.GapDamaged || damage.Topic != "t" || damage.Partition != 0 || damage.Offset != 5 ||
@@ -158,8 +170,10 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	if _, err := r.Read(t.Context()); !errors.As(err, &damage) || damage.Resume != 7 {
 		t.Errorf("asked again: %v", err)
 	}
+
 	past := c.NewReader("t", 0, damage.Resume)
 	defer past.Close()
+
 	if after, err := past.Read(t.Context()); err != nil || len(after) != 1 ||
 		string(after[0].Value) != strconv.Itoa(7) {
 		t.Errorf("past the damage: %v, %v", after, err)
@@ -170,6 +184,7 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 // reader finds where the log continues, so that a consumer is not blocked for ever.
 func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
 	_, fake, _ := openFake(t)
+
 	var flips atomic.Int32
 	const magicBeforeValue = 51 // of a batch's first record without a key
 	c, err := kafka.Open(t.Context(), kafka.Config{
@@ -182,23 +197,28 @@ func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	damaged := []kafka.Record{{Topic: "t", Value: []byte("xxxxxxxxxxxxxxxxxxxxxxx")}}
 	for range 40 {
 		damaged = append(damaged, kafka.Record{Topic: "t"})
 	}
+
 	produce(t, c, numbered(0, 0, 5)...)
 	produce(t, c, damaged...)
 	produce(t, c, numbered(0, 46, 3)...)
 	flips.Store(1 << 20)
+
 	for _, from := range []int64{0, 5, 20} {
 		r := c.NewReader("t", 0, from)
 		defer r.Close()
+
 		if from == 0 {
 			if before, err := r.Read(t.Context()); err != nil || len(before) != 5 {
 				t.Fatalf("what lies before the damage: %d records, %v", len(before), err)
 			}
 		}
+
 		_, err := r.Read(t.Context())
 		if gap, ok := kafka.PassableGap(err); !ok || gap.Kind != kafka.GapDamaged || gap.Offset != max(from, 5) ||
 			gap.Resume != 46 {
@@ -212,6 +232,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	refuseOnce(fake, kerr.NotLeaderForPartition.Code)
 	produce(t, c, numbered(0, 0, 10)...)
 	readAll(t, c, "t", 0, 0)
+
 	for name, want := range map[string]float64{
 		"trunkline_kafka_produced_records_total":  10,
 		"trunkline_kafka_consumed_records_total":  10,
@@ -222,6 +243,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
+
 	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) != 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
@@ -234,15 +256,19 @@ func metricValue(t *testing.T, reg *prometheus.Registry, name string) (sum float
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
 		}
+
 		for _, m := range f.Metric {
 			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
+
 		return sum
 	}
+
 	t.Errorf("no metric %s", name)
 	return 0
 }
@@ -251,6 +277,7 @@ func TestThrottleTimesAreObeyed(t *testing.T) {
 	c, fake, _ := openFake(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	const throttle = 400 * time.Millisecond
 	var throttled, next time.Time
 	fake.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -261,15 +288,19 @@ func TestThrottleTimesAreObeyed(t *testing.T) {
 		topic := kmsg.NewProduceResponseTopic()
 		topic.Topic, topic.Partitions = asked.Topics[0].Topic, append(topic.Partitions, partition)
 		res.Topics, res.ThrottleMillis = append(res.Topics, topic), int32(throttle.Milliseconds())
+
 		return res, nil, true
 	})
+
 	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); err != nil {
 		t.Fatal(err)
 	}
+
 	fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		next = time.Now()
 		return nil, nil, false
 	})
+
 	// the broker has not seen the first one: its sequence may be refused once
 	_ = p.Produce(t.Context(), numbered(0, 1, 1)...)
 	if waited := next.Sub(throttled); waited < throttle {

@@ -78,12 +78,14 @@ func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxB
 			topics++
 		}
 	}
+
 	b = wire.AppendCompactArrayLen(b, topics)
 	for i := 0; i < len(partitions); {
 		end := i + 1
 		for end < len(partitions) && partitions[end].topic == partitions[i].topic {
 			end++
 		}
+
 		b = append(b, partitions[i].topic[:]...)
 		b = wire.AppendCompactArrayLen(b, end-i)
 		for ; i < end; i++ {
@@ -96,6 +98,7 @@ func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxB
 			b = wire.AppendInt32(b, int32(maxBytes))
 			b = wire.AppendNoTags(b)
 		}
+
 		b = wire.AppendNoTags(b)
 	}
 
@@ -106,6 +109,7 @@ func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxB
 		b = wire.AppendInt32(b, forgotten[i].partition)
 		b = wire.AppendNoTags(b)
 	}
+
 	b = wire.AppendCompactString(b, "") // rack
 	return setFrameSize(wire.AppendNoTags(b))
 }
@@ -139,12 +143,14 @@ func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedP
 	if header.err != nil || r.Bad {
 		return header, r.Err()
 	}
+
 	var f fetchedPartition
 	diverging := func(tag uint64, value *wire.Reader) {
 		if tag == 0 {
 			f.diverging = &EpochEnd{value.Int32(), value.Int64()}
 		}
 	}
+
 	for range r.CompactArrayLen(18) {
 		var key fetchKey
 		copy(key.topic[:], r.Take(len(key.topic)))
@@ -154,20 +160,26 @@ func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedP
 			r.Int64() // high watermark
 			f.end = r.Int64()
 			r.Int64() // log start
+
 			for range r.CompactArrayLen(17) {
 				f.aborted = append(f.aborted, wire.AbortedTransaction{Producer: r.Int64(), FirstOffset: r.Int64()})
 				r.Tags(nil)
 			}
+
 			r.Int32() // preferred replica
 			f.batches = r.CompactBytes()
 			r.Tags(diverging)
+
 			if r.Bad {
 				return header, wire.ErrMalformed
 			}
+
 			handlePartition(key, &f)
 		}
+
 		r.Tags(nil)
 	}
+
 	r.Tags(nil)
 	return header, r.Err()
 }

@@ -34,16 +34,20 @@ func (s *subscription) unsubscribe() {
 	f, all := s.fetcher, s.fetcher.fetchers
 	all.mu.Lock()
 	defer all.mu.Unlock()
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.remove(s)
 	for i := range s.chunks {
 		s.chunks[i].free()
 	}
+
 	s.chunks, s.buffered = nil, 0
 	if len(f.subs) > 0 {
 		return
 	}
+
 	f.cancel()
 	others := slices.DeleteFunc(all.byBroker[f.address], func(o *fetcher) bool { return o == f })
 	if len(others) > 0 {
@@ -74,21 +78,25 @@ func (s *subscription) takeChunk() takeResult {
 	f := s.fetcher
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	t := takeResult{end: s.end, confirmed: s.confirmed}
 	if len(s.chunks) == 0 {
 		t.diverging, t.err = s.diverging, s.err
 		return t
 	}
+
 	t.chunk = s.chunks[0]
 	s.chunks[0] = chunk{}
 	s.chunks = s.chunks[1:]
 	if len(s.chunks) == 0 {
 		s.chunks = nil
 	}
+
 	s.buffered -= len(t.batches)
 	if !s.listed && s.fetchable() { // also if it is only the share that has grown since it was full
 		f.scheduleFetch(s)
 	}
+
 	return t
 }
 
@@ -132,12 +140,14 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 		s.fail(part.err)
 		return
 	}
+
 	if part.diverging != nil {
 		s.diverging = part.diverging
 		s.fetcher.remove(s)
 		s.wakeReader()
 		return
 	}
+
 	if len(part.batches) == 0 {
 		s.end = part.end
 		if s.end <= s.next.offset && !s.listed && len(s.chunks) == 0 {
@@ -147,8 +157,10 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 			s.confirmed = true
 			s.wakeReader()
 		}
+
 		return
 	}
+
 	s.idleAt = s.lastIdleAt()
 	s.end, s.confirmed = part.end, true
 	c := newChunk(part, response)
@@ -161,6 +173,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 	} else {
 		s.unreadable = true // the reader reports the cause, and subscribes again
 	}
+
 	s.listedSince = s.fetcher.answeredRequests + 1
 	s.fetcher.changed[s] = struct{}{}
 	s.wakeReader()

@@ -85,20 +85,25 @@ func (all *fetchers) subscribe(address string, from fetchPartition) *subscriptio
 	s := &subscription{fetchKey: from.fetchKey, wake: make(chan struct{}, 1), next: from, end: -1}
 	all.mu.Lock()
 	defer all.mu.Unlock()
+
 	for _, f := range all.byBroker[address] {
 		if f.add(s) {
 			return s
 		}
 	}
+
 	f := &fetcher{fetchers: all, address: address, subs: map[fetchKey]*subscription{},
 		changed: map[*subscription]struct{}{}, session: noSession, wake: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
+
 	if all.byBroker == nil {
 		all.byBroker = map[string][]*fetcher{}
 	}
+
 	all.byBroker[address] = append(all.byBroker[address], f)
 	f.add(s)
 	all.sessions.Go(f.runWaiting)
+
 	return s
 }
 
@@ -162,15 +167,19 @@ func (f *fetcher) runWaiting() {
 		f.mu.Lock()
 		var request []byte
 		request, partitions = f.buildWaitingRequest(partitions[:0])
+
 		if f.listed == 0 { // all buffers are full
 			f.session, f.forgotten = f.session.closing(), nil
 			f.mu.Unlock()
+
 			select {
 			case <-f.wake:
 			case <-f.ctx.Done():
 			}
+
 			continue
 		}
+
 		session, wait := f.session, f.wait()
 		f.waiting = true
 		f.mu.Unlock()
@@ -179,13 +188,16 @@ func (f *fetcher) runWaiting() {
 		response, err := f.send(request, buffer, wait)
 		small := len(response.bytes) < gatheredBytes
 		buffer = f.distribute(response, err, nil, session)
+
 		if small {
 			retry.Sleep(f.ctx, gatherInterval-time.Since(sentAt))
 		}
 	}
+
 	f.mu.Lock()
 	session := f.session
 	f.mu.Unlock()
+
 	f.closeSession(session)
 }
 
@@ -200,8 +212,10 @@ func (f *fetcher) closeSession(s fetchSession) {
 	if s.id == 0 {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+
 	c := f.fetchers.cluster
 	frame := appendFetchRequest(nil, s.closing(), 0, minPartBuffer, nil, nil)
 	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame},
@@ -225,26 +239,31 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 	if f.session.epoch == withoutSession && f.answeredRequests >= requestsBeforeSession {
 		f.session.epoch = newSession
 	}
+
 	incremental := f.session.epoch > 0
 	if !incremental {
 		for _, s := range f.subs {
 			f.changed[s] = struct{}{}
 		}
 	}
+
 	for s := range f.changed {
 		delete(f.changed, s)
 		if !s.fetchable() {
 			f.unlist(s) // take lists it again
 			continue
 		}
+
 		s.catchUpRequest = nil // taken over from the second goroutine
 		if !s.listed {
 			s.listedSince = f.answeredRequests
 			s.listed = true
 			f.listed++
 		}
+
 		partitions = append(partitions, s.next)
 	}
+
 	forgotten := f.forgotten[:0]
 	for _, key := range f.forgotten {
 		s := f.subs[key]
@@ -252,6 +271,7 @@ func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fe
 			forgotten = append(forgotten, key)
 		}
 	}
+
 	f.forgotten = nil
 	return appendFetchRequest(nil, f.session, f.wait(), f.partBuffer(), partitions, forgotten), partitions
 }
@@ -265,19 +285,23 @@ func (f *fetcher) runCatchUp() {
 		id := &catchUpID{}
 		f.mu.Lock()
 		partitions = partitions[:0]
+
 		for s := range f.changed {
 			if !s.listed && s.fetchable() {
 				s.catchUpRequest = id
 				partitions = append(partitions, s.next)
 			}
 		}
+
 		if len(partitions) == 0 || f.ctx.Err() != nil {
 			f.catchingUp = false
 			f.mu.Unlock()
 			return
 		}
+
 		request := appendFetchRequest(nil, noSession, wait, f.partBuffer(), partitions, nil)
 		f.mu.Unlock()
+
 		response, err := f.send(request, buffer, wait)
 		buffer = f.distribute(response, err, id, noSession)
 	}
@@ -304,6 +328,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		}
 		return s.listed
 	}
+
 	var header fetchHeader
 	size := 0
 	if err == nil {
@@ -318,12 +343,14 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 	if err == nil {
 		err = header.err
 	}
+
 	if catchUp == nil {
 		f.answeredRequests++
 		f.emptyResponses++
 		if size > 0 || err != nil {
 			f.emptyResponses = 0
 		}
+
 		f.answeredAt = time.Now()
 		f.waiting = false
 		f.session = session.following(header.session)
@@ -340,6 +367,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		}
 	}
 	f.mu.Unlock()
+
 	if header.throttle > 0 {
 		retry.Sleep(f.ctx, min(header.throttle, maxThrottle))
 	}
@@ -347,6 +375,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		defer response.release()
 		return getBuffer(size)
 	}
+
 	return response
 }
 

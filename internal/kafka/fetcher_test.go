@@ -38,6 +38,7 @@ func openFakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster,
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(fake.Close)
 	open := new(atomic.Int32)
 	c, err := kafka.Open(t.Context(), kafka.Config{
@@ -54,6 +55,7 @@ func openFakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster,
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	return c, fake, open
 }
@@ -83,10 +85,12 @@ func startReaders(t *testing.T, c *kafka.Cluster, partitions int) (counts []atom
 	ctx, cancel := context.WithCancel(t.Context())
 	counts = make([]atomic.Int64, partitions)
 	var running sync.WaitGroup
+
 	for p := range partitions {
 		running.Go(func() {
 			r := c.NewReader("t", p, 0)
 			defer r.Close()
+
 			for {
 				records, err := r.Read(ctx)
 				if ctx.Err() != nil {
@@ -96,6 +100,7 @@ func startReaders(t *testing.T, c *kafka.Cluster, partitions int) (counts []atom
 					t.Errorf("partition %d: %v", p, err)
 					return
 				}
+
 				for i := range records {
 					if string(records[i].Value) != fmt.Sprint(counts[p].Load()) || records[i].Partition != p {
 						t.Errorf("partition %d: %s after %d records", p, records[i].Value, counts[p].Load())
@@ -106,10 +111,12 @@ func startReaders(t *testing.T, c *kafka.Cluster, partitions int) (counts []atom
 			}
 		})
 	}
+
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
+
 	return counts
 }
 
@@ -118,7 +125,9 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for fetches")
 	}
+
 	const partitions = 256
+
 	c, fake, open := openFakeWith(t, partitions)
 	var others, waiting atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
@@ -129,23 +138,27 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 		}
 		return nil
 	})
+
 	counts := startReaders(t, c, partitions)
 	await(t, "requests that wait for all partitions", func() bool { return waiting.Load() > 0 })
 	others.Store(0)
 	waiting.Store(0)
 	await(t, "more of them", func() bool { return waiting.Load() >= 3 })
+
 	if n := others.Load(); n != 0 {
 		t.Errorf("%d requests that list partitions, at rest", n)
 	}
 	if n := open.Load(); n > 4 {
 		t.Errorf("%d connections", n)
 	}
+
 	// One record each, and then some: all come, in order.
 	for round := range 3 {
 		for p := range partitions {
 			produce(t, c, numbered(p, round, 1)...)
 		}
 	}
+
 	await(t, "all records", func() bool {
 		for p := range counts {
 			if counts[p].Load() != 3 {
@@ -167,19 +180,24 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 				}
 			}
 		}
+
 		return nil
 	})
+
 	value := make([]byte, 64<<10)
 	const large = 200 // 12 MiB
 	for range large {
 		produce(t, c, kafka.Record{Topic: "t", Partition: 0, Value: value})
 	}
+
 	slow, quick := c.NewReader("t", 0, 0), c.NewReader("t", 1, 0)
 	defer slow.Close()
 	defer quick.Close()
+
 	if _, err := slow.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	read := slow.Next()
 	for i := range 100 {
 		produce(t, c, numbered(1, i, 1)...)
@@ -188,9 +206,11 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 			t.Fatalf("record %d: %v, %v", i, records, err)
 		}
 	}
+
 	if n := asked.Load(); n > 80 {
 		t.Errorf("%d records of a reader that took %d were fetched", n, read)
 	}
+
 	for slow.Next() < large {
 		records, err := slow.Read(t.Context())
 		if err != nil || records[0].Offset != read {
@@ -205,6 +225,7 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 // from its start after a kill -9 until the next one.
 func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 	const others = 256
+
 	c, fake, _ := openFakeWith(t, 1+others)
 	var asked, without atomic.Int64 // offset of partition 0 asked for; waiting requests after that without it
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
@@ -217,13 +238,16 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 				}
 			}
 		}
+
 		if named {
 			without.Store(0)
 		} else if req.MaxWaitMillis >= 500 {
 			without.Add(1)
 		}
+
 		return nil
 	})
+
 	const large = 40
 	for range large { // 2.5 MiB, many times the share of one of 257 readers
 		produce(t, c, kafka.Record{Topic: "t", Partition: 0, Value: make([]byte, 64<<10)})
@@ -235,6 +259,7 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 		reading.Go(func() {
 			r := c.NewReader("t", partition, 0)
 			defer r.Close()
+
 			for ctx.Err() == nil {
 				_, err := r.Read(ctx)
 				if err != nil && ctx.Err() == nil {
@@ -242,32 +267,39 @@ func TestAFullReaderGoesOnWhenOthersEnd(t *testing.T) {
 				}
 			}
 		})
+
 		return func() {
 			cancel()
 			reading.Wait()
 		}
 	}
 	defer read(1)() // it stays: else the next request would be of all partitions that are left
+
 	var stops []func()
 	for p := 2; p <= others; p++ {
 		stops = append(stops, read(p))
 	}
+
 	await(t, "the other readers", func() bool { return without.Load() > 0 })
 	slow := c.NewReader("t", 0, 0)
 	defer slow.Close()
+
 	if _, err := slow.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	await(t, "a full buffer", func() bool {
 		produce(t, c, kafka.Record{Topic: "t", Partition: 1}) // so that the waiting request returns
 		return asked.Load() > slow.Next() && without.Load() > 8
 	})
+
 	for _, stop := range stops {
 		stop()
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	for slow.Next() < large {
 		if _, err := slow.Read(ctx); err != nil {
 			t.Fatalf("after %d of %d records, of which %d were fetched: %v", slow.Next(), large, asked.Load(), err)
@@ -279,6 +311,7 @@ func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 	c, _, open := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	var all []*kafka.Reader
+
 	for i := range 5 {
 		r := c.NewReader("t", 0, int64(i))
 		defer r.Close()
@@ -287,15 +320,18 @@ func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
 			t.Fatalf("reader %d: %d records, %v", i, len(records), err)
 		}
 	}
+
 	produce(t, c, numbered(0, 10, 1)...)
 	for i, r := range all {
 		if records, err := r.Read(t.Context()); err != nil || len(records) != 1 || records[0].Offset != 10 {
 			t.Fatalf("reader %d: %v, %v", i, records, err)
 		}
 	}
+
 	for _, r := range all[1:] {
 		r.Close()
 	}
+
 	produce(t, c, numbered(0, 11, 1)...)
 	if records, err := all[0].Read(t.Context()); err != nil || len(records) != 1 {
 		t.Errorf("the one that is left: %v, %v", records, err)
@@ -330,16 +366,19 @@ func TestReadersOutliveTheirSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const partitions, records = 8, 200
+
 			c, fake, _ := openFakeWith(t, partitions)
 			var n int
 			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 				n++
 				return fault(req, n)
 			})
+
 			counts := startReaders(t, c, partitions)
 			for i := range records {
 				produce(t, c, numbered(i%partitions, i/partitions, 1)...)
 			}
+
 			await(t, "all records", func() bool {
 				var sum int64
 				for p := range counts {
@@ -358,9 +397,11 @@ func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
 	produce(t, c, numbered(0, 0, 10)...)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	if records, err := r.Read(t.Context()); err != nil || len(records) != 10 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
+
 	var lastEpoch atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 		res := req.ResponseKind().(*kmsg.FetchResponse)
@@ -377,10 +418,13 @@ func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
 				out.DivergingEpoch.Epoch, out.DivergingEpoch.EndOffset = 0, 6
 				topic.Partitions = append(topic.Partitions, out)
 			}
+
 			res.Topics = append(res.Topics, topic)
 		}
+
 		return res
 	})
+
 	_, err := r.Read(t.Context())
 	wantGap(t, err, kafka.GapTruncated, 6)
 	if n := lastEpoch.Load(); n != 0 {
@@ -393,12 +437,14 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(fake.Close)
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil,
 		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	counts := startReaders(t, c, 6)
 	for round := range 20 {
@@ -409,6 +455,7 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 			produce(t, c, numbered(p, round, 1)...)
 		}
 	}
+
 	await(t, "all records", func() bool {
 		for p := range counts {
 			if counts[p].Load() != 20 {
@@ -423,15 +470,18 @@ func TestReadThatWasCancelledLosesNothing(t *testing.T) {
 	c, _, _ := openFakeWith(t, 1)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	var got int64
 	for i := range 200 {
 		produce(t, c, numbered(0, i, 1)...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
 		records, err := r.Read(ctx)
 		cancel()
+
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
+
 		for j := range records {
 			if records[j].Offset != got {
 				t.Fatalf("offset %d, want %d", records[j].Offset, got)
@@ -439,6 +489,7 @@ func TestReadThatWasCancelledLosesNothing(t *testing.T) {
 			got++
 		}
 	}
+
 	for got < 200 {
 		records, err := r.Read(t.Context())
 		if err != nil || records[0].Offset != got {
@@ -453,23 +504,28 @@ func TestIdleIsWhenNothingWasLeft(t *testing.T) {
 	produce(t, c, numbered(0, 0, 5)...)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
+
 	if _, err := r.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	read := time.Now()
 	if idle := r.Idle(); !idle.IsZero() {
 		t.Errorf("idle at %v before it waited", idle)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = r.Read(ctx)
 	}()
+
 	await(t, "the first idle time", func() bool { return r.Idle().After(read) })
 	first := r.Idle()
 	await(t, "the next one", func() bool { return r.Idle().After(first) })
 	cancel()
+
 	<-done
 }
 
@@ -480,6 +536,7 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 	for p := range partitions {
 		produce(t, c, numbered(p, 0, p%7)...)
 	}
+
 	var lists, metadata atomic.Int32
 	for _, counted := range []struct {
 		key kmsg.Key
@@ -491,6 +548,7 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 			return nil, nil, false
 		})
 	}
+
 	before := open.Load()
 	var asking sync.WaitGroup
 	for range 50 {
@@ -500,6 +558,7 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 				if err != nil || first != 0 || next != int64(p%7) {
 					t.Errorf("partition %d: %d to %d, %v", p, first, next, err)
 				}
+
 				if at, err := c.OffsetAt(t.Context(), "t", p, time.Now().Add(time.Hour)); err != nil ||
 					at != int64(p%7) {
 					t.Errorf("partition %d: %d, %v", p, at, err)
@@ -510,6 +569,7 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 			})
 		}
 	}
+
 	asking.Wait()
 	if n := lists.Load(); n > 50*partitions/10 {
 		t.Errorf("%d requests for %d look-ups of offsets", n, 4*50*partitions)
@@ -530,6 +590,7 @@ func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
 			for i := range 20 {
 				produce(t, c, numbered(0, i, 1)...)
 			}
+
 			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 				for _, topic := range req.Topics {
 					for _, p := range topic.Partitions {
@@ -540,14 +601,18 @@ func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
 							in := kmsg.NewFetchResponseTopic()
 							in.TopicID, in.Partitions = topic.TopicID, append(in.Partitions, out)
 							res.Topics = append(res.Topics, in)
+
 							return res
 						}
 					}
 				}
+
 				return nil
 			})
+
 			r := c.NewReader("t", 0, damaged[0])
 			defer r.Close()
+
 			for range 2 {
 				_, err := r.Read(t.Context())
 				wantGap(t, err, kafka.GapDamaged, damaged[1])
@@ -563,12 +628,14 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(fake.Close)
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil,
 		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	var asked atomic.Int32
 	fake.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -578,9 +645,11 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 		}
 		return nil, nil, false
 	})
+
 	readers := [][]atomic.Int64{startReaders(t, c, partitions), startReaders(t, c, partitions)}
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { producer.Close(context.Background()) })
+
 	round := 0
 	produceAll := func() {
 		t.Helper()
@@ -592,6 +661,7 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 				}
 			})
 		}
+
 		producing.Wait()
 		round++
 		await(t, "all records", func() bool {
@@ -602,9 +672,11 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 					}
 				}
 			}
+
 			return true
 		})
 	}
+
 	produceAll()
 	for range changes {
 		asked.Store(0)
@@ -623,6 +695,7 @@ func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var broken atomic.Bool
 	fake.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
@@ -631,6 +704,7 @@ func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
 		}
 		return nil, nil, false
 	})
+
 	await(t, "the id to be too old", func() bool {
 		if id, err := c.TopicID(t.Context(), "t"); err != nil || id != before {
 			t.Fatalf("%v, %v", id, err)
@@ -642,6 +716,7 @@ func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
 // A broker keeps sessions that are not closed for two minutes and more.
 func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 	const partitions = 8
+
 	c, fake, _ := openFakeWith(t, partitions)
 	var opened, closed atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
@@ -651,8 +726,10 @@ func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 		case req.SessionEpoch == -1 && req.SessionID > 0 && len(req.Topics) == 0:
 			closed.Store(req.SessionID)
 		}
+
 		return nil
 	})
+
 	ctx, cancel := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	for p := range partitions {
@@ -664,8 +741,10 @@ func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 			}
 		})
 	}
+
 	await(t, "a session", func() bool { return opened.Load() > 0 })
 	cancel()
+
 	reading.Wait()
 	c.Close()
 	if closed.Load() != opened.Load() {
@@ -677,12 +756,14 @@ func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 // brings several of them, and one that comes alone does not wait for others.
 func TestRecordsThatComeFastShareFetches(t *testing.T) {
 	const partitions, records = 16, 2000
+
 	c, fake, _ := openFakeWith(t, partitions)
 	var fetches atomic.Int32
 	onFetch(fake, func(*kmsg.FetchRequest) kmsg.Response {
 		fetches.Add(1)
 		return nil
 	})
+
 	counts := startReaders(t, c, partitions)
 	total := func() (n int64) {
 		for p := range counts {
@@ -690,15 +771,18 @@ func TestRecordsThatComeFastShareFetches(t *testing.T) {
 		}
 		return n
 	}
+
 	for p := range partitions {
 		produce(t, c, numbered(p, 0, 1)...)
 	}
+
 	await(t, "the first of each", func() bool { return total() == partitions })
 
 	fetches.Store(0)
 	began := time.Now()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	var writing sync.WaitGroup
 	for part := range partitions {
 		writing.Go(func() {
@@ -710,11 +794,14 @@ func TestRecordsThatComeFastShareFetches(t *testing.T) {
 			}
 		})
 	}
+
 	writing.Wait()
 	await(t, "all records", func() bool { return total() == partitions+records })
+
 	// A request every millisecond, and those that catch up with a partition.
 	if n, most := int(fetches.Load()), int(time.Since(began)/time.Millisecond)+partitions; n > most {
 		t.Errorf("%d requests for %d records in %v", n, records, time.Since(began))
 	}
+
 	t.Logf("%d requests for %d records in %v", fetches.Load(), records, time.Since(began))
 }

@@ -13,12 +13,14 @@ func FuzzResponses(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(fetchAnswer(0, 7, nil, []byte("batches")))
 	f.Add(fetchAnswer(1, 7, []wire.AbortedTransaction{{Producer: 1, FirstOffset: 2}}, nil))
+
 	f.Fuzz(func(t *testing.T, b []byte) {
 		readFetchResponse(b, func(_ fetchKey, f *fetchedPartition) {
 			if len(f.batches) > len(b) {
 				t.Fatal("more than there is")
 			}
 		})
+
 		req := kmsg.NewPtrMetadataRequest()
 		req.Version = metadataVersion
 		if res, err := readResponse(req, b); err == nil {
@@ -26,6 +28,7 @@ func FuzzResponses(f *testing.F) {
 				t.Fatal("neither metadata nor an error")
 			}
 		}
+
 		if answer := readProduceResponse(b, produceTarget{"t", 0})[0]; answer.err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")
 		}
@@ -48,16 +51,20 @@ func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batch
 	b = wire.AppendInt64(b, end)
 	b = wire.AppendInt64(b, 0)
 	b = wire.AppendCompactArrayLen(b, len(aborted))
+
 	for _, a := range aborted {
 		b = wire.AppendNoTags(wire.AppendInt64(wire.AppendInt64(b, a.Producer), a.FirstOffset))
 	}
+
 	b = wire.AppendInt32(b, -1)
 	b = append(wire.AppendCompactArrayLen(b, len(batches)), batches...)
 	b = append(b, byte(len(diverging)))
+
 	for _, d := range diverging {
 		b = append(b, 0, 13)
 		b = wire.AppendNoTags(wire.AppendInt64(wire.AppendInt32(b, d.LeaderEpoch), d.Offset))
 	}
+
 	return wire.AppendNoTags(wire.AppendNoTags(b))
 }
 
@@ -77,6 +84,7 @@ func TestFetchResponseIsReadWhole(t *testing.T) {
 	if err != nil || given != 1 {
 		t.Errorf("%d partitions, %v", given, err)
 	}
+
 	for n := range len(whole) {
 		if _, err := readFetchResponse(whole[:n], func(fetchKey, *fetchedPartition) {}); err == nil {
 			t.Errorf("%d bytes of %d were enough", n, len(whole))

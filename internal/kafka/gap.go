@@ -57,6 +57,7 @@ func (e *GapError) Error() string {
 	case GapMissing:
 		return fmt.Sprintf("%s: records missing up to %d", where, e.Resume)
 	}
+
 	return fmt.Sprintf("%s: %s: %s", where, e.Kind, e.Reason)
 }
 
@@ -89,6 +90,7 @@ func ResolveGap(ctx context.Context, err error, check func(context.Context) erro
 	if !ok {
 		return nil, err
 	}
+
 	checkErr := check(ctx)
 	gap, ok := errors.AsType[*GapError](checkErr)
 	switch {
@@ -99,9 +101,11 @@ func ResolveGap(ctx context.Context, err error, check func(context.Context) erro
 	case !ok:
 		gap = readerGap
 	}
+
 	if _, ok := PassableGap(gap); !ok {
 		return nil, err
 	}
+
 	return gap, nil
 }
 

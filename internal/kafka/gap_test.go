@@ -17,6 +17,7 @@ func TestAGapIsResolvedWithTheCheckOfThePosition(t *testing.T) {
 		recreated = &kafka.GapError{Kind: kafka.GapRecreated, Offset: 3}
 		damaged   = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 3, Resume: 3}
 	)
+
 	for name, c := range map[string]struct {
 		read, check error
 		gap         *kafka.GapError

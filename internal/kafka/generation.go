@@ -96,16 +96,19 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 	for _, l := range s.assignments {
 		working.Go(func() { s.runWorker(ctx, l) })
 	}
+
 	done := make(chan struct{})
 	go func() {
 		working.Wait()
 		close(done)
 	}()
+
 	flush, partitionCheck := time.NewTimer(s.until(flushInterval)), time.NewTimer(s.until(partitionCheckInterval))
 	lag := time.NewTimer(s.until(lagInterval))
 	defer flush.Stop()
 	defer lag.Stop()
 	defer partitionCheck.Stop()
+
 	for ctx.Err() == nil {
 		select {
 		case <-flush.C:
@@ -122,6 +125,7 @@ func (s *generation) run(groupCtx, generationCtx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+
 	<-done
 	s.flush()
 	for _, l := range s.assignments {
@@ -141,6 +145,7 @@ func (s *generation) runWorker(ctx context.Context, l *Assignment) {
 		if time.Since(startedAt) > time.Minute {
 			backoff.Reset()
 		}
+
 		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
 		s.log.Error("partition worker failed, restarting it", "topic", l.Topic, "partition", l.Partition, "error", err)
 		if !backoff.Wait(ctx) {
@@ -163,14 +168,17 @@ func (s *generation) flush() {
 			offsets[topic][l.Partition] = next
 		}
 	}
+
 	if len(offsets) == 0 {
 		return
 	}
+
 	if err := s.gen.CommitOffsets(offsets); err != nil {
 		s.cluster.metrics.countError("commit", reasonLabel(err))
 		s.log.Warn("offset commit failed", "error", err)
 		return
 	}
+
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
 	for _, l := range s.assignments {
 		if next, ok := offsets[s.cluster.topic(l.Topic)][l.Partition]; ok {
@@ -186,6 +194,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	if s.partitionCounts == nil {
 		return false
 	}
+
 	for _, topic := range s.cfg.Topics {
 		name := s.cluster.topic(topic)
 		// The groups of a process share an answer.
@@ -195,6 +204,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -210,6 +220,7 @@ func (s *generation) reportLag(ctx context.Context) {
 	for i, l := range s.assignments {
 		partitions[i] = topicPartition{l.Topic, l.Partition}
 	}
+
 	lookups := s.cluster.startOffsets(ctx, partitions)
 
 	for i, l := range s.assignments {
@@ -225,6 +236,7 @@ func (s *generation) reportLag(ctx context.Context) {
 		if committed, ok := l.Committed(); ok {
 			from = max(committed, first)
 		}
+
 		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition),
 			s.cfg.Group).Set(float64(max(next-from, 0)))
 	}

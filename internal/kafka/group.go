@@ -49,16 +49,20 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
+
 	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group),
 		memberChanged: make(chan struct{}, 1)}
 	c.metrics.initGroup(cfg.Group)
+
 	if !g.awaitTopics(ctx) {
 		return nil
 	}
+
 	topics := make([]string, len(cfg.Topics))
 	for i, t := range cfg.Topics {
 		topics[i] = c.topic(t)
 	}
+
 	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
 		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
@@ -69,6 +73,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if err != nil {
 		return fmt.Errorf("joining group %q: %w", cfg.Group, err)
 	}
+
 	// Closing the membership ends the generation, which ends the work, and then leaves
 	// the group. It must come first: another generation would follow one that ended by
 	// itself.
@@ -78,9 +83,11 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 		close(leftGroup)
 	})
 	defer cancelLeave()
+
 	var watching sync.WaitGroup
 	watching.Go(func() { g.watchMembers(ctx) })
 	defer watching.Wait()
+
 	g.runGenerations(ctx, member)
 	g.running.Wait()
 	select {
@@ -88,6 +95,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	case <-time.After(leaveTimeout): // the coordinator is unavailable: it will detect the missing member
 		g.log.Warn("consumer group leave timed out")
 	}
+
 	return nil
 }
 
@@ -173,6 +181,7 @@ func (g *group) awaitTopics(ctx context.Context) bool {
 			backoff.Reset()
 			continue
 		}
+
 		if !backoff.Started() {
 			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "error", err)
 		}
@@ -180,6 +189,7 @@ func (g *group) awaitTopics(ctx context.Context) bool {
 			return false
 		}
 	}
+
 	return ctx.Err() == nil
 }
 
@@ -196,6 +206,7 @@ func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGrou
 			if !failing {
 				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
+
 			failing = true
 			if !errors.Is(err, kafkago.RebalanceInProgress) { // the member keeps its id during a rebalance
 				former := g.takeMemberID()
@@ -203,14 +214,17 @@ func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGrou
 					g.running.Go(func() { g.removeFormerMember(ctx, former) })
 				}
 			}
+
 			continue // member.Next waits before it retries
 		}
+
 		failing = false
 		g.cluster.metrics.rebalances.WithLabelValues(g.cfg.Group).Inc()
 		g.setMemberID(gen.MemberID)
 		s := newGeneration(g, gen)
 		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.assignments))
 		g.running.Add(1)
+
 		gen.Start(func(generationCtx context.Context) {
 			defer g.running.Done()
 			s.run(ctx, generationCtx)

@@ -28,6 +28,7 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	k := newCollector()
 	join(t, c, k.work(c), "late")
@@ -57,6 +58,7 @@ func TestGroupComesBackAfterAnOutage(t *testing.T) {
 	produce(t, c, numbered(1, 30, 1)...)
 	join(t, c, again.work(c), "t")
 	again.await(t, "only what is new", func() bool { return again.seen["30"] == 1 })
+
 	if len(again.seen) != 1 {
 		t.Errorf("read again: %v", again.seen)
 	}
@@ -66,6 +68,7 @@ func TestGroupComesBackAfterAnOutage(t *testing.T) {
 // another member, and the broker would wait for the former one.
 func TestGroupRemovesItsFormerMember(t *testing.T) {
 	c, fake, _ := openFake(t)
+
 	members, left := make(chan string, 1), make(chan string, 1)
 	var moved, refused atomic.Bool
 	fake.ControlKey(int16(kmsg.Heartbeat), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -73,7 +76,9 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 		if !moved.CompareAndSwap(false, true) {
 			return nil, nil, false
 		}
+
 		members <- req.(*kmsg.HeartbeatRequest).MemberID
+
 		res := req.ResponseKind().(*kmsg.HeartbeatResponse)
 		res.ErrorCode = kerr.NotCoordinator.Code
 		fake.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -81,8 +86,10 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 			res.ErrorCode = kerr.NotCoordinator.Code
 			return res, nil, true
 		})
+
 		return res, nil, true
 	})
+
 	fake.ControlKey(int16(kmsg.LeaveGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
 		if refused.CompareAndSwap(false, true) { // a coordinator that is not ready
@@ -90,19 +97,24 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 			res.ErrorCode = kerr.NotCoordinator.Code
 			return res, nil, true
 		}
+
 		leave := req.(*kmsg.LeaveGroupRequest)
 		id := leave.MemberID // of version 0 to 2
 		for _, m := range leave.Members {
 			id = m.MemberID
 		}
+
 		select {
 		case left <- id:
 		default: // the end of the test
 		}
+
 		return nil, nil, false
 	})
+
 	k := newCollector()
 	join(t, c, k.work(c), "t")
+
 	former := <-members
 	select {
 	case id := <-left:
@@ -112,6 +124,7 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nobody left the group")
 	}
+
 	k.await(t, "work of the new member", func() bool { return k.began[0] > 1 })
 }
 
@@ -123,6 +136,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 	g.set(true)
 	began := time.Now()
 	leave()
+
 	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -131,20 +145,24 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 func TestCommittedOffsetNeverGoesBack(t *testing.T) {
 	c, _ := openSwitched(t)
 	produce(t, c, numbered(0, 0, 10)...)
+
 	result := make(chan int64, 2)
 	join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
 		if l.Partition == 0 {
 			if _, ok := l.Committed(); ok {
 				t.Error("committed before anything was")
 			}
+
 			l.Commit(7)
 			l.Commit(3)
 			next, _ := l.Committed()
 			result <- next
 		}
+
 		<-ctx.Done()
 		return ctx.Err()
 	}, "t")
+
 	if next := <-result; next != 7 {
 		t.Errorf("committed %d", next)
 	}
@@ -154,6 +172,7 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lag is looked up every ten seconds")
 	}
+
 	_, b := openBoth(t)
 	reg := prometheus.NewRegistry()
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial},
@@ -161,6 +180,7 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	leave := join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
@@ -168,19 +188,23 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}, "t")
+
 	produce(t, c, numbered(0, 0, 10)...)
 	until(t, "a lag of six", func() bool {
 		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, f := range families {
 			if f.GetName() == "trunkline_kafka_lag_records" {
 				return f.Metric[0].GetGauge().GetValue() == 6
 			}
 		}
+
 		return false
 	})
+
 	leave()
 }
 
@@ -188,19 +212,23 @@ func TestLagOfAllPartitionsIsLookedUpInFewRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lag is looked up every ten seconds")
 	}
+
 	const partitions = 32
+
 	_, b := openBoth(t)
 	var lookups atomic.Int64
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := b.Dial(ctx, network, address)
 		return &lookupCounter{conn, &lookups}, err
 	}
+
 	reg := prometheus.NewRegistry()
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial}, reg,
 		quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions})
 	leave := join(t, c, func(ctx context.Context, _ *kafka.Assignment) error {
@@ -212,6 +240,7 @@ func TestLagOfAllPartitionsIsLookedUpInFewRequests(t *testing.T) {
 		n, err := testutil.GatherAndCount(reg, "trunkline_kafka_lag_records")
 		return err == nil && n == partitions
 	})
+
 	leave()
 	if n := lookups.Load(); n == 0 || n >= partitions {
 		t.Errorf("%d requests for the lag of %d partitions", n, partitions)

@@ -17,16 +17,20 @@ func TestIdleIsOfWhatWasReturned(t *testing.T) {
 	s := &subscription{fetcher: f, wake: make(chan struct{}, 1), end: -1, listed: true}
 	f.subs[s.fetchKey] = s
 	r := &Reader{sub: s, compacted: true, meter: newMetrics(prometheus.NewRegistry(), nil).readMeter("t")}
+
 	answer := func(records int64) time.Time { // a response with records, or with none
 		part := &fetchedPartition{end: s.next.offset + records}
 		if records > 0 {
 			part.batches = numberedBatch(s.next.offset, int(records))
 		}
+
 		s.handlePart(part, &sharedBuffer{})
 		f.answeredRequests++
 		f.answeredAt = time.Unix(1000*int64(f.answeredRequests), 0)
+
 		return f.answeredAt
 	}
+
 	read := func(want int) {
 		t.Helper()
 		records, err := r.Read(t.Context())
@@ -41,13 +45,16 @@ func TestIdleIsOfWhatWasReturned(t *testing.T) {
 	answer(0)
 	second := answer(0)
 	answer(1)
+
 	if idle := s.idleSince(); !idle.Equal(first) {
 		t.Errorf("two responses wait, the log was idle at %v, want %v", idle, first)
 	}
+
 	read(2)
 	if !r.Idle().Equal(first) {
 		t.Errorf("before the records of two responses are processed it was idle at %v, want %v", r.Idle(), first)
 	}
+
 	answer(1)
 	read(1)
 	if r.Idle().Before(second) {

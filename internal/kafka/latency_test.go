@@ -17,16 +17,20 @@ func BenchmarkLatency(b *testing.B) {
 	ensure(b, c, topics.Spec{Name: "t", Partitions: 1})
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(context.Background())
+
 	arrived := make(chan time.Time)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
+
 	go func() {
 		r := c.NewReader("t", 0, 0)
 		defer r.Close()
+
 		for {
 			if _, err := r.Read(ctx); err != nil {
 				return
 			}
+
 			select {
 			case arrived <- time.Now():
 			case <-ctx.Done():
@@ -34,6 +38,7 @@ func BenchmarkLatency(b *testing.B) {
 			}
 		}
 	}()
+
 	value := benchValue()
 	var took []time.Duration
 	for b.Loop() {
@@ -43,6 +48,7 @@ func BenchmarkLatency(b *testing.B) {
 		}
 		took = append(took, (<-arrived).Sub(began))
 	}
+
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")

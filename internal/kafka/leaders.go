@@ -56,12 +56,14 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 		t.refreshing = true
 	}
 	l.mu.Unlock()
+
 	if refresh {
 		go l.refreshInBackground(context.WithoutCancel(ctx), name, t)
 	}
 	if cached {
 		return t, nil
 	}
+
 	return l.batcher.getOrJoin(ctx, name)
 }
 
@@ -135,10 +137,12 @@ func (t *topicLeaders) leader(partition int) (leadership, error) {
 func (l *leaders) markStale(name string, partition int, failed leadership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	t := l.topics[name]
 	if t == nil || partition >= len(t.partitions) {
 		return
 	}
+
 	current := t.partitions[partition]
 	if current.address == failed.address && current.epoch == failed.epoch {
 		t.stale = true
@@ -153,10 +157,12 @@ func (l *leaders) withLeader(ctx context.Context, name string, partition int, se
 		if err != nil {
 			return err
 		}
+
 		err = send(leader)
 		if err != nil && staleLeader(err) {
 			l.markStale(name, partition, leader)
 		}
+
 		return err
 	})
 }
@@ -172,15 +178,18 @@ func (l *leaders) requestTopics(ctx context.Context, names []string) (map[string
 	if err != nil {
 		return nil, err
 	}
+
 	results := make(map[string]lookupResult[*topicLeaders], len(m.topics))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for i := range m.topics {
 		reported := &m.topics[i]
 		if reported.err != nil {
 			results[reported.name] = lookupResult[*topicLeaders]{err: reported.err}
 			continue
 		}
+
 		t := &topicLeaders{id: reported.id, partitions: reported.leaders, fetchedAt: time.Now()}
 		cached := l.topics[reported.name]
 		if cached != nil && cached.id == t.id {
@@ -189,9 +198,11 @@ func (l *leaders) requestTopics(ctx context.Context, names []string) (map[string
 		if l.topics == nil {
 			l.topics = map[string]*topicLeaders{}
 		}
+
 		l.topics[reported.name] = t
 		results[reported.name] = lookupResult[*topicLeaders]{value: t}
 	}
+
 	return results, nil
 }
 

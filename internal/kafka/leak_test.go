@@ -18,6 +18,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ensure(t, c, topics.Spec{Name: "t", Partitions: 2})
 	produce(t, c, numbered(0, 0, 10)...)
 	k := newCollector()
@@ -25,8 +26,10 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	k.await(t, "the records", func() bool { return len(k.seen) == 10 })
 	leave()
 	c.Close()
+
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
+
 	goleak.VerifyNone(t, before)
 }

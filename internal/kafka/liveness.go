@@ -39,16 +39,19 @@ func (g *group) watchMembers(ctx context.Context) {
 	if liveness == nil {
 		return
 	}
+
 	name := g.cluster.topic(g.cfg.Group)
 	silences := silenceDetector{}
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
+
 	for {
 		ownID := g.memberID()
 		counts, err := g.reportAlive(ctx, liveness, name, ownID)
 		if ctx.Err() != nil {
 			break
 		}
+
 		if err != nil {
 			g.log.Debug("reporting a group member failed", "error", err)
 		} else {
@@ -56,6 +59,7 @@ func (g *group) watchMembers(ctx context.Context) {
 				g.removeSilentMember(ctx, member)
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-g.memberChanged:
@@ -63,10 +67,13 @@ func (g *group) watchMembers(ctx context.Context) {
 		case <-tick.C:
 			continue
 		}
+
 		break
 	}
+
 	forgetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
+
 	own := g.memberID()
 	if own != "" {
 		if err := liveness.Forget(forgetCtx, name, own); err != nil {
@@ -113,39 +120,46 @@ func (g *group) removeFormerMember(ctx context.Context, member string) {
 func (g *group) removeMember(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, smallRequestTimeout)
 	defer cancel()
+
 	name := g.cluster.topic(g.cfg.Group)
 	leaveErr := g.cluster.removeMember(ctx, name, member)
 	if leaveErr != nil && !errors.Is(leaveErr, kafkago.UnknownMemberId) {
 		return leaveErr
 	}
+
 	liveness := g.cluster.cfg.Liveness
 	if liveness != nil {
 		if err := liveness.Forget(ctx, name, member); err != nil {
 			g.log.Debug("removing the report of a group member failed", "error", err)
 		}
 	}
+
 	return leaveErr
 }
 
 func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
+
 	res, err := client.LeaveGroup(ctx,
 		&kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
 	if err != nil {
 		return err
 	}
+
 	// kafka-go decodes the error code and the throttle time of the response in the
 	// wrong order: the code is in the low 16 bits of the milliseconds.
 	code := kafkago.Error(int16(res.Throttle.Milliseconds()))
 	if code != 0 {
 		return code
 	}
+
 	for _, m := range res.Members {
 		if m.Error != nil {
 			return m.Error
 		}
 	}
+
 	return res.Error
 }
 
@@ -166,6 +180,7 @@ func (s *silenceDetector) update(now time.Time, counts map[string]int64, ownID s
 	reportsMissed := now.Sub(s.updated) > maxReportGap
 	s.updated = now
 	members := make(map[string]observedCount, len(counts))
+
 	for member, count := range counts {
 		observed, known := s.members[member]
 		switch {
@@ -174,8 +189,10 @@ func (s *silenceDetector) update(now time.Time, counts map[string]int64, ownID s
 		case member != ownID && now.Sub(observed.changedAt) >= memberTimeout:
 			silent = append(silent, member)
 		}
+
 		members[member] = observed
 	}
+
 	s.members = members
 	return silent
 }

@@ -85,12 +85,15 @@ func (l *lookupBatcher[Q, A]) run(round []*lookup[Q, A]) error {
 	for _, each := range round {
 		asked[each.query] = true
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), smallRequestTimeout)
 	defer cancel()
+
 	results, err := l.send(ctx, slices.Collect(maps.Keys(asked)))
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for _, each := range round {
 		var found bool
 		each.result, found = results[each.query]
@@ -101,6 +104,7 @@ func (l *lookupBatcher[Q, A]) run(round []*lookup[Q, A]) error {
 			delete(l.joinable, each.query)
 		}
 	}
+
 	return err
 }
 
@@ -125,11 +129,14 @@ func (b *brokerLookups[Q, A]) batcher(address string) *lookupBatcher[Q, A] {
 		l = newLookupBatcher(func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error) {
 			return b.send(ctx, address, queries)
 		})
+
 		if b.byBroker == nil {
 			b.byBroker = map[string]*lookupBatcher[Q, A]{}
 		}
+
 		b.byBroker[address] = l
 	}
+
 	return l
 }
 
@@ -153,9 +160,11 @@ func oncePerPartition(queries []partitionQuery) (parts [][]partitionQuery) {
 		}
 		parts[n] = append(parts[n], q)
 	}
+
 	for _, part := range parts {
 		slices.SortFunc(part, func(a, b partitionQuery) int { return cmp.Compare(a.topic, b.topic) })
 	}
+
 	return parts
 }
 

@@ -29,6 +29,7 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 	if err != nil {
 		return nil, asFault(err, "listing topics")
 	}
+
 	var infos []TopicInfo
 	for _, t := range m.topics {
 		base, hasPrefix := strings.CutPrefix(t.name, c.cfg.TopicPrefix)
@@ -37,6 +38,7 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 		}
 		infos = append(infos, TopicInfo{base, len(t.leaders), t.replicas})
 	}
+
 	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
 	return infos, nil
 }
@@ -88,13 +90,16 @@ func (c *Cluster) requestMetadata(ctx context.Context, topics []string) (*metada
 	if topics != nil {
 		req.Topics = make([]kmsg.MetadataRequestTopic, len(topics))
 	}
+
 	for i := range topics {
 		req.Topics[i].Topic = &topics[i]
 	}
+
 	res, err := c.request(ctx, "", req)
 	if err != nil {
 		return nil, err
 	}
+
 	return readMetadata(res.(*kmsg.MetadataResponse), time.Now())
 }
 
@@ -103,12 +108,14 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 	for _, b := range res.Brokers {
 		m.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	}
+
 	for _, from := range res.Topics {
 		t := topicMetadata{err: errorFromCode(from.ErrorCode), id: from.TopicID, internal: from.IsInternal,
 			leaders: make([]leadership, len(from.Partitions))}
 		if from.Topic != nil {
 			t.name = *from.Topic
 		}
+
 		for _, p := range from.Partitions { // the leader reports their errors again
 			if p.Partition < 0 || int(p.Partition) >= len(t.leaders) {
 				return nil, wire.ErrMalformed
@@ -116,7 +123,9 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 			t.leaders[p.Partition] = leadership{m.brokers[p.Leader], p.LeaderEpoch, now}
 			t.replicas = len(p.Replicas)
 		}
+
 		m.topics = append(m.topics, t)
 	}
+
 	return m, nil
 }

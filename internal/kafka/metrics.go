@@ -69,20 +69,24 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		lag: f.GaugeVec("trunkline_kafka_lag_records",
 			"Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
+
 	for _, op := range operations {
 		for _, reason := range reasonLabels {
 			m.errors.WithLabelValues(op, reason)
 		}
 	}
+
 	for _, topic := range topics {
 		m.produced.WithLabelValues(topic)
 		m.producedBytes.WithLabelValues(topic)
 		m.recreatedTopics.WithLabelValues(topic)
 		m.readMeter(topic)
+
 		for _, kind := range gapKinds {
 			m.gaps.WithLabelValues(topic, string(kind))
 		}
 	}
+
 	return m
 }
 

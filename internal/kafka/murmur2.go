@@ -14,6 +14,7 @@ func murmur2(data []byte) uint32 {
 		r    = 24
 	)
 	h := seed ^ uint32(len(data))
+
 	for ; len(data) >= 4; data = data[4:] {
 		k := uint32(data[0]) | uint32(data[1])<<8 | uint32(data[2])<<16 | uint32(data[3])<<24
 		k *= m
@@ -21,6 +22,7 @@ func murmur2(data []byte) uint32 {
 		k *= m
 		h = h*m ^ k
 	}
+
 	switch len(data) {
 	case 3:
 		h ^= uint32(data[2]) << 16
@@ -31,6 +33,7 @@ func murmur2(data []byte) uint32 {
 	case 1:
 		h = (h ^ uint32(data[0])) * m
 	}
+
 	h = (h ^ h>>13) * m
 	return h ^ h>>15
 }

@@ -41,10 +41,12 @@ func tokenBroker(t *testing.T, accept func(message string) (life int64, refusal 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(fake.Close)
 	fake.ControlKey(int16(kmsg.SASLHandshake), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
@@ -54,6 +56,7 @@ func tokenBroker(t *testing.T, accept func(message string) (life int64, refusal 
 		}
 		return answer, nil, true
 	})
+
 	fake.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
 		answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
@@ -61,6 +64,7 @@ func tokenBroker(t *testing.T, accept func(message string) (life int64, refusal 
 		answer.SessionLifetimeMillis, answer.SASLAuthBytes = life, []byte(refusal)
 		return answer, nil, true
 	})
+
 	settings := DefaultSettings(fake.ListenAddrs()...)
 	settings.TLS = tlsclient.Settings{Enabled: true, CAFile: ca.File}
 	return settings
@@ -91,9 +95,11 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 		sent.Store(message, true)
 		return 0, ""
 	})
+
 	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{
 		TokenFile: tokenFile(t, "first"), Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool 2"},
 	}}
+
 	if err := openCluster(t, settings).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +116,12 @@ func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("got %v", err)
 	}
+
 	connections, err := newConnector(t.Context(), &Config{Settings: settings}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = connections.dial(t.Context(), "tcp", settings.Brokers[0])
 	if !errors.Is(err, kafkago.SASLAuthenticationFailed) || !strings.Contains(err.Error(), "invalid_token") {
 		t.Errorf("got %v", err)
@@ -143,8 +151,10 @@ func tokenEndpoint(t *testing.T, life time.Duration, next func() string) *httpte
 			_, _ = io.WriteString(w, `{"error":"invalid_client","error_description":"s3cret"}`)
 			return
 		}
+
 		fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, next(), int(life.Seconds()))
 	}))
+
 	t.Cleanup(server.Close)
 	return server
 }
@@ -164,32 +174,38 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 		issued++
 		return "token" + strconv.Itoa(issued)
 	})
+
 	settings := tokenBroker(t, func(message string) (int64, string) {
 		mu.Lock()
 		defer mu.Unlock()
 		logins[message]++
 		return 2000, ""
 	})
+
 	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: atEndpoint(server)}
 	cfg := Config{Settings: settings}
 	connections, err := newConnector(t.Context(), &cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := connections.dial(t.Context(), "tcp", settings.Brokers[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+
 	several := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(logins) >= 3
 	}
+
 	for !several() {
 		if _, err := conn.Write(setFrameSize(appendRequestHeader(nil, 18, 0))); err != nil { // ApiVersions
 			t.Fatal(err)
 		}
+
 		var head [8]byte
 		if _, err := io.ReadFull(conn, head[:]); err != nil {
 			t.Fatal(err)
@@ -197,6 +213,7 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 		if _, err := io.CopyN(io.Discard, conn, int64(head[2])<<8+int64(head[3])-4); err != nil {
 			t.Fatal(err)
 		}
+
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -245,15 +262,18 @@ func TestMSKLogin(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
+
 	messages := make(chan string, 100)
 	settings := tokenBroker(t, func(message string) (int64, string) {
 		messages <- message
 		return 900_000, ""
 	})
+
 	settings.SASL = credentials.Settings{Mechanism: "aws-msk-iam", AWSRegion: region}
 	if err := openCluster(t, settings).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	message := <-messages
 	token, ok := strings.CutPrefix(message, "n,,\x01auth=Bearer ")
 	token, closed := strings.CutSuffix(token, "\x01\x01")
@@ -261,15 +281,18 @@ func TestMSKLogin(t *testing.T) {
 	if !ok || !closed || err != nil {
 		t.Fatalf("message %q: %v", message, err)
 	}
+
 	signed, err := url.Parse(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	query := signed.Query()
 	signature := query.Get("X-Amz-Signature")
 	query.Del("X-Amz-Signature")
 	query.Del("User-Agent") // added after the signature
 	at := query.Get("X-Amz-Date")
+
 	scope := strings.Join([]string{at[:8], region, "kafka-cluster", "aws4_request"}, "/")
 	for name, want := range map[string]string{
 		"Action": "kafka-cluster:Connect", "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Expires": "900",
@@ -279,21 +302,25 @@ func TestMSKLogin(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
+
 	host := "kafka." + region + ".amazonaws.com"
 	if signed.Scheme != "https" || signed.Host != host || signed.Path != "/" {
 		t.Errorf("signed for %s", signed)
 	}
+
 	hash := func(text string) string { sum := sha256.Sum256([]byte(text)); return hex.EncodeToString(sum[:]) }
 	canonical := strings.Join([]string{
 		"GET", "/", strings.ReplaceAll(query.Encode(), "+", "%20"), "host:" + host, "", "host", hash(""),
 	}, "\n")
 	toSign := strings.Join([]string{"AWS4-HMAC-SHA256", at, scope, hash(canonical)}, "\n")
 	derived := []byte("AWS4" + secret)
+
 	for _, part := range append(strings.Split(scope, "/"), toSign) {
 		mac := hmac.New(sha256.New, derived)
 		mac.Write([]byte(part))
 		derived = mac.Sum(nil)
 	}
+
 	if want := hex.EncodeToString(derived); signature != want {
 		t.Errorf("signature %s, want %s", signature, want)
 	}
@@ -306,6 +333,7 @@ func TestMSKNeedsARegion(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
+
 	settings := DefaultSettings("127.0.0.1:1")
 	settings.TLS.Enabled, settings.SASL = true, credentials.Settings{Mechanism: "aws-msk-iam"}
 	_, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))

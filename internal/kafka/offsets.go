@@ -58,6 +58,7 @@ func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition)
 			lookups[i].err = err
 			continue
 		}
+
 		key := partitionKey{name, p.partition}
 		queries[leader.address] = append(queries[leader.address],
 			partitionQuery{key, leader.epoch, earliestTimestamp}, partitionQuery{key, leader.epoch, latestTimestamp})
@@ -70,6 +71,7 @@ func (c *Cluster) startOffsets(ctx context.Context, partitions []topicPartition)
 			lookups[i].first, lookups[i].next = pending[2*n], pending[2*n+1]
 		}
 	}
+
 	return lookups
 }
 
@@ -109,15 +111,18 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string,
 			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
 			}
+
 			t := &req.Topics[len(req.Topics)-1]
 			t.Partitions = append(t.Partitions, kmsg.ListOffsetsRequestTopicPartition{
 				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, Timestamp: q.timestampOrEpoch,
 			})
 		}
+
 		res, err := c.request(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
+
 		results := map[partitionKey]lookupResult[int64]{}
 		for _, t := range res.(*kmsg.ListOffsetsResponse).Topics {
 			for _, p := range t.Partitions {
@@ -125,8 +130,10 @@ func (c *Cluster) requestOffsets(ctx context.Context, address string,
 					errorFromCode(p.ErrorCode)}
 			}
 		}
+
 		assignResults(all, part, results)
 	}
+
 	return all, nil
 }
 
@@ -142,6 +149,7 @@ func (c *Cluster) LastRecord(ctx context.Context, topic string, partition int) (
 		if last != nil && err == nil {
 			return last, nil
 		}
+
 		if gap, ok := errors.AsType[*GapError](err); ok && gap.Kind != GapDamaged { // the log changed during the search
 			first, next, err = c.Offsets(ctx, topic, partition)
 			continue
@@ -150,6 +158,7 @@ func (c *Cluster) LastRecord(ctx context.Context, topic string, partition int) (
 			break
 		}
 	}
+
 	return nil, err
 }
 
@@ -158,20 +167,24 @@ func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition
 	r := c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
 		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()
+
 	var last *Record
 	for r.nextOffset < next {
 		records, err := r.readBatches(ctx)
 		if err != nil {
 			return nil, err
 		}
+
 		for i := range records {
 			if records[i].Offset < next {
 				last = &records[i]
 			}
 		}
+
 		if last != nil {
 			last = last.Clone()
 		}
 	}
+
 	return last, nil
 }

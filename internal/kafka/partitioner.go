@@ -19,21 +19,25 @@ func (p *Producer) choosePartitions(ctx context.Context, records []Record) ([]in
 			partitions[i] = r.Partition
 			continue
 		}
+
 		if i > 0 && r.Topic == records[i-1].Topic && records[i-1].Partition == AnyPartition &&
 			(r.Key == nil) == (records[i-1].Key == nil) && string(r.Key) == string(records[i-1].Key) {
 			partitions[i] = partitions[i-1]
 			continue
 		}
+
 		n, err := p.partitionCount(ctx, r.Topic)
 		if err != nil {
 			return nil, err
 		}
+
 		if r.Key == nil {
 			partitions[i] = rand.IntN(n)
 		} else {
 			partitions[i] = PartitionOf(r.Key, n)
 		}
 	}
+
 	return partitions, nil
 }
 
@@ -55,6 +59,7 @@ func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (i
 func (p *Producer) partitionCount(ctx context.Context, topic string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()
+
 	backoff := retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 	for {
 		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
@@ -67,6 +72,7 @@ func (p *Producer) partitionCount(ctx context.Context, topic string) (int, error
 		if err != nil && !retriable(err) {
 			return 0, asFault(err, "counting partitions")
 		}
+
 		if !backoff.Wait(ctx) {
 			return 0, fault.Unavailable(err, retryAfter, "Kafka is not available")
 		}

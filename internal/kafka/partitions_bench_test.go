@@ -29,6 +29,7 @@ func trickle(args string) {
 	if err != nil {
 		panic(err)
 	}
+
 	value := benchValue()
 	began := time.Now()
 	for n := 0; os.Getppid() > 1; n++ {
@@ -67,6 +68,7 @@ func followOurs(b *testing.B, address, topic string, partitions int, open *atomi
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	for p := range partitions {
@@ -75,8 +77,10 @@ func followOurs(b *testing.B, address, topic string, partitions int, open *atomi
 			if err != nil {
 				b.Error(err)
 			}
+
 			r := c.NewReader(topic, p, next)
 			defer r.Close()
+
 			for {
 				records, err := r.Read(ctx)
 				if err != nil {
@@ -86,6 +90,7 @@ func followOurs(b *testing.B, address, topic string, partitions int, open *atomi
 			}
 		})
 	}
+
 	return func() {
 		cancel()
 		running.Wait()
@@ -98,11 +103,13 @@ func followFranz(b *testing.B, address, topic string, partitions int, open *atom
 	for p := range partitions {
 		from[int32(p)] = kgo.NewOffset().AtEnd()
 	}
+
 	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.Dialer(dialCounted(open)),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchMaxWait(500*time.Millisecond))
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -113,6 +120,7 @@ func followFranz(b *testing.B, address, topic string, partitions int, open *atom
 			seen.Add(int64(fetches.NumRecords()))
 		}
 	})
+
 	return func() {
 		client.Close()
 		running.Wait()
@@ -133,13 +141,16 @@ func BenchmarkPartitionsAtRest(b *testing.B) {
 				before := runtime.NumGoroutine()
 				stop := client.follow(b, address, topic, partitions, &open, &seen)
 				defer stop()
+
 				time.Sleep(2 * time.Second)
 				used := cpu()
 				for b.Loop() {
 					time.Sleep(watched)
 				}
+
 				b.ReportMetric(float64(cpu()-used)/float64(b.Elapsed())*100, "%cpu")
 				b.ReportMetric(float64(open.Load()), "connections")
+
 				// A reader is read by a goroutine of its user.
 				b.ReportMetric(float64(runtime.NumGoroutine()-before), "goroutines")
 			})
@@ -159,16 +170,20 @@ func BenchmarkPartitionsLive(b *testing.B) {
 					var seen atomic.Int64
 					stop := client.follow(b, address, topic, partitions, &open, &seen)
 					defer stop()
+
 					_, kill := startChildBroker(b, fmt.Sprintf("trickle:%s,%s,%d,%d", address, topic, partitions, rate))
 					defer kill()
+
 					for seen.Load() == 0 {
 						time.Sleep(10 * time.Millisecond)
 					}
+
 					time.Sleep(time.Second)
 					used, from := cpu(), seen.Load()
 					for b.Loop() {
 						time.Sleep(watched)
 					}
+
 					events := seen.Load() - from
 					b.ReportMetric(float64((cpu()-used).Microseconds())/float64(events), "cpu-µs/event")
 					b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")

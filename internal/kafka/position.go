@@ -50,11 +50,13 @@ func (id *TopicID) Scan(stored any) (err error) {
 	if stored == "" {
 		return nil
 	}
+
 	text, _ := stored.(string)
 	*id, err = ParseTopicID(text)
 	if err != nil {
 		return fmt.Errorf("reading a topic id: %w", err)
 	}
+
 	return nil
 }
 
@@ -106,6 +108,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 	if err != nil || end.LeaderEpoch != UnknownEpoch {
 		return end, err
 	}
+
 	// The broker has no record of a later epoch. Apache Kafka responds so only for
 	// epochs that no leader of the log ever had; the embedded broker also does while
 	// the newest epoch has no record yet. The last record distinguishes the two.
@@ -116,6 +119,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
 		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
 	}
+
 	return c.lookUpEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record now
 }
 
@@ -142,16 +146,19 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string,
 			if n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.OffsetForLeaderEpochRequestTopic{Topic: q.topic})
 			}
+
 			t := &req.Topics[len(req.Topics)-1]
 			t.Partitions = append(t.Partitions, kmsg.OffsetForLeaderEpochRequestTopicPartition{
 				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch,
 				LeaderEpoch: int32(q.timestampOrEpoch),
 			})
 		}
+
 		res, err := c.request(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
+
 		results := map[partitionKey]lookupResult[EpochEnd]{}
 		for _, t := range res.(*kmsg.OffsetForLeaderEpochResponse).Topics {
 			for _, p := range t.Partitions {
@@ -159,8 +166,10 @@ func (c *Cluster) requestEpochEnds(ctx context.Context, address string,
 					p.EndOffset}, errorFromCode(p.ErrorCode)}
 			}
 		}
+
 		assignResults(all, part, results)
 	}
+
 	return all, nil
 }
 
@@ -174,20 +183,24 @@ func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int
 		if err != nil {
 			return err
 		}
+
 		if id != position.TopicID {
 			return c.gapFromStart(ctx, topic, partition, position.Offset, GapRecreated)
 		}
 	}
+
 	first, next, err := c.Offsets(ctx, topic, partition)
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case position.Offset > next:
 		return c.pastEndGap(ctx, topic, partition, position, first, next)
 	case position.Offset < first:
 		return OutOfRange(topic, partition, position.Offset, first, next)
 	}
+
 	return c.checkEpoch(ctx, topic, partition, position, first, next)
 }
 
@@ -198,13 +211,16 @@ func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, p
 	if position.LeaderEpoch == UnknownEpoch || position.Offset == first {
 		return nil // no record before it is in the log
 	}
+
 	end, err := c.EpochEnd(ctx, topic, partition, position.LeaderEpoch)
 	if err != nil {
 		return err
 	}
+
 	if end.LeaderEpoch == position.LeaderEpoch && end.Offset >= position.Offset {
 		return nil
 	}
+
 	return truncationGap(topic, partition, position.Offset, end, first, next)
 }
 

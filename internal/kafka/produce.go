@@ -30,6 +30,7 @@ func (c ProducerConfig) withDefaults() ProducerConfig {
 	if c.DeliveryTimeout <= 0 {
 		c.DeliveryTimeout = 30 * time.Second
 	}
+
 	return c
 }
 
@@ -96,6 +97,7 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 	if len(records) == 0 {
 		return unknownOffsets, nil
 	}
+
 	size := 0
 	for i := range records {
 		n := wire.RecordSize(&records[i])
@@ -104,19 +106,24 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 			return unknownOffsets,
 				fault.New(fault.KindTooLarge, "a record is larger than %d bytes", topics.MaxRecordBytes)
 		}
+
 		size += n
 	}
+
 	if err := p.cluster.WriteFault(); err != nil {
 		return unknownOffsets, fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
 	}
+
 	partitions, err := p.choosePartitions(ctx, records)
 	if err != nil {
 		return unknownOffsets, err
 	}
+
 	size = min(size, p.cfg.MaxBytes) // a larger call takes the whole buffer
 	if err := p.acquireBuffer(ctx, int64(size)); err != nil {
 		return unknownOffsets, err
 	}
+
 	c := &produceCall{done: make(chan struct{}), unfinished: len(records), appended: Appended{-1, 0}, release: func() {
 		p.freeBytes.Release(int64(size))
 		p.cluster.metrics.inFlight.Sub(float64(size))
@@ -125,6 +132,7 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 		c.release()
 		return unknownOffsets, err
 	}
+
 	select {
 	case <-c.done:
 		return c.appended, c.err
@@ -153,6 +161,7 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 		p.mu.RUnlock()
 		return fault.Unavailable(nil, retryAfter, "shutting down")
 	}
+
 	var missing bool
 	for i := range records {
 		if p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}] == nil {
@@ -160,12 +169,14 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 			break
 		}
 	}
+
 	if missing {
 		p.mu.RUnlock()
 		p.addRecordBuffers(records, partitions)
 		return p.enqueue(records, partitions, c)
 	}
 	defer p.mu.RUnlock()
+
 	for i := 0; i < len(records); {
 		l := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
 		from := i
@@ -173,6 +184,7 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) e
 		}
 		l.add(records[from:i], c)
 	}
+
 	return nil
 }
 
@@ -194,12 +206,14 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+
 	flushed := make(chan struct{})
 	go func() {
 		p.sending.Wait()
 		close(flushed)
 	}()
 	defer p.cancel()
+
 	select {
 	case <-flushed:
 		return nil
@@ -225,6 +239,7 @@ type produceCall struct {
 func (c *produceCall) finish(records int, base int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	switch {
 	case base < 0 || err != nil || c.appended == unknownOffsets:
 		c.appended = unknownOffsets
@@ -233,9 +248,11 @@ func (c *produceCall) finish(records int, base int64, err error) {
 	default: // a partition's batches are delivered in order
 		c.appended.Next = base + int64(records)
 	}
+
 	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}
+
 	c.unfinished -= records
 	if c.unfinished == 0 {
 		c.release()

@@ -22,6 +22,7 @@ func outcomeOf(err error) produceOutcome {
 	if !errors.As(err, &brokerErr) {
 		return outcomeRetry
 	}
+
 	switch brokerErr {
 	case kafkago.DuplicateSequenceNumber:
 		return outcomeAlreadyWritten
@@ -33,8 +34,10 @@ func outcomeOf(err error) produceOutcome {
 		// incremented the sequence: it would answer a repeat as already written.
 		return outcomeUndetermined
 	}
+
 	if retriable(err) {
 		return outcomeRetry
 	}
+
 	return outcomeRejected
 }

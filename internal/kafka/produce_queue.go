@@ -110,6 +110,7 @@ func (q *produceQueue) send(ctx context.Context, to produceTarget, b *batch) pro
 	}
 
 	defer q.finish()
+
 	return q.sendAlone(ctx, to, b)
 }
 
@@ -148,6 +149,7 @@ func (q *produceQueue) await(ctx context.Context, w *queuedBatch) produceAnswer 
 
 	timer := time.NewTimer(maxGatherWait)
 	defer timer.Stop()
+
 	for {
 		select {
 		case a := <-w.answer:
@@ -175,6 +177,7 @@ func (q *produceQueue) leave(w *queuedBatch, err error) produceAnswer {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		return produceAnswer{err: err}
 	}
+
 	select {
 	case a := <-w.answer:
 		return a
@@ -191,6 +194,7 @@ func (q *produceQueue) sendWaiting() {
 		size += len(q.waiting[n].records)
 		n++
 	}
+
 	if n == 0 {
 		return
 	}
@@ -198,6 +202,7 @@ func (q *produceQueue) sendWaiting() {
 	group := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	q.requests++
+
 	if n == 1 {
 		group[0].answer <- produceAnswer{alone: true}
 		return
@@ -239,6 +244,7 @@ func (q *produceQueue) sendShared(frame []byte, group []*queuedBatch) {
 	for i, w := range group {
 		targets[i] = w.produceTarget
 	}
+
 	for i, result := range readProduceResponse(response, targets...) {
 		result.sentAt = sentAt
 		group[i].answer <- produceAnswer{result: result}
@@ -280,6 +286,7 @@ func appendProduceRequest(b []byte, group []*queuedBatch) []byte {
 			b = append(b, group[i].records...)
 		}
 	}
+
 	return setFrameSize(b)
 }
 
@@ -294,6 +301,7 @@ func readProduceResponse(response []byte, targets ...produceTarget) []produceRes
 		}
 		return results
 	}
+
 	unknown()
 
 	r := &wire.Reader{B: response}
@@ -314,8 +322,10 @@ func readProduceResponse(response []byte, targets ...produceTarget) []produceRes
 	if r.Bad {
 		return unknown()
 	}
+
 	for i := range results {
 		results[i].throttle = throttle
 	}
+
 	return results
 }

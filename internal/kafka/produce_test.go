@@ -27,13 +27,16 @@ type switchedNetwork struct {
 func (g *switchedNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if g.shut {
 		return nil, errors.New("the network is down")
 	}
+
 	conn, err := g.Dial(ctx, network, address)
 	if err == nil {
 		g.conns = append(g.conns, conn)
 	}
+
 	return conn, err
 }
 
@@ -63,6 +66,7 @@ func openSwitchedWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	ensure(t, c, topics.Spec{Name: "t", Partitions: 2})
 	return c, g
@@ -72,11 +76,13 @@ func TestProduceWaitsOutAnOutage(t *testing.T) {
 	c, g := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	g.set(true)
 	done := make(chan error)
 	go func() { done <- p.Produce(t.Context(), numbered(0, 0, 10)...) }()
 	time.Sleep(200 * time.Millisecond) // some tries fail
 	g.set(false)
+
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +95,7 @@ func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
 	c, g := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 200 * time.Millisecond})
 	defer p.Close(t.Context())
+
 	g.set(true)
 	err := p.Produce(t.Context(), numbered(0, 0, 1)...)
 	if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter <= 0 {
@@ -97,10 +104,12 @@ func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
 	if errors.Is(err, kafka.ErrOutcomeUnknown) {
 		t.Errorf("nothing was ever sent: %v", err)
 	}
+
 	g.set(false)
 	for i := range 3 {
 		until(t, "the network", func() bool { return p.Produce(t.Context(), numbered(0, 1+i, 1)...) == nil })
 	}
+
 	if got := readAll(t, c, "t", 0, 0); len(got) != 3 || string(got[0].Value) != "1" {
 		t.Errorf("%d records", len(got))
 	}
@@ -112,6 +121,7 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 	g.set(true)
 	p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, DeliveryTimeout: 5 * time.Minute})
 	defer p.Close(t.Context())
+
 	first := make(chan error)
 	go func() {
 		first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
@@ -120,10 +130,12 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 		func() bool { return metricValue(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+
 	err := p.Produce(ctx, numbered(0, 0, 1)...)
 	if fault.KindOf(err) != fault.KindUnavailable || errors.Is(err, kafka.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
+
 	g.set(false)
 	if err := <-first; err != nil {
 		t.Errorf("the first: %v", err)
@@ -139,10 +151,12 @@ func TestProduceCutShortSaysThatItDoesNotKnow(t *testing.T) {
 	p := c.NewProducer(kafka.ProducerConfig{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+
 	err := p.Produce(ctx, numbered(0, 0, 1)...)
 	if !errors.Is(err, kafka.ErrOutcomeUnknown) || fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("got %v", err)
 	}
+
 	g.set(false)
 	if err := p.Close(t.Context()); err != nil { // sends what was left
 		t.Fatal(err)
@@ -161,6 +175,7 @@ func TestCloseIsBoundedAndFinal(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+
 	began := time.Now()
 	if err := p.Close(ctx); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("close: %v", err)
@@ -180,11 +195,13 @@ func TestRecordsWithoutKeysSpread(t *testing.T) {
 	c, _ := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	for range 64 {
 		if err := p.Produce(t.Context(), kafka.Record{Topic: "t", Partition: kafka.AnyPartition}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for partition := range 2 {
 		if n := len(readAll(t, c, "t", partition, 0)); n == 0 || n == 64 {
 			t.Errorf("partition %d has %d of 64", partition, n)
@@ -196,6 +213,7 @@ func TestTimesWeGiveNeverGoBack(t *testing.T) {
 	c, _ := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -206,6 +224,7 @@ func TestTimesWeGiveNeverGoBack(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	var last time.Time
 	for _, r := range readAll(t, c, "t", 0, 0) {

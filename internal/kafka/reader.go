@@ -90,6 +90,7 @@ func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
 	}
 	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)
+
 	return r
 }
 
@@ -130,10 +131,12 @@ func (r *Reader) Idle() time.Time {
 			return idle
 		}
 	}
+
 	ns := r.idleNanos.Load()
 	if ns == 0 {
 		return time.Time{}
 	}
+
 	return time.Unix(0, ns)
 }
 
@@ -156,6 +159,7 @@ func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 	r.freeChunks()
 	r.setIdle(r.laterIdle)
 	r.laterIdle = time.Time{}
+
 	if len(r.pending) == 0 {
 		if err := r.awaitChunk(ctx); err != nil {
 			return nil, err
@@ -170,6 +174,7 @@ func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 			r.meter.add(len(r.decoder.Records), decoded)
 			return r.decoder.Records, r.handleBadBatch(ctx, gap)
 		}
+
 		more = len(r.pending) == 0 && decoded < readBytes && !r.decoder.Full() && r.takeArrived()
 	}
 
@@ -190,6 +195,7 @@ func (r *Reader) decodePending(limit int) (decoded int, gap *GapError) {
 		if err != nil {
 			return decoded, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()}
 		}
+
 		if !b.Found { // truncated by the broker: the next response has the complete batch
 			if r.chunkUnread { // brokers always send the first batch completely
 				return decoded, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "an incomplete first batch"}
@@ -203,9 +209,11 @@ func (r *Reader) decodePending(limit int) (decoded int, gap *GapError) {
 		if b.More {
 			return decoded, nil
 		}
+
 		decoded += len(r.pending) - len(b.Rest)
 		r.pending = b.Rest
 	}
+
 	return decoded, nil
 }
 
@@ -215,6 +223,7 @@ func (r *Reader) takeArrived() bool {
 	if r.sub == nil {
 		return false
 	}
+
 	t := r.sub.takeChunk()
 	if t.batches == nil { // an error stays with the subscription, for awaitChunk
 		return false
@@ -247,6 +256,7 @@ func (r *Reader) freeChunks() {
 	if len(r.pending) > 0 {
 		decoded--
 	}
+
 	for i := range r.chunks[:decoded] {
 		r.chunks[i].free()
 	}
@@ -271,6 +281,7 @@ func (r *Reader) handleBadBatch(ctx context.Context, gap *GapError) error {
 	if len(r.decoder.Records) > 0 {
 		return nil
 	}
+
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.endOffset
 	gap.LeaderEpoch = UnknownEpoch
 	if gap.Resume <= r.nextOffset { // the damage hides the end of its batch
@@ -282,6 +293,7 @@ func (r *Reader) handleBadBatch(ctx context.Context, gap *GapError) error {
 			return asFault(err, "finding the end of damaged records")
 		}
 	}
+
 	return r.countGap(gap)
 }
 
@@ -302,6 +314,7 @@ func (r *Reader) awaitChunk(ctx context.Context) error {
 				return nil
 			}
 		}
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -321,9 +334,11 @@ func (r *Reader) awaitChunk(ctx context.Context) error {
 				err = errLeaderBehind
 			}
 		}
+
 		if gap, ok := errors.AsType[*GapError](err); ok {
 			return r.countGap(gap)
 		}
+
 		if err != nil {
 			if err := r.handleError(ctx, err); err != nil {
 				return err
@@ -338,14 +353,17 @@ func (r *Reader) subscribe(ctx context.Context) error {
 	if r.sub != nil {
 		return nil
 	}
+
 	t, err := r.cluster.leaders.topic(ctx, r.prefixedTopic)
 	if err != nil {
 		return err
 	}
+
 	leader, err := r.cluster.leaders.leaderOf(t, r.partition)
 	if err != nil {
 		return err
 	}
+
 	r.leader = leader
 	if r.topicID.IsZero() {
 		r.topicID = t.id
@@ -353,16 +371,19 @@ func (r *Reader) subscribe(ctx context.Context) error {
 	if r.topicID != t.id {
 		return r.cluster.gapFromStart(ctx, r.topic, r.partition, r.nextOffset, GapRecreated)
 	}
+
 	if r.epochs.last() != UnknownEpoch && r.checkedEpoch != leader.epoch {
 		if err := r.checkEpoch(ctx); err != nil {
 			return err
 		}
 		r.checkedEpoch = leader.epoch
 	}
+
 	r.sub = r.cluster.fetchers.subscribe(leader.address, fetchPartition{
 		fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: r.nextOffset,
 		leaderEpoch: leader.epoch, lastEpoch: r.epochs.last(),
 	})
+
 	return nil
 }
 
@@ -386,17 +407,21 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 	if t.err != nil {
 		return false, t.err
 	}
+
 	if t.confirmed {
 		r.resetErrors()
 	}
+
 	if t.batches != nil {
 		r.setIdle(t.idleAt)
 		r.use(&t)
 		return true, nil
 	}
+
 	r.decoder.Shrink(maxIdleBuffer)
 	r.waitingSub.Store(r.sub)
 	defer r.waitingSub.Store(nil)
+
 	select {
 	case <-r.sub.wake:
 	case <-ctx.Done():
@@ -405,6 +430,7 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 			r.idleNanos.Store(idle.UnixNano())
 		}
 	}
+
 	return false, nil
 }
 
@@ -415,6 +441,7 @@ func (r *Reader) checkRange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case r.nextOffset < first:
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
@@ -424,6 +451,7 @@ func (r *Reader) checkRange(ctx context.Context) error {
 		}
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
+
 	return nil
 }
 
@@ -465,18 +493,22 @@ func (r *Reader) handleError(ctx context.Context, err error) error {
 	if staleLeader(err) {
 		r.cluster.leaders.markStale(r.prefixedTopic, r.partition, r.leader)
 	}
+
 	r.cluster.metrics.countError("fetch", reasonLabel(err))
 	if !retriable(err) {
 		return asFault(err, "reading from Kafka")
 	}
+
 	if !r.failing {
 		r.failing = true
 		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition,
 			"offset", r.nextOffset, "error", err)
 	}
+
 	if !r.backoff.Wait(ctx) {
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -500,6 +532,7 @@ func (h *epochHistory) add(epoch int32, next int64) {
 	if epoch < 0 {
 		return
 	}
+
 	n := len(h.ends)
 	if n > 0 && h.ends[n-1].LeaderEpoch == epoch {
 		h.ends[n-1].Offset = next
@@ -508,6 +541,7 @@ func (h *epochHistory) add(epoch int32, next int64) {
 	if len(h.ends) == maxEpochHistory {
 		h.ends = append(h.ends[:0], h.ends[1:]...)
 	}
+
 	h.ends = append(h.ends, EpochEnd{epoch, next})
 }
 

@@ -60,6 +60,7 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 func (l *recordBuffer) add(records []Record, c *produceCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	now := time.Now()
 	for i := range records {
 		b := l.batchFor(&records[i], now)
@@ -71,6 +72,7 @@ func (l *recordBuffer) add(records []Record, c *produceCall) {
 			b.shares = append(b.shares, callShare{c, 1})
 		}
 	}
+
 	if !l.running {
 		l.running = true
 		l.producer.sending.Add(1)
@@ -87,13 +89,16 @@ func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
 			return b
 		}
 	}
+
 	var memory []byte
 	if pooled, ok := l.producer.framePool.Get().(*[]byte); ok {
 		memory = *pooled
 	}
+
 	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, startedAt: now,
 		deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
+
 	return b
 }
 
@@ -110,6 +115,7 @@ func (l *recordBuffer) timestampOf(r *Record, now time.Time) int64 {
 // run sends the queued batches and returns.
 func (l *recordBuffer) run() {
 	defer l.producer.sending.Done()
+
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 {
@@ -117,10 +123,12 @@ func (l *recordBuffer) run() {
 			l.mu.Unlock()
 			return
 		}
+
 		b := l.queue[0]
 		l.queue[0] = nil
 		l.queue = l.queue[1:]
 		l.mu.Unlock()
+
 		l.deliver(b)
 	}
 }

@@ -69,6 +69,7 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer fake.Close()
+
 		var mu sync.Mutex
 		requests := map[kmsg.Key]int{}
 		for _, key := range []kmsg.Key{kmsg.Heartbeat, kmsg.ListOffsets, kmsg.Metadata, kmsg.OffsetCommit} {
@@ -89,9 +90,11 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
+
 		running.Go(func() {
 			err := c.RunGroup(ctx, kafka.GroupConfig{Group: "g", Topics: []string{"t"}},
 				func(ctx context.Context, _ *kafka.Assignment) error {
@@ -107,9 +110,11 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 		mu.Lock()
 		clear(requests)
 		mu.Unlock()
+
 		time.Sleep(time.Minute)
 		mu.Lock()
 		got := fmt.Sprint(requests)
+
 		for key, most := range map[kmsg.Key]int{
 			kmsg.Heartbeat:    31, // every 2 s
 			kmsg.Metadata:     60, // for the number of partitions every 2 s, and kafka-go's own
@@ -120,10 +125,12 @@ func TestAGroupAtRestAsksLittle(t *testing.T) {
 				t.Errorf("%d requests of the kind %s in a minute, want at most %d", requests[key], key.Name(), most)
 			}
 		}
+
 		if requests[kmsg.Heartbeat] < 25 {
 			t.Errorf("the member does not live: %s", got)
 		}
 		mu.Unlock()
+
 		t.Log(got)
 	})
 }

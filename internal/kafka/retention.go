@@ -15,13 +15,16 @@ func (c *Cluster) Retention(ctx context.Context, topic string) (time.Duration, e
 	if err != nil {
 		return 0, fmt.Errorf("reading the retention of %s: %w", topic, err)
 	}
+
 	text := configs[c.topic(topic)][configRetention]
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("reading the retention of %s: %q is no number", topic, text)
 	}
+
 	if ms < 0 {
 		return -1, nil
 	}
+
 	return time.Duration(ms) * time.Millisecond, nil
 }

@@ -29,6 +29,7 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 		if err != nil {
 			return 0, err
 		}
+
 		from = max(first, from)
 		if from >= end {
 			return end, nil
@@ -37,10 +38,12 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 			each); err != nil {
 			return 0, err
 		}
+
 		firstNow, _, err := c.Offsets(ctx, topic, partition)
 		if err != nil || firstNow <= from {
 			return end, err
 		}
+
 		from = end // what was deleted unread has been written again, before it was deleted
 	}
 }
@@ -50,8 +53,10 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 		cfg.From = AtOffset(offset)
 		return c.OpenReader(cfg)
 	}
+
 	r := openAt(from)
 	defer func() { r.Close() }()
+
 	for r.nextOffset < to {
 		records, err := r.readBatches(ctx)
 		if gap, ok := errors.AsType[*GapError](err); ok {
@@ -61,21 +66,26 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 			if gap.Resume <= r.nextOffset {
 				return nil
 			}
+
 			r.Close()
 			r = openAt(gap.Resume)
 			continue
 		}
+
 		if err != nil {
 			return err
 		}
+
 		for i := range records {
 			if records[i].Offset < to {
 				each(&records[i])
 			}
 		}
+
 		if len(records) == 0 && r.endOffset <= r.nextOffset {
 			return nil
 		}
 	}
+
 	return nil
 }

@@ -22,6 +22,7 @@ func (l *recordBuffer) deliver(b *batch) {
 		err = l.sendWithRetries(ctx, b)
 	}
 	cancel()
+
 	if isTooLarge(err) && b.Records > 1 {
 		halves, unpackErr := b.split()
 		if unpackErr == nil {
@@ -30,8 +31,10 @@ func (l *recordBuffer) deliver(b *batch) {
 			}
 			return
 		}
+
 		err = errors.Join(err, unpackErr)
 	}
+
 	m := l.producer.cluster.metrics
 	if err == nil {
 		l.seq.Advance(b.Records)
@@ -44,6 +47,7 @@ func (l *recordBuffer) deliver(b *batch) {
 	} else {
 		err = l.deliveryError(b, err)
 	}
+
 	offset := b.base
 	for _, w := range b.shares {
 		w.call.finish(w.records, offset, err)
@@ -51,6 +55,7 @@ func (l *recordBuffer) deliver(b *batch) {
 			offset += int64(w.records)
 		}
 	}
+
 	frame := b.Frame
 	if !b.frameInUse {
 		l.producer.framePool.Put(&frame)
@@ -62,12 +67,14 @@ func (l *recordBuffer) deliveryError(b *batch, err error) error {
 	if !b.uncertain && outcomeOf(err) == outcomeRejected {
 		return asFault(err, "producing")
 	}
+
 	if b.uncertain {
 		err = errors.Join(ErrOutcomeUnknown, err)
 		// The broker may or may not have counted this batch: the next ones start a new
 		// sequence.
 		l.seq = wire.Sequence{ID: -1}
 	}
+
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
 }
 
@@ -78,14 +85,17 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 		if !retry.Sleep(ctx, time.Until(l.throttledUntil)) {
 			return ctx.Err()
 		}
+
 		err := l.sendOnce(ctx, b)
 		if err == nil {
 			return nil
 		}
+
 		l.producer.cluster.metrics.countError("produce", reasonLabel(err))
 		if l.producer.cluster.WriteFault() != nil {
 			return err
 		}
+
 		switch outcomeOf(err) {
 		case outcomeAlreadyWritten:
 			return nil
@@ -104,9 +114,11 @@ func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
 				l.producer.cluster.leaders.markStale(l.producer.cluster.topic(l.topic), l.partition, l.leader)
 			}
 		}
+
 		if !backoff.Wait(ctx) {
 			return err
 		}
+
 		l.producer.cluster.metrics.retries.Inc()
 	}
 }
@@ -121,20 +133,24 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 		}
 		l.seq = wire.Sequence{ID: id, Epoch: epoch}
 	}
+
 	to := produceTarget{c.topic(l.topic), l.partition}
 	leader, err := c.leaders.leader(ctx, to.topic, to.partition)
 	if err != nil {
 		return err
 	}
+
 	l.leader = leader
 	if !b.sealed {
 		b.completeFrame(l.seq)
 	}
+
 	a := l.producer.queueOf(leader.address).send(ctx, to, b)
 	if a.err != nil {
 		b.uncertain = b.uncertain || a.sent
 		return a.err
 	}
+
 	l.throttledUntil = time.Now().Add(a.result.throttle)
 	c.clock.observe(a.result.sentAt, time.Now(), a.result.appendTime)
 	err = a.result.err
@@ -145,6 +161,7 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 	if err == nil {
 		b.base = a.result.base
 	}
+
 	return err
 }
 

@@ -32,12 +32,14 @@ func (s Settings) Validate(c *setting.Check) {
 	for _, broker := range s.Brokers {
 		c.Dialable("brokers", broker)
 	}
+
 	for _, r := range s.TopicPrefix {
 		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) {
 			c.Must(false, "topic_prefix", "Kafka allows letters, digits and . _ - in a topic's name")
 			break
 		}
 	}
+
 	c.Must(len(s.TopicPrefix) <= 100, "topic_prefix", "must be at most 100 characters")
 	c.Must(s.Partitions >= 1 && s.Partitions <= event.MaxPartitions, "partitions",
 		"must be 1 to %d, is %d", event.MaxPartitions, s.Partitions)

@@ -78,18 +78,21 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 			cfg := Config{Settings: DefaultSettings("a:1")}
 			test.with(&cfg)
 			err := cfg.Validate()
+
 			if test.want == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
+
 			var problems setting.Problems
 			if !errors.As(err, &problems) || len(problems) != 1 || !strings.HasPrefix(problems[0].String(), test.want) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
+
 	if err := (&Config{Settings: DefaultSettings()}).Validate(); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("no brokers: %v", err)
 	}

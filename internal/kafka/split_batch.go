@@ -21,6 +21,7 @@ func (b *batch) split() (parts [2]*batch, err error) {
 	if err != nil {
 		return parts, err
 	}
+
 	shares := slices.Clone(b.shares)
 	for i := range halves {
 		part := &batch{Builder: halves[i], base: -1, startedAt: b.startedAt, deadline: b.deadline,
@@ -28,6 +29,7 @@ func (b *batch) split() (parts [2]*batch, err error) {
 		part.shares, shares = splitShares(shares, part.Records)
 		parts[i] = part
 	}
+
 	return parts, nil
 }
 
@@ -43,5 +45,6 @@ func splitShares(shares []callShare, records int) (first, rest []callShare) {
 			shares = shares[1:]
 		}
 	}
+
 	return first, shares
 }

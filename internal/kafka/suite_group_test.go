@@ -32,18 +32,22 @@ func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignme
 		if !ok {
 			next = 0
 		}
+
 		r := c.NewReader(l.Topic, l.Partition, next)
 		defer r.Close()
+
 		for {
 			records, err := r.Read(ctx)
 			if err != nil {
 				return err
 			}
+
 			k.withLock(func() {
 				for i := range records {
 					k.seen[string(records[i].Value)]++
 				}
 			})
+
 			l.Commit(r.Next())
 		}
 	}
@@ -67,9 +71,11 @@ func (k *collector) await(t *testing.T, what string, ok func() bool) {
 		k.mu.Lock()
 		done := ok()
 		k.mu.Unlock()
+
 		if done {
 			return
 		}
+
 		select {
 		case <-k.change:
 		case <-deadline:
@@ -85,10 +91,12 @@ func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assi
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.RunGroup(ctx, kafka.GroupConfig{Group: "g", Topics: topics}, work) }()
+
 	var once sync.Once
 	leave = func() {
 		once.Do(func() {
 			cancel()
+
 			select {
 			case err := <-done:
 				if err != nil {
@@ -99,6 +107,7 @@ func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assi
 			}
 		})
 	}
+
 	t.Cleanup(leave)
 	return leave
 }
@@ -114,6 +123,7 @@ func groupResumes(t *testing.T, s service) {
 	second := newCollector()
 	join(t, c, second.work(c), "t")
 	second.await(t, "the rest", func() bool { return len(second.seen) == 50 })
+
 	for value, times := range second.seen {
 		if times != 1 || len(value) != 3 {
 			t.Errorf("%s was read %d times", value, times)
@@ -131,28 +141,35 @@ func groupShares(t *testing.T, s service) {
 	other := newCollector()
 	join(t, c, other.work(c), "t")
 	other.await(t, "the second member's share", func() bool { return len(other.began) == 2 })
+
 	for partition := range 4 {
 		produce(t, c, numbered(partition, 100+100*partition, 100)...)
 	}
+
 	both := func() int {
 		k.mu.Lock()
 		other.mu.Lock()
 		defer k.mu.Unlock()
 		defer other.mu.Unlock()
+
 		union := map[string]bool{}
 		for v := range k.seen {
 			union[v] = true
 		}
+
 		for v := range other.seen {
 			union[v] = true
 		}
+
 		return len(union)
 	}
+
 	until(t, "all of both", func() bool { return both() == 500 })
 	leave()
 	for partition := range 4 {
 		produce(t, c, numbered(partition, 1000+100*partition, 100)...)
 	}
+
 	until(t, "all of the one that stayed", func() bool { return both() == 900 })
 }
 
@@ -170,6 +187,7 @@ func workRestarts(t *testing.T, s service) {
 	c := s.topic(t, 2)
 	produce(t, c, append(numbered(0, 0, 10), numbered(1, 10, 10)...)...)
 	k := newCollector()
+
 	work := k.work(c)
 	var once sync.Once
 	join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
@@ -181,8 +199,10 @@ func workRestarts(t *testing.T, s service) {
 			l.Commit(5)
 			return errors.New("made up")
 		}
+
 		return work(ctx, l)
 	}, "t")
+
 	k.await(t, "the rest of both partitions", func() bool { return len(k.seen) == 15 })
 }
 
@@ -192,21 +212,26 @@ func newPartitions(t *testing.T, s service) {
 	k := newCollector()
 	join(t, c, k.work(c), event.TopicRaw)
 	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
+
 	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 5); err != nil {
 		t.Fatal(err)
 	}
+
 	k.await(t, "five partitions", func() bool { return len(k.began) == 5 })
 	// A consumer group creates no partitions: KeepTopics does.
 	if n, err := c.Partitions(t.Context(), event.TopicEvents); n != 2 || err != nil {
 		t.Errorf("%s has %d partitions, %v", event.TopicEvents, n, err)
 	}
+
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	go c.KeepTopics(following, topics.All(2), true)
 	until(t, "the topic that follows", func() bool {
 		n, err := c.Partitions(t.Context(), event.TopicEvents)
 		return n == 5 && err == nil
 	})
+
 	produce(t, c, kafka.Record{Topic: event.TopicRaw, Partition: 4, Value: []byte("in the new one")})
 	k.await(t, "a record of a new partition", func() bool { return k.seen["in the new one"] == 1 })
 }

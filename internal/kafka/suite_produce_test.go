@@ -34,6 +34,7 @@ func roundTrip(t *testing.T, s service) {
 	if len(got) != len(sent) {
 		t.Fatalf("%d records, want %d", len(got), len(sent))
 	}
+
 	for i, g := range got {
 		w := sent[i]
 		if !same(g.Key, w.Key) || !same(g.Value, w.Value) || g.Offset != int64(i) || g.Partition != 2 ||
@@ -47,12 +48,14 @@ func roundTrip(t *testing.T, s service) {
 			t.Errorf("record %d: %d headers", i, len(g.Headers))
 			continue
 		}
+
 		for j, h := range g.Headers {
 			if h.Key != w.Headers[j].Key || !same(h.Value, w.Headers[j].Value) {
 				t.Errorf("record %d: header %d is %q", i, j, h)
 			}
 		}
 	}
+
 	if since := time.Since(got[4].Time); since < -time.Second || since > time.Minute {
 		t.Errorf("stamped %v ago", since)
 	}
@@ -71,6 +74,7 @@ func order(t *testing.T, s service) {
 	c := s.topic(t, 2)
 	p := c.NewProducer(kafka.ProducerConfig{BatchBytes: 4 << 10, MaxBytes: 64 << 10})
 	var wg sync.WaitGroup
+
 	for who := range producers {
 		wg.Go(func() {
 			for n := range calls {
@@ -79,16 +83,19 @@ func order(t *testing.T, s service) {
 					records[i] = kafka.Record{Topic: "t", Partition: i % 2, Key: fmt.Append(nil, who),
 						Value: fmt.Append(nil, n*perCall+i)}
 				}
+
 				if err := p.Produce(t.Context(), records...); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
+
 	wg.Wait()
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	total := 0
 	for partition := range 2 {
 		last := map[string]int{}
@@ -100,10 +107,12 @@ func order(t *testing.T, s service) {
 			if r.Offset != int64(i) {
 				t.Fatalf("offset %d at place %d", r.Offset, i)
 			}
+
 			last[string(r.Key)] = n
 			total++
 		}
 	}
+
 	if total != producers*calls*perCall {
 		t.Errorf("%d records, want %d", total, producers*calls*perCall)
 	}
@@ -113,6 +122,7 @@ func keys(t *testing.T, s service) {
 	c := s.topic(t, 7)
 	want := map[string]int{}
 	var records []kafka.Record
+
 	// As org.apache.kafka.common.utils.Utils.murmur2 has it in its own tests.
 	for key, hash := range map[string]int32{
 		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,
@@ -122,6 +132,7 @@ func keys(t *testing.T, s service) {
 		want[key] = int(hash&0x7fffffff) % 7
 		records = append(records, kafka.Record{Topic: "t", Partition: kafka.AnyPartition, Key: []byte(key)})
 	}
+
 	produce(t, c, records...)
 	for partition := range 7 {
 		for _, r := range readAll(t, c, "t", partition, 0) {
@@ -131,6 +142,7 @@ func keys(t *testing.T, s service) {
 			delete(want, string(r.Key))
 		}
 	}
+
 	if len(want) != 0 {
 		t.Errorf("not found: %v", want)
 	}
@@ -167,6 +179,7 @@ func lostAnswer(t *testing.T, s service) {
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
+
 	var cuts atomic.Int32
 	s.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -175,8 +188,10 @@ func lostAnswer(t *testing.T, s service) {
 		}
 		return &connBreaker{Conn: conn, cuts: &cuts}, nil
 	}
+
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
+
 	const n = 20
 	for i := range n {
 		cuts.Store(int32(i % 3))
@@ -184,14 +199,17 @@ func lostAnswer(t *testing.T, s service) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	for i, r := range readAll(t, c, "t", 0, 0) {
 		if string(r.Value) != strconv.Itoa(i) {
 			t.Fatalf("record %d is %s", i, r.Value)
 		}
 	}
+
 	if _, next, err := c.Offsets(t.Context(), "t", 0); next != n || err != nil {
 		t.Errorf("%d records, want %d, %v", next, n, err)
 	}
@@ -201,8 +219,10 @@ func restarts(t *testing.T, s service) {
 	if s.restart == nil {
 		t.Skip("this broker is not ours to restart")
 	}
+
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
+
 	const n = 300
 	var produced sync.WaitGroup
 	produced.Go(func() {
@@ -214,10 +234,12 @@ func restarts(t *testing.T, s service) {
 			time.Sleep(time.Millisecond)
 		}
 	})
+
 	read := make(chan []string)
 	go func() {
 		r := c.NewReader("t", 0, 0)
 		defer r.Close()
+
 		var values []string
 		for len(values) < n {
 			records, err := r.Read(t.Context())
@@ -225,24 +247,30 @@ func restarts(t *testing.T, s service) {
 				t.Error(err)
 				break
 			}
+
 			for _, rec := range records {
 				values = append(values, string(rec.Value))
 			}
 		}
+
 		read <- values
 	}()
+
 	time.Sleep(100 * time.Millisecond) // some are on their way
 	s.restart(t)
 	produced.Wait()
+
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	values := <-read
 	for i, v := range values {
 		if v != strconv.Itoa(i) {
 			t.Fatalf("record %d is %s", i, v)
 		}
 	}
+
 	if len(values) != n {
 		t.Errorf("%d records, want %d", len(values), n)
 	}
@@ -266,6 +294,7 @@ func outcomeAlreadyWritten(t *testing.T, s service) {
 			t.Errorf("%d records at %+v, %v, want %+v", step.records, got, err, step.want)
 		}
 	}
+
 	for _, p := range []*kafka.Producer{one, two} {
 		if err := p.Close(t.Context()); err != nil {
 			t.Error(err)

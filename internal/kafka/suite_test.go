@@ -39,6 +39,7 @@ func openEmbedded(t testing.TB, dir string) *embedded.Broker {
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+
 	b := openEmbedded(t, dir)
 	var mu sync.RWMutex
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -46,6 +47,7 @@ func TestEmbedded(t *testing.T) {
 		defer mu.RUnlock()
 		return b.Dial(ctx, network, address)
 	}
+
 	suite(t, service{
 		config: kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial},
 		restart: func(t *testing.T) {
@@ -57,6 +59,7 @@ func TestEmbedded(t *testing.T) {
 			b = openEmbedded(t, dir)
 		},
 	})
+
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -91,6 +94,7 @@ func suite(t *testing.T, s service) {
 		{"the broker stamps raw topics", appendTime},
 		{"clients survive a restart of the broker", restarts},
 	}
+
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}
@@ -103,10 +107,12 @@ func (s service) open(t testing.TB) *kafka.Cluster {
 	if cfg.TopicPrefix == "" {
 		cfg.TopicPrefix = fmt.Sprintf("t%d.", time.Now().UnixNano())
 	}
+
 	c, err := kafka.Open(t.Context(), cfg, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	return c
 }
@@ -152,18 +158,22 @@ func readAll(t testing.TB, c *kafka.Cluster, topic string, partition int, offset
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r := c.NewReader(topic, partition, offset)
 	defer r.Close()
+
 	var all []*kafka.Record
 	for r.Next() < next {
 		records, err := r.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for i := range records {
 			all = append(all, records[i].Clone())
 		}
 	}
+
 	return all
 }
 
@@ -184,11 +194,13 @@ func isTooLarge(t *testing.T, s service) {
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	err := p.Produce(t.Context(), kafka.Record{Topic: "t", Value: []byte("small")},
 		kafka.Record{Topic: "t", Value: make([]byte, topics.MaxRecordBytes)})
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Errorf("got %v", err)
 	}
+
 	if first, next, err := c.Offsets(t.Context(), "t", 0); first != 0 || next != 0 || err != nil {
 		t.Errorf("the log holds %d to %d, %v", first, next, err)
 	}
@@ -202,6 +214,7 @@ func topicLimit(t *testing.T, s service) {
 		Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
+
 	at := time.Now().Truncate(time.Millisecond)
 	var sent []kafka.Record
 	for n := range 40 {
@@ -209,9 +222,11 @@ func topicLimit(t *testing.T, s service) {
 			Key: fmt.Append(nil, n), Value: bytes.Repeat([]byte{byte(n)}, 3000),
 			Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}})
 	}
+
 	if err := p.Produce(t.Context(), sent...); err != nil {
 		t.Fatalf("records that fit: %v", err)
 	}
+
 	large := kafka.Record{Topic: "t", Partition: 1, Value: make([]byte, 2*limit)}
 	mixed := append(append([]kafka.Record(nil), sent[:13]...), large)
 	mixed = append(mixed, sent[13:]...)
@@ -222,10 +237,12 @@ func topicLimit(t *testing.T, s service) {
 	if err := p.Produce(t.Context(), sent[0]); err != nil {
 		t.Errorf("after it: %v", err)
 	}
+
 	got := readAll(t, c, "t", 1, 0)
 	if len(got) != 81 {
 		t.Fatalf("%d records", len(got))
 	}
+
 	for i, g := range got {
 		if want := sent[i%40]; !same(g.Key, want.Key) || !same(g.Value, want.Value) || !g.Time.Equal(want.Time) ||
 			string(g.Header("n")) != string(want.Key) {
@@ -245,6 +262,7 @@ func outside(t *testing.T, s service) {
 			gap.Kind == kafka.GapExpired != (offset < 0) || gap.Kind == kafka.GapTruncated != (offset > 10) {
 			t.Errorf("from %d: %v", offset, err)
 		}
+
 		r.Close()
 	}
 }
@@ -252,10 +270,12 @@ func outside(t *testing.T, s service) {
 func byTime(t *testing.T, s service) {
 	c := s.topic(t, 1)
 	base := time.Now().Truncate(time.Millisecond).Add(-time.Minute)
+
 	records := numbered(0, 0, 10)
 	for i := range records {
 		records[i].Time = base.Add(time.Duration(i) * time.Second)
 	}
+
 	produce(t, c, records...)
 	for _, test := range []struct {
 		at   time.Time

@@ -23,19 +23,24 @@ func useEveryWay(t *testing.T, cfg Config) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	if err := c.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 4}}); err != nil {
 		t.Fatal(err)
 	}
+
 	p := c.NewProducer(ProducerConfig{})
 	for partition := range 4 {
 		if err := p.Produce(t.Context(), Record{Topic: "t", Partition: partition, Value: []byte("v")}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	read := make(chan Record, 4)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -43,24 +48,29 @@ func useEveryWay(t *testing.T, cfg Config) {
 			func(ctx context.Context, l *Assignment) error {
 				r := c.NewReader(l.Topic, l.Partition, 0)
 				defer r.Close()
+
 				records, err := r.Read(ctx)
 				if err != nil {
 					return err
 				}
+
 				select {
 				case read <- *records[0].Clone():
 					<-ctx.Done()
 				case <-ctx.Done():
 				}
+
 				return nil
 			})
 	}()
+
 	for range 4 {
 		if r := <-read; string(r.Value) != "v" {
 			t.Errorf("read %s", r.Value)
 		}
 	}
 	cancel()
+
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -73,6 +83,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, mechanism := range []struct{ ours, theirs string }{
 		{"plain", "PLAIN"}, {"scram-sha-256", "SCRAM-SHA-256"}, {"scram-sha-512", "SCRAM-SHA-512"},
 	} {
@@ -84,6 +95,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fake.Close()
+
 			settings := DefaultSettings(fake.ListenAddrs()...)
 			settings.TLS = tlsclient.Settings{Enabled: true, CAFile: ca.File}
 			settings.SASL = credentials.Settings{Mechanism: mechanism.ours, Username: "user", Password: "secret"}
@@ -95,6 +107,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer stranger.Close()
+
 			if err := stranger.Ping(t.Context()); err == nil {
 				t.Error("a certificate nobody vouches for was taken")
 			}

@@ -35,10 +35,12 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 	if err != nil {
 		return nil, err
 	}
+
 	brokers, err := c.countBrokers(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	var existing []string
 	for _, s := range specs {
 		_, exists := topics[s.Name]
@@ -46,6 +48,7 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 			existing = append(existing, s.Name)
 		}
 	}
+
 	var configs map[string]map[string]string
 	err = withRetries(ctx, func() error {
 		configs, err = c.topicConfigs(ctx, existing)
@@ -54,14 +57,17 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]Topic
 	if err != nil {
 		return nil, asFault(err, "reading topic settings")
 	}
+
 	replicas := c.cfg.ReplicationFactor
 	if replicas == 0 {
 		replicas = min(wantedReplicas, brokers)
 	}
+
 	var problems []TopicProblem
 	for _, name := range existing {
 		problems = append(problems, checkTopic(specOf(specs, name), topics[name], configs[name], replicas)...)
 	}
+
 	return problems, nil
 }
 
@@ -81,9 +87,11 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 		message := fmt.Sprintf("topic %q has ", s.Name) + fmt.Sprintf(format, args...)
 		problems = append(problems, TopicProblem{s.Name, message, unsafe})
 	}
+
 	if t.ReplicationFactor < replicas {
 		add(false, "%d replicas: %d are possible", t.ReplicationFactor, replicas)
 	}
+
 	minInSync, err := strconv.Atoi(config[configMinInSync])
 	if err == nil {
 		switch {
@@ -95,10 +103,12 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 				minInSync)
 		}
 	}
+
 	wantedPolicy := s.Config[configCleanupPolicy]
 	if wantedPolicy == "" {
 		wantedPolicy = "delete"
 	}
+
 	policy := config[configCleanupPolicy]
 	if policy != "" && policy != wantedPolicy {
 		add(true, "%s=%s: set it to %s, or Kafka removes records too early or never", configCleanupPolicy, policy,
@@ -108,14 +118,17 @@ func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas i
 		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false",
 			configUncleanElection)
 	}
+
 	maxBytes, err := strconv.Atoi(config[configMaxBytes])
 	if err == nil && maxBytes < topics.MaxRecordBytes {
 		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, topics.MaxRecordBytes)
 	}
+
 	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
 		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType,
 			config[configTimestampType])
 	}
+
 	return problems
 }
 
@@ -129,22 +142,28 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 				configUncleanElection, configRetention},
 		})
 	}
+
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
+
 	res, err := client.DescribeConfigs(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+
 	configs := map[string]map[string]string{}
 	for _, r := range res.Resources {
 		if r.Error != nil {
 			return nil, r.Error
 		}
+
 		config := map[string]string{}
 		for _, e := range r.ConfigEntries {
 			config[e.ConfigName] = e.ConfigValue
 		}
+
 		configs[strings.TrimPrefix(r.ResourceName, c.cfg.TopicPrefix)] = config
 	}
+
 	return configs, nil
 }

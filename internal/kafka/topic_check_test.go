@@ -19,6 +19,7 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		configTimestampType: logAppendTime, configMaxBytes: "1310720", configMinInSync: "2",
 		configCleanupPolicy: "delete", configUncleanElection: "false",
 	}
+
 	for _, test := range []struct {
 		name     string
 		replicas int // of the topic; three are possible
@@ -49,13 +50,16 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		for k, v := range good {
 			config[k] = v
 		}
+
 		for k, v := range test.change {
 			config[k] = v
 		}
+
 		spec := topics.Spec{Name: "raw", Config: map[string]string{configTimestampType: logAppendTime}}
 		if strings.HasPrefix(test.name, "the state") {
 			spec = topics.Spec{Name: "state", Config: map[string]string{configCleanupPolicy: "compact"}}
 		}
+
 		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas},
 			config, 3)
 		if test.want == "" {
@@ -64,6 +68,7 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 			}
 			continue
 		}
+
 		if len(problems) != 1 || problems[0].Unsafe != test.unsafe ||
 			!strings.Contains(problems[0].Message, test.want) {
 			t.Errorf("%s: %+v", test.name, problems)
@@ -77,12 +82,14 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
+
 	addresses := fake.ListenAddrs()
 	for _, id := range []int32{0, 1} {
 		if err := fake.RemoveNode(id); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	open := func(cfg Config) *Cluster {
 		c, err := Open(context.Background(), cfg, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -91,22 +98,26 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
+
 	spec := []topics.Spec{{Name: "t", Partitions: 1}}
 	c := open(Config{Settings: DefaultSettings(addresses...)})
 	if err := c.EnsureTopics(t.Context(), spec); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatalf("with one of three brokers up: %v", err)
 	}
+
 	for _, id := range []int32{0, 1} {
 		if _, _, err := fake.AddNode(id, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := c.EnsureTopics(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	if info := fake.TopicInfo("t"); info.NumReplicas != 3 || *info.Configs[configMinInSync] != "2" {
 		t.Errorf("%d replicas, %v", info.NumReplicas, info.Configs)
 	}
+
 	settings := DefaultSettings(addresses...)
 	settings.ReplicationFactor = 2
 	settings.TopicPrefix = "two."
@@ -126,11 +137,13 @@ func TestRegisteredBrokersAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	n, err := c.registeredBrokers(t.Context())
 	// each has 5 s for an answer
 	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); {
 		n, err = c.registeredBrokers(t.Context())
 	}
+
 	if n != 1 || err != nil {
 		t.Errorf("%d brokers, %v", n, err) // Kafka before 4.0 has no answer
 	}

@@ -25,6 +25,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	var missing []topics.Spec
 	for _, s := range specs {
 		_, exists := have[s.Name]
@@ -34,15 +35,18 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 			missing = append(missing, s)
 		}
 	}
+
 	if len(missing) > 0 {
 		if err := c.createTopics(ctx, missing); err != nil {
 			return err
 		}
 	}
+
 	have, err = c.topicsByName(ctx)
 	if err != nil {
 		return err
 	}
+
 	for _, s := range specs {
 		n := have[s.Name].Partitions
 		if n > event.MaxPartitions {
@@ -50,16 +54,19 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 				"topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n,
 				event.MaxPartitions)
 		}
+
 		if s.Follows != "" {
 			partitions := have[s.Follows].Partitions
 			if err := c.EnsurePartitions(ctx, s.Name, partitions); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
+
 			t := have[s.Name] // another topic may follow this one
 			t.Partitions = max(t.Partitions, partitions)
 			have[s.Name] = t
 		}
 	}
+
 	return nil
 }
 
@@ -95,6 +102,7 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 	if err != nil {
 		return err
 	}
+
 	c.setMissing(missing)
 	if !create {
 		return nil
@@ -106,6 +114,7 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 		}
 		c.setMissing(nil)
 	}
+
 	for _, s := range specs {
 		have, want := partitions[s.Name], partitions[s.Follows]
 		if s.Follows != "" && have > 0 && have < want {
@@ -115,6 +124,7 @@ func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, creat
 			partitions[s.Name] = want // another topic may follow this one
 		}
 	}
+
 	return nil
 }
 
@@ -126,6 +136,7 @@ func (c *Cluster) countPartitions(ctx context.Context,
 		names[i] = c.topic(s.Name)
 		base[names[i]] = s.Name
 	}
+
 	m, err := c.requestMetadata(ctx, names)
 	if err != nil {
 		return nil, nil, asFault(err, "counting partitions")
@@ -138,6 +149,7 @@ func (c *Cluster) countPartitions(ctx context.Context,
 			missing = append(missing, base[t.name])
 		}
 	}
+
 	return partitions, missing, nil
 }
 
@@ -155,12 +167,14 @@ func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missi
 		if !slices.Contains(missing, s.Name) {
 			continue
 		}
+
 		s.Partitions = max(s.Partitions, partitions[s.Follows])
 		for _, follower := range specs {
 			if follower.Follows == s.Name {
 				s.Partitions = max(s.Partitions, partitions[follower.Name])
 			}
 		}
+
 		again = append(again, s)
 		partitions[s.Name] = s.Partitions
 	}
@@ -169,9 +183,11 @@ func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missi
 	if err := c.createTopics(ctx, again); err != nil {
 		return err
 	}
+
 	for _, s := range again {
 		c.metrics.recreatedTopics.WithLabelValues(s.Name).Inc()
 	}
+
 	return nil
 }
 
@@ -182,6 +198,7 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 	if n > event.MaxPartitions {
 		return fault.New(fault.KindInvalid, "a topic of events has at most %d partitions", event.MaxPartitions)
 	}
+
 	have := 0
 	err := withRetries(ctx, func() error {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
@@ -193,11 +210,14 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 	if err != nil {
 		return asFault(err, "counting partitions")
 	}
+
 	if have >= n {
 		return nil
 	}
+
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
+
 	res, err := client.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
 		Topics: []kafkago.TopicPartitionsConfig{{Name: c.topic(topic), Count: int32(n)}},
 	})
@@ -212,6 +232,7 @@ func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) err
 		}
 		return asFault(err, "adding partitions")
 	}
+
 	c.log.Info("topic has more partitions", "topic", topic, "partitions", n)
 	return c.awaitPartitions(ctx, topic, n)
 }
@@ -233,15 +254,18 @@ func (c *Cluster) createTopics(ctx context.Context, specs []topics.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	if replicas < wantedReplicas && c.cfg.ReplicationFactor == 0 {
 		c.log.Warn("topics get fewer than three replicas, as Kafka has no more brokers: if it will have more, set kafka.replication_factor before the first start",
 			"replicas", replicas)
 	}
+
 	for _, s := range specs {
 		if err := c.createTopic(ctx, s, replicas); err != nil {
 			return fmt.Errorf("creating topic %q: %w", s.Name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -252,12 +276,15 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 	for name, value := range s.Config {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
+
 	if replicas >= 2 && s.Config[configMinInSync] == "" {
 		topic.ConfigEntries = append(topic.ConfigEntries,
 			kafkago.ConfigEntry{ConfigName: configMinInSync, ConfigValue: "2"})
 	}
+
 	client, closeClient := c.newAdminClient()
 	defer closeClient()
+
 	res, err := client.CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{topic}})
 	if err == nil {
 		err = res.Errors[topic.Topic]
@@ -268,6 +295,7 @@ func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) 
 	if err != nil {
 		return asFault(err, "creating a topic")
 	}
+
 	c.log.Info("topic created", "topic", s.Name, "partitions", s.Partitions, "replication_factor", replicas)
 	return c.awaitPartitions(ctx, s.Name, s.Partitions)
 }
@@ -283,10 +311,12 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	if c.cfg.ReplicationFactor > 0 {
 		return c.cfg.ReplicationFactor, nil
 	}
+
 	brokers, err := c.countBrokers(ctx)
 	if err != nil {
 		return 0, err
 	}
+
 	addresses := append([]string(nil), c.cfg.Brokers...)
 	slices.Sort(addresses)
 	configured := min(wantedReplicas, len(slices.Compact(addresses)))
@@ -296,6 +326,7 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 				brokers, configured),
 			retryAfter, "brokers are missing")
 	}
+
 	return min(wantedReplicas, brokers), nil
 }
 
@@ -330,12 +361,14 @@ func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
+
 	backoff := retry.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
 		if err == nil && len(t.partitions) >= n && haveLeaders(t.partitions) {
 			return nil
 		}
+
 		if !backoff.Wait(ctx) {
 			return asFault(errors.Join(ctx.Err(), err), "waiting for a topic")
 		}

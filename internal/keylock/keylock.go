@@ -29,6 +29,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 		}
 		l.locks[key] = k
 	}
+
 	k.users++
 	l.mu.Unlock()
 
@@ -38,6 +39,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 			<-k.held
 			l.leave(key, k)
 		}, nil
+
 	case <-ctx.Done():
 		l.leave(key, k)
 		return nil, ctx.Err()

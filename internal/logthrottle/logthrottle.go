@@ -41,6 +41,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level != slog.LevelWarn {
 		return h.inner.Handle(ctx, r)
 	}
+
 	suppressed, allowed := h.counts.allow(key(r), r.Time)
 	if !allowed {
 		return nil
@@ -49,6 +50,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 		r = r.Clone()
 		r.AddAttrs(slog.Int("held_back", suppressed))
 	}
+
 	return h.inner.Handle(ctx, r)
 }
 
@@ -95,6 +97,7 @@ const maxKeys = 1000
 func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	l := c.byKey[key]
 	if l == nil {
 		if len(c.byKey) >= maxKeys {
@@ -103,6 +106,7 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 		l = &warningCount{periodStart: now}
 		c.byKey[key] = l
 	}
+
 	// A clock that was set back also starts a period.
 	age := now.Sub(l.periodStart)
 	if age >= Period || age < 0 {
@@ -113,10 +117,12 @@ func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 		}
 		l.periodStart = now
 	}
+
 	if l.logged >= Burst {
 		l.suppressed++
 		return 0, false
 	}
+
 	l.logged++
 	suppressed, l.suppressed = l.suppressed, 0
 	return suppressed, true

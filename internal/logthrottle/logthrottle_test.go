@@ -23,6 +23,7 @@ func TestAFaultThatLastsIsSaidSeldom(t *testing.T) {
 			log.With("room", "r").Warn("the disk is full", "n", i)
 			time.Sleep(100 * time.Millisecond)
 		}
+
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		if len(lines) != Burst+3 {
 			t.Fatalf("%d lines:\n%s", len(lines), said)
@@ -33,11 +34,13 @@ func TestAFaultThatLastsIsSaidSeldom(t *testing.T) {
 		if strings.Contains(lines[Burst-1], "held_back") {
 			t.Error(lines[Burst-1])
 		}
+
 		time.Sleep(2 * Period)
 		said.Reset()
 		for range Burst {
 			log.Warn("the disk is full")
 		}
+
 		if n := strings.Count(said.String(), "\n"); n != Burst {
 			t.Errorf("a fault that is new has %d lines", n)
 		}
@@ -62,6 +65,7 @@ func TestRoutesAndNamesAreHeldBackApart(t *testing.T) {
 		for range 2 * Burst {
 			log.Warn("request failed", "request_id", "1", key, "/a", "error", "the disk is full")
 		}
+
 		log.Warn("request failed", "request_id", "1", key, "/b", "error", "the database is away")
 		if n := strings.Count(said.String(), "\n"); n != Burst+1 || !strings.Contains(said.String(), "database") {
 			t.Errorf("%s: %d lines:\n%s", key, n, said)

@@ -29,6 +29,7 @@ func (k *Keyring) Create() (created bool, err error) {
 	if k.file == "" {
 		return false, nil
 	}
+
 	err = k.editFile(func(lines []string) ([]string, error) {
 		created = lines == nil
 		if !created {
@@ -36,6 +37,7 @@ func (k *Keyring) Create() (created bool, err error) {
 		}
 		return appendNewKey([]string{strings.TrimSuffix(fileHeader, "\n")})
 	})
+
 	return created, err
 }
 
@@ -55,10 +57,12 @@ func (k *Keyring) RemoveUnused(inUse []string) error {
 	if k.file == "" {
 		return nil
 	}
+
 	newest, err := k.NewestID()
 	if err != nil {
 		return err
 	}
+
 	return k.editFile(func(lines []string) ([]string, error) {
 		return slices.DeleteFunc(lines, func(line string) bool {
 			raw, err := decodeKey(strings.TrimSpace(line))
@@ -89,23 +93,28 @@ func (k *Keyring) editFile(edit func(lines []string) ([]string, error)) error {
 		return err
 	}
 	defer unlock()
+
 	lines, err := readLines(k.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	oldContent := strings.Join(lines, "\n")
 	lines, err = edit(lines)
 	if err != nil {
 		return err
 	}
+
 	newContent := strings.Join(lines, "\n")
 	if newContent != oldContent {
 		if err := atomicfile.WriteBytes(k.file, 0o600, []byte(newContent+"\n")); err != nil {
 			return fmt.Errorf("writing the key file: %w", err)
 		}
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	return k.reloadIfChanged()
 }
 
@@ -123,6 +132,7 @@ func readFile(file string) (ring, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var texts []string
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -130,10 +140,12 @@ func readFile(file string) (ring, error) {
 			texts = append(texts, line)
 		}
 	}
+
 	keys, err := parseKeys(texts)
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", file, err)
 	}
+
 	return keys, nil
 }
 

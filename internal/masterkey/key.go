@@ -86,14 +86,17 @@ func newKey(raw []byte) (key, error) {
 	if slices.Max(raw) == slices.Min(raw) {
 		return key{}, errors.New("a master key of one repeated byte is no key")
 	}
+
 	block, err := aes.NewCipher(raw)
 	if err != nil {
 		return key{}, fmt.Errorf("AES: %w", err)
 	}
+
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
 		return key{}, fmt.Errorf("AES-GCM: %w", err)
 	}
+
 	return key{id: fingerprint(raw), aead: aead}, nil
 }
 
@@ -109,6 +112,7 @@ func decodeKey(text string) ([]byte, error) {
 	if err == nil && len(raw) == keySize {
 		return raw, nil
 	}
+
 	text = strings.TrimRight(text, "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		raw, err := encoding.DecodeString(text)
@@ -116,6 +120,7 @@ func decodeKey(text string) ([]byte, error) {
 			return raw, nil
 		}
 	}
+
 	return nil, errors.New("a master key is 32 bytes in base64 or hex")
 }
 
@@ -127,17 +132,21 @@ func parseKeys(texts []string) (ring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
 		}
+
 		k, err := newKey(raw)
 		clear(raw)
 		if err != nil {
 			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
 		}
+
 		keys = slices.DeleteFunc(keys, func(other key) bool { return other.id == k.id })
 		keys = append(keys, k)
 	}
+
 	if len(keys) == 0 {
 		return nil, errors.New("no master key is given")
 	}
+
 	return keys, nil
 }
 

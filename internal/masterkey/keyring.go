@@ -27,6 +27,7 @@ func Open(settings Settings) (*Keyring, error) {
 	if err := setting.Validate("", settings); err != nil {
 		return nil, err
 	}
+
 	if settings.Value != "" {
 		ring, err := parseKeys(splitKeys(string(settings.Value)))
 		if err != nil {
@@ -34,14 +35,17 @@ func Open(settings Settings) (*Keyring, error) {
 		}
 		return &Keyring{ring: ring}, nil
 	}
+
 	if settings.File == "" {
 		return nil, errors.New("master key: neither a key nor a file is set")
 	}
+
 	k := &Keyring{file: settings.File}
 	err := k.reloadIfChanged()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+
 	return k, nil
 }
 
@@ -54,6 +58,7 @@ func (k *Keyring) FromFile() bool { return k.file != "" }
 func (k *Keyring) Require(ids ...string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	for _, id := range ids {
 		if _, ok := k.ring.find(id); !ok {
 			return fault.Permanent(
@@ -61,6 +66,7 @@ func (k *Keyring) Require(ids ...string) error {
 					"set TRUNKLINE_MASTER_KEY or bring back its key file", id))
 		}
 	}
+
 	return nil
 }
 
@@ -90,10 +96,12 @@ func (k *Keyring) Unseal(sealed string, location ...string) ([]byte, error) {
 	if !ok {
 		return nil, fault.Internal(fmt.Errorf("master key %q is not there", id), "a sealed secret cannot be opened")
 	}
+
 	secret, err := key.decrypt(sealed, location)
 	if err != nil {
 		return nil, fault.Internal(err, "a sealed secret cannot be opened")
 	}
+
 	return secret, nil
 }
 
@@ -113,14 +121,17 @@ func (k *Keyring) find(id string) (key, bool) {
 func (k *Keyring) current() (ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if k.file != "" {
 		if err := k.reloadIfChanged(); err != nil {
 			return nil, fault.Unavailable(err, retryAfter, "the master key is not available")
 		}
 	}
+
 	if len(k.ring) == 0 {
 		return nil, fault.Unavailable(nil, retryAfter, "there is no master key")
 	}
+
 	return k.ring, nil
 }
 
@@ -142,13 +153,16 @@ func (k *Keyring) reloadIfChanged() error {
 	if err != nil {
 		return fmt.Errorf("looking at the key file: %w", err)
 	}
+
 	if k.stamp.matches(info) {
 		return nil
 	}
+
 	ring, err := readFile(k.file)
 	if err != nil {
 		return err
 	}
+
 	k.ring, k.stamp = ring, fileStamp{info.ModTime(), info.Size(), info}
 	return nil
 }

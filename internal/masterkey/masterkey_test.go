@@ -62,6 +62,7 @@ func TestASecretOpensOnlyInItsPlace(t *testing.T) {
 	if got, err := k.Unseal(sealed, "keys", "acme", "1"); err != nil || string(got) != "s3cret" {
 		t.Fatalf("%q, %v", got, err)
 	}
+
 	for _, place := range [][]string{nil, {"keys", "acme"}, {"keys", "acme", "2"}, {"keys", "acme1", ""},
 		{"keysacme", "1"}, {"keys", "acme", "1", ""}} {
 		if _, err := k.Unseal(sealed, place...); fault.KindOf(err) != fault.KindInternal {
@@ -80,6 +81,7 @@ func TestAnAlteredSecretIsRefused(t *testing.T) {
 			t.Errorf("byte %d altered: opened as %q", i, got)
 		}
 	}
+
 	for i := range sealed {
 		if _, err := k.Unseal(sealed[:i], "p"); err == nil {
 			t.Errorf("cut to %d: opened", i)
@@ -92,6 +94,7 @@ func TestAKeyMayBeWrittenInHexOrBase64(t *testing.T) {
 	raw[0], raw[1] = 0xfb, 0xff // differ between the two alphabets of base64
 	first := openKeyring(t, Settings{Value: setting.Secret(hex.EncodeToString(raw))})
 	sealed := sealSecret(t, first, "x")
+
 	for _, text := range []string{
 		strings.ToUpper(hex.EncodeToString(raw)), base64.StdEncoding.EncodeToString(raw),
 		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
@@ -116,6 +119,7 @@ func TestBadKeysAreRefusedWithoutShowingThem(t *testing.T) {
 			t.Errorf("the error shows the key: %v", err)
 		}
 	}
+
 	if _, err := Open(Settings{}); err == nil {
 		t.Error("no configuration was accepted")
 	}
@@ -128,6 +132,7 @@ func TestTheLastKeySealsAndAllOpen(t *testing.T) {
 	if _, err := both.Unseal(old); err != nil {
 		t.Error(err)
 	}
+
 	fresh := sealSecret(t, both, "x")
 	if _, err := openKeyring(t, Settings{Value: setting.Secret(two)}).Unseal(fresh); err != nil {
 		t.Error("the last key did not seal")
@@ -149,6 +154,7 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 	if err := empty.Require("0011223344556677"); err == nil {
 		t.Error("an empty ring has every key")
 	}
+
 	var created sync.Map
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -166,15 +172,18 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	count := 0
 	created.Range(func(any, any) bool { count++; return true })
+
 	if count != 1 {
 		t.Errorf("%d of 4 made the file", count)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
+
 	sealed := sealSecret(t, empty, "x") // it follows
 	if _, err := openKeyring(t, Settings{File: file}).Unseal(sealed); err != nil {
 		t.Error(err)
@@ -189,6 +198,7 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	after := sealSecret(t, server, "x")
 	if KeyID(after) != id || KeyID(before) == id {
 		t.Errorf("sealed under %s, then %s; the new key is %s", KeyID(before), KeyID(after), id)
@@ -202,6 +212,7 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	if _, err := openKeyring(t, Settings{File: file}).Unseal(before); err != nil {
 		t.Errorf("a key in use was retired: %v", err)
 	}
+
 	if err := cli.RemoveUnused(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -253,16 +264,20 @@ func (r *store) Reseal(_ context.Context, progress func(done, total int)) error 
 		if r.fail != nil && i == 1 {
 			return r.fail
 		}
+
 		secret, err := r.k.Unseal(s)
 		if err != nil {
 			return err
 		}
+
 		r.secrets[i], err = r.k.Seal(secret)
 		if err != nil {
 			return err
 		}
+
 		progress(i+1, len(r.secrets))
 	}
+
 	r.secrets, r.late = append(r.secrets, r.late...), nil
 	return nil
 }
@@ -274,6 +289,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		r := &store{k: k, secrets: []string{sealSecret(t, k, "a"), sealSecret(t, k, "b")},
 			late: []string{sealSecret(t, k, "c")}}
 		steps := 0
@@ -281,6 +297,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if err != nil || got.Resumed || got.ID == first {
 			t.Fatalf("%+v, %v", got, err)
 		}
+
 		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 ||
 			slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
 			t.Errorf("sealed under %v", ids)
@@ -302,9 +319,11 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 		if !errors.Is(err, r.fail) {
 			t.Fatal(err)
 		}
+
 		if err := k.Require(KeyID(r.secrets[1])); err != nil {
 			t.Fatal("the old key went before all was sealed anew")
 		}
+
 		r.fail = nil
 		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {})
 		if err != nil || !got.Resumed || got.ID != broken.ID {
@@ -321,6 +340,7 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 		if _, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {}); !errors.Is(err, errKeysFromSetting) {
 			t.Errorf("%v", err)
 		}
+
 		r.k = openKeyring(t, Settings{Value: setting.Secret(one + "," + two)})
 		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil ||
 			KeyID(r.secrets[0]) != got.ID {
@@ -334,10 +354,12 @@ func FuzzUnseal(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	good, err := k.Seal([]byte("x"))
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Add(good)
 	f.Add("mk1.")
 	f.Fuzz(func(t *testing.T, sealed string) {

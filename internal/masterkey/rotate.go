@@ -38,39 +38,47 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 	if err != nil {
 		return Rotation{}, err
 	}
+
 	old, err := oldKeysInUse(ctx, newest, stores)
 	if err != nil {
 		return Rotation{}, err
 	}
+
 	result := Rotation{ID: newest, Resumed: len(old) > 0}
 	if !result.Resumed {
 		if !k.FromFile() {
 			return Rotation{}, errKeysFromSetting
 		}
+
 		result.ID, err = k.AddKey()
 		if err != nil {
 			return Rotation{}, err
 		}
 	}
+
 	for range maxResealRounds {
 		for _, store := range stores {
 			if err := store.Reseal(ctx, progress); err != nil {
 				return result, fmt.Errorf("sealing under master key %s: %w", result.ID, err)
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 			return result, ctx.Err()
 		case <-time.After(commitWait):
 		}
+
 		old, err = oldKeysInUse(ctx, result.ID, stores)
 		if err != nil {
 			return result, err
 		}
+
 		if len(old) == 0 {
 			return result, k.RemoveUnused(nil)
 		}
 	}
+
 	return result, fmt.Errorf("secrets are still being sealed under master keys %v: is a server running "+
 		"that does not see the new key file?", old)
 }
@@ -85,6 +93,7 @@ func oldKeysInUse(ctx context.Context, newest string, stores []SecretStore) ([]s
 		}
 		ids = append(ids, used...)
 	}
+
 	slices.Sort(ids)
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == newest }), nil
 }

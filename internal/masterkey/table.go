@@ -46,12 +46,14 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 	if err != nil {
 		return err
 	}
+
 	var total int
 	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`,
 		newest).Scan(&total)
 	if err != nil {
 		return sqldb.Wrap(err, "counting the secrets to seal anew")
 	}
+
 	var last []any
 	for done := 0; ; {
 		// Read again for every batch: a rotation may run meanwhile.
@@ -59,15 +61,18 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 		if err != nil {
 			return err
 		}
+
 		batch, err := t.listRowsToReseal(ctx, newest, last)
 		if err != nil || len(batch) == 0 {
 			return err
 		}
+
 		for _, row := range batch {
 			if err := t.resealRow(ctx, row); err != nil {
 				return err
 			}
 		}
+
 		last = batch[len(batch)-1].key
 		done += len(batch)
 		progress(done, max(total, done))
@@ -96,6 +101,7 @@ func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) 
 		query += ` AND (` + key + `) > (` + placeholders(2, len(last)) + `)`
 		args = append(args, last...)
 	}
+
 	rows, err := t.DB.QueryContext(ctx, query+fmt.Sprintf(` ORDER BY %s LIMIT %d`, key, resealBatch), args...)
 	return sqldb.Collect(rows, err, "reading the secrets to seal anew", func(scan sqldb.ScanFunc) (sealedRow, error) {
 		row := sealedRow{key: make([]any, len(t.Key))}
@@ -103,6 +109,7 @@ func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) 
 		for i := range row.key {
 			targets = append(targets, &row.key[i])
 		}
+
 		err := scan(append(targets, &row.sealed)...)
 		return row, err
 	})
@@ -117,10 +124,12 @@ func (t Table) resealRow(ctx context.Context, row sealedRow) error {
 		return fmt.Errorf("the secret of %s: %w", strings.Join(location, " "), err)
 	}
 	defer clear(secret)
+
 	sealed, err := t.Keys.Seal(secret, location...)
 	if err != nil {
 		return err
 	}
+
 	return t.DB.WithoutTx(ctx, func(runner sqldb.Runner) error {
 		_, err := runner.ExecContext(ctx,
 			`UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3

@@ -24,19 +24,23 @@ func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Cleanup(func() {
 				if err := db.Close(); err != nil {
 					t.Error(err)
 				}
 			})
+
 			k, _ := fileRing(t)
 			table := Table{DB: db, Keys: k, Name: "safes", Key: []string{"owner", "number"}, Secret: "sealed"}
 			table.exec(t, `CREATE TABLE safes (owner TEXT, number BIGINT, sealed TEXT NOT NULL, master_key_id TEXT NOT NULL, PRIMARY KEY (owner, number))`)
 			table.exec(t, `INSERT INTO safes VALUES ('nobody', 1, '', '')`)
+
 			for i := range n {
 				sealed := sealSecret(t, k, fmt.Sprint("secret ", i), "safes", "o", fmt.Sprint(i))
 				table.exec(t, `INSERT INTO safes VALUES ('o', $1, $2, $3)`, i, sealed, KeyID(sealed))
 			}
+
 			test(t, table)
 		})
 	}
@@ -57,10 +61,12 @@ func (t Table) storedSecret(test *testing.T, number int) string {
 		number).Scan(&sealed); err != nil {
 		test.Fatal(err)
 	}
+
 	secret, err := t.Keys.Unseal(sealed, "safes", "o", fmt.Sprint(number))
 	if err != nil {
 		test.Fatal(err)
 	}
+
 	return string(secret)
 }
 
@@ -71,20 +77,25 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ctx, breakOff := context.WithCancel(t.Context())
 		defer breakOff()
+
 		var told []int
 		err = table.Reseal(ctx, func(done, total int) { told = append(told, done, total); breakOff() })
 		if !errors.Is(err, context.Canceled) || fmt.Sprint(told) != fmt.Sprint([]int{resealBatch, secrets}) {
 			t.Fatalf("told %v, %v", told, err)
 		}
+
 		if ids, err := table.MasterKeys(t.Context()); err != nil || len(ids) != 2 {
 			t.Fatalf("half way: %v, %v", ids, err)
 		}
+
 		told = nil
 		if err := table.Reseal(t.Context(), func(done, total int) { told = append(told, done, total) }); err != nil {
 			t.Fatal(err)
 		}
+
 		const rest = secrets - resealBatch
 		if fmt.Sprint(told) != fmt.Sprint([]int{resealBatch, rest, rest, rest}) {
 			t.Errorf("told %v", told)
@@ -95,6 +106,7 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 		if err := table.Keys.RemoveUnused(nil); err != nil {
 			t.Fatal(err)
 		}
+
 		for i := range secrets {
 			if got := table.storedSecret(t, i); got != fmt.Sprint("secret ", i) {
 				t.Fatalf("%d: %s", i, got)
@@ -109,6 +121,7 @@ func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 		if err != nil || len(old) != 1 {
 			t.Fatal(old, err)
 		}
+
 		fresh := sealSecret(t, table.Keys, "fresh", "safes", "o", "0")
 		table.exec(t, `UPDATE safes SET sealed = $1 WHERE owner = 'o'`, fresh)
 		if err := table.resealRow(t.Context(), old[0]); err != nil {
@@ -125,6 +138,7 @@ func TestADamagedSecretEndsResealingAndIsNamed(t *testing.T) {
 		if _, err := table.Keys.AddKey(); err != nil {
 			t.Fatal(err)
 		}
+
 		table.exec(t, `UPDATE safes SET number = 7 WHERE number = 2`) // moved
 		err := table.Reseal(t.Context(), func(int, int) {})
 		if err == nil || !strings.Contains(err.Error(), "safes o 7") {

@@ -26,10 +26,12 @@ func Follow(root fs.FS, getenv func(string) string) (limit int64) {
 	if getenv(Variable) != "" {
 		return 0
 	}
+
 	container := Container(root)
 	if container == 0 {
 		return 0
 	}
+
 	limit = container / 10 * 9
 	debug.SetMemoryLimit(limit)
 	return limit
@@ -44,10 +46,12 @@ func Container(root fs.FS) int64 {
 		if err != nil {
 			return // this version of cgroups, or this group, does not exist
 		}
+
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
 		if err != nil || limit <= 0 || limit >= unlimited { // "max"
 			return
 		}
+
 		if lowest == 0 || limit < lowest {
 			lowest = limit
 		}
@@ -59,10 +63,12 @@ func Container(root fs.FS) int64 {
 		if !ok {
 			continue
 		}
+
 		base, file := "sys/fs/cgroup", "memory.max"
 		if controllers != "" {
 			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		}
+
 		// In a namespace of its own the process sees its group as the root.
 		for ; ; group = path.Dir(group) {
 			note(path.Join(base, group, file))
@@ -71,6 +77,7 @@ func Container(root fs.FS) int64 {
 			}
 		}
 	}
+
 	return lowest
 }
 
@@ -81,10 +88,12 @@ func splitMembership(line string) (controllers, group string, ok bool) {
 	if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
 		return "", "", false
 	}
+
 	isVersion2 := parts[0] == "0" && parts[1] == ""
 	hasMemory := false
 	for controller := range strings.SplitSeq(parts[1], ",") {
 		hasMemory = hasMemory || controller == "memory"
 	}
+
 	return parts[1], path.Clean(parts[2]), isVersion2 || hasMemory
 }

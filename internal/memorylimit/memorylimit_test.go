@@ -54,6 +54,7 @@ func TestContainerReadsTheLimit(t *testing.T) {
 func TestFollowSetsTheRuntimesLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
+
 	container := filesOf(map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1000000000000\n"})
 
 	if got := Follow(container, func(string) string { return "1GiB" }); got != 0 || debug.SetMemoryLimit(-1) != before {

@@ -73,6 +73,7 @@ func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c
 	}
+
 	err := reg.Register(c)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		return registered.ExistingCollector.(C)
@@ -80,5 +81,6 @@ func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if err != nil {
 		panic(err) // a programming error, as in a Factory
 	}
+
 	return c
 }

@@ -53,12 +53,14 @@ func (g Guard) Check(address netip.Addr) error {
 		return network.Contains(address) || ipv4.IsValid() && network.Contains(ipv4)
 	}
 	class := classOf(address)
+
 	if slices.ContainsFunc(g.Allow, allowed) {
 		if g.LoopbackOnly && class != ClassLoopback {
 			return &AddressError{ClassPlain, g.Setting}
 		}
 		return nil
 	}
+
 	if class == ClassPublic && ipv4.IsValid() {
 		class = classOf(ipv4)
 	}
@@ -68,6 +70,7 @@ func (g Guard) Check(address netip.Addr) error {
 	if class != ClassPublic {
 		return &AddressError{class, g.Setting}
 	}
+
 	return nil
 }
 

@@ -50,12 +50,14 @@ func TestGuardKnowsEveryClass(t *testing.T) {
 			if got := classIn(err); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
+
 			plain := Guard{LoopbackOnly: true}.Check(netip.MustParseAddr(address))
 			if plain == nil {
 				t.Error("reached without TLS")
 			}
 		})
 	}
+
 	if got := classIn(Guard{}.Check(netip.Addr{})); got != ClassUnknown {
 		t.Errorf("no address: %s", got)
 	}
@@ -102,6 +104,7 @@ func TestGuardLooksAtWhatANameLeadsTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
+
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	allowing := Guard{Allow: []netip.Prefix{prefix("127.0.0.0/8")}}
 	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1"} {
@@ -109,13 +112,16 @@ func TestGuardLooksAtWhatANameLeadsTo(t *testing.T) {
 		if _, err := (Guard{}).DialContext(t.Context(), "tcp", address); classIn(err) != ClassLoopback {
 			t.Errorf("%s: %v", host, err)
 		}
+
 		conn, err := allowing.DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Errorf("%s, allowed: %v", host, err)
 			continue
 		}
+
 		_ = conn.Close()
 	}
+
 	if _, err := allowing.DialContext(t.Context(), "udp", listener.Addr().String()); classIn(err) != ClassUnknown {
 		t.Errorf("over UDP: %v", err)
 	}
@@ -139,9 +145,11 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	reached := false
 	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	defer private.Close()
+
 	provider := httptest.NewServer(
 		http.RedirectHandler(strings.Replace(private.URL, "http", "ws", 1), http.StatusTemporaryRedirect))
 	defer provider.Close()
+
 	dialer := websocket.Dialer{NetDialContext: Guard{Allow: []netip.Prefix{prefix("127.0.0.0/8")}}.DialContext}
 	_, response, err := dialer.DialContext(t.Context(), strings.Replace(provider.URL, "http", "ws", 1), nil)
 	if !errors.Is(err, websocket.ErrBadHandshake) || response.StatusCode != http.StatusTemporaryRedirect || reached {

@@ -30,10 +30,12 @@ func (s Schemes) Check(address string, allowPlain bool) (code, text string) {
 	if address == "" {
 		return "required", "must not be empty"
 	}
+
 	u, err := url.Parse(address)
 	if err != nil || strings.ContainsAny(address, " \t\\") {
 		return "invalid", "must be a URL" // the parser's error contains the input
 	}
+
 	switch {
 	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !allowPlain):
 		return "unsupported", "must begin with " + s.Secure + "://"
@@ -51,6 +53,7 @@ func (s Schemes) Check(address string, allowPlain bool) (code, text string) {
 	case u.Fragment != "" || strings.Contains(address, "#"):
 		return "invalid", "must have no fragment"
 	}
+
 	return "", ""
 }
 

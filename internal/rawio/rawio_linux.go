@@ -21,6 +21,7 @@ func call(number uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
+
 	for {
 		n, _, errno := unix.RawSyscall6(number, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 			uintptr(len(b)), flags, 0, 0)

@@ -14,12 +14,14 @@ func pair(t *testing.T) (a, b int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, fd := range fds {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Close(fd) })
 	}
+
 	return fds[0], fds[1]
 }
 
@@ -35,6 +37,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if n, err := Read(b, buffer); err != nil || !bytes.Equal(buffer[:n], []byte("hello")) {
 		t.Errorf("%q is read, %v", buffer[:n], err)
 	}
+
 	for _, call := range []func(int, []byte) (int, error){Read, Write} {
 		if n, err := call(a, nil); n != 0 || err != nil {
 			t.Errorf("no bytes: %d, %v", n, err)
@@ -53,8 +56,10 @@ func TestWriteTakesWhatFits(t *testing.T) {
 		if err != nil || n == 0 {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
+
 		written += n
 	}
+
 	read := 0
 	for {
 		n, err := Read(b, piece)
@@ -64,8 +69,10 @@ func TestWriteTakesWhatFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		read += n
 	}
+
 	if read != written || written == 0 {
 		t.Errorf("%d bytes were written, %d read", written, read)
 	}
@@ -77,6 +84,7 @@ func TestTheOtherEndIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fds[0])
+
 	if err := unix.Close(fds[1]); err != nil {
 		t.Fatal(err)
 	}

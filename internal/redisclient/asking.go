@@ -32,12 +32,14 @@ func NewAsking(ctx context.Context, client redis.UniversalClient, prefix string)
 	if !ok {
 		deadline = time.Now().Add(subscribeTimeout)
 	}
+
 	a.replies = client.Subscribe(ctx, a.ReplyTo)
 	_, err := a.replies.ReceiveTimeout(ctx, time.Until(deadline)) // from here on no answer is missed
 	if err != nil {
 		_ = a.replies.Close()
 		return nil, fmt.Errorf("subscribing to answers: %w", err)
 	}
+
 	return a, nil
 }
 
@@ -69,6 +71,7 @@ func (a *Asking) Next(ctx context.Context, answer any) error {
 		if err := json.Unmarshal([]byte(message.Payload), answer); err != nil {
 			return fmt.Errorf("reading the answer of a node: %w", err)
 		}
+
 		return nil
 	}
 }
@@ -78,6 +81,7 @@ func (a *Asking) Next(ctx context.Context, answer any) error {
 func Listen(ctx context.Context, client redis.UniversalClient, channel string, hear func(payload []byte)) {
 	heard := client.Subscribe(ctx, channel)
 	defer func() { _ = heard.Close() }()
+
 	incoming := heard.Channel()
 	for {
 		select {

@@ -24,10 +24,12 @@ func New(s Settings, currentPassword func() (string, error), log *slog.Logger) (
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
+
 	options := &redis.UniversalOptions{
 		Username: s.Username, Password: string(s.Password), DB: s.DB,
 		Dialer: newDialer(tlsClient), ContextTimeoutEnabled: true,
 	}
+
 	if currentPassword != nil {
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			password, err := currentPassword()
@@ -48,6 +50,7 @@ func New(s Settings, currentPassword func() (string, error), log *slog.Logger) (
 	default:
 		options.Addrs = []string{s.Address}
 	}
+
 	log.Info("redis", "kind", kind, "address", strings.Join(options.Addrs, ","), "tls", s.TLS.Enabled)
 	return redis.NewUniversalClient(options), nil
 }
@@ -58,14 +61,17 @@ func newDialer(tlsClient *tlsclient.Client) func(context.Context, string, string
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
+
 		conn, err := netDialer.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
+
 		secured, err := tlsClient.Secure(ctx, conn, address)
 		if err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
+
 		return secured, nil
 	}
 }

@@ -24,11 +24,13 @@ func open(t *testing.T, s redisclient.Settings) redis.UniversalClient {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return client
 }
 
@@ -57,6 +59,7 @@ func setAndGet(t *testing.T, client redis.UniversalClient) error {
 			return fmt.Errorf("read %q: %w", got, err)
 		}
 	}
+
 	return nil
 }
 
@@ -100,6 +103,7 @@ func TestTLSInACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	node := testservice.OwnSecureRedis(t, ca, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes",
 		"--cluster-announce-ip", "127.0.0.1")
 	alone, whole := secured(t, ca), secured(t, ca)
@@ -108,6 +112,7 @@ func TestTLSInACluster(t *testing.T) {
 	if err := server.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, func() error {
 		if info, err := server.ClusterInfo(t.Context()).Result(); err != nil ||
 			!strings.Contains(info, "cluster_state:ok") {
@@ -115,6 +120,7 @@ func TestTLSInACluster(t *testing.T) {
 		}
 		return nil
 	})
+
 	if err := setAndGet(t, open(t, whole)); err != nil {
 		t.Error(err)
 	}
@@ -124,9 +130,11 @@ func TestTLSWithAClientCertificateAndAUser(t *testing.T) {
 	ca := testservice.NewCA(t)
 	s := secured(t, ca)
 	s.Address = testservice.OwnSecureRedis(t, ca).Addr
+
 	if err := open(t, s).Ping(t.Context()).Err(); err != nil {
 		t.Error(err)
 	}
+
 	for name, change := range map[string]func(*redisclient.Settings){
 		"without a certificate": func(s *redisclient.Settings) { s.TLS.CertFile, s.TLS.KeyFile = "", "" },
 		"another CA":            func(s *redisclient.Settings) { s.TLS.CAFile = testservice.NewCA(t).File },
@@ -162,6 +170,7 @@ func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
 	if err := client.Ping(t.Context()).Err(); err == nil {
 		t.Error("the password of the start is wrong, and let in")
 	}
+
 	unreadable = nil
 	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("with the password of the file: %v", err)

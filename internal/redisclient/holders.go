@@ -57,6 +57,7 @@ func (o Outcome) Err() error {
 func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound error) error {
 	ctx, cancel := context.WithTimeout(ctx, holdersTimeout)
 	defer cancel()
+
 	away := func(err error) error {
 		return fault.Unavailable(err, time.Second, "A node of this service does not answer")
 	}
@@ -65,6 +66,7 @@ func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound er
 		return away(err)
 	}
 	defer asking.Close()
+
 	listeners, err := asking.Publish(ctx, h.Channel, holdersQuestion[Request]{request, asking.ReplyTo})
 	if err != nil {
 		return away(err)
@@ -79,6 +81,7 @@ func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound er
 			return outcome.Err()
 		}
 	}
+
 	return notFound
 }
 
@@ -87,12 +90,14 @@ func (h *Holders[Request]) Ask(ctx context.Context, request Request, notFound er
 func (h *Holders[Request]) Answer(ctx context.Context, apply func(context.Context, Request) error) {
 	var applying sync.WaitGroup
 	defer applying.Wait()
+
 	Listen(ctx, h.Client, h.Channel, func(payload []byte) {
 		var q holdersQuestion[Request]
 		if err := json.Unmarshal(payload, &q); err != nil {
 			h.Log.WarnContext(ctx, "unreadable request of another node", "channel", h.Channel, "error", err)
 			return
 		}
+
 		applying.Go(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdersTimeout)
 			defer cancel()

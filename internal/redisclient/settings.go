@@ -40,9 +40,11 @@ func (s Settings) Validate(c *setting.Check) {
 	if s.Address != "" {
 		c.Dialable("address", s.Address)
 	}
+
 	for _, address := range s.ClusterAddresses {
 		c.Dialable("cluster_addresses", address)
 	}
+
 	c.Must(s.Address == "" || len(s.ClusterAddresses) == 0, "cluster_addresses", "%s is set too: unset one",
 		c.Key("address"))
 	c.Must(len(s.Sentinel.Addresses) == 0 || s.Address == "" && len(s.ClusterAddresses) == 0, "sentinel.addresses",

@@ -18,12 +18,14 @@ func (c *Conditions) Add(condition string, args ...any) {
 	} else {
 		c.where.WriteString(" AND ")
 	}
+
 	for _, arg := range args {
 		before, rest, _ := strings.Cut(condition, "?")
 		c.arguments = append(c.arguments, arg)
 		fmt.Fprintf(&c.where, "%s$%d", before, len(c.arguments))
 		condition = rest
 	}
+
 	c.where.WriteString(condition)
 }
 

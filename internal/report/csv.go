@@ -23,14 +23,17 @@ func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []by
 		if len(text) < csvWriteBytes {
 			return nil
 		}
+
 		wrote = true
 		_, err := w.Write(text)
 		text = text[:0]
+
 		return err
 	})
 	if err != nil {
 		return wrote, err
 	}
+
 	_, err = w.Write(text)
 	return true, err
 }
@@ -63,14 +66,17 @@ func AppendCell[T ~string | ~[]byte](dst []byte, text T) []byte {
 	if n == 0 {
 		return dst
 	}
+
 	unquoted := text[0] != ' ' && text[n-1] != ' '
 	for i := 0; i < n && unquoted; i++ {
 		c := text[i]
 		unquoted = c != '"' && c != ',' && c != '\r' && c != '\n'
 	}
+
 	if unquoted {
 		return append(dst, text...)
 	}
+
 	dst = append(dst, '"')
 	for i := range n {
 		if text[i] == '"' {
@@ -78,5 +84,6 @@ func AppendCell[T ~string | ~[]byte](dst []byte, text T) []byte {
 		}
 		dst = append(dst, text[i])
 	}
+
 	return append(dst, '"')
 }

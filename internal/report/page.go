@@ -36,13 +36,16 @@ func ParseCursor(key string) (c Cursor, ok bool) {
 	if key == "" || len(key) > maxKeyBytes {
 		return c, key == ""
 	}
+
 	text, err := base64.RawURLEncoding.DecodeString(key)
 	if err != nil || !Storable(string(text)) {
 		return c, false
 	}
+
 	first, id, _ := strings.Cut(string(text), ".")
 	at, err := strconv.ParseInt(first, 10, 64)
 	c = Cursor{at, id}
+
 	return c, err == nil && id != "" && c.Key() == key
 }
 
@@ -79,6 +82,7 @@ func (r Rows[R]) Page(ctx context.Context, f Filter) (*Page[R], error) {
 	case found == nil:
 		page.Data = []R{} // an empty list, never null
 	}
+
 	return page, nil
 }
 
@@ -93,14 +97,17 @@ func (r Rows[R]) Each(ctx context.Context, give func(*R) error) error {
 		if err != nil {
 			return err
 		}
+
 		for i := range found {
 			if err := give(&found[i]); err != nil {
 				return err
 			}
 		}
+
 		if len(found) < batchRows {
 			return nil
 		}
+
 		after = r.At(&found[batchRows-1])
 	}
 }

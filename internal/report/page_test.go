@@ -15,6 +15,7 @@ func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
 			t.Errorf("%q is %+v", key, c)
 		}
 	}
+
 	if c, ok := ParseCursor(good); !ok || c != want {
 		t.Errorf("%q is %+v, %v", good, c, ok)
 	}

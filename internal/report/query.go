@@ -62,6 +62,7 @@ func (q *Query) Get(name string) string {
 	default:
 		return values[0]
 	}
+
 	return ""
 }
 
@@ -92,6 +93,7 @@ func (q *Query) OptionalRange() (start, end int64) {
 	if !q.HasFaults() && end < start {
 		q.AddFault("endDate", "out_of_range", "must not be before startDate")
 	}
+
 	return start, end
 }
 
@@ -100,10 +102,12 @@ func (q *Query) time(name string) int64 {
 		q.AddFault(name, "required", "is required")
 		return 0
 	}
+
 	text := q.Get(name)
 	if text == "" {
 		return 0
 	}
+
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
@@ -111,6 +115,7 @@ func (q *Query) time(name string) int64 {
 	case n < 0 || n > EndOfTime:
 		q.AddFault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
 	}
+
 	return n
 }
 
@@ -170,6 +175,7 @@ func (q *Query) CSV(accept string) bool {
 	default:
 		q.AddFault("format", "unsupported", "must be csv or json")
 	}
+
 	return acceptQuality(accept, "text/csv") > acceptQuality(accept, "application/json")
 }
 
@@ -181,6 +187,7 @@ func acceptQuality(accept, wanted string) float64 {
 		if err != nil || mediaType != wanted {
 			continue
 		}
+
 		q := 1.0
 		if text, ok := params["q"]; ok {
 			q, err = strconv.ParseFloat(text, 64)
@@ -188,8 +195,10 @@ func acceptQuality(accept, wanted string) float64 {
 				continue
 			}
 		}
+
 		best = max(best, q)
 	}
+
 	return best
 }
 

@@ -29,6 +29,7 @@ func (v *Visible) Admits(queue, agent string) bool {
 	case agent == "":
 		return false
 	}
+
 	return slices.Contains(v.Agents, agent) || v.Extension != "" && event.AgentExtension(agent) == v.Extension
 }
 
@@ -48,6 +49,7 @@ func (v *Visible) Condition(queueColumn, agentColumn string) (condition string, 
 			}
 		}
 	}
+
 	if queueColumn != "" && len(v.Queues) > 0 {
 		admit(queueColumn+" IN ("+placeholders(len(v.Queues))+")", anys(v.Queues)...)
 	}
@@ -61,6 +63,7 @@ func (v *Visible) Condition(queueColumn, agentColumn string) (condition string, 
 	if len(admitted) == 0 {
 		return "1 = 0", nil
 	}
+
 	return "(" + strings.Join(admitted, " OR ") + ")", args
 }
 
@@ -80,6 +83,7 @@ func extensionCondition(column, extension string) (condition string, args []any)
 	condition = like(literal, literal+"@%") + " AND NOT " + like("%/%") + " OR " +
 		like("%/"+literal, "%/"+literal+"@%", "%/"+literal+"/%") + " AND NOT " +
 		like("%/%/"+literal, "%/%/"+literal+"@%", "%/%/"+literal+"/%")
+
 	return "((" + condition + ") AND replace(" + column + ", ?, '') <> " + column + ")", append(args, extension)
 }
 

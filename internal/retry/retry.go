@@ -62,6 +62,7 @@ func WhileUnavailable(report func(action string, err error, wait time.Duration))
 			case !fault.IsUnavailable(err):
 				return fmt.Errorf("%s: %w", action, err)
 			}
+
 			wait := backoff.Next()
 			report(action, err, wait)
 			if !Sleep(ctx, wait) {
@@ -86,6 +87,7 @@ func Ticks(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
+
 		for {
 			select {
 			case <-ctx.Done():
@@ -104,8 +106,10 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
+
 	t := time.NewTimer(d)
 	defer t.Stop()
+
 	select {
 	case <-t.C:
 		return true

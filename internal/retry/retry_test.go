@@ -16,15 +16,18 @@ func TestWaitsDoubleWithinTheirBounds(t *testing.T) {
 		if b.Started() {
 			t.Errorf("round %d: started before the first wait", round)
 		}
+
 		for i, bound := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
 			bound *= time.Millisecond
 			if d := b.Next(); d < bound/2 || d > bound {
 				t.Errorf("round %d: wait %d is %v, want %v to %v", round, i, d, bound/2, bound)
 			}
 		}
+
 		if !b.Started() {
 			t.Errorf("round %d: not started after waits", round)
 		}
+
 		b.Reset()
 	}
 }
@@ -33,6 +36,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+
 		b := Backoff{First: time.Hour, Max: time.Hour}
 		began := time.Now()
 		if b.Wait(ctx) || time.Since(began) != time.Second {
@@ -41,6 +45,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		if Sleep(ctx, 0) {
 			t.Error("no wait succeeds after the end")
 		}
+
 		began = time.Now()
 		if !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
 			t.Errorf("slept %v", time.Since(began))
@@ -77,9 +82,11 @@ func TestCallsAreRepeatedWhileABackendIsUnavailable(t *testing.T) {
 			}
 		})
 	}
+
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+
 		err := WhileUnavailable(func(string, error, time.Duration) {})(ctx, "reading",
 			func() error { return unavailable })
 		if err != context.DeadlineExceeded {
@@ -92,6 +99,7 @@ func TestTicksEndWithTheContextAndWithTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
+
 		began, ticks := time.Now(), 0
 		for now := range Ticks(ctx, time.Second) {
 			ticks++
@@ -99,9 +107,11 @@ func TestTicksEndWithTheContextAndWithTheLoop(t *testing.T) {
 				t.Errorf("tick %d came after %v", ticks, now.Sub(began))
 			}
 		}
+
 		if ticks != 3 {
 			t.Errorf("%d ticks", ticks)
 		}
+
 		for range Ticks(t.Context(), time.Second) {
 			break
 		}

@@ -37,11 +37,13 @@ type Round[T any] struct {
 func (q *Queue[T]) Add(items ...T) *Round[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	last := len(q.waiting) - 1
 	if last < 0 || q.Max > 0 && len(q.waiting[last].items) >= q.Max {
 		q.waiting = append(q.waiting, &Round[T]{done: make(chan struct{})})
 		last++
 	}
+
 	r := q.waiting[last]
 	r.items = append(r.items, items...)
 
@@ -49,6 +51,7 @@ func (q *Queue[T]) Add(items ...T) *Round[T] {
 		q.ended = make(chan struct{})
 		go q.work()
 	}
+
 	return r
 }
 
@@ -83,12 +86,14 @@ func (q *Queue[T]) work() {
 		if r == nil {
 			return
 		}
+
 		began := time.Now()
 		r.err = q.Run(r.items)
 		if q.Rest != nil {
 			now := time.Now()
 			q.nextAt = now.Add(q.Rest(now.Sub(began)))
 		}
+
 		close(r.done)
 	}
 }
@@ -97,11 +102,13 @@ func (q *Queue[T]) work() {
 func (q *Queue[T]) take() *Round[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	if len(q.waiting) == 0 {
 		close(q.ended)
 		q.waiting, q.ended = nil, nil
 		return nil
 	}
+
 	r := q.waiting[0]
 	q.waiting = q.waiting[1:]
 	return r

@@ -17,18 +17,22 @@ func TestWhatComesDuringARoundIsDoneByTheNext(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}}
+
 		first := q.Add(1)
 		synctest.Wait()
 		for i := 2; i <= 6; i++ {
 			q.Add(i)
 		}
+
 		if err := first.Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
+
 		q.Settle()
 		if !slices.EqualFunc(ran, [][]int{{1}, {2, 3, 4}, {5, 6}}, slices.Equal) {
 			t.Errorf("rounds of %v", ran)
 		}
+
 		q.Settle() // nothing runs
 	})
 }
@@ -43,15 +47,18 @@ func TestARoundsErrorIsThatOfItsItems(t *testing.T) {
 			}
 			return nil
 		}}
+
 		first := q.Add(false)
 		synctest.Wait()
 		second, third := q.Add(true), q.Add(false)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
+
 		if err := q.Do(ctx, false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a caller whose time is over: %v", err)
 		}
+
 		for i, want := range []error{nil, bad, bad} {
 			if err := []*Round[bool]{first, second, third}[i].Wait(t.Context()); !errors.Is(err, want) {
 				t.Errorf("round of item %d: %v, want %v", i, err, want)
@@ -72,19 +79,23 @@ func TestAQueueRestsBetweenRounds(t *testing.T) {
 			},
 			Rest: func(took time.Duration) time.Duration { return 2 * took },
 		}
+
 		for range 2 {
 			if err := q.Do(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		if !slices.Equal(began, []time.Duration{0, 3 * time.Second}) {
 			t.Errorf("rounds began at %v", began)
 		}
+
 		q.Settle()
 		time.Sleep(time.Minute)
 		if err := q.Do(t.Context(), 0); err != nil || began[2] != 66*time.Second {
 			t.Errorf("a rested queue began at %v: %v", began[2], err)
 		}
+
 		q.Settle()
 	})
 }

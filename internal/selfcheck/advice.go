@@ -12,6 +12,7 @@ func Advice(err error, general string) string {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
+
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "its certificate has expired or is not valid yet: renew it there, or set this machine's clock"
@@ -20,6 +21,7 @@ func Advice(err error, general string) string {
 	case errors.As(err, &name):
 		return "its certificate is not made for that name: use the name in it, or renew it"
 	}
+
 	return general
 }
 

@@ -16,6 +16,7 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 	if err != nil {
 		return // a file that is being replaced is read at the next check
 	}
+
 	end := loaded.Leaf.NotAfter
 	c.metrics.expiry.WithLabelValues(certificate.Setting).Set(float64(end.Unix()))
 	remaining := time.Until(end)
@@ -25,11 +26,13 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 		c.log.Warn("the certificate has expired: "+advice, "setting", certificate.Setting, "file", certificate.File,
 			"expired", end)
 	}
+
 	expirySubject := subject + ", soon"
 	if remaining <= 0 || remaining >= expiryWarning {
 		delete(c.faults, expirySubject)
 		return
 	}
+
 	if c.faults[expirySubject] == nil { // once, until it is replaced
 		c.faults[expirySubject] = &lastingFault{}
 		c.log.Warn("the certificate expires soon: "+advice, "setting", certificate.Setting, "file", certificate.File,

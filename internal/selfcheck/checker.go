@@ -63,6 +63,7 @@ func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checke
 			m.skew.WithLabelValues(d.Name).Set(0)
 		}
 	}
+
 	m.up.WithLabelValues(diskSubject).Set(1)
 	c.checkCertificates()
 	return c
@@ -92,10 +93,12 @@ func (c *Checker) check(ctx context.Context) {
 func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	answerCtx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
+
 	err := d.Ping(answerCtx)
 	if ctx.Err() != nil {
 		return // the process ends
 	}
+
 	c.metrics.setUp(d.Name, err == nil)
 	if d.Silent != nil && d.Silent() {
 		return
@@ -106,10 +109,12 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	if err != nil || d.Clock == nil {
 		return
 	}
+
 	ahead, err := d.Clock(answerCtx)
 	if err != nil {
 		return // it has just answered: the next check reports it if it fails again
 	}
+
 	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
 	if c.recordHealth("clock of "+d.Name, ahead.Abs() < skewLimit) {
 		c.log.Warn("clocks disagree: let time synchronisation run on this machine and on that of "+d.Name,
@@ -135,6 +140,7 @@ func (c *Checker) recordHealth(subject string, healthy bool) (due bool) {
 	case now.Sub(f.lastReport) < reportInterval:
 		return false
 	}
+
 	f.lastReport = now
 	return true
 }

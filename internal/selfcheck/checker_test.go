@@ -35,17 +35,21 @@ func TestADependencyThatIsAwayIsLoggedEveryHalfMinuteAndWhenItRecovers(t *testin
 			}
 			return nil
 		}})
+
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
+
 		if err := c.Run(ctx); err != nil {
 			t.Error(err)
 		}
+
 		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
 		if len(lines) != 5 ||
 			strings.Count(logged.String(), `msg="it does not answer: check it" error="no answer"`) != 4 ||
 			!strings.Contains(lines[4], `msg="it has recovered" after=2m0s`) {
 			t.Errorf("it logs\n%s", logged)
 		}
+
 		if up := testutil.ToFloat64(c.metrics.up.WithLabelValues("it")); up != 1 {
 			t.Errorf("up is %v", up)
 		}
@@ -59,14 +63,17 @@ func TestADependencyThatHangsDoesNotStopTheOthers(t *testing.T) {
 			Dependency{Name: "stuck", Ping: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 			Dependency{Name: "quick", Ping: func(context.Context) error { asked++; return nil }})
 		c.check(t.Context())
+
 		if asked != 1 || !strings.Contains(logged.String(), "stuck does not answer") ||
 			testutil.ToFloat64(c.metrics.up.WithLabelValues("stuck")) != 0 {
 			t.Errorf("asked %d times: %s", asked, logged)
 		}
+
 		// A check interrupted by the end of the process is not a fault of the dependency.
 		logged.Reset()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
+
 		c.check(ended)
 		if logged.Len() > 0 {
 			t.Error(logged)
@@ -79,6 +86,7 @@ func TestClocksThatDisagreeAreLogged(t *testing.T) {
 		var ahead time.Duration
 		c, logged := newTestChecker(Dependency{Name: "it", Ping: func(context.Context) error { return nil },
 			Clock: func(context.Context) (time.Duration, error) { return ahead, nil }})
+
 		for _, step := range []struct {
 			ahead time.Duration
 			lines int
@@ -121,6 +129,7 @@ func TestAClockThatIsSet(t *testing.T) {
 			t.Errorf("set by %v, %d lines:\n%s", step.by, n, logged)
 		}
 	}
+
 	if !strings.Contains(logged.String(), "by=1h0m0s") || !strings.Contains(logged.String(), "by=-3s") {
 		t.Error(logged)
 	}
@@ -138,10 +147,12 @@ func TestSpace(t *testing.T) {
 			t.Errorf("%v: low is %v", tc.space, got)
 		}
 	}
+
 	r, err := spaceOf(t.TempDir())
 	if err != nil || r.Size == 0 || r.Free > r.Size {
 		t.Errorf("%+v %v", r, err)
 	}
+
 	if _, err := spaceOf("/absent"); err == nil {
 		t.Error("there is no such place")
 	}
@@ -155,15 +166,18 @@ func TestAStartNeedsFreeDisk(t *testing.T) {
 	if err := (DataDir{path, 0}).Prepare(); err != nil {
 		t.Errorf("without a floor: %v", err)
 	}
+
 	disk, err := spaceOf(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if disk.Free >= disk.Size/50 { // else the disk is below every floor
 		if err := (DataDir{path, setting.Bytes(disk.Free / 2)}).Prepare(); err != nil {
 			t.Errorf("twice the floor is free: %v", err)
 		}
 	}
+
 	if err := (DataDir{filepath.Join(path, "missing"), 1}).CheckSpace(); err == nil ||
 		!strings.Contains(err.Error(), "free space") {
 		t.Errorf("a directory that is not there: %v", err)

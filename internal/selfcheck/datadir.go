@@ -26,6 +26,7 @@ func (d DataDir) Prepare() error {
 		}
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
+
 	// An existing directory may belong to another user.
 	probe, err := os.CreateTemp(d.Path, ".probe-*")
 	if err == nil {
@@ -34,19 +35,23 @@ func (d DataDir) Prepare() error {
 	if err != nil && !diskFull(err) {
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
+
 	disk, err := spaceOf(d.Path)
 	if err != nil {
 		return fmt.Errorf("data_dir: %w", err)
 	}
+
 	if disk.Free < minStartBytes {
 		return fmt.Errorf("data_dir: the disk of %s is full, %s: free space there; stored data is not lost", d.Path,
 			disk)
 	}
+
 	if disk.below(uint64(d.MinFree)) {
 		return fmt.Errorf(
 			"data_dir: %s on the disk of %s, disk_min_free is %s: free space there, or lower disk_min_free", disk,
 			d.Path, d.MinFree)
 	}
+
 	return nil
 }
 

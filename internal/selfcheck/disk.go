@@ -36,6 +36,7 @@ func (c *Checker) checkDisk() {
 	if c.cfg.DataDir.Path == "" {
 		return
 	}
+
 	disk, err := spaceOf(c.cfg.DataDir.Path)
 	if err == nil {
 		c.metrics.free.Set(float64(disk.Free))
@@ -44,6 +45,7 @@ func (c *Checker) checkDisk() {
 			err = errors.New(disk.String())
 		}
 	}
+
 	c.metrics.setUp(diskSubject, err == nil)
 	if c.recordHealth(diskSubject, err == nil) {
 		c.log.Warn("the disk is full: free space on the disk of data_dir, writing then resumes", "error", OneLine(err))

@@ -83,12 +83,14 @@ func (c *Check) Must(ok bool, name, format string, args ...any) {
 	if ok {
 		return
 	}
+
 	for i, arg := range args {
 		d, isDuration := arg.(time.Duration)
 		if isDuration {
 			args[i] = FormatDuration(d)
 		}
 	}
+
 	*c.problems = append(*c.problems, Problem{Key: c.Key(name), Text: fmt.Sprintf(format, args...)})
 }
 

@@ -36,18 +36,22 @@ func (u URL) String() string {
 	if u == "" {
 		return ""
 	}
+
 	parsed, err := url.Parse(string(u))
 	if err != nil || parsed.Host == "" {
 		return mask
 	}
+
 	shown := parsed.Scheme + "://"
 	if parsed.User != nil {
 		shown += mask + "@"
 	}
+
 	shown += parsed.Host + parsed.EscapedPath()
 	if parsed.RawQuery != "" {
 		shown += "?" + mask
 	}
+
 	return shown
 }
 
@@ -82,9 +86,11 @@ func parseBytes(text string) (Bytes, error) {
 			break
 		}
 	}
+
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > int64(1<<62)/int64(size) {
 		return 0, errBytes
 	}
+
 	return Bytes(n) * size, nil
 }

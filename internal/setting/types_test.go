@@ -9,6 +9,7 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%q is %d, %v", text, got, err)
 		}
 	}
+
 	for _, text := range []string{"", "-1", "MiB", "1.5GiB", "9223372036854775807GiB", "1mb", "0x10"} {
 		if got, err := parseBytes(text); err == nil {
 			t.Errorf("%q was read as %d", text, got)

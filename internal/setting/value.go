@@ -44,6 +44,7 @@ func (v Value) Kind() Kind {
 	case *time.Duration:
 		return Duration
 	}
+
 	return Text
 }
 
@@ -71,6 +72,7 @@ func (v Value) SetText(text string) error {
 	if !v.List() {
 		return v.Set([]string{text})
 	}
+
 	var items []string
 	for item := range strings.SplitSeq(text, ",") {
 		item = strings.TrimSpace(item)
@@ -78,6 +80,7 @@ func (v Value) SetText(text string) error {
 			items = append(items, item)
 		}
 	}
+
 	return v.Set(items)
 }
 
@@ -108,6 +111,7 @@ func (v Value) Set(items []string) (err error) {
 	default:
 		err = fmt.Errorf("a setting cannot have the type %T", p)
 	}
+
 	return err
 }
 
@@ -127,6 +131,7 @@ func (v Value) Text() string {
 	case fmt.Stringer: // *Secret, *URL, *Bytes
 		return p.String()
 	}
+
 	return strings.Join(v.Items(), ",")
 }
 

@@ -24,21 +24,25 @@ func (db *DB) BulkTx(ctx context.Context, fn func(*BulkTx) error) error {
 	if !db.isPostgres {
 		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&BulkTx{Tx: tx}) })
 	}
+
 	return retryBusy(ctx, func(ctx context.Context) (err error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return Wrap(err, "connecting to the database")
 		}
 		defer conn.Close() // back to the pool; the transaction has ended
+
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return Wrap(err, "beginning a transaction")
 		}
 		// No effect after Commit; its error adds nothing to fn's.
 		defer func() { _ = tx.Rollback() }()
+
 		if err := fn(&BulkTx{tx, conn}); err != nil {
 			return asFault(err)
 		}
+
 		return Wrap(tx.Commit(), "committing a transaction")
 	})
 }
@@ -53,6 +57,7 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 	if l.conn == nil {
 		return l.insertRows(ctx, table, columns, n, row)
 	}
+
 	return l.conn.Raw(func(driverConn any) error {
 		source := pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })
 		_, err := driverConn.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, source)
@@ -67,17 +72,20 @@ func (l *BulkTx) insertRows(ctx context.Context, table string, columns []string,
 	for i, name := range columns {
 		quoted[i], placeholders[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
 	}
+
 	statement, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
 		`) VALUES (`+strings.Join(placeholders, ", ")+`)`)
 	if err != nil {
 		return err
 	}
 	defer statement.Close()
+
 	for i := range n {
 		_, err := statement.ExecContext(ctx, row(i)...)
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

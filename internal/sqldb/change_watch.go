@@ -47,6 +47,7 @@ func (w *ChangeWatch) Poll(read func() error) error {
 	if err != nil || !settled {
 		w.readAt = time.Time{}
 	}
+
 	return err
 }
 
@@ -59,15 +60,18 @@ func (db *DB) fileVersions(now time.Time) (versions [2]fileVersion, settled bool
 	if db.path == "" {
 		return versions, false
 	}
+
 	for i, path := range [2]string{db.path, db.path + "-wal"} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return versions, false
 		}
+
 		versions[i] = fileVersion{info.Size(), info.ModTime()}
 		if now.Sub(info.ModTime()) < unsettledTime {
 			return versions, false
 		}
 	}
+
 	return versions, true
 }

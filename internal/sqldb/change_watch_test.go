@@ -17,6 +17,7 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `CREATE TABLE w (n INTEGER)`); err != nil {
 		t.Fatal(err)
 	}
+
 	watch, reads := db.WatchChanges(), 0
 	count := func() (n int) {
 		err := watch.Poll(func() error {
@@ -26,15 +27,19 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM w`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
+
 		return n
 	}
+
 	for i := range 200 {
 		if _, err := other.ExecContext(t.Context(), `INSERT INTO w VALUES (1)`); err != nil {
 			t.Fatal(err)
 		}
+
 		before := reads
 		if n := count(); n != i+1 {
 			t.Fatalf("%d rows, want %d", n, i+1)
@@ -52,6 +57,7 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 			unread++
 		}
 	}
+
 	if unread < 20 {
 		t.Error("each poll of an idle database reads")
 	}
@@ -63,6 +69,7 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 	if err := watch.Poll(func() error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("got %v", err)
 	}
+
 	before := reads
 	count()
 	if reads == before {
@@ -72,6 +79,7 @@ func TestAWatchReadsWhatChanged(t *testing.T) {
 	watch.Distrust()
 	before = reads
 	count()
+
 	if reads == before {
 		t.Error("a poll after Distrust does not read")
 	}

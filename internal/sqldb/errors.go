@@ -71,6 +71,7 @@ func isUnavailable(err error) bool {
 	if state, ok := postgresState(err); ok {
 		return postgresUnavailable(state)
 	}
+
 	for _, unavailable := range []error{
 		context.Canceled, context.DeadlineExceeded, driver.ErrBadConn, sql.ErrConnDone,
 		sql.ErrTxDone, // the context ended: only that ends a transaction early
@@ -80,6 +81,7 @@ func isUnavailable(err error) bool {
 			return true
 		}
 	}
+
 	return lostConnection(err)
 }
 

@@ -25,10 +25,12 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	if !componentName.MatchString(component) {
 		return fmt.Errorf("migrating: invalid package name %q", component)
 	}
+
 	migrations, err := db.readMigrations(files)
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", component, err)
 	}
+
 	// PostgreSQL's default level, not Tx's: a serializable transaction would not see the
 	// changes of the previous holder of the lock.
 	var found schema
@@ -41,6 +43,7 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", component, err)
 	}
+
 	switch {
 	case found.version > len(migrations):
 		db.log.Info("database schema of a newer version",
@@ -48,6 +51,7 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	case found.version > 0 && found.version < len(migrations):
 		db.log.Info("database schema migrated", "component", component, "from", found.version, "to", len(migrations))
 	}
+
 	return nil
 }
 
@@ -65,6 +69,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 			return found, err
 		}
 	}
+
 	table, needs := component+"_schema", component+"_schema_needs"
 	_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
 		` (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`)
@@ -81,6 +86,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 	if err := row.Scan(&found.version, &found.needs); err != nil {
 		return found, Wrap(err, "reading the schema's version")
 	}
+
 	if found.version > len(migrations) {
 		if found.needs > len(migrations) {
 			return found, fault.Permanent(
@@ -88,6 +94,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 					"start the newer trunkline again, or restore the backup from before it", found.version,
 					len(migrations)))
 		}
+
 		return found, nil
 	}
 
@@ -96,6 +103,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 		if err != nil {
 			return found, Wrap(err, "applying "+m.name)
 		}
+
 		_, err = tx.ExecContext(ctx, `INSERT INTO `+table+` (version, name, applied_at) VALUES ($1, $2, $3)`,
 			m.version, m.name, time.Now().Unix())
 		if err == nil && m.needs > 0 {
@@ -105,6 +113,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 			return found, Wrap(err, "recording "+m.name)
 		}
 	}
+
 	return found, nil
 }
 
@@ -130,10 +139,12 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the migrations: %w", err)
 	}
+
 	otherDatabase := "postgres"
 	if db.isPostgres {
 		otherDatabase = "sqlite"
 	}
+
 	var migrations []migration
 	for _, entry := range entries { // ReadDir sorts by name
 		match := migrationFileName.FindStringSubmatch(entry.Name())
@@ -143,14 +154,17 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 		if match[2] == otherDatabase {
 			continue
 		}
+
 		version, err := strconv.Atoi(match[1])
 		if err != nil || version != len(migrations)+1 {
 			return nil, fmt.Errorf("%q: want version %04d here", entry.Name(), len(migrations)+1)
 		}
+
 		text, err := fs.ReadFile(files, migrationsFolder+"/"+entry.Name())
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", entry.Name(), err)
 		}
+
 		m := migration{version: version, name: entry.Name(), sql: string(text)}
 		needs := migrationNeeds.FindStringSubmatch(m.sql)
 		if needs != nil {
@@ -159,7 +173,9 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 				return nil, fmt.Errorf("%q: it needs a version after its own", entry.Name())
 			}
 		}
+
 		migrations = append(migrations, m)
 	}
+
 	return migrations, nil
 }

@@ -24,6 +24,7 @@ func files(named ...string) fstest.MapFS {
 func TestMigrateAppliesWhatIsNewOnceAndInOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
+
 		first := files("0001_make.sql", `CREATE TABLE room_things (id TEXT); INSERT INTO room_things VALUES ('one');`)
 		second := files("0001_make.sql", string(first["migrations/0001_make.sql"].Data),
 			"0002_fill.postgres.sql", `INSERT INTO room_things VALUES ('postgres')`,
@@ -34,6 +35,7 @@ func TestMigrateAppliesWhatIsNewOnceAndInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		want := map[bool]string{true: "one postgres three", false: "one sqlite three"}[db.Postgres()]
 		if got := things(t, db); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -48,6 +50,7 @@ func things(t *testing.T, db *DB) string {
 		t.Fatal(err)
 	}
 	defer rows.Close()
+
 	var all []string
 	for rows.Next() {
 		var id string
@@ -56,9 +59,11 @@ func things(t *testing.T, db *DB) string {
 		}
 		all = append(all, id)
 	}
+
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
+
 	return strings.Join(all, " ")
 }
 
@@ -68,6 +73,7 @@ func TestMigrateByManyNodesAtOnce(t *testing.T) {
 			"0002_fill.sql", `INSERT INTO room_things VALUES ('x')`)
 		nodes := []*DB{openDB(t, cfg), openDB(t, cfg), openDB(t, cfg)}
 		var group sync.WaitGroup
+
 		for _, db := range nodes {
 			group.Go(func() {
 				if err := db.Migrate(t.Context(), "component", fs); err != nil {
@@ -75,6 +81,7 @@ func TestMigrateByManyNodesAtOnce(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		if got := things(t, nodes[0]); got != "x" {
 			t.Errorf("got %q", got)
@@ -103,12 +110,14 @@ func TestNodesOfTheVersionBeforeRunOnANewSchema(t *testing.T) {
 		older := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`)
 		newer := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`,
 			"0002_size.sql", `ALTER TABLE room_things ADD COLUMN size BIGINT NOT NULL DEFAULT 7`)
+
 		put := func(db *DB, statement string) {
 			t.Helper()
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		oldNode, newNode := openDB(t, cfg), openDB(t, cfg)
 		for _, node := range []struct {
 			db    *DB
@@ -118,6 +127,7 @@ func TestNodesOfTheVersionBeforeRunOnANewSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		put(oldNode, `INSERT INTO room_things (id) VALUES ('a')`)
 		put(newNode, `INSERT INTO room_things (id, size) VALUES ('b', 8)`)
 
@@ -125,6 +135,7 @@ func TestNodesOfTheVersionBeforeRunOnANewSchema(t *testing.T) {
 		if err := again.Migrate(t.Context(), "component", older); err != nil {
 			t.Fatalf("the old node does not start again: %v", err)
 		}
+
 		put(again, `INSERT INTO room_things (id) VALUES ('c')`)
 		if got := things(t, newNode); got != "a b c" {
 			t.Errorf("got %q", got)
@@ -143,10 +154,12 @@ func TestMigrateRefusesASchemaThatNeedsANewerProgram(t *testing.T) {
 		if err := db.Migrate(t.Context(), "component", newer); err != nil {
 			t.Fatal(err)
 		}
+
 		delete(newer, "migrations/0003_c.sql")
 		if err := db.Migrate(t.Context(), "component", newer); err != nil {
 			t.Errorf("version 2 is enough: %v", err)
 		}
+
 		delete(newer, "migrations/0002_b.sql")
 		err := db.Migrate(t.Context(), "component", newer)
 		const want = "migrating component: the database has schema version 3, this program supports up to 1: " +
@@ -169,11 +182,13 @@ func TestMigrationsAddToTheSchema(t *testing.T) {
 			filepath.Ext(path) != ".sql" || strings.HasPrefix(d.Name(), "0001_") {
 			return err
 		}
+
 		found++
 		text, err := os.ReadFile(path)
 		if err != nil || migrationNeeds.Match(text) {
 			return err
 		}
+
 		for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(string(text), ""), ";") {
 			statement = strings.Join(strings.Fields(statement), " ")
 			if statement != "" && !additiveStatement.MatchString(statement) {
@@ -181,6 +196,7 @@ func TestMigrationsAddToTheSchema(t *testing.T) {
 					statement)
 			}
 		}
+
 		return nil
 	})
 	if err != nil || found < 10 {
@@ -199,6 +215,7 @@ func TestMigrateKeepsComponentsApart(t *testing.T) {
 				t.Error(err)
 			}
 		}
+
 		if err := db.Migrate(t.Context(), "x; DROP TABLE one_a", files()); err == nil {
 			t.Error("the name of a component may not contain SQL")
 		}

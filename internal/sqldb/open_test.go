@@ -22,14 +22,17 @@ func lockFile(t *testing.T, path string) (release func()) {
 	if err := createFile(path); err != nil {
 		t.Fatal(err)
 	}
+
 	other, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	other.SetMaxOpenConns(1)
 	if _, err := other.ExecContext(t.Context(), `BEGIN EXCLUSIVE`); err != nil {
 		t.Fatal(err)
 	}
+
 	return sync.OnceFunc(func() {
 		if _, err := other.ExecContext(context.Background(), `ROLLBACK`); err != nil {
 			t.Error(err)
@@ -46,9 +49,11 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a lock")
 	}
+
 	path := filepath.Join(t.TempDir(), "test.db")
 	release := lockFile(t, path)
 	defer release()
+
 	log := &testservice.Log{}
 	opened := make(chan error, 1)
 	go func() {
@@ -59,6 +64,7 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 		}
 		opened <- err
 	}()
+
 	for !strings.Contains(log.String(), waits) {
 		select {
 		case err := <-opened:
@@ -66,6 +72,7 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+
 	release()
 	if err := <-opened; err != nil {
 		t.Error(err)
@@ -76,10 +83,13 @@ func TestOpeningALockedFileEndsWithItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a lock")
 	}
+
 	path := filepath.Join(t.TempDir(), "test.db")
 	defer lockFile(t, path)()
+
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
+
 	_, err := Open(ctx, Config{Path: path, attemptTimeout: 20 * time.Millisecond})
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("got %v", err)

@@ -49,6 +49,7 @@ func openPostgres(cfg Config) (*DB, error) {
 	pool.SetMaxIdleConns(postgresMaxIdle)
 	pool.SetConnMaxIdleTime(postgresMaxIdleTime)
 	pool.SetConnMaxLifetime(postgresMaxLifetime)
+
 	return &DB{DB: pool, isPostgres: true}, nil
 }
 
@@ -62,6 +63,7 @@ func connConfig(address string) (*pgx.ConnConfig, error) {
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = postgresConnectTimeout
 	}
+
 	setDefault(conn.RuntimeParams, "application_name", applicationName)
 	setDefault(conn.RuntimeParams, "idle_in_transaction_session_timeout", idleInTransaction)
 	return conn, nil
@@ -79,6 +81,7 @@ func useURL(conn *pgx.ConnConfig, currentURL func() (string, error)) error {
 	if err != nil {
 		return err
 	}
+
 	*conn = *current
 	return nil
 }
@@ -117,6 +120,7 @@ func postgresUnavailable(state string) bool {
 	case stateReadOnly, stateLockNotAvailable:
 		return true
 	}
+
 	switch state[:min(2, len(state))] {
 	case "08", // connection exception
 		"28", "3D", // login refused, no such database: an operator may be changing them
@@ -125,6 +129,7 @@ func postgresUnavailable(state string) bool {
 		"58": // system error
 		return true
 	}
+
 	return postgresBusy(state)
 }
 

@@ -21,6 +21,7 @@ func Collect[T any](rows *sql.Rows, err error, action string, read func(ScanFunc
 		return nil, Wrap(err, action)
 	}
 	defer rows.Close()
+
 	var all []T
 	for rows.Next() {
 		value, err := read(rows.Scan)
@@ -29,6 +30,7 @@ func Collect[T any](rows *sql.Rows, err error, action string, read func(ScanFunc
 		}
 		all = append(all, value)
 	}
+
 	return all, Wrap(rows.Err(), action)
 }
 

@@ -57,27 +57,33 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+
 	open := openSQLite
 	if cfg.URL != "" {
 		open = openPostgres
 	}
+
 	db, err := open(cfg)
 	if err != nil {
 		return nil, err
 	}
+
 	db.log = cfg.Log
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
+
 	err = db.awaitOpen(ctx, cmp.Or(cfg.attemptTimeout, openAttemptTimeout))
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
 		return nil, errors.Join(
 			fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)),
 			db.Close())
 	}
+
 	if err != nil {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
 	}
+
 	return db, nil
 }
 
@@ -91,6 +97,7 @@ func (db *DB) awaitOpen(ctx context.Context, attemptTimeout time.Duration) error
 			time.Since(startedAt) > openTimeout {
 			return err
 		}
+
 		db.log.Warn("sqlite is busy or its disk is slow, opening it again",
 			"waited", time.Since(startedAt).Round(time.Millisecond), "error", err)
 	}
@@ -138,10 +145,12 @@ func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
 			return Wrap(ctx.Err(), "waiting to write to the database")
 		}
 	}
+
 	var options *sql.TxOptions // SQLite is always serializable
 	if db.isPostgres {
 		options = &sql.TxOptions{Isolation: sql.LevelSerializable}
 	}
+
 	return retryBusy(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
 }
 
@@ -152,9 +161,11 @@ func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx
 	}
 	// No effect after Commit; its error adds nothing to fn's.
 	defer func() { _ = tx.Rollback() }()
+
 	if err := fn(tx); err != nil {
 		return asFault(err)
 	}
+
 	return Wrap(tx.Commit(), "committing a transaction")
 }
 
@@ -176,6 +187,7 @@ func Wrap(err error, action string) error {
 	if err == nil {
 		return nil
 	}
+
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return fmt.Errorf("%s: %w", action, err)
@@ -183,6 +195,7 @@ func Wrap(err error, action string) error {
 	if isUnavailable(err) {
 		return fault.Unavailable(oneLineError{err}, retryAfter, action+" failed: the database is not available")
 	}
+
 	return fault.Internal(err, action+" failed")
 }
 

@@ -29,11 +29,13 @@ func openDB(t *testing.T, cfg Config) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return db
 }
 
@@ -53,6 +55,7 @@ func TestPlaceholdersMayRepeatAndComeInAnyOrder(t *testing.T) {
 		if err != nil || got != "bab" {
 			t.Fatalf("got %q: %v", got, err)
 		}
+
 		if db.Postgres() != (cfg.URL != "") {
 			t.Errorf("Postgres() is %v", db.Postgres())
 		}
@@ -66,6 +69,7 @@ func TestTxIsSerializableOverTwoPools(t *testing.T) {
 		mustExec(t, pools[0], `INSERT INTO counter VALUES (0)`)
 		const each = 10
 		var group sync.WaitGroup
+
 		for _, db := range []*DB{pools[0], pools[0], pools[1], pools[1]} {
 			group.Go(func() {
 				for range each {
@@ -75,6 +79,7 @@ func TestTxIsSerializableOverTwoPools(t *testing.T) {
 				}
 			})
 		}
+
 		group.Wait()
 		var n int
 		if err := pools[1].QueryRowContext(t.Context(), `SELECT n FROM counter`).Scan(&n); err != nil {
@@ -108,11 +113,13 @@ func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 				t.Error(err)
 			}
 		}
+
 		refused := fault.Conflict("no")
 		err := db.Tx(t.Context(), func(tx *sql.Tx) error { insert(tx); return refused })
 		if !errors.Is(err, refused) {
 			t.Errorf("got %v", err)
 		}
+
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -121,6 +128,7 @@ func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 			}()
 			_ = db.Tx(t.Context(), func(tx *sql.Tx) error { insert(tx); panic("fn") })
 		}()
+
 		// Would block if the writer slot were not released.
 		if err := db.Tx(t.Context(), func(tx *sql.Tx) error { insert(tx); return nil }); err != nil {
 			t.Errorf("after the rollbacks: %v", err)
@@ -153,6 +161,7 @@ func TestUniqueConstraintsAreRecognised(t *testing.T) {
 		db := openDB(t, cfg)
 		mustExec(t, db, `CREATE TABLE things (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, n BIGINT CHECK (n > 0))`)
 		mustExec(t, db, `INSERT INTO things VALUES ('a', 'b', 1)`)
+
 		for query, unique := range map[string]bool{
 			`INSERT INTO things VALUES ('a', 'c', 1)`:  true,
 			`INSERT INTO things VALUES ('c', 'b', 1)`:  true,
@@ -166,6 +175,7 @@ func TestUniqueConstraintsAreRecognised(t *testing.T) {
 			if err == nil || IsUniqueViolation(err) != unique || IsUniqueViolation(Wrap(err, "x")) != unique {
 				t.Errorf("%s: unique is not %v: %v", query, unique, err)
 			}
+
 			if kind := fault.KindOf(err); kind != fault.KindInternal {
 				t.Errorf("%s: kind %s", query, kind)
 			}
@@ -191,12 +201,15 @@ func TestWrapTellsAwayFromWrong(t *testing.T) {
 		if kind := fault.KindOf(Wrap(err, "reading")); kind != fault.KindInternal {
 			t.Errorf("a wrong statement is %s", kind)
 		}
+
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
+
 		_, err = db.ExecContext(ended, `SELECT 1`)
 		if kind := fault.KindOf(Wrap(err, "reading")); kind != fault.KindUnavailable {
 			t.Errorf("an ended context is %s", kind)
 		}
+
 		wrapped := Wrap(fault.NotFound("no such thing"), "reading")
 		if fault.KindOf(wrapped) != fault.KindNotFound || Wrap(nil, "reading") != nil {
 			t.Errorf("got %v", wrapped)
@@ -212,6 +225,7 @@ func TestPostgresThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("got %v", err)
 	}
+
 	server.Start(t)
 	if err := db.Tx(t.Context(), func(tx *sql.Tx) error { return nil }); err != nil {
 		t.Errorf("after its return: %v", err)
@@ -224,12 +238,14 @@ func TestANewPasswordIsUsedByTheNextConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	role := strings.Trim(strings.ReplaceAll(testservice.Prefix(t), "-", "_"), "_")
 	withPassword := func(password string) string {
 		changed := *address
 		changed.User = url.UserPassword(role, password)
 		return changed.String()
 	}
+
 	owner := openDB(t, Config{URL: admin})
 	mustExec(t, owner, `CREATE ROLE `+role+` LOGIN PASSWORD 'old'`)
 	t.Cleanup(func() {
@@ -257,6 +273,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("this is not a database, by any means"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, cfg := range map[string]Config{
 		"nothing":         {},
 		"another scheme":  {URL: "mysql://u:hunter2@localhost/x"},
@@ -281,15 +298,18 @@ func TestSQLiteFileIsItsOwnersAloneWhateverItsName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b?c#d%20e", "x.db")
 	db := openDB(t, Config{Path: path})
 	mustExec(t, db, `CREATE TABLE things (id TEXT)`)
+
 	for _, name := range []string{path, path + "-wal"} {
 		info, err := os.Stat(name)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
 	}
+
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
 		var got string
 		if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
@@ -303,15 +323,18 @@ func TestSQLiteReadersDoNotWaitForAWriter(t *testing.T) {
 	mustExec(t, db, `CREATE TABLE things (id TEXT)`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	err := db.Tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO things VALUES ('a')`); err != nil {
 			return err
 		}
+
 		var n int
 		err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM things`).Scan(&n)
 		if n != 0 {
 			t.Error("the reader saw what is not committed")
 		}
+
 		return err
 	})
 	if err != nil {
@@ -323,6 +346,7 @@ func TestManyProcessesMayOpenANewSQLiteFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	files := fstest.MapFS{"migrations/0001_a.sql": {Data: []byte(`CREATE TABLE things (id TEXT)`)}}
 	var group sync.WaitGroup
+
 	for range 8 {
 		group.Go(func() {
 			db, err := Open(t.Context(), Config{Path: path})
@@ -330,6 +354,7 @@ func TestManyProcessesMayOpenANewSQLiteFileAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
+
 			if err := db.Migrate(t.Context(), "room", files); err != nil {
 				t.Error(err)
 			}
@@ -338,5 +363,6 @@ func TestManyProcessesMayOpenANewSQLiteFileAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	group.Wait()
 }

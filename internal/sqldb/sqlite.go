@@ -26,13 +26,16 @@ func openSQLite(cfg Config) (*DB, error) {
 	if err := createFile(cfg.Path); err != nil {
 		return nil, err
 	}
+
 	connector, err := sqlite.NewConnector(sqliteDSN(cfg.Path))
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
+
 	pool := sql.OpenDB(textCheckingConnector{connector})
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
+
 	return &DB{DB: pool, path: cfg.Path, writer: make(chan struct{}, 1)}, nil
 }
 
@@ -51,6 +54,7 @@ func sqliteDSN(path string) string {
 		},
 	}
 	file := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}
+
 	return file.String()
 }
 
@@ -61,6 +65,7 @@ func createFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the database's folder: %w", err)
 	}
+
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -68,6 +73,7 @@ func createFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("making the database file: %w", err)
 	}
+
 	return file.Close()
 }
 

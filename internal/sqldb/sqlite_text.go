@@ -19,11 +19,13 @@ func (c textCheckingConnector) Connect(ctx context.Context) (driver.Conn, error)
 	if err != nil {
 		return nil, err
 	}
+
 	sqliteConnection, ok := conn.(sqliteConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a method that database/sql needs", conn),
 			conn.Close())
 	}
+
 	return textCheckingConn{sqliteConnection}, nil
 }
 

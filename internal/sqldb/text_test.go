@@ -13,6 +13,7 @@ func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
 		mustExec(t, db, `CREATE TABLE texts (t TEXT NOT NULL)`)
+
 		const insert, query = `INSERT INTO texts (t) VALUES ($1)`, `SELECT COUNT(*) FROM texts WHERE t = $1`
 		ways := map[string]func(ctx context.Context, text any) error{
 			"exec": func(ctx context.Context, text any) error {
@@ -29,6 +30,7 @@ func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 					return err
 				}
 				defer statement.Close()
+
 				_, err = statement.ExecContext(ctx, text)
 				return err
 			},
@@ -38,6 +40,7 @@ func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 				})
 			},
 		}
+
 		for way, do := range ways {
 			for _, text := range []string{"a\x00b", "\x00", "\xff", "a\xc3"} {
 				for _, value := range []any{text, &text} {
@@ -47,6 +50,7 @@ func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 					}
 				}
 			}
+
 			for _, text := range []string{"", "Zoë 日本", "\u0001"} {
 				if err := do(t.Context(), text); err != nil {
 					t.Errorf("%s: %q is refused: %v", way, text, err)
@@ -63,6 +67,7 @@ func TestBytesAreNotText(t *testing.T) {
 		if db.Postgres() {
 			kind = "BYTEA"
 		}
+
 		mustExec(t, db, `CREATE TABLE secrets (s `+kind+` NOT NULL)`)
 		mustExec(t, db, `INSERT INTO secrets (s) VALUES ($1)`, []byte("\x00\xff"))
 		var got []byte

@@ -36,6 +36,7 @@ func NewCA(t testing.TB) *CA {
 	var err error
 	ca.certificate, err = x509.ParseCertificate(ca.writeCertificate(t, template, ca.key, ca.File))
 	must(t, err)
+
 	return ca
 }
 
@@ -55,6 +56,7 @@ func (ca *CA) Pair(t testing.TB, subject string, names ...string) (certFile, key
 	certFile, keyFile = filepath.Join(ca.dir, subject+".pem"), filepath.Join(ca.dir, subject+"-key.pem")
 	ca.writeCertificate(t, template, key, certFile)
 	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+
 	return certFile, keyFile
 }
 

@@ -39,6 +39,7 @@ func dockerKafka(ctx context.Context, policy stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	// Clients reconnect to the advertised address, so the port must be the same inside and
 	// outside.
 	port := ports[0]
@@ -97,6 +98,7 @@ func dockerPostgres(ctx context.Context, policy stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	serverURL := postgresURL(hostPort(ports[0]))
 	return runImage(ctx, policy, serverURL, image{
 		name: "postgres:15", port: 5432, host: ports[0],
@@ -111,12 +113,15 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 	if err := checkDockerEngine(ctx, policy); err != nil {
 		return nil, err
 	}
+
 	containerPort, err := network.ParsePort(strconv.Itoa(img.port))
 	if err != nil {
 		return nil, fmt.Errorf("naming the port of %s: %w", img.name, err)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
 	defer cancel()
+
 	fmt.Fprintf(os.Stderr, "testservice: Docker answers; starting %s\n", img.name)
 	running, err := testcontainers.Run(ctx, img.name,
 		testcontainers.WithLogger(log.New(io.Discard, "", 0)),
@@ -129,6 +134,7 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 			}}}
 		}),
 	)
+
 	stop := func() error { return testcontainers.TerminateContainer(running) }
 	if err == nil {
 		err = poll(ctx, nil, img.probe)
@@ -137,6 +143,7 @@ func runImage(ctx context.Context, policy stopPolicy, address string, img image)
 		fmt.Fprintf(os.Stderr, "testservice: not with Docker: %v\n", err)
 		return nil, errors.Join(fmt.Errorf("running %s: %w", img.name, err), stop())
 	}
+
 	return &service{address: address, origin: img.name, stop: stop}, nil
 }
 
@@ -145,6 +152,7 @@ func checkDockerEngine(ctx context.Context, policy stopPolicy) error {
 	if policy == stopWithBinary && testcontainers.ReadConfig().RyukDisabled {
 		return errors.New("testcontainers' reaper is off, so nothing would end the container")
 	}
+
 	result := make(chan error, 1)
 	go func() {
 		// the detection of the engine may not stop with its context
@@ -154,6 +162,7 @@ func checkDockerEngine(ctx context.Context, policy stopPolicy) error {
 		}
 		result <- err
 	}()
+
 	select {
 	case err := <-result:
 		if err != nil {

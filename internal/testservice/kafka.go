@@ -23,10 +23,12 @@ func localKafka(ctx context.Context, _ stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := newFolder("kafka")
 	if err != nil {
 		return nil, err
 	}
+
 	brokers, err := startBrokers(ctx, home, dir, 1, "", nil)
 	stop := func() error {
 		return errors.Join(stopBrokers(brokers), os.RemoveAll(dir))
@@ -34,6 +36,7 @@ func localKafka(ctx context.Context, _ stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
+
 	return &service{
 		address: brokers[0].Client,
 		origin:  fmt.Sprintf("%s (Apache Kafka %s)", filepath.Clean(home.dir), home.version),
@@ -48,11 +51,13 @@ func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram
 	if err != nil {
 		return brokers, err
 	}
+
 	for _, b := range brokers {
 		if err := b.launch(); err != nil {
 			return brokers, err
 		}
 	}
+
 	return brokers, inParallel(brokers, func(b *broker) error { return b.awaitReady(ctx, n) })
 }
 

@@ -51,6 +51,7 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 	if err != nil {
 		return nil, err
 	}
+
 	voters := make([]string, n)
 	brokers := make([]*broker, n)
 	for i := range n {
@@ -65,8 +66,10 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 		}}
 		voters[i] = fmt.Sprintf("%d@%s", i+1, hostPort(brokerPorts[2]))
 	}
+
 	id := make([]byte, 16)
 	rand.Read(id)
+
 	cluster := base64.RawURLEncoding.EncodeToString(id)
 	return brokers, inParallel(brokers, func(b *broker) error {
 		b.Voters = strings.Join(voters, ",")
@@ -78,25 +81,31 @@ func (b *broker) formatStorage(ctx context.Context, cluster, scram string) error
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a broker: %w", err)
 	}
+
 	text, err := template.New("server.properties").Parse(serverProperties)
 	if err != nil {
 		return fmt.Errorf("reading the broker's settings: %w", err)
 	}
+
 	file, err := os.Create(b.properties())
 	if err != nil {
 		return fmt.Errorf("writing the broker's settings: %w", err)
 	}
+
 	if err := errors.Join(text.Execute(file, b.brokerSettings), file.Close()); err != nil {
 		return fmt.Errorf("writing the broker's settings: %w", err)
 	}
+
 	args := b.javaCommand("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", b.properties())
 	if scram != "" {
 		args = append(args, "--add-scram", scram)
 	}
+
 	output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("formatting the broker's storage: %w: %s", err, output)
 	}
+
 	return nil
 }
 
@@ -109,9 +118,11 @@ func (b *broker) javaCommand(class string, args ...string) []string {
 		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	}
+
 	if b.Managed != nil {
 		all = append(all, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+b.Managed.KeysURL())
 	}
+
 	return append(append(all, "-cp", b.home.classPath(), class), args...)
 }
 
@@ -132,22 +143,27 @@ func (b *broker) awaitReady(ctx context.Context, n int) error {
 func probeKafka(ctx context.Context, address string, node, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	conn, err := kafka.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+
 	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return err
 	}
+
 	brokers, err := conn.Brokers()
 	if err != nil {
 		return err
 	}
+
 	listsItself := slices.ContainsFunc(brokers, func(k kafka.Broker) bool { return k.ID == node })
 	if len(brokers) < n || !listsItself {
 		return fmt.Errorf("it lists %d of %d brokers, itself included: %v", len(brokers), n, listsItself)
 	}
+
 	return nil
 }
 
@@ -161,8 +177,10 @@ func inParallel[T any](items []T, work func(T) error) error {
 			done <- struct{}{}
 		}()
 	}
+
 	for range items {
 		<-done
 	}
+
 	return errors.Join(errs...)
 }

@@ -43,9 +43,11 @@ func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(stopBrokers(c.members), os.RemoveAll(dir))) })
 	scram := ""
+
 	if c.User != "" {
 		scram = fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", c.User, c.Password)
 	}
+
 	c.members, err = startBrokers(t.Context(), home, dir, n, scram, nil)
 	must(t, err)
 	return c
@@ -96,23 +98,28 @@ func (c *Cluster) AwaitReplicas(t testing.TB) {
 func probeReplicas(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	conn, err := kafka.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+
 	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return err
 	}
+
 	partitions, err := conn.ReadPartitions()
 	if err != nil {
 		return err
 	}
+
 	for _, p := range partitions {
 		if len(p.Isr) < len(p.Replicas) {
 			return fmt.Errorf("%d of %d replicas of %s/%d are in sync", len(p.Isr), len(p.Replicas), p.Topic, p.ID)
 		}
 	}
+
 	return nil
 }
 

@@ -42,6 +42,7 @@ func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: looking for a JDK: %w", errMissing, err)
 	}
+
 	dir := os.Getenv("TRUNKLINE_KAFKA_HOME")
 	if dir == "" {
 		cache, err := os.UserCacheDir()
@@ -50,22 +51,27 @@ func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
 		}
 		dir = filepath.Join(cache, "trunkline", "kafka-"+kafkaVersion())
 	}
+
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of the Kafka jars: %w", err)
 	}
+
 	unlock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+
 	home := &kafkaHome{dir: dir}
 	home.version, err = jarVersion(dir)
 	if !errors.Is(err, errNoJars) {
 		return home, err
 	}
+
 	if err := downloadJars(ctx, dir); err != nil {
 		return nil, err
 	}
+
 	home.version, err = jarVersion(dir)
 	return home, err
 }
@@ -78,9 +84,11 @@ func jarVersion(home string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking for the Kafka jars: %w", err)
 	}
+
 	if len(found) == 0 {
 		return "", fmt.Errorf("%w in %s", errNoJars, home)
 	}
+
 	name := filepath.Base(found[0])
 	return strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix), nil
 }
@@ -92,11 +100,14 @@ func downloadJars(ctx context.Context, home string) error {
 		return fmt.Errorf("making a folder for the download: %w", err)
 	}
 	defer os.RemoveAll(downloadDir)
+
 	if err := os.WriteFile(filepath.Join(downloadDir, "pom.xml"), kafkaPOM, 0o644); err != nil {
 		return fmt.Errorf("writing the pom: %w", err)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, jarsTimeout)
 	defer cancel()
+
 	fmt.Fprintf(os.Stderr, "testservice: getting Apache Kafka %s with Maven into %s\n", kafkaVersion(), home)
 	libs := filepath.Join(downloadDir, "libs")
 	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies",
@@ -106,9 +117,11 @@ func downloadJars(ctx context.Context, home string) error {
 	if err != nil {
 		return fmt.Errorf("%w: getting the Kafka jars with Maven: %w: %s", errMissing, err, output)
 	}
+
 	if err := os.Rename(libs, filepath.Join(home, "libs")); err != nil {
 		return fmt.Errorf("putting the Kafka jars in place: %w", err)
 	}
+
 	return nil
 }
 

@@ -11,6 +11,7 @@ func DeleteTopic(t testing.TB, brokers []string, topic string) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Transport: &kafka.Transport{}}
 	defer client.Transport.(*kafka.Transport).CloseIdleConnections()
+
 	response, err := client.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 	if err == nil {
 		err = response.Errors[topic]

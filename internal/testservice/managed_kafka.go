@@ -69,6 +69,7 @@ func OwnManagedKafka(t testing.TB) *ManagedKafka {
 	must(t, os.WriteFile(listeners.Keys, keys, 0o600))
 	brokers, err = startBrokers(t.Context(), home, dir, 1, "", listeners)
 	must(t, err)
+
 	return kafka
 }
 

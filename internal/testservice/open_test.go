@@ -17,6 +17,7 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 		return startMethod{name,
 			func(context.Context, stopPolicy) (*service, error) { return &service{address: name}, nil }}
 	}
+
 	fails := func(name string, err error) startMethod {
 		return startMethod{name, func(context.Context, stopPolicy) (*service, error) { return nil, err }}
 	}
@@ -45,13 +46,16 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 				}
 				return
 			}
+
 			if err == nil {
 				t.Fatalf("opened %+v", opened)
 			}
+
 			t.Setenv("CI", "")
 			if maySkip(err) != c.skip {
 				t.Errorf("may skip for %v: %v", err, !c.skip)
 			}
+
 			t.Setenv("CI", "true")
 			if maySkip(err) {
 				t.Errorf("may skip in CI for %v", err)
@@ -68,6 +72,7 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 		fmt.Println(OwnRedis(t).Addr)
 		select {}
 	}
+
 	t.Parallel()
 	OwnRedis(t) // where there is none, this test is skipped, as its child would be
 
@@ -77,9 +82,11 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := dying.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	address, err := bufio.NewReader(output).ReadString('\n')
 	address = strings.TrimSpace(address)
 	if err := errors.Join(err, pingRedis(t.Context(), address)); err != nil {
@@ -88,6 +95,7 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 	if err := dying.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+
 	_ = dying.Wait() // killed
 	eventually(t, "waiting for the server to end", func() error {
 		if pingRedis(t.Context(), address) == nil {

@@ -33,13 +33,16 @@ func Postgres(t testing.TB) string {
 	server := openShared(t, sharedPostgres).address
 	name := strings.ReplaceAll(strings.TrimSuffix(Prefix(t), "-"), "-", "_")
 	must(t, execute(t.Context(), server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()))
+
 	t.Cleanup(func() {
 		// the test's context has ended, so the drop has its own timeout
 		must(t, execute(context.Background(), server, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"))
 	})
+
 	databaseURL, err := url.Parse(server)
 	must(t, err)
 	databaseURL.Path = "/" + name
+
 	return databaseURL.String()
 }
 
@@ -72,18 +75,22 @@ func newPostgres(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	postgres, err := postgresProgram("postgres")
 	if err != nil {
 		return nil, err
 	}
+
 	account, err := postgresAccount()
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := newFolder("postgres")
 	if err != nil {
 		return nil, err
 	}
+
 	ports, err := freeport.Find(1)
 	if err == nil {
 		err = initPostgres(ctx, initdb, dir, account)
@@ -91,6 +98,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	address := hostPort(ports[0])
 	serverURL := postgresURL(address)
 	return &Server{
@@ -114,15 +122,18 @@ func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Cred
 		"-U", postgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: account}
+
 	if account != nil {
 		if err := os.Chown(dir, int(account.Uid), int(account.Gid)); err != nil {
 			return fmt.Errorf("giving PostgreSQL its folder: %w", err)
 		}
 	}
+
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initializing PostgreSQL: %w: %s", err, output)
 	}
+
 	if listenHost() == loopbackHost {
 		return nil
 	}
@@ -131,6 +142,7 @@ func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Cred
 	if err := os.WriteFile(access, []byte("host all all all trust\n"), 0o644); err != nil {
 		return fmt.Errorf("opening PostgreSQL to the namespace: %w", err)
 	}
+
 	return nil
 }
 
@@ -150,6 +162,7 @@ func postgresProgram(name string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("looking for PostgreSQL: %w", err)
 		}
+
 		if len(found) > 0 {
 			return slices.Max(found), nil
 		}
@@ -159,6 +172,7 @@ func postgresProgram(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: looking for PostgreSQL: %w", errMissing, err)
 	}
+
 	return path, nil
 }
 
@@ -167,18 +181,22 @@ func postgresAccount() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
+
 	account, err := user.Lookup("postgres")
 	if err != nil {
 		return nil, fmt.Errorf("%w: looking for a user to run PostgreSQL as: %w", errMissing, err)
 	}
+
 	uid, err := strconv.ParseUint(account.Uid, 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("reading the id of user postgres: %w", err)
 	}
+
 	gid, err := strconv.ParseUint(account.Gid, 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("reading the group of user postgres: %w", err)
 	}
+
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 

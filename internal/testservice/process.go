@@ -74,9 +74,11 @@ func launch(c command) (*process, error) {
 		done: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)
+
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)
 	}
+
 	return p, nil
 }
 
@@ -88,11 +90,13 @@ func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer p.childrenPipe.Close()
+
 	err := p.cmd.Start()
 	started <- err
 	if err != nil {
 		return
 	}
+
 	_ = p.cmd.Wait() // the exit status of a killed server is of no use, unlike its log
 	_, _ = io.Copy(io.Discard, p.childrenPipe)
 	close(p.done)
@@ -148,6 +152,7 @@ func poll(ctx context.Context, ended <-chan struct{}, probe func(context.Context
 		if err == nil {
 			return nil
 		}
+
 		select {
 		case <-ended:
 			return fmt.Errorf("it ended while starting (%w)", err)

@@ -53,10 +53,12 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 			return nil, fmt.Errorf("%w: looking for RabbitMQ: %w", errMissing, err)
 		}
 	}
+
 	dir, err := newFolder("rabbitmq")
 	if err != nil {
 		return nil, err
 	}
+
 	ports, err := freeport.Find(3)
 	if err == nil {
 		err = configureRabbitMQ(dir, users)
@@ -64,6 +66,7 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	address, distPort, epmdPort := hostPort(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
 	return &Server{
 		Addr: address, URL: rabbitMQURL(address), dir: dir, origin: rabbitMQScript,
@@ -112,6 +115,7 @@ func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 	}
 	definitions.Vhosts = []map[string]string{{"name": "/"}}
 	const noPermission = "^$"
+
 	for _, u := range append(slices.Clone(users), RabbitMQUser{"guest", ".*", ".*", ".*"}) {
 		definitions.Users = append(definitions.Users,
 			user{u.Name, rabbitMQHash(u.Name), "rabbit_password_hashing_sha256", []string{}})
@@ -119,10 +123,12 @@ func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 			u.Name, "/", cmp.Or(u.Configure, noPermission), cmp.Or(u.Write, noPermission), cmp.Or(u.Read, noPermission),
 		})
 	}
+
 	text, err := json.Marshal(definitions)
 	if err != nil {
 		return fmt.Errorf("writing RabbitMQ's definitions: %w", err)
 	}
+
 	path := filepath.Join(dir, "definitions.json")
 	for name, content := range map[string]string{
 		path:                                string(text),
@@ -133,6 +139,7 @@ func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 			return fmt.Errorf("writing RabbitMQ's configuration: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -148,28 +155,34 @@ func rabbitMQHash(password string) string {
 func probeAMQP(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return err
 		}
 	}
+
 	_, err = conn.Write([]byte("AMQP\x00\x00\x09\x01"))
 	if err != nil {
 		return err
 	}
+
 	var first [1]byte
 	_, err = io.ReadFull(conn, first[:])
 	if err != nil {
 		return err
 	}
+
 	if first[0] != 1 {
 		return fmt.Errorf("it answers with a frame of type %d", first[0])
 	}
+
 	return nil
 }

@@ -47,10 +47,12 @@ func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 		if err != nil {
 			return nil, err
 		}
+
 		_, port, err := net.SplitHostPort(server.Addr)
 		if err != nil {
 			return nil, err
 		}
+
 		server.command.args = append(server.command.args, "--tls-port", port)
 		server.probe = func(ctx context.Context) error {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server.Addr)
@@ -59,6 +61,7 @@ func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 			}
 			return conn.Close()
 		}
+
 		return server, nil
 	})
 }
@@ -69,14 +72,17 @@ func newRedis(arguments ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: looking for Redis: %w", errMissing, err)
 	}
+
 	dir, err := newFolder("redis")
 	if err != nil {
 		return nil, err
 	}
+
 	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	address := hostPort(ports[0])
 	return &Server{
 		Addr: address, URL: "redis://" + address, dir: dir,
@@ -92,28 +98,34 @@ func newRedis(arguments ...string) (*Server, error) {
 func pingRedis(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return err
 		}
 	}
+
 	_, err = conn.Write([]byte("PING\r\n"))
 	if err != nil {
 		return err
 	}
+
 	response, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err
 	}
+
 	response = strings.TrimSpace(response)
 	if response != "+PONG" {
 		return fmt.Errorf("it answers %q", response)
 	}
+
 	return nil
 }

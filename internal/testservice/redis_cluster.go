@@ -38,6 +38,7 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var addresses []string
 	for _, bus := range busPorts {
 		server, err := newRedis("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
@@ -49,17 +50,20 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 			return nil, errors.Join(err, stop())
 		}
 	}
+
 	for i, server := range servers {
 		if err := joinCluster(ctx, server, i, servers[0].Addr, busPorts[0]); err != nil {
 			return nil, errors.Join(fmt.Errorf("making a Redis Cluster: %w", err), stop())
 		}
 	}
+
 	for _, server := range servers {
 		if err := server.proc.await(ctx,
 			func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
 			return nil, errors.Join(err, stop())
 		}
 	}
+
 	return &service{address: strings.Join(addresses, ","), origin: servers[0].origin, stop: stop}, nil
 }
 
@@ -67,33 +71,41 @@ func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 func joinCluster(ctx context.Context, server *Server, n int, first string, firstBus int) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
+
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
+
 	const slotsPerNode = clusterSlots/clusterNodes + 1
 	if err := client.ClusterAddSlotsRange(ctx, n*slotsPerNode,
 		min((n+1)*slotsPerNode, clusterSlots)-1).Err(); err != nil {
 		return err
 	}
+
 	host, port, err := net.SplitHostPort(first)
 	if err != nil || n == 0 {
 		return err
 	}
+
 	return client.Do(ctx, "CLUSTER", "MEET", host, port, firstBus).Err()
 }
 
 func probeCluster(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	client := redis.NewClient(&redis.Options{Addr: address})
 	defer client.Close()
+
 	info, err := client.ClusterInfo(ctx).Result()
 	if err != nil {
 		return err
 	}
+
 	if !strings.Contains(info, "cluster_state:ok") ||
 		!strings.Contains(info, fmt.Sprint("cluster_known_nodes:", clusterNodes)) {
 		return fmt.Errorf("the cluster is not complete: %s", info)
 	}
+
 	return nil
 }
 

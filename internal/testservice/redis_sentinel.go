@@ -34,10 +34,12 @@ func OwnRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Cleanup(func() { must(t, closeServers(append(r.servers, r.sentinels...))) })
 	skipOrFail(t, r.startServers(t.Context()))
 	skipOrFail(t, r.startSentinels(t.Context()))
+
 	for _, sentinel := range r.sentinels {
 		must(t, sentinel.proc.await(t.Context(),
 			func(ctx context.Context) error { return r.probe(ctx, sentinel.Addr) }))
 	}
+
 	return r
 }
 
@@ -48,17 +50,21 @@ func (r *RedisSentinel) startServers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		server.probe = func(ctx context.Context) error { return pingWith(ctx, server.Addr, r.Password) }
 		r.servers = append(r.servers, server)
 		if err := server.launch(ctx); err != nil {
 			return err
 		}
+
 		host, port, err := net.SplitHostPort(server.Addr)
 		if err != nil {
 			return err
 		}
+
 		arguments = append(arguments, "--replicaof", host+" "+port) // of the next server, the replica
 	}
+
 	return nil
 }
 
@@ -67,16 +73,19 @@ func (r *RedisSentinel) startSentinels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for range sentinels {
 		sentinel, err := newRedis()
 		if err != nil {
 			return err
 		}
+
 		r.sentinels, r.Addresses = append(r.sentinels, sentinel), append(r.Addresses, sentinel.Addr)
 		_, sentinelPort, err := net.SplitHostPort(sentinel.Addr)
 		if err != nil {
 			return err
 		}
+
 		file := filepath.Join(sentinel.dir, "sentinel.conf") // rewritten by Sentinel
 		if err := os.WriteFile(file, fmt.Appendf(nil, `port %[1]s
 bind 127.0.0.1
@@ -88,12 +97,14 @@ sentinel down-after-milliseconds %[2]s 60000
 `, sentinelPort, r.Master, host, port, r.Password, r.SentinelPassword), 0o600); err != nil {
 			return fmt.Errorf("writing the configuration of a Sentinel: %w", err)
 		}
+
 		sentinel.command.name, sentinel.command.args = "sentinel", []string{sentinel.origin, file, "--sentinel"}
 		sentinel.probe = func(ctx context.Context) error { return pingWith(ctx, sentinel.Addr, r.SentinelPassword) }
 		if err := sentinel.launch(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -101,21 +112,26 @@ sentinel down-after-milliseconds %[2]s 60000
 func (r *RedisSentinel) probe(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	client := redis.NewSentinelClient(&redis.Options{Addr: address, Password: r.SentinelPassword})
 	defer client.Close()
+
 	master, err := client.Master(ctx, r.Master).Result()
 	if err != nil {
 		return err
 	}
+
 	replicas, err := client.Replicas(ctx, r.Master).Result()
 	if err != nil {
 		return err
 	}
+
 	inSync := slices.ContainsFunc(replicas,
 		func(replica map[string]string) bool { return replica["master-link-status"] == "ok" })
 	if master["flags"] != "master" || master["num-other-sentinels"] != fmt.Sprint(sentinels-1) || !inSync {
 		return fmt.Errorf("it lists %s other Sentinels and %d replicas", master["num-other-sentinels"], len(replicas))
 	}
+
 	return nil
 }
 

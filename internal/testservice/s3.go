@@ -53,15 +53,18 @@ func newS3(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := newFolder("s3")
 	if err != nil {
 		return nil, err
 	}
+
 	ports, err := freeport.Find(1)
 	objects := filepath.Join(dir, "objects")
 	if err := errors.Join(err, os.Mkdir(objects, 0o700)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	address := hostPort(ports[0])
 	return &Server{
 		Addr: address, dir: dir, origin: binary,
@@ -79,18 +82,22 @@ func newS3(ctx context.Context) (*Server, error) {
 func probeS3(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {
 		return err
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(io.Discard, response.Body)
 	if response.StatusCode != http.StatusForbidden {
 		err = fmt.Errorf("it answers %s", response.Status)
 	}
+
 	return errors.Join(err, response.Body.Close())
 }
 
@@ -101,36 +108,44 @@ func buildS3(ctx context.Context) (binary string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: looking for Go: %w", errMissing, err)
 	}
+
 	source := filepath.Join(filepath.Dir(strings.TrimSpace(string(module))), ".ci", "s3")
 	_, err = os.Stat(filepath.Join(source, "go.mod"))
 	if err != nil {
 		return "", fmt.Errorf("%w: looking for the S3 server's module: %w", errMissing, err)
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("looking for the cache folder: %w", err)
 	}
+
 	dir := filepath.Join(cache, "trunkline", "s3")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making the folder of the S3 server: %w", err)
 	}
+
 	unlock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+
 	ctx, cancel := context.WithTimeout(ctx, s3BuildTimeout)
 	defer cancel()
+
 	binary = filepath.Join(dir, "s3")
 	_, err = os.Stat(binary)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservice: building an S3 server from Go modules into %s\n", dir)
 	}
+
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", binary, ".")
 	build.Dir = source
 	output, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: building the S3 server: %w: %s", errMissing, err, output)
 	}
+
 	return binary, nil
 }

@@ -30,9 +30,11 @@ func StartSet(ctx context.Context) (*Set, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("starting the services: %w", err), set.Stop())
 		}
+
 		set.services = append(set.services, opened)
 		set.variables = append(set.variables, kind.variable+"="+opened.address)
 	}
+
 	return set, nil
 }
 

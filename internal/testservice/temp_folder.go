@@ -21,6 +21,7 @@ func newFolder(service string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a folder for %s: %w", service, err)
 	}
+
 	_, err = lockFolder(unnamed)
 	if err != nil {
 		return "", fmt.Errorf("locking the folder for %s: %w", service, err)
@@ -30,6 +31,7 @@ func newFolder(service string) (string, error) {
 	if err := os.Rename(unnamed, dir); err != nil {
 		return "", fmt.Errorf("naming the folder for %s: %w", service, err)
 	}
+
 	return dir, nil
 }
 
@@ -46,9 +48,11 @@ func removeStaleFolders(parent string) {
 		if err != nil {
 			continue // in use, or of another user
 		}
+
 		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintf(os.Stderr, "testservice: removing a folder left behind: %v\n", err)
 		}
+
 		_ = unix.Close(lock)
 	}
 }

@@ -84,6 +84,7 @@ func (k serviceKind) open(ctx context.Context, policy stopPolicy) (*service, err
 		k.logChoice("environment " + k.variable)
 		return &service{address: address, stop: func() error { return nil }}, nil
 	}
+
 	var errs []error
 	for _, method := range k.methods {
 		opened, err := method.start(ctx, policy)
@@ -93,6 +94,7 @@ func (k serviceKind) open(ctx context.Context, policy stopPolicy) (*service, err
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", method.name, err))
 	}
+
 	return nil, fmt.Errorf("no %s, and no %s in the environment: %w", k.name, k.variable, errors.Join(errs...))
 }
 
@@ -143,7 +145,9 @@ func Prefix(t testing.TB) string {
 		case r >= 'A' && r <= 'Z':
 			return r + 'a' - 'A'
 		}
+
 		return '-'
 	}, t.Name())
+
 	return name[:min(len(name), maxName)] + "-" + strings.ToLower(rand.Text()[:8]) + "-"
 }

@@ -40,6 +40,7 @@ func TestSharedKafkaTakesRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "producing", func() error {
 		answer, err := client.Produce(t.Context(), &kafka.ProduceRequest{
 			Topic: topic, RequiredAcks: kafka.RequireAll,
@@ -48,6 +49,7 @@ func TestSharedKafkaTakesRecords(t *testing.T) {
 		if err != nil {
 			return err
 		}
+
 		return answer.Error
 	})
 }
@@ -77,6 +79,7 @@ func TestADatabaseIsDroppedThoughItIsInUse(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close(t.Context()) })
 	})
+
 	if err := execute(t.Context(), at, "SELECT 1"); err == nil {
 		t.Fatal("the database is still there")
 	}
@@ -88,10 +91,12 @@ func TestOwnPostgresKeepsWhatWasCommittedThroughAKill(t *testing.T) {
 	if err := execute(t.Context(), server.URL, "CREATE TABLE kept (id int)"); err != nil {
 		t.Fatal(err)
 	}
+
 	server.Kill(t)
 	if err := execute(t.Context(), server.URL, "SELECT 1"); err == nil {
 		t.Fatal("a killed server answers")
 	}
+
 	server.Start(t)
 	if err := execute(t.Context(), server.URL, "SELECT id FROM kept"); err != nil {
 		t.Fatal(err)
@@ -102,17 +107,21 @@ func TestOwnRedisIsKilledStartedAndPaused(t *testing.T) {
 	t.Parallel()
 	server := OwnRedis(t)
 	server.Kill(t)
+
 	if err := pingRedis(t.Context(), server.Addr); err == nil {
 		t.Fatal("a killed server answers")
 	}
+
 	server.Start(t)
 	if err := pingRedis(t.Context(), server.Addr); err != nil {
 		t.Fatal(err)
 	}
+
 	server.Pause(t)
 	if err := pingRedis(t.Context(), server.Addr); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("a paused server: %v; want no answer", err)
 	}
+
 	server.Resume(t)
 	if err := pingRedis(t.Context(), server.Addr); err != nil {
 		t.Fatal(err)
@@ -139,6 +148,7 @@ func TestOwnServerLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+
 	for _, gone := range []string{process, dir} {
 		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there (%v)", gone, err)
@@ -163,6 +173,7 @@ func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	gone := filepath.Join(parent, folderPrefix+"redis-1")
 	kept := []string{used, filepath.Join(parent, "trunkline-test-other"), filepath.Join(parent, "redis-1")}
 	for _, dir := range append(kept, gone) {
@@ -175,6 +186,7 @@ func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
 	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", gone, err)
 	}
+
 	for _, dir := range kept {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)

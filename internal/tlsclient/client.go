@@ -43,6 +43,7 @@ func (c *Client) Secure(ctx context.Context, conn net.Conn, address string) (net
 	if config == nil {
 		return conn, nil
 	}
+
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -51,10 +52,12 @@ func (c *Client) Secure(ctx context.Context, conn net.Conn, address string) (net
 		config = config.Clone()
 		config.ServerName = host
 	}
+
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
+
 	return secured, nil
 }
 
@@ -64,18 +67,22 @@ func (c *Client) current() *tls.Config {
 	if !c.settings.Enabled {
 		return nil
 	}
+
 	stamps := c.settings.stamps()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if slices.Equal(stamps, c.stamps) {
 		return c.config
 	}
+
 	c.stamps = stamps
 	changed, err := c.settings.Load()
 	if err != nil {
 		c.log.Warn("reloading the TLS files failed, keeping the old ones", "error", err)
 		return c.config
 	}
+
 	c.config = changed
 	c.log.Info("TLS files reloaded")
 	return c.config
@@ -92,5 +99,6 @@ func (s Settings) stamps() []fileStamp {
 		}
 		stamps = append(stamps, stamp)
 	}
+
 	return stamps
 }

@@ -21,9 +21,11 @@ func TestFilesAreLoaded(t *testing.T) {
 	if err != nil || cfg.RootCAs == nil || len(cfg.Certificates) != 1 {
 		t.Fatalf("%+v, %v", cfg, err)
 	}
+
 	if cfg, err := (tlsclient.Settings{CAFile: "absent"}).Load(); cfg != nil || err != nil {
 		t.Errorf("off is off: %v, %v", cfg, err)
 	}
+
 	for name, bad := range map[string]tlsclient.Settings{
 		"an absent CA":       {Enabled: true, CAFile: "absent"},
 		"a CA that is none":  {Enabled: true, CAFile: key},
@@ -46,17 +48,20 @@ func server(t *testing.T, ca *testservice.CA, names ...string) (address string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	roots := x509.NewCertPool()
 	text, err := os.ReadFile(ca.File)
 	if err != nil || !roots.AppendCertsFromPEM(text) {
 		t.Fatalf("reading the CA: %v", err)
 	}
+
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -64,6 +69,7 @@ func server(t *testing.T, ca *testservice.CA, names ...string) (address string) 
 			if err != nil {
 				return
 			}
+
 			go func() {
 				defer conn.Close()
 				if conn.(*tls.Conn).HandshakeContext(t.Context()) == nil {
@@ -73,6 +79,7 @@ func server(t *testing.T, ca *testservice.CA, names ...string) (address string) 
 			}()
 		}
 	}()
+
 	return listener.Addr().String()
 }
 
@@ -84,10 +91,12 @@ func ask(t *testing.T, c *tlsclient.Client, address string) (string, error) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+
 	secured, err := c.Secure(t.Context(), conn, address)
 	if err != nil {
 		return "", err
 	}
+
 	answer, err := io.ReadAll(secured)
 	return string(answer), err
 }
@@ -101,12 +110,14 @@ func TestChangedFilesAreUsedByTheNextConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := func(name string) {
 		t.Helper()
 		if got, err := ask(t, c, address); err != nil || got != name {
 			t.Errorf("connected as %q, %v; want %q", got, err, name)
 		}
 	}
+
 	want("first")
 	changes := 0
 	replace := func(to, from string) {
@@ -114,20 +125,24 @@ func TestChangedFilesAreUsedByTheNextConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.WriteFile(to, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		changes++
 		if err := os.Chtimes(to, time.Time{}, time.Now().Add(time.Duration(changes)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	cert, key := ca.Pair(t, "second")
 	replace(s.CertFile, cert)
 	want("first") // the key does not fit yet
 	replace(s.KeyFile, key)
 	want("second")
 	replace(s.CAFile, testservice.NewCA(t).File)
+
 	if _, err := ask(t, c, address); err == nil {
 		t.Error("the CA that was replaced is still trusted")
 	}
@@ -143,6 +158,7 @@ func TestTheServerHasToHaveTheName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := ask(t, c, address); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}

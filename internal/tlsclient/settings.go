@@ -31,17 +31,20 @@ func (s Settings) Load() (*tls.Config, error) {
 	if !s.Enabled {
 		return nil, nil
 	}
+
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	if s.CAFile != "" {
 		text, err := os.ReadFile(s.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading tls.ca_file: %w", err)
 		}
+
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("reading tls.ca_file: %s holds no certificate", s.CAFile)
 		}
 	}
+
 	if s.CertFile != "" {
 		certificate, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
 		if err != nil {
@@ -49,5 +52,6 @@ func (s Settings) Load() (*tls.Config, error) {
 		}
 		config.Certificates = []tls.Certificate{certificate}
 	}
+
 	return config, nil
 }

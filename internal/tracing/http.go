@@ -16,10 +16,12 @@ func (t *Tracer) StartServer(r *http.Request, method, route string) (*http.Reque
 	if t == nil {
 		return r, Span{}
 	}
+
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
+
 	name, attributes := method, []Attribute{semconv.URLScheme(scheme)}
 	if method == "" {
 		name = "HTTP"
@@ -27,10 +29,12 @@ func (t *Tracer) StartServer(r *http.Request, method, route string) (*http.Reque
 	} else {
 		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method))
 	}
+
 	if route != "" {
 		name += " " + route
 		attributes = append(attributes, semconv.HTTPRoute(route))
 	}
+
 	ctx, span := t.startSpan(FromHTTP(r.Header).Extract(r.Context()), name, trace.SpanKindServer, attributes)
 	return r.WithContext(ctx), span
 }

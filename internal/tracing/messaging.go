@@ -70,12 +70,15 @@ func (t *Tracer) startConsumer(ctx context.Context, r *kafka.Record, operation, 
 		semconv.MessagingDestinationName(topic), semconv.MessagingDestinationPartitionID(strconv.Itoa(r.Partition)),
 		semconv.MessagingKafkaOffset(int(r.Offset)),
 	}
+
 	if group != "" {
 		attributes = append(attributes, semconv.MessagingConsumerGroupName(group))
 	}
+
 	ctx, span := t.startSpan(ctx, operation+" "+topic, trace.SpanKindConsumer, attributes)
 	if !span.Sampled() {
 		return Carrier{}, Span{}
 	}
+
 	return FromContext(ctx), span
 }

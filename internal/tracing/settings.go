@@ -34,9 +34,11 @@ func (s Settings) URL() (string, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("it can have no query and no fragment, got %q", s.Endpoint)
 	}
+
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
 	}
+
 	return u.String(), nil
 }
 
@@ -46,19 +48,23 @@ func (s Settings) HeaderMap() (map[string]string, error) {
 	if s.Headers == "" {
 		return headers, nil
 	}
+
 	for i, text := range strings.Split(string(s.Headers), ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(text), "=")
 		value, err := url.PathUnescape(value)
 		if !ok || err != nil || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("header %d of it is not written NAME=VALUE with the value percent-encoded", i+1)
 		}
+
 		name = http.CanonicalHeaderKey(name)
 		_, duplicate := headers[name]
 		if duplicate {
 			return nil, fmt.Errorf("it has %s twice", name)
 		}
+
 		headers[name] = value
 	}
+
 	return headers, nil
 }
 

@@ -15,6 +15,7 @@ func TestSettingsNameTheCollectorAndItsHeaders(t *testing.T) {
 			t.Errorf("%s is sent to %s, %v", endpoint, got, err)
 		}
 	}
+
 	got, err := (Settings{Headers: "authorization=Basic%20dTpw==, x-tenant=a%2Cb"}).HeaderMap()
 	if err != nil || !reflect.DeepEqual(got, map[string]string{"Authorization": "Basic dTpw==", "X-Tenant": "a,b"}) {
 		t.Errorf("%q, %v", got, err)

@@ -65,6 +65,7 @@ func newTracer(sample float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 // was not sampled at its start.
 func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 	on, _ := newTracer(1)
+
 	sampled, unsampled, without := record(event.HeaderTrace, good), record(event.HeaderTrace, good[:54]+"0"), record()
 	ctx := t.Context()
 	for name, work := range map[string]func(){
@@ -76,6 +77,7 @@ func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 				off.StartProcess(r, event.TopicCDR, "g").End(nil)
 				off.StartDelivery(r, event.TopicEvents).End(nil)
 			}
+
 			in, span := off.StartSend(ctx, event.TopicRaw, 1)
 			if span.Sampled() || tracing.FromContext(in) != (tracing.Carrier{}) {
 				t.Error("there is a span")
@@ -103,14 +105,17 @@ func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 		on.StartProcess(r, event.TopicCDR, "g").End(nil)
 		on.StartDelivery(r, event.TopicEvents).End(nil)
 	}
+
 	if n := len(seen.Ended()); n != 0 {
 		t.Fatalf("%d spans without a trace", n)
 	}
+
 	carrier, span := on.StartRawRecord(record(), event.TopicRaw, "g")
 	span.End(nil)
 	if got := seen.Ended(); len(got) != 1 || got[0].Parent().IsValid() || !tracing.ValidTraceparent(carrier.Parent) {
 		t.Errorf("%v, carried on as %+v", got, carrier)
 	}
+
 	rarely, seen := newTracer(0)
 	if carrier, span := rarely.StartRawRecord(record(), event.TopicRaw, "g"); span.Sampled() ||
 		carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
@@ -130,6 +135,7 @@ func TestStateIsCarriedWithinBounds(t *testing.T) {
 			t.Errorf("%d bytes of state become %s", len(state), headers)
 		}
 	}
+
 	for _, s := range seen.Ended() {
 		if s.Parent().TraceID().String() != good[3:35] {
 			t.Errorf("%v is not in the trace", s)
@@ -141,9 +147,11 @@ func TestLogLinesNameTheTrace(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(tracing.LogHandler(slog.NewTextHandler(&out, nil))).With("a", 1)
 	log.InfoContext(tracing.Carrier{Parent: good}.Extract(context.Background()), "within")
+
 	if !strings.Contains(out.String(), "a=1 trace_id=4bf92f3577b34da6a3ce929d0e0e4736") {
 		t.Error(out.String())
 	}
+
 	out.Reset()
 	log.InfoContext(t.Context(), "without")
 	if strings.Contains(out.String(), "trace_id") {

@@ -96,6 +96,7 @@ func FinishClientFrame(b []byte, opcode byte) (start int) {
 	applyMask(payload, key)
 	start = MaxClientHeader - len(header)
 	copy(b[start:], header)
+
 	return start
 }
 
@@ -127,6 +128,7 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 	if len(b) < 2 {
 		return Header{Size: 2}, false, nil
 	}
+
 	h = Header{Opcode: b[0] & 0x0f, Fin: b[0]&Fin != 0, Size: 2, Length: uint64(b[1])}
 	switch {
 	case b[0]&reserved != 0, h.Opcode > Binary && h.Opcode < Close, h.Opcode > Pong:
@@ -136,6 +138,7 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 	case h.IsControl() && (!h.Fin || b[1] > MaxControl):
 		return h, false, ErrControl
 	}
+
 	switch b[1] {
 	case length16:
 		h.Size = 4
@@ -148,5 +151,6 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 			h.Length = binary.BigEndian.Uint64(b[2:])
 		}
 	}
+
 	return h, len(b) >= h.Size, nil
 }

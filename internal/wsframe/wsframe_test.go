@@ -17,6 +17,7 @@ import (
 func TestGorillaReadsAClientsFrames(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
+
 	upgraded := make(chan *websocket.Conn)
 	go func() {
 		r, _ := http.ReadRequest(bufio.NewReader(server))
@@ -26,13 +27,16 @@ func TestGorillaReadsAClientsFrames(t *testing.T) {
 		}
 		upgraded <- ws
 	}()
+
 	go func() {
 		_, _ = client.Write(
 			[]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	}()
+
 	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
 		t.Fatal(err)
 	}
+
 	ws := <-upgraded
 	for _, size := range []int{0, 1, 7, 8, 125, 126, 127, 1300, 65535, 65536, 100000} {
 		payload := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
@@ -62,6 +66,7 @@ func TestParseHeaderReadsAppendHeader(t *testing.T) {
 			Length: uint64(length)}); err != nil || !complete || h != want {
 			t.Errorf("length %d: %+v, complete %v, %v", length, h, complete, err)
 		}
+
 		for have := range wire {
 			h, complete, err := wsframe.ParseHeader(wire[:have])
 			if err != nil || complete || h.Size <= have || h.Size > len(wire) {
@@ -93,6 +98,7 @@ func TestCloseFrames(t *testing.T) {
 	if got := wsframe.AppendClose(nil, 4008, "slow"); !bytes.Equal(got, websocket.FormatCloseMessage(4008, "slow")) {
 		t.Errorf("close payload % x", got)
 	}
+
 	long := wsframe.AppendClose(nil, 1000, string(make([]byte, 200)))
 	if len(long) != wsframe.MaxControl {
 		t.Errorf("close payload of %d bytes", len(long))

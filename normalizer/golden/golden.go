@@ -45,6 +45,7 @@ func Test(t *testing.T, source format.Source) {
 		if err != nil || len(files) == 0 {
 			t.Errorf("the format %s has no golden file in testdata/%s (%v)", f.Name, f.Name, err)
 		}
+
 		for _, file := range files {
 			t.Run(f.Name+"/"+strings.TrimSuffix(filepath.Base(file), ".in.jsonl"), func(t *testing.T) {
 				TestFile(t, file, f.Topic, f.Name)
@@ -59,6 +60,7 @@ func TestFile(t *testing.T, file, topic, formatName string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var got bytes.Buffer
 	for line := range bytes.Lines(in) {
 		got.Write(normalize(t, topic, formatName, bytes.TrimSuffix(line, []byte("\n"))))
@@ -71,10 +73,12 @@ func TestFile(t *testing.T, file, topic, formatName string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	compareLines(t, in, got.Bytes(), want)
 }
 
@@ -83,6 +87,7 @@ func normalize(t *testing.T, topic, formatName string, value []byte) []byte {
 	t.Helper()
 	raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recorded, Key: []byte("key-account"),
 		Value: value}
+
 	if topic == event.TopicCDRRaw {
 		raw.Time = cdrRecorded
 	}
@@ -94,6 +99,7 @@ func normalize(t *testing.T, topic, formatName string, value []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	reason := out.Header(event.HeaderError)
 	if reason == nil {
 		checkRecord(t, topic, &out, value)
@@ -102,6 +108,7 @@ func normalize(t *testing.T, topic, formatName string, value []byte) []byte {
 	if !bytes.Equal(out.Value, value) || string(out.Key) != "key-account" {
 		t.Error("a dead letter is the record unchanged")
 	}
+
 	return []byte("DEAD " + string(out.Header(event.HeaderErrorKind)) + ": " + string(reason))
 }
 
@@ -121,9 +128,11 @@ func checkRecord(t *testing.T, topic string, out *kafka.Record, value []byte) {
 	if out.Partition != 3 || string(out.Header(event.HeaderPosition)) != "3:41" {
 		t.Errorf("partition %d, position %q", out.Partition, out.Header(event.HeaderPosition))
 	}
+
 	if string(out.Key) != got.AccountID || string(out.Header(event.HeaderAccount)) != got.AccountID {
 		t.Errorf("key %q and header %q are not the account %q", out.Key, out.Header(event.HeaderAccount), got.AccountID)
 	}
+
 	if topic == event.TopicCDRRaw {
 		if string(out.Header(event.HeaderOrigination)) != got.Origin {
 			t.Errorf("header %q, origination call id %q", out.Header(event.HeaderOrigination), got.Origin)
@@ -137,9 +146,11 @@ func checkRecord(t *testing.T, topic string, out *kafka.Record, value []byte) {
 	} else if !bytes.Equal(record, got.Data) {
 		t.Error("data is not the record's bytes")
 	}
+
 	if string(out.Header(event.HeaderType)) != got.Type || !event.Type(got.Type).Known() {
 		t.Errorf("type %q, header %q", got.Type, out.Header(event.HeaderType))
 	}
+
 	id, err := event.ParseID(got.ID)
 	if err != nil || out.Time.UnixMilli() != id.Milli() {
 		t.Errorf("id %q, record time %v", got.ID, out.Time)
@@ -152,6 +163,7 @@ func compareLines(t *testing.T, in, got, want []byte) {
 	if len(gots) != len(wants) {
 		t.Fatalf("%d lines, want %d", len(gots), len(wants))
 	}
+
 	for i := range gots {
 		if !bytes.Equal(gots[i], wants[i]) {
 			t.Errorf("line %d: of %.200s\n got %s\nwant %s", i+1, ins[i], gots[i], wants[i])
@@ -166,14 +178,17 @@ func checkCallData(t *testing.T, record, data []byte) {
 	if !bytes.HasPrefix(data, record[:len(record)-1]) {
 		t.Errorf("data does not begin with the record: %s", data)
 	}
+
 	names := map[string]int{}
 	for _, name := range memberNames(t, data) {
 		names[name]++
 	}
+
 	own := map[string]int{}
 	for _, name := range memberNames(t, record) {
 		own[name]++
 	}
+
 	for _, name := range []string{"Account-ID", "Queue-ID", "Type", "CDR", "customer_info", "history"} {
 		want := max(own[name], 1)
 		if names[name] != want {
@@ -190,16 +205,20 @@ func memberNames(t *testing.T, object []byte) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			t.Fatal(err)
 		}
+
 		names = append(names, name.(string))
 	}
+
 	return names
 }

@@ -32,6 +32,7 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumber}); err != nil {
 		return ami.Action{}, err
 	}
+
 	b := dialtext.Placeholders{"extension": order.Extension, "destination": order.Destination,
 		"account": order.AccountID}
 	if order.Domain != "" {
@@ -41,6 +42,7 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		}
 		b["domain"] = order.Domain
 	}
+
 	var err error
 	fill := func(template string) string {
 		text, e := b.Fill(template)
@@ -49,6 +51,7 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		}
 		return text
 	}
+
 	b["context"] = fill(c.Context)
 	fields := []ami.Field{
 		{Key: "Channel", Value: channel(fill(c.Owner))},
@@ -68,9 +71,11 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		{Key: "Variable", Value: "CALLERID(name)=" + fill(c.CallerName)},
 		{Key: "Variable", Value: "CALLERID(num)=" + fill(c.CallerID)},
 	}
+
 	if c.AccountCode != "-" {
 		fields = append(fields, ami.Field{Key: "Account", Value: fill(c.AccountCode)})
 	}
+
 	return ami.Action{Name: "Originate", ID: order.ID + originateSuffix, Fields: fields}, err
 }
 

@@ -23,6 +23,7 @@ func TestOriginateAction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := ami.Action{Name: "Originate", ID: "c1-originate", Fields: []ami.Field{
 		{Key: "Channel", Value: "PJSIP/1001"}, {Key: "Application", Value: "Dial"},
 		{Key: "Data", Value: "Local/1002@default/n,60"},
@@ -37,6 +38,7 @@ func TestOriginateAction(t *testing.T) {
 	if got.Name != want.Name || got.ID != want.ID || !slices.Equal(got.Fields, want.Fields) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+
 	cfg := defaults()
 	cfg.Owner = "Local/{extension}@phones/n"
 	cfg.Destination = "PJSIP/{destination}@trunk"
@@ -55,6 +57,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 		"1002/n", "1002|x", "${SHELL(x)}",
 		"1002)", "(1002", "1 2", "a=b", "a;b", `"1002"`, "<1002>", "1002\\", "1002^x", "ä", "\xff", "1002:x",
 		strings.Repeat("1", 65)}
+
 	for name, set := range map[string]func(o *origination.Order, v string){
 		"destination": func(o *origination.Order, v string) { o.Destination = v },
 		"extension":   func(o *origination.Order, v string) { o.Extension = v },
@@ -71,6 +74,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 			}
 		}
 	}
+
 	for _, number := range []string{"1002", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
 		o := order("c1")
 		o.Destination = number
@@ -102,6 +106,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}
+
 	if err := setting.Validate("origination.asterisk", defaults().Settings); err != nil {
 		t.Error(err)
 	}

@@ -38,12 +38,14 @@ func (c *call) Cause() string {
 		return cmp.Or(c.hangup, causeNormal)
 	case c.answered && c.dialStatus == "CANCEL": // the owner hung up
 		return origination.CauseCancelled
+
 	// the extension dialled a phone without a contact
 	case c.answered && c.dialStatus == "CHANUNAVAIL" && c.hangup == causeNoRoute:
 		return origination.CauseAbsent
 	case c.answered:
 		return cmp.Or(c.hangup, dialStatuses[c.dialStatus], c.undialled())
 	}
+
 	return cmp.Or(c.hangup, c.failed, origination.CauseLost)
 }
 

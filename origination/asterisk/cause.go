@@ -16,6 +16,7 @@ func causeOf(text string) string {
 	if err != nil {
 		return ""
 	}
+
 	switch cause, _ := sip.CauseOfQ850(number); cause {
 	case sip.NormalClearing, sip.Interworking, "NORMAL_UNSPECIFIED":
 		return ""

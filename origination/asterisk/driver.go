@@ -29,15 +29,18 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	if err := setting.Validate("origination.asterisk", cfg.Settings); err != nil {
 		return nil, err
 	}
+
 	manager, err := cfg.manager()
 	if err != nil {
 		return nil, err
 	}
+
 	recoverer := panics.New(deps.Metrics, deps.Log)
 	client, err := ami.New(manager, ami.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err
 	}
+
 	return &Driver{eventdriver.New(eventdriver.Config{
 		Limits: cfg.Limits, Name: "asterisk", Connection: "manager interface", Address: cfg.Address,
 		RingUser: cfg.RingUser,
@@ -77,10 +80,12 @@ func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 				"address", p.cfg.Address, "error", err)
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	p.log.InfoContext(ctx, "manager interface connected", "address", p.cfg.Address)
 	return nil
 }
@@ -124,6 +129,7 @@ func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventd
 	if err != nil {
 		return nil, fmt.Errorf("listing the channels: %w", err)
 	}
+
 	var channels []eventdriver.Observation[*call]
 	for _, row := range rows {
 		id, ours := strings.CutSuffix(row.Get("Uniqueid"), ownerSuffix)
@@ -133,6 +139,7 @@ func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventd
 			})
 		}
 	}
+
 	return channels, nil
 }
 
@@ -154,5 +161,6 @@ func (p *platform) Explain(err error) (failure eventdriver.Failure, advice strin
 	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrInvalidAction), errors.Is(err, ami.ErrDuplicateID):
 		return eventdriver.NotSent, ""
 	}
+
 	return eventdriver.Unanswered, ""
 }

@@ -48,9 +48,11 @@ func TestDriver(t *testing.T) {
 			"Hangup"},
 		Answer: "OriginateResponse", HangUp: "Hangup",
 	}
+
 	for number, c := range calls(t) {
 		suite.Calls[number] = c.want
 	}
+
 	suite.Run(t)
 }
 
@@ -71,17 +73,20 @@ func TestCallsInAnyTiming(t *testing.T) {
 				d, probe := newDriver(t, cfg)
 				j, _ := drivertest.Follow(t, d.Follow, nil)
 				probe.AwaitConnected(t)
+
 				for number := range calls(t) {
 					if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 						t.Fatal(err)
 					}
 				}
+
 				for number, c := range calls(t) {
 					j.Await(t, "call-"+number, origination.Ended)
 					if got := j.States("call-" + number); !slices.Equal(got, c.want) {
 						t.Errorf("%s: got %v, want %v", number, got, c.want)
 					}
 				}
+
 				probe.AwaitNoCalls(t)
 			})
 		}
@@ -99,6 +104,7 @@ func TestAdviceAboutPrivileges(t *testing.T) {
 			s.scripts["1002"] = nil // taken between the connection and its first list
 			d, probe := newDriver(t, s.driverConfig())
 			drivertest.Follow(t, d.Follow, nil)
+
 			drivertest.Until(t, "the log says why", func() bool {
 				_, _ = d.Originate(t.Context(), order("c")) // is refused
 				return strings.Contains(probe.Log.String(), "write = originate,call,reporting")

@@ -23,10 +23,12 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 		if !ours {
 			return eventdriver.Observation[*call]{}
 		}
+
 		return eventdriver.Observation[*call]{Keys: []string{id}, Apply: func(c *call) eventdriver.Change {
 			return eventdriver.Change{Steps: c.response(e)}
 		}}
 	}
+
 	var ids []string
 	for _, key := range []string{"Linkedid", "DestLinkedid", "Uniqueid", "DestUniqueid"} {
 		id, ours := strings.CutSuffix(e.Get(key), ownerSuffix)
@@ -34,6 +36,7 @@ func observe(e *ami.Message) eventdriver.Observation[*call] {
 			ids = append(ids, id)
 		}
 	}
+
 	return eventdriver.Observation[*call]{Keys: ids, Apply: func(c *call) eventdriver.Change {
 		change := eventdriver.Change{Steps: c.apply(name, e)}
 		if name == "Newchannel" {
@@ -58,6 +61,7 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 	owner := ownerChannel(c.ID)
 	ofOwner := e.Get("Uniqueid") == owner
 	toOwner := e.Get("DestUniqueid") == owner
+
 	switch name {
 	case "Newchannel":
 		switch {
@@ -97,6 +101,7 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -127,6 +132,7 @@ func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State
 		c.dialStatus = cmp.Or(c.dialStatus, status)
 		return c.Advance(origination.Dialling)
 	}
+
 	return nil
 }
 
@@ -135,6 +141,7 @@ func (c *call) applyRow(row *ami.Message) eventdriver.Change {
 	if c.ownerGone {
 		return eventdriver.Change{Outdated: true}
 	}
+
 	steps := c.ownerState(row.Get("ChannelState"))
 	switch {
 	case !c.answered:
@@ -144,5 +151,6 @@ func (c *call) applyRow(row *ami.Message) eventdriver.Change {
 	case row.Get("Application") == "Dial":
 		steps = append(steps, c.Advance(origination.Dialling)...)
 	}
+
 	return eventdriver.Change{Steps: steps, Channel: ownerChannel(c.ID)}
 }

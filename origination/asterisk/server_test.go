@@ -60,8 +60,10 @@ func of(script []amiMessage, callID string) []amiMessage {
 			l.value = strings.ReplaceAll(l.value, capturedCall, callID)
 			mine[i] = l
 		}
+
 		told = append(told, mine)
 	}
+
 	return told
 }
 
@@ -72,11 +74,13 @@ func captured(t *testing.T, file string) []amiMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, rest, _ := strings.Cut(string(text), "Message: Originate successfully queued\r\n\r\n")
 	rest, _, ok := strings.Cut(rest, "Response: Goodbye")
 	if !ok {
 		t.Fatal("the capture has no end")
 	}
+
 	var script []amiMessage
 	for block := range strings.SplitSeq(strings.TrimSpace(rest), "\r\n\r\n") {
 		var p amiMessage
@@ -86,6 +90,7 @@ func captured(t *testing.T, file string) []amiMessage {
 		}
 		script = append(script, p)
 	}
+
 	return script
 }
 
@@ -128,10 +133,12 @@ func action(in *bufio.Reader) (amiMessage, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		text = strings.TrimRight(text, "\r\n")
 		if text == "" {
 			return p, nil
 		}
+
 		key, value, _ := strings.Cut(text, ": ")
 		p = append(p, line{key, value})
 	}
@@ -144,6 +151,7 @@ func (s *scripted) converse(nc net.Conn) {
 	if err != nil {
 		return
 	}
+
 	if login.get("Username") != testUser || login.get("Secret") != testSecret {
 		s.Mu.Lock()
 		s.Denied++
@@ -151,13 +159,16 @@ func (s *scripted) converse(nc net.Conn) {
 		s.write(nc, fail(login, "Authentication failed"))
 		return
 	}
+
 	if got := login.get("Events"); got != "call" {
 		s.T.Errorf("the login asks for events %q", got)
 	}
+
 	s.write(nc, succeed(login, "Authentication accepted"))
 	s.Mu.Lock()
 	s.Client, s.filters = nc, 0
 	s.Mu.Unlock()
+
 	for {
 		a, err := action(in)
 		if err != nil {
@@ -178,6 +189,7 @@ func fail(a amiMessage, message string) amiMessage {
 func (s *scripted) obey(nc net.Conn, a amiMessage) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+
 	switch name := a.get("Action"); {
 	case name == "Ping":
 		s.write(nc, succeed(a, "Pong"))
@@ -192,6 +204,7 @@ func (s *scripted) obey(nc net.Conn, a amiMessage) {
 		for _, row := range s.channels {
 			s.write(nc, append(amiMessage{{"Event", "CoreShowChannel"}, {"ActionID", a.get("ActionID")}}, row...))
 		}
+
 		s.write(nc, amiMessage{{"Event", "CoreShowChannelsComplete"}, {"ActionID", a.get("ActionID")},
 			{"EventList", "Complete"}, {"ListItems", fmt.Sprint(len(s.channels))}})
 	case name == "Hangup":
@@ -219,6 +232,7 @@ func (s *scripted) originate(nc net.Conn, a amiMessage) {
 	id := strings.TrimSuffix(a.get("ChannelId"), ownerSuffix)
 	mute := s.Mute
 	s.Mute = false
+
 	switch {
 	case mute:
 		s.perform(id, a)
@@ -239,11 +253,13 @@ func (s *scripted) perform(id string, a amiMessage) {
 		s.T.Errorf("no script for %s", number)
 		return
 	}
+
 	responded := false
 	tell := func(e amiMessage) {
 		responded = responded || e.get("Event") == "OriginateResponse"
 		s.tell(e)
 	}
+
 	drivertest.Play(s.Platform, id, of(script, id), eventName, tell, func() {
 		for _, row := range maps.Clone(s.channels) {
 			if row.get("Linkedid") == ownerChannel(id) {
@@ -251,6 +267,7 @@ func (s *scripted) perform(id string, a amiMessage) {
 					row.get("ChannelState"), "Cause", "16"))
 			}
 		}
+
 		if !responded {
 			s.tell(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix},
 				{"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
@@ -278,8 +295,10 @@ func (s *scripted) tell(e amiMessage) {
 			s.channels[channel] = row
 		}
 	}
+
 	if s.filters > 0 && !strings.Contains(e.text(), ownerSuffix) && !strings.Contains(e.text(), originateSuffix) {
 		return
 	}
+
 	s.Send(eventName(e), e.text())
 }

@@ -45,6 +45,7 @@ func (s Settings) Validate(c *setting.Check) {
 	s.TLS.Validate(c.Group("tls"))
 	c.Must(s.RingUser >= time.Second, "ring_user", "must be at least 1s, is %s", s.RingUser)
 	c.Must(s.RingDestination >= time.Second, "ring_destination", "must be at least 1s, is %s", s.RingDestination)
+
 	// The values are checked with each order; this checks the templates.
 	example := dialtext.Placeholders{"extension": "1", "destination": "2", "context": "c", "account": "a",
 		"domain": "d"}
@@ -57,6 +58,7 @@ func (s Settings) Validate(c *setting.Check) {
 		c.Must(err == nil && dialtext.Safe(filled, t.also), t.name,
 			"a character or a {name} in it is not allowed there, got %q", t.text)
 	}
+
 	for name, text := range map[string]string{"owner": s.Owner, "destination": s.Destination} {
 		technology, resource, _ := strings.Cut(text, "/")
 		c.Must(technology != "" && resource != "", name, "want a channel such as PJSIP/{extension}, got %q", text)

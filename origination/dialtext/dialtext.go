@@ -42,6 +42,7 @@ func Check(safe func(text, also string) bool, values ...Value) error {
 			return fault.InvalidField(v.Field, "invalid", "the "+v.Field+" holds a character that cannot be dialled")
 		}
 	}
+
 	return nil
 }
 
@@ -57,11 +58,13 @@ func (p Placeholders) Fill(template string) (string, error) {
 		if !open {
 			return out.String(), nil
 		}
+
 		name, after, closed := strings.Cut(rest, "}")
 		value, known := p[name]
 		if !closed || !known {
 			return "", fmt.Errorf("unknown {%s}", name)
 		}
+
 		out.WriteString(value)
 		template = after
 	}

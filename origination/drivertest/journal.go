@@ -22,6 +22,7 @@ func Follow(t *testing.T, follow func(context.Context, []origination.Open, func(
 	open []origination.Open) (j *Journal, stop func()) {
 	t.Helper()
 	j = &Journal{steps: make(map[string][]origination.Progress), more: make(chan struct{})}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -30,6 +31,7 @@ func Follow(t *testing.T, follow func(context.Context, []origination.Open, func(
 			t.Errorf("Follow: %v", err)
 		}
 	}()
+
 	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
 	return j, stop
@@ -47,6 +49,7 @@ func (j *Journal) report(p origination.Progress) {
 func (j *Journal) States(id string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	var states []string
 	for _, p := range j.steps[id] {
 		states = append(states, string(p.State))
@@ -54,6 +57,7 @@ func (j *Journal) States(id string) []string {
 			states = append(states, p.Cause)
 		}
 	}
+
 	return states
 }
 
@@ -66,9 +70,11 @@ func (j *Journal) Await(t *testing.T, id string, state origination.State) {
 		there := slices.ContainsFunc(j.steps[id], func(p origination.Progress) bool { return p.State == state })
 		more := j.more
 		j.mu.Unlock()
+
 		if there {
 			return
 		}
+
 		select {
 		case <-more:
 		case <-timeout:
@@ -93,11 +99,14 @@ func WellFormed(states []string) bool {
 		if s == Ended {
 			return i == len(states)-2
 		}
+
 		rank := origination.State(s).Rank()
 		if rank <= last {
 			return false
 		}
+
 		last = rank
 	}
+
 	return false
 }

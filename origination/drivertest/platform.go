@@ -44,6 +44,7 @@ func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.T, p.Address, p.cond, p.calls = t, l.Addr().String(), sync.NewCond(&p.Mu), make(map[string]*playedCall)
 	p.done.Go(func() {
 		for {
@@ -51,23 +52,28 @@ func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
 			if err != nil {
 				return
 			}
+
 			converse(client)
 			client.Close()
 			p.Mu.Lock()
+
 			if p.Client == client {
 				p.Client = nil
 			}
 			p.Mu.Unlock()
 		}
 	})
+
 	t.Cleanup(func() {
 		p.Mu.Lock()
 		p.closed = true
 		p.cond.Broadcast()
+
 		if p.Client != nil {
 			p.Client.Close()
 		}
 		p.Mu.Unlock()
+
 		l.Close()
 		p.done.Wait()
 	})
@@ -91,6 +97,7 @@ func (p *Platform) Send(name, text string) {
 	if p.Client == nil {
 		return
 	}
+
 	if name != "" && name == p.Cut {
 		p.Cut = ""
 		io.WriteString(p.Client, text[:len(text)/2])
@@ -98,6 +105,7 @@ func (p *Platform) Send(name, text string) {
 		p.Client = nil
 		return
 	}
+
 	p.Write(p.Client, text)
 }
 
@@ -109,6 +117,7 @@ func Play[E any](p *Platform, key string, events []E, name func(E) string, tell 
 	p.done.Go(func() {
 		p.Mu.Lock()
 		defer p.Mu.Unlock()
+
 		held := false
 		for _, e := range events {
 			if name(e) == p.Hold && !held {
@@ -117,14 +126,18 @@ func Play[E any](p *Platform, key string, events []E, name func(E) string, tell 
 					p.cond.Wait()
 				}
 			}
+
 			if call.killed || p.closed {
 				break
 			}
+
 			tell(e)
 			p.Mu.Unlock()
+
 			time.Sleep(p.Pause)
 			p.Mu.Lock()
 		}
+
 		if call.killed && !p.closed {
 			end()
 		}

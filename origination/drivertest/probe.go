@@ -35,6 +35,7 @@ func (p *Probe) Metric(t *testing.T, name string) (sum float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, family := range families {
 		if family.GetName() == p.name+name {
 			for _, metric := range family.GetMetric() {
@@ -43,6 +44,7 @@ func (p *Probe) Metric(t *testing.T, name string) (sum float64) {
 			return sum
 		}
 	}
+
 	t.Fatalf("there is no metric %s", name)
 	return 0
 }

@@ -89,6 +89,7 @@ func (s Suite) manyCalls(t *testing.T) {
 	d, probe, j := s.startDriver(t, &Platform{}, limits)
 	const each = 20
 	var all sync.WaitGroup
+
 	for number := range s.Calls {
 		for i := range each {
 			all.Go(func() {
@@ -99,6 +100,7 @@ func (s Suite) manyCalls(t *testing.T) {
 			})
 		}
 	}
+
 	all.Wait()
 	for number, want := range s.Calls {
 		for i := range each {
@@ -110,6 +112,7 @@ func (s Suite) manyCalls(t *testing.T) {
 			}
 		}
 	}
+
 	probe.AwaitNoCalls(t)
 }
 
@@ -121,17 +124,20 @@ func (s Suite) cancel(t *testing.T) {
 			p := &Platform{Hold: hold, Pause: 2 * time.Millisecond}
 			d, probe, j := s.startDriver(t, p, Limits())
 			originate(t, d, "c", s.Talk)
+
 			if err := d.Cancel(t.Context(), "c"); err != nil {
 				t.Fatal(err)
 			}
 			if slices.Contains(s.Before, hold) {
 				p.Release() // no channel existed when Cancel was called
 			}
+
 			j.Await(t, "c", origination.Ended)
 			got := j.States("c")
 			if !WellFormed(got) || got[len(got)-1] != origination.CauseCancelled {
 				t.Errorf("got %v", got)
 			}
+
 			p.Await("all channels are gone", func() bool { return p.CountChannels() == 0 })
 			p.Await("a channel is hung up", func() bool { return len(p.Killed) > 0 })
 			probe.AwaitNoCalls(t)
@@ -155,11 +161,13 @@ func (s Suite) connectionBreaks(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
+
 				if hold != "" && i < slices.Index(s.Events, hold) {
 					// The call is bridged on the platform: the comparison after the reconnect must find
 					// that.
 					j.Await(t, "c", origination.Bridged)
 				}
+
 				p.Release()
 				j.Await(t, "c", origination.Ended)
 				got := j.States("c")
@@ -167,6 +175,7 @@ func (s Suite) connectionBreaks(t *testing.T) {
 				if !WellFormed(got) || cause != "NORMAL_CLEARING" && cause != origination.CauseLost {
 					t.Errorf("got %v", got)
 				}
+
 				probe.AwaitNoCalls(t)
 			})
 		}
@@ -182,6 +191,7 @@ func (s Suite) notPlaced(t *testing.T) {
 		}
 		probe.AwaitNoCalls(t)
 	})
+
 	t.Run("refused", func(t *testing.T) {
 		d, probe, _ := s.startDriver(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
@@ -190,8 +200,10 @@ func (s Suite) notPlaced(t *testing.T) {
 		if !strings.Contains(probe.Log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, probe.Log)
 		}
+
 		probe.AwaitNoCalls(t)
 	})
+
 	t.Run("the same id twice, and no room", func(t *testing.T) {
 		limits := Limits()
 		limits.MaxCalls = 1
@@ -205,6 +217,7 @@ func (s Suite) notPlaced(t *testing.T) {
 		p.Release()
 		j.Await(t, "c", origination.Ended)
 	})
+
 	t.Run("the connection breaks before the answer: nothing may go on ringing", func(t *testing.T) {
 		p := &Platform{Mute: true, Hold: s.Answer}
 		d, probe, j := s.startDriver(t, p, Limits())
@@ -217,6 +230,7 @@ func (s Suite) notPlaced(t *testing.T) {
 		if len(got) != 0 {
 			t.Errorf("nobody knows of the call, but %v was reported", got)
 		}
+
 		wantKind(t, d.Cancel(t.Context(), "c"), fault.KindNotFound)
 	})
 }
@@ -251,14 +265,17 @@ func (s Suite) earlierProcess(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("kept: got %v, want %v", got, want)
 	}
+
 	got = j.States("lost")
 	if !slices.Equal(got, []string{Ended, origination.CauseLost}) {
 		t.Errorf("lost: got %v", got)
 	}
+
 	got = append(j.States("done"), j.States("")...)
 	if len(got) != 0 {
 		t.Errorf("reported %v", got)
 	}
+
 	probe.AwaitNoCalls(t)
 }
 
@@ -277,16 +294,19 @@ func (s Suite) deadProcess(t *testing.T) {
 	if len(rest) != 0 {
 		t.Errorf("left over: %v", rest)
 	}
+
 	j.Await(t, "kept", origination.Bridged)
 	j.Await(t, "lost", origination.Ended)
 	if err := d.Cancel(t.Context(), "kept"); err != nil {
 		t.Fatal(err)
 	}
+
 	j.Await(t, "kept", origination.Ended)
 	got := j.States("kept")
 	if got[len(got)-1] != origination.CauseCancelled {
 		t.Errorf("kept: got %v", got)
 	}
+
 	probe.AwaitNoCalls(t)
 }
 
@@ -300,11 +320,13 @@ func (s Suite) restart(t *testing.T) {
 	p.ForgetChannels()
 	p.Client.Close()
 	p.Mu.Unlock()
+
 	j.Await(t, "c", origination.Ended)
 	got, want := j.States("c"), []string{Ringing, Answered, Dialling, Bridged, Ended, origination.CauseLost}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+
 	probe.AwaitNoCalls(t)
 	originate(t, d, "again", s.Busy)
 	p.Release()
@@ -320,6 +342,7 @@ func (s Suite) denied(t *testing.T) {
 	if fault.KindOf(err) != fault.KindUnavailable || !strings.Contains(fault.As(err).Message, "rejects our login") {
 		t.Errorf("got %v", err)
 	}
+
 	stop()
 	text := probe.Log.String()
 	if !strings.Contains(text, "advice=\"compare origination.") || strings.Contains(text, WrongPassword) {
@@ -332,6 +355,7 @@ const WrongPassword = "wrong-password"
 
 func (s Suite) panics(t *testing.T) {
 	d, probe := s.Platform(t, &Platform{})(Limits(), false)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done, faulted, ended := make(chan error), make(chan struct{}), make(chan string, 10)
 	go func() {
@@ -342,27 +366,32 @@ func (s Suite) panics(t *testing.T) {
 				close(faulted)
 				panic("a fault in one report")
 			}
+
 			if p.State == origination.Ended {
 				ended <- p.CallID
 			}
 		})
 	}()
+
 	probe.AwaitConnected(t)
 	_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 	if err != nil && fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatal(err)
 	}
+
 	<-faulted
 	Until(t, "the next connection takes a call", func() bool {
 		_, err := d.Originate(t.Context(), OrderTo("next", s.Busy))
 		return err == nil
 	})
+
 	for id := range ended {
 		if id == "next" {
 			break
 		}
 	}
 	cancel()
+
 	<-done
 }
 

@@ -24,6 +24,7 @@ func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool,
 	if err != nil {
 		return false, err
 	}
+
 	f.takeEvents() // events that arrived meanwhile: the event of an end is more reliable than a missing channel
 	for _, channel := range channels {
 		for _, key := range channel.Keys {
@@ -31,15 +32,18 @@ func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool,
 		}
 		f.execute(f.apply(channel))
 	}
+
 	for key, c := range open {
 		exists, err := f.platform.Exists(ctx, f.conn, f.channelsOf(c))
 		if err != nil {
 			return false, err
 		}
+
 		out, waits := f.applyAbsence(key, exists)
 		soon = soon || waits
 		f.execute(out)
 	}
+
 	return soon, nil
 }
 
@@ -66,18 +70,22 @@ type outcome struct {
 func (d *Driver[C, K]) apply(o Observation[C]) outcome {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for _, key := range o.Keys {
 		c, open := d.calls[key]
 		if !open {
 			continue
 		}
+
 		change := o.Apply(c)
 		if change.Outdated {
 			return outcome{}
 		}
+
 		c.common().markSeen()
 		return d.conclude(c, change)
 	}
+
 	return outcome{}
 }
 
@@ -89,14 +97,17 @@ func (d *Driver[C, K]) conclude(c C, change Change) outcome {
 	if call.mustEnd() && change.Channel != "" {
 		out.hangUp = []string{change.Channel}
 	}
+
 	if !call.unwanted {
 		for _, state := range change.Steps {
 			out.reports = append(out.reports, origination.Progress{CallID: call.ID, State: state, At: time.Now()})
 		}
 	}
+
 	if c.Over() {
 		out.reports = append(out.reports, d.endCall(c)...)
 	}
+
 	return out
 }
 
@@ -115,10 +126,12 @@ func (d *Driver[C, K]) endCall(c C) []origination.Progress {
 func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	c, open := d.calls[key]
 	if !open {
 		return outcome{}, false
 	}
+
 	call := c.common()
 	switch {
 	case exists:
@@ -131,15 +144,18 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 		call.missing = time.Now()
 		return outcome{}, true
 	}
+
 	goneAfter := d.cfg.GoneAfter
 	if !call.seen && call.epoch == d.epoch {
 		// It may not have a channel yet, and no event has been lost since it was placed, so the result
 		// of the order will arrive.
 		goneAfter += d.cfg.RingUser
 	}
+
 	if time.Since(call.missing) < goneAfter {
 		return outcome{}, true
 	}
+
 	d.metrics.gone.Inc()
 	return outcome{reports: d.endCall(c)}, false
 }

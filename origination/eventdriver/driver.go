@@ -61,22 +61,27 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	d.mu.Lock()
 	conn := d.conn
 	d.mu.Unlock()
+
 	send, err := d.platform.Prepare(ctx, conn, order)
 	if err != nil {
 		return err
 	}
+
 	c, conn, err := d.addNew(order.ID)
 	if err != nil {
 		return err
 	}
+
 	err = send(ctx, conn)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	c.placing = false
 	if err == nil {
 		c.unwanted = false // the connection may have been lost just after the answer
 		return nil
 	}
+
 	failure, advice := d.platform.Explain(err)
 	switch failure {
 	case Refused:
@@ -90,6 +95,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 		// up the call's channels whenever they appear.
 		c.unwanted = true
 	}
+
 	return fault.Unavailable(err, RetryAfter, "the phone platform did not answer")
 }
 
@@ -97,6 +103,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 func (d *Driver[C, K]) addNew(id string) (*Call, K, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	_, open := d.calls[d.platform.Key(id)]
 	switch failure, _ := d.platform.Explain(d.disconnectErr); {
 	case !d.connected && failure == LoginDenied:
@@ -108,6 +115,7 @@ func (d *Driver[C, K]) addNew(id string) (*Call, K, error) {
 	case len(d.calls) >= d.cfg.MaxCalls:
 		return nil, d.conn, fault.Unavailable(nil, RetryAfter, "too many calls are being placed")
 	}
+
 	return d.addCall(Call{ID: id, State: origination.Accepted, epoch: d.epoch, placing: true}), d.conn, nil
 }
 
@@ -132,18 +140,22 @@ func (d *Driver[C, K]) Cancel(ctx context.Context, callID string) error {
 		d.mu.Unlock()
 		return fault.NotFound("no such call")
 	}
+
 	c.common().Cancelled = true
 	channels, conn, connected := c.Channels(), d.conn, d.connected
 	d.mu.Unlock()
+
 	d.metrics.cancels.Inc()
 	if !connected {
 		return nil
 	}
+
 	for _, channel := range channels {
 		if err := d.hangUpChannel(ctx, conn, channel); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -154,10 +166,12 @@ func (d *Driver[C, K]) hangUpChannel(ctx context.Context, conn K, channel string
 	if err == nil {
 		return nil
 	}
+
 	failure, advice := d.platform.Explain(err)
 	if failure == Refused {
 		d.log.WarnContext(ctx, "hang-up refused by the phone platform", "error", err, "advice", advice)
 		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
 	}
+
 	return ctx.Err()
 }

@@ -22,19 +22,23 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 		if d.panics.Do(d.panicInSession(), func() { err = d.session(ctx, report) }) {
 			err = errPanicked
 		}
+
 		if ctx.Err() != nil {
 			return nil
 		}
+
 		d.detach(err)
 		if time.Since(began) > d.cfg.ReconnectMax {
 			backoff.Reset()
 		}
+
 		wait := backoff.Next()
 		_, advice := d.platform.Explain(err)
 		d.log.Warn(d.cfg.Connection+" connection lost", "address", d.cfg.Address, "error", err, "advice", advice,
 			"again_in", wait)
 		retry.Sleep(ctx, wait)
 	}
+
 	return nil
 }
 
@@ -42,10 +46,12 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 func (d *Driver[C, K]) addOpen(open []origination.Open) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for _, o := range open {
 		if o.CallID == "" || o.State == origination.Ended {
 			continue
 		}
+
 		_, known := d.calls[d.platform.Key(o.CallID)]
 		if !known {
 			d.addCall(Call{ID: o.CallID, State: o.State})
@@ -70,11 +76,14 @@ func (d *Driver[C, K]) session(ctx context.Context, report func(origination.Prog
 	if err != nil {
 		return err
 	}
+
 	f := &follower[C, K]{Driver: d, conn: conn, report: report}
 	defer f.hangUps.Wait()
 	defer conn.Close()
+
 	d.attach(conn)
 	defer d.detach(nil)
+
 	return f.run(ctx)
 }
 
@@ -91,12 +100,14 @@ func (d *Driver[C, K]) attach(conn K) {
 func (d *Driver[C, K]) detach(reason error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for _, tracked := range d.calls {
 		c := tracked.common()
 		if c.placing {
 			c.unwanted = true
 		}
 	}
+
 	var none K
 	d.conn, d.connected, d.disconnectErr = none, false, reason
 	d.metrics.connected.Set(0)
@@ -116,10 +127,12 @@ func (f *follower[C, K]) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		every := f.cfg.AuditEvery
 		if soon {
 			every = min(every, f.cfg.GoneAfter)
 		}
+
 		next := time.NewTimer(every)
 		reason, err = f.applyEvents(ctx, next.C)
 		next.Stop()
@@ -165,6 +178,7 @@ func (f *follower[C, K]) execute(o outcome) {
 			}
 		})
 	}
+
 	for _, p := range o.reports {
 		f.metrics.progress.WithLabelValues(string(p.State)).Inc()
 		f.report(p)

@@ -40,6 +40,7 @@ func newMetrics(reg prometheus.Registerer, name string) *metrics {
 	metric.Init(m.progress, origination.RingingUser, origination.UserAnswered, origination.Dialling,
 		origination.Bridged, origination.Ended)
 	metric.Init(m.comparisons, ReasonConnected, ReasonPeriodic, ReasonAdopted)
+
 	return m
 }
 

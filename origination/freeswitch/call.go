@@ -64,14 +64,17 @@ func (c *call) Cause() string {
 	if c.Cancelled {
 		return origination.CauseCancelled
 	}
+
 	cause := c.jobCause
 	for _, l := range c.legs {
 		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
 			cause = l.cause
 		}
 	}
+
 	if c.destinationTimeout && !c.destinationAnswered {
 		cause = causeNoAnswer
 	}
+
 	return cmp.Or(cause, origination.CauseLost)
 }

@@ -31,11 +31,13 @@ func ownerCause(hangup, disposition string) string {
 	if hangup != causeNormal {
 		return cleanCause(hangup)
 	}
+
 	switch disposition {
 	case "", "SUCCESS":
 		return causeNormal
 	case "failure":
 		return origination.CauseCancelled
 	}
+
 	return cleanCause(disposition)
 }

@@ -87,6 +87,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"ignore_early_media", "true"}, // otherwise a phone's early media would count as its answer
 		{"loopback_bowout", "false"},   // an owner with call forwarding has a loopback too
 	}
+
 	if c.Ringback != "-" {
 		owner = append(owner, variable{"ringback", c.Ringback})
 	}
@@ -113,6 +114,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 	if err == nil && strings.Contains(command, callSeparator) { // a template combined with a value
 		err = fault.Invalid("the call cannot be dialled")
 	}
+
 	return command, err
 }
 

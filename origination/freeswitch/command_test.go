@@ -21,6 +21,7 @@ func TestOriginateCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	job := jobOf("c2c-1")
 	vars := "origination_call_id,interaction_id,account_id,presence_data,sip_h_X-svc_call_type"
 	want := "originate {^^;presence_data=trunkline:owner:" + job +
@@ -60,6 +61,7 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 		"interaction_id": func(o *origination.Order, v string) { o.InteractionID = v },
 		"id":             func(o *origination.Order, v string) { o.ID = v },
 	}
+
 	for field, set := range fields {
 		for _, value := range append([]string{"", strings.Repeat("1", 300)}, hostile...) {
 			o := order("c")
@@ -71,6 +73,7 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 			}
 		}
 	}
+
 	for _, value := range []string{"1002", "+390212345", "*98", "#31#123", "alice.smith", "queue_1-a"} {
 		o := order("c")
 		o.Destination = value
@@ -84,6 +87,7 @@ func TestSettingsValidate(t *testing.T) {
 	if err := setting.Validate("x", defaults().Settings); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, spoil := range map[string]func(*Settings){
 		"owner with a blank":        func(s *Settings) { s.Owner = "user/{extension} &park" },
 		"owner with an unknown":     func(s *Settings) { s.Owner = "user/{user}" },
@@ -101,12 +105,14 @@ func TestSettingsValidate(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
+
 	other := defaults()
 	other.Owner = "sofia/internal/{extension}@{domain}"
 	other.Destination = "sofia/gateway/carrier/{destination}"
 	other.CallerName = "Zoë Ünal {extension}"
 	other.Ringback = "-"
 	other.Domain = "10.0.0.1:5060"
+
 	if err := setting.Validate("x", other.Settings); err != nil {
 		t.Error(err)
 	}
@@ -117,10 +123,12 @@ func FuzzOriginate(f *testing.F) {
 	for _, value := range append([]string{"1002", "+39 02"}, hostile...) {
 		f.Add(value, "1001", "pbx.example")
 	}
+
 	plain, err := defaults().originate(order("c"))
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	names := func(t *testing.T, m []string) []string {
 		var names []string
 		for _, part := range []string{m[1], m[4]} {
@@ -128,9 +136,11 @@ func FuzzOriginate(f *testing.F) {
 				names = append(names, name)
 			}
 		}
+
 		slices.Sort(names)
 		return names
 	}
+
 	f.Fuzz(func(t *testing.T, destination, extension, domain string) {
 		o := order("c")
 		o.Destination, o.Extension, o.Domain = destination, extension, domain
@@ -141,6 +151,7 @@ func FuzzOriginate(f *testing.F) {
 			}
 			return
 		}
+
 		m := originateForm.FindStringSubmatch("bgapi " + command)
 		if m == nil || m[2] != extension || m[3] != domain || m[5] != destination {
 			t.Fatalf("%q", command)

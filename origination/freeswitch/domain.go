@@ -31,22 +31,27 @@ func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (swit
 		if err != nil {
 			return "", err
 		}
+
 		ok = ok && text != "" && safe(text, domainChars)
 		if ok {
 			switchDomain = text
 		}
+
 		attributes = append(attributes, "domain", switchDomain)
 	} else {
 		attributes = append(attributes, "configured_domain", p.cfg.Domain)
 	}
+
 	sessions, err := p.queryRate(ctx, conn)
 	if err != nil {
 		return "", err
 	}
+
 	p.log.InfoContext(ctx, "event socket connected", append(attributes, "sessions_per_second", sessions)...)
 	if sessions == 0 {
 		p.log.WarnContext(ctx, "sessions-per-second of the switch unknown: calls are not paced", "command", "status")
 	}
+
 	return switchDomain, nil
 }
 
@@ -85,41 +90,52 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 	if p.cfg.Domain != "" {
 		return p.cfg.Domain, nil
 	}
+
 	if err := check(
 		dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
 		dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars,
 			MaxBytes: maxDomain}); err != nil {
 		return "", err
 	}
+
 	if s == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {
 		return accountDomain, nil // without a connection the order fails anyway
 	}
+
 	s.mu.Lock()
 	found := s.domains[accountDomain]
 	s.mu.Unlock()
+
 	if found != "" {
 		return found, nil
 	}
+
 	for _, candidate := range []string{accountDomain, s.switchDomain} {
 		if candidate == "" {
 			continue
 		}
+
 		answer, _, err := runAPI(ctx, s.Conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
 			return "", fault.Unavailable(err, eventdriver.RetryAfter, "the phone platform did not answer")
 		}
+
 		if answer != "true" {
 			continue
 		}
+
 		p.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain,
 			"domain", candidate)
 		s.mu.Lock()
 		s.domains[accountDomain] = candidate
 		s.mu.Unlock()
+
 		return candidate, nil
 	}
+
 	p.log.WarnContext(ctx,
 		"owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
 		"account_domain", accountDomain, "switch_domain", s.switchDomain)
+
 	return accountDomain, nil
 }

@@ -29,11 +29,13 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	if err := setting.Validate("origination.freeswitch", cfg.Settings); err != nil {
 		return nil, err
 	}
+
 	recoverer := panics.New(deps.Metrics, deps.Log)
 	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err
 	}
+
 	m := newMetrics(deps.Metrics)
 	p := &platform{cfg: cfg, client: client, log: deps.Log, metrics: m, pace: newPacer(queueTimeout, m, deps.Log)}
 	return &Driver{eventdriver.New(eventdriver.Config{
@@ -63,11 +65,13 @@ func (p *platform) Prepare(ctx context.Context, s *session,
 	if err != nil {
 		return nil, err
 	}
+
 	order.Domain = where
 	command, err := p.cfg.originate(order)
 	if err != nil {
 		return nil, err
 	}
+
 	return func(ctx context.Context, s *session) error {
 		return s.Background(ctx, command, jobOf(order.ID))
 	}, p.pace.wait(ctx)
@@ -96,5 +100,6 @@ func (p *platform) Explain(err error) (failure eventdriver.Failure, advice strin
 	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrInvalidCommand):
 		return eventdriver.NotSent, ""
 	}
+
 	return eventdriver.Unanswered, ""
 }

@@ -92,9 +92,11 @@ func TestDriver(t *testing.T) {
 			"CHANNEL_HANGUP", "CHANNEL_DESTROY"},
 		Answer: "CHANNEL_ANSWER", HangUp: "CHANNEL_HANGUP",
 	}
+
 	for number, session := range sessions {
 		suite.Calls[number] = session.want
 	}
+
 	suite.Run(t)
 }
 
@@ -106,6 +108,7 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		split bool
 		order func([]told) []told
 	}
+
 	timings := []timing{
 		{name: "fast"},
 		{name: "slow", pause: 200 * time.Microsecond},
@@ -121,9 +124,11 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 			return sorted(events, func(e told) bool { return eventName(e) != "BACKGROUND_JOB" })
 		}},
 	}
+
 	for seed := range uint64(8) {
 		timings = append(timings, timing{name: fmt.Sprint("reordered ", seed), order: shuffled(seed, 6)})
 	}
+
 	for _, timing := range timings {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,11 +136,13 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 				&scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split},
 					order: timing.order})
 			d, probe, j := follow(t, s.driverConfig())
+
 			for number := range sessions {
 				if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			for number, session := range sessions {
 				j.Await(t, "call-"+number, origination.Ended)
 				got, want := j.States("call-"+number), session.want
@@ -148,6 +155,7 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 					t.Errorf("%s: got %v, want %v", session.file, got, want)
 				}
 			}
+
 			probe.AwaitNoCalls(t)
 		})
 	}
@@ -162,20 +170,24 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 		}
 		j.Await(t, id, origination.Bridged)
 	}
+
 	s.Mu.Lock()
 	asked := s.asked
 	s.Client.Close()
+
 	for channel, r := range s.channels { // one call ends while we are away
 		if _, job, _ := readTag(r.Tag); job == jobOf("b") {
 			delete(s.channels, channel)
 		}
 	}
 	s.Mu.Unlock()
+
 	j.Await(t, "b", origination.Ended)
 	s.Await("some more looks", func() bool { return s.asked > asked+5 })
 	if got, want := j.States("a"), []string{ringing, answered, dialling, joined}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+
 	s.Release()
 	j.Await(t, "a", origination.Ended)
 	probe.AwaitNoCalls(t)
@@ -190,29 +202,35 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 		for name, value := range e {
 			second[name] = value
 		}
+
 		if e["Unique-ID"] == script.owner {
 			second["Unique-ID"] = "0e0e0e0e-0000-4000-8000-000000000001"
 		}
 		if e["Event-Name"] == "BACKGROUND_JOB" {
 			second["_body"] = "+OK 0e0e0e0e-0000-4000-8000-000000000001\n"
 		}
+
 		if e["Event-Name"] == "CHANNEL_ANSWER" && e["Unique-ID"] == script.owner {
 			for _, name := range []string{"CHANNEL_CREATE", "CHANNEL_ANSWER", "CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
 				forked = append(forked, told{"Event-Name": name, "Unique-ID": script.owner, "Hangup-Cause": "LOSE_RACE",
 					"Caller-Channel-Answered-Time": "1795201311720646", "Channel-Call-State": "HANGUP"})
 			}
 		}
+
 		forked = append(forked, second)
 	}
+
 	script.events = forked
 	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}})
 	d, probe, j := follow(t, s.driverConfig())
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
+
 	j.Await(t, "c", origination.Ended)
 	if got, want := j.States("c"), sessions["2002"].want; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+
 	probe.AwaitNoCalls(t)
 }

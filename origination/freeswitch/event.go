@@ -24,10 +24,12 @@ func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 				return eventdriver.Change{Steps: p.applyResult(c, e)}
 			}}
 	}
+
 	side, job, ok := readTag(e.Get("Channel-Presence-Data"))
 	if !ok || !strings.HasPrefix(name, "CHANNEL_") {
 		return eventdriver.Observation[*call]{}
 	}
+
 	return eventdriver.Observation[*call]{Keys: []string{job}, Apply: func(c *call) (change eventdriver.Change) {
 		channel := e.Get("Unique-ID")
 		l := c.leg(channel, side == tagOwner)
@@ -37,6 +39,7 @@ func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 		if l == nil || !l.ended {
 			change.Channel = channel
 		}
+
 		return change
 	}}
 }
@@ -55,6 +58,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 		} else if e.Get("Hangup-Cause") == causeAllotted {
 			c.destinationTimeout = true
 		}
+
 		return nil
 	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
 		if l.owner {
@@ -69,6 +73,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 	case "CHANNEL_BRIDGE":
 		c.bridged = c.bridged || l.owner
 	}
+
 	return c.advanceDestination(!l.owner)
 }
 
@@ -91,6 +96,7 @@ func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 	if strings.HasPrefix(result, "-USAGE") {
 		p.log.Error("originate command refused by the switch as malformed", "reply", result[:min(len(result), 100)])
 	}
+
 	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
 		l := c.leg(channel, true)
 		if l != nil {
@@ -98,6 +104,7 @@ func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 		}
 		return c.Advance(origination.UserAnswered)
 	}
+
 	c.jobCause = cleanCause(strings.TrimPrefix(result, "-ERR "))
 	return nil
 }

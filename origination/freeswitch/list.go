@@ -27,10 +27,12 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 			return nil, err
 		}
 	}
+
 	rows, err := p.listChannels(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+
 	var channels []eventdriver.Observation[*call]
 	for _, side := range []string{tagDestination, tagOwner} { // see applyChannelState
 		for _, r := range rows {
@@ -43,6 +45,7 @@ func (p *platform) List(ctx context.Context, s *session, reason string) ([]event
 			}
 		}
 	}
+
 	return channels, nil
 }
 
@@ -58,6 +61,7 @@ func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	var table struct {
 		Rows []row `json:"rows"`
 	}
@@ -65,6 +69,7 @@ func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) 
 		p.metrics.tableless.Inc()
 		return nil, nil
 	}
+
 	return table.Rows, nil
 }
 
@@ -90,16 +95,19 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	case up:
 		l.answered = true
 		steps := c.Advance(origination.UserAnswered)
+
 		// The owner's leg is in RING_WAIT while it waits for the destination, whose state was applied
 		// before; ACTIVE then means joined.
 		if c.destinationAnswered && state != "RING_WAIT" {
 			c.bridged = true
 			steps = append(steps, c.Advance(origination.Bridged)...)
 		}
+
 		return steps
 	case state == "RINGING" || state == "EARLY":
 		return c.Advance(origination.RingingUser)
 	}
+
 	return nil
 }
 
@@ -110,10 +118,12 @@ func (p *platform) Exists(ctx context.Context, s *session, channels []string) (b
 		if strings.TrimSpace(text) == "true" {
 			return true, nil
 		}
+
 		var refusal *esl.Refusal
 		if err != nil && !errors.As(err, &refusal) {
 			return false, err
 		}
 	}
+
 	return false, nil
 }

@@ -41,15 +41,19 @@ func newPacer(maxWait time.Duration, m *metrics, log *slog.Logger) *pacer {
 func (p *pacer) set(sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if sessions == p.sessions {
 		return
 	}
+
 	p.sessions = sessions
 	p.metrics.sessionsPerSecond.Set(float64(sessions))
 	limit := rate.Inf
+
 	if sessions > 0 {
 		limit = rate.Limit(paceShare * float64(sessions) / sessionsPerCall)
 	}
+
 	p.limiter.SetLimit(limit)
 }
 
@@ -67,11 +71,13 @@ func (p *pacer) wait(ctx context.Context) error {
 	if delay == 0 {
 		return nil
 	}
+
 	maxWait := p.maxWait
 	deadline, bounded := ctx.Deadline()
 	if bounded {
 		maxWait = min(maxWait, time.Until(deadline))
 	}
+
 	if delay > maxWait {
 		reservation.Cancel()
 		p.metrics.queueRefused.Inc()
@@ -80,12 +86,15 @@ func (p *pacer) wait(ctx context.Context) error {
 		return fault.Unavailable(nil, delay-maxWait+time.Second,
 			"Too many calls wait for the phone platform, which limits new sessions per second")
 	}
+
 	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second",
 		"sessions_per_second", p.perSecond(), "wait", delay)
 	p.metrics.queued.Inc()
 	defer p.metrics.queued.Dec()
+
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 		p.metrics.queueSeconds.Observe(delay.Seconds())

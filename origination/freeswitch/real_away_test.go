@@ -42,6 +42,7 @@ func (c *cable) run() {
 		if err != nil {
 			return
 		}
+
 		far, err := net.Dial("tcp", c.to)
 		c.mu.Lock()
 		if err != nil || c.unplugged {
@@ -52,8 +53,10 @@ func (c *cable) run() {
 			c.mu.Unlock()
 			continue
 		}
+
 		c.conns = append(c.conns, near, far)
 		c.mu.Unlock()
+
 		c.done.Go(func() { io.Copy(far, near); far.Close() })
 		c.done.Go(func() { io.Copy(near, far); near.Close() })
 	}
@@ -62,13 +65,16 @@ func (c *cable) run() {
 func (c *cable) plug(in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.unplugged = !in
 	if in {
 		return
 	}
+
 	for _, nc := range c.conns {
 		nc.Close()
 	}
+
 	c.conns = nil
 }
 
@@ -78,6 +84,7 @@ func TestRealConnectionAway(t *testing.T) {
 	cfg.Address = wire.Addr().String()
 	cfg.ReconnectMax = 300 * time.Millisecond
 	d, probe, j := follow(t, cfg)
+
 	ends, stays, cancelled, rings := realOrder("1001", "9198"), realOrder("1002", "9196"), realOrder("1002",
 		"9196"), realOrder("1001", "1003")
 	for _, o := range []origination.Order{ends, stays, cancelled} {
@@ -86,14 +93,17 @@ func TestRealConnectionAway(t *testing.T) {
 		}
 		j.Await(t, o.ID, origination.Bridged)
 	}
+
 	if _, err := d.Originate(t.Context(), rings); err != nil {
 		t.Fatal(err)
 	}
+
 	wire.plug(false)
 	drivertest.Until(t, "the driver notices", func() bool { return probe.Metric(t, "connected") == 0 })
 	if err := d.Cancel(t.Context(), cancelled.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	time.Sleep(1500 * time.Millisecond) // ends ends meanwhile: its dialplan hangs up after a second
 	wire.plug(true)
 	for _, test := range []struct {
@@ -113,9 +123,11 @@ func TestRealConnectionAway(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", test.order.Destination, got, test.want)
 		}
 	}
+
 	if err := d.Cancel(t.Context(), stays.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	j.Await(t, stays.ID, origination.Ended)
 	probe.AwaitNoCalls(t)
 }
@@ -145,6 +157,7 @@ func TestRealPhonesHangUp(t *testing.T) {
 			if _, err := d.Originate(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
+
 			j.Await(t, o.ID, test.at)
 			time.Sleep(500 * time.Millisecond) // for the phone to ring
 			phone, err := net.Dial("tcp", test.phone+":4444")
@@ -152,13 +165,16 @@ func TestRealPhonesHangUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer phone.Close()
+
 			if _, err := io.WriteString(phone, `20:{"command":"hangup"},`); err != nil {
 				t.Fatal(err)
 			}
+
 			j.Await(t, o.ID, origination.Ended)
 			if got := j.States(o.ID); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
+
 			noChannels(t, d.platform, o)
 		})
 	}
@@ -171,18 +187,22 @@ func TestRealRestart(t *testing.T) {
 	if restart == "" {
 		t.Skip("FREESWITCH_RESTART is not set")
 	}
+
 	d, probe, j := follow(t, cfg)
 	o := realOrder("1001", "9196")
 	if _, err := d.Originate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+
 	j.Await(t, o.ID, origination.Bridged)
 	if out, err := exec.CommandContext(t.Context(), restart).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+
 	j.Await(t, o.ID, origination.Ended)
 	if got := j.States(o.ID); got[len(got)-1] != "NORMAL_TEMPORARY_FAILURE" {
 		t.Errorf("got %v", got)
 	}
+
 	probe.AwaitNoCalls(t)
 }

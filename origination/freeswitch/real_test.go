@@ -23,10 +23,12 @@ func realConfig(t *testing.T) Config {
 	if address == "" {
 		t.Skip("FREESWITCH_ESL is not set")
 	}
+
 	s := DefaultSettings()
 	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv(
 		"FREESWITCH_DOMAIN")
 	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
+
 	return Config{Settings: s,
 		Limits: eventdriver.Limits{MaxCalls: 100, AuditEvery: time.Second, GoneAfter: time.Second}}
 }
@@ -82,6 +84,7 @@ func TestRealCalls(t *testing.T) {
 			if err != nil || placed.CallID != o.ID {
 				t.Fatalf("%+v, %v", placed, err)
 			}
+
 			if test.cancel != "" {
 				if test.cancel != accepted {
 					j.Await(t, o.ID, test.cancel)
@@ -90,6 +93,7 @@ func TestRealCalls(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			j.Await(t, o.ID, origination.Ended)
 			got := j.States(o.ID)
 			if test.cancel != "" { // events in transit may arrive before the end
@@ -98,6 +102,7 @@ func TestRealCalls(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
+
 			probe.AwaitNoCalls(t)
 			noChannels(t, d.platform, o)
 		})
@@ -112,11 +117,13 @@ func noChannels(t *testing.T, p *platform, o origination.Order) {
 		t.Fatal(err)
 	}
 	defer session.Close()
+
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		rows, err := p.listChannels(t.Context(), session)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		left := slices.ContainsFunc(rows, func(r row) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
 		if !left {
 			return
@@ -149,20 +156,24 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if _, err := first.Originate(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
+
 			j.Await(t, o.ID, test.left)
 			stop()
 			if test.left == origination.Dialling {
 				time.Sleep(200 * time.Millisecond) // let the table follow
 			}
+
 			second, probe := newDriver(t, cfg)
 			j, _ = drivertest.Follow(t, second.Follow, []origination.Open{
 				{Order: o, CallID: o.ID, State: origination.Accepted, Since: time.Now()},
 				{Order: o, CallID: "never-there", State: origination.Accepted, Since: time.Now()},
 			})
 			j.Await(t, o.ID, test.left)
+
 			if err := second.Cancel(t.Context(), o.ID); err != nil {
 				t.Fatal(err)
 			}
+
 			j.Await(t, o.ID, origination.Ended)
 			j.Await(t, "never-there", origination.Ended)
 			if got := j.States(o.ID); !slices.Equal(got, test.want) {
@@ -171,6 +182,7 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if got := j.States("never-there"); !slices.Equal(got, []string{ended, "NORMAL_TEMPORARY_FAILURE"}) {
 				t.Errorf("a call that is not there: %v", got)
 			}
+
 			probe.AwaitNoCalls(t)
 			noChannels(t, second.platform, o)
 		})
@@ -185,6 +197,7 @@ func TestRealManyCalls(t *testing.T) {
 	const calls = 60
 	orders := make([]origination.Order, calls)
 	var all sync.WaitGroup
+
 	for i := range orders {
 		orders[i] = realOrder("1001", []string{"9196", "9198", "9901"}[i%3])
 		all.Go(func() {
@@ -192,6 +205,7 @@ func TestRealManyCalls(t *testing.T) {
 				t.Error(err)
 				return
 			}
+
 			if i%3 == 0 {
 				j.Await(t, orders[i].ID, origination.Bridged)
 				if err := d.Cancel(t.Context(), orders[i].ID); err != nil {
@@ -200,6 +214,7 @@ func TestRealManyCalls(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	for i, o := range orders {
 		j.Await(t, o.ID, origination.Ended)
@@ -208,7 +223,9 @@ func TestRealManyCalls(t *testing.T) {
 		if !drivertest.WellFormed(got) || got[len(got)-1] != want {
 			t.Errorf("%s: got %v, want the end %s", o.Destination, got, want)
 		}
+
 		noChannels(t, d.platform, o)
 	}
+
 	probe.AwaitNoCalls(t)
 }

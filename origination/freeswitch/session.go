@@ -22,6 +22,7 @@ func (p *platform) Connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := &session{Conn: conn, domains: make(map[string]string)}
 	err = p.subscribe(ctx, conn)
 	if err == nil {
@@ -31,6 +32,7 @@ func (p *platform) Connect(ctx context.Context) (*session, error) {
 		conn.Close()
 		return nil, err
 	}
+
 	return s, nil
 }
 

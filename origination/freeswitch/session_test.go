@@ -26,11 +26,13 @@ func (e told) plain() string {
 			fmt.Fprintf(&inner, "%s: %s\n", name, strings.ReplaceAll(url.QueryEscape(value), "+", "%20"))
 		}
 	}
+
 	if body := e["_body"]; body != "" {
 		fmt.Fprintf(&inner, "Content-Length: %d\n\n%s", len(body), body)
 	} else {
 		inner.WriteString("\n")
 	}
+
 	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", inner.Len(), inner.String())
 }
 
@@ -53,14 +55,17 @@ func load(t testing.TB, name string) capturedCall {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	var s capturedCall
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
+
 	for lines.Scan() {
 		var object map[string]any
 		if err := json.Unmarshal(lines.Bytes(), &object); err != nil {
 			t.Fatal(err)
 		}
+
 		e := make(told)
 		for name, value := range object {
 			if list, ok := value.([]any); ok {
@@ -68,6 +73,7 @@ func load(t testing.TB, name string) capturedCall {
 			}
 			e[name] = fmt.Sprint(value)
 		}
+
 		if e["Event-Name"] == "BACKGROUND_JOB" {
 			s.job = e["Job-UUID"]
 			if m := oldOwner.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
@@ -75,11 +81,14 @@ func load(t testing.TB, name string) capturedCall {
 			}
 			s.call = oldCall.FindStringSubmatch(e["Job-Command-Arg"])[1]
 		}
+
 		s.events = append(s.events, e)
 	}
+
 	if s.job == "" {
 		t.Fatalf("%s has no BACKGROUND_JOB", name)
 	}
+
 	return s
 }
 
@@ -95,15 +104,18 @@ func (s capturedCall) retold(t *testing.T, job string, owner, destination map[st
 			case strings.Contains(destination["origination_call_id"], old):
 				return old
 			}
+
 			return uuid.NewSHA1(space, []byte(old)).String()
 		})
 	}
+
 	var events []told
 	for _, old := range s.events {
 		e := make(told)
 		for name, value := range old {
 			e[name] = rename(value)
 		}
+
 		if name := e["Event-Name"]; strings.HasPrefix(name, "CHANNEL_") && name != "CHANNEL_OUTGOING" {
 			ordered := destination["presence_data"]
 			side, _, captured := readTag(e["Channel-Presence-Data"])
@@ -113,10 +125,13 @@ func (s capturedCall) retold(t *testing.T, job string, owner, destination map[st
 			if captured && e["Channel-Presence-Data"] != ordered {
 				t.Errorf("the capture's tag is %q, the order's %q", e["Channel-Presence-Data"], ordered)
 			}
+
 			e["Channel-Presence-Data"] = ordered
 		}
+
 		events = append(events, e)
 	}
+
 	return events
 }
 
@@ -129,19 +144,23 @@ func parseVariables(t *testing.T, text string) map[string]string {
 		if !ok || name == "" || value == "" {
 			t.Errorf("%q is not a variable", part)
 		}
+
 		if quoted := strings.HasPrefix(value, "'") && strings.HasSuffix(value, "'"); quoted {
 			value = value[1 : len(value)-1]
 		} else if strings.Contains(value, " ") {
 			t.Errorf("%q splits the command", part)
 		}
+
 		if strings.ContainsAny(value, "'\"\\`${}\r\n") {
 			t.Errorf("%q can end or be expanded", part)
 		}
 		if _, twice := values[name]; twice {
 			t.Errorf("%s is set twice", name)
 		}
+
 		values[name] = value
 	}
+
 	return values
 }
 
@@ -155,8 +174,10 @@ func sorted(events []told, first func(told) bool) []told {
 		case first(a):
 			return -1
 		}
+
 		return 1
 	})
+
 	return events
 }
 
@@ -169,14 +190,17 @@ func shuffled(seed uint64, places int) func([]told) []told {
 			e  told
 		}
 		list := make([]placed, len(events))
+
 		for i, e := range events {
 			list[i] = placed{i + random.IntN(places+1), e}
 		}
+
 		slices.SortStableFunc(list, func(a, b placed) int { return a.at - b.at })
 		out := make([]told, len(list))
 		for i, p := range list {
 			out[i] = p.e
 		}
+
 		return out
 	}
 }

@@ -39,6 +39,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Password != "", "password", "origination.driver freeswitch needs it")
 	c.Must(s.RingUser >= time.Second, "ring_user", "must be at least 1s, is %s", s.RingUser)
 	c.Must(s.RingDestination >= time.Second, "ring_destination", "must be at least 1s, is %s", s.RingDestination)
+
 	// The values are checked with each order; this checks the templates.
 	example := dialtext.Placeholders{"extension": "1", "domain": "d", "destination": "2", "context": "c"}
 	for _, t := range []struct{ name, text, also string }{

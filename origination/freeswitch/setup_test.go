@@ -46,17 +46,21 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 			cfg := s.driverConfig()
 			cfg.Domain = c.configured
 			d, probe, j := follow(t, cfg)
+
 			for _, id := range []string{"a", "b"} { // the second is found without asking again
 				if _, err := d.Originate(t.Context(), drivertest.OrderTo(id, "2001")); err != nil {
 					t.Fatal(err)
 				}
 				j.Await(t, id, origination.Ended)
 			}
+
 			s.Mu.Lock()
 			defer s.Mu.Unlock()
+
 			if !slices.Equal(s.dialled, []string{c.want, c.want}) || !slices.Equal(s.asks, c.asks) {
 				t.Errorf("dialled in %v, want %s; asked for %v, want %v", s.dialled, c.want, s.asks, c.asks)
 			}
+
 			for _, text := range c.says {
 				if !strings.Contains(probe.Log.String(), text) {
 					t.Errorf("the log has no %q:\n%s", text, probe.Log)
@@ -89,6 +93,7 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	d, probe, j := follow(t, s.driverConfig())
 	var all sync.WaitGroup
 	began := time.Now()
+
 	for i := range calls {
 		all.Go(func() {
 			if _, err := d.Originate(t.Context(), drivertest.OrderTo(fmt.Sprint("c", i), "2001")); err != nil {
@@ -96,12 +101,15 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	for i := range calls {
 		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
+
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+
 	const least = (calls - 1) * sessionsPerCall * time.Second / sessions
 	if took := slices.MaxFunc(s.times, time.Time.Compare).Sub(began); took < least {
 		t.Errorf("%d calls within %s, at %d sessions per second they take %s", calls, took, sessions, least)
@@ -121,6 +129,7 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("first", "2001")); err != nil {
 		t.Fatal(err)
 	}
+
 	d.platform.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
 	d.platform.pace.maxWait = time.Second
 	_, err := d.Originate(t.Context(), drivertest.OrderTo("second", "2001"))
@@ -131,24 +140,30 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	if probe.Metric(t, "queue_refused_total") != 1 || !strings.Contains(probe.Log.String(), "call refused") {
 		t.Errorf("neither counted nor logged:\n%s", probe.Log)
 	}
+
 	d.platform.pace.maxWait = time.Hour
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
+
 	if _, err := d.Originate(soon, drivertest.OrderTo("third", "2001")); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a request that ends before its turn: %v", err)
 	}
+
 	s.Mu.Lock()
 	s.status = vanillaStatus(1_000_000) // fsctl sps 1000000
 	s.Mu.Unlock()
+
 	drivertest.Until(t, "the new limit is known", func() bool { return d.platform.pace.perSecond() == 1_000_000 })
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("fourth", "2001")); err != nil {
 		t.Error(err)
 	}
+
 	j.Await(t, "first", origination.Ended)
 	j.Await(t, "fourth", origination.Ended)
 	probe.AwaitNoCalls(t)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+
 	if len(s.dialled) != 2 {
 		t.Errorf("%d calls were placed", len(s.dialled))
 	}
@@ -162,9 +177,11 @@ func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for i := range 20 {
 		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
+
 	if !strings.Contains(probe.Log.String(), "sessions-per-second of the switch unknown") ||
 		strings.Contains(probe.Log.String(), "call queued") {
 		t.Errorf("the log says\n%s", probe.Log)

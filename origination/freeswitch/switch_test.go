@@ -47,10 +47,12 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	if s.scripts == nil {
 		s.scripts = allSessions(t)
 	}
+
 	s.channels = make(map[string]row)
 	s.CountChannels = func() int { return len(s.channels) }
 	s.ForgetChannels = func() { clear(s.channels) }
 	s.Start(t, s.converse)
+
 	return s
 }
 
@@ -80,6 +82,7 @@ func command(in *bufio.Reader) (line string, headers []string, err error) {
 		if err != nil {
 			return "", nil, err
 		}
+
 		switch text = strings.TrimSuffix(text, "\n"); {
 		case text == "":
 			return line, headers, nil
@@ -109,6 +112,7 @@ func (s *scripted) converse(nc net.Conn) {
 	if err != nil {
 		return
 	}
+
 	if line != "auth "+testPassword {
 		s.Mu.Lock()
 		s.Denied++
@@ -116,10 +120,12 @@ func (s *scripted) converse(nc net.Conn) {
 		io.WriteString(nc, "Content-Type: command/reply\nReply-Text: -ERR invalid\n\n")
 		return
 	}
+
 	io.WriteString(nc, "Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
 	s.Mu.Lock()
 	s.Client, s.listening, s.filters = nc, nil, 0
 	s.Mu.Unlock()
+
 	for {
 		line, headers, err := command(in)
 		if err != nil {
@@ -132,6 +138,7 @@ func (s *scripted) converse(nc net.Conn) {
 func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+
 	if m := originateForm.FindStringSubmatch(line); m != nil {
 		s.originate(nc, m, headers)
 		return
@@ -139,6 +146,7 @@ func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 	if len(headers) > 0 {
 		s.T.Errorf("%q came with headers %q", line, headers)
 	}
+
 	switch {
 	case subscribeForm.MatchString(line):
 		s.listening = make(map[string]bool)
@@ -206,6 +214,7 @@ func (s *scripted) originate(nc net.Conn, m, headers []string) {
 		s.T.Errorf("originate came with headers %q", headers)
 		return
 	}
+
 	job := jobForm.FindStringSubmatch(headers[0])[1]
 	if s.Mute {
 		s.Mute = false
@@ -213,10 +222,12 @@ func (s *scripted) originate(nc net.Conn, m, headers []string) {
 		nc.Close()
 		return
 	}
+
 	if s.Refuse != "" {
 		s.Write(nc, "Content-Type: command/reply\nReply-Text: "+s.Refuse+"\n\n")
 		return
 	}
+
 	s.Write(nc, "Content-Type: command/reply\nReply-Text: +OK Job-UUID: "+job+"\nJob-UUID: "+job+"\n\n")
 	s.perform(m[5], job, owner, destination)
 }
@@ -227,25 +238,30 @@ func (s *scripted) perform(number, job string, owner, destination map[string]str
 		s.T.Errorf("no script for %s", number)
 		return
 	}
+
 	events := script.retold(s.T, job, owner, destination)
 	if s.order != nil {
 		events = s.order(events)
 	}
+
 	jobTold := false
 	tell := func(e told) {
 		jobTold = jobTold || e["Event-Name"] == "BACKGROUND_JOB"
 		s.tell(e)
 	}
+
 	drivertest.Play(s.Platform, job, events, eventName, tell, func() {
 		for channel, r := range s.channels {
 			if _, of, _ := readTag(r.Tag); of != job {
 				continue
 			}
+
 			for _, name := range []string{"CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
 				s.tell(told{"Event-Name": name, "Unique-ID": channel, "Channel-Presence-Data": r.Tag,
 					"Channel-Call-State": "HANGUP", "Hangup-Cause": origination.CauseCancelled})
 			}
 		}
+
 		if !jobTold {
 			s.tell(told{"Event-Name": "BACKGROUND_JOB", "Job-Command": "originate", "Job-UUID": job,
 				"_body": "-ERR ORIGINATOR_CANCEL\n"})
@@ -271,12 +287,15 @@ func (s *scripted) tell(e told) {
 			s.channels[channel] = r
 		}
 	}
+
 	if !s.listening[eventName(e)] && !s.listening["ALL"] {
 		return
 	}
+
 	ours := strings.HasPrefix(e["Channel-Presence-Data"], tagPrefix) || e["Job-Command"] == "originate"
 	if s.filters > 0 && !ours {
 		return
 	}
+
 	s.Send(eventName(e), e.plain())
 }

@@ -28,6 +28,7 @@ func safe(text, also string) bool {
 	if strings.Contains(text, callSeparator) {
 		return false
 	}
+
 	if strings.Contains(also, " ") {
 		text = strings.Map(func(r rune) rune {
 			if r > unicode.MaxASCII && r != unicode.ReplacementChar && unicode.IsLetter(r) {
@@ -36,6 +37,7 @@ func safe(text, also string) bool {
 			return r
 		}, text)
 	}
+
 	return dialtext.Safe(text, also)
 }
 

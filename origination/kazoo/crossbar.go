@@ -25,6 +25,7 @@ var (
 func (d *Driver) request(ctx context.Context, method, path string, data, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
+
 	err := d.crossbar.Do(ctx, method, path, data, into)
 	var status crossbar.StatusError
 	switch {
@@ -39,6 +40,7 @@ func (d *Driver) request(ctx context.Context, method, path string, data, into an
 	case errors.As(err, &status) && status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
 		return fault.New(fault.KindRefused, "The platform refused the call with %d", int(status))
 	}
+
 	return fault.Unavailable(err, retryAfter, "The platform cannot be reached")
 }
 

@@ -51,26 +51,31 @@ func newKazoo(t *testing.T, script ...exchangeOf) *kazoo {
 func (k *kazoo) serve(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(k.script) == 0 {
 		k.t.Errorf("unexpected: %s %s %s (%v)", r.Method, r.RequestURI, body, err)
 		w.WriteHeader(http.StatusTeapot)
 		return
 	}
+
 	want := k.script[0]
 	k.script = k.script[1:]
 	var sent struct{ Data json.RawMessage }
+
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, &sent); err != nil {
 			k.t.Errorf("body %s: %v", body, err)
 		}
 	}
+
 	if r.Method != want.method || r.RequestURI != want.uri || string(sent.Data) != want.data ||
 		r.Header.Get("X-Auth-Token") != want.token || r.Header.Get("Content-Type") != "application/json" {
 		k.t.Errorf("got  %s %s %s token %q\nwant %s %s %s token %q", r.Method, r.RequestURI, sent.Data,
 			r.Header.Get("X-Auth-Token"),
 			want.method, want.uri, want.data, want.token)
 	}
+
 	w.WriteHeader(want.status)
 	_, _ = io.WriteString(w, want.answer)
 }
@@ -212,6 +217,7 @@ func TestATokenIsAskedForOnce(t *testing.T) {
 	for range 10 {
 		k.expect(connectedAs("c1", 202, `{}`))
 	}
+
 	d := k.newDriver()
 	var all sync.WaitGroup
 	for range 10 {
@@ -221,6 +227,7 @@ func TestATokenIsAskedForOnce(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 }
 
@@ -232,16 +239,19 @@ func TestKazooAway(t *testing.T) {
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 {
 		t.Errorf("nobody there: %v", err)
 	}
+
 	hangs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then does the server see the client leave
 		<-r.Context().Done()
 	}))
 	defer hangs.Close()
+
 	d, err = New(Config{Settings: Settings{URL: hangs.URL, APIKey: "k"}, Timeout: 20 * time.Millisecond},
 		hangs.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = d.Originate(t.Context(), order("c1"))
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("no answer: %v", err)
@@ -253,6 +263,7 @@ func collectReports(t *testing.T, d *Driver, open ...origination.Open) (reported
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -262,12 +273,14 @@ func collectReports(t *testing.T, d *Driver, open ...origination.Open) (reported
 			all = append(all, fmt.Sprintf("%s %s %s", p.CallID, p.State, p.Cause))
 		})
 	}()
+
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -295,6 +308,7 @@ func TestACallIsFollowed(t *testing.T) {
 	if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 		t.Fatal(err)
 	}
+
 	reported := collectReports(t, d)
 	want := []string{"o1 ringing_user ", "o1 user_answered ", "o1 bridged ", "o1 ended NORMAL_CLEARING"}
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), want) })
@@ -319,11 +333,13 @@ func TestCancel(t *testing.T) {
 		if err := d.Cancel(t.Context(), "o1"); err != nil {
 			t.Fatal(err)
 		}
+
 		k.expect(channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
 		reported := collectReports(t, d)
 		within(t, "it has ended",
 			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
+
 	t.Run("a call that has no channel yet", func(t *testing.T) {
 		missing := hangUpIt
 		missing.status = 404
@@ -335,11 +351,13 @@ func TestCancel(t *testing.T) {
 		if err := d.Cancel(t.Context(), "o1"); err != nil {
 			t.Fatal(err)
 		}
+
 		k.expect(channelOf(404, `{}`), channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
 		reported := collectReports(t, d)
 		within(t, "it has ended",
 			func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
+
 	t.Run("during a request of a poll", func(t *testing.T) {
 		history, release := make(chan struct{}), make(chan struct{})
 		k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -355,6 +373,7 @@ func TestCancel(t *testing.T) {
 				w.WriteHeader(http.StatusNotFound)
 			}
 		}))
+
 		t.Cleanup(k.Close)
 		d, err := New(Config{Settings: Settings{URL: k.URL, APIKey: "k"}, Timeout: time.Minute,
 			PollEvery: 5 * time.Millisecond},
@@ -362,22 +381,27 @@ func TestCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 		<-history
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
+
 		err = d.Cancel(ctx, "o1") // the poll has locked the call
 		close(release)
 		if fault.KindOf(err) != fault.KindUnavailable || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
+
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended NO_ANSWER"}) })
 	})
+
 	t.Run("an unknown call", func(t *testing.T) {
 		if err := newKazoo(t).newDriver().Cancel(t.Context(), "o2"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("got %v", err)
 		}
 	})
+
 	t.Run("refused", func(t *testing.T) {
 		refused := hangUpIt
 		refused.status = 403

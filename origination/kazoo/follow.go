@@ -97,6 +97,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 			if err != nil && ctx.Err() == nil {
 				d.log.DebugContext(ctx, "reading a call's channel failed", "error", err)
 			}
+
 			for _, step := range steps {
 				report(step)
 				if step.State == origination.Ended {
@@ -105,9 +106,11 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 					d.mu.Unlock()
 				}
 			}
+
 			return nil
 		})
 	}
+
 	_ = group.Wait() // its functions return no errors
 }
 
@@ -125,6 +128,7 @@ func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress,
 		return nil, err
 	}
 	defer c.unlock()
+
 	switch {
 	case errors.Is(err, errNotThere):
 		if !c.seen && time.Since(c.since) < channelTimeout {
@@ -134,10 +138,12 @@ func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress,
 	case err != nil:
 		return nil, err
 	}
+
 	c.seen = true
 	if c.cancelled {
 		return nil, d.hangUp(ctx, c) // the channel appeared after the cancellation
 	}
+
 	state := origination.RingingUser
 	switch {
 	case now.Answered && now.OtherLeg != "":
@@ -145,9 +151,11 @@ func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress,
 	case now.Answered:
 		state = origination.UserAnswered
 	}
+
 	if state.Rank() <= c.state.Rank() {
 		return nil, nil
 	}
+
 	c.state = state
 	return []origination.Progress{{CallID: c.id, State: state, At: time.Now()}}, nil
 }
@@ -163,6 +171,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 		end.Cause = origination.CauseCancelled
 		return end
 	}
+
 	var history []struct {
 		CallID text `json:"call_id"`
 		Cause  text `json:"cause"`
@@ -171,11 +180,13 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	if err := d.request(ctx, http.MethodGet, path, nil, &history); err != nil {
 		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}
+
 	for _, past := range history {
 		if string(past.CallID) == c.id && past.Cause != "" {
 			end.Cause = string(past.Cause)
 		}
 	}
+
 	return end
 }
 
@@ -189,10 +200,12 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 		return err
 	}
 	defer c.unlock()
+
 	err := d.hangUp(ctx, c)
 	if err != nil && !errors.Is(err, errNotThere) {
 		return err
 	}
+
 	c.cancelled = true
 	return nil
 }

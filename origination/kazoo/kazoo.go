@@ -44,9 +44,11 @@ func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := setting.Validate("origination.kazoo", cfg.Settings); err != nil {
 		return nil, err
 	}
+
 	cfg.Timeout = cmp.Or(cfg.Timeout, 8*time.Second)
 	cfg.PollEvery = cmp.Or(cfg.PollEvery, 2*time.Second)
 	return &Driver{cfg: cfg, accounts: accounts,
@@ -75,6 +77,7 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 		}
 		placed.ClickToCallID, resource = made, made
 	}
+
 	answer, err := d.connect(ctx, order, resource)
 	if errors.Is(err, errNotThere) && placed.ClickToCallID == "" {
 		// The document was deleted on the platform; create it again, once.
@@ -88,11 +91,13 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	if err != nil {
 		return placed, err
 	}
+
 	placed.CallID = answer.id()
 	if placed.CallID != "" {
 		order.ClickToCallID = resource
 		d.track(placed.CallID, order, origination.Accepted)
 	}
+
 	return placed, nil
 }
 
@@ -120,9 +125,11 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	if err != nil {
 		return "", err
 	}
+
 	if !origination.ValidID(made.ID) {
 		return "", fault.New(fault.KindRefused, "The platform made a click-to-call resource without an id")
 	}
+
 	return made.ID, nil
 }
 

@@ -69,27 +69,33 @@ sip_verify_server yes
 	must(t, err)
 	b.process.Stdout, b.process.Stderr = log, log
 	must(t, b.process.Start())
+
 	t.Cleanup(func() {
 		if b.control != nil {
 			_ = b.control.Close()
 		}
+
 		_ = b.process.Process.Kill() // it may hang in unregistering
 		_ = b.process.Wait()
 		_ = log.Close()
+
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			t.Logf("%s's log: %s", user, text[max(0, len(text)-3000):])
 		}
 	})
+
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		b.control, err = net.Dial("tcp", fmt.Sprint("127.0.0.1:", port+1000))
 		if err == nil {
 			break
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("baresip does not listen: %v", err)
 		}
 	}
+
 	go b.read()
 	return b
 }
@@ -97,19 +103,23 @@ sip_verify_server yes
 // read takes netstrings with JSON.
 func (b *baresip) read() {
 	defer close(b.events)
+
 	for r := bufio.NewReader(b.control); ; {
 		length, err := r.ReadString(':')
 		if err != nil {
 			return
 		}
+
 		n, err := strconv.Atoi(strings.Trim(length, ":,"))
 		if err != nil {
 			return
 		}
+
 		text := make([]byte, n+1)
 		if _, err := io.ReadFull(r, text); err != nil {
 			return
 		}
+
 		var e map[string]any
 		if json.Unmarshal(text[:n], &e) == nil {
 			b.events <- e
@@ -157,9 +167,11 @@ func wav(hz float64) []byte {
 	b = binary.LittleEndian.AppendUint16(b, 16)
 	b = append(b, "data"...)
 	b = binary.LittleEndian.AppendUint32(b, 2*n)
+
 	for i := range n {
 		b = binary.LittleEndian.AppendUint16(b, uint16(int16(9000*math.Sin(2*math.Pi*hz*float64(i)/rate))))
 	}
+
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8))
 	return b
 }
@@ -172,21 +184,26 @@ func (b *baresip) heard(frequencies ...float64) map[float64]float64 {
 	if err != nil || len(files) == 0 {
 		b.t.Fatalf("there is no recording: %v", err)
 	}
+
 	data, err := os.ReadFile(files[len(files)-1])
 	must(b.t, err)
 	const end, length = rate / 2, rate
 	samples := make([]float64, 0, len(data)/2)
+
 	for i := 44; i+1 < len(data); i += 2 {
 		samples = append(samples, float64(int16(binary.LittleEndian.Uint16(data[i:]))))
 	}
+
 	if len(samples) < end+length {
 		b.t.Fatalf("the recording has %d samples", len(samples))
 	}
+
 	samples = samples[len(samples)-end-length : len(samples)-end]
 	found := map[float64]float64{}
 	for _, hz := range frequencies {
 		found[hz] = amplitude(samples, hz)
 	}
+
 	return found
 }
 
@@ -257,6 +274,7 @@ func TestRealPhones(t *testing.T) {
 	if !inNamespace(t, "baresip") {
 		return
 	}
+
 	t.Run("each hears the other, the owner hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "auto")
@@ -275,39 +293,49 @@ func TestRealPhones(t *testing.T) {
 			t.Errorf("records: %+v %+v", owner, destination)
 		}
 	})
+
 	t.Run("the destination hangs up", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "auto")
 		w.originate("1002")
 		w.until(origination.Bridged)
 		b.command("hangup", "")
+
 		if p := w.until(origination.Ended); p.Cause != string(sip.NormalClearing) {
 			t.Errorf("ended with %s", p.Cause)
 		}
+
 		a.wait("CALL_CLOSED")
 	})
+
 	t.Run("the destination rejects", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		b.command("hangup", "") // 486
+
 		if p := w.until(origination.Ended); p.Cause != string(sip.UserBusy) {
 			t.Errorf("ended with %s", p.Cause)
 		}
+
 		a.wait("CALL_CLOSED")
 	})
+
 	t.Run("the destination does not answer", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		_, b := phones(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
 		must(t, w.driver.Cancel(t.Context(), "call-1"))
+
 		if p := w.until(origination.Ended); p.Cause != string(sip.OriginatorCancel) {
 			t.Errorf("ended with %s", p.Cause)
 		}
+
 		b.wait("CALL_CLOSED")
 	})
+
 	t.Run("over TCP", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
@@ -318,6 +346,7 @@ func TestRealPhones(t *testing.T) {
 		w.until(origination.Ended)
 		a.wait("CALL_CLOSED")
 	})
+
 	t.Run("a phone calls a phone, in two laws of G.711", func(t *testing.T) {
 		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a := registered(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")

@@ -24,6 +24,7 @@ func BenchmarkSetup(b *testing.B) {
 	var drained sync.WaitGroup
 	defer drained.Wait()
 	defer close(over)
+
 	for _, p := range []*siptest.Phone{owner, destination} {
 		drained.Go(func() {
 			for {
@@ -35,11 +36,14 @@ func BenchmarkSetup(b *testing.B) {
 			}
 		})
 	}
+
 	slots := make(chan struct{}, atOnce)
+
 	var ended sync.WaitGroup
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+
 		for p := range w.steps {
 			switch p.State {
 			case origination.Bridged:
@@ -55,6 +59,7 @@ func BenchmarkSetup(b *testing.B) {
 			}
 		}
 	}()
+
 	before, start := cpuTime(b), time.Now()
 	n := 0
 	for b.Loop() {
@@ -65,6 +70,7 @@ func BenchmarkSetup(b *testing.B) {
 		}
 		n++
 	}
+
 	ended.Wait()
 	passed := time.Since(start).Seconds()
 	b.ReportMetric(float64(n)/passed, "calls/s")

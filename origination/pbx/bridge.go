@@ -51,12 +51,14 @@ func (b *bridge) startToneLocked() {
 	format := b.near.agreed.Codecs[0]
 	stream := rtp.NewStream(b.near.port,
 		rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
+
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		stream.Run(ctx, b.tones.source(format.Codec))
 	}()
+
 	b.stopRingTone = func() {
 		cancel()
 		<-done
@@ -83,14 +85,17 @@ func (b *bridge) endRingTone(local bool) {
 func (b *bridge) connect(ctx context.Context, other *side) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if !canRelay(b.near.codec(), other.codec()) {
 		if err := reinvite(ctx, b.near, other.codec()); err != nil {
 			return err
 		}
 	}
+
 	b.stopToneLocked()
 	b.far = other
 	b.startRelay()
+
 	return nil
 }
 
@@ -105,9 +110,11 @@ func reinvite(ctx context.Context, s *side, codec sip.Codec) error {
 	if err != nil {
 		return err
 	}
+
 	agreed, err := s.negotiator.AcceptAnswer(offer, answer)
 	if err != nil {
 		return err
 	}
+
 	return s.apply(agreed)
 }

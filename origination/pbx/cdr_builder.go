@@ -70,9 +70,11 @@ func (b *cdrBuilder) publish(cause sip.Cause) {
 	now := time.Now()
 	b.row.Timestamp, b.row.EndedTime, b.row.HangupCause = b.startedAt.Unix(), now.Unix(), string(cause)
 	duration, billing, ringing := wholeSeconds(b.startedAt, now), int64(0), int64(0)
+
 	if !b.answeredAt.IsZero() {
 		b.row.AnsweredTime, billing = b.answeredAt.Unix(), wholeSeconds(b.answeredAt, now)
 	}
+
 	if !b.ringingAt.IsZero() {
 		until := now
 		if !b.answeredAt.IsZero() {
@@ -80,6 +82,7 @@ func (b *cdrBuilder) publish(cause sip.Cause) {
 		}
 		ringing = wholeSeconds(b.ringingAt, until)
 	}
+
 	b.row.DurationSeconds, b.row.BillingSeconds, b.row.RingingSeconds = &duration, &billing, &ringing
 	b.call.driver.outbox.putCDR(b.call.id, b.row)
 	if !b.answeredAt.IsZero() {
@@ -97,6 +100,7 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, extraField
 	if b.user.UserID == "" {
 		return
 	}
+
 	data := map[string]any{
 		"call_id": b.row.CallID, "interaction_id": b.row.InteractionID, "user_id": b.user.UserID,
 		"presence_id": b.user.Extension, "direction": b.row.Direction, "from": b.row.From, "to": b.row.To,
@@ -105,6 +109,7 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, extraField
 	if id != "" {
 		data["origination_call_id"] = id
 	}
+
 	maps.Copy(data, extraFields)
 	b.call.driver.outbox.putEvent(b.call.id, b.row.AccountID, string(kind), at, data)
 }

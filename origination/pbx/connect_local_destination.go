@@ -19,8 +19,10 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	b.endRingTone(true)
 	recording := c.record(ctx, b, &t.row, nil)
 	defer recording.End()
+
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
+
 	session, err := c.driver.localDestination.Connect(ctx, localcall.Call{
 		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID,
 		OtherLegCallID: owner.row.CallID,
@@ -35,11 +37,13 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 		t.publish(cause)
 		return cause
 	}
+
 	t.setAnswered()
 	c.bridged = true
 	b.beginRecording(recording)
 	owner.row.OtherLegCallID, loopback.answeredAt = t.row.CallID, t.answeredAt
 	c.reportProgress(origination.Bridged, "")
+
 	var cause sip.Cause
 	select {
 	case <-b.near.leg.Done():
@@ -54,6 +58,7 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	case <-c.ctx.Done():
 		cause = causeOf(c.ctx, c.ctx.Err())
 	}
+
 	t.publish(cause)
 	return cause
 }

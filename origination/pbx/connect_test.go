@@ -32,11 +32,13 @@ func TestPhoneCallsPhone(t *testing.T) {
 	if alice.Answer.StatusCode != 200 {
 		t.Fatalf("answered %d", alice.Answer.StatusCode)
 	}
+
 	bob := b.WaitCall()
 	bob.WaitAck()
 	if got := bob.Invite.From().Address.User; got != "1001" {
 		t.Errorf("called by %s", got)
 	}
+
 	a.Media().SendPackets(0, 0x11, 20)
 	b.Media().SendPackets(0, 0x22, 20)
 	b.Media().WaitReceived(0, 0x11, 18)
@@ -46,6 +48,7 @@ func TestPhoneCallsPhone(t *testing.T) {
 	w.stop()
 	rows := w.records.rows
 	slices.SortFunc(rows, func(a, b event.CDR) int { return strings.Compare(a.Direction, b.Direction) })
+
 	if len(rows) != 2 || rows[0].Direction != "inbound" || rows[0].CallID != alice.CallID ||
 		rows[1].CallID != bob.CallID ||
 		rows[0].InteractionID != rows[1].InteractionID || rows[0].InteractionID == "" || rows[0].PresenceID != "1001" ||
@@ -53,6 +56,7 @@ func TestPhoneCallsPhone(t *testing.T) {
 		rows[0].OtherLegCallID != bob.CallID || rows[1].OtherLegCallID != alice.CallID {
 		t.Errorf("records: %+v", rows)
 	}
+
 	for _, row := range rows {
 		if row.OriginationCallID != "" || row.CustomSIPHeaders != nil || row.HangupCause != "NORMAL_CLEARING" ||
 			row.AnsweredTime == 0 {
@@ -92,9 +96,11 @@ func TestCallerGivesUp(t *testing.T) {
 	alice := a.SendInvite("1002", a.Media().SDP("sendrecv", 0))
 	bob := b.WaitCall()
 	alice.Cancel()
+
 	if r := alice.WaitFinal(); r.StatusCode != 487 {
 		t.Errorf("cancelled with %d", r.StatusCode)
 	}
+
 	bob.WaitCancel()
 	w.stop()
 	for _, row := range w.records.rows {
@@ -114,9 +120,11 @@ func TestHold(t *testing.T) {
 	if !strings.Contains(string(r.Body()), "a=recvonly") {
 		t.Errorf("a hold was answered %s", r.Body())
 	}
+
 	b.SendPackets(0, 0x33, 10)
 	a.SendPackets(0, 0x44, 10) // music
 	b.WaitReceived(0, 0x44, 10)
+
 	if n := a.Received(0, 0x33); n != 0 {
 		t.Errorf("the holding side received %d packets", n)
 	}
@@ -126,6 +134,7 @@ func TestHold(t *testing.T) {
 	if r := alice.Send("INVITE", "", a.SDP("sendrecv", 0)); !strings.Contains(string(r.Body()), "a=sendrecv") {
 		t.Errorf("the end of a hold was answered %s", r.Body())
 	}
+
 	b.SendPackets(0, 0x55, 10)
 	a.WaitReceived(0, 0x55, 10)
 }
@@ -138,10 +147,12 @@ func TestCodecChange(t *testing.T) {
 		if !strings.Contains(string(r.Body()), "AVP 8 ") {
 			t.Fatalf("answered %s", r.Body())
 		}
+
 		silence := g711.ALaw().EncodeSample(0)
 		alice.Phone.Media().SendPackets(8, silence, 10)
 		bob.Phone.Media().WaitReceived(0, g711.ALawToULaw()[silence], 10)
 	})
+
 	t.Run("to what only the other side can change to", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
@@ -150,16 +161,20 @@ func TestCodecChange(t *testing.T) {
 		if !strings.Contains(string(r.Body()), "a=rtpmap:109 opus/48000/2") {
 			t.Fatalf("answered %s", r.Body())
 		}
+
 		alice.Phone.Media().SendPackets(109, 0x66, 10)
 		bob.Phone.Media().WaitReceived(107, 0x66, 10)
 	})
+
 	t.Run("to what the other side refuses", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
 		bob.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
+
 		if r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109)); r.StatusCode != 488 {
 			t.Errorf("answered %d", r.StatusCode)
 		}
+
 		alice.Phone.Media().SendPackets(0, 0x77, 10)
 		bob.Phone.Media().WaitReceived(0, 0x77, 10)
 	})
@@ -172,6 +187,7 @@ func TestOwnerIsAskedToChangeCodec(t *testing.T) {
 		c.OnOffer(func(*sipmsg.Request) (string, int) { return a.Media().SDP("sendrecv", 0, 0), 200 })
 		c.Accept(107, 0)
 	})
+
 	b.OnCall(func(c *siptest.Call) { c.Accept(0) })
 	w.originate("1002")
 	w.until(origination.Bridged)
@@ -185,6 +201,7 @@ func TestTrunk(t *testing.T) {
 		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Transport: "udp", Username: "us", Password: "secret",
 			CallerID: "+4930", StripPrefix: "0"}
 	}, nil)
+
 	trunk.SetServer(w.server.Addr().String())
 	trunk.OnCall(func(c *siptest.Call) {
 		if c.Invite.GetHeader("Proxy-Authorization") == nil {
@@ -193,6 +210,7 @@ func TestTrunk(t *testing.T) {
 		}
 		c.Accept()
 	})
+
 	w.phone("1001")
 	w.originate("0891234")
 	w.until(origination.Bridged)
@@ -201,10 +219,12 @@ func TestTrunk(t *testing.T) {
 	if uri := call.Invite.Recipient; uri.User != "891234" || call.Invite.From().Address.User != "+4930" {
 		t.Errorf("dialled %s from %s", uri.User, call.Invite.From().Address.User)
 	}
+
 	w.stop()
 	if bye := call.WaitBye(); bye == nil {
 		t.Error("no BYE")
 	}
+
 	_, _, destination := w.callRecords()
 	if len(destination) != 1 || destination[0].To != "0891234" || destination[0].From != "+4930" ||
 		destination[0].PresenceID != "" {
@@ -226,6 +246,7 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	if got := a.Dial("110", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 200 {
 		t.Errorf("one that is allowed: answered %d", got)
 	}
+
 	if call := trunk.WaitCall(); call.Invite.Recipient.User != "110" {
 		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
 	}
@@ -249,6 +270,7 @@ func TestTollFraudByAPhone(t *testing.T) {
 		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
 	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
+
 	for i := range 20 {
 		for _, to := range []string{fmt.Sprintf("+8821612345%02d", i), "0015551230001", "*31%230088216123456"} {
 			if got := a.Dial(to, a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 403 {
@@ -256,11 +278,13 @@ func TestTollFraudByAPhone(t *testing.T) {
 			}
 		}
 	}
+
 	select {
 	case call := <-trunk.Calls():
 		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
 	case <-time.After(100 * time.Millisecond):
 	}
+
 	if n := w.refused("sip", "premium") + w.refused("sip", "international"); n == 0 || n > 30 {
 		t.Errorf("%v calls were refused by number", n)
 	}
@@ -281,6 +305,7 @@ func TestAPhonesCallsAtOnce(t *testing.T) {
 	if got := dial().Answer.StatusCode; got != 403 || w.refused("sip", "user_calls") != 1 {
 		t.Errorf("the third call: answered %d", got)
 	}
+
 	b.WaitCall()
 	b.WaitCall()
 	first.Bye()
@@ -294,6 +319,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
 	defer close(h.to)
+
 	w := newLimitedTestEnv(t, origination.AdmissionConfig{Numbers: germanNumbers(t), PerMinute: 3},
 		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, h)
 	trunk.SetServer(w.server.Addr().String())
@@ -301,12 +327,14 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	w.originate("ai-7")
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
+
 	for range 3 {
 		h.to <- "+88216123456"
 		if err := <-h.errs; sip.FailureCause(err) != sip.FacilityRejected {
 			t.Errorf("to a satellite number: %v", err)
 		}
 	}
+
 	h.to <- "030123456"
 	if err := <-h.errs; fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("above the limit: %v", err)
@@ -314,6 +342,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	if n := w.refused("transfer", "international"); n != 3 {
 		t.Errorf("%v transfers were refused", n)
 	}
+
 	alice.Bye()
 	w.waitEnded(sip.NormalClearing)
 	select {
@@ -328,16 +357,19 @@ func (w *testEnv) refused(origin, reason string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
 	must(w.t, err)
+
 	for _, f := range families {
 		if f.GetName() != "trunkline_origination_limited_total" {
 			continue
 		}
+
 		for _, m := range f.GetMetric() {
 			if m.GetLabel()[0].GetValue() == origin && m.GetLabel()[1].GetValue() == reason {
 				return m.GetCounter().GetValue()
 			}
 		}
 	}
+
 	w.t.Errorf("no metric of %s %s", origin, reason)
 	return 0
 }
@@ -379,10 +411,12 @@ func TestLocalDestination(t *testing.T) {
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
 	a.Media().SendPackets(0, 0x11, 5)
+
 	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID ||
 		s.taken.Negotiated.Codecs[0].Name != "PCMU" {
 		t.Errorf("heard %#x in %+v", got, s.taken)
 	}
+
 	alice.WaitBye()
 	w.waitEnded(sip.NormalClearing)
 	_, loopback, destination := w.callRecords()
@@ -410,6 +444,7 @@ func (h *handing) Connect(ctx context.Context, call localcall.Call) (localcall.S
 			}
 		}
 	}()
+
 	return h, nil
 }
 
@@ -421,6 +456,7 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	w.originate("ai-7")
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
+
 	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent,
 		"4711": sip.UnallocatedNumber} {
 		h.to <- to
@@ -428,16 +464,20 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 			t.Errorf("to %s: %v, want %s", to, err, want)
 		}
 	}
+
 	h.to <- "ai-8"
 	if err := <-h.errs; fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("to another provider: %v", err)
 	}
+
 	b.WaitCall() // the busy one
 	b.OnCall(nil)
 	h.to <- "1002"
+
 	if err := <-h.errs; err != nil {
 		t.Fatal(err)
 	}
+
 	bob := b.WaitCall()
 	bob.WaitAck()
 	a.Media().SendPackets(0, 0x11, 20)
@@ -449,11 +489,13 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	w.waitEnded(sip.NormalClearing)
 	w.stop()
 	last := w.records.rows[len(w.records.rows)-1]
+
 	for _, row := range w.records.rows {
 		if row.CallID == bob.CallID {
 			last = row
 		}
 	}
+
 	if last.CallID != bob.CallID || last.OtherLegCallID != alice.CallID || last.HangupCause != "NORMAL_CLEARING" {
 		t.Errorf("the record of who took the call: %+v", last)
 	}
@@ -463,6 +505,7 @@ func TestLocalDestinationThatIsNotThere(t *testing.T) {
 	w := newTestEnv(t, nil, &session{refuse: fault.NotFound("no such provider")})
 	w.phone("1001")
 	w.originate("ai-7")
+
 	for p := range w.steps {
 		if p.State == origination.Ended {
 			if p.Cause != string(sip.UnallocatedNumber) {
@@ -475,12 +518,14 @@ func TestLocalDestinationThatIsNotThere(t *testing.T) {
 
 func TestCrashedCallsEnd(t *testing.T) {
 	w := newTestEnv(t, nil, nil)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan origination.Progress, 1)
 	go func() {
 		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}},
 			func(p origination.Progress) { ended <- p })
 	}()
+
 	if p := <-ended; p.CallID != "old" || p.State != origination.Ended ||
 		p.Cause != string(sip.NormalTemporaryFailure) {
 		t.Errorf("reported %+v", p)
@@ -512,6 +557,7 @@ func TestRecordsAreTriedAgain(t *testing.T) {
 	w.until(origination.Ended)
 	b.Register(0)
 	w.stop()
+
 	if n := len(w.records.rows); n != 1 {
 		t.Errorf("%d records", n)
 	}
@@ -527,14 +573,17 @@ func TestTrustedNetworkCallsUsersOnly(t *testing.T) {
 	if r := pbx.Dial("0891234", pbx.Media().SDP("sendrecv", 0)).Answer; r.StatusCode != 404 {
 		t.Errorf("a number outside got %d", r.StatusCode)
 	}
+
 	call := pbx.Dial("1002", pbx.Media().SDP("sendrecv", 0))
 	if call.Answer.StatusCode != 200 {
 		t.Fatalf("a user got %d", call.Answer.StatusCode)
 	}
+
 	bob := b.WaitCall()
 	bob.WaitAck()
 	call.Bye()
 	bob.WaitBye()
+
 	eventually(t, func() bool {
 		w.records.mu.Lock()
 		defer w.records.mu.Unlock()

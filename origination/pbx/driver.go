@@ -71,9 +71,11 @@ func New(
 	if server == nil || ports == nil || directory == nil || admission == nil || records == nil {
 		return nil, errors.New("sip driver: server, ports, directory, admission and records are needed")
 	}
+
 	config = config.withDefaults()
 	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placeCall)
+
 	return &Driver{
 		panics: recoverer,
 		config: config, server: server, ports: ports, directory: directory, localDestination: local,
@@ -99,6 +101,7 @@ func (d *Driver) Originate(_ context.Context, order origination.Order) (originat
 func (d *Driver) addCall(c *call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	switch {
 	case d.draining:
 		return fault.Unavailable(nil, time.Second, "this node is shutting down")
@@ -107,9 +110,11 @@ func (d *Driver) addCall(c *call) error {
 	case d.calls[c.id] != nil:
 		return fault.Conflict("a call with this id is in progress")
 	}
+
 	d.calls[c.id] = c
 	d.metrics.calls.Inc()
 	d.config.Recorder.ReadAhead(c.accountID)
+
 	return nil
 }
 
@@ -150,9 +155,11 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 			})
 		}
 	}
+
 	d.progress.reportProgress(ctx, report)
 	d.drain()
 	d.progress.flush(report)
+
 	return nil
 }
 
@@ -167,17 +174,21 @@ func (d *Driver) hasCall(id string) bool {
 func (d *Driver) Run(ctx context.Context) error {
 	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	published := make(chan struct{})
 	go func() {
 		defer close(published)
 		d.outbox.run(publishing)
 	}()
+
 	<-ctx.Done()
 	limit := time.AfterFunc(drainTimeout, stop)
 	defer limit.Stop()
+
 	d.drain()
 	d.outbox.close()
 	<-published
+
 	return nil
 }
 
@@ -190,10 +201,12 @@ func (d *Driver) drain() {
 			close(d.idle)
 		}
 	}
+
 	for _, c := range d.calls {
 		c.cancelWithCause(sip.NormalTemporaryFailure)
 	}
 	d.mu.Unlock()
+
 	select {
 	case <-d.idle:
 	case <-time.After(drainTimeout):

@@ -43,6 +43,7 @@ func TestEncryptedPhones(t *testing.T) {
 	if !inNamespace(t, "baresip") {
 		return
 	}
+
 	const encrypted = "pcmu;mediaenc=srtp-mand"
 	t.Run("an encrypted phone and a plain one", func(t *testing.T) {
 		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
@@ -56,6 +57,7 @@ func TestEncryptedPhones(t *testing.T) {
 		b.command("hangup", "")
 		a.wait("CALL_CLOSED")
 	})
+
 	t.Run("encryption is required", func(t *testing.T) {
 		w := newEncryptedWorld(t, sip.EncryptionRequired, nil, pbx.Trunk{})
 		a := registered(t, w, 5071, "1001", "auto", hzA, encrypted, "tls")
@@ -70,6 +72,7 @@ func TestEncryptedPhones(t *testing.T) {
 		a.command("dial", "sip:1003@127.0.0.1;transport=tls")
 		a.wait("CALL_CLOSED")
 	})
+
 	t.Run("keys beside a description of plain media", func(t *testing.T) {
 		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
 		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp", "tls")
@@ -78,6 +81,7 @@ func TestEncryptedPhones(t *testing.T) {
 		a.wait("CALL_ESTABLISHED")
 		talks(t, a, b, hzA, hzB)
 	})
+
 	t.Run("a phone without TLS gets no keys", func(t *testing.T) {
 		w := newEncryptedWorld(t, sip.EncryptionOptional, nil, pbx.Trunk{})
 		a := registered(t, w, 5071, "1001", "auto", hzA, encrypted, "tcp")
@@ -135,21 +139,25 @@ func startKamailio(t *testing.T) {
 		filepath.Join(folder, "pid"))
 	run.Stdout, run.Stderr = log, log
 	must(t, run.Start())
+
 	t.Cleanup(func() {
 		_ = run.Process.Signal(os.Interrupt) // its children end with it
 		_ = run.Wait()
 		_ = log.Close()
+
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			t.Logf("kamailio's log: %s", text[max(0, len(text)-4000):])
 		}
 	})
+
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("tcp", "127.0.0.1:5161")
 		if err == nil {
 			_ = conn.Close()
 			return
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("kamailio does not listen: %v", err)
 		}
@@ -163,6 +171,7 @@ func TestATrunkOverTLS(t *testing.T) {
 	if !inNamespace(t, "baresip", "kamailio") {
 		return
 	}
+
 	const number = "4930123"
 	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config,
 		far string) (w *testEnv, phone, outside *baresip) {
@@ -173,6 +182,7 @@ func TestATrunkOverTLS(t *testing.T) {
 		outside = newBaresip(t, 5091, number, "auto", hzB, far+";regint=0", "udp")
 		return w, phone, outside
 	}
+
 	for _, c := range []struct {
 		name       string
 		encryption sip.Encryption
@@ -188,10 +198,12 @@ func TestATrunkOverTLS(t *testing.T) {
 			talks(t, outside, phone, hzB, hzA) // the trunk's side hangs up: its BYE comes over TLS
 		})
 	}
+
 	t.Run("the trunk's certificate is of another authority", func(t *testing.T) {
 		_, phone, outside := start(t, sip.EncryptionOptional, newTestCA().dial(), "pcmu")
 		phone.command("dial", "sip:"+number+"@127.0.0.1;transport=tls")
 		phone.wait("CALL_CLOSED")
+
 		for {
 			select {
 			case e := <-outside.events:
@@ -201,6 +213,7 @@ func TestATrunkOverTLS(t *testing.T) {
 				continue
 			default:
 			}
+
 			break
 		}
 	})

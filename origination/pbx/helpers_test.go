@@ -151,9 +151,11 @@ func buildTestEnv(
 		w.reg, log)
 	must(t, err)
 	settings := pbx.Config{Settings: pbx.DefaultSettings(), MediaServer: "node-1"}
+
 	if change != nil {
 		change(&settings)
 	}
+
 	admission := origination.NewAdmission(limits,
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Metrics: w.reg, Log: log})
 	w.driver, err = pbx.New(settings, w.server, w.ports, directory{}, local, admission, publish, w.reg, log)
@@ -161,6 +163,7 @@ func buildTestEnv(
 	w.server.Handle("", w.driver)
 	w.server.Registrations.AddListener(w.driver)
 	w.run()
+
 	return w
 }
 
@@ -174,6 +177,7 @@ func must(t testing.TB, err error) {
 // run starts the parts; stop ends them as app would, the driver first.
 func (w *testEnv) run() {
 	driverCtx, stopDriver := context.WithCancel(context.Background())
+
 	serverCtx, stopServer := context.WithCancel(context.Background())
 	var driver, server sync.WaitGroup
 	server.Go(func() {
@@ -181,16 +185,19 @@ func (w *testEnv) run() {
 			w.t.Errorf("the server: %v", err)
 		}
 	})
+
 	driver.Go(func() {
 		if err := w.driver.Run(driverCtx); err != nil {
 			w.t.Errorf("the driver: %v", err)
 		}
 	})
+
 	driver.Go(func() {
 		if err := w.driver.Follow(driverCtx, nil, func(p origination.Progress) { w.steps <- p }); err != nil {
 			w.t.Errorf("following: %v", err)
 		}
 	})
+
 	w.stop = sync.OnceFunc(func() {
 		stopDriver()
 		driver.Wait()
@@ -198,6 +205,7 @@ func (w *testEnv) run() {
 		server.Wait()
 		w.checkNothingOpen()
 	})
+
 	w.t.Cleanup(w.stop)
 }
 
@@ -260,6 +268,7 @@ func (w *testEnv) waitState(state origination.State) origination.Progress {
 	case <-time.After(patience):
 		w.t.Fatalf("the call did not come to %s", state)
 	}
+
 	return origination.Progress{}
 }
 
@@ -277,10 +286,12 @@ func (w *testEnv) callRecords() (owner, loopback, destination []event.CDR) {
 	w.stop()
 	w.records.mu.Lock()
 	defer w.records.mu.Unlock()
+
 	for _, row := range w.records.rows {
 		if row.InteractionID != "int-call-1" || row.MediaServer != "node-1" || row.AccountID != account {
 			w.t.Errorf("a record of another call: %+v", row)
 		}
+
 		switch {
 		case row.OriginationCallID == "":
 			owner = append(owner, row)
@@ -292,6 +303,7 @@ func (w *testEnv) callRecords() (owner, loopback, destination []event.CDR) {
 			destination = append(destination, row)
 		}
 	}
+
 	return owner, loopback, destination
 }
 

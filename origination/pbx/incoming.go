@@ -21,9 +21,11 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 			d.reject(invite, lookupCause(err))
 			return
 		}
+
 		from.AccountID, by.user = callee.AccountID, invite.From().User
 		by.domain, by.fromTrunk = callee.Domain, true
 	}
+
 	if from.UserID != "" {
 		by.attempt = origination.Attempt{
 			Origin: origination.OriginSIP, CallID: uuid.NewString(), AccountID: from.AccountID, UserID: from.UserID,
@@ -35,14 +37,17 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 		}
 		defer d.admission.Release(by.attempt.CallID)
 	}
+
 	c := newCall(d, from.AccountID, sip.NewCallID())
 	c.id = invite.CallID()
 	if err := d.addCall(c); err != nil {
 		d.reject(invite, sip.SwitchCongestion)
 		return
 	}
+
 	stop := context.AfterFunc(ctx, func() { c.cancelWithCause(sip.OriginatorCancel) })
 	defer stop()
+
 	cdr := c.newCDR(invite.CallID(), inbound, parties{by.user, invite.User()})
 	cdr.setUser(invite.Caller())
 	cause := c.runRecovered(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
@@ -79,17 +84,21 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 	if err != nil {
 		return d.reject(invite, sip.IncompatibleDestination)
 	}
+
 	offered := supportedCodecs(d.config.Codecs, invite.Offer())
 	if len(offered) == 0 {
 		return d.reject(invite, sip.IncompatibleDestination)
 	}
+
 	phones, err := c.findPhones(c.ctx, caller, invite.User())
 	if err != nil {
 		return d.reject(invite, causeOf(c.ctx, err))
 	}
+
 	for _, p := range phones {
 		p.cdr.row.OtherLegCallID = cdr.row.CallID
 	}
+
 	near, far, err := d.newSides()
 	if err != nil {
 		d.log.Warn("no free media ports", "error", err)
@@ -98,8 +107,10 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 	}
 	defer near.port.Close()
 	defer far.port.Close()
+
 	near.negotiator = sip.NewNegotiator(near.port.Addr(), d.config.Codecs)
 	near.negotiator.SetEncryption(encryption)
+
 	b := &bridge{tones: &d.tones, call: c, near: near}
 	reached, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.RingDestination,
@@ -112,10 +123,12 @@ func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdr
 	if err != nil {
 		return d.reject(invite, causeOf(c.ctx, err))
 	}
+
 	cdr.ringingAt = reached.ringingAt
 	cause := c.answerCaller(invite, b, far, cdr, reached)
 	far.leg.Hangup(cause)
 	reached.publish(far.leg.Cause())
+
 	return cause
 }
 
@@ -127,20 +140,24 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
 		return c.driver.reject(invite, sip.IncompatibleDestination)
 	}
+
 	leg, err := invite.Answer(answer, func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
 		return b.answerOffer(ctx, near, offer)
 	})
 	if err != nil {
 		return sip.OriginatorCancel
 	}
+
 	if err := b.setLeg(near, near.negotiator, leg, agreed); err != nil {
 		c.driver.log.Error("answering a caller failed", "error", err)
 		leg.Hangup(sip.IncompatibleDestination)
 		return sip.IncompatibleDestination
 	}
+
 	cdr.setAnswered()
 	cause := c.bridgeSides(c.ctx, b, far, &cdr.row, func() { cdr.row.OtherLegCallID = reached.row.CallID })
 	leg.Hangup(cause)
+
 	return cause
 }
 
@@ -149,11 +166,13 @@ func (d *Driver) newSides() (near, far *side, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	far, err = d.newSide()
 	if err != nil {
 		near.port.Close()
 		return nil, nil, err
 	}
+
 	return near, far, nil
 }
 

@@ -25,10 +25,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lost: f.Counter("trunkline_origination_sip_records_lost_total",
 			"Call records and events lost because the outbox was full or the process ended."),
 	}
+
 	for _, cause := range []sip.Cause{sip.NormalClearing, sip.OriginatorCancel, sip.SubscriberAbsent, sip.NoAnswer,
 		sip.UserBusy} {
 		m.ended.WithLabelValues(string(cause), "false")
 	}
+
 	m.ended.WithLabelValues(string(sip.NormalClearing), "true")
 	return m
 }

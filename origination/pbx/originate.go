@@ -36,14 +36,17 @@ func (c *call) placeClickToCall() sip.Cause {
 		}
 		return c.recordUnplaced(owner, numbers, cause)
 	}
+
 	a, err := d.newSide()
 	if err != nil {
 		d.log.Warn("no free media port", "error", err)
 		return c.recordUnplaced(owner, numbers, sip.SwitchCongestion)
 	}
 	defer a.port.Close()
+
 	b := &bridge{tones: &d.tones, call: c, near: a}
 	defer b.endRingTone(false)
+
 	cdr, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.RingUser,
 		onRing: func() { c.reportProgress(origination.RingingUser, "") },
@@ -51,10 +54,12 @@ func (c *call) placeClickToCall() sip.Cause {
 	if err != nil {
 		return causeOf(c.ctx, err)
 	}
+
 	c.reportProgress(origination.UserAnswered, "")
 	cause := c.connectDestination(b, cdr)
 	a.leg.Hangup(cause)
 	cdr.publish(a.leg.Cause())
+
 	return cause
 }
 
@@ -71,17 +76,20 @@ func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) 
 func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	ctx, cancel := contextWithLeg(c.ctx, b.near.leg)
 	defer cancel()
+
 	c.reportProgress(origination.Dialling, "")
 	loopback := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
 	loopback.setOriginationID()
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
 	var cause sip.Cause
+
 	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localcall.Prefix) {
 		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {
 		cause = c.dialDestination(ctx, b, owner, loopback)
 	}
+
 	loopback.publish(cause)
 	return cause
 }
@@ -100,11 +108,13 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 	if err != nil {
 		return c.recordUndialled(causeOf(ctx, err))
 	}
+
 	for i := range phones {
 		phones[i].Headers = []sip.Header{{Name: "X-" + event.SIPHeaderCallType, Value: event.CallTypeClickToCall}}
 		phones[i].cdr.setOriginationID()
 		phones[i].cdr.row.OtherLegCallID = owner.row.CallID
 	}
+
 	phones[0].cdr.setClickToCall() // if all phones fail, one record represents the call
 	far, err := d.newSide()
 	if err != nil {
@@ -113,6 +123,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 		return sip.SwitchCongestion
 	}
 	defer far.port.Close()
+
 	cdr, err := d.ring(ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.nearFormats())), phones: phones,
 		timeout: d.config.RingDestination, onRing: loopback.setRinging,
@@ -120,12 +131,14 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 	if err != nil {
 		return causeOf(ctx, err)
 	}
+
 	cdr.setClickToCall()
 	cause := c.bridgeSides(ctx, b, far, &cdr.row, func() {
 		owner.row.OtherLegCallID = cdr.row.CallID
 		loopback.answeredAt = cdr.answeredAt
 		c.reportProgress(origination.Bridged, "")
 	})
+
 	far.leg.Hangup(cause)
 	cdr.publish(far.leg.Cause())
 	return cause
@@ -145,15 +158,18 @@ func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
 func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, leg *event.CDR, joined func()) sip.Cause {
 	recording := c.record(ctx, b, leg, far)
 	defer recording.End()
+
 	if err := b.connect(ctx, far); err != nil {
 		if ctx.Err() != nil {
 			return causeOf(ctx, err)
 		}
 		return sip.IncompatibleDestination
 	}
+
 	c.bridged = true
 	b.beginRecording(recording)
 	joined()
+
 	select {
 	case <-b.near.leg.Done():
 		return b.near.leg.Cause()

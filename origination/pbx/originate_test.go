@@ -21,10 +21,12 @@ func talk(w *testEnv) (alice, bob *siptest.Call) {
 	w.waitState(origination.Accepted)
 	alice = a.WaitCall()
 	bob = b.WaitCall()
+
 	for _, state := range []origination.State{origination.RingingUser, origination.UserAnswered, origination.Dialling,
 		origination.Bridged} {
 		w.waitState(state)
 	}
+
 	return alice, bob
 }
 
@@ -37,6 +39,7 @@ func TestClickToCall(t *testing.T) {
 	bob.Phone.Media().SendPackets(0, 0x22, 50)
 	bob.Phone.Media().WaitReceived(0, 0x11, 45)
 	alice.Phone.Media().WaitReceived(0, 0x22, 45)
+
 	if n := alice.Phone.Media().Sources(); n != 1 {
 		t.Errorf("the owner received the tone and the destination as %d RTP sources, want one", n)
 	}
@@ -50,10 +53,12 @@ func TestClickToCall(t *testing.T) {
 	if r := alice.Bye(); r.StatusCode != 200 {
 		t.Errorf("the owner's BYE got %d", r.StatusCode)
 	}
+
 	bye := bob.WaitBye()
 	if reason := bye.GetHeader("Reason").Value(); !strings.Contains(reason, "cause=16") {
 		t.Errorf("the destination's BYE has the reason %q", reason)
 	}
+
 	w.waitEnded(sip.NormalClearing)
 
 	owner, loopback, destination := w.callRecords()
@@ -61,6 +66,7 @@ func TestClickToCall(t *testing.T) {
 		t.Fatalf("records: %d of the owner, %d loopback, %d of the destination", len(owner), len(loopback),
 			len(destination))
 	}
+
 	to := destination[0]
 	if to.To != "1002" || to.From != "1001" || string(to.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` ||
 		to.AnsweredTime == 0 ||
@@ -69,6 +75,7 @@ func TestClickToCall(t *testing.T) {
 		to.OtherLegCallID != owner[0].CallID || to.CallID != bob.CallID {
 		t.Errorf("the destination's record: %+v", to)
 	}
+
 	if from := owner[0]; from.PresenceID != "1001" || from.CustomSIPHeaders != nil ||
 		from.OtherLegCallID != to.CallID || from.CallID != alice.CallID || from.HangupCause != "NORMAL_CLEARING" {
 		t.Errorf("the owner's record: %+v", from)
@@ -94,6 +101,7 @@ func TestNotAnswered(t *testing.T) {
 	}
 	ring := func(c *siptest.Call) { c.Reply(c.Invite, 180, "") }
 	const short = 200 * time.Millisecond
+
 	ownerShort := func(c *pbx.Config) { c.RingUser = short }
 	destinationShort := func(c *pbx.Config) { c.RingDestination = short }
 	cases := map[string]struct {
@@ -122,6 +130,7 @@ func TestNotAnswered(t *testing.T) {
 		"the destination is nobody's":  {number: "+4930123", want: sip.UnallocatedNumber, dialled: true},
 		"the destination is no number": {number: "nobody at all", want: sip.UnallocatedNumber, dialled: true},
 	}
+
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, c.change, nil)
@@ -129,25 +138,30 @@ func TestNotAnswered(t *testing.T) {
 			a.OnCall(c.owner)
 			b.OnCall(c.destination)
 			w.originate(c.number)
+
 			p := <-w.steps
 			for ; p.State != origination.Ended; p = <-w.steps {
 				if p.State == origination.Bridged {
 					t.Error("the call was bridged")
 				}
 			}
+
 			if p.Cause != string(c.want) {
 				t.Errorf("the call ended with %s, want %s", p.Cause, c.want)
 			}
+
 			owner, loopback, destination := w.callRecords()
 			if len(owner) != 1 || owner[0].HangupCause != string(c.want) {
 				t.Errorf("the owner's records: %+v", owner)
 			}
+
 			if !c.dialled {
 				if len(loopback)+len(destination) != 0 || len(b.Calls()) != 0 {
 					t.Errorf("the destination was dialled: %+v", destination)
 				}
 				return
 			}
+
 			if len(loopback) != 1 || len(destination) != 1 {
 				t.Fatalf("%d loopback records and %d of the destination", len(loopback), len(destination))
 			}
@@ -165,9 +179,11 @@ func TestOwnerWithoutPhone(t *testing.T) {
 	w.originate("1002")
 	w.waitState(origination.Accepted)
 	w.waitEnded(sip.SubscriberAbsent)
+
 	if len(b.Calls()) != 0 {
 		t.Error("the destination was dialled")
 	}
+
 	owner, _, destination := w.callRecords()
 	if len(owner) != 1 || owner[0].HangupCause != "SUBSCRIBER_ABSENT" || len(destination) != 0 {
 		t.Errorf("records: %+v %+v", owner, destination)
@@ -186,10 +202,12 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 	a.Media().WaitReceived(0, 0xFF, 0) // the tone has begun, or will
 	alice.Bye()
 	bob.WaitCancel()
+
 	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered,
 		origination.Dialling} {
 		w.waitState(state)
 	}
+
 	w.waitEnded(sip.OriginatorCancel)
 	_, _, destination := w.callRecords()
 	if len(destination) != 1 || destination[0].HangupCause != "ORIGINATOR_CANCEL" ||
@@ -211,6 +229,7 @@ func TestCancel(t *testing.T) {
 		alice.WaitCancel()
 		w.waitEnded(sip.OriginatorCancel)
 	})
+
 	t.Run("while they talk", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
@@ -219,6 +238,7 @@ func TestCancel(t *testing.T) {
 		bob.WaitBye()
 		w.waitEnded(sip.OriginatorCancel)
 	})
+
 	t.Run("of a call that is not there", func(t *testing.T) {
 		w := newTestEnv(t, nil, nil)
 		if err := w.driver.Cancel(context.Background(), "call-1"); fault.KindOf(err) != fault.KindNotFound {
@@ -236,14 +256,17 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 	lost := slow.WaitCall()
 	fast.WaitCall()
 	lost.WaitCancel()
+
 	for p := <-w.steps; p.State != origination.Bridged; p = <-w.steps {
 		if p.State == origination.Ended {
 			t.Fatalf("the call ended with %s", p.Cause)
 		}
 	}
+
 	if got := lost.ReceivedCancel().GetHeader("Reason").Value(); !strings.Contains(got, "SIP;cause=200") {
 		t.Errorf("the other phone received the reason %s", got)
 	}
+
 	_, loopback, destination := w.callRecords()
 	shown, raced := 0, 0
 	for _, row := range destination {
@@ -254,6 +277,7 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 			raced++
 		}
 	}
+
 	if len(destination) != 2 || len(loopback) != 1 || shown != 1 || raced != 1 {
 		t.Errorf("records: %+v %+v", loopback, destination)
 	}
@@ -264,9 +288,11 @@ func TestShutDownEndsCalls(t *testing.T) {
 	alice, bob := talk(w)
 	w.stop()
 	alice.WaitBye()
+
 	if reason := bob.WaitBye().GetHeader("Reason").Value(); !strings.Contains(reason, "cause=41") {
 		t.Errorf("the BYE has the reason %q", reason)
 	}
+
 	w.waitEnded(sip.NormalTemporaryFailure)
 	owner, _, destination := w.callRecords()
 	if len(owner) != 1 || len(destination) != 1 {

@@ -79,10 +79,12 @@ func (o *outbox) put(key string, r record) {
 	_, _ = hash.Write([]byte(key)) // never fails
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if o.closed {
 		o.metrics.lost.Inc()
 		return
 	}
+
 	select {
 	case o.shards[hash.Sum32()%shards] <- r:
 		o.fullLogged = false
@@ -121,6 +123,7 @@ func (o *outbox) run(ctx context.Context) {
 			}
 		})
 	}
+
 	work.Wait()
 }
 
@@ -138,9 +141,11 @@ func (o *outbox) publish(ctx context.Context, r record) {
 		} else {
 			err = o.records.PublishEvent(ctx, r.accountID, r.data)
 		}
+
 		if err == nil {
 			return
 		}
+
 		if !wait.Started() {
 			o.log.Warn("publishing a call record failed, will retry", "error", err)
 		}

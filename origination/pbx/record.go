@@ -24,6 +24,7 @@ func (c *call) record(ctx context.Context, b *bridge, leg *event.CDR, far *side)
 	if pcm != nil {
 		b.announce(ctx, far, pcm)
 	}
+
 	return recording
 }
 

@@ -100,6 +100,7 @@ func TestACallBetweenPhonesIsRecorded(t *testing.T) {
 	alice.WaitBye()
 	w.stop()
 	h.checkVoices(t, 0x11, 0x22)
+
 	if h.call.AccountID != account || h.call.CallID != alice.CallID || h.call.Direction != "inbound" ||
 		h.call.OriginationCallID != "" || !slices.Equal(h.prepared, []string{account}) {
 		t.Errorf("%+v, prepared %v", h.call, h.prepared)

@@ -13,14 +13,17 @@ import (
 func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	other := b.otherSide(s)
 	if s.leg == nil || other != nil && other.leg == nil {
 		return nil, fault.Conflict("the call is not connected yet")
 	}
+
 	answer, agreed, err := s.negotiator.Answer(offer, b.preferredCodecs(s)...)
 	if err != nil {
 		return nil, err
 	}
+
 	chosen := agreed.Codecs[0].Codec
 	switch {
 	case b.fixedCodec && !chosen.Same(s.codec()):
@@ -30,9 +33,11 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 			return nil, err
 		}
 	}
+
 	if err := s.apply(agreed); err != nil {
 		return nil, err
 	}
+
 	b.tellRecording(b.near.agreed)
 	switch {
 	case b.far != nil:
@@ -41,6 +46,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 		b.stopToneLocked()
 		b.startToneLocked()
 	}
+
 	return answer, nil
 }
 

@@ -40,20 +40,24 @@ type ringResult struct {
 func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	ctx, stop := context.WithTimeout(ctx, r.timeout)
 	defer stop()
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	results := make(chan ringResult, len(r.phones))
 	var once sync.Once
 	for i, p := range r.phones {
 		p.OnOffer = func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
 			return r.bridge.answerOffer(ctx, r.side, offer)
 		}
+
 		p.OnProgress = func(now sip.Progress) {
 			if now.Status >= 180 {
 				p.cdr.setRinging()
 				once.Do(r.onRing)
 			}
 		}
+
 		go func() {
 			result := ringResult{phone: i, err: &sip.Failure{Cause: sip.NormalTemporaryFailure}} // after a panic
 			defer func() { results <- result }()
@@ -61,10 +65,12 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 			d.dialPhone(ctx, r, p, &result)
 		}()
 	}
+
 	winner, failures := r.collect(results, cancel)
 	if winner == nil {
 		return nil, r.finishFailed(ctx, failures)
 	}
+
 	once.Do(r.onRing) // it answered without ringing, or its 200 arrived before its 180
 	return r.finishAnswered(winner, failures)
 }
@@ -77,6 +83,7 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 		result.err = &sip.Failure{Cause: sip.IncompatibleDestination}
 		return
 	}
+
 	for {
 		result.local = sip.NewNegotiator(r.side.port.Addr(), d.config.Codecs)
 		result.local.SetEncryption(encryption)
@@ -88,6 +95,7 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 			refused.Cause != sip.IncompatibleDestination {
 			return
 		}
+
 		encryption = sip.EncryptionRequired
 	}
 }
@@ -108,6 +116,7 @@ func (r ringGroup) collect(results <-chan ringResult,
 			cancel(sip.ErrAnsweredElsewhere)
 		}
 	}
+
 	return winner, failures
 }
 
@@ -119,6 +128,7 @@ func (r ringGroup) finishAnswered(winner *ringResult, failures []ringResult) (*c
 		}
 		r.phones[f.phone].cdr.publish(cause)
 	}
+
 	t := r.phones[winner.phone].cdr
 	agreed, err := winner.local.AcceptAnswer(winner.offer, winner.leg.Session())
 	if err == nil {
@@ -129,6 +139,7 @@ func (r ringGroup) finishAnswered(winner *ringResult, failures []ringResult) (*c
 		t.publish(sip.IncompatibleDestination)
 		return nil, &sip.Failure{Cause: sip.IncompatibleDestination}
 	}
+
 	t.setAnswered()
 	return t, nil
 }
@@ -148,16 +159,20 @@ func (r ringGroup) finishFailed(ctx context.Context, failures []ringResult) erro
 		if cause == sip.RecoveryOnTimerExpire {
 			cause = sip.NoAnswer // assume that it rang
 		}
+
 		causes[cause] = true
 		if first == "" {
 			first = cause
 		}
+
 		r.phones[f.phone].cdr.publish(cause)
 	}
+
 	for _, cause := range mostSpecificCauses() {
 		if causes[cause] {
 			return &sip.Failure{Cause: cause}
 		}
 	}
+
 	return &sip.Failure{Cause: first}
 }

@@ -34,9 +34,11 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 			d.log.Warn("looking up a destination's phones failed", "error", err)
 			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
 		}
+
 		if len(phones) == 0 {
 			return nil, &sip.Failure{Cause: sip.SubscriberAbsent}
 		}
+
 		return phones, nil
 	case err != nil && fault.KindOf(err) != fault.KindNotFound:
 		d.log.Warn("looking up a destination failed", "error", err)
@@ -44,9 +46,11 @@ func (c *call) findPhones(ctx context.Context, caller callingParty, destination 
 	case d.config.Trunk.Address == "" || caller.fromTrunk:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
 	}
+
 	if d.admission.CheckDestination(ctx, caller.attempt, destination) != nil {
 		return nil, &sip.Failure{Cause: sip.FacilityRejected} // 403
 	}
+
 	return []phone{c.trunkPhone(caller, destination)}, nil
 }
 
@@ -56,6 +60,7 @@ func (c *call) registeredPhones(ctx context.Context, user sip.User, caller calli
 	if err != nil {
 		return nil, err
 	}
+
 	phones := make([]phone, 0, len(bindings))
 	for _, b := range bindings {
 		callID := sip.NewCallID()
@@ -67,6 +72,7 @@ func (c *call) registeredPhones(ctx context.Context, user sip.User, caller calli
 			To:   sip.Party{User: user.Extension, Host: user.Domain},
 		}})
 	}
+
 	return phones, nil
 }
 
@@ -78,6 +84,7 @@ func (c *call) trunkPhone(caller callingParty, number string) phone {
 	if err != nil {
 		host, port = t.Address, strconv.Itoa(sip.DefaultPort(t.Transport))
 	}
+
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
 	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}),

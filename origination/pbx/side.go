@@ -45,12 +45,14 @@ func withOtherLaw(codecs []sip.Codec) []sip.Codec {
 	if !slices.ContainsFunc(codecs, sip.Codec.IsG711) {
 		return codecs
 	}
+
 	all := slices.Clone(codecs)
 	for _, law := range []sip.Codec{sip.PCMU(), sip.PCMA()} {
 		if !slices.ContainsFunc(all, law.Same) {
 			all = append(all, law)
 		}
 	}
+
 	return all
 }
 
@@ -75,6 +77,7 @@ func payloadMapping(from, to *side) rtp.PayloadMapping {
 				break
 			}
 		}
+
 		switch {
 		case passed || !f.IsG711() || !first.IsG711():
 		case f.Same(sip.PCMU()):
@@ -83,9 +86,11 @@ func payloadMapping(from, to *side) rtp.PayloadMapping {
 			m.Convert(f.ReceiveType, first.SendType, g711.ALawToULaw())
 		}
 	}
+
 	f, t := from.agreed.TelephoneEvent, to.agreed.TelephoneEvent
 	if f.Name != "" && t.Name != "" && f.Clock == t.Clock {
 		m.Pass(f.ReceiveType, t.SendType)
 	}
+
 	return m
 }

@@ -21,11 +21,13 @@ func sipp(ctx context.Context, t *testing.T, arguments ...string) ([]byte, error
 	run.Dir = t.TempDir()
 	run.Env = append(os.Environ(), "TERM=dumb")
 	output, err := run.CombinedOutput()
+
 	logs, _ := filepath.Glob(filepath.Join(run.Dir, "*_errors.log"))
 	for _, log := range logs {
 		text, _ := os.ReadFile(log)
 		output = append(output, text...)
 	}
+
 	return output, err
 }
 
@@ -33,6 +35,7 @@ func TestHoldBySipp(t *testing.T) {
 	if !inNamespace(t, "baresip", "sipp") {
 		return
 	}
+
 	w := newTestEnvAt(t, "127.0.0.1:5060", []netip.Prefix{netip.MustParsePrefix("127.0.0.66/32")})
 	registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 	scenario, err := filepath.Abs("testdata/hold.xml")
@@ -48,9 +51,11 @@ func TestFloodBySipp(t *testing.T) {
 	if !inNamespace(t, "baresip", "sipp") {
 		return
 	}
+
 	w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 	a, b := phones(t, w, "auto")
 	before := runtime.NumGoroutine()
+
 	ctx, cancel := context.WithCancel(t.Context())
 	flooded := make(chan struct{})
 	go func() {
@@ -59,20 +64,24 @@ func TestFloodBySipp(t *testing.T) {
 		_, _ = sipp(ctx, t, "-sn", "uac", "-i", "127.0.0.66", "-p", "5090", "-r", "2000", "-m", "8000", "-l", "8000",
 			"-timeout", "5", "127.0.0.1:5060")
 	}()
+
 	for w.flooded() < 1000 {
 		time.Sleep(10 * time.Millisecond)
 	}
+
 	w.originate("1002")
 	w.until(origination.Bridged)
 	if n := runtime.NumGoroutine(); n > before+300 {
 		t.Errorf("%d goroutines in the flood, %d before", n, before)
 	}
+
 	a.command("hangup", "")
 	b.wait("CALL_CLOSED")
 	if p := w.until(origination.Ended); p.Cause != string(sip.NormalClearing) {
 		t.Errorf("the call ended with %s", p.Cause)
 	}
 	cancel()
+
 	<-flooded
 	t.Logf("dropped %d messages of the flood", w.flooded())
 }
@@ -88,5 +97,6 @@ func (w *testEnv) flooded() (n int) {
 			}
 		}
 	}
+
 	return n
 }

@@ -31,6 +31,7 @@ func newTestCA() *testCA {
 	if err != nil {
 		panic(err)
 	}
+
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
 		BasicConstraintsValid: true,
@@ -41,10 +42,12 @@ func newTestCA() *testCA {
 	if err != nil {
 		panic(err)
 	}
+
 	certificate, err := x509.ParseCertificate(raw)
 	if err != nil {
 		panic(err)
 	}
+
 	return &testCA{certificate: certificate, key: key,
 		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})}
 }
@@ -68,6 +71,7 @@ func (a *testCA) issue(t *testing.T) (certFile, keyFile string) {
 	certFile, keyFile = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	must(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
 	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+
 	return certFile, keyFile
 }
 

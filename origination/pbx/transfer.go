@@ -29,23 +29,28 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if strings.HasPrefix(destination, localcall.Prefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
+
 	who := c.newAttempt(origination.OriginTransfer)
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}
+
 	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: who},
 		destination)
 	if err != nil {
 		return err
 	}
+
 	for i := range phones {
 		phones[i].cdr.row.OtherLegCallID = t.owner.row.CallID
 	}
+
 	far, err := d.newSide()
 	if err != nil {
 		phones[0].cdr.publish(sip.SwitchCongestion)
 		return &sip.Failure{Cause: sip.SwitchCongestion}
 	}
+
 	reached, err := d.ring(ctx, ringGroup{
 		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.nearFormats())), phones: phones,
 		timeout: d.config.RingDestination, onRing: func() {},
@@ -54,12 +59,15 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 		far.port.Close()
 		return err
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if t.closed || t.far != nil {
 		endSide(far, reached, sip.OriginatorCancel)
 		return fault.Conflict("the call has ended or is connected to another destination")
 	}
+
 	t.far, t.cdr = far, reached
 	return nil
 }

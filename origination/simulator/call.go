@@ -30,6 +30,7 @@ func stepsTo(destination string) []step {
 		{origination.UserAnswered, ownerAnswers, ""},
 		{origination.Dialling, ownerAnswers, ""},
 	}
+
 	switch destination {
 	case "9901":
 		return append(steps, step{origination.Ended, destinationAnswers, "USER_BUSY"})
@@ -38,6 +39,7 @@ func stepsTo(destination string) []step {
 	case "9903":
 		return append(steps, step{origination.Ended, noAnswer, "NO_ANSWER"})
 	}
+
 	return append(steps, step{origination.Bridged, destinationAnswers, ""},
 		step{origination.Ended, hangUp, "NORMAL_CLEARING"})
 }
@@ -71,6 +73,7 @@ func newCall(id string, order origination.Order, since time.Time, state originat
 			break
 		}
 	}
+
 	return c
 }
 
@@ -96,9 +99,11 @@ func (s *Simulator) runSteps(c *call) {
 			last = next
 			break
 		}
+
 		c.enter(next.state)
 		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.times[next.state]})
 	}
+
 	c.end(last.cause)
 	s.publish(c, publishTimeout)
 	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause,
@@ -110,9 +115,11 @@ func (s *Simulator) runSteps(c *call) {
 func (s *Simulator) waitFor(c *call, next step) (cause string) {
 	due := time.NewTimer(time.Until(c.begun.Add(next.after)))
 	defer due.Stop()
+
 	if time.Until(c.begun.Add(next.after)) > 0 {
 		s.publish(c, publishTimeout)
 	}
+
 	select {
 	case <-s.ending:
 		return origination.CauseLost

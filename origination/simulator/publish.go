@@ -37,18 +37,22 @@ func (s *Simulator) publishRest(c *call) {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 		err := s.publishQueued(ctx, c)
 		cancel()
+
 		if err == nil {
 			return
 		}
+
 		if !logged {
 			s.log.Warn("publishing a simulated call's records failed, will retry", "error", err)
 		}
+
 		var over <-chan struct{} // nil blocks until Follow ends
 		select {
 		case <-s.ending:
 			over = s.drained.Done()
 		default:
 		}
+
 		select {
 		case <-over:
 			s.log.Error("a simulated call's records lost: Kafka did not accept them in time",

@@ -38,12 +38,14 @@ func (c *call) rows(cause string) []event.CDR {
 	if !ok {
 		return []event.CDR{owner, loopback}
 	}
+
 	destination := c.row(legDestination, dialled, c.times[origination.Bridged], cause)
 	destination.Direction, destination.From, destination.To = "outbound", c.Extension, c.Destination
 	destination.CallerIDNumber, destination.CalleeIDNumber = c.Extension, c.Destination
 	destination.OriginationCallID, destination.OtherLegCallID = c.id, c.leg(legLoopback)
 	destination.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall +
 		`"}`)
+
 	return []event.CDR{owner, loopback, destination}
 }
 
@@ -55,12 +57,14 @@ func (c *call) row(leg string, begun, answered time.Time, cause string) event.CD
 		Timestamp: start, EndedTime: end, DurationSeconds: &duration, HangupCause: cause, MediaServer: MediaServer,
 	}
 	var ringing, billing int64
+
 	if answered.IsZero() {
 		ringing = duration
 	} else {
 		row.AnsweredTime = answered.Unix()
 		ringing, billing = row.AnsweredTime-start, end-row.AnsweredTime
 	}
+
 	row.RingingSeconds, row.BillingSeconds = &ringing, &billing
 	return row
 }

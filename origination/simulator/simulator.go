@@ -101,12 +101,14 @@ func (s *Simulator) Originate(_ context.Context, order origination.Order) (origi
 func (s *Simulator) start(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch {
 	case s.ended:
 		return fault.Unavailable(nil, time.Second, "Shutting down")
 	case len(s.calls) >= s.cfg.MaxCalls:
 		return fault.Unavailable(nil, time.Second, "Too many calls at once")
 	}
+
 	s.calls[c.id] = c
 	s.running.Go(func() { s.run(c) })
 	return nil
@@ -138,12 +140,15 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 		report(origination.Progress{CallID: lost.CallID, State: origination.Ended, Cause: origination.CauseLost,
 			At: time.Now()})
 	}
+
 	<-ctx.Done()
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
+
 	s.mu.Lock()
 	s.ended, s.drained = true, drained
 	s.mu.Unlock()
+
 	close(s.ending)
 	s.running.Wait()
 	return nil
@@ -163,5 +168,6 @@ func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (notAdopte
 			notAdopted = append(notAdopted, o)
 		}
 	}
+
 	return notAdopted
 }

@@ -37,6 +37,7 @@ func newStage(t *testing.T, open ...origination.Open) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -46,12 +47,14 @@ func newStage(t *testing.T, open ...origination.Open) *stage {
 			s.steps = append(s.steps, p)
 		})
 	}()
+
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+
 	t.Cleanup(s.stop)
 	return s
 }
@@ -64,10 +67,12 @@ func (s *stage) place(destination string) (id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	placed, err := s.Originate(s.t.Context(), o)
 	if err != nil || placed.CallID != "sim-o-"+destination || !Simulated(placed.CallID) {
 		s.t.Fatalf("%+v, %v", placed, err)
 	}
+
 	return placed.CallID
 }
 
@@ -184,14 +189,17 @@ func TestACallsCourse(t *testing.T) {
 				s, begun := newStage(t), time.Now()
 				s.place(destination)
 				time.Sleep(5 * time.Second)
+
 				if got := s.course(begun); !slices.Equal(got, append(slices.Clone(begin), end...)) {
 					t.Errorf("got %v", got)
 				}
+
 				destinationLeg := s.kafka.leg(t, "d"+destination)
 				if bridged := len(end) == 2; (destinationLeg.AnsweredTime != 0) != bridged ||
 					destinationLeg.HangupCause != end[len(end)-1].cause {
 					t.Errorf("leg %+v", destinationLeg)
 				}
+
 				s.stop()
 			})
 		})
@@ -203,6 +211,7 @@ func TestTheLegsOfACall(t *testing.T) {
 		s := newStage(t)
 		id := s.place("1002")
 		time.Sleep(5 * time.Second)
+
 		owner, loopback, destination := s.kafka.leg(t, "o1002"), s.kafka.leg(t, "l1002"), s.kafka.leg(t, "d1002")
 		for _, row := range []event.CDR{owner, loopback, destination} {
 			if row.InteractionID != "63954441200-0a1b2c3d" || row.MediaServer != "simulator" ||
@@ -213,6 +222,7 @@ func TestTheLegsOfACall(t *testing.T) {
 				t.Errorf("row %+v", row)
 			}
 		}
+
 		if owner.OriginationCallID != "" || owner.PresenceID != "1001" || owner.To != "1001" ||
 			len(owner.CustomSIPHeaders) > 0 {
 			t.Errorf("owner %+v", owner)
@@ -224,12 +234,14 @@ func TestTheLegsOfACall(t *testing.T) {
 			string(destination.CustomSIPHeaders) != `{"svc_call_type":"clicktocall"}` {
 			t.Errorf("destination %+v", destination)
 		}
+
 		if e := s.kafka.got().events; len(e) != 2 || e[0].Type != event.AgentCallStart ||
 			e[1].Type != event.AgentCallEnd ||
 			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id ||
 			e[0].Data.CallID != owner.CallID || e[0].Data.UserID != "u" {
 			t.Errorf("events %+v", e)
 		}
+
 		s.stop()
 	})
 }
@@ -248,11 +260,13 @@ func TestCancelAtAnyTime(t *testing.T) {
 				id := s.place("1002")
 				time.Sleep(after)
 				synctest.Wait()
+
 				for range 2 {
 					if err := s.Cancel(t.Context(), id); err != nil {
 						t.Error(err)
 					}
 				}
+
 				synctest.Wait()
 				course := s.course(begun)
 				if n := len(course); course[n-1] != (step{origination.Ended, after, "ORIGINATOR_CANCEL"}) ||
@@ -265,6 +279,7 @@ func TestCancelAtAnyTime(t *testing.T) {
 				if err := s.Cancel(t.Context(), id); fault.KindOf(err) != fault.KindNotFound {
 					t.Errorf("cancelled again: %v", err)
 				}
+
 				s.stop()
 			})
 		})
@@ -277,10 +292,12 @@ func TestTheEndOfFollowEndsCallsAndKeepsTheirRecords(t *testing.T) {
 		s.place("1002")
 		time.Sleep(time.Second)
 		s.kafka.goes(true)
+
 		go func() {
 			time.Sleep(2 * time.Second)
 			s.kafka.goes(false)
 		}()
+
 		s.stop()
 		course := s.course(begun)
 		if course[len(course)-1].cause != origination.CauseLost || len(s.kafka.got().rows) != 3 ||
@@ -301,6 +318,7 @@ func TestTheEndOfFollowDoesNotWaitForEver(t *testing.T) {
 		s.kafka.goes(true)
 		ending := time.Now()
 		s.stop()
+
 		if took := time.Since(ending); took > 2*drainTimeout {
 			t.Errorf("it took %s", took)
 		}
@@ -313,15 +331,18 @@ func TestRecordsWaitForKafka(t *testing.T) {
 		s.kafka.goes(true)
 		s.place("9901")
 		time.Sleep(time.Minute)
+
 		if course := s.course(begun); course[len(course)-1].state != origination.Ended {
 			t.Errorf("the call waits with its records: %v", course)
 		}
+
 		s.kafka.goes(false)
 		time.Sleep(time.Second)
 		if len(s.kafka.got().rows) != 3 || len(s.kafka.got().events) != 2 ||
 			s.kafka.got().events[0].Type != event.AgentCallStart {
 			t.Errorf("rows %v, events %v", s.kafka.got().rows, s.kafka.got().events)
 		}
+
 		s.stop()
 	})
 }
@@ -332,9 +353,11 @@ func TestRoomForCalls(t *testing.T) {
 		for _, destination := range []string{"1", "2", "3"} {
 			s.place(destination)
 		}
+
 		if _, err := s.Originate(t.Context(), order("4")); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("a fourth: %v", err)
 		}
+
 		time.Sleep(5 * time.Second)
 		s.place("4")
 		s.stop()
@@ -349,16 +372,19 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 			o.ID = id
 			return o
 		}
+
 		s := newStage(t, open("sim-a", origination.Dialling, now.Add(-100*ms)),
 			open("another's", origination.Bridged, now),
 			open("sim-b", origination.Bridged, now.Add(-time.Hour)))
 		time.Sleep(5 * time.Second)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+
 		got := map[string][]step{}
 		for _, p := range s.steps {
 			got[p.CallID] = append(got[p.CallID], step{p.State, p.At.Sub(now), p.Cause})
 		}
+
 		for id, want := range map[string][]step{
 			"sim-a":     {{origination.Bridged, 500 * ms, ""}, {origination.Ended, 2500 * ms, "NORMAL_CLEARING"}},
 			"sim-b":     {{origination.Ended, 0, "NORMAL_CLEARING"}},
@@ -368,9 +394,11 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 				t.Errorf("%s: %v", id, got[id])
 			}
 		}
+
 		if rows := s.kafka.got().rows; len(rows) != 6 {
 			t.Errorf("%d rows", len(rows))
 		}
+
 		go s.stop()
 	})
 }

@@ -26,6 +26,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 	audio := randomAudio(benchSize)
 	for _, suite := range []Suite{AES256GCM, AES256CBC} {
 		params := testParams(suite)
+
 		whole := sealAudio(b, audio, params)
 		bareSeal, bareOpen, bareRead := barePrimitives(b, suite)
 		for _, c := range []struct {
@@ -56,6 +57,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 					bare = append(bare, elapsed(b, c.bare))
 					ours = append(ours, elapsed(b, c.ours))
 				}
+
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(benchSize/1e6/median(ours).Seconds(), "MB/s")
 				b.ReportMetric(median(bare).Seconds()/median(ours).Seconds(), "ratio")
@@ -84,25 +86,30 @@ func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	// Half a page apart: buffers at the same place of a page would slow the
 	// bare loop down for reasons that have nothing to do with the cipher.
 	in, out := randomAudio(benchSize), make([]byte, ChunkSize+64+2048)[2048:]
 	var sealChunk, openChunk func(chunk []byte) error
 	sealedIn, sealedChunk := in, ChunkSize
+
 	if suite == AES256GCM {
 		aead, err := cipher.NewGCM(block)
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		nonce := make([]byte, aead.NonceSize())
 		sealChunk = func(chunk []byte) error { aead.Seal(out[:0], nonce, chunk, nil); return nil }
 		openChunk = func(chunk []byte) error { _, err := aead.Open(out[:0], nonce, chunk, nil); return err }
 		sealedIn, sealedChunk = nil, ChunkSize+aead.Overhead()
+
 		for chunk := range chunksOf(in) {
 			sealedIn = aead.Seal(sealedIn, nonce, chunk, nil)
 		}
 	} else {
 		iv := make([]byte, blockSize)
+
 		mac := hmac.New(sha256.New, make([]byte, keySize))
 		var sum [sha256.Size]byte
 		authenticate := func(chunk []byte) {
@@ -110,17 +117,20 @@ func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 			mac.Write(chunk)
 			mac.Sum(sum[:0])
 		}
+
 		sealChunk = func(chunk []byte) error {
 			cipher.NewCBCEncrypter(block, iv).CryptBlocks(out[:len(chunk)], chunk)
 			authenticate(out[:len(chunk)])
 			return nil
 		}
+
 		openChunk = func(chunk []byte) error {
 			authenticate(chunk)
 			cipher.NewCBCDecrypter(block, iv).CryptBlocks(out[:len(chunk)], chunk)
 			return nil
 		}
 	}
+
 	each := func(in []byte, size int, work func([]byte) error) func() error {
 		return func() error {
 			for chunk := range slices.Chunk(in, size) {
@@ -131,6 +141,7 @@ func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 			return nil
 		}
 	}
+
 	buffer := make([]byte, sealedChunk)
 	return each(in, ChunkSize, sealChunk), each(sealedIn, sealedChunk, openChunk), func() error {
 		src := bytes.NewReader(sealedIn)
@@ -142,6 +153,7 @@ func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 				return err
 			}
 		}
+
 		return nil
 	}
 }

@@ -31,15 +31,18 @@ func newCBC(dek *[keySize]byte) (chunkCipher, error) {
 		return nil, err
 	}
 	defer clear(encKey[:])
+
 	macKey, err := subkey(dek, labelMAC)
 	if err != nil {
 		return nil, err
 	}
 	defer clear(macKey[:])
+
 	block, err := aes.NewCipher(encKey[:])
 	if err != nil {
 		return nil, fmt.Errorf("AES: %w", err)
 	}
+
 	return &cbcCipher{block: block, mac: hmac.New(sha256.New, macKey[:])}, nil
 }
 
@@ -51,6 +54,7 @@ func (c *cbcCipher) encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generating an IV: %w", err)
 	}
+
 	mode := cipher.NewCBCEncrypter(c.block, chunk[:blockSize])
 	mode.CryptBlocks(chunk[blockSize:], plain[:fullBlocksLen])
 
@@ -59,6 +63,7 @@ func (c *cbcCipher) encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	for i := blockSize - int(pad); i < blockSize; i++ {
 		last[i] = pad
 	}
+
 	mode.CryptBlocks(chunk[blockSize+fullBlocksLen:], last[:])
 	clear(last[:])
 	return append(sealed, c.tag(chunk, aad)...), nil
@@ -69,10 +74,12 @@ func (c *cbcCipher) decrypt(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	if !hmac.Equal(sealed[len(body):], c.tag(body, aad)) {
 		return nil, false
 	}
+
 	ciphertext := body[blockSize:]
 	if len(ciphertext)%blockSize != 0 {
 		return nil, false
 	}
+
 	out := slices.Grow(dst, len(ciphertext))[:len(dst)+len(ciphertext)]
 	plain := out[len(dst):]
 	cipher.NewCBCDecrypter(c.block, body[:blockSize]).CryptBlocks(plain, ciphertext)
@@ -84,12 +91,14 @@ func (c *cbcCipher) decrypt(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 		clear(plain)
 		return nil, false
 	}
+
 	for _, b := range plain[len(plain)-pad:] {
 		if int(b) != pad {
 			clear(plain)
 			return nil, false
 		}
 	}
+
 	return out[:len(out)-pad], true
 }
 

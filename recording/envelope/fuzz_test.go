@@ -12,6 +12,7 @@ func FuzzInspect(f *testing.F) {
 	for _, suite := range suites {
 		f.Add(sealAudio(f, []byte("audio"), testParams(suite)))
 	}
+
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := bytes.NewReader(data)
@@ -34,14 +35,17 @@ func FuzzOpen(f *testing.F) {
 	for i, suite := range suites {
 		whole[i] = sealAudio(f, audio, testParams(suite))
 	}
+
 	f.Add(false, uint32(0), uint32(0), []byte{})
 	f.Add(true, uint32(400), uint32(1), []byte{1})
 	f.Add(false, uint32(ChunkSize), uint32(100), bytes.Repeat([]byte{7}, 200))
+
 	f.Fuzz(func(t *testing.T, cbc bool, at, drop uint32, insert []byte) {
 		good := whole[0]
 		if cbc {
 			good = whole[1]
 		}
+
 		from := int(at) % (len(good) + 1)
 		to := min(from+int(drop%(3*ChunkSize)), len(good))
 		bad := append(append(bytes.Clone(good[:from]), insert...), good[to:]...)
@@ -51,6 +55,7 @@ func FuzzOpen(f *testing.F) {
 		if !bytes.HasPrefix(audio, out.Bytes()) {
 			t.Fatal("released what was never sealed")
 		}
+
 		r, seekErr := NewReader(bytes.NewReader(bad), Expected{}, testRootFinder)
 		if seekErr == nil {
 			_, seekErr = io.Copy(io.Discard, r)

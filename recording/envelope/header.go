@@ -86,6 +86,7 @@ func (h *Header) validate() error {
 	case h.Iterations < minIterations || h.Iterations > maxIterations:
 		return fmt.Errorf("%d iterations of PBKDF2", h.Iterations)
 	}
+
 	return nil
 }
 
@@ -142,10 +143,12 @@ func Inspect(r io.Reader) (*Header, error) {
 	if fixed[8] != formatVersion {
 		return nil, fmt.Errorf("%w: version %d", ErrVersion, fixed[8])
 	}
+
 	account, recording, contentType := int(fixed[10]), int(fixed[11]), int(fixed[12])
 	if account > maxAccount || recording > maxRecording || contentType > maxContentType {
 		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
 	}
+
 	names := reader.next(account + recording + contentType)
 	key := reader.next(keyBlockFixedSize)
 	if names == nil || key == nil {
@@ -154,6 +157,7 @@ func Inspect(r io.Reader) (*Header, error) {
 	if key[keyBlockFixedSize-1] > maxKeyID {
 		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
 	}
+
 	keyID := reader.next(int(key[keyBlockFixedSize-1]))
 	sum := sha256.Sum256(reader.consumed)
 	checksum := reader.next(digestSize)
@@ -181,6 +185,7 @@ func Inspect(r io.Reader) (*Header, error) {
 	if size != ChunkSize {
 		return nil, fmt.Errorf("%w: chunks of %d bytes", ErrVersion, size)
 	}
+
 	if !h.Suite.isKnown() {
 		return nil, fmt.Errorf("%w: %v", ErrVersion, h.Suite)
 	}
@@ -190,6 +195,7 @@ func Inspect(r io.Reader) (*Header, error) {
 	if err := h.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHeader, err)
 	}
+
 	return h, nil
 }
 
@@ -205,12 +211,14 @@ func (r *headerReader) next(n int) []byte {
 	if r.err != nil {
 		return nil
 	}
+
 	start := len(r.consumed)
 	r.consumed = append(r.consumed, make([]byte, n)...)
 	_, r.err = io.ReadFull(r.r, r.consumed[start:])
 	if r.err != nil {
 		return nil
 	}
+
 	return r.consumed[start:]
 }
 

@@ -58,9 +58,11 @@ func sealAudio(t testing.TB, audio []byte, p Params) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if size != int64(len(audio)) {
 		t.Fatalf("sealed %d bytes of %d", size, len(audio))
 	}
+
 	return out.Bytes()
 }
 

@@ -52,12 +52,14 @@ func (h *Header) wrapKey(dek *[keySize]byte, root *Root) error {
 	if err != nil {
 		return fmt.Errorf("generating a salt: %w", err)
 	}
+
 	h.Iterations = root.iterations
 	h.saltFingerprint = root.fingerprint(&h.Salt)
 	aead, err := root.wrapCipher(&h.Salt)
 	if err != nil {
 		return err
 	}
+
 	copy(h.wrappedKey[:], aead.Seal(nil, nil, dek[:], h.wrappedKeyAAD()))
 	return nil
 }
@@ -67,27 +69,33 @@ func (h *Header) unwrapKey(root *Root) (*[keySize]byte, error) {
 	if root.iterations != h.Iterations {
 		return nil, fmt.Errorf("%w: root of %d iterations, header of %d", ErrKey, root.iterations, h.Iterations)
 	}
+
 	fingerprint := root.fingerprint(&h.Salt)
 	if subtle.ConstantTimeCompare(fingerprint[:], h.saltFingerprint[:]) != 1 {
 		return nil, ErrSalt
 	}
+
 	aead, err := root.wrapCipher(&h.Salt)
 	if err != nil {
 		return nil, err
 	}
+
 	var dek [keySize]byte
 	_, err = aead.Open(dek[:0], nil, h.wrappedKey[:], h.wrappedKeyAAD())
 	if err != nil {
 		return nil, ErrKey
 	}
+
 	commitment, err := subkey(&dek, labelCommit)
 	if err != nil {
 		return nil, err
 	}
+
 	if subtle.ConstantTimeCompare(commitment[:], h.commitment[:]) != 1 {
 		clear(dek[:])
 		return nil, ErrHeader
 	}
+
 	return &dek, nil
 }
 

@@ -21,11 +21,13 @@ func (h *Header) openKey(want Expected, rootOf RootFinder) (*[keySize]byte, erro
 	if want.RecordingID != "" && want.RecordingID != h.RecordingID {
 		return nil, ErrRecording
 	}
+
 	root, err := rootOf(h)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Wipe()
+
 	return h.unwrapKey(root)
 }
 
@@ -35,10 +37,12 @@ func (h *Header) newOpener(want Expected, rootOf RootFinder) (*opener, error) {
 		return nil, err
 	}
 	defer clear(dek[:])
+
 	chunks, err := h.Suite.newCipher(dek)
 	if err != nil {
 		return nil, err
 	}
+
 	return &opener{chunks, newChunkAAD(h.coreDigest())}, nil
 }
 
@@ -50,16 +54,20 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 	if err != nil {
 		return nil, 0, err
 	}
+
 	o, err := h.newOpener(want, rootOf)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	w := &openingWriter{dst: dst, opener: o, fullLen: ChunkSize + o.overhead(), buffers: getBuffers()}
 	defer w.release()
+
 	_, err = io.Copy(w, src)
 	if err != nil {
 		return h, w.size, err
 	}
+
 	w.openChunk(w.sealed[:w.buffered], true)
 	return h, w.size, w.err
 }
@@ -95,6 +103,7 @@ func (w *openingWriter) Write(p []byte) (written int, err error) {
 			written += n
 		}
 	}
+
 	return written, w.err
 }
 
@@ -104,6 +113,7 @@ func (w *openingWriter) ReadFrom(src io.Reader) (read int64, err error) {
 		n, err := io.ReadFull(src, w.sealed[w.buffered:w.fullLen+1])
 		read += int64(n)
 		w.buffered += n
+
 		switch err {
 		case nil:
 			w.openChunk(w.sealed[:w.fullLen], false)
@@ -114,6 +124,7 @@ func (w *openingWriter) ReadFrom(src io.Reader) (read int64, err error) {
 			w.err = fmt.Errorf("reading the recording: %w", err)
 		}
 	}
+
 	return read, w.err
 }
 
@@ -123,11 +134,13 @@ func (w *openingWriter) openChunk(sealed []byte, final bool) {
 		w.err = err
 		return
 	}
+
 	_, err = w.dst.Write(audio)
 	if err != nil {
 		w.err = fmt.Errorf("writing the audio: %w", err)
 		return
 	}
+
 	w.index++
 	w.size += int64(len(audio))
 }

@@ -22,6 +22,7 @@ func python(t *testing.T) func(args ...string) ([]byte, error) {
 		}
 		t.Skip(message)
 	}
+
 	return func(args ...string) ([]byte, error) {
 		return exec.Command("python3", append([]string{"../reader/trunkrec.py"}, args...)...).CombinedOutput()
 	}
@@ -31,6 +32,7 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python for each case")
 	}
+
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "sealed"), filepath.Join(dir, "audio")
 	for _, suite := range suites {
@@ -38,12 +40,14 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 			audio := randomAudio(n)
 			whole := sealAudio(t, audio, testParams(suite))
 			writeFile(t, file, whole)
+
 			if out, err := run("open", file, output, "--key", testKey, "--salt", testSalt); err != nil {
 				t.Fatalf("%v, %d bytes: %v\n%s", suite, n, err, out)
 			}
 			if got := readFile(t, output); !bytes.Equal(got, audio) {
 				t.Errorf("%v, %d bytes: opened differently", suite, n)
 			}
+
 			whole[len(whole)-40] ^= 1
 			writeFile(t, file, whole)
 			if out, err := run("open", file, output, "--key", testKey, "--salt", testSalt); err == nil {
@@ -57,6 +61,7 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python for each case")
 	}
+
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "audio"), filepath.Join(dir, "sealed")
 	for _, suite := range suites {
@@ -69,11 +74,13 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 				"--key-version", "2"); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
+
 			var got bytes.Buffer
 			h, _, err := Open(&got, bytes.NewReader(readFile(t, output)), Expected{"acme", "rec-1"}, testRootFinder)
 			if err != nil || !bytes.Equal(got.Bytes(), audio) {
 				t.Fatalf("%v, %d bytes: %v", suite, n, err)
 			}
+
 			if h.KeyVersion != 2 || h.ContentType != "audio/ogg" || h.Suite != suite {
 				t.Errorf("header %+v", h)
 			}

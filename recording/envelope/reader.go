@@ -30,23 +30,28 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 	if err != nil {
 		return nil, fmt.Errorf("finding the recording's length: %w", err)
 	}
+
 	_, err = src.Seek(0, io.SeekStart)
 	if err != nil {
 		return nil, fmt.Errorf("seeking to the recording's start: %w", err)
 	}
+
 	h, err := Inspect(src)
 	if err != nil {
 		return nil, err
 	}
+
 	o, err := h.newOpener(want, rootOf)
 	if err != nil {
 		return nil, err
 	}
+
 	fullLen := int64(ChunkSize + o.overhead())
 	body := end - h.Len()
 	if body < int64(o.minSealedLen()) {
 		return nil, &ChunkError{0, ErrTruncated}
 	}
+
 	last := (body - 1) / fullLen
 	r := &Reader{
 		parsedHeader: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen),
@@ -56,6 +61,7 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 		r.buffers.release()
 		return nil, err
 	}
+
 	r.audioSize = last*ChunkSize + int64(len(r.audio))
 	return r, nil
 }
@@ -85,6 +91,7 @@ func (r *Reader) loadChunk(index uint64) error {
 	if r.buffers == nil {
 		return errClosed
 	}
+
 	r.audio = nil
 	fullLen := ChunkSize + r.opener.overhead()
 	if r.srcChunk != index {
@@ -93,10 +100,12 @@ func (r *Reader) loadChunk(index uint64) error {
 			return fmt.Errorf("seeking to chunk %d: %w", index, err)
 		}
 	}
+
 	sealed := r.buffers.sealed[:fullLen]
 	if index == r.lastChunk {
 		sealed = sealed[:r.lastChunkLen]
 	}
+
 	r.srcChunk = index + 1
 	_, err := io.ReadFull(r.src, sealed)
 	if err != nil {
@@ -106,10 +115,12 @@ func (r *Reader) loadChunk(index uint64) error {
 		}
 		return fmt.Errorf("reading chunk %d: %w", index, err)
 	}
+
 	plain, err := r.opener.openChunk(r.buffers.plain[:0], sealed, index, index == r.lastChunk)
 	if err != nil {
 		return err
 	}
+
 	r.audio, r.heldChunk = plain, index
 	return nil
 }
@@ -130,10 +141,12 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	audio, err := r.audioAtPos()
 	if err != nil {
 		return 0, err
 	}
+
 	n := copy(p, audio)
 	r.pos += int64(n)
 	return n, nil
@@ -149,6 +162,7 @@ func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 		if err != nil {
 			return written, err
 		}
+
 		n, err := w.Write(audio)
 		written += int64(n)
 		r.pos += int64(n)
@@ -169,9 +183,11 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	default:
 		return 0, fmt.Errorf("whence %d", whence)
 	}
+
 	if offset < 0 {
 		return 0, errors.New("a position before the start")
 	}
+
 	r.pos = offset
 	return offset, nil
 }

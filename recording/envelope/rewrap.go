@@ -16,21 +16,26 @@ func Rewrap(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder, key 
 	if err != nil {
 		return nil, err
 	}
+
 	dek, err := h.openKey(want, rootOf)
 	if err != nil {
 		return nil, err
 	}
 	defer clear(dek[:])
+
 	if err := h.setKey(dek, key); err != nil {
 		return nil, err
 	}
+
 	_, err = dst.Write(h.encode())
 	if err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
+
 	_, err = io.Copy(dst, src)
 	if err != nil {
 		return nil, fmt.Errorf("copying the body: %w", err)
 	}
+
 	return h, nil
 }

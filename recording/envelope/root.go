@@ -34,6 +34,7 @@ func NewRoot(key, salt string, iterations uint32) (*Root, error) {
 	if iterations < minIterations || iterations > maxIterations {
 		return nil, fmt.Errorf("%w: %d iterations of PBKDF2", ErrVersion, iterations)
 	}
+
 	// FIPS 140 requires a salt of at least 16 bytes. An account's salt may be shorter, so
 	// its digest is used.
 	r := &Root{iterations: iterations, salt: sha256.Sum256([]byte(labelSalt + salt))}
@@ -41,6 +42,7 @@ func NewRoot(key, salt string, iterations uint32) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PBKDF2: %w", err)
 	}
+
 	copy(r.key[:], derived)
 	clear(derived)
 	return r, nil

@@ -54,6 +54,7 @@ func (c *RootCache) Root(key, salt string, iterations uint32) (*Root, error) {
 			<-deriving
 			continue
 		}
+
 		root, err := NewRoot(key, salt, iterations)
 		c.store(name, root, done)
 		return root, err
@@ -65,15 +66,18 @@ func (c *RootCache) Root(key, salt string, iterations uint32) (*Root, error) {
 func (c *RootCache) findOrStart(name cacheKey) (root *Root, deriving <-chan struct{}, done chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if k, ok := c.cached[name]; ok {
 		c.useCount++
 		k.lastUse = c.useCount
 		copied := k.root
 		return &copied, nil, nil
 	}
+
 	if deriving, ok := c.deriving[name]; ok {
 		return nil, deriving, nil
 	}
+
 	done = make(chan struct{})
 	c.deriving[name] = done
 	return nil, nil, done
@@ -81,8 +85,10 @@ func (c *RootCache) findOrStart(name cacheKey) (root *Root, deriving <-chan stru
 
 func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 	defer close(done)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	delete(c.deriving, name)
 	if root == nil {
 		return
@@ -90,6 +96,7 @@ func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 	if len(c.cached) == c.maxRoots {
 		c.evictOldest()
 	}
+
 	c.useCount++
 	c.cached[name] = &cachedRoot{root: *root, lastUse: c.useCount}
 }

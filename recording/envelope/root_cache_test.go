@@ -11,22 +11,26 @@ func TestRootsDeriveOncePerKeyAndForgetTheOldest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	first, err := c.Root("a", "s", Iterations)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := *first
 	first.Wipe()
 	again, err := c.Root("a", "s", Iterations)
 	if err != nil || *again != want {
 		t.Fatalf("wiping a copy reached the cache: %v", err)
 	}
+
 	if _, err := c.Root("b", "s", Iterations); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Root("a", "s", Iterations); err != nil { // now b is the oldest
 		t.Fatal(err)
 	}
+
 	oldest := c.cached[c.cacheKey("b", "s", Iterations)]
 	if _, err := c.Root("c", "s", Iterations); err != nil {
 		t.Fatal(err)
@@ -34,6 +38,7 @@ func TestRootsDeriveOncePerKeyAndForgetTheOldest(t *testing.T) {
 	if len(c.cached) != 2 || c.cached[c.cacheKey("a", "s", Iterations)] == nil || oldest.root != (Root{}) {
 		t.Error("the root used longest ago should have been wiped and dropped")
 	}
+
 	c.Wipe()
 	if len(c.cached) != 0 {
 		t.Error("something is left after Wipe")
@@ -45,6 +50,7 @@ func TestRootsShareTheWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -53,6 +59,7 @@ func TestRootsShareTheWork(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	if c.useCount != 8 || len(c.cached) != 1 || len(c.deriving) != 0 {
 		t.Errorf("%d uses, %d kept, %d in the making", c.useCount, len(c.cached), len(c.deriving))

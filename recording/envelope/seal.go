@@ -33,13 +33,16 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 	if err != nil {
 		return nil, 0, err
 	}
+
 	_, err = io.Copy(w, src)
 	if err != nil {
 		return nil, w.size, w.finish(err)
 	}
+
 	if err := w.Close(); err != nil {
 		return nil, w.size, err
 	}
+
 	return w.header, w.size, nil
 }
 
@@ -68,25 +71,31 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	}
 	var dek [keySize]byte
 	defer clear(dek[:])
+
 	_, err := rand.Read(dek[:])
 	if err != nil {
 		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
+
 	h.commitment, err = subkey(&dek, labelCommit)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := h.setKey(&dek, p.Key); err != nil {
 		return nil, err
 	}
+
 	chunks, err := h.Suite.newCipher(&dek)
 	if err != nil {
 		return nil, err
 	}
+
 	_, err = dst.Write(h.encode())
 	if err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
+
 	return &Writer{
 		dst: dst, header: h, cipher: chunks, aad: newChunkAAD(h.coreDigest()), buffers: getBuffers(),
 	}, nil
@@ -109,6 +118,7 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 			written += n
 		}
 	}
+
 	return written, w.err
 }
 
@@ -118,6 +128,7 @@ func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 		n, err := io.ReadFull(src, w.plain[w.buffered:ChunkSize+1])
 		read += int64(n)
 		w.buffered += n
+
 		switch err {
 		case nil:
 			w.sealChunk(w.plain[:ChunkSize], false)
@@ -128,6 +139,7 @@ func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 			w.err = fmt.Errorf("reading the recording: %w", err)
 		}
 	}
+
 	return read, w.err
 }
 
@@ -156,16 +168,19 @@ func (w *Writer) sealChunk(plain []byte, final bool) {
 		w.err = fmt.Errorf("%w: too long", ErrParams)
 		return
 	}
+
 	sealed, err := w.cipher.encrypt(w.sealed[:0], plain, w.aad.forChunk(w.index, final))
 	if err != nil {
 		w.err = fmt.Errorf("chunk %d: %w", w.index, err)
 		return
 	}
+
 	_, err = w.dst.Write(sealed)
 	if err != nil {
 		w.err = fmt.Errorf("writing the recording: %w", err)
 		return
 	}
+
 	w.index++
 	w.size += int64(len(plain))
 }

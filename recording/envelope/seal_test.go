@@ -35,16 +35,20 @@ func TestOpenReturnsWhatWasSealed(t *testing.T) {
 		if len(audio) > 15 && bytes.Contains(whole, audio[:16]) {
 			t.Error("audio lies in the sealed recording in plain")
 		}
+
 		var got bytes.Buffer
 		// One byte at a time: how the bytes arrive must not matter.
 		src := io.Reader(bytes.NewReader(whole))
+
 		if len(whole) < 3*ChunkSize {
 			src = iotest.OneByteReader(src)
 		}
+
 		h, size, err := Open(&got, src, Expected{AccountID: "acme", RecordingID: "call-7.leg_b"}, testRootFinder)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if !bytes.Equal(got.Bytes(), audio) || size != int64(len(audio)) {
 			t.Errorf("opened %d bytes, said %d, want %d", got.Len(), size, len(audio))
 		}
@@ -68,6 +72,7 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 					}
 					rest = rest[n:]
 				}
+
 				return nil
 			},
 			"half written, half read": func(w *Writer) error {
@@ -84,6 +89,7 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := errors.Join(write(w), w.Close()); err != nil {
 				t.Fatal(err)
 			}
@@ -107,23 +113,27 @@ func TestReaderPlaysAnyPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if r.Size() != int64(len(audio)) {
 			t.Fatalf("size %d, want %d", r.Size(), len(audio))
 		}
 		if err := iotest.TestReader(r, audio); err != nil {
 			t.Fatal(err)
 		}
+
 		for range 50 {
 			from := rand.IntN(len(audio) + 1)
 			to := from + rand.IntN(len(audio)-from+1)
 			if _, err := r.Seek(int64(from), io.SeekStart); err != nil {
 				t.Fatal(err)
 			}
+
 			got := make([]byte, to-from)
 			if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, audio[from:to]) {
 				t.Fatalf("bytes %d-%d: %v", from, to, err)
 			}
 		}
+
 		from := rand.IntN(len(audio) + 1)
 		var rest bytes.Buffer
 		if _, err := r.Seek(int64(from), io.SeekStart); err != nil {
@@ -139,6 +149,7 @@ func TestReaderPlaysAnyPart(t *testing.T) {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
+
 		if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("read after Close: %v", err)
 		}
@@ -185,6 +196,7 @@ func TestSealStopsAtTheFirstError(t *testing.T) {
 			t.Errorf("what was written before the break: %v", err)
 		}
 	}
+
 	_, _, err := Seal(&fullDisk{room: 2 * ChunkSize, err: broken}, bytes.NewReader(randomAudio(9*ChunkSize)),
 		testParams(AES256CBC))
 	if !errors.Is(err, broken) {
@@ -214,6 +226,7 @@ func TestMemoryIsConstant(t *testing.T) {
 			_, _, err := Seal(pw, io.LimitReader(zeros{}, long), testParams(suite))
 			pw.CloseWithError(err)
 		}()
+
 		var before, after runtime.MemStats
 		testRoot()
 		runtime.ReadMemStats(&before)
@@ -222,6 +235,7 @@ func TestMemoryIsConstant(t *testing.T) {
 		if err != nil || size != long {
 			t.Fatalf("%v: %d bytes, %v", suite, size, err)
 		}
+
 		// Everything both ends ever allocate; CBC makes two small ciphers per
 		// chunk, which do not stay.
 		limit := uint64(1 << 20)

@@ -94,10 +94,12 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 	if len(sealed) < o.minSealedLen() || index >= maxChunks {
 		return nil, &ChunkError{index, ErrTruncated}
 	}
+
 	plain, ok := o.decrypt(dst, sealed, o.aad.forChunk(index, final))
 	if !ok {
 		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
 	}
+
 	// All chunks but the last must be full, and a last one after others must not be empty,
 	// so that the same audio has only one division into chunks.
 	n := len(plain)
@@ -105,6 +107,7 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 		clear(plain)
 		return nil, &ChunkError{index, ErrAltered}
 	}
+
 	return plain, nil
 }
 

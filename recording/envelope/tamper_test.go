@@ -23,6 +23,7 @@ func wantRefused(t *testing.T, name string, bad, audio []byte, want ...error) {
 	if !is(err) {
 		t.Errorf("%s: stream: %v, want %v", name, err, want)
 	}
+
 	wantReleased(t, name, out.Bytes(), audio, err)
 
 	out.Reset()
@@ -33,6 +34,7 @@ func wantRefused(t *testing.T, name string, bad, audio []byte, want ...error) {
 	if !is(err) {
 		t.Errorf("%s: reader: %v, want %v", name, err, want)
 	}
+
 	wantReleased(t, name, out.Bytes(), audio, err)
 }
 
@@ -55,6 +57,7 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 			whole := sealAudio(t, audio, testParams(suite))
 			head := int(testHeader(t, whole).Len())
 			full := ChunkSize + chunkOverhead(t, suite)
+
 			for cut := range whole {
 				inner := (cut - head) % full
 				if cut > head+100 && inner > 70 && inner < full-70 && cut < len(whole)-70 {
@@ -89,6 +92,7 @@ func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 	for _, suite := range suites {
 		audio := randomAudio(1000)
 		whole := sealAudio(t, audio, testParams(suite))
+
 		head := int(testHeader(t, whole).Len())
 		for bit := range head * 8 {
 			bad := slices.Clone(whole)
@@ -101,6 +105,7 @@ func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 			if bit >= (head-digestSize)*8 {
 				continue
 			}
+
 			wantRefused(t, fmt.Sprintf("%v, bit %d, checksum corrected", suite, bit), corrected, audio,
 				ErrFormat, ErrVersion, ErrHeader, ErrTruncated, ErrSalt, ErrKey)
 		}
@@ -136,16 +141,20 @@ func TestAnAlteredChunkLeavesTheOthersPlayable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := r.Seek(2*ChunkSize, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
+
 		rest, err := io.ReadAll(r)
 		if err != nil || !bytes.Equal(rest, audio[2*ChunkSize:]) {
 			t.Errorf("%v: chunks after the altered one: %v", suite, err)
 		}
+
 		if _, err := r.Seek(ChunkSize+5, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
+
 		n, err := r.Read(make([]byte, 10))
 		var bad *ChunkError
 		if n != 0 || !errors.As(err, &bad) || bad.Index != 1 {
@@ -186,10 +195,12 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	otherSalt, err := NewRoot(testKey, testSalt+"x", Iterations)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	gone := errors.New("no such key version")
 	rootOf := func(r *Root) RootFinder {
 		return func(*Header) (*Root, error) { c := *r; return &c, nil }
@@ -222,6 +233,7 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	nextOf := func(*Header) (*Root, error) { c := *next; return &c, nil }
 	for _, suite := range suites {
 		audio := randomAudio(ChunkSize + 99)
@@ -233,17 +245,20 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if h.KeyVersion != 4 || h.Salt == old.Salt {
 			t.Errorf("version %d, or the own salt stayed", h.KeyVersion)
 		}
 		if !bytes.Equal(after.Bytes()[h.Len():], before[old.Len():]) {
 			t.Error("the body changed")
 		}
+
 		var got bytes.Buffer
 		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Expected{}, nextOf); err != nil ||
 			!bytes.Equal(got.Bytes(), audio) {
 			t.Errorf("under the new key: %v", err)
 		}
+
 		wantRefused(t, "under the old key", after.Bytes(), nil, ErrKey)
 		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootFinder,
 			Key{"k", 4, next}); !errors.Is(err, ErrAccount) {

@@ -55,14 +55,17 @@ func makeVector(t *testing.T, file string, whole []byte) vector {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	label, mac := labelGCM, ""
 	if h.Suite == AES256CBC {
 		label, mac = labelCBC, hexKey(t, dek, labelMAC)
 	}
+
 	var audio bytes.Buffer
 	if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil {
 		t.Fatal(err)
 	}
+
 	sum, core := sha256.Sum256(audio.Bytes()), h.coreDigest()
 	return vector{
 		File: file, Key: testKey, Salt: testSalt, Suite: byte(h.Suite), AccountID: h.AccountID,
@@ -92,6 +95,7 @@ func TestVectors(t *testing.T) {
 	if *update {
 		writeVectors(t, list)
 	}
+
 	var published vectorFile
 	if err := json.Unmarshal(readFile(t, list), &published); err != nil {
 		t.Fatal(err)
@@ -99,11 +103,13 @@ func TestVectors(t *testing.T) {
 	if len(published.Vectors) != 6 {
 		t.Fatalf("%d vectors", len(published.Vectors))
 	}
+
 	for _, want := range published.Vectors {
 		whole := readFile(t, filepath.Join("testdata", want.File))
 		if got := makeVector(t, want.File, whole); got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", want.File, got, want)
 		}
+
 		var audio bytes.Buffer
 		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil ||
 			!bytes.Equal(audio.Bytes(), randomAudio(want.AudioLength)) {
@@ -123,9 +129,11 @@ func writeVectors(t *testing.T, list string) {
 			file.Vectors = append(file.Vectors, makeVector(t, name, whole))
 		}
 	}
+
 	out, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	writeFile(t, list, append(out, '\n'))
 }

@@ -41,6 +41,7 @@ type AlertFilter struct {
 // ParseAlertFilter parses a query. Its error names every invalid parameter.
 func ParseAlertFilter(values url.Values) (AlertFilter, error) {
 	q := report.NewQuery(values)
+
 	f := AlertFilter{State: q.Get("state"), QueueID: q.Text("queue_id", maxID), AgentID: q.Text("agent_id", maxID),
 		Filter: q.Filter()}
 	switch f.State {
@@ -52,9 +53,11 @@ func ParseAlertFilter(values url.Values) (AlertFilter, error) {
 	default:
 		q.AddFault("state", "unsupported", "must be active, ended or all")
 	}
+
 	if f.State == AlertsActive && (values.Has("startDate") || values.Has("endDate")) {
 		q.AddFault("state", "required", "must be ended or all with a range: active alerts have none")
 	}
+
 	return f, q.Err()
 }
 
@@ -78,9 +81,11 @@ func (s *Store) readAlerts(ctx context.Context, f AlertFilter, after report.Curs
 	case AlertsEnded:
 		w.Add("ended_ms <> 0")
 	}
+
 	if f.State != AlertsActive {
 		w.Add("started_ms BETWEEN ? AND ?", f.Start*1000, f.End*1000+999)
 	}
+
 	w.AddEqual("queue_id", f.QueueID)
 	w.AddEqual("agent_id", f.AgentID)
 	w.AddVisible(f.Visible, "queue_id", "agent_id")
@@ -93,10 +98,12 @@ func (s *Store) readAlerts(ctx context.Context, f AlertFilter, after report.Curs
 		if err := scan(&a.startedMS, &ended, &text); err != nil {
 			return a, err
 		}
+
 		a.AccountID, a.State = f.Account, AlertsActive
 		if ended != 0 {
 			a.State = AlertsEnded
 		}
+
 		err = json.Unmarshal([]byte(text), &a.AlertView)
 		return a, err
 	})

@@ -34,6 +34,7 @@ func (b *batch) Add(r *kafka.Record, _ int64) {
 	if !isRow {
 		o, occurred, err = decodeOccurrence(r)
 	}
+
 	switch {
 	case err != nil:
 		b.tables.metrics.invalid.Inc()
@@ -51,11 +52,13 @@ func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.Bul
 	s := b.tables
 	var kinds [len(tables)][]entry
 	kept := s.firstKept()
+
 	for _, e := range b.entries {
 		if e.Start >= kept {
 			kinds[e.Kind] = append(kinds[e.Kind], e)
 		}
 	}
+
 	for i := range kinds {
 		kinds[i] = newestOfEach(kinds[i])
 	}
@@ -67,22 +70,26 @@ func (b *batch) Store(ctx context.Context, move func(context.Context, *sqldb.Bul
 		if err := forgetDays(ctx, tx, kinds[Queues]); err != nil {
 			return err
 		}
+
 		for _, o := range b.occurrences {
 			_, err := tx.ExecContext(ctx, o.statement, o.args...)
 			if err != nil {
 				return sqldb.Wrap(err, "storing alerts and abandoned calls")
 			}
 		}
+
 		for kind, entries := range kinds {
 			if err := s.write(ctx, tx, &tables[kind], b.partition, entries); err != nil {
 				return sqldb.Wrap(err, "storing figures")
 			}
 		}
+
 		return nil
 	})
 	if err == nil {
 		s.metrics.stored.Add(float64(len(kinds[Queues]) + len(kinds[Agents])))
 	}
+
 	return err
 }
 
@@ -104,6 +111,7 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, partition
 	if len(entries) == 0 {
 		return nil
 	}
+
 	columns := t.columns()
 	if s.db.Postgres() {
 		arrays := make([]any, len(columns))
@@ -111,6 +119,7 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, partition
 		for i, column := range columns {
 			places[i] = fmt.Sprintf("$%d::%s[]", i+1, t.typeOf(column))
 		}
+
 		var values []any
 		for n := range entries {
 			values = entries[n].values(values[:0], partition)
@@ -118,19 +127,23 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, partition
 				arrays[i] = appendValue(arrays[i], value)
 			}
 		}
+
 		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")"),
 			arrays...)
 		return err
 	}
+
 	places := make([]string, len(columns))
 	for i := range columns {
 		places[i] = fmt.Sprintf("$%d", i+1)
 	}
+
 	insert, err := tx.PrepareContext(ctx, t.insert(columns, "VALUES ("+strings.Join(places, ", ")+")"))
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
+
 	var values []any
 	for n := range entries {
 		values = entries[n].values(values[:0], partition)
@@ -139,6 +152,7 @@ func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, partition
 			return err
 		}
 	}
+
 	return nil
 }
 

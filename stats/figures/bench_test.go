@@ -21,12 +21,14 @@ func BenchmarkReportOf400Days(b *testing.B) {
 			if name == "postgres" {
 				at = sqldb.Config{URL: testservice.Postgres(b)}
 			}
+
 			s := openStore(b, at)
 			series := func(n int) string {
 				return fmt.Sprintf(
 					"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n)",
 					n-1)
 			}
+
 			for _, query := range []string{
 				fmt.Sprintf(`INSERT INTO figures_queues SELECT 'demo', 'queue-' || q.i, %d + d.i * 86400 + 28800 + t.i * 900, 900, 0, 1, 9, 7, 2, 1, 6, 0, 20, 5, 90000, 40000, 9000, 700000, 0, 60000
 					FROM %s d, %s t, %s q`, day0.Unix(), series(days), series(quarters), series(queues)),
@@ -36,10 +38,12 @@ func BenchmarkReportOf400Days(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+
 			zone := berlin(b)
 			if err := s.sumDays(b.Context(), "demo", zone, day0.AddDate(0, 0, days-2)); err != nil {
 				b.Fatal(err)
 			}
+
 			f := Filter{Filter: report.Filter{Account: "demo", Start: day0.Unix(), End: day0.Unix() + days*86400 - 1,
 				PageSize: report.MaxPage}, Location: zone, Seconds: day}
 			for _, interval := range []int64{day, hour} {
@@ -54,11 +58,13 @@ func BenchmarkReportOf400Days(b *testing.B) {
 					}
 				})
 			}
+
 			b.Run("history", func(b *testing.B) {
 				for b.Loop() {
 					byDay, byQueue, before := f, f, f
 					byDay.By, byQueue.By, before.By = ByInterval, ByID, ByID
 					before.Start, before.End = f.Start-7*day, f.End-7*day
+
 					for rows, f := range map[int]Filter{days: byDay, queues: byQueue, -queues: before} {
 						page, err := s.List(b.Context(), f)
 						if err != nil || len(page.Data) != max(rows, -rows) {
@@ -67,6 +73,7 @@ func BenchmarkReportOf400Days(b *testing.B) {
 					}
 				}
 			})
+
 			b.Run("all-days", func(b *testing.B) {
 				for b.Loop() {
 					rows, offered := 0, int64(0)

@@ -46,6 +46,7 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	if first == 0 {
 		return nil
 	}
+
 	f := Filter{Filter: report.Filter{Account: account, Start: first, End: until.Unix()}, Location: zone}
 	known, err := s.daysWithSums(ctx, f)
 	if err != nil {
@@ -56,12 +57,14 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 	if start.Unix() < s.firstKept() {
 		start = intervalEnd(start, day) // retention has deleted some of its rows
 	}
+
 	var missing []span
 	for end := intervalEnd(start, day); !end.After(until); start, end = end, intervalEnd(end, day) {
 		if known[start.Unix()] != end.Unix() {
 			missing = append(missing, span{start.Unix(), end.Unix()})
 		}
 	}
+
 	for len(missing) > 0 {
 		done, err := s.sumSome(ctx, account, missing)
 		if err != nil {
@@ -69,6 +72,7 @@ func (s *Store) sumDays(ctx context.Context, account string, zone *time.Location
 		}
 		missing = missing[done:]
 	}
+
 	return nil
 }
 
@@ -86,14 +90,17 @@ func (s *Store) sumSome(ctx context.Context, account string, days []span) (done 
 				return sqldb.Wrap(err, "locking the days of figures")
 			}
 		}
+
 		began := time.Now()
 		for done = 0; done < len(days) && (done == 0 || time.Since(began) < sumTime); done++ {
 			if err := sumDay(ctx, tx, account, days[done].first, days[done].last); err != nil {
 				return sqldb.Wrap(err, "adding up a day of figures")
 			}
 		}
+
 		return nil
 	})
+
 	return done, err
 }
 
@@ -104,6 +111,7 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 	for i, figure := range t.figures {
 		names[i], sums[i] = figure.name, fmt.Sprintf(figure.sql, figure.name)
 	}
+
 	const ofAccount = " WHERE account_id = $1"
 	const ofDay = ofAccount + " AND interval_start >= $2 AND interval_start < $3"
 	statements := []struct {
@@ -120,12 +128,14 @@ func sumDay(ctx context.Context, tx *sqldb.BulkTx, account string, start, end in
 		{"INSERT INTO figures_days (account_id, interval_start, interval_seconds) VALUES ($1, $2, $3)",
 			[]any{account, start, end - start}},
 	}
+
 	for _, statement := range statements {
 		_, err := tx.ExecContext(ctx, statement.text, statement.args...)
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -138,12 +148,15 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 		if start > settled {
 			continue
 		}
+
 		old, ok := changed[account]
 		if !ok {
 			old = span{start, start}
 		}
+
 		changed[account] = span{min(old.first, start), max(old.last, start)}
 	}
+
 	for account, at := range changed {
 		_, err := tx.ExecContext(ctx, `DELETE FROM figures_days
 			WHERE account_id = $1 AND interval_start BETWEEN $2 AND $3 AND interval_start + interval_seconds > $4`,
@@ -152,6 +165,7 @@ func forgetDays(ctx context.Context, tx *sqldb.BulkTx, queues []entry) error {
 			return sqldb.Wrap(err, "forgetting days of figures")
 		}
 	}
+
 	return nil
 }
 
@@ -167,6 +181,7 @@ func (s *Store) daysWithSums(ctx context.Context, f Filter) (map[int64]int64, er
 		days[start] = start + seconds
 		return start, err
 	})
+
 	return days, err
 }
 
@@ -183,6 +198,7 @@ func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
 	if f.Kind != Queues || f.Seconds != day && f.By != ByID {
 		return all, nil
 	}
+
 	days, err := s.daysWithSums(ctx, f)
 	if err != nil || len(days) == 0 {
 		return all, err
@@ -195,13 +211,16 @@ func (s *Store) runs(ctx context.Context, f Filter) (found []run, err error) {
 		if ok && dayEnd == intervalEnd(at, day).Unix() && part.start == at.Unix() && end == dayEnd-1 {
 			part.table = dayTable
 		}
+
 		last := len(found) - 1
 		if last >= 0 && found[last].table == part.table {
 			found[last].start = part.start
 		} else {
 			found = append(found, part)
 		}
+
 		end = part.start - 1
 	}
+
 	return found, nil
 }

@@ -69,6 +69,7 @@ func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 	one, seen, cut := week, week, week
 	one.ID, seen.Visible = "queue-1", &report.Visible{Queues: []string{"queue-0", "queue-2"}}
 	cut.Start, cut.End = autumn.Unix()+30*3600, autumn.Unix()+130*3600
+
 	for _, f := range []Filter{week, one, seen, cut} {
 		for _, f.By = range []By{"", ByID, ByInterval} {
 			whole := s.listRows(t, f)
@@ -77,6 +78,7 @@ func (s *Store) reports(t testing.TB, zone *time.Location) (all []string) {
 			all = append(all, whole...)
 		}
 	}
+
 	return all
 }
 
@@ -103,13 +105,16 @@ func TestReportsOfDaysWithSumsAreThoseOfTheirRows(t *testing.T) {
 				}
 			}
 		}
+
 		s.put(t, rows...)
 		want := s.reports(t, zone)
 		until := autumn.AddDate(0, 0, 6)
 		s.mustSumDays(t, zone, until)
+
 		if n := s.count(t, "figures_days"); n != 6 { // the first one begins before its first row
 			t.Errorf("%d days have sums", n)
 		}
+
 		sameReports(t, "with sums", s.reports(t, zone), want)
 
 		// A row that changes late is in reports at once.
@@ -118,6 +123,7 @@ func TestReportsOfDaysWithSumsAreThoseOfTheirRows(t *testing.T) {
 		if slices.Equal(changed, want) || s.count(t, "figures_days") != 5 {
 			t.Errorf("a late row changed nothing: %d days have sums", s.count(t, "figures_days"))
 		}
+
 		s.mustSumDays(t, zone, until)
 		sameReports(t, "with the sums of a late row", s.reports(t, zone), changed)
 		if n := s.count(t, "figures_days"); n != 6 {
@@ -140,6 +146,7 @@ func TestSumsAreReadInPlaceOfRows(t *testing.T) {
 		if _, err := s.db.ExecContext(t.Context(), "DELETE FROM figures_queues"); err != nil {
 			t.Fatal(err)
 		}
+
 		for by, want := range map[By]int{"": 1, ByID: 1, ByInterval: 1} {
 			f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),
 				End: autumn.AddDate(0, 0, 1).Unix() - 1}, Seconds: day, By: by}
@@ -155,6 +162,7 @@ func TestSumsAreDeletedWithTheirAccountAndTheirAge(t *testing.T) {
 		for d := range 3 {
 			s.put(t, quarterOf("queue-1", autumn.AddDate(0, 0, d), 1, 7))
 		}
+
 		s.mustSumDays(t, time.UTC, autumn.AddDate(0, 0, 3))
 		if err := s.deleteBefore(t.Context(), autumn.Unix()+1); err != nil {
 			t.Fatal(err)
@@ -162,15 +170,18 @@ func TestSumsAreDeletedWithTheirAccountAndTheirAge(t *testing.T) {
 		if days, sums := s.count(t, "figures_days"), s.count(t, dayTable); days != 2 || sums != 2 {
 			t.Errorf("%d days and %d sums are left", days, sums)
 		}
+
 		for {
 			n, err := s.PurgeAccount(t.Context(), "acme")
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if n == 0 {
 				break
 			}
 		}
+
 		if days, sums := s.count(t, "figures_days"), s.count(t, dayTable); days != 0 || sums != 0 {
 			t.Errorf("%d days and %d sums of a deleted account", days, sums)
 		}
@@ -186,6 +197,7 @@ func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {
 		var adding sync.WaitGroup
 		defer adding.Wait()
 		defer stop()
+
 		for range 2 {
 			adding.Go(func() {
 				for ctx.Err() == nil {
@@ -197,9 +209,11 @@ func TestSumsAreAddedUpWhileRowsChange(t *testing.T) {
 				}
 			})
 		}
+
 		for n := range changes {
 			s.put(t, quarterOf("queue-1", autumn.AddDate(0, 0, n%days), event.ID(n+1), int64(n+1)))
 		}
+
 		stop()
 		adding.Wait()
 		f := Filter{Filter: report.Filter{Account: "acme", Start: autumn.Unix(),

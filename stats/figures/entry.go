@@ -51,19 +51,23 @@ func (r *Row) unmarshal(value []byte) error {
 	if err := json.Unmarshal(value, &members); err != nil {
 		return errors.New("the value is not a JSON object")
 	}
+
 	member := func(name string, into any) error {
 		if err := json.Unmarshal(members[name], into); err != nil {
 			return fmt.Errorf("%s: missing, or of another type", name)
 		}
 		return nil
 	}
+
 	t := r.Kind.table()
 	r.figures = make([]int64, len(t.figures))
 	errs := []error{member("account_id", &r.AccountID), member(t.id, &r.ID), member("interval_start", &r.Start),
 		member("interval_seconds", &r.Seconds)}
+
 	for i, f := range t.figures {
 		errs = append(errs, member(f.name, &r.figures[i]))
 	}
+
 	text := members[reasonsColumn]
 	if t.byReason && text != nil {
 		errs = append(errs, member(reasonsColumn, &r.reasons))
@@ -71,6 +75,7 @@ func (r *Row) unmarshal(value []byte) error {
 	if !report.Storable(r.AccountID) || !report.Storable(r.ID) {
 		errs = append(errs, errors.New("an id cannot be stored"))
 	}
+
 	return errors.Join(errs...)
 }
 

@@ -43,6 +43,7 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	default:
 		q.AddFault("interval", "unsupported", "must be 900, 3600 or 86400")
 	}
+
 	switch word := kind.table().word; q.Get("by") {
 	case "":
 	case word:
@@ -52,6 +53,7 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	default:
 		q.AddFault("by", "unsupported", "must be "+word+" or interval")
 	}
+
 	return f, q.Err()
 }
 

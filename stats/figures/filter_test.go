@@ -16,6 +16,7 @@ func checkRefused(t *testing.T, query, field string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = ParseFilter(Queues, values, "")
 	f, ok := err.(*fault.Error)
 	if !ok || f.Kind != fault.KindInvalid ||
@@ -44,6 +45,7 @@ func TestParseFilter(t *testing.T) {
 	span := report.Filter{Start: 1, End: 2, PageSize: 50}
 	page := span
 	page.After = after
+
 	for query, want := range map[string]Filter{
 		"startDate=1&endDate=2": {Filter: span, Seconds: quarter},
 		"startDate=1&endDate=2&interval=86400&agent_id=a&format=csv&page_size=7": {
@@ -55,6 +57,7 @@ func TestParseFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		want.Kind = Agents
 		if got, err := ParseFilter(Agents, values, ""); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", query, got, err)

@@ -31,6 +31,7 @@ func produce(t testing.TB, c *kafka.Cluster, all []kafka.Record) {
 	t.Helper()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = p.Close(context.Background()) }()
+
 	for len(all) > 0 {
 		n := min(len(all), 40)
 		if err := p.Produce(t.Context(), all[:n]...); err != nil {
@@ -45,18 +46,21 @@ func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 	t.Helper()
 	want := lastRows(all)
 	deadline := time.Now().Add(3 * time.Minute)
+
 	for {
 		stored := map[string]bool{}
 		for _, row := range append(s.listRows(t, wholeDay(Queues, account)),
 			s.listRows(t, wholeDay(Agents, account))...) {
 			stored[row] = true
 		}
+
 		missing := 0
 		for _, row := range want {
 			if !stored[row] {
 				missing++
 			}
 		}
+
 		if missing == 0 {
 			s.same(t, account, want)
 			return
@@ -64,6 +68,7 @@ func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d rows are missing", missing, len(want))
 		}
+
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -82,6 +87,7 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		s.put(t, quarterOf("queue-1", autumn, 1, 7))
+
 		zones := map[string]*time.Location{"acme": berlin(t)}
 		running.Go(func() {
 			indexer := NewIndexer(s, kafka.NewLog(c), func() map[string]*time.Location { return zones })
@@ -91,9 +97,11 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 		})
 		defer running.Wait()
 		defer cancel()
+
 		s.await(t, "acme", all[:100])
 		produce(t, c, all[100:])
 		s.await(t, "acme", all)
+
 		for deadline := time.Now().Add(3 * time.Minute); s.count(t, dayTable) == 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the day in the past has no sums")
@@ -110,11 +118,13 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 		all := records(0, 5, workday("acme", 0, 400, 8*time.Hour))
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
+
 		index := func(ctx context.Context) {
 			if err := NewIndexer(s, topics, noZones).Run(ctx); err != nil {
 				t.Error(err)
 			}
 		}
+
 		for n := range 2 {
 			running.Go(func() {
 				for ctx.Err() == nil {
@@ -124,12 +134,15 @@ func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 				}
 			})
 		}
+
 		running.Go(func() { index(ctx) })
 		defer running.Wait()
 		defer cancel()
+
 		for part := range slices.Chunk(all, 300) {
 			topics.Append(part...)
 		}
+
 		s.await(t, "acme", all)
 	})
 }

@@ -20,11 +20,13 @@ func intervalStart(t time.Time, seconds int64) time.Time {
 	if zoneStart.IsZero() || start > zoneStart.Unix() {
 		return time.Unix(start, 0).In(t.Location())
 	}
+
 	// The clock was changed in this interval.
 	before := zoneStart.Add(-time.Second)
 	if seconds == day && before.YearDay() == t.YearDay() {
 		return intervalStart(before, seconds)
 	}
+
 	return zoneStart
 }
 
@@ -34,11 +36,13 @@ func intervalEnd(start time.Time, seconds int64) time.Time {
 	if seconds == day { // a day has 23 to 25 hours
 		return intervalStart(start.Add(36*time.Hour), day)
 	}
+
 	_, offset := start.Zone()
 	end := start.Unix() + seconds - (start.Unix()+int64(offset))%seconds
 	_, zoneEnd := start.ZoneBounds()
 	if !zoneEnd.IsZero() {
 		end = min(end, zoneEnd.Unix())
 	}
+
 	return time.Unix(end, 0).In(start.Location())
 }

@@ -34,10 +34,12 @@ func TestIntervalsFollowTheTimeZone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		at, err := time.Parse(time.RFC3339, c.at)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		start := intervalStart(at.In(location), c.seconds)
 		end := intervalEnd(start, c.seconds)
 		if got := start.UTC().Format(time.RFC3339); got != c.start {
@@ -56,6 +58,7 @@ func TestHoursFollowEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		end := intervalStart(time.Date(2026, 1, 1, 0, 0, 0, 0, location), hour)
 		for at := end; at.Year() < 2027; at = at.Add(15 * time.Minute) {
 			start := intervalStart(at.In(location), hour)
@@ -65,6 +68,7 @@ func TestHoursFollowEachOther(t *testing.T) {
 			if !start.Equal(end) || !start.Equal(at) {
 				t.Fatalf("%s: the hour of %s begins %s, want %s", zone, at, start, end)
 			}
+
 			end = intervalEnd(start, hour)
 		}
 	}
@@ -78,6 +82,7 @@ func TestDaysFollowEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var start, end time.Time
 		for at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2027; at = at.Add(time.Hour) {
 			s := intervalStart(at.In(location), day)
@@ -87,6 +92,7 @@ func TestDaysFollowEachOther(t *testing.T) {
 			if !start.IsZero() && !s.Equal(end) {
 				t.Fatalf("%s: the day after %s begins %s, want %s", zone, start, s, end)
 			}
+
 			start, end = s, intervalEnd(s, day)
 			if y, m, d := s.Date(); !sameDate(end.Add(-time.Second), y, m, d) || sameDate(end, y, m, d) {
 				t.Fatalf("%s: the day that begins %s ends %s", zone, s, end)

@@ -32,6 +32,7 @@ func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
 			if errors.Is(err, errEnough) {
 				return rows, nil
 			}
+
 			return rows, err
 		},
 		At: func(r **Row) report.Cursor { return report.Cursor{Time: (*r).Start, ID: (*r).ID} },
@@ -60,11 +61,13 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 	if f.Location == nil {
 		f.Location = time.UTC
 	}
+
 	whole := f
 	if after != (report.Cursor{}) {
 		_, end := whole.interval(after.Time)
 		f.End = min(f.End, end-1)
 	}
+
 	var start, end int64      // of the interval being combined
 	sums := map[string]*Row{} // by id
 	flush := func() error {
@@ -75,9 +78,11 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 				}
 			}
 		}
+
 		clear(sums)
 		return nil
 	}
+
 	err := s.eachStored(ctx, f, func(r *Row) error {
 		if len(sums) == 0 || r.Start < start {
 			if err := flush(); err != nil {
@@ -85,6 +90,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 			}
 			start, end = whole.interval(r.Start)
 		}
+
 		if f.By == ByInterval {
 			r.ID = ""
 			r.forgetThresholds()
@@ -93,6 +99,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 			sum.addRow(r)
 			return nil
 		}
+
 		r.Start, r.Seconds = start, end-start
 		sums[r.ID] = r
 		return nil
@@ -100,6 +107,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, after report.Cursor, g
 	if err != nil {
 		return err
 	}
+
 	return flush()
 }
 

@@ -38,13 +38,16 @@ func decodeOccurrence(r *kafka.Record) (o occurrence, ok bool, err error) {
 	if r.Value == nil || word != stats.WordAlert && word != stats.WordCall {
 		return o, false, nil
 	}
+
 	id, err := event.ParseID(string(r.Header(state.HeaderEventID)))
 	if err != nil {
 		return o, true, fmt.Errorf("event_id: %w", err)
 	}
+
 	if word == stats.WordAlert {
 		return decodeAlert(r, id)
 	}
+
 	return decodeAbandoned(r, id)
 }
 
@@ -53,10 +56,12 @@ func decodeAlert(r *kafka.Record, id event.ID) (o occurrence, ok bool, err error
 	if err != nil || !begun {
 		return o, false, err
 	}
+
 	value, err := json.Marshal(a.View)
 	if err != nil || !report.Storable(a.AccountID+string(value)+a.View.QueueID+a.View.AgentID) {
 		return o, false, fmt.Errorf("the alert cannot be stored: %w", err)
 	}
+
 	return occurrence{storeAlert,
 		[]any{a.AccountID, a.View.ID, int64(id), a.StartedMS, a.EndedMS, a.View.QueueID, a.View.AgentID,
 			string(value)}}, true, nil
@@ -67,16 +72,19 @@ func decodeAbandoned(r *kafka.Record, id event.ID) (o occurrence, ok bool, err e
 	if err != nil || !c.Abandoned && !c.TakenBack {
 		return o, false, err
 	}
+
 	if !report.Storable(c.AccountID + c.CallID + c.QueueID + c.Caller + c.InteractionID) {
 		return o, false, fmt.Errorf("the abandoned call cannot be stored")
 	}
 	if c.TakenBack {
 		return occurrence{takeBackAbandoned, []any{c.AccountID, c.CallID, c.EnteredMS, int64(id)}}, true, nil
 	}
+
 	var short int64
 	if c.Short {
 		short = 1
 	}
+
 	return occurrence{storeAbandoned,
 		[]any{c.AccountID, c.CallID, c.EnteredMS, int64(id), c.AbandonedMS, c.WaitMS, short, c.QueueID, c.Caller,
 			c.InteractionID}}, true, nil

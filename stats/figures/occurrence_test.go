@@ -17,6 +17,7 @@ import (
 func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		s := openStore(t, at)
+
 		var events []state.Event
 		var last event.ID
 		add := func(seconds int, facts event.Facts) {
@@ -25,6 +26,7 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			facts.TimestampMS = when.UnixMilli()
 			events = append(events, state.Event{ID: last, Account: "demo", Timestamp: when.Unix(), Facts: facts})
 		}
+
 		call := func(name event.Name, queue, call string) event.Facts {
 			return event.Facts{Name: name, QueueID: queue, CallID: call, Caller: "+49301" + call}
 		}
@@ -52,19 +54,23 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		span.After, _ = report.ParseCursor(page.NextStartKey)
 		second, err := s.ListAbandoned(t.Context(), span)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var got []string
 		for _, a := range append(page.Data, second.Data...) {
 			got = append(got, fmt.Sprintf("%s %s %s %d %v", a.CallID, a.QueueID, a.Caller, a.WaitMS, a.Short))
 		}
+
 		if want := "4 sales +493014 300000 false, 2 support +493012 60000 false, 1 sales +493011 3000 true"; strings.Join(
 			got, ", ") != want {
 			t.Errorf("abandoned %s", got)
 		}
+
 		span.Visible, span.After = &report.Visible{Queues: []string{"support"}}, report.Cursor{}
 		page, err = s.ListAbandoned(t.Context(), span)
 		if err != nil || len(page.Data) != 1 || page.Data[0].CallID != "2" {
@@ -81,10 +87,12 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var got []string
 			for _, a := range alerts.Data {
 				got = append(got, fmt.Sprintf("%s/%s/%v", a.Name, a.QueueID, a.EndedAt != ""))
 			}
+
 			if strings.Join(got, ", ") != want {
 				t.Errorf("%s: %q", state, got)
 			}
@@ -96,6 +104,7 @@ func TestAlertsAndAbandonedCallsAreStored(t *testing.T) {
 		if n, err := s.PurgeAccount(t.Context(), "demo"); err != nil || n == 0 {
 			t.Errorf("purged %d, %v", n, err)
 		}
+
 		if page, err := s.ListAbandoned(t.Context(),
 			AbandonedFilter{Filter: report.Filter{Account: "demo", End: report.EndOfTime}}); err != nil ||
 			len(page.Data) != 0 {

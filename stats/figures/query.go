@@ -20,20 +20,24 @@ func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error)
 	if (f.Seconds > quarter || f.By != "") && !f.Kind.table().byReason {
 		return s.eachSum(ctx, f, give)
 	}
+
 	var last *place
 	for {
 		rows, end, err := s.readRows(ctx, f, last)
 		if err != nil {
 			return err
 		}
+
 		for _, r := range rows {
 			if err := give(r); err != nil {
 				return err
 			}
 		}
+
 		if len(rows) < readRows {
 			return nil
 		}
+
 		last = &end
 	}
 }
@@ -53,9 +57,11 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}
 	columns := append(key, t.columns()[6:]...)
 	w := f.conditions()
+
 	if behind != nil {
 		w.Add("("+strings.Join(key, ", ")+") < (?, ?, ?, ?)", behind.start, behind.id, behind.seconds, behind.partition)
 	}
+
 	w.OrderAndLimit(strings.Join(key, " DESC, ")+" DESC", readRows)
 
 	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + t.name + w.Text()
@@ -64,20 +70,25 @@ func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}
 		var reasons sql.RawBytes
 		targets := []any{&end.start, &end.id, &end.seconds, &end.partition}
+
 		for i := range r.figures {
 			targets = append(targets, &r.figures[i])
 		}
+
 		if t.byReason {
 			targets = append(targets, &reasons)
 		}
 		if err := scan(targets...); err != nil {
 			return nil, err
 		}
+
 		r.Start, r.ID, r.Seconds = end.start, end.id, end.seconds
 		var err error
 		r.reasons, err = parseReasons(reasons)
+
 		return r, err
 	})
+
 	return found, end, err
 }
 
@@ -93,6 +104,7 @@ func (f *Filter) conditions() *report.Conditions {
 	w.Add("interval_start BETWEEN ? AND ?", f.Start, f.End)
 	w.AddEqual(f.Kind.table().id, f.ID)
 	w.AddVisible(f.Visible, queueColumn, agentColumn)
+
 	return w
 }
 
@@ -107,6 +119,7 @@ func (s *Store) eachSum(ctx context.Context, f Filter, give func(*Row) error) er
 	if err != nil {
 		return err
 	}
+
 	for _, run := range runs {
 		f := f
 		f.Start, f.End = run.start, run.end
@@ -114,6 +127,7 @@ func (s *Store) eachSum(ctx context.Context, f Filter, give func(*Row) error) er
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -129,6 +143,7 @@ func (s *Store) eachSumOf(ctx context.Context, f Filter, table string, give func
 				f.Start = max(f.Start, zoneStart.Unix())
 			}
 		}
+
 		f.End = end
 		rows, err := s.readSums(ctx, f, table)
 		if err != nil {
@@ -140,11 +155,14 @@ func (s *Store) eachSumOf(ctx context.Context, f Filter, table string, give func
 				return err
 			}
 		}
+
 		if len(rows) < fewSums {
 			window *= 2
 		}
+
 		end = f.Start - 1
 	}
+
 	return nil
 }
 
@@ -153,9 +171,11 @@ func (s *Store) readSums(ctx context.Context, f Filter, table string) ([]*Row, e
 	t := f.Kind.table()
 	_, offset := time.Unix(f.End, 0).In(f.Location).Zone()
 	id, group := t.id, fmt.Sprintf("(interval_start + %d) / %d", offset, f.Seconds)
+
 	if table == dayTable && f.Seconds == day {
 		group = "interval_start" // the same groups, in the order of the key
 	}
+
 	groups := group + ", " + id
 	switch f.By {
 	case ByID:
@@ -163,13 +183,16 @@ func (s *Store) readSums(ctx context.Context, f Filter, table string) ([]*Row, e
 	case ByInterval:
 		id, groups = "''", group
 	}
+
 	columns := []string{id, "MAX(interval_start)"}
 	for _, figure := range t.figures {
 		columns = append(columns, fmt.Sprintf(figure.sql, figure.name))
 	}
+
 	w := f.conditions()
 	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + w.Text() + " GROUP BY " + groups +
 		" ORDER BY 2 DESC, 1"
+
 	rows, err := s.db.QueryContext(ctx, query, w.Args()...)
 	return sqldb.Collect(rows, err, "reading sums of figures", func(scan sqldb.ScanFunc) (*Row, error) {
 		r := &Row{Kind: f.Kind, AccountID: f.Account, figures: make([]int64, len(t.figures))}

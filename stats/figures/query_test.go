@@ -17,6 +17,7 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		first := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC).Unix() // Berlin's clock changes on the 25th
 		const days = 6
+
 		for i := range 900 {
 			start := first + random.Int64N(days*96)*quarter
 			values := []any{"demo", fmt.Sprint("queue-", i%3), start, quarter, i % 2, 1}
@@ -28,8 +29,10 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				case "short_abandon_seconds":
 					n = start / hour % 86400
 				}
+
 				values = append(values, n)
 			}
+
 			_, err := s.db.ExecContext(t.Context(), `INSERT INTO figures_queues VALUES
 				($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING`,
 				values...)
@@ -43,12 +46,14 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, seconds := range []int64{hour, day} {
 				f := Filter{Filter: report.Filter{Account: "demo", Start: first + 3*quarter,
 					End: first + days*day - 1}, Location: location, Seconds: seconds}
 				want := map[string]*Row{}
 				quarters := f
 				quarters.Seconds = quarter
+
 				if err := s.eachStored(t.Context(), quarters, func(r *Row) error {
 					key := fmt.Sprint(intervalStart(time.Unix(r.Start, 0).In(location), seconds).Unix(), " ", r.ID)
 					if sum, ok := want[key]; ok {
@@ -56,10 +61,12 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 					} else {
 						want[key] = r
 					}
+
 					return nil
 				}); err != nil {
 					t.Fatal(err)
 				}
+
 				got := 0
 				if err := s.Each(t.Context(), f, func(r *Row) error {
 					got++
@@ -71,6 +78,7 @@ func TestSumsOfTheDatabaseAreThoseOfTheRows(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
+
 				if got != len(want) {
 					t.Errorf("%s, %d s: %d rows, want %d", zone, seconds, got, len(want))
 				}

@@ -34,10 +34,12 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 		if open > 0 {
 			return fault.Conflict("figures are folded again already: %d partitions are open", open)
 		}
+
 		_, err := tx.ExecContext(ctx, `DELETE FROM figures_rebuilds`)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting old rebuilds")
 		}
+
 		for _, one := range rebuilds {
 			_, err := tx.ExecContext(ctx,
 				`INSERT INTO figures_rebuilds (topic_partition, request_id, from_time, state, message, folded, total)
@@ -47,6 +49,7 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 				return sqldb.Wrap(err, "storing a rebuild")
 			}
 		}
+
 		return nil
 	})
 }

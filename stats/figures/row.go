@@ -84,27 +84,32 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	t := r.Kind.table()
 	text := append(make([]byte, 0, 512), `{"account_id":`...)
 	text = event.AppendString(text, r.AccountID)
+
 	text = append(text, `,"`+t.id+`":`...)
 	text = event.AppendString(text, r.ID)
 	number := func(name string, n int64) {
 		text = append(text, `,"`+name+`":`...)
 		text = strconv.AppendInt(text, n, 10)
 	}
+
 	number("interval_start", r.Start)
 	number("interval_seconds", r.Seconds)
 	for i, f := range t.figures {
 		number(f.name, r.figures[i])
 	}
+
 	for _, l := range r.levels() {
 		if l.ok {
 			text = append(text, `,"`+l.name+`":`...)
 			text = strconv.AppendFloat(text, l.value, 'f', -1, 64)
 		}
 	}
+
 	if len(r.reasons) > 0 {
 		text = append(text, `,"`+reasonsColumn+`":`...)
 		text = append(text, r.reasonsJSON()...)
 	}
+
 	return append(text, '}'), nil
 }
 
@@ -113,6 +118,7 @@ func (r *Row) reasonsJSON() string {
 	if len(r.reasons) == 0 {
 		return ""
 	}
+
 	text := []byte{'{'}
 	for i, reason := range slices.Sorted(maps.Keys(r.reasons)) {
 		if i > 0 {
@@ -121,6 +127,7 @@ func (r *Row) reasonsJSON() string {
 		text = append(event.AppendString(text, reason), ':')
 		text = strconv.AppendInt(text, r.reasons[reason], 10)
 	}
+
 	return string(append(text, '}'))
 }
 
@@ -131,12 +138,15 @@ func csvHeader(k Kind) string {
 	for _, f := range k.table().figures {
 		text += "," + f.name
 	}
+
 	for _, l := range row.levels() {
 		text += "," + l.name
 	}
+
 	if k.table().byReason {
 		text += "," + reasonsColumn
 	}
+
 	return text + "\r\n"
 }
 
@@ -146,18 +156,22 @@ func appendCSV(to []byte, r *Row) []byte {
 	to = report.AppendText(append(to, ','), r.ID)
 	to = strconv.AppendInt(append(to, ','), r.Start, 10)
 	to = strconv.AppendInt(append(to, ','), r.Seconds, 10)
+
 	for _, n := range r.figures {
 		to = strconv.AppendInt(append(to, ','), n, 10)
 	}
+
 	for _, l := range r.levels() {
 		to = append(to, ',')
 		if l.ok {
 			to = strconv.AppendFloat(to, l.value, 'f', -1, 64)
 		}
 	}
+
 	if r.Kind.table().byReason {
 		to = report.AppendCell(append(to, ','), r.reasonsJSON())
 	}
+
 	return append(to, "\r\n"...)
 }
 

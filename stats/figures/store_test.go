@@ -48,12 +48,14 @@ func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 		for _, partition := range []int{1, 2} {
 			s.storeRecords(t, partition, records(partition, 50, workday("acme", partition, 90, time.Hour)))
 		}
+
 		f := wholeDay(Queues, "acme")
 		f.Seconds, f.ID = day, "queue-1"
 		page, err := s.List(t.Context(), f)
 		if err != nil || len(page.Data) != 1 {
 			t.Fatalf("%d rows, %v", len(page.Data), err)
 		}
+
 		// 30 calls a partition and queue, all answered after 4 s.
 		r := page.Data[0]
 		if r.Figure("offered") != 60 || r.Figure("answered") != 60 || r.Figure("wait_ms_total") != 240_000 ||
@@ -72,10 +74,12 @@ func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
 			e.figures[tables[Queues].index(name)] = n
 		}
+
 		if err := (&batch{tables: s, entries: []entry{e}}).Store(t.Context(), stay); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	put(day0, 10, 2, 4)                       // 0.5, strict 0.4
 	put(day0.Add(15*time.Minute), 2, 2, 0)    // no level, strict 0
 	put(day0.Add(30*time.Minute), 100, 0, 90) // 0.9
@@ -101,24 +105,29 @@ func TestPagesAndCSVHaveTheSameRows(t *testing.T) {
 			f := wholeDay(Agents, "acme")
 			f.Seconds, f.PageSize = seconds, 1000
 			want := s.listRows(t, f)
+
 			for _, f.PageSize = range []int{1, 7} {
 				if got := s.listRows(t, f); !slices.Equal(got, want) {
 					t.Errorf("interval %d, pages of %d: %d rows, want %d", seconds, f.PageSize, len(got), len(want))
 				}
 			}
+
 			var out bytes.Buffer
 			if _, err := s.WriteCSV(t.Context(), f, &out); err != nil {
 				t.Fatal(err)
 			}
+
 			lines, err := csv.NewReader(&out).ReadAll()
 			if err != nil || len(lines) != len(want)+1 {
 				t.Fatalf("interval %d: %d lines of CSV, want %d, %v", seconds, len(lines), len(want)+1, err)
 			}
+
 			for i, line := range lines[1:] {
 				var row map[string]any
 				if err := json.Unmarshal([]byte(want[i]), &row); err != nil {
 					t.Fatal(err)
 				}
+
 				for column, name := range lines[0] {
 					if text := fmt.Sprint(row[name]); name != reasonsColumn && jsonNumber(row[name]) != line[column] &&
 						text != line[column] {
@@ -150,15 +159,18 @@ func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
 			workday("other", 0, 200, time.Hour))
 		s.storeRecords(t, 0, acme)
 		s.storeRecords(t, 0, other)
+
 		for {
 			n, err := s.PurgeAccount(t.Context(), "acme")
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if n == 0 {
 				break
 			}
 		}
+
 		s.same(t, "acme", nil)
 		s.same(t, "other", lastRows(other))
 

@@ -55,15 +55,18 @@ func workday(account string, partition, calls int, over time.Duration) []state.E
 		facts.TimestampMS = at.UnixMilli()
 		events = append(events, state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts})
 	}
+
 	const agents = 5
 	for i := range agents {
 		add(day0, event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprint("agent-", i), State: event.Available})
 	}
+
 	for i := range calls {
 		at := day0.Add(over * time.Duration(i) / time.Duration(calls))
 		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%3), fmt.Sprint("call-", partition,
 			"-", i)
 		add(at, event.Facts{Name: event.NameQueueCallEntered, QueueID: queue, CallID: call})
+
 		switch i % 3 {
 		case 0:
 			add(at.Add(7*time.Second), event.Facts{Name: event.NameQueueCallAbandoned, QueueID: queue, CallID: call})
@@ -82,6 +85,7 @@ func workday(account string, partition, calls int, over time.Duration) []state.E
 			add(at.Add(9*time.Second), event.Facts{Name: event.NameAgentState, AgentID: agent, State: event.Available})
 		}
 	}
+
 	return events
 }
 
@@ -94,6 +98,7 @@ func records(partition, every int, events []state.Event) (all []kafka.Record) {
 		if i%every != 0 && i < len(events)-1 {
 			continue
 		}
+
 		f.Flush(func(r stats.Record) {
 			all = append(all,
 				kafka.Record{Topic: event.TopicStats, Partition: partition, Offset: int64(len(all)), Key: []byte(r.Key),
@@ -101,6 +106,7 @@ func records(partition, every int, events []state.Event) (all []kafka.Record) {
 					Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}})
 		})
 	}
+
 	return all
 }
 
@@ -122,6 +128,7 @@ func (s *Store) storeRecords(t testing.TB, partition int, all []kafka.Record) {
 	for i := range all {
 		b.Add(&all[i], 0)
 	}
+
 	if n := testutil.ToFloat64(s.metrics.invalid); n > 0 {
 		t.Fatalf("%v records are invalid", n)
 	}
@@ -147,6 +154,7 @@ func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, r := range page.Data {
 			text, err := json.Marshal(r)
 			if err != nil {
@@ -154,9 +162,11 @@ func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 			}
 			rows = append(rows, string(text))
 		}
+
 		if page.NextStartKey == "" {
 			return rows
 		}
+
 		f.After, _ = report.ParseCursor(page.NextStartKey)
 	}
 }

@@ -24,6 +24,7 @@ func (s *Store) QueuesSince(ctx context.Context, accounts []string, since int64)
 			sums[i] = "MAX(" + f.name + ")"
 		}
 	}
+
 	for chunk := range slices.Chunk(accounts, accountsAtOnce) {
 		args := []any{since}
 		places := make([]string, len(chunk))
@@ -31,9 +32,11 @@ func (s *Store) QueuesSince(ctx context.Context, accounts []string, since int64)
 			args = append(args, account)
 			places[i] = fmt.Sprintf("$%d", i+2)
 		}
+
 		query := fmt.Sprintf(
 			"SELECT account_id, queue_id, %s FROM %s WHERE interval_start >= $1 AND account_id IN (%s) GROUP BY account_id, queue_id",
 			strings.Join(sums, ", "), t.name, strings.Join(places, ", "))
+
 		rows, err := s.db.QueryContext(ctx, query, args...)
 		found, err := sqldb.Collect(rows, err, "adding up figures", func(scan sqldb.ScanFunc) (*Row, error) {
 			r := &Row{Kind: Queues, Start: since, figures: make([]int64, len(t.figures))}
@@ -46,7 +49,9 @@ func (s *Store) QueuesSince(ctx context.Context, accounts []string, since int64)
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, found...)
 	}
+
 	return all, nil
 }

@@ -57,6 +57,7 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 	if a.ID == "" {
 		a.ID = c.newID()
 	}
+
 	w := &waiter{list: list, done: make(chan actionResult, 1), progress: make(chan struct{}, 1)}
 	o := actionResult{err: c.enqueue(a.ID, w)}
 	if o.err == nil {
@@ -70,16 +71,19 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 			o.err = err
 		}
 	}
+
 	var refusal *Refusal
 	c.client.conn.CountRequest(o.err,
 		errors.As(o.err, &refusal) || errors.Is(o.err, ErrInvalidAction) || errors.Is(o.err, ErrDuplicateID) ||
 			errors.Is(o.err, ErrListCancelled) || errors.Is(o.err, ErrListTooLarge))
+
 	return o
 }
 
 func (c *Conn) enqueue(id string, w *waiter) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	switch {
 	case c.Err() != nil:
 		return c.Err()
@@ -88,6 +92,7 @@ func (c *Conn) enqueue(id string, w *waiter) error {
 	case c.waiters[id] != nil:
 		return ErrDuplicateID
 	}
+
 	c.waiters[id] = w
 	return nil
 }

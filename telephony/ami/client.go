@@ -23,11 +23,13 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+
 	conn := eventconn.Config{
 		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS,
 		AnswerTimeout: cfg.ActionTimeout,
 		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
+
 	return &Client{cfg, conn}, nil
 }
 
@@ -35,6 +37,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
+
 	var conn *Conn
 	_, err := c.conn.Dial(ctx, func(nc net.Conn) error {
 		conn = newConn(c, nc)
@@ -43,12 +46,14 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	conn.start()
 	if err := conn.login(ctx); err != nil {
 		eventconn.End(conn.Conn, err)
 		conn.Close()
 		return nil, fmt.Errorf("logging in to the manager interface: %w", err)
 	}
+
 	return conn, nil
 }
 

@@ -40,6 +40,7 @@ func (c Config) WithDefaults() Config {
 	c.MaxList = cmp.Or(c.MaxList, 256<<20)
 	c.QueueEvents = cmp.Or(c.QueueEvents, 50_000)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 64<<20)
+
 	return c
 }
 
@@ -63,6 +64,7 @@ func (c Config) Validate() error {
 		return fault.InvalidField("max_message", "invalid",
 			"the manager interface's limits are positive, and its queue and lists hold a message")
 	}
+
 	return nil
 }
 

@@ -62,6 +62,7 @@ func (c *Conn) dispatch(m *Message) error {
 		c.client.conn.Metrics.Events.Inc()
 		return nil
 	}
+
 	return eventconn.Put(c.Conn, m)
 }
 
@@ -69,6 +70,7 @@ func (c *Conn) dispatch(m *Message) error {
 func (c *Conn) deliverResponse(id string, m *Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	w := c.waiters[id]
 	switch {
 	case w == nil:
@@ -92,12 +94,15 @@ func (c *Conn) addToList(id string, m *Message) bool {
 	if id == "" {
 		return false
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	w := c.waiters[id]
 	if w == nil || !w.list {
 		return strings.HasPrefix(id, c.prefix) // the rest of a list without a waiter
 	}
+
 	w.bytes += m.memory()
 	switch {
 	case strings.EqualFold(m.Get("EventList"), "Cancelled"):
@@ -110,6 +115,7 @@ func (c *Conn) addToList(id string, m *Message) bool {
 		w.items = append(w.items, m)
 		w.notify()
 	}
+
 	return true
 }
 
@@ -147,14 +153,17 @@ func (r *pingingReader) Read(b []byte) (int, error) {
 	if r.interval == 0 {
 		return r.net.Read(b)
 	}
+
 	for pings := 0; ; pings++ {
 		if err := r.net.SetReadDeadline(time.Now().Add(r.interval)); err != nil {
 			return 0, err
 		}
+
 		n, err := r.net.Read(b)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
+
 		if pings == maxPings {
 			return 0, ErrPingTimeout
 		}

@@ -45,6 +45,7 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 			if test.want == context.DeadlineExceeded {
 				cfg.DialTimeout = 50 * time.Millisecond
 			}
+
 			_, err := newClient(t, cfg).Dial(t.Context())
 			reset := test.want == io.EOF && err != nil && strings.Contains(err.Error(), "reset")
 			if !errors.Is(err, test.want) && !(test.want == context.DeadlineExceeded && isTimeout(err)) && !reset {
@@ -66,12 +67,14 @@ func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
 	defer server.Close()
+
 	certificates := x509.NewCertPool()
 	certificates.AddCert(server.Certificate())
 	address := serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) {
 		p.login()
 		p.WaitClosed()
 	})
+
 	dialClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: certificates}})
 
 	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.WaitClosed() })
@@ -130,6 +133,7 @@ func TestAnswersWithoutEndEndTheAction(t *testing.T) {
 						if err != nil {
 							return
 						}
+
 						for {
 							select {
 							case <-stop:
@@ -139,13 +143,16 @@ func TestAnswersWithoutEndEndTheAction(t *testing.T) {
 							}
 						}
 					})})
+
 			_, err := c.List(t.Context(), "QueueStatus")
 			close(stop)
 			if !errors.Is(err, test.want) {
 				t.Errorf("got %v", err)
 			}
+
 			c.mu.Lock()
 			defer c.mu.Unlock()
+
 			if len(c.waiters) != 0 {
 				t.Errorf("%d waiters are left", len(c.waiters))
 			}
@@ -158,12 +165,14 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 	data := capture(t, "queue-answered")
 	data = data[:len(data)-40] // in the last message, the response to Logoff
 	var want []*Message
+
 	whole := bytes.LastIndex(data, []byte("\r\n\r\n")) + 4
 	for _, p := range readMessages(t, bytes.NewReader(data[:whole])) {
 		if !p.isResponse() {
 			want = append(want, p)
 		}
 	}
+
 	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
 		for at, step := 0, 1; at < len(data); at, step = at+step, step%97+1 {
 			p.Write(data[at:min(at+step, len(data))])
@@ -187,10 +196,12 @@ func TestSlowConsumerEndsTheConnection(t *testing.T) {
 	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrQueueFull) {
 		t.Fatalf("got %v", err)
 	}
+
 	events := c.Take()
 	if len(events) != 100 {
 		t.Fatalf("%d events are held", len(events))
 	}
+
 	for i, e := range events {
 		if e.Get("N") != fmt.Sprint(i) {
 			t.Fatalf("event %d is number %s", i, e.Get("N"))
@@ -209,14 +220,17 @@ func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 			}
 			asked = append(asked, a)
 		}
+
 		for i := len(asked) - 1; i >= 0; i-- {
 			if i%3 == 0 {
 				p.Writef("Event: X\r\n\r\n")
 			}
 			p.answer(asked[i], "Response: Success", "Value: "+asked[i].Get("Variable"))
 		}
+
 		p.WaitClosed()
 	})})
+
 	var waiting sync.WaitGroup
 	for i := range all {
 		waiting.Go(func() {
@@ -227,6 +241,7 @@ func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 			}
 		})
 	}
+
 	waiting.Wait()
 	if n := len(c.Take()); n != (all+2)/3 {
 		t.Errorf("%d events", n)
@@ -249,11 +264,14 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 	if _, err := c.Do(t.Context(), Action{Name: "Slow"}); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("got %v", err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := c.List(ctx, "QueueStatus"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
+
 	close(release)
 	if events := conntest.TakeEvents(t, c.Conn, 1); len(events) != 1 || events[0].Name() != "Last" {
 		t.Fatalf("%d events", len(events))
@@ -270,6 +288,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 		if err != nil {
 			return
 		}
+
 		text := strings.ReplaceAll(string(data), "ActionID: a2\r\n", "ActionID: "+a.Get("ActionID")+"\r\n")
 		p.Writef("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n",
 			"\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
@@ -281,23 +300,29 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 		p.answer(a, "Event: QueueStatusComplete", "EventList: Cancelled")
 		a, _ = p.readAction()
 		p.answer(a, "Response: Success", "EventList: start")
+
 		for range 100 {
 			p.answer(a, "Event: QueueMember", "Name: "+strings.Repeat("x", 1000))
 		}
+
 		p.WaitClosed()
 	}), MaxMessage: 8 << 10, MaxList: 50 << 10})
+
 	items, err := c.List(t.Context(), "QueueStatus")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(items) != 27 {
 		t.Errorf("%d items", len(items))
 	}
+
 	for _, e := range c.Take() {
 		if e.Name() != "Hangup" {
 			t.Errorf("%s is not in the list", e.Name())
 		}
 	}
+
 	var refusal *Refusal
 	if _, err := c.List(t.Context(), "QueueStatus", Field{"Queue", "x"}); !errors.As(err, &refusal) ||
 		refusal.Message != "No such queue" {
@@ -336,14 +361,17 @@ func TestSilentPeerIsPinged(t *testing.T) {
 			}
 			p.answer(a, "Response: Success", "Ping: Pong")
 		}
+
 		p.Writef("Event: AfterThree\r\n\r\n")
 		p.WaitClosed()
 	}
+
 	for interval := 20 * time.Millisecond; ; interval *= 4 {
 		c := dialClient(t, Config{PingInterval: interval, Address: afterLogin(t, peer)})
 		if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrPingTimeout) {
 			t.Fatalf("got %v", err)
 		}
+
 		events := c.Take()
 		if len(events) == 1 && events[0].Name() == "AfterThree" {
 			return
@@ -363,6 +391,7 @@ func TestAnEventThatAsteriskKeepsComesByAPing(t *testing.T) {
 				return
 			}
 		}
+
 		p.Writef("Event: QueueMemberPause\r\n\r\n")
 		p.WaitClosed()
 	})})
@@ -375,6 +404,7 @@ func TestActionsThatAreNotSent(t *testing.T) {
 	c := dialClient(t,
 		Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2,
 			ActionTimeout: conntest.Patience})
+
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
 		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}},
 			{Name: "X", Fields: []Field{{text, "v"}}}} {
@@ -383,6 +413,7 @@ func TestActionsThatAreNotSent(t *testing.T) {
 			}
 		}
 	}
+
 	var waiting sync.WaitGroup
 	for _, id := range []string{"one", "two"} {
 		waiting.Go(func() {
@@ -391,14 +422,17 @@ func TestActionsThatAreNotSent(t *testing.T) {
 			}
 		})
 	}
+
 	for pending := 0; pending < 2; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		pending = len(c.waiters)
 		c.mu.Unlock()
 	}
+
 	if _, err := c.Do(t.Context(), Action{Name: "X"}); !errors.Is(err, ErrBusy) {
 		t.Errorf("a third action: %v", err)
 	}
+
 	c.Close()
 	waiting.Wait()
 }
@@ -411,23 +445,29 @@ func TestActionIDIsUsedOnceAtATime(t *testing.T) {
 			if err != nil {
 				return
 			}
+
 			if i == 0 {
 				close(asked)
 				<-release
 			}
+
 			p.answer(a, "Response: Success")
 		}
+
 		p.WaitClosed()
 	})})
+
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Do(t.Context(), Action{Name: "X", ID: "same"})
 		done <- err
 	}()
+
 	<-asked
 	if _, err := c.Do(t.Context(), Action{Name: "X", ID: "same"}); !errors.Is(err, ErrDuplicateID) {
 		t.Errorf("got %v", err)
 	}
+
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -454,6 +494,7 @@ func TestConfigValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, spoil := range map[string]func(*Config){
 		"no address":          func(c *Config) { c.Address = "" },
 		"no user name":        func(c *Config) { c.Username = "" },

@@ -73,6 +73,7 @@ func readMessage(in *bufio.Reader, limit int) (*Message, error) {
 			}
 			return nil, err
 		}
+
 		if !endsMessage(block, line) {
 			block = append(block, line...)
 			continue
@@ -80,6 +81,7 @@ func readMessage(in *bufio.Reader, limit int) (*Message, error) {
 		if len(block) > 0 {
 			return parseMessage(block), nil
 		}
+
 		skipped += len(line)
 	}
 }

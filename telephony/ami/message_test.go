@@ -47,6 +47,7 @@ func readMessages(t testing.TB, in io.Reader) []*Message {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		messages = append(messages, p)
 	}
 }
@@ -64,6 +65,7 @@ func object(p *Message) map[string]any {
 			o[f.Key] = append(before, f.Value)
 		}
 	}
+
 	return o
 }
 
@@ -73,11 +75,13 @@ func TestMessagesAreThoseOfTheCapture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		lines := bytes.Split(bytes.TrimSpace(file), []byte("\n"))
 		messages := readMessages(t, bytes.NewReader(capture(t, name)))
 		if len(messages) != len(lines) {
 			t.Fatalf("%s: %d messages, want %d", name, len(messages), len(lines))
 		}
+
 		for i, line := range lines {
 			var want map[string]any
 			if err := json.Unmarshal(line, &want); err != nil {
@@ -97,6 +101,7 @@ func TestBytesMaySplitAnywhere(t *testing.T) {
 	if single := readMessages(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(single, whole) {
 		t.Fatalf("%d messages byte by byte, %d at once", len(single), len(whole))
 	}
+
 	for at := range data {
 		split := readMessages(t, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
 		if len(split) != len(whole) {
@@ -122,6 +127,7 @@ func TestMessageValues(t *testing.T) {
 	if len(p) != 1 || p[0].Name() != "X" || p[0].isResponse() {
 		t.Fatalf("%d messages", len(p))
 	}
+
 	for key, want := range map[string]string{
 		"AppData": "a: b: c", "Empty": "", "Bare": "", "ChanVariable(AudioSocket/127.0.0.1:9092)": "a=1",
 		"CallerIDNum": "1", "calleridnum": "1", "Name": "J\uFFFDrgen\x00", "Unix": "line", "absent": "",
@@ -130,6 +136,7 @@ func TestMessageValues(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
+
 	if n := len(p[0].Fields); n != 10 {
 		t.Errorf("%d fields", n)
 	}
@@ -159,6 +166,7 @@ func TestMessageAboveTheLimitIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	long := strings.Repeat("x", 50<<10)
 	p, err := readMessage(bufio.NewReaderSize(strings.NewReader("Event: X\r\nLong: "+long+"\r\n\r\n"), 4096), 64<<10)
 	if err != nil || p.Get("Long") != long {
@@ -176,6 +184,7 @@ func FuzzReadMessage(f *testing.F) {
 			f.Add(append(b.Bytes(), "\r\n"...))
 		}
 	}
+
 	f.Add([]byte("Event: X\r\na\r\n\r\n: \r\n\r\n\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(bytes.NewReader(data), 64)
@@ -184,10 +193,12 @@ func FuzzReadMessage(f *testing.F) {
 			if err != nil {
 				return
 			}
+
 			size += p.Size
 			if size > len(data) {
 				t.Fatalf("messages of %d bytes in %d", size, len(data))
 			}
+
 			p.Name()
 			p.endsList()
 			for _, field := range p.Fields {
@@ -208,6 +219,7 @@ func BenchmarkReadMessages(b *testing.B) {
 	in := bufio.NewReaderSize(nil, 64<<10)
 	messages := 0
 	b.SetBytes(int64(len(data)))
+
 	for b.Loop() {
 		in.Reset(bytes.NewReader(data))
 		for {
@@ -215,12 +227,15 @@ func BenchmarkReadMessages(b *testing.B) {
 			if err != nil {
 				break
 			}
+
 			for _, key := range []string{"ActionID", "Uniqueid", "Linkedid", "Queue"} {
 				p.Get(key)
 			}
+
 			messages++
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(messages), "ns/message")
 }
 

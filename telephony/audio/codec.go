@@ -33,6 +33,7 @@ func newDecoder(f Format, rate int) (Decoder, error) {
 	case PCM16:
 		return &statelessDecoder{decodeSamples: pcm16Codec{}.appendSamples, lossConcealer: newConcealer(rate)}, nil
 	}
+
 	return nil, fmt.Errorf("audio: no decoder for %s", f.Encoding)
 }
 
@@ -49,6 +50,7 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 	case PCM16:
 		return pcm16Codec{}, nil
 	}
+
 	return nil, fmt.Errorf("audio: no encoder for %s", f.Encoding)
 }
 

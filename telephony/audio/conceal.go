@@ -67,9 +67,11 @@ func (c *concealer) appendConcealment(pcm []int16, n int) []int16 {
 			}
 			c.concealed++
 		}
+
 		pcm = append(pcm, int16(s))
 		c.position = (c.position + 1) % len(c.period)
 	}
+
 	return pcm
 }
 
@@ -80,12 +82,14 @@ func (c *concealer) pitch() int {
 	end := len(c.history)
 	window := end - longest
 	best, bestScore := longest, math.Inf(-1)
+
 	for lag := shortest; lag <= longest; lag += step {
 		var product, energy float64
 		for i := end - window/2; i < end; i += step {
 			product += float64(c.history[i]) * float64(c.history[i-lag])
 			energy += float64(c.history[i-lag]) * float64(c.history[i-lag])
 		}
+
 		if energy > 0 {
 			score := product / math.Sqrt(energy)
 			if score > bestScore {
@@ -93,5 +97,6 @@ func (c *concealer) pitch() int {
 			}
 		}
 	}
+
 	return best
 }

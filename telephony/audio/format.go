@@ -45,6 +45,7 @@ func (f Format) Validate() error {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("audio: no format %s at %d Hz", f.Encoding, f.Rate)
 }
 

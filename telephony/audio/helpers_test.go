@@ -25,6 +25,7 @@ func fitTone(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
 		sin += float64(s) * math.Sin(phase)
 		cos += float64(s) * math.Cos(phase)
 	}
+
 	n := float64(len(pcm))
 	sin, cos = 2*sin/n, 2*cos/n
 	for i, s := range pcm {
@@ -32,6 +33,7 @@ func fitTone(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
 		rest := float64(s) - sin*math.Sin(phase) - cos*math.Cos(phase)
 		energy += rest * rest
 	}
+
 	amplitude = math.Hypot(sin, cos)
 	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(energy/n))
 }

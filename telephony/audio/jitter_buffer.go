@@ -70,6 +70,7 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	samples := j.format.Samples(payload)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	if samples == 0 {
 		j.counters.Invalid++
 		return false
@@ -77,33 +78,40 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	if !j.started {
 		j.started, j.nextTimestamp, j.playedEnd = true, timestamp, timestamp
 	}
+
 	behind := timestampDiff(j.nextTimestamp, timestamp)
 	if !j.admit(timestamp) {
 		return false
 	}
+
 	index := len(j.queue)
 	for index > 0 && timestampDiff(j.queue[index-1].timestamp, timestamp) > 0 {
 		index--
 	}
+
 	if index > 0 && timestampDiff(timestamp, j.queue[index-1].timestamp) < j.queue[index-1].samples ||
 		index < len(j.queue) && timestampDiff(j.queue[index].timestamp, timestamp) < samples {
 		j.counters.Repeated++
 		return false
 	}
+
 	if len(j.queue) == maxPackets {
 		if index == 0 {
 			j.counters.Overrun++
 			return false
 		}
+
 		j.recycle(j.popFirst())
 		j.counters.Overrun++
 		index--
 		j.nextTimestamp = j.queue[0].timestamp
 	}
+
 	j.counters.Packets++
 	j.queue = append(j.queue, packet{})
 	copy(j.queue[index+1:], j.queue[index:])
 	j.queue[index] = packet{timestamp, samples, append(j.getBuffer(), payload...)}
+
 	return behind > 0 && behind <= FrameSamples(j.format.Rate) && len(j.queue) == 1
 }
 
@@ -136,9 +144,11 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 				j.counters.Overrun++
 			}
 		}
+
 		if len(j.queue) == 0 && (early > maxDelaySamples || !j.timeBased) {
 			j.nextTimestamp = timestamp // the gap is too long to wait for
 		}
+
 		return true
 	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= maxDelaySamples:
 		j.consecutiveLate = 0
@@ -148,12 +158,14 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 		}
 		return true
 	}
+
 	j.consecutiveLate++
 	if j.consecutiveLate > maxConsecutiveLate && len(j.queue) == 0 {
 		j.consecutiveLate = 0
 		j.nextTimestamp, j.playedEnd = timestamp, timestamp
 		return true
 	}
+
 	j.counters.Late++
 	return false
 }
@@ -163,9 +175,11 @@ func (j *JitterBuffer) admit(timestamp uint32) bool {
 func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	if !j.started {
 		return into, want
 	}
+
 	if len(j.queue) == 0 {
 		j.counters.Lost += uint64(want)
 		j.minWaiting = 0
@@ -174,6 +188,7 @@ func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int)
 		}
 		return into, want
 	}
+
 	gap := timestampDiff(j.queue[0].timestamp, j.nextTimestamp)
 	if gap > 0 {
 		gap = min(gap, want)
@@ -181,12 +196,14 @@ func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int)
 		j.nextTimestamp += uint32(gap)
 		return into, gap
 	}
+
 	j.reduceDelay()
 	p := j.popFirst()
 	j.nextTimestamp = p.timestamp + uint32(p.samples)
 	j.playedEnd = j.nextTimestamp
 	into = append(into, p.payload...)
 	j.recycle(p)
+
 	return into, 0
 }
 
@@ -199,11 +216,13 @@ func (j *JitterBuffer) reduceDelay() {
 	if j.windowFrames < j.windowLength {
 		return
 	}
+
 	if j.minWaiting >= head.samples && len(j.queue) > 1 {
 		j.counters.Skipped += uint64(head.samples)
 		j.recycle(j.popFirst())
 		j.hasSkipped = true
 	}
+
 	j.windowFrames, j.minWaiting = 0, math.MaxInt
 }
 

@@ -22,6 +22,7 @@ func played(j *JitterBuffer, frames int) (numbers []int) {
 			numbers = append(numbers, int(payload[0]))
 		}
 	}
+
 	return numbers
 }
 
@@ -57,10 +58,12 @@ func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
 	putPackets(j, 1, 4)
 	equal(t, "played", played(j, 4), []int{1, 0, 0, 4})
+
 	// A sender sends no audio during DTMF: its clock continues.
 	equal(t, "quiet", played(j, 10), make([]int, 10))
 	putPackets(j, 15, 16)
 	equal(t, "after", played(j, 3), []int{15, 16, 0})
+
 	if s := j.Stats(); s.Late != 0 || s.Lost != 13*160 {
 		t.Errorf("stats %+v", s)
 	}
@@ -92,11 +95,13 @@ func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
 	putPackets(j, 1, 2, 3) // all more than needed
 	n := 3
+
 	for range 300 {
 		n++
 		j.Put(uint32(n)*160, frame(n%250+1))
 		played(j, 1)
 	}
+
 	j.Put(uint32(n+1)*160, frame(99))
 	equal(t, "played", played(j, 1), []int{99})
 	if s := j.Stats(); s.Skipped != 480 || s.Lost != 0 {
@@ -112,12 +117,14 @@ func TestASendersNewClockIsTaken(t *testing.T) {
 			putPackets(j, 1, 2)
 			played(j, 2)
 			heard := 0
+
 			for i := range uint32(20) {
 				j.Put(jump+i*160, frame(7))
 				if played(j, 1)[0] == 7 {
 					heard++
 				}
 			}
+
 			if heard < 8 {
 				t.Errorf("heard %d of 20 frames", heard)
 			}
@@ -146,6 +153,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	for n := range 10 * maxPackets {
 		j.Put(uint32(n)*160, frame(n%250+1))
 	}
+
 	if s := j.Stats(); s.Overrun != 9*maxPackets || len(j.queue) != maxPackets {
 		t.Errorf("stats %+v, %d packets wait", s, len(j.queue))
 	}
@@ -156,6 +164,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 
 func TestNothingIsAllocatedForAPacket(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
+
 	into, n := make([]byte, 0, 320), uint32(0)
 	payload := frame(5)
 	run := func() {
@@ -163,6 +172,7 @@ func TestNothingIsAllocatedForAPacket(t *testing.T) {
 		n++
 		into, _ = j.Next(into[:0], 160)
 	}
+
 	run()
 	if got := testing.AllocsPerRun(200, run); got != 0 {
 		t.Errorf("%g allocations a packet", got)
@@ -182,9 +192,11 @@ func FuzzJitter(f *testing.F) {
 					t.Fatalf("neither audio nor a hole: %d", missing)
 				}
 			}
+
 			if len(j.queue) > maxPackets {
 				t.Fatal("too many wait")
 			}
+
 			for k := 1; k < len(j.queue); k++ {
 				if timestampDiff(j.queue[k].timestamp, j.queue[k-1].timestamp) < j.queue[k-1].samples {
 					t.Fatal("packets overlap or are out of order")
@@ -204,8 +216,10 @@ func TestLeavingOutIsUnlearnedWhereItWasWrong(t *testing.T) {
 		} else if phase == 1 {
 			putPackets(j, n-1, n)
 		}
+
 		played(j, 1)
 	}
+
 	if s := j.Stats(); s.Skipped > 6*160 || s.Late > 6 {
 		t.Errorf("stats %+v", s)
 	}

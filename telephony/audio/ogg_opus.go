@@ -28,12 +28,14 @@ func NewOggOpus(wav *WAV) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	o := &oggOpus{wav: wav, encoder: encoder, pcm: make([]int16, wav.Channels*wav.Rate*oggFrame/1000),
 		skip: encoder.encoder.Lookahead()}
 	o.ogg, err = newOggWriter(&o.encoded, wav, o.ticks(o.skip))
 	if err != nil {
 		return nil, fmt.Errorf("audio: ogg: %w", err)
 	}
+
 	return o, nil
 }
 
@@ -56,6 +58,7 @@ func (o *oggOpus) encodeNext() error {
 	if err != nil {
 		return err
 	}
+
 	frame := len(o.pcm) / o.wav.Channels
 	if n == len(o.pcm) {
 		return o.write(frame)
@@ -70,9 +73,11 @@ func (o *oggOpus) encodeNext() error {
 		clear(o.pcm)
 		rest -= frame
 	}
+
 	if err := o.write(rest); err != nil {
 		return err
 	}
+
 	o.ended = true
 	return o.ogg.Close()
 }

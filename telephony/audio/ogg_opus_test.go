@@ -27,6 +27,7 @@ func wavFile(kind, channels, rate int, pcm []int16) []byte {
 			samples = append(samples, g711.ULaw().EncodeSample(s))
 		}
 	}
+
 	size := len(samples) / len(pcm)
 	h := append([]byte("RIFF\x00\x00\x00\x00WAVEjunk\x03\x00\x00\x00abc\x00fmt "), 18, 0, 0, 0)
 	h = binary.LittleEndian.AppendUint16(h, uint16(kind))
@@ -38,6 +39,7 @@ func wavFile(kind, channels, rate int, pcm []int16) []byte {
 	h = append(h, 0, 0)
 	h = append(h, "data"...)
 	h = binary.LittleEndian.AppendUint32(h, uint32(len(samples)))
+
 	return append(h, samples...)
 }
 
@@ -54,6 +56,7 @@ func beeps(rate, channels, samples int) (pcm []int16) {
 			pcm = append(pcm, int16(level))
 		}
 	}
+
 	return pcm
 }
 
@@ -68,10 +71,12 @@ func TestOggOpusKeepsChannelsAndPositions(t *testing.T) {
 		if len(file) > len(wav)/2 {
 			t.Errorf("%+v: %d bytes of %d", c, len(file), len(wav))
 		}
+
 		pcm := decodeOgg(t, file, c.channels)
 		if got, want := len(pcm)/c.channels, c.samples*48000/c.rate; got != want {
 			t.Errorf("%+v: %d samples, want %d", c, got, want)
 		}
+
 		checkBeeps(t, pcm, c.channels)
 	}
 }
@@ -82,6 +87,7 @@ func TestOggOpusIsReadByOpusdec(t *testing.T) {
 	if err != nil {
 		t.Skip("opusdec is not installed")
 	}
+
 	file := encodeOgg(t, wavFile(1, 2, 8000, beeps(8000, 2, 24007)))
 	decode := exec.Command(opusdec, "--quiet", "--force-wav", "--rate", "48000", "-", "-")
 	decode.Stdin = bytes.NewReader(file)
@@ -89,16 +95,19 @@ func TestOggOpusIsReadByOpusdec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w, err := NewWAV(bytes.NewReader(decoded))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	pcm := make([]int16, 48000*2*4)
 	n, err := w.Read(pcm)
 	most := 2 * (24007*6 + 48*oggFrame) // it does not cut the silence after the last sample
 	if err != nil || n < 2*24007*6 || n > most {
 		t.Errorf("%d samples, %v", n, err)
 	}
+
 	checkBeeps(t, pcm[:n], 2)
 }
 
@@ -108,14 +117,17 @@ func encodeOgg(t *testing.T, file []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	opus, err := NewOggOpus(wav)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	encoded, err := io.ReadAll(opus)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return encoded
 }
 
@@ -125,10 +137,12 @@ func decodeOgg(t *testing.T, file []byte, channels int) (pcm []int16) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	decoder, err := gopus.NewDecoder(gopus.DefaultDecoderConfig(48000, channels))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	frame := make([]int16, 5760*channels)
 	var end uint64
 	for {
@@ -139,12 +153,15 @@ func decodeOgg(t *testing.T, file []byte, channels int) (pcm []int16) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		n, err := decoder.DecodeInt16(packet, frame)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		pcm, end = append(pcm, frame[:n*channels]...), granule
 	}
+
 	return pcm[int(r.Header.PreSkip)*channels : int(end)*channels]
 }
 
@@ -158,6 +175,7 @@ func checkBeeps(t *testing.T, pcm []int16, channels int) {
 				s := float64(pcm[i*channels+channel])
 				loud += s * s
 			}
+
 			loud = math.Sqrt(loud / (24000 - 1920))
 			sounds := channels == 1 || channel == from/24000%2
 			if sounds && (loud < 4000 || loud > 8000) || !sounds && loud > 400 {
@@ -172,15 +190,18 @@ func FuzzWAV(f *testing.F) {
 	f.Add(wavFile(1, 2, 8000, beeps(8000, 2, 960)))
 	f.Add(wavFile(7, 1, 8000, beeps(8000, 1, 960)))
 	f.Add([]byte("RIFF\x00\x00\x00\x00WAVEfmt \x02\x00\x00\x00\x01\x00data"))
+
 	f.Fuzz(func(t *testing.T, file []byte) {
 		wav, err := NewWAV(bytes.NewReader(file))
 		if err != nil {
 			return
 		}
+
 		opus, err := NewOggOpus(wav)
 		if err != nil {
 			return
 		}
+
 		if _, err := io.Copy(io.Discard, opus); err != nil {
 			t.Error(err)
 		}
@@ -198,10 +219,12 @@ func TestWAVFilesThatAreNot(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+
 	odd, err := NewWAV(bytes.NewReader(wavFile(1, 1, 11025, beeps(11025, 1, 960))))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := NewOggOpus(odd); err == nil {
 		t.Error("11,025 Hz: no error")
 	}
@@ -215,13 +238,16 @@ func BenchmarkOggOpus(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		opus, err := NewOggOpus(wav)
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		if _, err := io.Copy(io.Discard, opus); err != nil {
 			b.Fatal(err)
 		}
 	}
+
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/60*100, "%core/second-of-call")
 }

@@ -23,6 +23,7 @@ func opusSamples(packet []byte) int {
 	if len(packet) == 0 || len(packet) > maxOpusBytes {
 		return 0
 	}
+
 	config := int(packet[0] >> 3)
 	var frame int // samples at 48 kHz
 	switch {
@@ -33,6 +34,7 @@ func opusSamples(packet []byte) int {
 	default: // CELT: 2.5, 5, 10, 20 ms
 		frame = 120 << (config & 3)
 	}
+
 	frames := 1
 	switch packet[0] & 3 {
 	case 1, 2:
@@ -43,10 +45,12 @@ func opusSamples(packet []byte) int {
 		}
 		frames = int(packet[1] & 0x3f)
 	}
+
 	samples := frames * frame
 	if samples <= opusRate*maxOpusMillis/1000 {
 		return samples
 	}
+
 	return 0
 }
 
@@ -84,10 +88,12 @@ func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
 		if err != nil || decoded == 0 {
 			return append(pcm, d.zeros(n)...)
 		}
+
 		decoded = min(decoded, n)
 		pcm = append(pcm, d.scratch[:decoded]...)
 		n -= decoded
 	}
+
 	return pcm
 }
 
@@ -114,6 +120,7 @@ func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audio: opus encoder at %d Hz: %w", rate, err)
 	}
+
 	if err := encoder.SetBitrate(channels * opusBitrate(rate)); err != nil {
 		return nil, fmt.Errorf("audio: opus bit rate: %w", err)
 	}
@@ -123,6 +130,7 @@ func newChannelsEncoder(rate, channels, millis int) (*opusEncoder, error) {
 	if err := encoder.SetFrameSize(rate * millis / 1000); err != nil {
 		return nil, fmt.Errorf("audio: opus frame size: %w", err)
 	}
+
 	return &opusEncoder{encoder: encoder, scratch: make([]byte, maxOpusBytes)}, nil
 }
 

@@ -29,10 +29,12 @@ func NewResampler(from, to int) (*Resampler, error) {
 	if !known {
 		return nil, fmt.Errorf("audio: no resampler from %d to %d Hz", from, to)
 	}
+
 	divisor := gcd(from, to)
 	r := &Resampler{up: to / divisor, down: from / divisor}
 	r.taps, _ = tapsFor(from, to)
 	prototype := lowPass(r.taps*r.up, 0.5/float64(max(r.up, r.down)), float64(r.up))
+
 	for phase := range r.up {
 		taps := make([]float32, r.taps)
 		for i := range taps {
@@ -40,6 +42,7 @@ func NewResampler(from, to int) (*Resampler, error) {
 		}
 		r.phases = append(r.phases, taps)
 	}
+
 	r.history = make([]float32, r.taps-1, r.taps-1+2*FrameSamples(from))
 	r.trailingZeros = r.taps
 	return r, nil
@@ -66,6 +69,7 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 			r.trailingZeros = 0
 		}
 	}
+
 	start := 0 // oldest input sample of the next output sample
 	for start+r.taps <= len(r.history) {
 		if r.trailingZeros >= len(r.history)-start {
@@ -73,10 +77,12 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 		} else {
 			out = append(out, roundToInt16(dot(r.phases[r.phase], r.history[start:start+r.taps])))
 		}
+
 		r.phase += r.down
 		start += r.phase / r.up
 		r.phase %= r.up
 	}
+
 	// Drop the samples before the filter's window.
 	kept := copy(r.history, r.history[start:])
 	r.history = r.history[:kept]
@@ -87,6 +93,7 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 func dot(a, b []float32) float32 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float32
+
 	i := 0
 	for ; i+4 <= len(a) && i+4 <= len(b); i += 4 {
 		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
@@ -95,9 +102,11 @@ func dot(a, b []float32) float32 {
 		s2 += x[2] * y[2]
 		s3 += x[3] * y[3]
 	}
+
 	for ; i < len(a); i++ {
 		s0 += a[i] * b[i]
 	}
+
 	return s0 + s1 + s2 + s3
 }
 
@@ -123,13 +132,16 @@ func lowPass(n int, cutoff, gain float64) []float64 {
 		if x != 0 {
 			sinc = math.Sin(2*math.Pi*cutoff*x) / (math.Pi * x)
 		}
+
 		edge := 2*float64(i)/float64(n-1) - 1
 		taps[i] = sinc * bessel0(kaiserBeta*math.Sqrt(1-edge*edge)) / bessel0(kaiserBeta)
 		sum += taps[i]
 	}
+
 	for i := range taps {
 		taps[i] *= gain / sum
 	}
+
 	return taps
 }
 

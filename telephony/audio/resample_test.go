@@ -20,9 +20,11 @@ func TestResamplingKeepsTelephoneSpeechClean(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				const amplitude = 24000
 				in := tone(hz, r[0], r[0], amplitude)
 				var out []int16
+
 				for n := FrameSamples(r[0]); len(in) >= n; in = in[n:] {
 					before := len(out)
 					out = resampler.Process(out, in[:n])
@@ -30,6 +32,7 @@ func TestResamplingKeepsTelephoneSpeechClean(t *testing.T) {
 						t.Fatalf("a frame of %d samples became %d, want %d", n, len(out)-before, FrameSamples(r[1]))
 					}
 				}
+
 				got, snr := fitTone(out[len(out)/10:len(out)/10+len(out)/2], hz, r[1])
 				if snr < 80 {
 					t.Errorf("signal to noise %.1f dB, want 80", snr)
@@ -48,11 +51,13 @@ func TestResamplingRemovesWhatTheLowerRateCannotCarry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		out := resampler.Process(nil, tone(hz, 24000, 24000, 20000))
 		loudest := 0
 		for _, s := range out[200 : len(out)-200] {
 			loudest = max(loudest, int(s), -int(s))
 		}
+
 		if loudest > 2 { // -80 dB
 			t.Errorf("%g Hz comes through with amplitude %d", hz, loudest)
 		}
@@ -65,9 +70,11 @@ func TestResamplingDoesNotDependOnHowTheStreamIsCut(t *testing.T) {
 	want := whole.Process(nil, in)
 	cut, _ := NewResampler(16000, 24000)
 	var got []int16
+
 	for i, n := 0, 1; i < len(in); i, n = i+n, n%37+1 {
 		got = cut.Process(got, in[i:min(i+n, len(in))])
 	}
+
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Error("the same samples in other pieces give another result")
 	}
@@ -80,6 +87,7 @@ func TestSilenceAfterSoundIsSilent(t *testing.T) {
 	if first[0] == 0 {
 		t.Error("the filter's tail was cut off")
 	}
+
 	for _, s := range r.Process(nil, make([]int16, 160)) {
 		if s != 0 {
 			t.Fatal("sound in silence")
@@ -102,6 +110,7 @@ func BenchmarkResample(b *testing.B) {
 			in := tone(440, r[0], FrameSamples(r[0]), 9000)
 			out := make([]int16, 0, 2*FrameSamples(r[1]))
 			b.ReportAllocs()
+
 			for b.Loop() {
 				out = resampler.Process(out[:0], in)
 			}

@@ -26,6 +26,7 @@ func NewTranscoder(from, to Format) (*Transcoder, error) {
 			return nil, err
 		}
 	}
+
 	p := &Transcoder{from: from, to: to, inRate: from.Rate, outRate: to.Rate}
 	switch {
 	case from.Encoding == Opus && to.Encoding != Opus:
@@ -33,21 +34,25 @@ func NewTranscoder(from, to Format) (*Transcoder, error) {
 	case to.Encoding == Opus && from.Encoding != Opus:
 		p.outRate = opusRateFor(from.Rate)
 	}
+
 	var err error
 	p.decoder, err = newDecoder(from, p.inRate)
 	if err != nil {
 		return nil, err
 	}
+
 	p.encoder, err = newEncoder(to, p.outRate)
 	if err != nil {
 		return nil, err
 	}
+
 	if p.inRate != p.outRate {
 		p.resampler, err = NewResampler(p.inRate, p.outRate)
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	p.decoded = make([]int16, 0, 2*FrameSamples(p.inRate))
 	p.resampled = make([]int16, 0, 2*FrameSamples(p.outRate))
 	return p, nil

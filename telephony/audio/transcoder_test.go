@@ -18,43 +18,53 @@ func through(t *testing.T, from, to Format, hz float64) []int16 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path, err := NewTranscoder(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sink, err := newDecoder(to, to.Rate)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var heard []int16
 	in := tone(hz, 48000, 48000, 9000)
+
 	raw, _ := pcm16Codec{}.Encode(nil, in)
 	for ; len(raw) >= 1920; raw = raw[1920:] {
 		if err := source.Decode(raw[:1920]); err != nil {
 			t.Fatal(err)
 		}
+
 		packet, err := source.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := path.Decode(packet); err != nil {
 			t.Fatal(err)
 		}
 		if path.SamplesNeeded() != 0 {
 			t.Fatalf("a frame wants %d samples", path.SamplesNeeded())
 		}
+
 		packet, err = path.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if size := to.FrameBytes(); size != 0 && len(packet) != size {
 			t.Fatalf("a frame of %d bytes, want %d", len(packet), size)
 		}
+
 		heard, err = sink.Decode(heard, packet)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	return heard
 }
 
@@ -65,12 +75,14 @@ func TestEveryFormatBecomesEveryOther(t *testing.T) {
 				heard := through(t, from, to, 440)
 				amplitude, snr := fitTone(heard[len(heard)/4:len(heard)*3/4], 440, to.Rate)
 				least := 80.0
+
 				switch {
 				case from.Encoding == Opus || to.Encoding == Opus:
 					least = 10 // a coder of speech keeps no waveform
 				case from.Encoding != PCM16 || to.Encoding != PCM16:
 					least = 34 // G.711
 				}
+
 				if amplitude < 7800 || amplitude > 10200 || snr < least {
 					t.Errorf("amplitude %.0f, signal to noise %.1f dB, want 9000 and %.0f dB", amplitude, snr, least)
 				}
@@ -86,24 +98,30 @@ func TestALossIsHeardAsLittleAsPossible(t *testing.T) {
 			path, _ := NewTranscoder(from, Format{PCM16, 24000})
 			raw, _ := pcm16Codec{}.Encode(nil, tone(400, 48000, 48000, 9000))
 			var levels []Level
+
 			for i := range 40 {
 				if err := source.Decode(raw[i*1920 : (i+1)*1920]); err != nil {
 					t.Fatal(err)
 				}
+
 				packet, err := source.EncodeFrame(nil)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				if i >= 20 && i < 30 {
 					path.Conceal(from.Samples(packet))
 				} else if err := path.Decode(packet); err != nil {
 					t.Fatal(err)
 				}
+
 				if _, err := path.EncodeFrame(nil); err != nil {
 					t.Fatal(err)
 				}
+
 				levels = append(levels, path.Level())
 			}
+
 			if levels[20] < levels[19]/2 {
 				t.Errorf("the first lost frame is a hole: %v", levels)
 			}
@@ -124,6 +142,7 @@ func TestPacketsOfOtherLengthsAreCutToFrames(t *testing.T) {
 		if err := path.Decode(make([]byte, 240)); err != nil { // 30 ms
 			t.Fatal(err)
 		}
+
 		for path.SamplesNeeded() == 0 {
 			if packet, err := path.EncodeFrame(nil); err != nil || len(packet) != 960 {
 				t.Fatalf("%d bytes, %v", len(packet), err)
@@ -131,6 +150,7 @@ func TestPacketsOfOtherLengthsAreCutToFrames(t *testing.T) {
 			frames++
 		}
 	}
+
 	if frames != 30 {
 		t.Errorf("%d frames of 20 ms from 600 ms", frames)
 	}
@@ -151,6 +171,7 @@ func TestWhatIsNoOpusIsConcealed(t *testing.T) {
 func TestNothingIsAllocatedForAFrame(t *testing.T) {
 	for _, to := range formats[:6] {
 		path, _ := NewTranscoder(ulawFormat, to)
+
 		packet := frame(3)
 		into := make([]byte, 0, 4000)
 		run := func() {
@@ -159,6 +180,7 @@ func TestNothingIsAllocatedForAFrame(t *testing.T) {
 			path.Conceal(160)
 			into, _ = path.EncodeFrame(into[:0])
 		}
+
 		run()
 		if got := testing.AllocsPerRun(100, run); got != 0 {
 			t.Errorf("to %v: %g allocations a frame", to, got)
@@ -169,6 +191,7 @@ func TestNothingIsAllocatedForAFrame(t *testing.T) {
 func TestOpusAllocatesNothing(t *testing.T) {
 	path, _ := NewTranscoder(ulawFormat, Format{Opus, 48000})
 	back, _ := NewTranscoder(Format{Opus, 48000}, ulawFormat)
+
 	into, again := make([]byte, 0, 4000), make([]byte, 0, 400)
 	packet := frame(3)
 	run := func() {
@@ -177,9 +200,11 @@ func TestOpusAllocatesNothing(t *testing.T) {
 		_ = back.Decode(into)
 		again, _ = back.EncodeFrame(again[:0])
 	}
+
 	for range 20 {
 		run()
 	}
+
 	if got := testing.AllocsPerRun(100, run); got > 0 {
 		t.Errorf("%g allocations a frame", got)
 	}
@@ -193,6 +218,7 @@ func FuzzOpusPacket(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_ = path.Decode(packet) // an error, or audio; never more than a packet holds
 		if n := len(path.resampled); n > 8000*maxOpusMillis/1000 {
 			t.Fatalf("%d samples from one packet", n)
@@ -217,6 +243,7 @@ func TestOpusOfOthersIsDecoded(t *testing.T) {
 			if err := path.Decode(packet); err != nil {
 				t.Fatal(err)
 			}
+
 			for path.SamplesNeeded() == 0 {
 				raw, err := path.EncodeFrame(nil)
 				if err != nil {
@@ -225,6 +252,7 @@ func TestOpusOfOthersIsDecoded(t *testing.T) {
 				heard = pcm16Codec{}.appendSamples(heard, raw)
 			}
 		}
+
 		amplitude, snr := fitTone(heard[len(heard)/2:len(heard)*3/4], 440, to.Rate)
 		if amplitude < 8000 || amplitude > 10000 || snr < 20 {
 			t.Errorf("at %d Hz: amplitude %.0f, signal to noise %.1f dB", to.Rate, amplitude, snr)
@@ -250,11 +278,13 @@ func BenchmarkPath(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			raw, _ := pcm16Codec{}.Encode(nil, tone(440, 48000, 960, 9000))
 			_ = source.Decode(raw)
 			packet, _ := source.EncodeFrame(nil)
 			into := make([]byte, 0, 4000)
 			b.ReportAllocs()
+
 			for b.Loop() {
 				_ = path.Decode(packet)
 				into, _ = path.EncodeFrame(into[:0])

@@ -33,12 +33,14 @@ func NewWAV(file io.Reader) (*WAV, error) {
 	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
 		return nil, errors.New("audio: not a WAV file")
 	}
+
 	w := &WAV{}
 	for {
 		var header [8]byte
 		if err := readWAV(file, header[:]); err != nil {
 			return nil, err
 		}
+
 		name, size := string(header[:4]), int64(binary.LittleEndian.Uint32(header[4:]))
 		if name == "data" && w.size > 0 {
 			w.samples = file
@@ -56,8 +58,10 @@ func NewWAV(file io.Reader) (*WAV, error) {
 			if err := w.setFormat(format); err != nil {
 				return nil, err
 			}
+
 			continue
 		}
+
 		_, err := io.CopyN(io.Discard, file, size+size%2)
 		if err != nil {
 			return nil, fmt.Errorf("audio: reading a WAV file: %w", err)
@@ -78,11 +82,13 @@ func (w *WAV) setFormat(format []byte) error {
 	if len(format) < 16 {
 		return errors.New("audio: not a WAV file: its format is too short")
 	}
+
 	kind := binary.LittleEndian.Uint16(format)
 	const extensible = 0xFFFE
 	if kind == extensible && len(format) >= 26 {
 		kind = binary.LittleEndian.Uint16(format[24:])
 	}
+
 	bits := binary.LittleEndian.Uint16(format[14:])
 	w.Channels, w.Rate = int(binary.LittleEndian.Uint16(format[2:])), int(binary.LittleEndian.Uint32(format[4:]))
 	switch {
@@ -97,9 +103,11 @@ func (w *WAV) setFormat(format []byte) error {
 			"audio: a WAV file of format %d with %d bits is not supported: only PCM of 16 bits and G.711 are", kind,
 			bits)
 	}
+
 	if w.Channels < 1 || w.Channels > 2 {
 		return fmt.Errorf("audio: a WAV file of %d channels is not supported", w.Channels)
 	}
+
 	return nil
 }
 

@@ -78,6 +78,7 @@ func newRefusal(response *http.Response) error {
 		}
 		return r
 	}, cmp.Or(said.Data.Message, said.Message))
+
 	return &refusal{StatusError(response.StatusCode), strings.ToValidUTF8(words[:min(len(words), maxWords)], "")}
 }
 
@@ -124,14 +125,17 @@ func (c *Client) Do(ctx context.Context, method, path string, data, into any) er
 	if err != nil {
 		return err
 	}
+
 	err = c.roundTrip(ctx, method, path, token, data, &envelope{Data: into})
 	if !errors.Is(err, Unauthorized) {
 		return err
 	}
+
 	token, _, err = c.login(ctx, token)
 	if err != nil {
 		return err
 	}
+
 	return c.roundTrip(ctx, method, path, token, data, &envelope{Data: into})
 }
 
@@ -151,15 +155,18 @@ func (c *Client) Account(ctx context.Context) (id string, err error) {
 func (c *Client) login(ctx context.Context, old string) (token, account string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.token != old {
 		return c.token, c.accountID, nil
 	}
+
 	var made struct {
 		Account string `json:"account_id"`
 	}
 	answer := envelope{Data: &made}
 	err = c.roundTrip(ctx, http.MethodPut, "/v2/api_auth", "", map[string]string{"api_key": c.key}, &answer)
 	var status StatusError
+
 	switch {
 	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKeyRefused)
@@ -170,6 +177,7 @@ func (c *Client) login(ctx context.Context, old string) (token, account string, 
 	case err != nil:
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", err)
 	}
+
 	c.token, c.accountID = answer.Token, made.Account
 	return c.token, c.accountID, nil
 }
@@ -178,6 +186,7 @@ func (c *Client) login(ctx context.Context, old string) (token, account string, 
 func (c *Client) roundTrip(ctx context.Context, method, path, token string, data any, answer *envelope) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+
 	var body io.Reader
 	if data != nil {
 		text, err := json.Marshal(envelope{Data: data})
@@ -186,23 +195,28 @@ func (c *Client) roundTrip(ctx context.Context, method, path, token string, data
 		}
 		body = bytes.NewReader(text)
 	}
+
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 	if err != nil {
 		return errors.New("asking Crossbar: the address is not usable")
 	}
+
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	if token != "" {
 		request.Header.Set("X-Auth-Token", token)
 	}
+
 	response, err := c.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking Crossbar: %w", errors.Unwrap(err)) // without the URL, which may have a phone number
 	}
 	defer func() { _ = response.Body.Close() }() // read only
+
 	if response.StatusCode >= 300 {
 		return fmt.Errorf("asking Crossbar: %w", newRefusal(response))
 	}
+
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err == nil && len(text) > maxResponse {
 		err = fmt.Errorf("it has over %d bytes", maxResponse)
@@ -213,5 +227,6 @@ func (c *Client) roundTrip(ctx context.Context, method, path, token string, data
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
+
 	return nil
 }

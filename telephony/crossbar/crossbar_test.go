@@ -32,10 +32,12 @@ func TestErrorsOfALogin(t *testing.T) {
 				if c.length > 0 {
 					w.Header().Set("Content-Length", fmt.Sprint(c.length))
 				}
+
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte(c.body))
 			}))
 			defer server.Close()
+
 			err := New(server.URL, "key", time.Minute, server.Client()).Get(t.Context(), AccountPath("a"), nil)
 			if err == nil || errors.Is(err, ErrKeyRefused) != c.key {
 				t.Errorf("refused key: want %v, got %v", c.key, err)

@@ -13,6 +13,7 @@ func BenchmarkReadEvents(b *testing.B) {
 	in := bufio.NewReaderSize(nil, 64<<10)
 	events := 0
 	b.SetBytes(int64(len(data)))
+
 	for b.Loop() {
 		in.Reset(bytes.NewReader(data))
 		for {
@@ -20,16 +21,20 @@ func BenchmarkReadEvents(b *testing.B) {
 			if err != nil {
 				break
 			}
+
 			e, err := parseEvent(f)
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			for _, name := range []string{"Event-Name", "Channel-Presence-Data", "Unique-ID", "Hangup-Cause",
 				"Event-Sequence"} {
 				e.Get(name)
 			}
+
 			events++
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }

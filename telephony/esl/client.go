@@ -23,11 +23,13 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+
 	conn := eventconn.Config{
 		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS,
 		AnswerTimeout: cfg.CommandTimeout,
 		QueueEvents:   cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
+
 	return &Client{cfg, conn}, nil
 }
 
@@ -35,6 +37,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
+
 	var in *bufio.Reader
 	nc, err := c.conn.Dial(ctx, func(nc net.Conn) error {
 		in = bufio.NewReaderSize(nc, 64<<10)
@@ -43,6 +46,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return newConn(c, nc, in), nil
 }
 
@@ -52,21 +56,26 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
+
 	secret := "auth " + c.cfg.Password
 	if c.cfg.User != "" {
 		secret = "userauth " + c.cfg.User + ":" + c.cfg.Password
 	}
+
 	_, err = io.WriteString(out, secret+"\n\n")
 	if err != nil {
 		return err
 	}
+
 	reply, err := c.readExpected(in, typeReply)
 	if err != nil {
 		return err
 	}
+
 	if !strings.HasPrefix(reply.headers.first("Reply-Text"), "+OK") {
 		return ErrLoginDenied
 	}
+
 	return nil
 }
 
@@ -82,5 +91,6 @@ func (c *Client) readExpected(in *bufio.Reader, kind string) (frame, error) {
 	case f.contentType() != kind:
 		return f, fmt.Errorf("%w: unexpected message, want %s", ErrMalformed, kind)
 	}
+
 	return f, nil
 }

@@ -20,6 +20,7 @@ func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 		p.sendEvent("Event-Name: plain\n\n")
 		p.WaitClosed()
 	})
+
 	c := dialClient(t, Config{Address: address, Raw: true})
 	events := conntest.TakeEvents(t, c.Conn, len(bodies)+1)
 	for i, body := range bodies {
@@ -27,6 +28,7 @@ func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 			t.Errorf("event %d is %q, want %q", i, got, body)
 		}
 	}
+
 	if last := events[len(bodies)]; last.Name() != "plain" || last.Raw() != nil {
 		t.Errorf("a plain event is %q, raw %q", last.Name(), last.Raw())
 	}
@@ -37,6 +39,7 @@ func TestDialWithTLS(t *testing.T) {
 	t.Cleanup(certificates.Close)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(certificates.Certificate())
+
 	for name, test := range map[string]struct {
 		roots *x509.CertPool
 		known bool
@@ -48,11 +51,13 @@ func TestDialWithTLS(t *testing.T) {
 					p.WaitClosed()
 				}
 			})
+
 			client := newClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: test.roots}})
 			c, err := client.Dial(t.Context())
 			if c != nil {
 				c.Close()
 			}
+
 			var untrusted *tls.CertificateVerificationError
 			if test.known != (err == nil) || !test.known && !errors.As(err, &untrusted) {
 				t.Fatalf("got %v", err)

@@ -34,6 +34,7 @@ func (c *Conn) APIBatch(ctx context.Context, commands []string) []APIResult {
 		if i < len(commands) {
 			replies[i], answers[i].Err = c.send("api " + commands[i])
 		}
+
 		index := i - maxPipelined
 		if index >= 0 {
 			var f frame
@@ -43,6 +44,7 @@ func (c *Conn) APIBatch(ctx context.Context, commands []string) []APIResult {
 			answers[index].Output, answers[index].Err = c.parseOutput(f, answers[index].Err)
 		}
 	}
+
 	return answers
 }
 
@@ -119,24 +121,29 @@ func (c *Conn) send(lines ...string) (reply chan frame, err error) {
 			return nil, ErrInvalidCommand
 		}
 	}
+
 	c.writing.Lock()
 	defer c.writing.Unlock()
+
 	reply, err = c.enqueue()
 	if err != nil {
 		return nil, err
 	}
+
 	return reply, eventconn.Write(c.Conn, strings.Join(lines, "\n")+"\n\n")
 }
 
 func (c *Conn) enqueue() (reply chan frame, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	if len(c.waiters) >= c.client.cfg.MaxPending {
 		return nil, ErrBusy
 	}
+
 	reply = make(chan frame, 1)
 	c.waiters = append(c.waiters, reply)
 	return reply, nil

@@ -53,6 +53,7 @@ func (c Config) Validate() error {
 		return fault.InvalidField("max_message", "invalid",
 			"the event socket's limits are positive, and its queue holds a message")
 	}
+
 	return nil
 }
 

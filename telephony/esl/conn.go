@@ -50,6 +50,7 @@ func (c *Conn) dispatch(f frame) error {
 	case typeLog:
 		return nil
 	}
+
 	return fmt.Errorf("%w: unknown Content-Type", ErrMalformed)
 }
 

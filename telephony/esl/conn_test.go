@@ -39,6 +39,7 @@ func TestDialSaysWhyItFailed(t *testing.T) {
 			if test.want == context.DeadlineExceeded {
 				cfg.DialTimeout = 50 * time.Millisecond
 			}
+
 			_, err := newClient(t, cfg).Dial(t.Context())
 			if !errors.Is(err, test.want) && !(test.want == context.DeadlineExceeded && isTimeout(err)) {
 				t.Fatalf("got %v, want %v", err, test.want)
@@ -104,6 +105,7 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 					test.play(p)
 				}
 			})
+
 			c := dialClient(t, Config{Address: address, MaxMessage: 64 << 10})
 			if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
@@ -123,14 +125,17 @@ func TestSlowConsumerLosesTheConnectionNotTheMemory(t *testing.T) {
 		}
 		p.WaitClosed()
 	})
+
 	c := dialClient(t, Config{Address: address, QueueEvents: 100})
 	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrQueueFull) {
 		t.Fatalf("got %v", err)
 	}
+
 	events := c.Take()
 	if len(events) != 100 {
 		t.Fatalf("%d events are held", len(events))
 	}
+
 	for i, e := range events {
 		if n, _ := e.Sequence(); n != uint64(i) {
 			t.Fatalf("event %d is number %d", i, n)
@@ -146,6 +151,7 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 			if err != nil {
 				return
 			}
+
 			if i%3 == 0 {
 				p.sendEvent("Event-Name: X\n\n")
 			}
@@ -153,9 +159,11 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 				p.reply("+OK Job-UUID: " + job)
 				continue
 			}
+
 			p.output(strings.TrimPrefix(command, "api "))
 		}
 	})
+
 	c := dialClient(t, Config{Address: address})
 	var all sync.WaitGroup
 	for i := range 2000 {
@@ -164,6 +172,7 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 			if got, err := c.API(t.Context(), want); err != nil || got != want {
 				t.Errorf("%q answered %q, %v", want, got, err)
 			}
+
 			if i%10 == 0 {
 				if err := c.Background(t.Context(), "originate", fmt.Sprint(i)); err != nil {
 					t.Error(err)
@@ -171,6 +180,7 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 }
 
@@ -188,6 +198,7 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 				}
 				read = append(read, strings.TrimPrefix(command, "api "))
 			}
+
 			for _, command := range read {
 				if answered%10 == 3 {
 					command = "-ERR " + command
@@ -197,17 +208,20 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 			}
 		}
 	})
+
 	c := dialClient(t, Config{Address: address, MaxPending: 2 * maxPipelined})
 	var all []string
 	for i := range commands {
 		all = append(all, fmt.Sprint("echo ", i))
 	}
+
 	for i, answer := range c.APIBatch(t.Context(), all) {
 		if refusal := new(Refusal); i%10 == 3 && !errors.As(answer.Err, &refusal) ||
 			i%10 != 3 && (answer.Err != nil || answer.Output != all[i]) {
 			t.Errorf("%q answered %+v", all[i], answer)
 		}
 	}
+
 	c.Close()
 	for _, answer := range c.APIBatch(t.Context(), all[:2]) {
 		if answer.Err == nil {
@@ -223,6 +237,7 @@ func TestLateReplyIsNobodyElses(t *testing.T) {
 		first, _ := p.command()
 		<-release
 		p.output(first)
+
 		for {
 			command, err := p.command()
 			if err != nil {
@@ -231,21 +246,26 @@ func TestLateReplyIsNobodyElses(t *testing.T) {
 			p.output(command)
 		}
 	})
+
 	c := dialClient(t, Config{Address: address, CommandTimeout: 50 * time.Millisecond})
 	if _, err := c.API(t.Context(), "slow"); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("got %v", err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := c.API(ctx, "given up"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
+
 	close(release)
 	for _, command := range []string{"one", "two"} {
 		got, err := c.API(t.Context(), command)
 		for errors.Is(err, ErrTimeout) { // a slow machine
 			got, err = c.API(t.Context(), command)
 		}
+
 		if err != nil || got != "api "+command {
 			t.Fatalf("%q answered %q, %v", command, got, err)
 		}
@@ -269,6 +289,7 @@ func TestRefusals(t *testing.T) {
 		p.output("out of step")
 		p.WaitClosed()
 	})
+
 	c := dialClient(t, Config{Address: address})
 	for _, want := range []string{"-ERR No such channel!", "-USAGE: <uuid> [cause]", "-ERR permission denied"} {
 		_, err := c.API(t.Context(), "uuid_kill x")
@@ -277,6 +298,7 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("got %v, want %q", err, want)
 		}
 	}
+
 	var refusal *Refusal
 	if err := c.Subscribe(t.Context(), "plain", "ALL"); !errors.As(err, &refusal) {
 		t.Fatalf("got %v", err)
@@ -300,9 +322,11 @@ func TestCommandsThatAreNotSent(t *testing.T) {
 			t.Errorf("%q: %v", command, err)
 		}
 	}
+
 	if err := c.Background(t.Context(), "originate", "job\n\nexit"); !errors.Is(err, ErrInvalidCommand) {
 		t.Errorf("a job with a line break: %v", err)
 	}
+
 	for _, want := range []error{ErrTimeout, ErrTimeout, ErrBusy} {
 		if _, err := c.API(t.Context(), "status"); !errors.Is(err, want) {
 			t.Fatalf("got %v, want %v", err, want)
@@ -325,6 +349,7 @@ func TestConfigValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, spoil := range map[string]func(*Config){
 		"no address":          func(c *Config) { c.Address = "" },
 		"no password":         func(c *Config) { c.Password = "" },

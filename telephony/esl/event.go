@@ -82,18 +82,22 @@ func parseJSON(body []byte) (*Event, error) {
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, fmt.Errorf("%w: an event that is not a JSON object", ErrMalformed)
 	}
+
 	e := &Event{headers: make(headers, 0, len(object)), size: len(body)}
 	for name, raw := range object {
 		value, err := jsonValue(raw)
 		if err != nil {
 			return nil, err
 		}
+
 		if name == "_body" {
 			e.content = value
 			continue
 		}
+
 		e.headers = append(e.headers, header{name, value})
 	}
+
 	return requireName(e)
 }
 
@@ -102,14 +106,17 @@ func jsonValue(raw json.RawMessage) (string, error) {
 	if json.Unmarshal(raw, &one) == nil {
 		return one, nil
 	}
+
 	var many []string
 	if json.Unmarshal(raw, &many) == nil && len(many) > 0 {
 		return many[0], nil
 	}
+
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
 		return string(raw), nil // a number or a boolean
 	}
+
 	return "", fmt.Errorf("%w: an event with a header that is neither text nor a list of texts", ErrMalformed)
 }
 

@@ -27,10 +27,12 @@ func (p *peer) command() (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" {
 			return strings.Join(lines, "\n"), nil
 		}
+
 		lines = append(lines, line)
 	}
 }

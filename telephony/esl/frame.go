@@ -45,23 +45,28 @@ func readFrame(in *bufio.Reader, limit int) (frame, error) {
 	if err != nil {
 		return frame{}, err
 	}
+
 	h, _, err := parseHeaders(string(block))
 	if err != nil {
 		return frame{}, err
 	}
+
 	f := frame{headers: h}
 	if f.contentType() == "" {
 		return frame{}, fmt.Errorf("%w: no Content-Type", ErrMalformed)
 	}
+
 	length, err := contentLength(h, limit-len(block))
 	if err != nil || length == 0 {
 		return f, err
 	}
+
 	f.body = make([]byte, length)
 	_, err = io.ReadFull(in, f.body)
 	if err != nil {
 		return frame{}, unexpectedEOF(err)
 	}
+
 	return f, nil
 }
 
@@ -80,6 +85,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 			}
 			return nil, err
 		}
+
 		if !isBlank(line) {
 			block = append(block, line...)
 			continue
@@ -87,6 +93,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 		if len(block) > 0 {
 			return block, nil
 		}
+
 		skipped += len(line)
 	}
 }
@@ -96,6 +103,7 @@ func contentLength(h headers, limit int) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
+
 	n, err := strconv.ParseUint(text, 10, 63)
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && n > uint64(max(limit, 0)):
@@ -103,6 +111,7 @@ func contentLength(h headers, limit int) (int, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w: Content-Length is not a number", ErrMalformed)
 	}
+
 	return int(n), nil
 }
 

@@ -38,10 +38,12 @@ func readEvents(t testing.TB, in io.Reader) []*Event {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		e, err := parseEvent(f)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		events = append(events, e)
 	}
 }
@@ -53,15 +55,18 @@ func TestPlainAndJSONAreTheSameEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bytes.Split(bytes.TrimSpace(file), []byte("\n"))
 	if len(lines) != len(plain) {
 		t.Fatalf("%d events in plain, %d in JSON", len(plain), len(lines))
 	}
+
 	for i, line := range lines {
 		fromJSON, err := parseEvent(frame{headers: headers{{"Content-Type", typeJSON}}, body: line})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if got, want := decoded(plain[i]), decoded(fromJSON); !maps.Equal(got, want) {
 			for name := range want {
 				if got[name] != want[name] {
@@ -86,10 +91,12 @@ func TestBytesMaySplitAnywhere(t *testing.T) {
 	if len(whole) == 0 {
 		t.Fatal("nothing was captured")
 	}
+
 	single := readEvents(t, iotest.OneByteReader(bytes.NewReader(data)))
 	if len(single) != len(whole) {
 		t.Fatalf("%d events byte by byte, %d at once", len(single), len(whole))
 	}
+
 	cut := bytes.Index(data, []byte("BACKGROUND_JOB"))
 	for at := cut - 300; at < cut+900; at++ {
 		split := readEvents(t, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
@@ -106,6 +113,7 @@ func TestEventValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, want := range map[string]string{
 		"variable_nolocal:x": "a b\n", "variable_bad": "100%", "variable_plus": "a+b", "variable_empty": "",
 		"twice": "1", "absent": "", "Event-name": "CUSTOM",
@@ -114,13 +122,16 @@ func TestEventValues(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
+
 	if e.Body() != "+OK\n\n" {
 		t.Errorf("body %q", e.Body())
 	}
+
 	list, err := parseJSON([]byte(`{"Event-Name":"X","many":["1","2"],"n":7,"_body":"b"}`))
 	if err != nil || list.Get("many") != "1" || list.Get("n") != "7" || list.Body() != "b" {
 		t.Errorf("JSON: %+v, %v", list, err)
 	}
+
 	for _, bad := range []string{`{"Event-Name":{}}`, `{"Event-Name":"X","a":{}}`, `{"Event-Name":"X","a":[1]}`, `[]`,
 		`{}`} {
 		if _, err := parseJSON([]byte(bad)); !errors.Is(err, ErrMalformed) {
@@ -134,6 +145,7 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte("\n\nContent-Type: command/reply\r\nReply-Text: +OK Job-UUID: 1\r\n\r\n"))
 	f.Add([]byte("Content-Type: text/event-plain\nContent-Length: 38\n\nEvent-Name: X\nContent-Length: 3\n\n+OK tail"))
 	f.Add([]byte("Content-Type: text/event-json\nContent-Length: 30\n\n" + `{"Event-Name":"X","a":["b"]}  `))
+
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 4 << 10
 		read := func(in io.Reader) (kinds []string, err error) {
@@ -142,9 +154,11 @@ func FuzzReadFrame(f *testing.F) {
 				if err != nil {
 					return kinds, err
 				}
+
 				if len(fr.body) > limit {
 					t.Fatalf("a body of %d bytes", len(fr.body))
 				}
+
 				kinds = append(kinds, fr.contentType())
 				if kind := fr.contentType(); kind == typePlain || kind == typeJSON {
 					if e, err := parseEvent(fr); err == nil && e.Name() == "" {
@@ -153,6 +167,7 @@ func FuzzReadFrame(f *testing.F) {
 				}
 			}
 		}
+
 		whole, err := read(bytes.NewReader(data))
 		single, err1 := read(iotest.OneByteReader(bytes.NewReader(data)))
 		if strings.Join(whole, ";") != strings.Join(single, ";") || err.Error() != err1.Error() {
@@ -176,16 +191,20 @@ func TestTheQueueBoundsMemoryOfShortHeaders(t *testing.T) {
 	const lines, limit = 1000, 64 << 10
 	q := eventconn.NewQueue(1000, limit, (*Event).memory)
 	taken := 0
+
 	for {
 		e, err := parsePlain([]byte("Event-Name: X\n" + strings.Repeat("a:\n", lines)))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if !q.Put(e) {
 			break
 		}
+
 		taken += lines * int(unsafe.Sizeof(header{}))
 	}
+
 	if taken == 0 || taken > limit {
 		t.Errorf("the queue takes headers of %d bytes, its limit is %d", taken, limit)
 	}

@@ -34,12 +34,15 @@ func parseHeaders(block string) (headers, string, error) {
 		if line == "" {
 			return h, block, nil
 		}
+
 		parsed, err := parseHeader(line)
 		if err != nil {
 			return nil, "", err
 		}
+
 		h = append(h, parsed)
 	}
+
 	return h, "", nil
 }
 

@@ -34,13 +34,16 @@ func (d *LossDetector) Record(n uint64) (lost uint64) {
 	if n-d.next >= 2*reorderWindow {
 		lost = d.skipTo(n - reorderWindow + 1)
 	}
+
 	for n-d.next >= reorderWindow {
 		lost += d.classifyNext()
 	}
+
 	d.seen[n%reorderWindow] = true
 	for d.seen[d.next%reorderWindow] {
 		d.classifyNext()
 	}
+
 	return lost
 }
 
@@ -52,6 +55,7 @@ func (d *LossDetector) classifyNext() (lost uint64) {
 		*arrived, d.missing = false, 0
 		return 0
 	}
+
 	d.missing++
 	switch {
 	case d.missing == maxUnsentRun+1:
@@ -59,6 +63,7 @@ func (d *LossDetector) classifyNext() (lost uint64) {
 	case d.missing > maxUnsentRun:
 		return 1
 	}
+
 	return 0
 }
 
@@ -67,13 +72,16 @@ func (d *LossDetector) skipTo(first uint64) (lost uint64) {
 	for range reorderWindow {
 		lost += d.classifyNext()
 	}
+
 	beyond := first - d.next
 	if d.missing <= maxUnsentRun {
 		beyond += d.missing
 	}
+
 	d.next, d.missing = first, d.missing+first-d.next
 	if d.missing <= maxUnsentRun {
 		return lost
 	}
+
 	return lost + beyond
 }

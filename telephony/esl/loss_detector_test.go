@@ -30,6 +30,7 @@ func TestSequenceLetsInversionsPass(t *testing.T) {
 			j := min(i+random.IntN(100), len(all)-1)
 			all[i], all[j] = all[j], all[i]
 		}
+
 		var s LossDetector
 		if lost := note(&s, all...); lost != 0 {
 			t.Fatalf("seed %d: %d lost", seed, lost)
@@ -43,6 +44,7 @@ func TestSequenceLetsNormalHolesPass(t *testing.T) {
 	if lost := note(&s, all...); lost != 0 {
 		t.Fatalf("%d lost", lost)
 	}
+
 	s = LossDetector{}
 	for _, e := range readEvents(t, bytes.NewReader(capture(t))) {
 		n, ok := e.Sequence()

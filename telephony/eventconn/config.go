@@ -69,6 +69,7 @@ func (c *Config) connect(ctx context.Context, handshake func(net.Conn) error) (n
 	if err != nil {
 		return nil, err
 	}
+
 	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	err = handshake(nc)
 	if !interrupt() && err == nil {
@@ -77,6 +78,7 @@ func (c *Config) connect(ctx context.Context, handshake func(net.Conn) error) (n
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
+
 	return nc, nil
 }
 
@@ -113,5 +115,6 @@ func (c *Config) CountRequest(err error, refused bool) {
 	case errors.Is(err, c.Errors.Busy):
 		label = "busy"
 	}
+
 	c.Metrics.requests.WithLabelValues(label).Inc()
 }

@@ -39,11 +39,14 @@ func Start[E any](c *Conn[E], next func() error) {
 		for err == nil {
 			err = next()
 		}
+
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the peer closed the %s: %w", c.cfg.Name, err)
 		}
+
 		End(c, err)
 	}
+
 	go func() {
 		defer close(c.readerDone)
 		if c.cfg.deps.Panics.Do(c.cfg.readerPlace(), loop) {
@@ -82,12 +85,15 @@ func End[E any](c *Conn[E], reason error) {
 		c.mu.Unlock()
 		return
 	}
+
 	c.reason = reason
 	c.mu.Unlock()
+
 	close(c.ended)
 	if err := c.netConn.Close(); err != nil {
 		c.cfg.deps.Log.Debug("closing the "+c.cfg.Name, "error", err)
 	}
+
 	c.cfg.Metrics.connected.Dec()
 	c.cfg.countEnd(reason)
 }
@@ -120,6 +126,7 @@ func Write[E any](c *Conn[E], text string) error {
 func Wait[E, A any](ctx context.Context, c *Conn[E], answer <-chan A, progress <-chan struct{}) (a A, err error) {
 	timeout := time.NewTimer(c.cfg.AnswerTimeout)
 	defer timeout.Stop()
+
 	for {
 		select {
 		case a = <-answer:

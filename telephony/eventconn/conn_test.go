@@ -22,11 +22,14 @@ func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
 	}.WithDeps(Deps{Log: log, Metrics: registry, Panics: recoverer})
 	near, far := net.Pipe()
 	defer far.Close()
+
 	c := New(&cfg, near, func(string) int { return 0 })
 	Start(c, func() error { panic("a fault of the protocol") })
 	<-c.Done()
+
 	if !errors.Is(c.Err(), malformed) {
 		t.Errorf("the connection ended with %v", c.Err())
 	}
+
 	c.Close()
 }

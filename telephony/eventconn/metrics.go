@@ -32,9 +32,11 @@ func newMetrics(reg prometheus.Registerer, c *Config) *Metrics {
 		Events: metric.Share(reg, f.Counter(prefix+"_events_total", "Events received over the "+c.Name+".")),
 	}
 	m.ended.WithLabelValues("broken")
+
 	for label := range c.Errors.Labels {
 		m.ended.WithLabelValues(label)
 	}
+
 	metric.Init(m.requests, "ok", "refused", "timeout", "busy", "broken")
 	return m
 }

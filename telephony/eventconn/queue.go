@@ -24,15 +24,18 @@ func (q *Queue[E]) Put(e E) bool {
 	size := q.size(e)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	if len(q.events) >= q.maxEvents || q.bytes+size > q.maxBytes {
 		return false
 	}
+
 	q.events = append(q.events, e)
 	q.bytes += size
 	select {
 	case q.arrived <- struct{}{}:
 	default:
 	}
+
 	return true
 }
 

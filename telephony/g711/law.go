@@ -79,11 +79,13 @@ func compressULaw(s int16) byte {
 	if s < 0 {
 		magnitude, sign = int(^s), 0
 	}
+
 	magnitude = min(magnitude>>2+bias, most)
 	segment := 1
 	for rest := magnitude >> 6; rest != 0; rest >>= 1 {
 		segment++
 	}
+
 	return byte((8-segment)<<4 | (0xf - magnitude>>segment&0xf) | sign)
 }
 
@@ -103,6 +105,7 @@ func compressALaw(s int16) byte {
 	if s < 0 {
 		magnitude, sign = int(^s), 0
 	}
+
 	magnitude >>= 4
 	if magnitude > 15 {
 		exponent := 1
@@ -111,6 +114,7 @@ func compressALaw(s int16) byte {
 		}
 		magnitude += exponent<<4 - 16
 	}
+
 	return byte(magnitude|sign) ^ 0x55
 }
 
@@ -120,6 +124,7 @@ func expandALaw(code byte) int16 {
 	if exponent > 0 {
 		magnitude += 16
 	}
+
 	magnitude = magnitude<<4 + 8
 	if exponent > 1 {
 		magnitude <<= exponent - 1
@@ -127,5 +132,6 @@ func expandALaw(code byte) int16 {
 	if code < 0x80 {
 		return int16(-magnitude)
 	}
+
 	return int16(magnitude)
 }

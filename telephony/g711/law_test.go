@@ -33,10 +33,12 @@ func TestSamplesAgreeWithFFmpeg(t *testing.T) {
 		}
 		t.Skip("SKIPPED: ffmpeg is not installed")
 	}
+
 	codes := make([]byte, 256)
 	for i := range codes {
 		codes[i] = byte(i)
 	}
+
 	for name, law := range laws() {
 		cmd := exec.Command(ffmpeg, "-v", "error", "-f", name, "-ar", "8000", "-i", "-", "-f", "s16le", "-")
 		cmd.Stdin = bytes.NewReader(codes)
@@ -44,6 +46,7 @@ func TestSamplesAgreeWithFFmpeg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("ffmpeg: %v", err)
 		}
+
 		for i := range codes {
 			if want := int16(binary.LittleEndian.Uint16(out[2*i:])); law.DecodeSample(byte(i)) != want {
 				t.Errorf("%s: code %#x is %d, want %d", name, i, law.DecodeSample(byte(i)), want)
@@ -82,6 +85,7 @@ func TestPacketsAreTheirCodes(t *testing.T) {
 		if err != nil || packet[0] != 7 || len(packet) != len(pcm)+1 {
 			t.Fatalf("%s: %v, %v", name, packet, err)
 		}
+
 		for i, s := range law.Decode(nil, packet[1:]) {
 			if packet[i+1] != law.EncodeSample(pcm[i]) || s != law.DecodeSample(packet[i+1]) {
 				t.Errorf("%s: sample %d is %#x and %d", name, pcm[i], packet[i+1], s)
@@ -98,10 +102,12 @@ func TestConversionBetweenTheLaws(t *testing.T) {
 		if want := ALaw().EncodeSample(ULaw().DecodeSample(byte(code))); there != want {
 			t.Errorf("mu-law %#x is A-law %#x, want %#x", code, there, want)
 		}
+
 		before, after := int(ULaw().DecodeSample(byte(code))), int(ALaw().DecodeSample(there))
 		if miss := max(before-after, after-before); miss > max(max(before, -before)/24, 16) {
 			t.Errorf("mu-law %#x, %d, becomes %d", code, before, after)
 		}
+
 		again := ULawToALaw()[ALawToULaw()[there]]
 		if third := ULawToALaw()[ALawToULaw()[again]]; third != again {
 			t.Errorf("mu-law %#x changes with each conversion: %#x, %#x, %#x", code, there, again, third)
@@ -114,6 +120,7 @@ func BenchmarkULaw(b *testing.B) {
 	for i := range pcm {
 		pcm[i] = int16(i*113 - 9000)
 	}
+
 	packet := make([]byte, 0, 160)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -21,8 +21,10 @@ func Announce(ctx context.Context, port *rtp.Port, codec sip.NegotiatedCodec, pc
 	if err != nil {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(pcm))*time.Second/AnnouncementRate)
 	defer cancel()
+
 	stream := rtp.NewStream(port,
 		rtp.Format{PayloadType: codec.SendType, Clock: codec.Clock, Frame: audio.FrameDuration})
 	stream.Run(ctx, &sampleSource{pcm: pcm, transcoder: transcoder})
@@ -44,17 +46,21 @@ func (a *sampleSource) Next(buffer []byte) int {
 			a.transcoder.AddSilence(a.transcoder.SamplesNeeded())
 			continue
 		}
+
 		a.bytes = a.bytes[:0]
 		for _, sample := range part {
 			a.bytes = binary.LittleEndian.AppendUint16(a.bytes, uint16(sample))
 		}
+
 		if err := a.transcoder.Decode(a.bytes); err != nil {
 			return 0
 		}
 	}
+
 	packet, err := a.transcoder.EncodeFrame(buffer[:0])
 	if err != nil {
 		return 0
 	}
+
 	return copy(buffer, packet)
 }

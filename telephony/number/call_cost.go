@@ -22,6 +22,7 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 	if own, ok := p.accounts[accountID]; ok {
 		country = own
 	}
+
 	switch {
 	case d.hasPlus:
 		return !digitsInCountry(country, d.digits)
@@ -34,10 +35,12 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 			hasInternationalEnd("", d.digits) ||
 			len(d.digits) > maxNationalDigits && isInternational(d.digits)
 	}
+
 	parsed, err := phonenumbers.ParseAndKeepRawInput(d.digits, country)
 	if err != nil {
 		return true // an international prefix without a country code, or too long
 	}
+
 	if parsed.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_NUMBER_WITH_IDD {
 		return !numberInCountry(country, parsed)
 	}
@@ -45,6 +48,7 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 		dialledInFull(d.digits, country, parsed) {
 		return !numberInCountry(country, parsed)
 	}
+
 	// A trunk may interpret it as an international number without its prefix, or its first digits as
 	// the code of a carrier.
 	return isInternational(d.digits) && !digitsInCountry(country, d.digits) ||
@@ -97,16 +101,19 @@ func (p *Plan) Premium(accountID, number string) bool {
 		if !strings.HasPrefix(full, "+") {
 			continue
 		}
+
 		for _, network := range []string{"+870", "+881", "+882", "+883", "+979"} {
 			if strings.HasPrefix(full, network) {
 				return true
 			}
 		}
+
 		kind := numberType(full)
 		if kind != phonenumbers.UNKNOWN {
 			return kind == phonenumbers.PREMIUM_RATE
 		}
 	}
+
 	return false
 }
 
@@ -150,6 +157,7 @@ func parseDialled(number string) (d dialled) {
 			digits = append(digits, '0'+n)
 			continue
 		}
+
 		switch {
 		case r == '+' || r == '＋' || r == '﹢':
 			d.hasPlus = d.hasPlus || len(digits) == 0
@@ -164,9 +172,11 @@ func parseDialled(number string) (d dialled) {
 			d.hasCode = true
 		}
 	}
+
 	if letters {
 		return numberAfterLetters(d, digits)
 	}
+
 	d.digits = string(digits)
 	return d
 }
@@ -192,10 +202,12 @@ func digitValue(r rune) (value byte, ok bool) {
 			return byte((r - rune(block.Lo)) % 10), true
 		}
 	}
+
 	for _, block := range unicode.Nd.R32 {
 		if rune(block.Lo) <= r && r <= rune(block.Hi) {
 			return byte((r - rune(block.Lo)) % 10), true
 		}
 	}
+
 	return 0, false
 }

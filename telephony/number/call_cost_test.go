@@ -8,6 +8,7 @@ func TestAbroad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		account, dialled string
 		want             bool
@@ -49,10 +50,12 @@ func TestAbroad(t *testing.T) {
 			t.Errorf("%s dials %q: abroad %v, want %v", c.account, c.dialled, got, c.want)
 		}
 	}
+
 	nowhere, err := NewPlan(Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for dialled, want := range map[string]bool{
 		"1002": false, "030123456": false, "2125551234": false, "alice": false,
 		"+4930123456": true, "004930123456": true, "0114930123456": true, "88216123456789": true, "15551230001": true,
@@ -68,6 +71,7 @@ func TestPremium(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		account, dialled string
 		want             bool
@@ -95,9 +99,11 @@ func FuzzAbroad(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	for _, one := range []string{"+88216123456", "*31#00", "００", "\xff00", "1002", "00#+00", "A#+00000A0"} {
 		f.Add(one)
 	}
+
 	f.Fuzz(func(t *testing.T, dialled string) {
 		plain := Plain(dialled)
 		if Plain(plain) != plain {

@@ -18,6 +18,7 @@ func NewPlan(s Settings) (*Plan, error) {
 	if s.Country != "" && !isCountryCode(s.Country) {
 		return nil, countryError(s.Country)
 	}
+
 	p := &Plan{country: s.Country, accounts: make(map[string]string, len(s.AccountCountry))}
 	for _, text := range s.AccountCountry {
 		account, country, ok := strings.Cut(text, "=")
@@ -27,8 +28,10 @@ func NewPlan(s Settings) (*Plan, error) {
 		if !isCountryCode(country) {
 			return nil, countryError(country)
 		}
+
 		p.accounts[account] = country
 	}
+
 	return p, nil
 }
 
@@ -51,6 +54,7 @@ func (p *Plan) E164(accountID, number string) string {
 		!international && len(digits) <= maxExtensionDigits {
 		return number
 	}
+
 	country, own := p.accounts[accountID]
 	if !own {
 		country = p.country
@@ -58,16 +62,19 @@ func (p *Plan) E164(accountID, number string) string {
 	if country == "" && !international {
 		return number
 	}
+
 	parsed, err := phonenumbers.Parse(digits, country)
 	if err != nil || phonenumbers.IsPossibleNumberWithReason(parsed) != phonenumbers.IS_POSSIBLE {
 		return number
 	}
+
 	if parsed.GetItalianLeadingZero() && !phonenumbers.IsValidNumber(parsed) {
 		return number // few countries have numbers that begin with 0
 	}
 	if !international && !dialledInFull(digits, country, parsed) {
 		return number
 	}
+
 	return phonenumbers.Format(parsed, phonenumbers.E164)
 }
 
@@ -78,6 +85,7 @@ func dialledInFull(digits, country string, parsed *phonenumbers.PhoneNumber) boo
 		parsed.GetCountryCode() != int32(phonenumbers.GetCountryCodeForRegion(country)) {
 		return true // an international prefix was removed
 	}
+
 	switch prefix := phonenumbers.GetNddPrefixForRegion(country, true); prefix {
 	case "": // numbers have no area code
 		return phonenumbers.IsValidNumber(parsed)

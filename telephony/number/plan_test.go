@@ -8,6 +8,7 @@ func TestNumbersInE164(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct{ account, dialled, want string }{
 		{"demo", "030123456", "+4930123456"},
 		{"demo", "030 / 123-456", "+4930123456"},
@@ -52,6 +53,7 @@ func TestNumbersWithoutACountry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for dialled, want := range map[string]string{
 		"030123456": "030123456", "5551230001": "5551230001", "+49 30 123456": "+4930123456", "1001": "1001",
 	} {
@@ -70,6 +72,7 @@ func TestCountriesThatAreNone(t *testing.T) {
 			t.Errorf("demo=%s is accepted", country)
 		}
 	}
+
 	for _, text := range []string{"DE", "=DE", "demo=", ""} {
 		if _, err := NewPlan(Settings{AccountCountry: []string{text}}); err == nil {
 			t.Errorf("%q is accepted", text)
@@ -82,9 +85,11 @@ func FuzzE164(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Add("+4930123456")
 	f.Add("0015551230001")
 	f.Add("\xff+1")
+
 	f.Fuzz(func(t *testing.T, dialled string) {
 		for _, account := range []string{"demo", "acme"} {
 			once := plan.E164(account, dialled)

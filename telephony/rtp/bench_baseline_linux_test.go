@@ -16,6 +16,7 @@ func bareRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, end fun
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	to := map[int32]*bareSocket{}
 	var before *bareSocket
 	for i, phone := range phones {
@@ -23,24 +24,30 @@ func bareRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, end fun
 		s := &bareSocket{fd: fd}
 		s.phone = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: phone.Port()<<8 | phone.Port()>>8,
 			Addr: phone.Addr().As4()}
+
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd,
 			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 			b.Fatal(err)
 		}
+
 		numbers = append(numbers, port)
 		if i%2 == 1 {
 			to[int32(fd)], to[int32(before.fd)] = before, s
 		}
+
 		before = s
 	}
+
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, stop,
 		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(stop)}); err != nil {
 		b.Fatal(err)
 	}
+
 	var running sync.WaitGroup
 	running.Go(func() { bareLoop(epoll, to) })
 	return numbers, func() {
@@ -63,13 +70,16 @@ func bareOpen(b *testing.B) (fd int, port uint16) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.As4()}); err != nil {
 		b.Fatal(err)
 	}
+
 	at, err := unix.Getsockname(fd)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	return fd, uint16(at.(*unix.SockaddrInet4).Port)
 }
 
@@ -80,6 +90,7 @@ func bareLoop(epoll int, to map[int32]*bareSocket) {
 		packet [1500]byte
 		from   unix.RawSockaddrInet4
 	)
+
 	for {
 		n, _ := unix.EpollWait(epoll, events[:], -1)
 		for _, e := range events[:max(n, 0)] {
@@ -87,6 +98,7 @@ func bareLoop(epoll int, to map[int32]*bareSocket) {
 			if out == nil {
 				return
 			}
+
 			size := uint32(unix.SizeofSockaddrInet4)
 			n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(e.Fd), uintptr(unsafe.Pointer(&packet)),
 				uintptr(len(packet)),

@@ -46,18 +46,22 @@ func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop fun
 	pcmu.Clock = 8000
 	pcmu.Pass(0, 0)
 	var opened []*rtp.Port
+
 	for i, phone := range phones {
 		p, err := ports.Open()
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		p.SetRemote(phone, phone.Addr())
 		numbers = append(numbers, p.Addr().Port())
 		if i%2 == 1 {
 			rtp.Relay(opened[i-1], p, pcmu, pcmu)
 		}
+
 		opened = append(opened, p)
 	}
+
 	return numbers, func() {
 		for _, p := range opened {
 			p.Close()
@@ -80,39 +84,48 @@ func relayFor(b *testing.B, calls int, length time.Duration, relay relaying) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	out, err := phones.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	phones.Stderr = os.Stderr
 	if err := phones.Start(); err != nil {
 		b.Fatal(err)
 	}
+
 	var numbers []uint16
 	lines := json.NewDecoder(out)
 	if err := lines.Decode(&numbers); err != nil {
 		b.Fatal(err)
 	}
+
 	var addresses []netip.AddrPort
 	for _, number := range numbers {
 		addresses = append(addresses, netip.AddrPortFrom(loopback, number))
 	}
+
 	theirs, stop := relay(b, addresses)
 	defer stop()
+
 	if err := json.NewEncoder(in).Encode(theirs); err != nil {
 		b.Fatal(err)
 	}
+
 	before := cpu(b)
 	start := time.Now()
 	var seen traffic
 	if err := lines.Decode(&seen); err != nil {
 		b.Fatal(err)
 	}
+
 	used, passed := cpu(b)-before, time.Since(start)
 	_, _ = io.Copy(io.Discard, out)
 	if err := phones.Wait(); err != nil {
 		b.Fatal(err)
 	}
+
 	b.ReportMetric(100*used.Seconds()/passed.Seconds()/float64(calls), "%core/call")
 	b.ReportMetric(float64(seen.Sent-seen.Heard), "lost")
 	b.ReportMetric(float64(seen.Late), "late")

@@ -22,43 +22,53 @@ func TestPhonesOfBenchmark(t *testing.T) {
 	if count == 0 {
 		t.Skip("part of a benchmark")
 	}
+
 	length, err := time.ParseDuration(os.Getenv("TRUNKLINE_BENCH_LENGTH"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
+
 	phones := make([]int, count)
 	mine := make([]uint16, count)
 	for i := range phones {
 		phones[i], mine[i] = openPhone(t)
 	}
+
 	print := json.NewEncoder(os.Stdout)
 	if err := print.Encode(mine); err != nil {
 		t.Fatal(err)
 	}
+
 	var relays []uint16
 	if err := json.NewDecoder(os.Stdin).Decode(&relays); err != nil {
 		t.Fatal(err)
 	}
+
 	for i, port := range relays {
 		if err := unix.Connect(phones[i], &unix.SockaddrInet4{Port: int(port), Addr: loopback.As4()}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	sent, delays := talk(t, phones, length)
 	slices.Sort(delays)
 	seen := traffic{Sent: sent, Heard: len(delays)}
+
 	if len(delays) > 0 {
 		seen.P50, seen.P99, seen.Max = delays[len(delays)/2], delays[len(delays)*99/100], delays[len(delays)-1]
 		onTime, _ := slices.BinarySearch(delays, time.Second/perSecond+1)
 		seen.Late = len(delays) - onTime
 	}
+
 	if err := print.Encode(seen); err != nil {
 		t.Fatal(err)
 	}
+
 	os.Exit(0) // without the test's own words on the output
 }
 
@@ -67,16 +77,19 @@ func openPhone(t *testing.T) (fd int, port uint16) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.As4()}); err != nil {
 		t.Fatal(err)
 	}
+
 	at, err := unix.Getsockname(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return fd, uint16(at.(*unix.SockaddrInet4).Port)
 }
 
@@ -92,6 +105,7 @@ func talk(t *testing.T, phones []int, length time.Duration) (sent int, delays []
 	packet[0] = 0x80
 	gap := time.Second / time.Duration(perSecond*len(phones))
 	start := time.Now()
+
 	for read := betweenRead; ; {
 		passed := time.Since(start)
 		if passed >= read {
@@ -100,6 +114,7 @@ func talk(t *testing.T, phones []int, length time.Duration) (sent int, delays []
 			}
 			read += betweenRead
 		}
+
 		if passed > length {
 			if passed > length+200*time.Millisecond {
 				return sent, delays
@@ -107,6 +122,7 @@ func talk(t *testing.T, phones []int, length time.Duration) (sent int, delays []
 			pause(betweenRead)
 			continue
 		}
+
 		for ; sent < int(passed/gap); sent++ {
 			binary.BigEndian.PutUint16(packet[2:], uint16(sent/len(phones)))
 			binary.BigEndian.PutUint32(packet[4:], uint32(160*(sent/len(phones))))
@@ -115,6 +131,7 @@ func talk(t *testing.T, phones []int, length time.Duration) (sent int, delays []
 				t.Fatal(err)
 			}
 		}
+
 		pause(time.Duration(sent+1)*gap - time.Since(start))
 	}
 }
@@ -140,10 +157,12 @@ func hear(t *testing.T, phone int) (delays []time.Duration) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		messages, err := unix.ParseSocketControlMessage(told[:toldSize])
 		if err != nil || len(messages) != 1 {
 			t.Fatalf("%d messages with a packet: %v", len(messages), err)
 		}
+
 		came := *(*unix.Timespec)(unsafe.Pointer(&messages[0].Data[0]))
 		if n == pcmuPacket {
 			delays = append(delays, time.Duration(came.Nano()-int64(binary.BigEndian.Uint64(packet[12:]))))

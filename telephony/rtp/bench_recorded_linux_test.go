@@ -69,6 +69,7 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	service, err := recording.New(b.Context(), recording.DefaultSettings(), recording.Deps{
 		DB: db, Store: store, TakesDir: filepath.Join(folder, "takes"), Keys: benchAccount{}, Publisher: benchAccount{},
 		Policies: benchAccount{},
@@ -77,6 +78,7 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	recorder := recording.NewRecorder(service, nil)
 	before := liveHeap()
 
@@ -87,6 +89,7 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		p.SetRemote(phone, phone.Addr())
 		numbers, opened = append(numbers, p.Addr().Port()), append(opened, p)
 		if i%2 == 1 {
@@ -99,31 +102,38 @@ func recordedRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, sto
 			recordings = append(recordings, r)
 		}
 	}
+
 	return numbers, func() {
 		b.ReportMetric(float64(liveHeap()-before)/1024/float64(len(recordings)), "KB/recording")
 		used, began := cpu(b), time.Now()
 		for _, r := range recordings {
 			r.End()
 		}
+
 		ended, cancel := context.WithCancel(b.Context())
 		cancel()
+
 		if err := recorder.Run(ended); err != nil {
 			b.Error(err)
 		}
+
 		b.ReportMetric(float64((cpu(b)-used).Milliseconds())/float64(len(recordings)), "store-ms/call")
 		b.Logf("stored within %v", time.Since(began))
 		page, err := service.List(b.Context(), recording.Filter{Account: "bench"})
 		if err != nil || len(page.Data) == 0 {
 			b.Errorf("%d are stored: %v", len(page.Data), err)
 		}
+
 		for _, m := range page.Data {
 			if !m.Encrypted || m.DurationMS < 15_000 {
 				b.Errorf("%+v", m)
 			}
 		}
+
 		for _, p := range opened {
 			p.Close()
 		}
+
 		if err := store.Close(); err != nil {
 			b.Error(err)
 		}

@@ -50,15 +50,18 @@ func (r *DTMFReceiver) HandleEvent(packet *Packet, now time.Time) (DTMF, bool) {
 	if len(packet.Payload) < eventSize || int(packet.Payload[0]) >= len(digits) {
 		return DTMF{}, false
 	}
+
 	digit, end := digits[packet.Payload[0]], packet.Payload[1]&endBit != 0
 	duration := binary.BigEndian.Uint16(packet.Payload[2:])
 	if !r.pressed && r.reported && int32(packet.Timestamp-r.timestamp) <= 0 {
 		return DTMF{}, false // a repeated end, or a packet out of order
 	}
+
 	var (
 		press DTMF
 		ended bool
 	)
+
 	if r.pressed && packet.Timestamp != r.timestamp {
 		switch {
 		case int32(packet.Timestamp-r.timestamp) < 0:
@@ -70,13 +73,16 @@ func (r *DTMFReceiver) HandleEvent(packet *Packet, now time.Time) (DTMF, bool) {
 			press, ended = r.finishPress(), true
 		}
 	}
+
 	if !r.pressed {
 		r.pressed, r.digit, r.timestamp, r.duration, r.earlierSegments = true, digit, packet.Timestamp, 0, 0
 	}
+
 	r.duration, r.lastPacket = max(r.duration, duration), now
 	if end && !ended {
 		return r.finishPress(), true
 	}
+
 	// Only one press can be returned per packet. If the packet is the only one of its press and the
 	// end of the previous press was lost, Idle returns the second press.
 	return press, ended
@@ -114,13 +120,16 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 	if event < 0 || s.format.Events == 0 {
 		return fault.New(fault.KindUnsupported, "the peer did not negotiate telephone-event")
 	}
+
 	timestamp, ok := s.beginPress()
 	if !ok {
 		return fault.Conflict("another key press is being sent")
 	}
 	defer s.endPress(timestamp, duration)
+
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	clock := s.format.eventClockRate()
 	total, step, start := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock), time.Now()
 	for packets := 0; ; packets++ {
@@ -129,6 +138,7 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 			return ctx.Err()
 		case <-timer.C:
 		}
+
 		played := min(uint32(packets+1)*step, total)
 		ended := played == total
 		for range 1 + (endRepeats-1)*btoi(ended) {
@@ -136,9 +146,11 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 				return err
 			}
 		}
+
 		if ended {
 			return nil
 		}
+
 		timer.Reset(time.Until(start.Add(time.Duration(packets+1) * s.format.Frame)))
 	}
 }

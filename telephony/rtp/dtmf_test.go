@@ -64,11 +64,13 @@ func TestDTMFReceiver(t *testing.T) {
 			[]event{{0, 100, 16, true, 320}, {0, 200, 200, true, 320}}, nil,
 		},
 	}
+
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			k := DTMFReceiver{Clock: 8000}
 			start := time.Now()
 			var got []DTMF
+
 			for _, e := range c.events {
 				if e.digit == nothing {
 					if p, ok := k.CheckTimeout(start.Add(e.at)); ok {
@@ -76,15 +78,18 @@ func TestDTMFReceiver(t *testing.T) {
 					}
 					continue
 				}
+
 				payload := []byte{e.digit, 10, 0, 0}
 				if e.end {
 					payload[1] |= 0x80
 				}
+
 				binary.BigEndian.PutUint16(payload[2:], e.duration)
 				if p, ok := k.HandleEvent(&Packet{Timestamp: e.timestamp, Payload: payload}, start.Add(e.at)); ok {
 					got = append(got, p)
 				}
 			}
+
 			if !slices.Equal(got, c.want) {
 				t.Errorf("presses %v, want %v", got, c.want)
 			}
@@ -98,6 +103,7 @@ func FuzzDTMFReceiver(f *testing.F) {
 		k := DTMFReceiver{Clock: 8000}
 		now := time.Now()
 		presses := 0
+
 		for range 3 { // repetitions are one press
 			for _, p := range []Packet{{Timestamp: at1, Payload: payload1}, {Timestamp: at2, Payload: payload2}} {
 				if press, ok := k.HandleEvent(&p, now); ok {
@@ -108,6 +114,7 @@ func FuzzDTMFReceiver(f *testing.F) {
 				}
 			}
 		}
+
 		if _, ok := k.CheckTimeout(now.Add(time.Second)); ok {
 			presses++
 		}

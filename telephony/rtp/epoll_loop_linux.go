@@ -45,10 +45,12 @@ func startEpollLoop(log *slog.Logger) (*epollLoop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
+
 	l := &epollLoop{log: log, epoll: epoll, ports: map[int32]*Port{}, done: make(chan struct{})}
 	if err := l.createIdleEpoll(); err != nil {
 		return nil, errors.Join(err, unix.Close(epoll))
 	}
+
 	go l.run()
 	return l, nil
 }
@@ -59,10 +61,12 @@ func (l *epollLoop) createIdleEpoll() (err error) {
 	if err != nil {
 		return fmt.Errorf("making an epoll: %w", err)
 	}
+
 	// os.NewFile registers only non-blocking files with the poller
 	if err := unix.SetNonblock(l.idleFd, true); err != nil {
 		return errors.Join(fmt.Errorf("setting up an epoll: %w", err), unix.Close(l.idleFd))
 	}
+
 	l.idleEpoll = os.NewFile(uintptr(l.idleFd), "epoll")
 	err = unix.EpollCtl(l.idleFd, unix.EPOLL_CTL_ADD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLONESHOT})
 	if err == nil {
@@ -74,6 +78,7 @@ func (l *epollLoop) createIdleEpoll() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("watching an epoll: %w", err), l.idleEpoll.Close())
 	}
+
 	return nil
 }
 
@@ -124,6 +129,7 @@ func (l *epollLoop) stop() {
 // waits for the second epoll only if nothing arrived during the pause.
 func (l *epollLoop) run() {
 	defer close(l.done)
+
 	paused := false
 	for {
 		l.poll()
@@ -186,11 +192,14 @@ func (l *epollLoop) waitReadable() bool {
 				l.log.Error("epoll wait failed", "error", err)
 				return true
 			}
+
 			return false
 		}
+
 		n, err := pollReady(l.idleFd, idleEvents[:]) // disarms it
 		return n > 0 || err != nil
 	})
+
 	return err == nil
 }
 
@@ -198,9 +207,11 @@ func (l *epollLoop) waitReadable() bool {
 func (p *Port) read(in *datagramBuffer, packet *Packet) {
 	p.receiveMu.Lock()
 	defer p.receiveMu.Unlock()
+
 	if p.socket.fd < 0 {
 		return // closed since the poll
 	}
+
 	b, from, err := p.socket.readDatagram(in)
 	switch err {
 	case nil:

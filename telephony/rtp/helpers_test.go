@@ -41,6 +41,7 @@ func awaitDropped(t testing.TB, reg *prometheus.Registry, reason string, packets
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
 				if f.GetName() == "trunkline_rtp_packets_dropped_total" && m.GetLabel()[0].GetValue() == reason &&
@@ -49,6 +50,7 @@ func awaitDropped(t testing.TB, reg *prometheus.Registry, reason string, packets
 				}
 			}
 		}
+
 		if time.Now().After(deadline) {
 			t.Fatalf("not %v packets were dropped as %s", packets, reason)
 		}

@@ -35,6 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		sent:      f.Counter("trunkline_rtp_packets_sent_total", "Media packets sent."),
 	}
 	dropped := f.CounterVec("trunkline_rtp_packets_dropped_total", "Media packets dropped, by reason.", "reason")
+
 	for i, reason := range [dropReasons]string{
 		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
 		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable",
@@ -42,5 +43,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	} {
 		m.dropped[i] = dropped.WithLabelValues(reason)
 	}
+
 	return m
 }

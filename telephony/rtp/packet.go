@@ -31,6 +31,7 @@ func (p *Packet) parse(b []byte) bool {
 	if len(b) < headerSize || b[0]&0xC0 != version2 {
 		return false
 	}
+
 	start, end := headerSize+4*int(b[0]&0x0F), len(b)
 	if b[0]&hasExtension != 0 {
 		if end < start+4 {
@@ -38,9 +39,11 @@ func (p *Packet) parse(b []byte) bool {
 		}
 		start += 4 + 4*int(binary.BigEndian.Uint16(b[start+2:]))
 	}
+
 	if start > end {
 		return false
 	}
+
 	if b[0]&hasPadding != 0 {
 		padding := int(b[end-1])
 		if padding == 0 || start+padding > end {
@@ -48,6 +51,7 @@ func (p *Packet) parse(b []byte) bool {
 		}
 		end -= padding
 	}
+
 	p.PayloadType = b[1] &^ markerBit
 	p.Marker = b[1]&markerBit != 0
 	p.Sequence = binary.BigEndian.Uint16(b[2:])
@@ -55,6 +59,7 @@ func (p *Packet) parse(b []byte) bool {
 	p.SSRC = binary.BigEndian.Uint32(b[8:])
 	p.Payload = b[start:end:end]
 	p.raw = b
+
 	return true
 }
 

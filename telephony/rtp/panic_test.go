@@ -27,6 +27,7 @@ func TestAReceiversPanicCostsOnePacket(t *testing.T) {
 	port.SetReceiver(b)
 	p.send(port, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("boom")})
 	p.send(port, pion.Packet{Header: pion.Header{SequenceNumber: 2}, Payload: []byte("goes on")})
+
 	if got := <-b.packets; got != "goes on" {
 		t.Errorf("received %q", got)
 	}

@@ -69,22 +69,26 @@ func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
 		remote = netip.AddrPort{}
 	}
+
 	hosts := make([]netip.Addr, 0, len(trustedHosts)+1)
 	for _, host := range trustedHosts {
 		if host.IsValid() {
 			hosts = append(hosts, host.Unmap())
 		}
 	}
+
 	trusted := slices.Contains(hosts, remote.Addr())
 	if remote.IsValid() && !trusted {
 		hosts = append(hosts, remote.Addr())
 	}
+
 	p.peer.mu.Lock()
 	changed := !slices.Equal(p.peer.hosts, hosts) || remote != p.sender.sdpAddress()
 	if changed {
 		p.peer.hosts, p.peer.latched = hosts, netip.AddrPort{}
 	}
 	p.peer.mu.Unlock()
+
 	if changed {
 		p.sender.setSDPAddress(remote, trusted)
 	}
@@ -95,11 +99,14 @@ func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 func (p *Port) SetKeys(keys srtp.Keys) error {
 	p.receiveMu.Lock()
 	defer p.receiveMu.Unlock()
+
 	p.sender.mu.Lock()
 	defer p.sender.mu.Unlock()
+
 	if keys == p.keys {
 		return nil
 	}
+
 	decrypt, encrypt, err := p.decrypt, p.sender.encrypt, error(nil)
 	switch {
 	case keys == srtp.Keys{}:
@@ -112,9 +119,11 @@ func (p *Port) SetKeys(keys srtp.Keys) error {
 			encrypt, err = srtp.NewSender(keys.Send)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("setting media keys: %w", err)
 	}
+
 	p.keys, p.decrypt, p.sender.encrypt = keys, decrypt, encrypt
 	return nil
 }
@@ -154,17 +163,20 @@ func (p *Port) closeSocket() error {
 // holds receiveMu.
 func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 	defer p.ports.panics.Recover(placePacket)
+
 	dropped := &p.ports.metrics.dropped
 	if isRTCP(b) {
 		dropped[dropControl].Inc()
 		return
 	}
+
 	if p.decrypt != nil {
 		b = p.unprotect(b, from)
 		if b == nil {
 			return
 		}
 	}
+
 	if len(b) > maxPacket || !packet.parse(b) {
 		dropped[dropMalformed].Inc()
 		return
@@ -177,6 +189,7 @@ func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 		dropped[dropUnwanted].Inc()
 		return
 	}
+
 	p.ports.metrics.received.Inc()
 	p.tapReceived(packet)
 	p.receiver.Receive(packet)
@@ -188,11 +201,13 @@ func (p *Port) unprotect(b []byte, from netip.AddrPort) []byte {
 		p.ports.metrics.dropped[dropStranger].Inc()
 		return nil
 	}
+
 	plain, err := p.decrypt.Unprotect(b)
 	if err != nil {
 		p.ports.metrics.dropped[dropForged].Inc()
 		return nil
 	}
+
 	return plain
 }
 
@@ -207,12 +222,14 @@ func (p *Port) mayBePeer(from netip.AddrPort) bool {
 func (p *Port) latchPeer(from netip.AddrPort) bool {
 	p.peer.mu.Lock()
 	defer p.peer.mu.Unlock()
+
 	if p.peer.latched.IsValid() {
 		return p.peer.latched == from
 	}
 	if !slices.Contains(p.peer.hosts, from.Addr()) {
 		return false
 	}
+
 	p.peer.latched = from
 	p.sender.followSource(from)
 	return true

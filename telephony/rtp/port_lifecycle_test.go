@@ -21,9 +21,11 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted where Linux lists them")
 	}
+
 	ports := newPorts(t, 25300, 25340)
 	a, b := newPhone(t), newPhone(t)
 	before := descriptors(t)
+
 	for range 3 {
 		portA, portB := open(t, ports), open(t, ports)
 		portA.SetRemote(a.addr(), loopback)
@@ -33,6 +35,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		b.hear()
 		portA.Close()
 		portB.Close()
+
 		if left := descriptors(t) - before; left != 0 {
 			t.Fatalf("%d descriptors are left open", left)
 		}
@@ -55,6 +58,7 @@ func TestManyPorts(t *testing.T) {
 	for range cap(opened) {
 		opened = append(opened, open(t, ports))
 	}
+
 	a, b := newPhone(t), newPhone(t)
 	for i := 0; i < len(opened); i += 2 {
 		opened[i].SetRemote(a.addr(), loopback)
@@ -69,10 +73,12 @@ func TestManyPorts(t *testing.T) {
 func TestBursts(t *testing.T) {
 	a, b, portA, portB := pair(t, 25360)
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
+
 	const packets = 100
 	for i := range packets {
 		a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: uint16(i)}, Payload: []byte("a")})
 	}
+
 	first := b.hear()
 	for i := 1; i < packets; i++ {
 		if got := b.hear(); got.SequenceNumber != first.SequenceNumber+uint16(i) {
@@ -88,6 +94,7 @@ func TestRelayOverIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	phones := make([]*phone, 2)
 	for i := range phones {
 		conn, err := net.ListenUDP("udp6", &net.UDPAddr{IP: listen.AsSlice()})
@@ -97,18 +104,22 @@ func TestRelayOverIPv6(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		phones[i] = &phone{t, conn}
 	}
+
 	a, b, portA, portB := phones[0], phones[1], open(t, ports), open(t, ports)
 	portA.SetRemote(a.addr(), a.addr().Addr())
 	portB.SetRemote(b.addr(), b.addr().Addr())
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	a.send(portA, pion.Packet{Payload: []byte("six")})
+
 	if got := b.hear(); string(got.Payload) != "six" {
 		t.Errorf("heard %q", got.Payload)
 	}
+
 	portB.SetRemote(netip.MustParseAddrPort("127.0.0.1:4000"), loopback) // of the other family: not sent, and no harm
 	a.send(portA, pion.Packet{Payload: []byte("lost")})
 	portB.SetRemote(b.addr(), b.addr().Addr())
 	b.send(portB, pion.Packet{Payload: []byte("back")})
+
 	if got := a.hear(); string(got.Payload) != "back" {
 		t.Errorf("heard %q", got.Payload)
 	}
@@ -136,6 +147,7 @@ func (c *counter) Receive(*rtp.Packet) {
 func TestPortsComeAndGoUnderTraffic(t *testing.T) {
 	ports := newPorts(t, 25420, 25480)
 	stop := make(chan struct{})
+
 	var talking sync.WaitGroup
 	a := newPhone(t)
 	talking.Go(func() {
@@ -146,12 +158,15 @@ func TestPortsComeAndGoUnderTraffic(t *testing.T) {
 				return
 			default:
 			}
+
 			if number > 25480 {
 				number = 25420
 			}
+
 			_, _ = a.conn.WriteToUDPAddrPort(packet, netip.AddrPortFrom(loopback, number)) // nobody may be there
 		}
 	})
+
 	var using sync.WaitGroup
 	for range 8 {
 		using.Go(func() {
@@ -161,9 +176,11 @@ func TestPortsComeAndGoUnderTraffic(t *testing.T) {
 					t.Error(err)
 					return
 				}
+
 				c := &counter{t: t}
 				p.SetRemote(a.addr(), loopback)
 				p.SetReceiver(c)
+
 				stream := rtp.NewStream(p, rtp.Format{Clock: 8000, Frame: 20 * time.Millisecond})
 				var sending sync.WaitGroup
 				sending.Go(func() {
@@ -171,20 +188,24 @@ func TestPortsComeAndGoUnderTraffic(t *testing.T) {
 						_ = stream.Send([]byte("b")) // the port may be closed already
 					}
 				})
+
 				for seen := 0; seen == 0; runtime.Gosched() {
 					c.mu.Lock()
 					seen = c.n
 					c.mu.Unlock()
 				}
+
 				heard++
 				p.Close()
 				c.mu.Lock()
 				c.gone = true
 				c.mu.Unlock()
+
 				sending.Wait()
 			}
 		})
 	}
+
 	using.Wait()
 	close(stop)
 	talking.Wait()

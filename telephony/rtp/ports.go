@@ -38,6 +38,7 @@ func (c Config) Validate() error {
 	case c.MinPort == 0 || c.firstEven() > int(c.MaxPort):
 		return fmt.Errorf("rtp: no even port between %d and %d", c.MinPort, c.MaxPort)
 	}
+
 	return nil
 }
 
@@ -67,12 +68,15 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	if !config.Advertise.IsValid() {
 		config.Advertise = config.Listen
 	}
+
 	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placePacket)
 	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
+
 	for port := config.firstEven(); port <= int(config.MaxPort); port += 2 {
 		p.free = append(p.free, uint16(port))
 	}
+
 	m.available.Set(float64(len(p.free)))
 	return p, nil
 }
@@ -82,6 +86,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 func (p *Ports) Open() (*Port, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for range len(p.free) {
 		number := p.free[0]
 		p.free = p.free[1:]
@@ -90,11 +95,13 @@ func (p *Ports) Open() (*Port, error) {
 			p.metrics.inUse.Inc()
 			return port, nil
 		}
+
 		p.free = append(p.free, number)
 		if !errors.Is(err, syscall.EADDRINUSE) { // another program uses the port
 			return nil, fmt.Errorf("opening a media port: %w", err)
 		}
 	}
+
 	return nil, fault.Unavailable(nil, time.Second, "no media port is free")
 }
 

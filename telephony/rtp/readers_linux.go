@@ -23,12 +23,14 @@ type readers struct {
 func (r *readers) add(p *Port) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	var least *epollLoop
 	for _, l := range r.loops {
 		if least == nil || l.size() < least.size() {
 			least = l
 		}
 	}
+
 	if least == nil || least.size() >= portsPerLoop && len(r.loops) < runtime.GOMAXPROCS(0) {
 		l, err := startEpollLoop(r.log)
 		if err != nil {
@@ -36,10 +38,12 @@ func (r *readers) add(p *Port) error {
 		}
 		least, r.loops = l, append(r.loops, l)
 	}
+
 	if err := least.add(p); err != nil {
 		r.stopIfEmpty(least)
 		return err
 	}
+
 	p.socket.loop = least
 	return nil
 }

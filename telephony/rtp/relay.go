@@ -45,12 +45,14 @@ func (d *relayDirection) Receive(packet *Packet) {
 		d.to.ports.metrics.dropped[dropPayload].Inc()
 		return
 	}
+
 	packet.raw[1] = packet.raw[1]&markerBit | rule.payloadType
 	if rule.convert != nil {
 		for i, b := range packet.Payload {
 			packet.Payload[i] = rule.convert[b]
 		}
 	}
+
 	// The port counts the error; the next packet may succeed.
 	_ = d.to.sendPacket(packet.raw, packetOrigin{d.id, packet.SSRC}, d.mapping.Clock)
 }

@@ -72,9 +72,11 @@ func (p *phone) listen(limit time.Duration) (packet pion.Packet, ok bool) {
 	if err != nil {
 		return packet, false
 	}
+
 	if err := packet.Unmarshal(buffer[:n]); err != nil {
 		p.t.Fatal(err)
 	}
+
 	return packet, true
 }
 
@@ -115,16 +117,19 @@ func TestRelay(t *testing.T) {
 	a, b, portA, portB := pair(t, 25000)
 	ab := mapping(0, 0, 101, 96)
 	rtp.Relay(portA, portB, ab, mapping(0, 0, 96, 101))
+
 	send := func(pt uint8, sequence uint16, ssrc uint32) {
 		a.send(portA, pion.Packet{Header: pion.Header{PayloadType: pt, SequenceNumber: sequence,
 			Timestamp: 160 * uint32(sequence), SSRC: ssrc}, Payload: []byte("hello")})
 	}
+
 	send(0, 100, 1)
 	first := b.hear()
 	send(101, 102, 1) // one was lost on the way
 	second := b.hear()
 	send(0, 101, 1) // and came late
 	late := b.hear()
+
 	if string(first.Payload) != "hello" || first.PayloadType != 0 || second.PayloadType != 96 {
 		t.Errorf("heard %v and %v", first, second)
 	}
@@ -132,20 +137,24 @@ func TestRelay(t *testing.T) {
 		second.Timestamp != first.Timestamp+320 {
 		t.Errorf("gaps are not passed on: %v %v %v", first, second, late)
 	}
+
 	send(0, 40000, 2) // the phone began anew
 	third := b.hear()
 	if third.SequenceNumber != second.SequenceNumber+1 || third.SSRC != first.SSRC || !third.Marker ||
 		int32(third.Timestamp-second.Timestamp) <= 0 {
 		t.Errorf("a new source is not continued: %v after %v", third, second)
 	}
+
 	send(9, 40001, 2) // not negotiated
 	b.send(portB, pion.Packet{Header: pion.Header{PayloadType: 96}, Payload: []byte{1, 10, 0, 160}})
 	if back := a.hear(); back.PayloadType != 101 {
 		t.Errorf("heard %v", back)
 	}
+
 	portA.SetReceiver(nil)
 	portB.SetReceiver(nil)
 	send(0, 40002, 2)
+
 	if p, ok := b.listen(50 * time.Millisecond); ok {
 		t.Errorf("heard %v after the relay had stopped", p)
 	}
@@ -173,10 +182,12 @@ func TestStrangersAreNotHeard(t *testing.T) {
 		stranger := newPhone(t)
 		stranger.send(portA, pion.Packet{Payload: []byte("x")})
 		a.send(portA, pion.Packet{Payload: []byte("b")})
+
 		if got := b.hear(); string(got.Payload) != "b" {
 			t.Errorf("heard %q", got.Payload)
 		}
 	})
+
 	t.Run("another port of the phone's host is believed first, and sent to", func(t *testing.T) {
 		a, b, portA, portB := pair(t, 25060)
 		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
@@ -185,6 +196,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 		translated.send(portA, pion.Packet{Payload: []byte("nat")})
 		b.hear()
 		b.send(portB, pion.Packet{Payload: []byte("back")})
+
 		if got := translated.hear(); string(got.Payload) != "back" {
 			t.Errorf("heard %q", got.Payload)
 		}
@@ -192,6 +204,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 			t.Error("the address of the SDP still gets media")
 		}
 	})
+
 	t.Run("another host is not", func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		_, b, portA, portB := pairOf(t, newCounted(t, 25080, 25088, reg))
@@ -202,6 +215,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 		awaitDropped(t, reg, "stranger", 1)
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"), loopback)
 		stranger.send(portA, pion.Packet{Payload: []byte("y")})
+
 		if got := b.hear(); string(got.Payload) != "y" {
 			t.Errorf("the host of the signalling sent %q", got.Payload)
 		}
@@ -217,6 +231,7 @@ func TestHoldStopsSending(t *testing.T) {
 	awaitDropped(t, reg, "held", 1)
 	portB.SetHold(false)
 	a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("again")})
+
 	if got := b.hear(); string(got.Payload) != "again" {
 		t.Errorf("heard %q", got.Payload)
 	}
@@ -228,6 +243,7 @@ func TestPortsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	one := open(t, ports)
 	if one.Addr().Port() != 25204 {
 		t.Errorf("opened %v beside another program's", one.Addr())
@@ -235,6 +251,7 @@ func TestPortsAreBounded(t *testing.T) {
 	if _, err := ports.Open(); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a port more than there are: %v", err)
 	}
+
 	_ = taken.Close()
 	two := open(t, ports)
 	one.Close()
@@ -269,15 +286,19 @@ func TestStreamKeepsItsPace(t *testing.T) {
 	start := time.Now()
 	running.Go(func() { stream.Run(ctx, &counting{}) })
 	var heard []pion.Packet
+
 	for range 15 {
 		heard = append(heard, a.hear())
 	}
+
 	passed := time.Since(start)
 	cancel()
+
 	running.Wait()
 	if passed < 290*time.Millisecond {
 		t.Errorf("15 frames and one of silence took %v", passed)
 	}
+
 	for i, p := range heard[1:] {
 		before := heard[i]
 		step, marker := uint32(160), false
@@ -309,11 +330,13 @@ func TestStreamTakesFramesAtTheirDeadlines(t *testing.T) {
 		stream := rtp.NewStream(port, rtp.Format{PayloadType: 8, Clock: 8000, Frame: 20 * time.Millisecond})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-1)
 		defer cancel()
+
 		var source timed
 		stream.Run(ctx, &source)
 		if len(source) != 500 {
 			t.Fatalf("%d frames in 10 s", len(source))
 		}
+
 		for i := range source[1:] {
 			if gap := source[i+1] - source[i]; gap != 20*time.Millisecond {
 				t.Errorf("frame %d came %v after the one before", i+1, gap)
@@ -328,6 +351,7 @@ func TestPressIsOnePress(t *testing.T) {
 	if err := stream.Send([]byte("before")); err != nil {
 		t.Fatal(err)
 	}
+
 	before := a.hear()
 	if err := stream.SendDTMF(t.Context(), '#', 70*time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -335,9 +359,11 @@ func TestPressIsOnePress(t *testing.T) {
 	if err := stream.Send([]byte("after")); err != nil {
 		t.Fatal(err)
 	}
+
 	keypad := rtp.DTMFReceiver{Clock: 8000}
 	var presses []rtp.DTMF
 	packets := 0
+
 	for p := a.hear(); p.PayloadType == 101; p = a.hear() {
 		packets++
 		if p.Timestamp != before.Timestamp+160 {
@@ -347,6 +373,7 @@ func TestPressIsOnePress(t *testing.T) {
 			presses = append(presses, press)
 		}
 	}
+
 	if want := []rtp.DTMF{{Digit: '#', Duration: 70 * time.Millisecond}}; !slices.Equal(presses, want) || packets != 6 {
 		t.Errorf("%d packets made %v, want %v of 6", packets, presses, want)
 	}
@@ -363,6 +390,7 @@ func TestRelayAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	buffer := make([]byte, 2000)
 	to := portA.Addr()
 	allocated := testing.AllocsPerRun(200, func() {

@@ -82,10 +82,12 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	s := &p.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.held || !s.remote.IsValid() {
 		p.ports.metrics.dropped[dropHeld].Inc()
 		return nil
 	}
+
 	now := time.Now()
 	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
 	if s.origin != from {
@@ -97,14 +99,17 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 		s.origin = from
 		b[1] |= markerBit
 	}
+
 	sequence += s.sequenceOffset
 	timestamp += s.timestampOffset
 	binary.BigEndian.PutUint16(b[2:], sequence)
 	binary.BigEndian.PutUint32(b[4:], timestamp)
 	binary.BigEndian.PutUint32(b[8:], s.ssrc)
+
 	if int16(sequence-s.sequence) > 0 { // a reordered packet does not move the clock back
 		s.sequence, s.timestamp, s.sentAt = sequence, timestamp, now
 	}
+
 	p.tapSent(b)
 	if s.encrypt != nil {
 		var err error
@@ -114,10 +119,12 @@ func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 			return err
 		}
 	}
+
 	if err := p.socket.writeDatagram(b, s.remote); err != nil {
 		p.ports.metrics.dropped[dropUnsent].Inc()
 		return err
 	}
+
 	p.ports.metrics.sent.Inc()
 	return nil
 }

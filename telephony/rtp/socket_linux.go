@@ -32,26 +32,31 @@ func bind(addr netip.AddrPort) (s *socket, err error) {
 	if s.ipv6 {
 		family = unix.AF_INET6
 	}
+
 	s.scope, err = interfaceIndex(addr.Addr().Zone())
 	if err != nil {
 		return nil, err
 	}
+
 	s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return nil, fmt.Errorf("making a socket: %w", err)
 	}
+
 	if s.ipv6 {
 		if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
 			_ = s.close()
 			return nil, fmt.Errorf("keeping a socket to IPv6: %w", err)
 		}
 	}
+
 	s.setAddress(addr)
 	_, _, errno := unix.RawSyscall(unix.SYS_BIND, uintptr(s.fd), uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize)
 	if errno != 0 {
 		_ = s.close()
 		return nil, fmt.Errorf("binding %v: %w", addr, errno)
 	}
+
 	return s, nil
 }
 
@@ -59,14 +64,17 @@ func interfaceIndex(zone string) (uint32, error) {
 	if zone == "" {
 		return 0, nil
 	}
+
 	number, err := strconv.ParseUint(zone, 10, 32)
 	if err == nil {
 		return uint32(number), nil
 	}
+
 	link, err := net.InterfaceByName(zone)
 	if err != nil {
 		return 0, fmt.Errorf("looking for the interface %s: %w", zone, err)
 	}
+
 	return uint32(link.Index), nil
 }
 
@@ -86,11 +94,13 @@ func (s *socket) setAddress(to netip.AddrPort) {
 		s.rawSize = unix.SizeofSockaddrInet4
 		return
 	}
+
 	raw := (*unix.RawSockaddrInet6)(unsafe.Pointer(&s.rawTo))
 	*raw = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr().As16()}
 	if to.Addr().IsLinkLocalUnicast() {
 		raw.Scope_id = s.scope
 	}
+
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:], to.Port())
 	s.rawSize = unix.SizeofSockaddrInet6
 }
@@ -104,12 +114,14 @@ func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 		}
 		s.setAddress(to)
 	}
+
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)),
 		0, uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize)
 	if errno != 0 {
 		return errno
 	}
+
 	return nil
 }
 
@@ -129,11 +141,13 @@ func (s *socket) readDatagram(in *datagramBuffer) (b []byte, from netip.AddrPort
 	if errno != 0 {
 		return nil, from, errno
 	}
+
 	if s.ipv6 {
 		raw := (*unix.RawSockaddrInet6)(unsafe.Pointer(&in.from))
 		port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:])
 		return in.bytes[:n], netip.AddrPortFrom(netip.AddrFrom16(raw.Addr).Unmap(), port), nil
 	}
+
 	raw := (*unix.RawSockaddrInet4)(unsafe.Pointer(&in.from))
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:])
 	return in.bytes[:n], netip.AddrPortFrom(netip.AddrFrom4(raw.Addr), port), nil

@@ -53,10 +53,12 @@ func (r *readers) remove(p *Port) error {
 
 func (p *Port) read() {
 	defer close(p.socket.done)
+
 	var (
 		buffer [maxPacket + 1]byte // one byte more detects truncation
 		packet Packet
 	)
+
 	for {
 		n, from, err := p.socket.conn.ReadFromUDPAddrPort(buffer[:])
 		if errors.Is(err, net.ErrClosed) {
@@ -66,6 +68,7 @@ func (p *Port) read() {
 			p.ports.metrics.dropped[dropUnreadable].Inc()
 			continue
 		}
+
 		p.receiveMu.Lock()
 		p.handleDatagram(&packet, buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
 		p.receiveMu.Unlock()

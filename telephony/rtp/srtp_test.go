@@ -27,10 +27,12 @@ func newSRTPPhone(t *testing.T, suite srtp.Suite) *srtpPhone {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.decrypt, err = srtp.NewReceiver(p.keys.Send)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return p
 }
 
@@ -42,10 +44,12 @@ func (p *srtpPhone) sealed(packet pion.Packet) []byte {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	protected, err := p.encrypt.Protect(plain)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return bytes.Clone(protected)
 }
 
@@ -58,13 +62,16 @@ func (p *srtpPhone) hears(payload string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	if bytes.Contains(buffer[:n], []byte(payload)) {
 		p.t.Errorf("%q was sent in the clear", payload)
 	}
+
 	plain, err := p.decrypt.Unprotect(buffer[:n])
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	var packet pion.Packet
 	if err := packet.Unmarshal(plain); err != nil || string(packet.Payload) != payload {
 		p.t.Errorf("heard %q, want %q (%v)", packet.Payload, payload, err)
@@ -80,29 +87,36 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 			if err := near.SetKeys(safe.keys); err != nil {
 				t.Fatal(err)
 			}
+
 			near.SetRemote(safe.addr(), loopback)
 			far.SetRemote(plain.addr(), loopback)
 			rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
+
 			for n := range uint16(3) {
 				safe.raw(near, safe.sealed(
 					pion.Packet{Header: pion.Header{SequenceNumber: n, SSRC: 9}, Payload: []byte("secret")}))
 				if got := plain.hear(); string(got.Payload) != "secret" {
 					t.Errorf("the plain leg heard %q", got.Payload)
 				}
+
 				plain.send(far, pion.Packet{Header: pion.Header{SequenceNumber: n}, Payload: []byte("answer")})
 				safe.hears("answer")
 			}
+
 			other := newSRTPPhone(t, suite) // a call between two encrypted legs
 			if err := far.SetKeys(other.keys); err != nil {
 				t.Fatal(err)
 			}
+
 			far.SetRemote(other.addr(), loopback)
 			safe.raw(near, safe.sealed(
 				pion.Packet{Header: pion.Header{SequenceNumber: 10, SSRC: 9}, Payload: []byte("for the other")}))
 			other.hears("for the other")
+
 			if err := near.SetKeys(safe.keys); err != nil { // a later offer with the same keys
 				t.Fatal(err)
 			}
+
 			other.raw(far, other.sealed(
 				pion.Packet{Header: pion.Header{SequenceNumber: 1, SSRC: 5}, Payload: []byte("and back")}))
 			safe.hears("and back")
@@ -117,6 +131,7 @@ func TestAnEncryptedLegTakesNothingForgedOrReplayed(t *testing.T) {
 	if err := near.SetKeys(safe.keys); err != nil {
 		t.Fatal(err)
 	}
+
 	near.SetRemote(safe.addr(), loopback)
 	far.SetRemote(plain.addr(), loopback)
 	rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
@@ -127,12 +142,14 @@ func TestAnEncryptedLegTakesNothingForgedOrReplayed(t *testing.T) {
 	good := safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 2, SSRC: 9}, Payload: []byte("good")})
 	safe.raw(near, good)
 	safe.raw(near, good)
+
 	if got := plain.hear(); string(got.Payload) != "good" {
 		t.Errorf("heard %q", got.Payload)
 	}
 	if packet, ok := plain.listen(100 * time.Millisecond); ok {
 		t.Errorf("heard %q too", packet.Payload)
 	}
+
 	plain.send(far, pion.Packet{Payload: []byte("back")})
 	safe.hears("back") // the attacker did not become the peer
 }

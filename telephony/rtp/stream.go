@@ -65,14 +65,17 @@ func (s *Stream) Send(payload []byte) error {
 	if len(payload) > maxPacket-headerSize {
 		return fault.New(fault.KindTooLarge, "media frame of %d bytes is too large", len(payload))
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	timestamp := s.timestamp
 	s.timestamp += s.format.frameSamples()
 	if s.sendingDTMF || len(payload) == 0 {
 		s.inSilence = true
 		return nil
 	}
+
 	marker := s.inSilence
 	s.inSilence = false
 	return s.sendPacket(s.format.PayloadType, marker, timestamp, payload)
@@ -94,12 +97,14 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 	deadline := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
+
 		// The port counts the error; the next frame may succeed.
 		_ = s.Send(frame[:source.Next(frame[:])])
 		deadline = deadline.Add(s.format.Frame)
@@ -109,6 +114,7 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 			s.skipFrames(uint32(missed))
 			deadline = deadline.Add(missed * s.format.Frame)
 		}
+
 		timer.Reset(time.Until(deadline))
 	}
 }

@@ -33,6 +33,7 @@ func (p *Port) changeTaps(change func([]Tap) []Tap) {
 		if before != nil {
 			taps = slices.Clone(*before)
 		}
+
 		taps = change(taps)
 		after := &taps
 		if len(taps) == 0 {
@@ -61,10 +62,12 @@ func (p *Port) tapSent(b []byte) {
 	if taps == nil {
 		return
 	}
+
 	var packet Packet
 	if !packet.parse(b) {
 		return
 	}
+
 	for _, t := range *taps {
 		t.Sent(&packet)
 	}

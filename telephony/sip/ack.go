@@ -21,12 +21,15 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 	l.mu.Lock()
 	l.unacked = u
 	l.mu.Unlock()
+
 	l.dialogs.background.Go(func() {
 		timeout := time.NewTimer(64 * t1)
 		defer timeout.Stop()
+
 		interval := t1
 		retransmit := time.NewTimer(interval)
 		defer retransmit.Stop()
+
 		for {
 			select {
 			case <-u.acked:
@@ -49,6 +52,7 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 			}
 		}
 	})
+
 	return u
 }
 
@@ -86,9 +90,11 @@ func (l *Leg) awaitAck() {
 	l.mu.Lock()
 	u := l.unacked
 	l.mu.Unlock()
+
 	if u == nil {
 		return
 	}
+
 	select {
 	case <-u.acked:
 	case <-l.transports.transactionCtx.Done():

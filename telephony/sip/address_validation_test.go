@@ -28,6 +28,7 @@ func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (
 	conn, err := net.Dial("udp", w.server.Addr().String())
 	must(t, err)
 	defer conn.Close()
+
 	buffer := make([]byte, 65536)
 	read := func() bool {
 		n, err := conn.Read(buffer)
@@ -37,6 +38,7 @@ func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (
 		out, answers = out+n, answers+1
 		return true
 	}
+
 	for range count {
 		_, err := conn.Write([]byte(text))
 		must(t, err)
@@ -45,15 +47,18 @@ func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (
 		for read() {
 		}
 	}
+
 	if answered && answers == 0 {
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		read()
 	}
+
 	return in, out, answers
 }
 
 func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 	w := newTestEnv(t, sip.Config{}, nil)
+
 	phones := "Max-Forwards: 70\r\nContact: <sip:1001-0x55d0c8c0@127.0.0.1:5071;transport=udp>;expires=60\r\nUser-Agent: baresip v1.0.0 (x86_64/linux)\r\n" +
 		"Allow: INVITE,ACK,BYE,CANCEL,OPTIONS,NOTIFY,SUBSCRIBE,INFO,MESSAGE,REFER\r\nSupported: gruu,outbound,path\r\n"
 	for name, c := range map[string]struct {
@@ -80,6 +85,7 @@ func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 			t.Errorf("%s got %d answers", name, answers)
 		}
 	}
+
 	if in, out, _ := exchange(t, w, message("REGISTER", "", ""), 20, true); 4*out > 3*in || out == 0 {
 		t.Errorf("a REGISTER sent again: %d bytes in, %d out", in, out)
 	}

@@ -53,17 +53,21 @@ func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, 
 	if err != nil {
 		user = User{Domain: cmp.Or(user.Domain, expected.domain), Extension: expected.username}
 	}
+
 	given, ok := credentials(r, expected.challenge.credentialsHeader, user.Domain)
 	if !ok {
 		g.sendChallenge(r, tx, expected, user.Domain, false)
 		return User{}, false
 	}
+
 	from, now := expected.source.Addr(), time.Now()
 	if !g.nonces.valid(given.Nonce, from, now) {
 		g.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
+
 	g.transports.markProven(r) // it has our nonce
+
 	err = g.users.Authenticate(ctx, user, from, func(ha1 HA1) bool {
 		return given.Username == user.Extension && digestMatches(given, r.Method, ha1)
 	})
@@ -80,10 +84,12 @@ func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, 
 		g.rejectUnavailable(r, tx, "authenticating a phone failed", err)
 		return User{}, false
 	}
+
 	if !g.nonces.recordUse(given.Nonce, given.Nc, now) {
 		g.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
+
 	return user, true
 }
 
@@ -93,21 +99,25 @@ func (g *registrar) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipm
 	if g.transports.guard.isTrusted(source.Addr()) {
 		return User{}, true
 	}
+
 	from := r.From().Address
 	caller, ok := g.authenticateRequest(ctx, r, tx,
 		expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
 	if !ok {
 		return User{}, false
 	}
+
 	registered, err := g.registrations.Exist(ctx, caller.AccountID, caller.Extension)
 	if err != nil {
 		g.log.Warn("admitting a call failed", "error", err)
 		g.transports.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return User{}, false
 	}
+
 	if !registered {
 		g.transports.replyAndTerminate(tx, r, status{403, "Forbidden"})
 	}
+
 	return caller, registered
 }
 
@@ -133,8 +143,10 @@ func (g *registrar) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expect
 		if stale {
 			value += ",stale=true"
 		}
+
 		challenges = append(challenges, sipmsg.NewHeader(expected.challenge.challengeHeader, value))
 	}
+
 	g.transports.replyAndTerminate(tx, r, expected.challenge.status, challenges...)
 }
 
@@ -165,9 +177,11 @@ func digestMatches(c *digest.Credentials, method sipmsg.RequestMethod, ha1 HA1) 
 	case c.Algorithm != "" && !strings.EqualFold(c.Algorithm, DigestMD5):
 		return false
 	}
+
 	if c.QOP != "auth" || secret == "" {
 		return false
 	}
+
 	ha2 := hash(string(method), c.URI)
 	wanted := hash(strings.ToLower(secret), c.Nonce, fmt.Sprintf("%08x", c.Nc), c.Cnonce, c.QOP, ha2)
 	return subtle.ConstantTimeCompare([]byte(wanted), []byte(strings.ToLower(c.Response))) == 1

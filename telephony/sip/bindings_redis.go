@@ -63,6 +63,7 @@ func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	if err != nil {
 		return nil, wrapUnavailable(err, "reading a user's phones")
 	}
+
 	now := time.Now()
 	bindings := make([]Binding, 0, len(fields))
 	for _, text := range fields {
@@ -74,6 +75,7 @@ func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 			bindings = append(bindings, b)
 		}
 	}
+
 	slices.SortFunc(bindings, func(a, b Binding) int { return a.Since.Compare(b.Since) })
 	return bindings, nil
 }
@@ -84,16 +86,19 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 	if err != nil {
 		return fmt.Errorf("writing a phone's registration: %w", err)
 	}
+
 	member, err := b.expiryMember()
 	if err != nil {
 		return fmt.Errorf("writing a phone's registration: %w", err)
 	}
+
 	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, r.key(b.AOR), b.Contact, text)
 		p.ExpireAt(ctx, r.key(b.AOR), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxBindingLifetime))
 		p.ZAdd(ctx, r.expiryKey(), redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
 		return nil
 	})
+
 	return wrapUnavailable(err, "keeping a phone's registration")
 }
 
@@ -106,13 +111,16 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("writing a phone's registration: %w", err)
 	}
+
 	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	if err != nil {
 		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
+
 	if err := r.client.ZRem(ctx, r.expiryKey(), member).Err(); err != nil {
 		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
+
 	return removed > 0, nil
 }
 
@@ -131,6 +139,7 @@ func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Con
 			log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
 		}
 	}
+
 	return nil
 }
 
@@ -140,12 +149,14 @@ func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string)
 	for _, id := range accountIDs {
 		accountSet[id] = true
 	}
+
 	var found []expiryMember
 	members := r.client.ZScan(ctx, r.expiryKey(), 0, "", expireBatch).Iterator()
 	for score := false; members.Next(ctx); score = !score {
 		if score {
 			continue // members and scores alternate
 		}
+
 		var member expiryMember
 		if err := json.Unmarshal([]byte(members.Val()), &member); err != nil {
 			return 0, fmt.Errorf("reading a phone's registration: %w", err)
@@ -154,18 +165,22 @@ func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string)
 			found = append(found, member)
 		}
 	}
+
 	if err := members.Err(); err != nil {
 		return 0, wrapUnavailable(err, "listing registrations")
 	}
+
 	for _, member := range found {
 		existed, err := r.Remove(ctx, Binding{AOR: member.AOR, Contact: member.Contact})
 		if err != nil {
 			return removed, err
 		}
+
 		if existed {
 			removed++
 		}
 	}
+
 	return removed, nil
 }
 
@@ -178,16 +193,19 @@ func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, e
 	if err != nil {
 		return nil, wrapUnavailable(err, "looking for phones that have expired")
 	}
+
 	var expiredBindings []Binding
 	for _, member := range due {
 		b, expired, err := r.expireMember(ctx, member, now)
 		if err != nil {
 			return expiredBindings, err
 		}
+
 		if expired {
 			expiredBindings = append(expiredBindings, b)
 		}
 	}
+
 	return expiredBindings, nil
 }
 
@@ -196,10 +214,12 @@ func (r *RedisBindings) expireMember(ctx context.Context, member string, now tim
 	if err := json.Unmarshal([]byte(member), &at); err != nil {
 		return Binding{}, false, fmt.Errorf("parsing an expired phone: %w", err)
 	}
+
 	taken, err := r.client.ZRem(ctx, r.expiryKey(), member).Result()
 	if err != nil || taken == 0 {
 		return Binding{}, false, wrapUnavailable(err, "removing an expired phone")
 	}
+
 	text, err := r.client.HGet(ctx, r.key(at.AOR), at.Contact).Result()
 	if errors.Is(err, redis.Nil) {
 		return Binding{}, false, nil
@@ -207,6 +227,7 @@ func (r *RedisBindings) expireMember(ctx context.Context, member string, now tim
 	if err != nil {
 		return Binding{}, false, wrapUnavailable(err, "reading a phone that has expired")
 	}
+
 	var b Binding
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return Binding{}, false, fmt.Errorf("reading a phone that has expired: %w", err)
@@ -214,6 +235,7 @@ func (r *RedisBindings) expireMember(ctx context.Context, member string, now tim
 	if b.Expires.After(now) { // refreshed meanwhile
 		return Binding{}, false, r.Put(ctx, b)
 	}
+
 	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	return b, removed > 0, wrapUnavailable(err, "removing a phone that has expired")
 }

@@ -36,6 +36,7 @@ func TestBindings(t *testing.T) {
 			return b
 		},
 	}
+
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) { bindingsSuite(t, kind(t)) })
 	}
@@ -52,34 +53,41 @@ func binding(extension, contact string, since, life time.Duration) sip.Binding {
 
 func bindingsSuite(t *testing.T, b *sip.RedisBindings) {
 	ctx := t.Context()
+
 	desk, soft := binding("1001", "sip:1001@desk", -time.Hour, time.Minute), binding("1001", "sip:1001@soft", 0,
 		time.Minute)
 	other, old := binding("1002", "sip:1002@desk", 0, time.Minute), binding("1001", "sip:1001@old", 0, -time.Second)
 	for _, one := range []sip.Binding{soft, desk, other, old} {
 		must(t, b.Put(ctx, one))
 	}
+
 	desk.CSeq = 7
 	must(t, b.Put(ctx, desk))
 	found, err := b.List(ctx, desk.AOR)
 	must(t, err)
+
 	if len(found) != 2 {
 		t.Fatalf("found %+v", found)
 	}
+
 	byContact := map[string]sip.Binding{found[0].Contact: found[0], found[1].Contact: found[1]}
 	if got := byContact[desk.Contact]; got.CSeq != 7 || got.Source != desk.Source || !got.Expires.Equal(desk.Expires) ||
 		got.AOR != desk.AOR {
 		t.Errorf("found %+v, want %+v", got, desk)
 	}
+
 	gone, err := b.Expire(ctx, time.Now())
 	must(t, err)
 	if len(gone) != 1 || gone[0].Contact != old.Contact || gone[0].UserID != "u" {
 		t.Errorf("expired %+v", gone)
 	}
+
 	for i, want := range []bool{true, false} {
 		if removed, err := b.Remove(ctx, desk); err != nil || removed != want {
 			t.Errorf("removing for the %d. time: %v %v", i+1, removed, err)
 		}
 	}
+
 	gone, err = b.Expire(ctx, time.Now().Add(2*time.Minute))
 	must(t, err)
 	if len(gone) != 2 {
@@ -94,11 +102,13 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 	one, server := redisBindings(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
+
 	two, err := sip.NewRedisBindings(client, "test:")
 	must(t, err)
 	for i := range 100 {
 		must(t, one.Put(t.Context(), binding("1001", fmt.Sprint("sip:", i, "@x"), 0, -time.Second)))
 	}
+
 	counts := make(chan int, 2)
 	for _, node := range []*sip.RedisBindings{one, two} {
 		go func() {
@@ -109,6 +119,7 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 			counts <- len(gone)
 		}()
 	}
+
 	if n := <-counts + <-counts; n != 100 {
 		t.Errorf("%d expiries of 100 were noticed", n)
 	}
@@ -118,10 +129,12 @@ func TestRedisAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a timeout")
 	}
+
 	b, server := redisBindings(t)
 	server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	if _, err := b.List(ctx, sip.AOR{AccountID: "acme", Extension: "1"}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("listing got %v", err)
 	}
@@ -133,6 +146,7 @@ func TestRedisAway(t *testing.T) {
 func TestRegistrationsOfDeletedAccountsAreRemoved(t *testing.T) {
 	b, server := redisBindings(t)
 	ctx := t.Context()
+
 	const each = 700 // more than one scan returns
 	for i := range each {
 		for _, account := range []string{"gone", "stays"} {
@@ -141,16 +155,19 @@ func TestRegistrationsOfDeletedAccountsAreRemoved(t *testing.T) {
 			must(t, b.Put(ctx, one))
 		}
 	}
+
 	removed, err := b.RemoveAccounts(ctx, []string{"gone", "earlier"})
 	if err != nil || removed != each {
 		t.Errorf("%d registrations are removed: %v", removed, err)
 	}
+
 	for account, want := range map[string]int{"gone": 0, "stays": 1} {
 		found, err := b.List(ctx, sip.AOR{AccountID: account, Extension: "7"})
 		if err != nil || len(found) != want {
 			t.Errorf("%s: %v, %v", account, found, err)
 		}
 	}
+
 	members, err := server.ZMembers("test:sip:expiry")
 	if err != nil || len(members) != each {
 		t.Errorf("%d registrations are left: %v", len(members), err)

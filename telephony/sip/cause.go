@@ -129,6 +129,7 @@ func CauseOfStatus(code int) Cause {
 	if cause, ok := causeByStatus[code]; ok {
 		return cause
 	}
+
 	switch {
 	case code < 300:
 		return NormalClearing
@@ -139,6 +140,7 @@ func CauseOfStatus(code int) Cause {
 	case code < 600:
 		return NormalTemporaryFailure
 	}
+
 	return CallRejected
 }
 
@@ -180,6 +182,7 @@ func causeOfReason(value string) Cause {
 			return Cause(named[1])
 		}
 	}
+
 	numbered := reasonCause.FindStringSubmatch(value)
 	if numbered != nil {
 		number, err := strconv.Atoi(numbered[1])
@@ -188,5 +191,6 @@ func causeOfReason(value string) Cause {
 			return cause
 		}
 	}
+
 	return NormalClearing
 }

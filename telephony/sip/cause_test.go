@@ -10,11 +10,13 @@ func TestCauses(t *testing.T) {
 		503: NormalTemporaryFailure, 599: NormalTemporaryFailure, 200: NormalClearing, 499: Interworking,
 		302: NumberChanged, 699: CallRejected,
 	}
+
 	for status, want := range statuses {
 		if got := CauseOfStatus(status); got != want {
 			t.Errorf("%d is %s, want %s", status, got, want)
 		}
 	}
+
 	reasons := map[string]Cause{
 		`Q.850;cause=17;text="User busy"`:               UserBusy,
 		`q.850 ;cause=20`:                               SubscriberAbsent,
@@ -31,11 +33,13 @@ func TestCauses(t *testing.T) {
 		"":                                              NormalClearing,
 		`Q.850;cause=17;text="NO_SUCH_NAME"`:            UserBusy,
 	}
+
 	for value, want := range reasons {
 		if got := causeOfReason(value); got != want {
 			t.Errorf("%q is %s, want %s", value, got, want)
 		}
 	}
+
 	for cause := range q850Numbers {
 		if got := causeOfReason(cause.reasonHeader()); got != cause {
 			t.Errorf("%s came back as %s", cause, got)

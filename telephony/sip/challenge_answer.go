@@ -17,20 +17,24 @@ func (t *transports) authorize(request *sipmsg.Request, challenge *sipmsg.Respon
 	if challenge.StatusCode == 407 {
 		ask, reply = "Proxy-Authenticate", "Proxy-Authorization"
 	}
+
 	parsed, err := digest.ParseChallenge(headerValue(challenge, ask))
 	if err != nil {
 		return nil, fmt.Errorf("reading a challenge: %w", err)
 	}
+
 	credentials, err := digest.Digest(parsed, digest.Options{
 		Method: request.Method.String(), URI: request.Recipient.Addr(), Username: username, Password: password,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("answering a challenge: %w", err)
 	}
+
 	retry := request.Clone()
 	retry.RemoveHeader(reply)
 	retry.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
 	retry.Via().Params.Add("branch", t.branches.newBranch())
 	retry.CSeq().SeqNo++
+
 	return retry, nil
 }

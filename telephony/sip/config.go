@@ -68,10 +68,12 @@ func (c Config) Validate() error {
 	if c.TLSListen != "" && c.TLS == nil {
 		return errors.New("sip: the TLS listener has no certificate")
 	}
+
 	shortest := c.withDefaults().MinExpires
 	if shortest < time.Second || shortest > maxExpires {
 		return errors.New("sip: the shortest registration is out of range")
 	}
+
 	return setting.Validate("sip", c.Settings)
 }
 
@@ -80,13 +82,16 @@ func (c Config) announcedAddr(bound netip.AddrPort) (host string, port int, err 
 	if c.Advertise == "" {
 		return bound.Addr().String(), int(bound.Port()), nil
 	}
+
 	host, text, err := net.SplitHostPort(c.Advertise)
 	if err != nil {
 		return c.Advertise, int(bound.Port()), nil
 	}
+
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || number == 0 {
 		return "", 0, errors.New("sip: the advertised port is invalid")
 	}
+
 	return host, int(number), nil
 }

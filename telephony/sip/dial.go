@@ -80,11 +80,13 @@ func (d *dialogs) dialLeg(ctx context.Context, call OutgoingCall) (*Leg, error) 
 	if !d.reserveLeg() {
 		return nil, d.countFailure(&Failure{Cause: SwitchCongestion})
 	}
+
 	leg, err := d.dialOnce(ctx, call)
 	if err != nil {
 		d.releaseLeg()
 		return nil, d.countFailure(err)
 	}
+
 	d.metrics.countSetup(NormalClearing)
 	return leg, nil
 }
@@ -99,15 +101,18 @@ func (d *dialogs) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error)
 	if err != nil {
 		return nil, err
 	}
+
 	for attempt := 0; ; attempt++ {
 		tx, err := d.transports.transactions.Request(ctx, invite)
 		if err != nil {
 			return nil, d.sendFailure(ctx, err)
 		}
+
 		answer, err := d.awaitFinalResponse(ctx, tx, invite, call.OnProgress)
 		if err != nil {
 			return nil, err
 		}
+
 		switch {
 		case answer.IsSuccess():
 			return d.handleAnswer(tx, invite, answer, call)
@@ -166,6 +171,7 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 			if !answer.IsProvisional() {
 				return answer, nil
 			}
+
 			ringing = true
 			if progress != nil {
 				progress(Progress{Status: answer.StatusCode, Session: d.transports.parseOptionalSession(answer.Body())})
@@ -175,6 +181,7 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 				return nil, &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 			}
 			return nil, &Failure{Cause: NormalTemporaryFailure}
+
 		case <-ctx.Done():
 			failure := cancelFailure(ctx)
 			d.background.Go(func() { d.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })
@@ -202,11 +209,14 @@ const cancelTimeout = 64 * t1
 // with 2xx meanwhile, the dialog is ended with a BYE.
 func (d *dialogs) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
 	defer tx.Terminate()
+
 	timeout := time.NewTimer(cancelTimeout)
 	defer timeout.Stop()
+
 	if ringing {
 		d.sendCancel(cancel)
 	}
+
 	for {
 		select {
 		case answer := <-tx.Responses():

@@ -15,13 +15,16 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	from, to := l.localAddress, l.remoteAddress
 	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
 	addDialogHeaders(r, l.dialogCallID, from, to, sequence)
+
 	for _, route := range l.routeSet {
 		r.AppendHeader(sipmsg.NewHeader("Route", route))
 	}
+
 	hop := l.nextHop()
 	if hop != "" {
 		r.SetDestination(hop)
 	}
+
 	return r
 }
 
@@ -32,6 +35,7 @@ func (l *Leg) nextHop() string {
 	if l.destination != "" || !l.peerAddr.IsValid() {
 		return l.destination
 	}
+
 	hop := l.target
 	if len(l.routeSet) > 0 {
 		_, err := sipmsg.ParseAddressValue(l.routeSet[0], &hop, nil)
@@ -39,10 +43,12 @@ func (l *Leg) nextHop() string {
 			return l.peerAddr.String()
 		}
 	}
+
 	host, err := netip.ParseAddr(strings.Trim(hop.Host, "[]"))
 	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.transports.guard.isTrusted(host) {
 		return l.peerAddr.String()
 	}
+
 	return netip.AddrPortFrom(host, uint16(cmp.Or(hop.Port, sipmsg.DefaultPort(l.transport)))).String()
 }
 
@@ -85,6 +91,7 @@ func (l *Leg) sendBye(cause Cause) {
 	l.mu.Lock()
 	r := l.newRequest(sipmsg.BYE, l.nextSequence())
 	l.mu.Unlock()
+
 	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
 	answer, err := l.transports.transact(l.transports.transactionCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {

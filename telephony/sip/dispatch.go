@@ -23,11 +23,13 @@ func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 func (s *Server) handleRequest(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	ctx, cancel := context.WithTimeout(s.transports.transactionCtx, lookupTimeout)
 	defer cancel()
+
 	if !hasMandatoryHeaders(r) {
 		s.metrics.malformed.Inc()
 		s.transports.replyAndTerminate(tx, r, status{400, "Bad Request"})
 		return
 	}
+
 	switch r.Method {
 	case sipmsg.ACK:
 		tx.Terminate() // an ACK has no transaction and no response
@@ -78,37 +80,44 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		s.dialogs.handleReinvite(r, tx)
 		return
 	}
+
 	source, err := netip.ParseAddrPort(r.Source())
 	if err != nil {
 		s.metrics.malformed.Inc()
 		tx.Terminate()
 		return
 	}
+
 	caller, ok := s.registrar.admitCaller(ctx, r, tx, source)
 	if !ok {
 		return
 	}
+
 	unsupported := unsupportedExtension(r)
 	if unsupported != "" {
 		s.transports.replyAndTerminate(tx, r, status{420, "Bad Extension"},
 			sipmsg.NewHeader("Unsupported", unsupported))
 		return
 	}
+
 	handler := s.findHandler(r.Recipient.User)
 	if handler == nil {
 		s.transports.replyAndTerminate(tx, r, status{404, "Not Found"})
 		return
 	}
+
 	offer, err := s.transports.parseSessionSafely(r.Body())
 	if err != nil {
 		s.transports.replyAndTerminate(tx, r, status{488, "Not Acceptable Here"})
 		return
 	}
+
 	if !s.dialogs.reserveLeg() {
 		s.metrics.countFlood(floodCalls)
 		s.transports.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
+
 	s.dialogs.background.Go(func() { s.callHandler(r, tx, caller, source, offer, handler) })
 }
 
@@ -130,10 +139,12 @@ func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 	handler Handler) {
 	ctx, cancel := context.WithCancel(s.handlerCtx)
 	defer cancel()
+
 	invite := &Invite{
 		dialogs: s.dialogs, transports: s.transports, request: r, tx: tx, tag: sipmsg.GenerateTagN(16),
 		callingUser: caller, peerAddr: source, remoteOffer: offer,
 	}
+
 	// Neither callback may block or call the transaction.
 	cancelUnlessAccepted := func() {
 		if !invite.accepted.Load() {
@@ -145,9 +156,11 @@ func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 		s.dialogs.releaseLeg()
 		return
 	}
+
 	if err := s.transports.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
 		s.log.Debug("INVITE transaction ended before it was handled", "error", err)
 	}
 	defer invite.close()
+
 	handler.ServeInvite(ctx, invite)
 }

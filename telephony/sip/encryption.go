@@ -64,6 +64,7 @@ type mediaEncryption struct {
 func (n *Negotiator) offerEncryption() mediaEncryption {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	suites := srtp.Suites()
 	offer := mediaEncryption{secure: n.encryption == EncryptionRequired}
 	switch {
@@ -72,9 +73,11 @@ func (n *Negotiator) offerEncryption() mediaEncryption {
 	case n.encryption != EncryptionOptional && n.encryption != EncryptionRequired:
 		return mediaEncryption{}
 	}
+
 	for i, suite := range suites {
 		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: n.suiteKey(suite)})
 	}
+
 	return offer
 }
 
@@ -83,6 +86,7 @@ func (n *Negotiator) offerEncryption() mediaEncryption {
 func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	disabled := n.encryption != EncryptionOptional && n.encryption != EncryptionRequired
 	switch {
 	case len(offer.Crypto) > 0 && !disabled:
@@ -95,6 +99,7 @@ func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Key
 		return mediaEncryption{}, srtp.Keys{},
 			fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
 	}
+
 	return mediaEncryption{}, srtp.Keys{}, n.checkPlainAllowed()
 }
 
@@ -103,6 +108,7 @@ func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Key
 func (n *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	for _, theirs := range answer.Crypto {
 		for _, ours := range offer.Crypto {
 			if ours.Tag == theirs.Tag && ours.Key.Suite() == theirs.Key.Suite() {
@@ -111,9 +117,11 @@ func (n *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error)
 			}
 		}
 	}
+
 	if answer.Secure || offer.Secure {
 		return srtp.Keys{}, fault.New(fault.KindUnsupported, "the answer has no key for its encrypted media")
 	}
+
 	return srtp.Keys{}, n.checkPlainAllowed()
 }
 

@@ -17,13 +17,16 @@ func described(t *testing.T, profile string, keys ...srtp.Attribute) *Session {
 	body := fmt.Sprintf(
 		"v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/%s 0\r\na=crypto:1 F8_128_HMAC_SHA1_80 inline:abcd\r\n",
 		profile)
+
 	for _, k := range keys {
 		body += "a=crypto:" + k.String() + "\r\n"
 	}
+
 	s, err := ParseSession([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return s
 }
 
@@ -64,22 +67,27 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 				}
 				return
 			}
+
 			local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
 			local.SetEncryption(allowed)
 			answer, agreed, err := local.Answer(c.offer)
+
 			if c.want == "refused" {
 				if fault.KindOf(err) != fault.KindUnsupported {
 					t.Errorf("got %v", err)
 				}
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			body, err := answer.Bytes()
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if c.want == "plain" {
 				if agreed.Keys != (srtp.Keys{}) || strings.Contains(string(body), "crypto") ||
 					!strings.Contains(string(body), "RTP/AVP ") {
@@ -87,6 +95,7 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 				}
 				return
 			}
+
 			if agreed.Keys.Receive != theirs.Key || agreed.Keys.Send == theirs.Key ||
 				agreed.Keys.Send.Suite() != theirs.Key.Suite() {
 				t.Errorf("agreed on %v", agreed.Keys)
@@ -95,6 +104,7 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 				strings.Count(string(body), "a=crypto:7 AEAD_AES_128_GCM inline:") != 1 {
 				t.Errorf("answered %s", body)
 			}
+
 			// A later offer may change the peer's key, but not end the encryption.
 			again, changed, err := local.Answer(
 				described(t, map[bool]string{true: "SAVP", false: "AVP"}[c.offer.Secure],
@@ -103,6 +113,7 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 				!slices.Equal(again.Crypto, answer.Crypto) {
 				t.Errorf("a new key of the peer: %v", err)
 			}
+
 			if _, _, err := local.Answer(described(t, "AVP")); fault.KindOf(err) != fault.KindUnsupported {
 				t.Errorf("an offer of plain media got %v", err)
 			}
@@ -136,17 +147,20 @@ func TestOurOfferOfEncryption(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		offered := strings.Count(string(body), "a=crypto:")
 		if want := map[Encryption]int{EncryptionOff: 0, EncryptionOptional: 3,
 			EncryptionRequired: 3}[c.encryption]; offered != want ||
 			strings.Contains(string(body), "RTP/SAVP") != (c.encryption == EncryptionRequired) {
 			t.Errorf("%s offered %s", c.encryption, body)
 		}
+
 		var keys []srtp.Attribute
 		if c.keys {
 			keys = []srtp.Attribute{{Tag: 99, Key: srtp.NewKey(srtp.AES128CM)},
 				{Tag: 2, Key: srtp.NewKey(srtp.AES256GCM)}}
 		}
+
 		agreed, err := local.AcceptAnswer(offer, described(t, c.answer, keys...))
 		switch c.want {
 		case "refused":

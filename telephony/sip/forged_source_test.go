@@ -75,11 +75,14 @@ func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s, err := New(config, emptyDirectory{}, bindings, reg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	prepare(s)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -87,10 +90,12 @@ func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare 
 			t.Errorf("the server: %v", err)
 		}
 	})
+
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
+
 	return s
 }
 
@@ -133,11 +138,13 @@ func answers(t testing.TB, s *Server, probe *net.UDPConn) {
 		if _, err := probe.WriteToUDPAddrPort([]byte(strings.ReplaceAll(text, "%d", "1")), s.Addr()); err != nil {
 			t.Fatal(err)
 		}
+
 		_ = probe.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 		if _, err := probe.Read(buffer); err == nil {
 			return
 		}
 	}
+
 	t.Fatal("the server does not answer")
 }
 
@@ -165,6 +172,7 @@ func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	grown := int64(heap()) - int64(before)
 	size := s.transports.transport.Pool("udp").Size()
 	t.Logf("%d forged datagrams: %d connections, heap grew by %d kB", count, size, grown>>10)
+
 	if size > peers+2 { // and the listener under two names
 		t.Errorf("the stack has %d connections, want at most %d", size, peers+2)
 	}

@@ -71,6 +71,7 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 	if g.closed.Load() {
 		return false
 	}
+
 	response := isResponse(data)
 	if response && !g.branches.isOurs(data) {
 		g.metrics.strayResponses.Inc()
@@ -79,12 +80,15 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 	if !g.admit(from.Addr(), response) {
 		return false
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	s := g.findSource(from.Addr())
 	if s != nil {
 		s.credits.add(maphash.Bytes(g.seed, data), len(data)*3/4)
 	}
+
 	return true
 }
 
@@ -108,6 +112,7 @@ func (g *guard) admit(from netip.Addr, response bool) bool {
 	if g.isTrusted(from) {
 		return true
 	}
+
 	now := time.Now()
 	if !g.admitSource(from, now) {
 		g.metrics.countFlood(floodAddress)
@@ -117,6 +122,7 @@ func (g *guard) admit(from netip.Addr, response bool) bool {
 		g.metrics.countFlood(floodOverall)
 		return false
 	}
+
 	return true
 }
 
@@ -128,13 +134,16 @@ func (g *guard) maySend(to netip.AddrPort, size int) bool {
 	if g.isProven(to) {
 		return true
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	s := g.findSource(to.Addr())
 	if s == nil || !s.credits.spend(size) {
 		g.metrics.countFlood(floodUnproven)
 		return false
 	}
+
 	return true
 }
 
@@ -188,6 +197,7 @@ func (g *guard) markProven(addr netip.AddrPort) {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	_, known := g.proven[addr]
 	if !known && len(g.proven) >= maxProven {
 		for provenAddr, until := range g.proven {
@@ -195,10 +205,12 @@ func (g *guard) markProven(addr netip.AddrPort) {
 				delete(g.proven, provenAddr)
 			}
 		}
+
 		if len(g.proven) >= maxProven {
 			return
 		}
 	}
+
 	g.proven[addr] = now.Add(g.provenFor)
 }
 
@@ -239,11 +251,13 @@ func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *sour
 		network, factor = overflowNetwork, 1
 		s = g.sources[network]
 	}
+
 	if s == nil {
 		limit := float64(factor) * g.limits.PerAddress
 		s = &sourceState{limiter: rate.NewLimiter(rate.Limit(limit), int(burstOverLimit*limit))}
 		g.sources[network] = s
 	}
+
 	s.seen = now
 	return s
 }

@@ -33,6 +33,7 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 				perNetwork: map[netip.Prefix]int{}}
 			now := time.Now()
 			messages, open := 0, []*streamConn(nil)
+
 			for i := range 100 {
 				from := netip.MustParseAddr(c.address(i))
 				if g.admitSource(from, now) {
@@ -42,13 +43,16 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 					open = append(open, one)
 				}
 			}
+
 			if messages != c.messages || len(open) != c.connections {
 				t.Errorf("%d messages and %d connections are admitted, want %d and %d", messages, len(open), c.messages,
 					c.connections)
 			}
+
 			for _, one := range open {
 				connections.forget(one)
 			}
+
 			if len(connections.perNetwork) != 0 {
 				t.Errorf("closed connections are counted: %v", connections.perNetwork)
 			}

@@ -59,6 +59,7 @@ func (*directory) SIPUser(_ context.Context, host, username string) (sip.User, e
 func (d *directory) Authenticate(_ context.Context, user sip.User, from netip.Addr, proves func(sip.HA1) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	pair := user.Extension + "@" + from.String()
 	if d.failures[user.Extension] >= maxFailures && !d.known[pair] {
 		return fault.Limited(time.Minute, "too many failures")
@@ -67,6 +68,7 @@ func (d *directory) Authenticate(_ context.Context, user sip.User, from netip.Ad
 		d.failures[user.Extension]++
 		return fault.Unauthenticated("wrong password")
 	}
+
 	d.known[pair] = true
 	return nil
 }
@@ -125,10 +127,12 @@ func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *t
 	if bindings == nil {
 		bindings, _ = redisBindings(t)
 	}
+
 	config.Listen, config.Limits.MaxCalls = "127.0.0.1:0", cmp.Or(config.Limits.MaxCalls, 1000)
 	if config.DigestAlgorithms == nil {
 		config.DigestAlgorithms = sip.DefaultSettings().DigestAlgorithms
 	}
+
 	w := &testEnv{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &recordedRegistrations{},
 		invites: make(chan *sip.Invite, 100)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -137,6 +141,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *t
 	must(t, err)
 	w.server.Handle("ai-", w)
 	w.server.Registrations.AddListener(w.devices)
+
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -144,6 +149,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *t
 			t.Errorf("the server: %v", err)
 		}
 	})
+
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -151,6 +157,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings *sip.RedisBindings) *t
 			t.Errorf("%v legs are left", n)
 		}
 	})
+
 	t.Cleanup(w.stop)
 	return w
 }
@@ -161,20 +168,24 @@ func (w *testEnv) metric(name, label string) float64 {
 	families, err := w.reg.Gather()
 	must(w.t, err)
 	total := 0.0
+
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
 		}
+
 		for _, m := range f.GetMetric() {
 			matches := label == ""
 			for _, l := range m.GetLabel() {
 				matches = matches || l.GetValue() == label
 			}
+
 			if matches {
 				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
+
 	return total
 }
 

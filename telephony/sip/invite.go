@@ -79,11 +79,13 @@ func (i *Invite) CustomHeaders(limit, maxBytes int) map[string]string {
 			!utf8.ValidString(value) {
 			continue
 		}
+
 		_, repeated := custom[name]
 		if !repeated && len(custom) < limit {
 			custom[name] = value
 		}
 	}
+
 	return custom
 }
 
@@ -117,13 +119,16 @@ func (i *Invite) Ring() error {
 func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+
 	if i.finalSent {
 		return nil, fault.Conflict("the call has been answered")
 	}
+
 	leg, err := i.accept(answer, onOffer)
 	if err != nil {
 		return nil, err
 	}
+
 	i.finalSent = true
 	return leg, nil
 }
@@ -132,12 +137,15 @@ func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) Reject(cause Cause) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+
 	if i.finalSent {
 		return fault.Conflict("the call has been answered")
 	}
+
 	i.finalSent = true
 	response := i.newResponse(cause.sipStatus())
 	response.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
 	i.transports.metrics.countSetup(cause)
+
 	return i.transports.sendResponse(i.tx, response)
 }

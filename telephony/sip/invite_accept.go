@@ -24,6 +24,7 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	if err := setSession(response, answer); err != nil {
 		return nil, err
 	}
+
 	leg := i.newLeg(response, onOffer)
 	leg.localSession, leg.remoteSession = answer, i.remoteOffer
 	tooShort := leg.acceptSessionTimer(i.request, response)
@@ -34,17 +35,21 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer",
 			Cause: i.transports.sendResponse(i.tx, refusal)}
 	}
+
 	i.dialogs.addDialog(leg) // before the 200: its ACK may arrive at once
 	leg.retransmitUntilAck(i.tx, response)
 	i.accepted.Store(true)
+
 	if err := i.transports.sendResponse(i.tx, response); err != nil {
 		i.finalSent, i.ownedByLeg = true, true // the leg now releases the call's capacity
 		leg.endByPeer(OriginatorCancel)
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller gave up", Cause: err}
 	}
+
 	i.ownedByLeg = true
 	i.transports.metrics.countSetup(NormalClearing)
 	leg.startSessionTimer()
+
 	return leg, nil
 }
 
@@ -59,18 +64,22 @@ func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 		remoteSequence: i.request.CSeq().SeqNo,
 		endSignal:      make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
 	}
+
 	for _, h := range i.request.GetHeaders("Record-Route") {
 		leg.routeSet = append(leg.routeSet, h.Value())
 	}
+
 	contact := i.request.Contact()
 	if contact != nil {
 		leg.target = contact.Address
 	} else {
 		leg.target = from.Address
 	}
+
 	if i.callingUser.UserID != "" {
 		leg.peerIsPhone, leg.destination = true, i.peerAddr.String()
 	}
+
 	leg.ctx, leg.cancel = context.WithCancel(i.transports.transactionCtx)
 	return leg
 }
@@ -80,17 +89,21 @@ func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 func (i *Invite) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+
 	if i.ownedByLeg {
 		return // the leg releases the capacity
 	}
+
 	i.dialogs.releaseLeg()
 	if i.finalSent {
 		return
 	}
+
 	i.finalSent = true
 	cause := NormalTemporaryFailure
 	if err := i.transports.sendResponse(i.tx, i.newResponse(cause.sipStatus())); err != nil {
 		cause = OriginatorCancel // the stack has answered the caller
 	}
+
 	i.transports.metrics.countSetup(cause)
 }

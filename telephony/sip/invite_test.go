@@ -21,10 +21,12 @@ func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Negotiator) {
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	session, _, err := local.Answer(i.Offer())
 	must(t, err)
+
 	leg, err := i.Answer(session, func(_ context.Context, offer *sip.Session) (*sip.Session, error) {
 		session, _, err := local.Answer(offer)
 		return session, err
 	})
+
 	must(t, err)
 	return leg, local
 }
@@ -40,6 +42,7 @@ func up(t *testing.T, w *testEnv) (*siptest.Call, *sip.Leg) {
 	leg, _ := answer(t, i)
 	c := <-ready
 	status(t, c.Answer, 200)
+
 	return c, leg
 }
 
@@ -49,11 +52,13 @@ func TestIncomingCall(t *testing.T) {
 	if got := string(c.Answer.Body()); !strings.Contains(got, "RTP/AVP 0 101") {
 		t.Errorf("answered %s", got)
 	}
+
 	status(t, c.Bye(), 200)
 	<-leg.Done()
 	if leg.Cause() != sip.NormalClearing {
 		t.Errorf("ended with %s", leg.Cause())
 	}
+
 	status(t, c.Send("INVITE", "", c.Phone.Media().SDP("sendrecv", 0)), 481)
 }
 
@@ -71,6 +76,7 @@ func TestHangup(t *testing.T) {
 func TestOffersOfThePeer(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, _ := up(t, w)
+
 	m := c.Phone.Media()
 	for _, change := range []struct {
 		name, method, body string
@@ -92,12 +98,14 @@ func TestOffersOfThePeer(t *testing.T) {
 		if r.StatusCode != change.status {
 			t.Errorf("%s got %d, want %d", change.name, r.StatusCode, change.status)
 		}
+
 		for _, want := range change.want {
 			if !strings.Contains(string(r.Body()), want) {
 				t.Errorf("%s was answered %s, want %s", change.name, r.Body(), want)
 			}
 		}
 	}
+
 	status(t, c.Bye(), 200)
 }
 
@@ -107,29 +115,35 @@ func TestOurOffer(t *testing.T) {
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
 	got, err := leg.Reinvite(t.Context(), local.Offer(sip.PCMA()))
 	must(t, err)
+
 	if got.Codecs[0].Name != "PCMU" { // the phone answers what it likes
 		t.Errorf("answered %+v", got)
 	}
+
 	c.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
 	if _, err := leg.Reinvite(t.Context(),
 		local.Offer(sip.Opus())); sip.FailureCause(err) != sip.IncompatibleDestination {
 		t.Errorf("refused with %v", err)
 	}
+
 	select {
 	case <-leg.Done():
 		t.Error("a refused offer ended the call")
 	default:
 	}
+
 	c.OnOffer(func(*sipmsg.Request) (string, int) { return "", 481 })
 	if _, err := leg.Reinvite(t.Context(), local.Offer()); err == nil {
 		t.Error("a peer without the call took an offer")
 	}
+
 	<-leg.Done()
 }
 
 func TestGlare(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, leg := up(t, w)
+
 	theirs := make(chan *sipmsg.Response, 1)
 	offers := make(chan int, 9)
 	c.OnOffer(func(*sipmsg.Request) (string, int) {
@@ -140,10 +154,12 @@ func TestGlare(t *testing.T) {
 		theirs <- c.Phone.WaitFinal(c.Offer(c.Phone.Media().SDP("sendonly", 0)))
 		return "", 491
 	})
+
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
 	_, err := leg.Reinvite(t.Context(), local.Offer())
 	must(t, err)
 	status(t, <-theirs, 491)
+
 	if len(offers) != 2 {
 		t.Errorf("offered %d times", len(offers))
 	}
@@ -159,6 +175,7 @@ func TestAnswerIsRepeatedUntilAcknowledged(t *testing.T) {
 	if first.StatusCode != 200 || second.StatusCode != 200 {
 		t.Errorf("answered %d and %d", first.StatusCode, second.StatusCode)
 	}
+
 	tag, _ := first.To().Params.Get("tag")
 	_, bye := p.Request("BYE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>;tag="+tag, "unacked", 2, "", "")
 	status(t, p.WaitFinal(bye), 200)
@@ -177,6 +194,7 @@ func TestCallerGivesUp(t *testing.T) {
 	status(t, c.WaitFinal(), 487)
 	session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
 	must(t, err)
+
 	if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("answering who gave up: %v", err)
 	}
@@ -190,6 +208,7 @@ func TestReject(t *testing.T) {
 	i := w.invite()
 	must(t, i.Reject(sip.UserBusy))
 	status(t, (<-started).Answer, 486)
+
 	if err := i.Reject(sip.UserBusy); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("rejecting twice: %v", err)
 	}
@@ -198,6 +217,7 @@ func TestReject(t *testing.T) {
 func TestInvitesRefused(t *testing.T) {
 	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
+
 	sdp := p.Media().SDP("sendrecv", 0)
 	for name, c := range map[string]struct {
 		user, headers, body string
@@ -216,14 +236,17 @@ func TestInvitesRefused(t *testing.T) {
 			session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"),
 				sip.AllCodecs()).Answer(i.Offer())
 			must(t, err)
+
 			if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+
 		if r := p.WaitFinal(responses); r.StatusCode != c.want {
 			t.Errorf("%s got %d, want %d", name, r.StatusCode, c.want)
 		}
 	}
+
 	for method, want := range map[string]int{"OPTIONS": 200, "BYE": 481, "UPDATE": 481, "CANCEL": 481, "SUBSCRIBE": 405,
 		"FOO": 405} {
 		status(t, raw(p, method, "sip:"+domain, ""), want)
@@ -234,6 +257,7 @@ func TestSessionTimer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for timers")
 	}
+
 	t.Run("asked by the caller", func(t *testing.T) {
 		w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 		p := w.phone("1001", "1001")
@@ -245,14 +269,17 @@ func TestSessionTimer(t *testing.T) {
 			r.GetHeader("Require") == nil {
 			t.Errorf("answered %s", r)
 		}
+
 		tag, _ := r.To().Params.Get("tag")
 		p.Write(strings.ReplaceAll(
 			fmt.Sprintf("ACK sip:ai-1@x SIP/2.0\nVia: SIP/2.0/UDP x;branch=z9hG4bKack\nFrom: <sip:1001@x>;tag=1\nTo: <sip:ai-1@x>;tag=%s\nCall-ID: timed\nCSeq: 1 ACK\nContent-Length: 0\n\n",
 				tag), "\n", "\r\n"))
 		leg.Hangup(sip.NormalClearing)
 	})
+
 	t.Run("asked by the called, we refresh", func(t *testing.T) {
 		w := newTestEnv(t, sip.Config{}, nil)
+
 		p := w.phone("1001", "1001")
 		refreshed := make(chan *sipmsg.Request, 1)
 		p.OnCall(func(c *siptest.Call) {
@@ -260,6 +287,7 @@ func TestSessionTimer(t *testing.T) {
 			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uac\r\nRequire: timer\r\n",
 				p.Media().SDP("sendrecv", 0))
 		})
+
 		leg := dial(t, w, p)
 		select {
 		case r := <-refreshed:
@@ -269,20 +297,24 @@ func TestSessionTimer(t *testing.T) {
 		case <-time.After(patience):
 			t.Error("the call was not refreshed")
 		}
+
 		leg.Hangup(sip.NormalClearing)
 	})
+
 	t.Run("a peer that does not refresh has gone", func(t *testing.T) {
 		w := newTestEnv(t, sip.Config{}, nil)
 		p := w.phone("1001", "1001")
 		p.OnCall(func(c *siptest.Call) {
 			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uas\r\n", p.Media().SDP("sendrecv", 0))
 		})
+
 		leg := dial(t, w, p)
 		select {
 		case <-leg.Done():
 		case <-time.After(patience):
 			t.Fatal("the leg continues")
 		}
+
 		if leg.Cause() != sip.RecoveryOnTimerExpire {
 			t.Errorf("ended with %s", leg.Cause())
 		}
@@ -301,6 +333,7 @@ func dial(t *testing.T, w *testEnv, p *siptest.Phone) *sip.Leg {
 		To: sip.Party{User: p.User, Host: domain}, Offer: local.Offer(),
 	})
 	must(t, err)
+
 	return leg
 }
 
@@ -311,11 +344,13 @@ func TestSecondPhoneBehindAProxyIsSentAway(t *testing.T) {
 	leg := dial(t, w, p)
 	c := p.WaitCall()
 	c.WaitBye() // of the second dialog
+
 	select {
 	case <-leg.Done():
 		t.Error("the first call ended")
 	default:
 	}
+
 	leg.Hangup(sip.NormalClearing)
 }
 
@@ -326,6 +361,7 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 	status(t, p.Register(300), 200)
 	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	must(t, err)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
@@ -335,11 +371,14 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 		})
 		failed <- err
 	}()
+
 	c := p.WaitCall()
 	cancel()
+
 	if err := <-failed; sip.FailureCause(err) != sip.OriginatorCancel {
 		t.Errorf("failed with %v", err)
 	}
+
 	c.Accept()
 	c.WaitAck()
 	c.WaitBye()
@@ -358,13 +397,16 @@ func TestCallsOfPhones(t *testing.T) {
 	if i.Caller().UserID != "user-1001" || i.User() != "ai-1" || i.From().User != "1001" {
 		t.Errorf("called by %+v", i.Caller())
 	}
+
 	leg, _ := answer(t, i)
 	<-done
 	leg.Hangup(sip.NormalClearing)
 	liar := w.phone("1003", "wrong")
+
 	for range maxFailures {
 		status(t, liar.Dial("ai-1", sdp).Answer, 403)
 	}
+
 	liar.Password = "1003"
 	status(t, liar.Dial("ai-1", sdp).Answer, 403)
 	if w.metric("trunkline_sip_flood_dropped_total", "failures") != 1 || w.users.failed("1003") != maxFailures {

@@ -106,6 +106,7 @@ func (l *Leg) Hangup(cause Cause) {
 			l.awaitAck()
 			l.sendBye(cause)
 		}()
+
 	case first:
 		l.dialogs.removeLeg(l)
 	case counted:
@@ -117,13 +118,16 @@ func (l *Leg) Hangup(cause Cause) {
 func (l *Leg) markEnded(cause Cause) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.ended {
 		return false
 	}
+
 	l.ended, l.endCause = true, cause
 	if l.sessionTimer != nil {
 		l.sessionTimer.Stop()
 	}
+
 	l.cancel()
 	close(l.endSignal)
 	return true

@@ -20,6 +20,7 @@ func TestOverTCP(t *testing.T) {
 	conn, err := net.Dial("tcp", w.server.Addr().String())
 	must(t, err)
 	defer conn.Close()
+
 	answers := bufio.NewReader(conn)
 	for i := range 3 {
 		_, err := fmt.Fprintf(conn, options, i, i+1)
@@ -27,9 +28,11 @@ func TestOverTCP(t *testing.T) {
 		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		line, err := answers.ReadString('\n')
 		must(t, err)
+
 		if !strings.HasPrefix(line, "SIP/2.0 200") {
 			t.Errorf("answered %q", line)
 		}
+
 		for line != "\r\n" {
 			line, err = answers.ReadString('\n')
 			must(t, err)
@@ -56,6 +59,7 @@ func TestFloodFromOneAddress(t *testing.T) {
 			"INVITE sip:ai-1@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKf%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: f%d\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n",
 			i, i))
 	}
+
 	eventually(t, "the flood is dropped",
 		func() bool { return w.metric("trunkline_sip_flood_dropped_total", "address") > 100 })
 	time.Sleep(150 * time.Millisecond) // three more messages are allowed by now
@@ -79,15 +83,18 @@ func TestTooManyCalls(t *testing.T) {
 	p := w.phone("1002", "1002")
 	refused := p.Dial("ai-1", p.Media().SDP("sendrecv", 0))
 	status(t, refused.Answer, 503)
+
 	if refused.Answer.GetHeader("Retry-After") == nil {
 		t.Error("503 without Retry-After")
 	}
+
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	if _, err := w.server.Dial(t.Context(),
 		sip.OutgoingCall{Target: sip.Target{URI: "sip:x@127.0.0.1:9"}, Offer: local.Offer()}); sip.FailureCause(
 		err) != sip.SwitchCongestion {
 		t.Errorf("dialling got %v", err)
 	}
+
 	leg.Hangup(sip.NormalClearing)
 	c.WaitBye()
 }
@@ -113,20 +120,24 @@ func register(t *testing.T, conn *net.UDPConn, headers string) string {
 			"Call-ID: r%d\r\nCSeq: 1 REGISTER\r\nContact: <sip:1001@%s>;expires=300\r\n%sContent-Length: 0\r\n\r\n",
 		domain, conn.LocalAddr(), registers, domain, domain, registers, conn.LocalAddr(), headers)
 	answer := make([]byte, 4096)
+
 	for range 20 {
 		_, err := conn.Write([]byte(text))
 		must(t, err)
 		must(t, conn.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
+
 		for {
 			n, err := conn.Read(answer)
 			if err != nil {
 				break
 			}
+
 			if text := string(answer[:n]); strings.Contains(text, fmt.Sprintf("Call-ID: r%d\r\n", registers)) {
 				return text // and not a second response to an earlier REGISTER
 			}
 		}
 	}
+
 	t.Fatal("no answer to a REGISTER")
 	return ""
 }
@@ -151,6 +162,7 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 	uri := "sip:" + domain
 	nonce := challengeIn(t, register(t, attacker, ""))
 	answers := map[string]bool{}
+
 	for range 2 * maxFailures {
 		for _, password := range []string{"wrong", "1001"} {
 			p.Password = password
@@ -161,12 +173,14 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 			answers[status+stale] = true
 		}
 	}
+
 	if len(answers) != 1 || !answers[`SIP/2.0 401 Unauthorized"auth",stale=true`] {
 		t.Errorf("a nonce of another address got %v", answers)
 	}
 	if n := w.users.failed("1001"); n != 0 {
 		t.Errorf("%d failures were counted", n)
 	}
+
 	p.Password = "1001"
 	status(t, p.Register(300), 200)
 }
@@ -179,6 +193,7 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 	status(t, p.Register(300), 200)
 	attacker := udpFrom(t, w, "127.0.0.2")
 	guesser := w.phone("1001", "wrong")
+
 	for range 2 * maxFailures {
 		nonce := challengeIn(t, register(t, attacker, ""))
 		answer := register(t, attacker,
@@ -187,9 +202,11 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 			t.Errorf("a guess got %s", answer)
 		}
 	}
+
 	if n := w.users.failed("1001"); n != maxFailures {
 		t.Errorf("%d guesses were compared", n)
 	}
+
 	guesser.Password = "1001"
 	nonce := challengeIn(t, register(t, attacker, ""))
 	if answer := register(t, attacker,
@@ -197,6 +214,7 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 		"SIP/2.0 403") {
 		t.Errorf("the right guess above the limit got %s", answer)
 	}
+
 	status(t, p.Register(300), 200)
 }
 
@@ -204,6 +222,7 @@ func TestExpiredNoncesGiveNoOracle(t *testing.T) {
 	w := newTestEnv(t, sip.Config{NonceLifetime: time.Nanosecond}, nil)
 	conn, p := udpFrom(t, w, "127.0.0.1"), w.phone("1001", "1001")
 	nonce := challengeIn(t, register(t, conn, ""))
+
 	for _, password := range []string{"wrong", "1001"} {
 		p.Password = password
 		answer := register(t, conn, "Authorization: "+p.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n")
@@ -231,6 +250,7 @@ func TestGarbage(t *testing.T) {
 	p, err := net.Dial("udp", w.server.Addr().String())
 	must(t, err)
 	defer p.Close()
+
 	good := []string{
 		fmt.Sprintf(options, 1, 1),
 		"REGISTER sip:acme.example SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKx;rport\r\nFrom: \"A\" <sip:1001@acme.example>;tag=1\r\nTo: <sip:1001@acme.example>\r\nCall-ID: g\r\nCSeq: 2 REGISTER\r\nContact: <sip:1001@127.0.0.1:9;transport=udp>;expires=60;+sip.instance=\"<urn:uuid:1>\", *\r\nAuthorization: Digest username=\"1001\", realm=\"acme.example\", nonce=\"AAAA\", uri=\"sip:x\", response=\"00\", qop=auth, nc=00000001, cnonce=\"c\"\r\nContent-Length: 0\r\n\r\n",
@@ -239,6 +259,7 @@ func TestGarbage(t *testing.T) {
 		"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKnone\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>;tag=2\r\nCall-ID: g\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
+
 	for range 3000 {
 		b := []byte(good[random.IntN(len(good))])
 		for range 1 + random.IntN(4) {
@@ -253,10 +274,12 @@ func TestGarbage(t *testing.T) {
 			default:
 				b = append(b[:at:at], append([]byte(strings.Repeat(string(b[at]), random.IntN(30))), b[at:]...)...)
 			}
+
 			if len(b) == 0 {
 				break
 			}
 		}
+
 		if _, err := p.Write(b); err != nil {
 			t.Fatal(err)
 		}
@@ -264,6 +287,7 @@ func TestGarbage(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+
 	quiet := w.phone("1002", "1002")
 	status(t, raw(quiet, "OPTIONS", "sip:"+domain, ""), 200)
 	if w.metric("trunkline_sip_malformed_total", "") == 0 {

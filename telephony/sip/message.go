@@ -39,9 +39,11 @@ func (t *transports) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, tra
 	hops := sipmsg.MaxForwardsHeader(70)
 	r.AppendHeader(&hops)
 	r.SetTransport(transport)
+
 	if transport == "UDP" {
 		r.Laddr = sipmsg.Addr{IP: net.IP(t.boundAddr.Addr().AsSlice()), Port: int(t.boundAddr.Port())}
 	}
+
 	r.AppendHeader(sipmsg.NewHeader("User-Agent", userAgent))
 	r.SetBody(nil)
 	return r
@@ -61,13 +63,16 @@ func setSession(m sipmsg.Message, session *Session) error {
 	if session == nil {
 		return nil
 	}
+
 	body, err := session.Bytes()
 	if err != nil {
 		return err
 	}
+
 	contentType := sipmsg.ContentTypeHeader(sdpType)
 	m.AppendHeader(&contentType)
 	m.SetBody(body)
+
 	return nil
 }
 
@@ -101,10 +106,12 @@ func (t *transports) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
 	}
+
 	transport := strings.ToUpper(cmp.Or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
 	if transport != transportUDP && transport != transportTCP && transport != transportTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
+
 	r := t.newRequest(sipmsg.INVITE, uri, transport)
 	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name),
 		Address: partyURI(call.From, t.advertisedHost)}
@@ -115,12 +122,15 @@ func (t *transports) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+
 	for _, h := range call.Headers {
 		r.AppendHeader(sipmsg.NewHeader(h.Name, sanitizeHeader(h.Value)))
 	}
+
 	if call.Target.Destination != "" {
 		r.SetDestination(call.Target.Destination)
 	}
+
 	return r, setSession(r, call.Offer)
 }
 
@@ -139,6 +149,7 @@ func EscapeUser(user string) string {
 		}
 		fmt.Fprintf(&b, "%%%02X", c)
 	}
+
 	return b.String()
 }
 
@@ -161,14 +172,17 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	sipmsg.CopyHeaders("Route", invite, r)
 	addDialogHeaders(r, invite.CallID().Value(), cloneFrom(invite), *invite.To(), invite.CSeq().SeqNo)
 	reason := cause.reasonHeader()
+
 	if cause == LoseRace {
 		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, section 1: prevents a missed-call entry
 	}
+
 	r.AppendHeader(sipmsg.NewHeader("Reason", reason))
 	r.SetTransport(invite.Transport())
 	r.SetDestination(invite.Destination())
 	r.Laddr = invite.Laddr
 	r.SetBody(nil)
+
 	return r
 }
 
@@ -188,6 +202,7 @@ func (t *transports) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.R
 		return nil, fmt.Errorf("sending a %s: %w", r.Method, err)
 	}
 	defer tx.Terminate()
+
 	for {
 		select {
 		case answer := <-tx.Responses():
@@ -224,6 +239,7 @@ func listsToken(m sipmsg.Message, token string, names ...string) bool {
 			}
 		}
 	}
+
 	return false
 }
 

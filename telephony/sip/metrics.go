@@ -55,9 +55,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.bindings, UnregisteredByDevice, UnregisteredExpired, UnregisteredReplaced)
 	metric.Init(m.floodDrops, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources,
 		floodUnproven)
+
 	for cause := range q850Numbers {
 		m.setups.WithLabelValues(string(cause))
 	}
+
 	return m
 }
 
@@ -70,6 +72,7 @@ func (m *metrics) countResponse(r *sipmsg.Response) {
 	if r.IsProvisional() {
 		return
 	}
+
 	method := "other"
 	c := r.CSeq()
 	if c != nil {
@@ -79,5 +82,6 @@ func (m *metrics) countResponse(r *sipmsg.Response) {
 			method = string(c.MethodName)
 		}
 	}
+
 	m.requests.WithLabelValues(method, strconv.Itoa(r.StatusCode/100)+"xx").Inc()
 }

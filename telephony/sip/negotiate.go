@@ -84,21 +84,25 @@ func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 	if !ok {
 		return nil, NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
+
 	answer, keys, err := n.answerEncryption(offer)
 	if err != nil {
 		return nil, NegotiatedMedia{}, err
 	}
+
 	agreed := NegotiatedMedia{
 		Keys:       keys,
 		Codecs:     []NegotiatedCodec{{Codec: chosen, SendType: chosen.PayloadType, ReceiveType: chosen.PayloadType}},
 		RemoteAddr: offer.Address, PeerSends: offer.Direction.Sends(), PeerReceives: offer.Direction.Receives(),
 	}
 	codecs := []Codec{chosen}
+
 	if events, ok := offer.findTelephoneEvent(chosen.Clock); ok {
 		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType,
 			ReceiveType: events.PayloadType}
 		codecs = append(codecs, events)
 	}
+
 	return n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejected), agreed,
 		nil
 }
@@ -137,20 +141,24 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 				NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType})
 		}
 	}
+
 	if len(agreed.Codecs) == 0 {
 		return NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
 	}
+
 	var err error
 	agreed.Keys, err = n.acceptEncryption(offer, answer)
 	if err != nil {
 		return NegotiatedMedia{}, err
 	}
+
 	if theirs, ok := answer.findTelephoneEvent(agreed.Codecs[0].Clock); ok {
 		if ours, ok := findCodec(offer.Codecs, theirs); ok {
 			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType,
 				ReceiveType: ours.PayloadType}
 		}
 	}
+
 	return agreed, nil
 }
 
@@ -160,6 +168,7 @@ func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption 
 	others []rejectedMedia) *Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	next := Session{
 		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
 		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto,
@@ -170,6 +179,7 @@ func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption 
 			!slices.Equal(next.Crypto, n.lastSent.Crypto)) {
 		next.Version++
 	}
+
 	n.lastSent = next
 	return &next
 }

@@ -20,6 +20,7 @@ func startBystander(t *testing.T) (addr string, came *atomic.Int64) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(t, err)
+
 	came = &atomic.Int64{}
 	done := make(chan struct{})
 	go func() {
@@ -30,16 +31,19 @@ func startBystander(t *testing.T) (addr string, came *atomic.Int64) {
 			}
 		}
 	}()
+
 	t.Cleanup(func() {
 		_ = conn.Close()
 		<-done
 	})
+
 	return conn.LocalAddr().String(), came
 }
 
 // Requests to a trunk are sent to its address, regardless of its Contact and Record-Route.
 func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
 	w := newTestEnv(t, sip.Config{}, nil)
+
 	elsewhere, came := startBystander(t)
 	trunk := w.phone("trunk", "x")
 	trunk.OnCall(func(c *siptest.Call) {
@@ -51,6 +55,7 @@ func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
 			c.Invite.CSeq().Value(), elsewhere, len(body), body)
 		trunk.Write(answer.String())
 	})
+
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	for name, destination := range map[string]string{
 		"by address": trunk.Addr(),
@@ -64,6 +69,7 @@ func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
 		c.WaitAck()
 		leg.Hangup(sip.NormalClearing)
 		c.WaitBye()
+
 		if n := came.Load(); n != 0 {
 			t.Fatalf("%s: %d messages went to the address of Record-Route", name, n)
 		}
@@ -92,18 +98,22 @@ func TestRequestsOfATrustedCallStayInTrustedNetworks(t *testing.T) {
 			_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:pbx@"+domain+">;tag=1",
 				"<sip:ai-1@"+domain+">", callID, 1, header, p.Media().SDP("sendrecv", 0))
 			leg, _ := answer(t, w.invite())
+
 			var ok *sipmsg.Response
 			for ok = <-responses; ok.IsProvisional(); {
 				ok = <-responses
 			}
+
 			p.Write(fmt.Sprintf(
 				"ACK sip:ai-1@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKack\r\nFrom: <sip:pbx@%s>;tag=1\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 ACK\r\nContent-Length: 0\r\n\r\n",
 				domain, p.Addr(), domain, ok.To().Value(), callID))
 			leg.Hangup(sip.NormalClearing)
+
 			if c.want {
 				eventually(t, "the BYE comes by the route", func() bool { return came.Load() > 0 })
 				return
 			}
+
 			time.Sleep(100 * time.Millisecond)
 			if n := came.Load(); n != 0 {
 				t.Errorf("%d messages left the trusted networks", n)
@@ -130,6 +140,7 @@ func TestAPhonesRecordRouteIsNotFollowed(t *testing.T) {
 	c.WaitAck()
 	leg.Hangup(sip.NormalClearing)
 	c.WaitBye()
+
 	if n := came.Load(); n != 0 {
 		t.Errorf("%d messages went to the address of Record-Route", n)
 	}

@@ -75,6 +75,7 @@ func (n *nonces) valid(nonce string, from netip.Addr, now time.Time) bool {
 func (n *nonces) recordUse(nonce string, count int, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if now.Sub(n.lastSweep) > n.lifetime {
 		n.lastSweep = now
 		for stored, c := range n.used {
@@ -83,10 +84,12 @@ func (n *nonces) recordUse(nonce string, count int, now time.Time) bool {
 			}
 		}
 	}
+
 	last, seen := n.used[nonce]
 	if seen && count <= last.count || !seen && len(n.used) >= maxNonces {
 		return false
 	}
+
 	n.used[nonce] = nonceUse{count: count, expires: now.Add(n.lifetime)}
 	return true
 }

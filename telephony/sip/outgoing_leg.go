@@ -17,8 +17,10 @@ func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answ
 		d.endUnwantedDialog(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
+
 	leg.localSession, leg.remoteSession = call.Offer, session
 	d.addDialog(leg)
+
 	// A repeated 2xx means that our ACK was lost. A 2xx with another tag is from another phone behind
 	// a forking proxy and is too late.
 	tag, _ := answer.To().Params.Get("tag")
@@ -30,6 +32,7 @@ func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answ
 		d.endUnwantedDialog(invite, again)
 		return false
 	})
+
 	leg.negotiateSessionTimer(answer)
 	return leg, nil
 }
@@ -49,16 +52,19 @@ func (d *dialogs) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response
 	if contact != nil {
 		leg.target = contact.Address
 	}
+
 	recorded := answer.GetHeaders("Record-Route")
 	for i := len(recorded) - 1; i >= 0; i-- {
 		leg.routeSet = append(leg.routeSet, recorded[i].Value())
 	}
+
 	// Without a readable source, media is accepted from the SDP's address only.
 	leg.peerAddr, _ = netip.ParseAddrPort(answer.Source())
 	_, err := netip.ParseAddrPort(leg.destination)
 	if leg.destination != "" && err != nil && leg.peerAddr.IsValid() {
 		leg.destination = leg.peerAddr.String() // of the hosts with the trunk's name, the one that answered
 	}
+
 	leg.ctx, leg.cancel = context.WithCancel(d.transports.transactionCtx)
 	return leg
 }

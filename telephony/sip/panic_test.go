@@ -49,6 +49,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { must(t, w.server.Run(ctx)) })
+
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -56,6 +57,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 			t.Errorf("%v legs are left", n)
 		}
 	})
+
 	t.Cleanup(w.stop)
 
 	bomb := w.phone("bomb", "x")
@@ -63,6 +65,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	if n := w.metric("trunkline_recovered_panics_total", "sip_request"); n != 1 {
 		t.Errorf("%v panics of requests are counted", n)
 	}
+
 	p := w.phone("1001", "1001")
 	status(t, p.Dial("bomb", p.Media().SDP("sendrecv", 0)).Answer, 503)
 	eventually(t, "the panic is counted",
@@ -78,6 +81,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 		status(t, c.Send("INVITE", "", q.Media().SDP("sendonly", 0)), 488)
 		status(t, c.Bye(), 200)
 	}()
+
 	i := w.invite()
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	session, _, err := local.Answer(i.Offer())
@@ -85,6 +89,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	_, err = i.Answer(session, func(context.Context, *sip.Session) (*sip.Session, error) { panic("the offer failed") })
 	must(t, err)
 	<-ready
+
 	if n := w.metric("trunkline_recovered_panics_total", "sip_call"); n != 2 {
 		t.Errorf("%v panics of calls are counted", n)
 	}

@@ -36,11 +36,13 @@ func TestAMessageOnWhichTheParserPanicsIsDropped(t *testing.T) {
 	probe := newProbe(t)
 	bomb := strings.ReplaceAll(forgedOptions, "%d", "1")
 	bomb = strings.Replace(bomb, "\r\n\r\n", "\r\nX-Bomb: 1\r\n\r\n", 1)
+
 	for range 3 {
 		if _, err := probe.WriteToUDPAddrPort([]byte(bomb), s.Addr()); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	answers(t, s, probe)
 }
 
@@ -50,12 +52,14 @@ func TestAStreamThatIsNotSIPEnds(t *testing.T) {
 	p := panics.New(reg, slog.New(slog.DiscardHandler))
 	i := newPreparser(p, m)
 	good := i.newStream().check
+
 	for _, part := range []string{"OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\n",
 		"From: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"} {
 		if !good([]byte(part)) {
 			t.Error("a message in two parts is refused")
 		}
 	}
+
 	if i.newStream().check([]byte("GET / HTTP/1.1\r\n\r\n")) {
 		t.Error("text other than SIP is accepted")
 	}
@@ -67,6 +71,7 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			trunk, client := listenAsTrunk(t, transport)
 			reg := prometheus.NewRegistry()
+
 			s := startForged(t, Config{DialTLS: client}, reg,
 				func(s *Server) { s.transports.preparser.parser = faultyParser() })
 			dial := func() error {
@@ -77,6 +82,7 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 				})
 				return err
 			}
+
 			for _, c := range []struct {
 				header string
 				status int
@@ -87,13 +93,17 @@ func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 				if err := dial(); !errors.As(err, &refused) || refused.Status != c.status {
 					t.Errorf("answered with %q: %v", c.header, err)
 				}
+
 				answering.Wait()
 			}
+
 			if n := panicsAt(t, reg, placeParse); n != 1 {
 				t.Errorf("%v panics are counted", n)
 			}
+
 			s.transports.preparser.mu.Lock()
 			defer s.transports.preparser.mu.Unlock()
+
 			if n := len(s.transports.preparser.partialStreams); n != 0 {
 				t.Errorf("%d messages are incomplete", n)
 			}
@@ -107,10 +117,12 @@ func listenAsTrunk(t *testing.T, transport string) (net.Listener, *tls.Config) {
 	var trunk net.Listener
 	var client *tls.Config
 	var err error
+
 	if transport == "TLS" {
 		server := httptest.NewUnstartedServer(nil)
 		server.StartTLS() // for its certificate
 		defer server.Close()
+
 		roots := x509.NewCertPool()
 		roots.AddCert(server.Certificate())
 		client = &tls.Config{RootCAs: roots, ServerName: "example.com"}
@@ -118,9 +130,11 @@ func listenAsTrunk(t *testing.T, transport string) (net.Listener, *tls.Config) {
 	} else {
 		trunk, err = net.Listen("tcp", "127.0.0.1:0")
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = trunk.Close() })
 	return trunk, client
 }
@@ -133,20 +147,24 @@ func answerInvite(t *testing.T, trunk net.Listener, header string) {
 		return
 	}
 	defer conn.Close()
+
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Error(err)
 	}
+
 	buffer := make([]byte, 65536)
 	n, err := conn.Read(buffer)
 	if err != nil {
 		t.Error(err)
 		return
 	}
+
 	request, err := sipmsg.ParseMessage(buffer[:n])
 	if err != nil {
 		t.Error(err)
 		return
 	}
+
 	answer := sipmsg.NewResponseFromRequest(request.(*sipmsg.Request), 486, "Busy Here", nil).String()
 	start, rest, _ := strings.Cut(answer, "\r\n")
 	for _, part := range []string{start + "\r\n" + header, rest} {
@@ -155,6 +173,7 @@ func answerInvite(t *testing.T, trunk net.Listener, header string) {
 		}
 		time.Sleep(20 * time.Millisecond) // so that the parts are read one by one
 	}
+
 	_, _ = conn.Read(buffer) // the ACK, or the end
 }
 
@@ -164,6 +183,7 @@ func panicsAt(t *testing.T, reg *prometheus.Registry, where string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "trunkline_recovered_panics_total" && m.GetLabel()[0].GetValue() == where {
@@ -171,5 +191,6 @@ func panicsAt(t *testing.T, reg *prometheus.Registry, where string) float64 {
 			}
 		}
 	}
+
 	return 0
 }

@@ -34,9 +34,11 @@ func (p *preparser) checkDatagram(data []byte) bool {
 			ok = true
 		}
 	})
+
 	if !ok {
 		p.metrics.malformed.Inc()
 	}
+
 	return ok
 }
 
@@ -56,15 +58,18 @@ func (s *streamPreparser) check(data []byte) bool {
 	if isPing(data) {
 		return true
 	}
+
 	ok := false
 	s.preparser.panics.Do(placeParse, func() {
 		err := s.parser.ParseSIPStream(data, exerciseStack)
 		s.incomplete = err == sipmsg.ErrParseSipPartial
 		ok = err == nil || s.incomplete
 	})
+
 	if !ok {
 		s.preparser.metrics.malformed.Inc()
 	}
+
 	return ok
 }
 
@@ -86,6 +91,7 @@ func (p *preparser) checkOutbound(local, remote string, data []byte) error {
 	s := p.partialStreams[key]
 	delete(p.partialStreams, key)
 	p.mu.Unlock()
+
 	if s == nil {
 		s = p.newStream()
 	}
@@ -95,11 +101,14 @@ func (p *preparser) checkOutbound(local, remote string, data []byte) error {
 	if !s.incomplete {
 		return nil
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if len(p.partialStreams) >= maxPartialStreams {
 		clear(p.partialStreams) // mostly of connections that have ended
 	}
+
 	p.partialStreams[key] = s
 	return nil
 }

@@ -29,14 +29,17 @@ const referResponseGrace = 500 * time.Millisecond
 func (l *Leg) Refer(ctx context.Context, user string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, referTimeout, &Failure{Status: 408, Cause: NoAnswer})
 	defer cancel()
+
 	request, outcome, err := l.beginRefer(user)
 	if err != nil {
 		return err
 	}
 	defer l.endRefer()
+
 	if err := l.sendRefer(ctx, request); err != nil {
 		return err
 	}
+
 	for {
 		select {
 		case code := <-outcome:
@@ -58,17 +61,20 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.ended {
 		return nil, nil, fault.Conflict("the call has ended")
 	}
 	if l.referStatus != nil {
 		return nil, nil, fault.Conflict("the call is being transferred already")
 	}
+
 	r := l.newRequest(sipmsg.REFER, l.nextSequence())
 	r.AppendHeader(l.contact.Clone())
 	r.AppendHeader(sipmsg.NewHeader("Refer-To", "<sip:"+EscapeUser(user)+"@"+l.referHost()+">"))
 	r.AppendHeader(sipmsg.NewHeader("Referred-By", "<"+l.localAddress.Address.String()+">"))
 	l.referStatus = make(chan int, 16)
+
 	return r, l.referStatus, nil
 }
 
@@ -94,6 +100,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(referResponseGrace, cancel) })()
+
 	answer, err := l.transports.transact(requestCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
 		r, err = l.transports.authorize(r, answer, l.username, l.password)
@@ -104,6 +111,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 			answer, err = l.transports.transact(requestCtx, r)
 		}
 	}
+
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -117,6 +125,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	case answer.IsSuccess():
 		return nil
 	}
+
 	return &Failure{Status: answer.StatusCode, Cause: causeOfResponse(answer)}
 }
 
@@ -142,24 +151,29 @@ func (d *dialogs) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	nothing := func() {}
 	if r.CSeq().SeqNo <= l.remoteSequence {
 		return status{500, "Request Out Of Order"}, nothing
 	}
+
 	l.remoteSequence = r.CSeq().SeqNo
 	outcome := l.referStatus
 	if outcome == nil {
 		return status{481, "Subscription Does Not Exist"}, nothing
 	}
+
 	code, err := parseSipfrag(r.Body())
 	state, _, _ := strings.Cut(headerValue(r, "Subscription-State"), ";")
 	terminated := strings.EqualFold(strings.TrimSpace(state), "terminated")
+
 	switch {
 	case err != nil && !terminated:
 		return status{400, "Bad Request"}, nothing
 	case terminated && code < 200:
 		code = 480 // the subscription ended without a final result
 	}
+
 	return status{200, "OK"}, func() { l.reportReferStatus(outcome, code, terminated) }
 }
 
@@ -167,9 +181,11 @@ func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 func (l *Leg) reportReferStatus(outcome chan int, code int, final bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.referStatus != outcome {
 		return // the REFER has returned
 	}
+
 	select {
 	case outcome <- code:
 	default: // the channel is full; a later NOTIFY has the newer status
@@ -190,10 +206,12 @@ func parseSipfrag(body []byte) (int, error) {
 	if len(fields) < 2 || !strings.HasPrefix(fields[0], "SIP/") {
 		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}
+
 	code, err := strconv.Atoi(fields[1])
 	if err != nil || code < 100 || code > 699 {
 		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}
+
 	return code, nil
 }
 

@@ -79,6 +79,7 @@ func TestRefer(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &failure) || failure.Cause != c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
+
 			select {
 			case <-leg.Done():
 				if !c.over {
@@ -91,6 +92,7 @@ func TestRefer(t *testing.T) {
 				if got := notify(call, "active", "SIP/2.0 100 Trying"); got != 481 {
 					t.Errorf("a NOTIFY of a REFER that is over is answered %d", got)
 				}
+
 				call.Bye()
 			}
 		})
@@ -102,6 +104,7 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 	call, leg := up(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	done := make(chan error, 1)
 	go func() { done <- leg.Refer(ctx, "+49 30/1") }()
 	r := call.WaitRefer()
@@ -114,11 +117,13 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 	if err := leg.Refer(t.Context(), "1003"); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second REFER: %v", err)
 	}
+
 	call.Reply(r, 202, "")
 	time.AfterFunc(100*time.Millisecond, cancel) // usually after the 202 has arrived
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a peer that sends no NOTIFY: %v", err)
 	}
+
 	call.Bye()
 	if err := leg.Refer(t.Context(), "1003"); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("of a call that has ended: %v", err)
@@ -132,6 +137,7 @@ func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
 	go func() { done <- leg.Refer(t.Context(), "1002") }()
 	call.WaitRefer() // which is never answered
 	call.Bye()
+
 	select {
 	case err := <-done:
 		if fault.KindOf(err) != fault.KindConflict {
@@ -156,15 +162,18 @@ func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
 		!strings.Contains(got.GetHeader("Allow").Value(), "NOTIFY") {
 		t.Errorf("an INFO is answered %d", got.StatusCode)
 	}
+
 	for _, method := range []string{"REFER", "NOTIFY"} {
 		if got := call.Phone.RequestWithoutContact(method, "sip:ai-1@127.0.0.1", "").StatusCode; got != 481 {
 			t.Errorf("a %s of no call is answered %d", method, got)
 		}
 	}
+
 	select {
 	case <-leg.Done():
 		t.Error("the call has ended by that")
 	default:
 	}
+
 	call.Bye()
 }

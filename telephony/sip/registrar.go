@@ -37,12 +37,14 @@ func (g *registrar) handleRegister(ctx context.Context, r *sipmsg.Request, tx *s
 		tx.Terminate()
 		return
 	}
+
 	address := r.To().Address
 	user, ok := g.authenticateRequest(ctx, r, tx,
 		expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
 	if !ok {
 		return
 	}
+
 	changes, refusal := g.registrations.readContacts(r, user, source)
 	if refusal.code != 0 {
 		headers := []sipmsg.Header{}
@@ -52,6 +54,7 @@ func (g *registrar) handleRegister(ctx context.Context, r *sipmsg.Request, tx *s
 		g.transports.reply(tx, r, refusal, headers...)
 		return
 	}
+
 	aor := AOR{AccountID: user.AccountID, Extension: user.Extension}
 	bindings, refusal, err := g.registrations.apply(ctx, aor, changes)
 	if err != nil {
@@ -59,14 +62,17 @@ func (g *registrar) handleRegister(ctx context.Context, r *sipmsg.Request, tx *s
 		g.transports.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
+
 	if refusal.code != 0 {
 		g.transports.reply(tx, r, refusal)
 		return
 	}
+
 	headers := make([]sipmsg.Header, 0, len(bindings))
 	for _, b := range bindings {
 		expires := strconv.Itoa(max(int(time.Until(b.Expires).Round(time.Second).Seconds()), 1))
 		headers = append(headers, sipmsg.NewHeader("Contact", "<"+b.Contact+">;expires="+expires))
 	}
+
 	g.transports.reply(tx, r, status{200, "OK"}, headers...)
 }

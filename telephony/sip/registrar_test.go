@@ -25,24 +25,30 @@ func TestRegister(t *testing.T) {
 	p := w.phone("1001", "1001")
 	r := p.Register(300)
 	status(t, r, 200)
+
 	if got := r.GetHeader("Contact").Value(); !strings.Contains(got, "expires=300") {
 		t.Errorf("the contact is %s", got)
 	}
+
 	status(t, p.Register(600), 200) // a refresh is not reported
 	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	must(t, err)
+
 	if len(found) != 1 || found[0].UserID != "user-1001" || time.Until(found[0].Expires) < 500*time.Second {
 		t.Errorf("registered %+v", found)
 	}
+
 	r = p.Register(1 << 20)
 	if got := r.GetHeader("Contact").Value(); !strings.Contains(got, "expires=3600") {
 		t.Errorf("too long a life is %s", got)
 	}
+
 	r = p.Register(10)
 	status(t, r, 423)
 	if r.GetHeader("Min-Expires").Value() != "60" {
 		t.Error("423 without Min-Expires")
 	}
+
 	status(t, p.Register(0), 200)
 	if ok, err := w.server.Registrations.Exist(t.Context(), "acme", "1001"); ok || err != nil {
 		t.Errorf("still registered: %v", err)
@@ -65,9 +71,11 @@ func TestUnregisterAll(t *testing.T) {
 	}
 	status(t, proven("Contact: *\r\nExpires: 300\r\n"), 400)
 	status(t, proven("Contact: *\r\nContact: <sip:x@y>\r\nExpires: 0\r\n"), 400)
+
 	if r := proven(""); len(r.GetHeaders("Contact")) != 2 {
 		t.Errorf("a question was answered %s", r)
 	}
+
 	r := proven("Contact: *\r\nExpires: 0\r\n")
 	status(t, r, 200)
 	if got := w.devices.all(); len(r.GetHeaders("Contact")) != 0 ||
@@ -94,6 +102,7 @@ func TestWhoMayNotRegister(t *testing.T) {
 	if !strings.Contains(first.GetHeader("WWW-Authenticate").Value(), `realm="`+domain+`"`) {
 		t.Error("the challenge reveals that a user does not exist")
 	}
+
 	status(t, nobody.Register(300), 403)
 	if got := w.devices.all(); len(got) != 0 {
 		t.Errorf("told of %v", got)
@@ -110,6 +119,7 @@ func TestProofs(t *testing.T) {
 	replayed := raw(p, "REGISTER", uri, proof)
 	status(t, replayed, 401)
 	status(t, raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n"), 200)
+
 	for name, c := range map[string]string{
 		"of another method": p.Authorization(challenge, "INVITE", uri),
 		"of another user": strings.Replace(p.Authorization(challenge, "REGISTER", uri), `username="1001"`,
@@ -122,6 +132,7 @@ func TestProofs(t *testing.T) {
 			t.Errorf("a proof %s got %d", name, r.StatusCode)
 		}
 	}
+
 	if n := w.users.failed("1001"); n != 4 {
 		t.Errorf("%d failures were counted, want those of the four wrong proofs", n)
 	}
@@ -152,9 +163,11 @@ func TestOnePhoneTooMany(t *testing.T) {
 	for range 3 {
 		status(t, w.phone("1001", "1001").Register(300), 200)
 	}
+
 	if got := w.devices.all(); !slices.Equal(got, []string{"1001 came", "1001 came", "1001 came", "1001 replaced"}) {
 		t.Errorf("told of %v", got)
 	}
+
 	found, err := w.server.Registrations.List(t.Context(), "acme", "1001")
 	if err != nil || len(found) != 2 {
 		t.Errorf("registered %+v %v", found, err)
@@ -169,9 +182,11 @@ func TestRegistrationsAway(t *testing.T) {
 	redis.SetError("down")
 	r := p.Register(300)
 	status(t, r, 503)
+
 	if r.GetHeader("Retry-After") == nil {
 		t.Error("503 without Retry-After")
 	}
+
 	redis.SetError("")
 	status(t, p.Register(300), 200)
 }

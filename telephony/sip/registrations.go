@@ -55,6 +55,7 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 	now := time.Now()
 	requested := registerChanges{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
 	defaultExpires, hasDefault := parseSeconds(headerValue(r, "Expires"))
+
 	for _, h := range r.GetHeaders("Contact") {
 		contact, ok := h.(*sipmsg.ContactHeader)
 		if !ok {
@@ -64,6 +65,7 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 			requested.removeAll = true
 			continue
 		}
+
 		lifetime, ok := parseSeconds(contact.Params.GetOr("expires", ""))
 		switch {
 		case !ok && hasDefault:
@@ -71,15 +73,18 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 		case !ok:
 			lifetime = maxExpires
 		}
+
 		if lifetime > 0 && lifetime < g.minExpires {
 			return requested, status{423, "Interval Too Brief"}
 		}
+
 		uri := contact.Address.String()
 		scheme := contact.Address.Scheme
 		if scheme != "sip" && (scheme != "sips" || r.Transport() != transportTLS) || contact.Address.Host == "" ||
 			len(uri) > maxContact || len(requested.contacts) >= g.maxContacts {
 			return requested, status{400, "Bad Contact"}
 		}
+
 		b := Binding{
 			AOR: AOR{AccountID: user.AccountID, Extension: user.Extension}, Domain: user.Domain, UserID: user.UserID,
 			Contact: uri, Instance: truncate(contact.Params.GetOr("+sip.instance", "")), Source: source,
@@ -87,14 +92,18 @@ func (g *Registrations) readContacts(r *sipmsg.Request, user User, source netip.
 			UserAgent: truncate(sanitizeHeader(headerValue(r, "User-Agent"))), CallID: requested.callID,
 			CSeq: requested.sequence, Since: now,
 		}
+
 		if lifetime > 0 {
 			b.Expires = now.Add(min(lifetime, maxExpires))
 		}
+
 		requested.contacts = append(requested.contacts, b)
 	}
+
 	if requested.removeAll && (len(requested.contacts) > 0 || !hasDefault || defaultExpires != 0) {
 		return requested, status{400, "Bad Request"} // RFC 3261, section 10.3, step 6
 	}
+
 	return requested, status{}
 }
 
@@ -106,21 +115,25 @@ func (g *Registrations) apply(ctx context.Context, aor AOR, requested registerCh
 	if err != nil {
 		return nil, status{}, err
 	}
+
 	for _, b := range current {
 		if b.CallID == requested.callID && b.CSeq >= requested.sequence &&
 			(requested.removeAll || len(requested.contacts) > 0) {
 			return nil, status{500, "Request Out Of Order"}, nil
 		}
 	}
+
 	if requested.removeAll {
 		return nil, status{}, g.unregister(ctx, current, UnregisteredByDevice)
 	}
+
 	for _, b := range requested.contacts {
 		current, err = g.applyContact(ctx, current, b)
 		if err != nil {
 			return nil, status{}, err
 		}
 	}
+
 	return current, status{}, nil
 }
 
@@ -141,25 +154,30 @@ func (g *Registrations) applyContact(ctx context.Context, current []Binding, b B
 		g.metrics.bindings.WithLabelValues("refreshed").Inc()
 		return current, g.bindings.Put(ctx, b)
 	}
+
 	if err := g.bindings.Put(ctx, b); err != nil {
 		return nil, err
 	}
+
 	g.metrics.bindings.WithLabelValues("registered").Inc()
 	for _, d := range g.listeners {
 		d.DeviceRegistered(b)
 	}
+
 	// Replace the same device's binding at its old contact, or the oldest binding above the limit.
 	index = slices.IndexFunc(current,
 		func(existing Binding) bool { return b.Instance != "" && existing.Instance == b.Instance })
 	if index < 0 && len(current) >= g.maxContacts {
 		index = 0
 	}
+
 	if index >= 0 {
 		if err := g.unregister(ctx, current[index:index+1], UnregisteredReplaced); err != nil {
 			return nil, err
 		}
 		current = slices.Delete(current, index, index+1)
 	}
+
 	return append(current, b), nil
 }
 
@@ -169,10 +187,12 @@ func (g *Registrations) unregister(ctx context.Context, gone []Binding, reason U
 		if err != nil {
 			return err
 		}
+
 		if removed {
 			g.reportUnregistered(b, reason)
 		}
 	}
+
 	return nil
 }
 
@@ -195,6 +215,7 @@ func (g *Registrations) sweepExpired(ctx context.Context) {
 			if err != nil && !failing && ctx.Err() == nil {
 				g.log.Warn("listing registrations failed", "error", err)
 			}
+
 			failing = err != nil
 			for _, b := range expired {
 				g.reportUnregistered(b, UnregisteredExpired)

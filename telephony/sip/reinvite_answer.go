@@ -12,6 +12,7 @@ func (d *dialogs) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	if leg == nil || !leg.beginRemoteOffer(r, tx) {
 		return
 	}
+
 	d.background.Go(func() {
 		if err := d.transports.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
 			d.log.Debug("re-INVITE transaction ended before it was handled", "error", err)
@@ -26,6 +27,7 @@ func (l *Leg) beginRemoteOffer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	l.mu.Lock()
 	var refusal status
 	headers := []sipmsg.Header{}
+
 	switch number := r.CSeq().SeqNo; {
 	case l.ended:
 		refusal = status{481, "Call/Transaction Does Not Exist"}
@@ -40,9 +42,11 @@ func (l *Leg) beginRemoteOffer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 		l.remoteSequence, l.remoteOfferPending = number, true
 	}
 	l.mu.Unlock()
+
 	if refusal.code != 0 {
 		l.transports.reply(tx, r, refusal, headers...)
 	}
+
 	return refusal.code == 0
 }
 
@@ -63,6 +67,7 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 		l.sendResponse(tx, response)
 		return
 	}
+
 	pending := l.retransmitUntilAck(tx, response)
 	if len(r.Body()) > 0 {
 		l.endRemoteOffer()
@@ -70,12 +75,14 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 		return
 	}
 	defer l.endRemoteOffer()
+
 	l.sendResponse(tx, response)
 	select {
 	case <-pending.acked:
 	case <-l.endSignal:
 		return
 	}
+
 	_, err := l.answerOffer(pending.ackBody)
 	if err != nil {
 		l.Hangup(IncompatibleDestination)
@@ -95,13 +102,16 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	l.mu.Lock()
 	ours, peers := l.localSession, l.remoteSession
 	l.mu.Unlock()
+
 	if len(body) == 0 {
 		return ours.withoutHold(), nil
 	}
+
 	offer, err := l.transports.parseSessionSafely(body)
 	if err != nil {
 		return nil, err
 	}
+
 	if peers != nil && offer.ID == peers.ID && offer.Version == peers.Version && offer.Address == peers.Address &&
 		offer.Direction == peers.Direction {
 		return ours, nil // a refresh of the session timer
@@ -109,12 +119,15 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	if l.onOffer == nil {
 		return nil, fault.New(fault.KindUnsupported, "this call's session cannot be changed")
 	}
+
 	answer, err := l.onOffer(l.ctx, offer)
 	if err != nil {
 		return nil, err
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.localSession, l.remoteSession = answer, offer
 	return answer, nil
 }
@@ -126,11 +139,13 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 	response.AppendHeader(l.contact.Clone())
 	response.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	response.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+
 	if l.acceptSessionTimer(r, response) {
 		refusal := newResponse(r, status{422, "Session Interval Too Small"}, "")
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
 		return refusal
 	}
+
 	var answer *Session
 	err := errPanicked
 	l.transports.panics.Do(placeCall, func() { answer, err = session() })
@@ -141,9 +156,11 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 		l.transports.log.Debug("re-INVITE offer refused", "error", err)
 		return newResponse(r, status{488, "Not Acceptable Here"}, "")
 	}
+
 	l.mu.Lock()
 	l.refreshTarget(r.Contact())
 	l.mu.Unlock()
+
 	l.startSessionTimer()
 	return response
 }
@@ -154,6 +171,7 @@ func (d *dialogs) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	if leg == nil || !leg.beginRemoteOffer(r, tx) {
 		return
 	}
+
 	d.background.Go(func() {
 		response := leg.refreshResponse(r, func() (*Session, error) {
 			if len(r.Body()) == 0 {
@@ -161,6 +179,7 @@ func (d *dialogs) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 			}
 			return leg.answerOffer(r.Body())
 		})
+
 		leg.endRemoteOffer()
 		leg.sendResponse(tx, response)
 	})

@@ -26,9 +26,11 @@ func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 		if !errors.Is(err, errGlare) {
 			return answer, err
 		}
+
 		if attempt == glareAttempts {
 			return nil, &Failure{Status: 491, Cause: NormalTemporaryFailure}
 		}
+
 		select {
 		case <-time.After(l.glareDelay()):
 		case <-l.endSignal:
@@ -53,22 +55,27 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 		return nil, err
 	}
 	defer l.endOffer()
+
 	for attempt := 0; ; attempt++ {
 		tx, err := l.transports.transactions.Request(l.ctx, request)
 		if err != nil {
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		}
+
 		answer, err := l.awaitReinviteResponse(tx)
 		if err != nil {
 			return nil, err
 		}
+
 		if attempt > 0 || l.password == "" || !isChallenge(answer) {
 			return l.handleReinviteResponse(tx, request, answer, offer)
 		}
+
 		request, err = l.transports.authorize(request, answer, l.username, l.password)
 		if err != nil {
 			return nil, err
 		}
+
 		l.mu.Lock()
 		l.nextSequence() // authorize increased CSeq
 		l.mu.Unlock()
@@ -78,22 +85,26 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	switch {
 	case l.ended:
 		return nil, fault.Conflict("the call has ended")
 	case l.localOfferPending || l.remoteOfferPending:
 		return nil, errGlare
 	}
+
 	request := l.newRequest(sipmsg.INVITE, l.nextSequence())
 	request.AppendHeader(l.contact.Clone())
 	request.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	request.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+
 	if l.sessionInterval > 0 {
 		request.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	}
 	if err := setSession(request, offer); err != nil {
 		return nil, err
 	}
+
 	l.localOfferPending = true
 	return request, nil
 }
@@ -108,6 +119,7 @@ func (l *Leg) endOffer() {
 func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 	timeout := time.NewTimer(64 * t1)
 	defer timeout.Stop()
+
 	for {
 		select {
 		case answer := <-tx.Responses():
@@ -121,6 +133,7 @@ func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, erro
 			tx.Terminate()
 			return nil, fault.Conflict("the call has ended")
 		}
+
 		select {
 		case <-tx.Done():
 			l.Hangup(RecoveryOnTimerExpire) // RFC 3261, section 12.2.1.2: the peer has no such dialog
@@ -141,10 +154,12 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 	case !answer.IsSuccess():
 		return nil, &Failure{Status: answer.StatusCode, Cause: causeOfResponse(answer)}
 	}
+
 	l.mu.Lock()
 	l.refreshTarget(answer.Contact())
 	ack := l.newAck(request)
 	l.mu.Unlock()
+
 	l.sendAcks(tx, ack, func(*sipmsg.Response) bool { return true })
 	session, err := l.transports.parseSessionSafely(answer.Body())
 	if err != nil {
@@ -153,9 +168,11 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 		l.Hangup(IncompatibleDestination)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
+
 	l.negotiateSessionTimer(answer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.localSession, l.remoteSession = offer, session
 	return session, nil
 }

@@ -56,6 +56,7 @@ func (t *transports) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, he
 	if to != nil && !to.Params.Has("tag") {
 		tag = sipmsg.GenerateTagN(shortTagLength)
 	}
+
 	response := newResponse(r, as, tag)
 	proven := t.isProven(r)
 	if proven || as.code == 405 {
@@ -64,9 +65,11 @@ func (t *transports) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, he
 	if !proven {
 		response.RemoveHeader("Content-Length") // optional over UDP (RFC 3261, section 20.14)
 	}
+
 	for _, h := range headers {
 		response.AppendHeader(h)
 	}
+
 	if err := t.sendResponse(tx, response); err != nil {
 		t.log.Debug("sending a response failed", "status", as.code, "error", err)
 	}

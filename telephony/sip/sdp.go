@@ -74,15 +74,18 @@ func ParseSession(body []byte) (*Session, error) {
 	if len(body) > maxSDP {
 		return nil, fault.Invalid("the session description is too long")
 	}
+
 	var d sdp.SessionDescription
 	if err := d.Unmarshal(body); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the session description cannot be read", Cause: err}
 	}
+
 	s := &Session{
 		ID: d.Origin.SessionID, Version: d.Origin.SessionVersion,
 		audioIndex: -1, Direction: SendRecv, PacketTime: packetTime,
 	}
 	s.readDirection(d.Attributes)
+
 	for i, media := range d.MediaDescriptions {
 		if s.audioIndex < 0 && isAudio(media) {
 			s.audioIndex = i
@@ -92,11 +95,14 @@ func ParseSession(body []byte) (*Session, error) {
 			}
 			continue
 		}
+
 		s.rejected = append(s.rejected, rejectMedia(media))
 	}
+
 	if s.audioIndex < 0 {
 		return nil, fault.New(fault.KindUnsupported, "the session description offers no audio over RTP")
 	}
+
 	return s, nil
 }
 
@@ -126,11 +132,13 @@ func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
 		if a.Key != "crypto" || len(found) == maxCrypto {
 			continue
 		}
+
 		c, err := srtp.ParseAttribute(a.Value)
 		if err == nil { // the peer may offer others too
 			found = append(found, c)
 		}
 	}
+
 	return found
 }
 
@@ -153,23 +161,27 @@ func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescripti
 	if connection == nil || connection.Address == nil {
 		return fault.Invalid("the session description has no address for its audio")
 	}
+
 	host, _, _ := strings.Cut(connection.Address.Address, "/")
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return fault.Invalid("the session description's address is not an IP address")
 	}
+
 	s.Address = netip.AddrPortFrom(addr.Unmap(), uint16(media.MediaName.Port.Value))
 	s.readDirection(media.Attributes)
 	if addr.IsUnspecified() && s.Direction.Receives() {
 		// a hold as in RFC 2543
 		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction]
 	}
+
 	if text, ok := media.Attribute("ptime"); ok {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err == nil && n >= 10 && n <= 120 {
 			s.PacketTime = time.Duration(n) * time.Millisecond
 		}
 	}
+
 	s.Codecs = readCodecs(media)
 	s.Secure, s.Crypto = isProfile(media, "SAVP"), readCrypto(media)
 	return nil
@@ -199,6 +211,7 @@ func readCodecs(media *sdp.MediaDescription) []Codec {
 			parameters[number] = strings.TrimSpace(value)
 		}
 	}
+
 	var codecs []Codec
 	for _, format := range media.MediaName.Formats {
 		c, ok := known[format]
@@ -206,9 +219,11 @@ func readCodecs(media *sdp.MediaDescription) []Codec {
 		if !ok || err != nil {
 			continue
 		}
+
 		c.PayloadType, c.Parameters = uint8(number), parameters[format]
 		codecs = append(codecs, c)
 	}
+
 	return codecs
 }
 
@@ -218,10 +233,12 @@ func readCodec(text string) (Codec, bool) {
 	if len(parts) < 2 || parts[0] == "" {
 		return Codec{}, false
 	}
+
 	clock, err := strconv.ParseUint(parts[1], 10, 32)
 	if err != nil || clock == 0 {
 		return Codec{}, false
 	}
+
 	channels := 1
 	if len(parts) > 2 {
 		channels, err = strconv.Atoi(parts[2])
@@ -229,5 +246,6 @@ func readCodec(text string) (Codec, bool) {
 			return Codec{}, false
 		}
 	}
+
 	return Codec{Name: parts[0], Clock: uint32(clock), Channels: channels}, true
 }

@@ -18,10 +18,12 @@ func TestParseSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var names []string
 	for _, c := range s.Codecs {
 		names = append(names, c.Name)
 	}
+
 	if got := strings.Join(names, " "); got != "opus PCMA PCMU telephone-event telephone-event" {
 		t.Errorf("codecs %s", got)
 	}
@@ -45,6 +47,7 @@ func TestParseSessionRefuses(t *testing.T) {
 		"no SDP":             {[2]string{"v=0", "hello"}, fault.KindInvalid},
 		"too long":           {[2]string{"s=-", "s=" + strings.Repeat("x", maxSDP)}, fault.KindInvalid},
 	}
+
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseSession([]byte(strings.Replace(phoneOffer, c.change[0], c.change[1], 1)))
@@ -88,6 +91,7 @@ func TestAnswer(t *testing.T) {
 		"a hold of old, by its address":    {"c=IN IP4 0.0.0.0\r\n", "0", nil, "PCMU", 0, RecvOnly, false},
 		"opus with the keys at 8 kHz only": {"", "120 101", nil, "opus", 120, SendRecv, true},
 	}
+
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(parseOffer(t, c.direction, c.formats),
@@ -95,14 +99,17 @@ func TestAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			body, err := answer.Bytes()
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			back, err := ParseSession(body)
 			if err != nil {
 				t.Fatalf("our answer %s: %v", body, err)
 			}
+
 			if back.Direction != c.want || back.Codecs[0].Name != c.codec || back.Codecs[0].PayloadType != c.number ||
 				back.Address != here {
 				t.Errorf("answered %s", body)
@@ -120,14 +127,17 @@ func TestAnswerRefusesOtherStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	answer, _, err := NewNegotiator(here, AllCodecs()).Answer(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	body, err := answer.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	video, audio := strings.Index(string(body), "m=video 0 "), strings.Index(string(body), "m=audio 20000 ")
 	if video < 0 || audio < video {
 		t.Errorf("answered %s", body)
@@ -175,17 +185,21 @@ func FuzzSession(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(s)
 		if err != nil {
 			return
 		}
+
 		if len(agreed.Codecs) != 1 {
 			t.Errorf("agreed on %v", agreed.Codecs)
 		}
+
 		written, err := answer.Bytes()
 		if err != nil {
 			t.Fatalf("writing the answer: %v", err)
 		}
+
 		if _, err := ParseSession(written); err != nil {
 			t.Errorf("the answer %q cannot be read: %v", written, err)
 		}

@@ -21,6 +21,7 @@ func (s *Session) Bytes() ([]byte, error) {
 			Address: &sdp.Address{Address: host.String()}},
 		TimeDescriptions: []sdp.TimeDescription{{}},
 	}
+
 	for i := range max(len(s.rejected), s.audioIndex+1) {
 		if i == s.audioIndex {
 			d.MediaDescriptions = append(d.MediaDescriptions, s.audioMedia())
@@ -28,10 +29,12 @@ func (s *Session) Bytes() ([]byte, error) {
 		}
 		d.MediaDescriptions = append(d.MediaDescriptions, s.rejected[i])
 	}
+
 	body, err := d.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("writing a session description: %w", err)
 	}
+
 	return body, nil
 }
 
@@ -46,26 +49,33 @@ func (s *Session) audioMedia() *sdp.MediaDescription {
 	media := &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: "audio", Port: sdp.RangedPort{Value: int(s.Address.Port())}, Protos: []string{"RTP", "AVP"},
 	}}
+
 	if s.Secure {
 		media.MediaName.Protos[1] = "SAVP"
 	}
+
 	for _, c := range s.Codecs {
 		number := strconv.Itoa(int(c.PayloadType))
 		media.MediaName.Formats = append(media.MediaName.Formats, number)
 		format := fmt.Sprintf("%s %s/%d", number, c.Name, c.Clock)
+
 		if c.Channels > 1 {
 			format += "/" + strconv.Itoa(c.Channels)
 		}
+
 		media.Attributes = append(media.Attributes, sdp.NewAttribute("rtpmap", format))
 		if c.Parameters != "" {
 			media.Attributes = append(media.Attributes, sdp.NewAttribute("fmtp", number+" "+c.Parameters))
 		}
 	}
+
 	for _, c := range s.Crypto {
 		media.Attributes = append(media.Attributes, sdp.NewAttribute("crypto", c.String()))
 	}
+
 	media.Attributes = append(media.Attributes,
 		sdp.NewAttribute("ptime", strconv.FormatInt(s.PacketTime.Milliseconds(), 10)),
 		sdp.NewPropertyAttribute(string(s.Direction)))
+
 	return media
 }

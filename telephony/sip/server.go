@@ -52,6 +52,7 @@ func New(config Config, users Authenticator, bindings *RedisBindings, reg promet
 	if users == nil || bindings == nil {
 		return nil, errors.New("sip: users and bindings are required")
 	}
+
 	config = config.withDefaults()
 	s := &Server{metrics: newMetrics(reg), panics: panics.New(reg, log), log: log}
 	s.panics.InitMetrics(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
@@ -66,6 +67,7 @@ func New(config Config, users Authenticator, bindings *RedisBindings, reg promet
 		maxContacts: config.Limits.MaxContacts, metrics: s.metrics, panics: s.panics, log: log}
 	s.registrar = newRegistrar(s.transports, s.Registrations, users)
 	s.handlerCtx, s.cancelHandlers = context.WithCancel(s.transports.transactionCtx)
+
 	return s, nil
 }
 
@@ -113,10 +115,12 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-settled:
 	case <-time.After(settleTimeout):
 	}
+
 	s.transports.cancelTransactions() // ends the remaining transactions
 	<-settled
 	closed := s.transports.close()
 	work.Wait()
+
 	return errors.Join(closed, s.transports.closeStack())
 }
 

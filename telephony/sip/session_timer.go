@@ -28,18 +28,22 @@ func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (
 	if interval < minSessionExpires {
 		return true
 	}
+
 	refresher := "uac"
 	if strings.Contains(value, "refresher=uas") || !listsToken(r, supportedOption, "Supported", "k") {
 		refresher = "uas"
 	}
+
 	l.mu.Lock()
 	l.sessionInterval, l.isRefresher = interval, refresher == "uas"
 	l.mu.Unlock()
+
 	response.AppendHeader(
 		sipmsg.NewHeader("Session-Expires", fmt.Sprintf("%d;refresher=%s", int(interval.Seconds()), refresher)))
 	if refresher == "uac" {
 		response.AppendHeader(sipmsg.NewHeader("Require", supportedOption))
 	}
+
 	return false
 }
 
@@ -48,12 +52,14 @@ func (l *Leg) negotiateSessionTimer(answer *sipmsg.Response) {
 	value := headerValue(answer, "Session-Expires", "x")
 	interval, ok := parseSeconds(value)
 	l.mu.Lock()
+
 	if ok && interval > 0 {
 		l.sessionInterval, l.isRefresher = interval, !strings.Contains(value, "refresher=uas")
 	} else {
 		l.sessionInterval = 0
 	}
 	l.mu.Unlock()
+
 	l.startSessionTimer()
 }
 
@@ -71,6 +77,7 @@ func (l *Leg) sessionExpires() string {
 func (l *Leg) startSessionTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.sessionTimer != nil {
 		l.sessionTimer.Stop()
 	}
@@ -81,6 +88,7 @@ func (l *Leg) startSessionTimer() {
 		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.dialogs.background.Go(l.refreshSession) })
 		return
 	}
+
 	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3),
 		func() { l.Hangup(RecoveryOnTimerExpire) })
 }
@@ -91,9 +99,11 @@ func (l *Leg) refreshSession() {
 		l.refreshByUpdate()
 		return
 	}
+
 	l.mu.Lock()
 	ours := l.localSession
 	l.mu.Unlock()
+
 	_, err := l.Reinvite(l.ctx, ours)
 	if err != nil {
 		l.transports.log.Debug("refreshing a SIP session failed", "error", err)
@@ -108,6 +118,7 @@ func (l *Leg) refreshByUpdate() {
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
 	r.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	l.mu.Unlock()
+
 	answer, err := l.transports.transact(l.ctx, r)
 	switch {
 	case err != nil:

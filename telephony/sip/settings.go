@@ -63,15 +63,18 @@ func (s Settings) Validate(c *setting.Check) {
 		c.Must(err != nil || !addr.IsUnspecified() || s.Advertise != "", "advertise",
 			"%s on every address needs it: phones send to this address", c.Key("listen"))
 	}
+
 	if s.TLSListen != "" {
 		c.HostPort("tls_listen", s.TLSListen)
 	}
+
 	c.OneOf("srtp", cmp.Or(s.SRTP, string(EncryptionOff)), Encryptions()...)
 	c.Must(s.TLSListen != "" || s.SRTP != string(EncryptionRequired), "srtp",
 		"required needs %s: keys are exchanged over TLS only", c.Key("tls_listen"))
 	_, err := s.AdvertisedAddr()
 	c.Must(err == nil, "advertise", "want an IP address, with or without a port, got %q", s.Advertise)
 	c.Must(len(s.DigestAlgorithms) > 0, "digest_algorithms", "name at least one of md5, sha-256")
+
 	for _, algorithm := range s.DigestAlgorithms {
 		c.OneOf("digest_algorithms", algorithm, "md5", "sha-256")
 	}

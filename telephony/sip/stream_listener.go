@@ -58,6 +58,7 @@ func (l *streamListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		accepted := &streamConn{Conn: conn, listener: l, remoteIP: remoteIP(conn), preparser: l.preparser.newStream()}
 		if l.tls != nil {
 			accepted.Conn = tls.Server(conn, l.tls)
@@ -65,6 +66,7 @@ func (l *streamListener) Accept() (net.Conn, error) {
 		if l.admit(accepted) {
 			return accepted, nil
 		}
+
 		l.metrics.countFlood(floodConnections)
 		_ = conn.Close() // not returned to the caller yet
 	}
@@ -93,23 +95,27 @@ func remoteIP(conn net.Conn) netip.Addr {
 func (l *streamListener) admit(conn *streamConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	limit := max(l.maxConnections/perAddressDivisor, 1)
 	host, site := addressprefix.OfIP(conn.remoteIP)
 	if len(l.open) >= l.maxConnections || l.perNetwork[host] >= limit ||
 		site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
+
 	l.open[conn] = struct{}{}
 	l.perNetwork[host]++
 	if site.IsValid() {
 		l.perNetwork[site]++
 	}
+
 	return true
 }
 
 func (l *streamListener) forget(conn *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	delete(l.open, conn)
 	host, site := addressprefix.OfIP(conn.remoteIP)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
@@ -135,10 +141,12 @@ func (c *streamConn) Read(b []byte) (int, error) {
 	if err := c.handshake(); err != nil {
 		return 0, err
 	}
+
 	for {
 		if err := c.SetReadDeadline(time.Now().Add(c.listener.readTimeout)); err != nil {
 			return 0, err
 		}
+
 		n, err := c.Conn.Read(b)
 		switch data := b[:n]; {
 		case n == 0:
@@ -158,12 +166,15 @@ func (c *streamConn) handshake() error {
 	if !ok || secure.ConnectionState().HandshakeComplete {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	defer cancel()
+
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.listener.metrics.handshakes.Inc()
 		return err
 	}
+
 	return nil
 }
 

@@ -54,6 +54,7 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	if err != nil {
 		return nil, err
 	}
+
 	t.advertisedHost, t.advertisedPort, err = config.announcedAddr(t.boundAddr)
 	if err == nil {
 		err = t.listenTLS()
@@ -61,9 +62,11 @@ func newTransports(config Config, handle func(*sipmsg.Request, *sipmsg.ServerTx)
 	if err != nil {
 		return nil, errors.Join(err, t.udp.Close(), t.tcp.Close())
 	}
+
 	t.newStack()
 	t.transactions.OnRequest(handle)
 	t.transactionCtx, t.cancelTransactions = context.WithCancel(context.Background())
+
 	return t, nil
 }
 
@@ -106,17 +109,20 @@ func (t *transports) listen() error {
 		if err != nil {
 			return fmt.Errorf("listening for SIP over UDP: %w", err)
 		}
+
 		udp := packets.(*net.UDPConn)
 		bound, err := netip.ParseAddrPort(udp.LocalAddr().String())
 		if err != nil {
 			return errors.Join(fmt.Errorf("parsing the SIP address: %w", err), udp.Close())
 		}
+
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
 			t.udp, t.boundAddr = &udpSocket{UDPConn: udp, guard: t.guard, preparser: t.preparser, log: t.log}, bound
 			t.tcp = t.newStreamListener(tcp, nil)
 			return nil
 		}
+
 		err = errors.Join(fmt.Errorf("listening for SIP over TCP: %w", err), udp.Close())
 		if attempt == bindAttempts || !strings.HasSuffix(t.config.Listen, ":0") {
 			return err
@@ -130,10 +136,12 @@ func (t *transports) listenTLS() error {
 	if t.config.TLSListen == "" {
 		return nil
 	}
+
 	listener, err := net.Listen("tcp", t.config.TLSListen)
 	if err != nil {
 		return fmt.Errorf("listening for SIP over TLS: %w", err)
 	}
+
 	t.tls = t.newStreamListener(listener, t.config.TLS)
 	t.advertisedTLSPort = listener.Addr().(*net.TCPAddr).Port
 	return nil
@@ -156,10 +164,12 @@ func (t *transports) newStack() {
 	t.transport.OnMessage(t.udp.setSource)
 	address := t.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: t.udp, PacketAddr: address, Listener: true}
+
 	// Register the socket now: calls may be placed before the stack starts reading it.
 	t.transport.Pool("udp").Add(address, socket)
 	t.udp.peers = recentPeers{connections: t.transport.Pool("udp"), socket: socket, maxAddresses: maxPeers,
 		minAge: minPeerAge, metrics: t.metrics}
+
 	t.transactions = sipmsg.NewTransactionLayer(t.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
 		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { t.metrics.strayResponses.Inc() }),

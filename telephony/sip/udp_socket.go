@@ -52,11 +52,13 @@ func (u *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 			time.Sleep(time.Millisecond) // the error may repeat
 			continue
 		}
+
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 		if !u.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) ||
 			!u.peers.add(from) {
 			continue
 		}
+
 		u.source = from
 		return n, constantAddr{}, nil
 	}
@@ -68,11 +70,13 @@ func (u *udpSocket) WriteTo(b []byte, to net.Addr) (int, error) {
 	if !ok {
 		return 0, errUDPAddress
 	}
+
 	remote := udp.AddrPort()
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if isResponse(b) && !u.guard.maySend(remote, len(b)) {
 		return len(b), nil
 	}
+
 	return u.WriteToUDPAddrPort(b, remote)
 }
 
@@ -117,6 +121,7 @@ func (p *recentPeers) add(addr netip.AddrPort) bool {
 	if found {
 		return true
 	}
+
 	if len(p.newer) >= p.maxAddresses/2 {
 		if time.Since(p.newerSince) < p.minAge {
 			p.metrics.countFlood(floodSources)
@@ -124,15 +129,18 @@ func (p *recentPeers) add(addr netip.AddrPort) bool {
 		}
 		p.rotate()
 	}
+
 	if p.newer == nil {
 		p.newer, p.newerSince = map[netip.AddrPort]struct{}{}, time.Now()
 	}
+
 	p.newer[addr] = struct{}{}
 	_, wasOlder := p.older[addr]
 	if wasOlder {
 		delete(p.older, addr)
 		return true
 	}
+
 	p.connections.Add(addr.String(), p.socket)
 	return true
 }

@@ -40,9 +40,11 @@ func (b *branchSigner) isOurs(message []byte) bool {
 	if !found || len(rest) < size {
 		return false
 	}
+
 	_, err := base64.RawURLEncoding.Decode(raw[:], rest[:size])
 	if err != nil {
 		return false
 	}
+
 	return hmac.Equal(raw[branchRandomSize:], b.mac(raw[:branchRandomSize]))
 }

@@ -23,11 +23,13 @@ func newContext(key Key, options ...pion.ContextOption) (*pion.Context, error) {
 	if !ok || len(key.secret) != size.key+size.salt {
 		return nil, errors.New("srtp: no key")
 	}
+
 	secret := []byte(key.secret)
 	context, err := pion.CreateContext(secret[:size.key], secret[size.key:], size.profile, options...)
 	if err != nil {
 		return nil, fmt.Errorf("srtp: %w", err)
 	}
+
 	return context, nil
 }
 
@@ -86,17 +88,21 @@ func (r *Receiver) Unprotect(packet []byte) ([]byte, error) {
 	if len(packet) < headerSize {
 		return nil, errTooShort
 	}
+
 	source := binary.BigEndian.Uint32(packet[8:])
 	_, known := r.sources[source]
 	if !known && len(r.sources) >= maxSources {
 		return nil, errTooManySources
 	}
+
 	plain, err := r.context.DecryptRTP(packet, packet, &r.header)
 	if err != nil {
 		return nil, fmt.Errorf("srtp: decrypting: %w", err)
 	}
+
 	if !known {
 		r.sources[source] = struct{}{}
 	}
+
 	return plain, nil
 }

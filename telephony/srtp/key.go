@@ -94,14 +94,17 @@ func ParseAttribute(value string) (Attribute, error) {
 	if len(parts) < 3 {
 		return Attribute{}, fault.Invalid("the crypto attribute is malformed")
 	}
+
 	tag, err := strconv.Atoi(parts[0])
 	if err != nil || tag < 0 || tag > maxTag {
 		return Attribute{}, fault.Invalid("the crypto attribute's tag is malformed")
 	}
+
 	size, ok := Suite(parts[1]).parameters()
 	if !ok {
 		return Attribute{}, fault.New(fault.KindUnsupported, "the crypto suite is not supported")
 	}
+
 	for _, parameter := range parts[3:] {
 		// RFC 4568, section 6.3: a window size is a hint, and "-" marks parameters that may be ignored.
 		if !strings.HasPrefix(parameter, "WSH=") && !strings.HasPrefix(parameter, "-") {
@@ -109,17 +112,21 @@ func ParseAttribute(value string) (Attribute, error) {
 				fault.New(fault.KindUnsupported, "the crypto attribute's session parameter is not supported")
 		}
 	}
+
 	inline, ok := strings.CutPrefix(parts[2], "inline:")
 	if !ok {
 		return Attribute{}, fault.New(fault.KindUnsupported, "the crypto attribute's key method is not supported")
 	}
+
 	encoded, more, _ := strings.Cut(inline, "|") // then a lifetime, which is longer than any call, and an MKI
 	if strings.ContainsAny(more, ":;") || strings.Contains(encoded, ";") {
 		return Attribute{}, fault.New(fault.KindUnsupported, "several keys with identifiers are not supported")
 	}
+
 	secret, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
 	if err != nil || len(secret) != size.key+size.salt {
 		return Attribute{}, fault.Invalid("the crypto attribute's key is malformed")
 	}
+
 	return Attribute{Tag: tag, Key: Key{Suite(parts[1]), string(secret)}}, nil
 }

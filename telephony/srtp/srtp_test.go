@@ -27,10 +27,12 @@ func pair(t testing.TB, suite srtp.Suite) (*srtp.Sender, *srtp.Receiver) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	receiver, err := srtp.NewReceiver(key)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sender, receiver
 }
 
@@ -53,18 +55,22 @@ func TestPacketsPassAndForgedOrReplayedOnesDoNot(t *testing.T) {
 				if bytes.Contains(protected, []byte("frame")) || len(protected) > len(plain)+srtp.Overhead {
 					t.Fatalf("packet %d is %x", i, protected)
 				}
+
 				again := bytes.Clone(protected)
 				got, err := r.Unprotect(protected)
 				if err != nil || !bytes.Equal(got, plain) {
 					t.Fatalf("packet %d: %q, %v", i, got, err)
 				}
+
 				if i%10_000 == 0 {
 					if _, err := r.Unprotect(again); err == nil {
 						t.Fatalf("packet %d is accepted twice", i)
 					}
 				}
 			}
+
 			forged := protect(t, s, packet(40_000, 7, "forged"))
+
 			forged[len(forged)-1] ^= 1
 			other, _ := pair(t, suite)
 			for name, b := range map[string][]byte{
@@ -88,6 +94,7 @@ func TestAPeersSourcesAreBounded(t *testing.T) {
 			accepted++
 		}
 	}
+
 	if accepted != 16 {
 		t.Errorf("%d sources are accepted", accepted)
 	}
@@ -140,6 +147,7 @@ func FuzzAttribute(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		if _, err := srtp.NewReceiver(a.Key); err != nil {
 			t.Error(err)
 		}
@@ -163,6 +171,7 @@ func BenchmarkProtect(b *testing.B) {
 			s, r := pair(b, suite)
 			plain, sequence := packet(0, 7, strings.Repeat("x", 160)), uint16(0)
 			b.ReportAllocs()
+
 			for b.Loop() {
 				sequence++
 				binary.BigEndian.PutUint16(plain[2:], sequence)
@@ -170,6 +179,7 @@ func BenchmarkProtect(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
+
 				if _, err := r.Unprotect(protected); err != nil {
 					b.Fatal(err)
 				}

@@ -19,10 +19,12 @@ func load(t *testing.T) *types.Project {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	project, err := options.LoadProject(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return project
 }
 
@@ -33,11 +35,13 @@ func TestCompose(t *testing.T) {
 		if service.Image == "" || strings.HasSuffix(service.Image, ":latest") || !strings.Contains(service.Image, ":") {
 			t.Errorf("%s: image %q has no version", name, service.Image)
 		}
+
 		// Trunkline's own image is built on this machine.
 		if !strings.HasPrefix(service.Image, "trunkline:") &&
 			!regexp.MustCompile(`:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(service.Image) {
 			t.Errorf("%s: image %q has no version and digest", name, service.Image)
 		}
+
 		for _, volume := range service.Volumes {
 			if volume.Type == types.VolumeTypeBind {
 				if _, err := os.Stat(volume.Source); err != nil {
@@ -45,12 +49,14 @@ func TestCompose(t *testing.T) {
 				}
 			}
 		}
+
 		for variable, value := range service.Environment {
 			if secret := regexp.MustCompile(`PASSWORD|_URL|KEY`).MatchString(variable); secret && value != nil &&
 				!strings.HasPrefix(*value, "/run/secrets/") {
 				t.Errorf("%s: %s is written out", name, variable)
 			}
 		}
+
 		if strings.HasPrefix(service.Image, "trunkline:") {
 			for role := range strings.SplitSeq(*service.Environment["TRUNKLINE_ROLES"], ",") {
 				roles[role] = true
@@ -58,9 +64,11 @@ func TestCompose(t *testing.T) {
 			checkTrunkline(t, project, service, secrets)
 		}
 	}
+
 	if len(roles) != 8 {
 		t.Errorf("the roles are %v: want all", roles)
 	}
+
 	for name, secret := range project.Secrets {
 		if !strings.Contains(secret.File, "/compose/secrets/") {
 			t.Errorf("secret %s is no file of up.sh's: %s", name, secret.File)
@@ -79,6 +87,7 @@ func checkTrunkline(t *testing.T, project *types.Project, service types.ServiceC
 	if service.StopGracePeriod == nil || time.Duration(*service.StopGracePeriod) <= 20*time.Second {
 		t.Errorf("%s has no time to drain", name)
 	}
+
 	env := []string{}
 	for variable, value := range service.Environment {
 		text := *value
@@ -88,8 +97,10 @@ func checkTrunkline(t *testing.T, project *types.Project, service types.ServiceC
 			}
 			text = filepath.Join(secrets, filepath.Base(project.Secrets[secret].File))
 		}
+
 		env = append(env, variable+"="+text)
 	}
+
 	cmd := exec.Command("go", "run", "-buildvcs=false", "./cmd/trunkline", "config", "check")
 	cmd.Dir, cmd.Env = "../../..", append(os.Environ(), env...)
 	if output, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(output), "is no setting") {
@@ -115,11 +126,13 @@ func makeSecrets(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, text := range map[string]string{"up.sh": string(script), "docker": "#!/bin/sh\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	var made [2]string
 	for i := range made { // the second run keeps the existing secrets
 		cmd := exec.Command(filepath.Join(dir, "up.sh"))
@@ -127,14 +140,18 @@ func makeSecrets(t *testing.T) string {
 		if output, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("up.sh: %v\n%s", err, output)
 		}
+
 		url, err := os.ReadFile(filepath.Join(dir, "secrets", "database_url"))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		made[i] = string(url)
 	}
+
 	if made[0] != made[1] {
 		t.Error("up.sh makes other secrets the second time")
 	}
+
 	return filepath.Join(dir, "secrets")
 }

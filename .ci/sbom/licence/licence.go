@@ -36,15 +36,18 @@ func Of(program, repository string) ([]Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the modules of %s: %w", program, err)
 	}
+
 	folders, err := moduleFolders(repository)
 	if err != nil {
 		return nil, err
 	}
+
 	version := strings.TrimPrefix(info.GoVersion, "go")
 	goRoot := runtime.GOROOT()
 	if root, err := exec.Command("go", "env", "GOROOT").Output(); err == nil {
 		goRoot = strings.TrimSpace(string(root))
 	}
+
 	modules := []Module{{Path: "std", Version: version}}
 	folders["std@"+version] = goRoot
 	for _, module := range info.Deps {
@@ -57,6 +60,7 @@ func Of(program, repository string) ([]Module, error) {
 			problems = errors.Join(problems, fmt.Errorf("%s %s: %w", modules[i].Path, modules[i].Version, err))
 		}
 	}
+
 	return modules, problems
 }
 
@@ -75,6 +79,7 @@ func moduleFolders(repository string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the modules of %s: %w", repository, err)
 	}
+
 	folders := make(map[string]string)
 	for list := json.NewDecoder(bytes.NewReader(listed)); ; {
 		var module struct {
@@ -88,9 +93,11 @@ func moduleFolders(repository string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the modules of %s: %w", repository, err)
 		}
+
 		if r := module.Replace; r != nil {
 			module.Path, module.Version, module.Dir = r.Path, r.Version, r.Dir
 		}
+
 		folders[module.Path+"@"+module.Version] = module.Dir
 	}
 }
@@ -103,20 +110,25 @@ func (m *Module) read(folder string) error {
 	if folder == "" {
 		return errors.New("its files are not in the module cache: go mod download")
 	}
+
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
+
 	for _, entry := range entries {
 		if entry.IsDir() || !fileName.MatchString(entry.Name()) || strings.HasSuffix(entry.Name(), ".go") {
 			continue
 		}
+
 		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
 		if err != nil {
 			return err
 		}
+
 		m.Texts = append(m.Texts, Text{entry.Name(), strings.ReplaceAll(string(content), "\r\n", "\n")})
 	}
+
 	for _, text := range m.Texts {
 		for _, id := range identify(text.Content) {
 			if !slices.Contains(m.SPDX, id) {
@@ -124,9 +136,11 @@ func (m *Module) read(folder string) error {
 			}
 		}
 	}
+
 	if len(m.SPDX) == 0 {
 		return fmt.Errorf("it has no licence that is known; files: %d", len(m.Texts))
 	}
+
 	return nil
 }
 
@@ -160,7 +174,9 @@ func identify(text string) (ids []string) {
 			licence.id == "BSD-2-Clause" && slices.Contains(ids, "BSD-3-Clause") {
 			continue
 		}
+
 		ids = append(ids, licence.id)
 	}
+
 	return ids
 }

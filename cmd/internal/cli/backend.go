@@ -42,16 +42,19 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 		if err != nil {
 			return err
 		}
+
 		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit,
 			prometheus.NewRegistry())
 		if err != nil {
 			return err
 		}
+
 		stores.Webhooks, err = webhook.New(ctx, webhook.DefaultSettings(),
 			webhook.Deps{DB: stores.DB, Keys: stores.Keys, Audit: stores.Audit})
 		if err != nil {
 			return err
 		}
+
 		return work(stores)
 	})
 }
@@ -85,24 +88,29 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	if err != nil {
 		return err
 	}
+
 	keys, err := backend.MasterKeys(s)
 	if err != nil {
 		return err
 	}
+
 	db, err := open(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	auditLog, err := audit.New(ctx, s.Audit, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: p.ToolLog()})
 	if err != nil {
 		return err
 	}
+
 	service, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys,
 		identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
+
 	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Identity: service})
 }
 
@@ -125,10 +133,12 @@ func (p *Program) runOnKafka(ctx context.Context, open openKafka,
 	if err != nil {
 		return err
 	}
+
 	cluster, closeKafka, err := open(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeKafka()) }()
+
 	return work(s, cluster)
 }

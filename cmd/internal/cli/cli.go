@@ -61,6 +61,7 @@ func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Co
 	settings.AddFlags(p.flags)
 	p.flags.VisitAll(func(flag *pflag.Flag) { flag.Hidden = flag.Name != "config" && flag.Name != "data_dir" })
 	root.SetGlobalNormalizationFunc(p.flags.GetNormalizeFunc())
+
 	return root
 }
 
@@ -72,14 +73,17 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	if err == nil {
 		return ExitOK
 	}
+
 	for line := range strings.SplitSeq(errorText(err), "\n") {
 		p.Printf("%s", line)
 	}
+
 	var usage *commandLineError
 	var problems setting.Problems
 	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsPermanent(err) {
 		return ExitUsage
 	}
+
 	return ExitFailed
 }
 
@@ -99,6 +103,7 @@ func errorText(err error) string {
 			}
 		}
 	}
+
 	return text
 }
 
@@ -113,12 +118,15 @@ func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 				names = append(names, member.Name())
 			}
 		}
+
 		if len(args) > 0 {
 			return commandErrorf(cmd, "has no command %q: want one of %s", args[0], strings.Join(names, ", "))
 		}
+
 		return commandErrorf(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "),
 			cmd.CommandPath())
 	}
+
 	return command
 }
 

@@ -31,14 +31,17 @@ func (f *ServerFlags) URL() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	address := strings.TrimRight(f.serverURL, "/")
 	if address == "" {
 		address = ServerURL(s)
 	}
+
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.Scheme != "https" && parsed.Scheme != "http" {
 		return "", Usagef("--url must be https://host:port, without a user")
 	}
+
 	return address, nil
 }
 
@@ -60,10 +63,12 @@ func (f *ServerFlags) Client() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	tlsConfig, err := ClientTLSFromFiles(insecure, files...)
 	if err != nil {
 		return nil, UsageError(err)
 	}
+
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
 	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
 }

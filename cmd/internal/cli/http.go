@@ -41,10 +41,12 @@ func FetchWithHeader(client *http.Client, request *http.Request, want int) (http
 		return nil, nil, err
 	}
 	defer response.Body.Close()
+
 	body, err := readBody(response)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return response.Header, body, nil
 }
 
@@ -55,10 +57,12 @@ func PostJSON(ctx context.Context, client *http.Client, url string, body any) ([
 	if err != nil {
 		return nil, err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
+
 	request.Header.Set("Content-Type", "application/json")
 	return Fetch(client, request, http.StatusOK)
 }
@@ -71,10 +75,12 @@ func Send(client *http.Client, request *http.Request, want int) (*http.Response,
 		return response, err
 	}
 	defer response.Body.Close()
+
 	body, err := readBody(response)
 	if err != nil {
 		return nil, err
 	}
+
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
 	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]),
 		time.Duration(seconds) * time.Second}

@@ -17,14 +17,17 @@ func ServerURL(s *settings.Settings) string {
 	if s.TLS.Mode == "off" {
 		scheme = "http"
 	}
+
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
 		host, port = "", "9443" // Validate rejects an invalid address
 	}
+
 	address, err := netip.ParseAddr(host)
 	if host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
+
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
@@ -53,19 +56,23 @@ func ClientTLSFromFiles(insecure bool, files ...string) (*tls.Config, error) {
 	if len(files) == 0 {
 		return config, nil
 	}
+
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool() // without system authorities, only the files' are trusted
 	}
+
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading a trusted certificate: %w", err)
 		}
+
 		if !roots.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("reading a trusted certificate: %s holds none", file)
 		}
 	}
+
 	config.RootCAs = roots
 	return config, nil
 }

@@ -13,11 +13,13 @@ func SignalContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+
 	go func() {
 		<-signals
 		cancel()
 		<-signals
 		os.Exit(ExitFailed)
 	}()
+
 	return ctx
 }

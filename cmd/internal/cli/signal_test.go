@@ -34,9 +34,11 @@ func TestTheFirstSignalDrainsAndTheSecondEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
+
 		lines := bufio.NewScanner(out)
 		for _, want := range []string{"waiting", "draining"} {
 			if !lines.Scan() || lines.Text() != want {
@@ -46,6 +48,7 @@ func TestTheFirstSignalDrainsAndTheSecondEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		var exit *exec.ExitError
 		if err := command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitFailed {
 			t.Errorf("%v twice: %v, want exit code %d", signal, err, cli.ExitFailed)

@@ -23,20 +23,24 @@ func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
+
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && seconds >= 0 && seconds < 1<<33 {
 		return time.Unix(seconds, 0), nil
 	}
+
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 15)
 		if err == nil {
 			return now.AddDate(0, 0, -int(n)), nil
 		}
 	}
+
 	age, err := time.ParseDuration(text)
 	if err == nil && age >= 0 {
 		return now.Add(-age), nil
 	}
+
 	return time.Time{},
 		Usagef("--%s is a duration such as 10m or 3d, a time such as 2026-11-22T09:00Z or 2026-11-22, or Unix seconds, not %q",
 			flag, text)

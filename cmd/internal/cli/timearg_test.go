@@ -19,6 +19,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("%s is %v, %v; want %v", text, at, err, want)
 		}
 	}
+
 	for _, text := range []string{"", "yesterday", "-10m", "-5", "99999999999999", "2026-13-01", "70000d"} {
 		if at, err := ParseTime("since", text, now); err == nil {
 			t.Errorf("%q is %v", text, at)

@@ -27,25 +27,31 @@ func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(
 		e.T), sip.Off
 	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, time.Minute
+
 	for _, f := range change {
 		f(s)
 	}
+
 	if err := setting.Validate("", s); err != nil {
 		e.T.Fatal(err)
 	}
+
 	a, err := app.New(e.T.Context(), app.Config{Settings: s, Log: slog.New(slog.DiscardHandler), Version: "test"})
 	if err != nil {
 		e.T.Fatal(err)
 	}
+
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
+
 	e.T.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			e.T.Errorf("the server ends with %v", err)
 		}
 	})
+
 	e.Environ = append(e.Environ, "TRUNKLINE_LISTEN="+s.Listen)
 	e.awaitReady("http://" + s.MetricsListen + "/readyz")
 	return s
@@ -58,6 +64,7 @@ func (e *Env) awaitReady(url string) {
 		if err != nil {
 			e.T.Fatal(err)
 		}
+
 		response, err := http.DefaultClient.Do(request)
 		if err == nil {
 			_, _ = io.Copy(io.Discard, response.Body)
@@ -66,8 +73,10 @@ func (e *Env) awaitReady(url string) {
 				return
 			}
 		}
+
 		retry.Sleep(e.T.Context(), 50*time.Millisecond)
 	}
+
 	e.T.Fatal("the server does not become ready")
 }
 
@@ -78,16 +87,19 @@ func (e *Env) OpenKafka() *kafka.Cluster {
 	if err != nil {
 		e.T.Fatal(err)
 	}
+
 	s.DataDir = e.Dir
 	cluster, closeKafka, err := backend.OpenKafka(e.T.Context(), s, nil, prometheus.NewRegistry(),
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		e.T.Fatal(err)
 	}
+
 	e.T.Cleanup(func() {
 		if err := closeKafka(); err != nil {
 			e.T.Error(err)
 		}
 	})
+
 	return cluster
 }

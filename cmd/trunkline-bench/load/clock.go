@@ -21,8 +21,10 @@ func SleepUntil(ctx context.Context, t time.Time) {
 	if wait <= 0 {
 		return
 	}
+
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 	case <-ctx.Done():

@@ -62,11 +62,13 @@ func (c *Config) Validate() error {
 	case c.Resume != ResumeNever && c.Resume != ResumeByID && c.Resume != ResumeByCursor && c.Resume != "":
 		return fmt.Errorf("resume must be %s, %s or %s, not %q", ResumeNever, ResumeByID, ResumeByCursor, c.Resume)
 	}
+
 	for _, g := range c.Groups {
 		if g.Sockets < 1 || g.First < 0 || g.Streams < 0 || g.First+g.Streams > MaxStreams {
 			return fmt.Errorf("a group needs sockets, and its streams lie from 0 to %d", MaxStreams)
 		}
 	}
+
 	return nil
 }
 
@@ -86,6 +88,7 @@ func (c Config) withDefaults() Config {
 	if c.Pause == 0 {
 		c.Pause = time.Second
 	}
+
 	return c
 }
 
@@ -103,6 +106,7 @@ func newTarget(c *Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t := &target{address: u.Host, host: u.Host, path: u.EscapedPath(), query: u.Query()}
 	secure := u.Scheme == "wss" || u.Scheme == "https"
 	if u.Port() == "" {
@@ -114,15 +118,18 @@ func newTarget(c *Config) (*target, error) {
 	if c.Resume == ResumeByCursor {
 		t.query.Set("cursor", "true")
 	}
+
 	if secure {
 		t.tls = c.TLS.Clone()
 		if t.tls == nil {
 			t.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
+
 		t.tls.NextProtos = []string{"http/1.1"}
 		if t.tls.ServerName == "" {
 			t.tls.ServerName = u.Hostname()
 		}
 	}
+
 	return t, nil
 }

@@ -45,9 +45,11 @@ func (c *conn) checkEvent(s Stamp, resume Resume, t *Tally) {
 		c.gotProbe = true
 		return
 	}
+
 	t.Deliveries++
 	arrival, missing := c.checks[i].observe(s.Seq)
 	t.Lost += missing
+
 	switch {
 	case arrival == arrivedLate:
 		t.Disordered++

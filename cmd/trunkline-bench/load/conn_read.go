@@ -20,11 +20,13 @@ func (w *socketReader) readConn(c *conn) {
 		w.handleResult(c, w.readTLS(c))
 		return
 	}
+
 	have := copy(w.plaintext, c.partial)
 	n, err := readSome(c.fd, w.plaintext[have:])
 	if err == nil {
 		err = w.handleFrames(c, w.plaintext[:have+n])
 	}
+
 	w.handleResult(c, err)
 }
 

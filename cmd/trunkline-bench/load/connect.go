@@ -19,18 +19,21 @@ import (
 func (l *Load) Connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	startedAt := time.Now()
 	var opening sync.WaitGroup
 	for i, c := range l.conns {
 		if l.cfg.Ramp > 0 {
 			SleepUntil(ctx, startedAt.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
 		}
+
 		select {
 		case l.dialSlots <- struct{}{}:
 		case <-ctx.Done():
 			opening.Wait()
 			return context.Cause(ctx)
 		}
+
 		opening.Go(func() {
 			defer func() { <-l.dialSlots }()
 			if err := l.connectWithRetries(ctx, c); err != nil {
@@ -38,6 +41,7 @@ func (l *Load) Connect(ctx context.Context) error {
 			}
 		})
 	}
+
 	opening.Wait()
 	return context.Cause(ctx)
 }
@@ -55,11 +59,13 @@ func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
 		case attempt == maxAttempts:
 			return fmt.Errorf("after %d tries: %w", attempt, err)
 		}
+
 		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(attempt, 5)))
 		var refusal *Refusal
 		if errors.As(err, &refusal) {
 			pause = max(pause, refusal.After)
 		}
+
 		SleepUntil(ctx, time.Now().Add(pause))
 	}
 }
@@ -79,11 +85,13 @@ func (l *Load) open(ctx context.Context, c *conn) error {
 	if n > 0 {
 		localAddr = l.cfg.Sources[c.slot%n]
 	}
+
 	o, err := l.target.dial(ctx, localAddr, c.group.Token, c.resumeFrom)
 	if err != nil {
 		l.countRefusal(err)
 		return err
 	}
+
 	return l.worker(c).adopt(c, o)
 }
 
@@ -91,13 +99,16 @@ func (l *Load) countRefusal(err error) {
 	if l.ctx.Err() != nil {
 		return
 	}
+
 	status := 0
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		status = refusal.Status
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.refusals[status]++
 }
 
@@ -128,6 +139,7 @@ func (l *Load) reconnect(c *conn) {
 		case <-l.ctx.Done():
 			return
 		}
+
 		err := l.connectWithRetries(l.ctx, c)
 		<-l.dialSlots
 		if err == nil || isPermanent(err) {

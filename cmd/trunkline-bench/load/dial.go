@@ -48,15 +48,18 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
 	resumeFrom []byte) (*establishedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
+
 	dialer := net.Dialer{KeepAlive: -1}
 	if localAddr.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: localAddr.AsSlice()}
 	}
+
 	tcpConn, err := dialer.DialContext(ctx, "tcp", t.address)
 	if err != nil {
 		return nil, err
 	}
 	defer tcpConn.Close() // the duplicate descriptor stays open
+
 	stop := context.AfterFunc(ctx, func() { _ = tcpConn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
@@ -70,17 +73,21 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
 		}
 		conn = o.tls
 	}
+
 	o.buffered, err = t.upgrade(conn, token, resumeFrom)
 	if err != nil {
 		return nil, err
 	}
+
 	o.fd, err = dupSocket(tcpConn)
 	if err != nil {
 		return nil, fmt.Errorf("taking the connection over: %w", err)
 	}
+
 	if o.transport != nil {
 		o.transport.conn, o.transport.fd = nil, o.fd
 	}
+
 	return o, nil
 }
 
@@ -107,19 +114,23 @@ func (t *target) upgrade(conn net.Conn, token string, resumeFrom []byte) (early 
 	if err != nil {
 		return nil, fmt.Errorf("asking for the upgrade: %w", err)
 	}
+
 	reader := bufio.NewReaderSize(conn, maxIdleBuffer)
 	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodGet})
 	if err != nil {
 		return nil, fmt.Errorf("reading the upgrade's answer: %w", err)
 	}
 	defer response.Body.Close()
+
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, refusalOf(response)
 	}
+
 	sum := sha1.Sum([]byte(key + acceptSuffix))
 	if response.Header.Get("Sec-WebSocket-Accept") != base64.StdEncoding.EncodeToString(sum[:]) {
 		return nil, errors.New("the upgrade response has a wrong Sec-WebSocket-Accept")
 	}
+
 	early, err = reader.Peek(reader.Buffered())
 	return bytes.Clone(early), err
 }
@@ -132,15 +143,18 @@ func (t *target) request(key, token string, resumeFrom []byte) []byte {
 		}
 		query += "since=" + url.QueryEscape(string(resumeFrom))
 	}
+
 	path := t.path
 	if query != "" {
 		path += "?" + query
 	}
+
 	b := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n", path, t.host, key)
 	if token != "" {
 		b = fmt.Appendf(b, "Authorization: Bearer %s\r\n", token)
 	}
+
 	return append(b, "\r\n"...)
 }
 

@@ -15,6 +15,7 @@ func RaiseFileLimit(need uint64) error {
 	if limit.Cur >= need {
 		return nil
 	}
+
 	hard := limit.Max
 	limit.Cur, limit.Max = need, max(need, hard)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -22,5 +23,6 @@ func RaiseFileLimit(need uint64) error {
 			"%d open files are needed and %d are allowed: raise the limit (ulimit -Hn %[1]d as root) or start several benches: %[3]w",
 			need, hard, err)
 	}
+
 	return nil
 }

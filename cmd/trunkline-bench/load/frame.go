@@ -25,13 +25,16 @@ func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 	if err != nil || !complete {
 		return frame{}, h.Size, false, err
 	}
+
 	if h.Length > maxFrame {
 		return frame{}, 0, false, errTooLarge
 	}
+
 	size = h.Size + int(h.Length)
 	if len(b) < size {
 		return frame{}, size, false, nil
 	}
+
 	return frame{h, b[h.Size:size:size]}, size, true, nil
 }
 

@@ -32,6 +32,7 @@ func TestParseFrame(t *testing.T) {
 			!bytes.Equal(f.payload, payload) {
 			t.Errorf("length %d: size %d, whole %v, %v", length, size, whole, err)
 		}
+
 		for have := range min(len(wire)-4, 200) {
 			_, need, whole, err := parseFrame(wire[:have])
 			if err != nil || whole || need <= have || need > len(wire)-4 {
@@ -59,6 +60,7 @@ func transcript(wire []byte, piece func(left int) int) (said []string, err error
 		said = append(said, fmt.Sprintf("answer %x", frame[0]))
 		return nil
 	}
+
 	c := &conn{group: &Group{Streams: 2}, checks: make([]sequence, 2)}
 	for len(wire) > 0 && err == nil {
 		n := min(max(piece(len(wire)), 1), len(wire))
@@ -68,6 +70,7 @@ func transcript(wire []byte, piece func(left int) int) (said []string, err error
 		rest, _, err = r.receive(c, b)
 		c.keepPartial(rest)
 	}
+
 	t := &r.tally
 	return append(said, fmt.Sprintf("%d events, %d bytes, %d lost, %d late, %d again, %d foreign, proven %v, since %s",
 		t.Deliveries, t.Bytes, t.Lost, t.Disordered, t.Duplicated, t.Foreign, c.gotProbe, c.resumeFrom)), err
@@ -86,6 +89,7 @@ func conversation() (wire []byte) {
 	for seq := uint64(0); seq < 5; seq++ {
 		wire = append(wire, text(message(int(seq)+1, Stamp{Stream: int(seq % 2), Seq: seq / 2}))...)
 	}
+
 	half := []byte(message(9, Stamp{Stream: 1, Seq: 2}))
 	wire = append(wire, serverFrame(wsframe.Text, false, half[:20])...)
 	wire = append(wire, serverFrame(wsframe.Ping, true, []byte("now"))...)
@@ -93,6 +97,7 @@ func conversation() (wire []byte) {
 	wire = append(wire, serverFrame(wsframe.Continuation, true, half[90:])...)
 	wire = append(wire, text(`{"hello":"`+strings.Repeat("x", 70_000)+`"}`)...)
 	wire = append(wire, serverFrame(wsframe.Pong, true, nil)...)
+
 	return append(wire, serverFrame(wsframe.Close, true, websocket.FormatCloseMessage(1012, "bye"))...)
 }
 
@@ -103,6 +108,7 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 		" bytes, 0 lost, 0 late, 0 again, 1 foreign, proven true, since cc_evt_0000000000000000009" || wantErr == nil {
 		t.Errorf("whole: %q, %v", want, wantErr)
 	}
+
 	for at := range 1500 { // more bytes than all headers
 
 		got, err := transcript(wire, func(left int) int {
@@ -115,6 +121,7 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 			t.Fatalf("split at %d: %q, %v", at, got, err)
 		}
 	}
+
 	if got, err := transcript(wire, func(int) int { return 1 }); fmt.Sprint(got) != fmt.Sprint(want) ||
 		!sameText(err, wantErr) {
 		t.Errorf("byte by byte: %q, %v", got, err)
@@ -126,6 +133,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(conversation()[:1200], byte(3))
 	f.Add(text(`{"cursor":"x"}`), byte(0))
 	f.Add([]byte{0x01, 0, 0x80, 0}, byte(1))
+
 	f.Fuzz(func(t *testing.T, wire []byte, step byte) {
 		whole, err1 := transcript(wire, func(left int) int { return left })
 		cut, err2 := transcript(wire, func(int) int { return int(step) + 1 })
@@ -140,10 +148,12 @@ func BenchmarkReceive(b *testing.B) {
 	c := &conn{group: &Group{Streams: 1}, checks: make([]sequence, 1)}
 	padding := string(bytes.Repeat([]byte("x"), 900))
 	var wire []byte
+
 	const frames = 32
 	for range frames {
 		wire = append(wire, text(message(1, Stamp{Seq: 1})+padding)...)
 	}
+
 	b.SetBytes(int64(len(wire)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -151,5 +161,6 @@ func BenchmarkReceive(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/frames, "ns/event")
 }

@@ -56,6 +56,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0
 	}
+
 	rank := min(uint64(q*float64(h.total)), h.total-1)
 	var seen uint64
 	for bucket, n := range h.counts {
@@ -64,6 +65,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 			return min(upperEdge(bucket), h.largest)
 		}
 	}
+
 	return h.largest
 }
 

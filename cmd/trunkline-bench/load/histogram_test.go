@@ -11,12 +11,14 @@ func TestQuantilesAreWithinOnePercent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var h Histogram
 	var all []time.Duration
+
 	for range 100_000 {
 		d := time.Duration(1) << random.IntN(38)
 		d += time.Duration(random.Int64N(int64(d)))
 		all = append(all, d)
 		h.Record(d)
 	}
+
 	slices.Sort(all)
 	for _, q := range []float64{0, .01, .5, .9, .99, .999, 1} {
 		exact := all[min(int(q*float64(len(all))), len(all)-1)]
@@ -24,6 +26,7 @@ func TestQuantilesAreWithinOnePercent(t *testing.T) {
 			t.Errorf("quantile %v is %v, want %v", q, got, exact)
 		}
 	}
+
 	if h.Max() != all[len(all)-1] || h.Quantile(1) != h.Max() || h.Count() != uint64(len(all)) {
 		t.Errorf("max %v, quantile 1 %v, count %d", h.Max(), h.Quantile(1), h.Count())
 	}
@@ -61,6 +64,7 @@ func TestHistogramsAddAndSubtract(t *testing.T) {
 		d.Quantile(0) > 3*time.Millisecond {
 		t.Errorf("since: count %d, max %v, least %v", d.Count(), d.Max(), d.Quantile(0))
 	}
+
 	d.Add(&before)
 	if d.Count() != 3 || d.Max() != time.Second {
 		t.Errorf("sum: count %d, max %v", d.Count(), d.Max())

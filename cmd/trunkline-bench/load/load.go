@@ -29,11 +29,13 @@ func New(cfg Config) (*Load, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
+
 	cfg = cfg.withDefaults()
 	target, err := newTarget(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
+
 	l := &Load{cfg: cfg, target: target, dialSlots: make(chan struct{}, cfg.Dialers), refusals: map[int]uint64{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for range cfg.Workers {
@@ -43,6 +45,7 @@ func New(cfg Config) (*Load, error) {
 			l.Close()
 			return nil, fmt.Errorf("load: %w", err)
 		}
+
 		l.workers = append(l.workers, w)
 		l.running.Go(func() {
 			if err := w.run(); err != nil {
@@ -50,6 +53,7 @@ func New(cfg Config) (*Load, error) {
 			}
 		})
 	}
+
 	l.createSubscribers()
 	return l, nil
 }
@@ -67,6 +71,7 @@ func (l *Load) createSubscribers() {
 			} else {
 				c.checks = make([]sequence, g.Streams)
 			}
+
 			l.conns = append(l.conns, c)
 		}
 	}
@@ -134,11 +139,14 @@ func (l *Load) Close() error {
 	for _, w := range l.workers {
 		w.stop()
 	}
+
 	l.running.Wait()
 	for _, w := range l.workers {
 		w.poll.close()
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	return l.workerErrs
 }

@@ -40,6 +40,7 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 					p.send(events(c.numbers...)...)
 					p.discardInput()
 				})
+
 				const sockets = 20
 				l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Workers = sockets, 2 }))
 				tally := await(t, l, "all events",
@@ -48,6 +49,7 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 				each.Lost /= sockets
 				each.Disordered /= sockets
 				each.Duplicated /= sockets
+
 				if got := describeTally(&each); !strings.Contains(got, c.want) ||
 					tally.Faultless() != (c.name == "none") {
 					t.Error(got)
@@ -70,20 +72,24 @@ func TestFramesInPiecesAndManyInOneWrite(t *testing.T) {
 		for i := range numbers {
 			numbers[i] = uint64(i + 1)
 		}
+
 		large := message(count+1, Stamp{Seq: count + 1}) + strings.Repeat("x", 3*readBytes)
 		s := newServer(t, secure, func(p *peer) {
 			var wire []byte
 			for _, f := range events(numbers...) {
 				wire = append(wire, f...)
 			}
+
 			wire = append(wire, text(large)...)
 			for size := 1; len(wire) > 0; size = size*3%70_001 + 1 {
 				n := min(size, len(wire))
 				p.send(wire[:n])
 				wire = wire[n:]
 			}
+
 			p.discardInput()
 		})
+
 		l := openLoad(t, s.loadConfig(nil))
 		tally := await(t, l, "all events", func(t *Tally) bool { return t.Deliveries == count+1 })
 		if !tally.Faultless() || tally.Foreign != 0 {
@@ -103,6 +109,7 @@ func TestPingsAreAnsweredAndClosesToo(t *testing.T) {
 			op, payload = p.read()
 			answers <- fmt.Sprintf("%x %x", op, payload)
 		})
+
 		l := openLoad(t, s.loadConfig(nil))
 		tally := await(t, l, "the close", func(t *Tally) bool { return t.Closed[4008] == 1 })
 		if pong, bye := <-answers, <-answers; pong != "8a hello" || bye != "88 0fa8" {
@@ -121,6 +128,7 @@ func TestOurOwnEndIsANormalClose(t *testing.T) {
 			op, payload := p.read()
 			said <- fmt.Sprintf("%x %x", op, payload)
 		})
+
 		l := openLoad(t, s.loadConfig(nil))
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -139,6 +147,7 @@ func TestBreachesOfTheProtocolAreFaults(t *testing.T) {
 			p.send(wire)
 			p.discardInput()
 		})
+
 		l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Resume = ResumeByID }))
 		tally := await(t, l, name, func(t *Tally) bool { return t.Closed[codeProtocol] == 1 })
 		if tally.Faultless() || tally.Misbehaved != 1 {
@@ -190,16 +199,20 @@ func TestResume(t *testing.T) {
 						}
 						p.send(events(n)...)
 					}
+
 					p.discardInput()
 					return
 				}
+
 				p.send(events(1, 2)...)
 				if c.resume == ResumeByCursor {
 					p.send(cursor)
 				}
+
 				p.send(events(3)...)
 				c.end(p)
 			})
+
 			l := openLoad(t,
 				s.loadConfig(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
 			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
@@ -231,6 +244,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 		p.send(events(1)...)
 		p.discardInput()
 	})
+
 	l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Stalled = sockets, .05 }))
 	tally := await(t, l, "the others", func(t *Tally) bool { return t.Deliveries == sockets-2 })
 	if all, reading := l.Subscribers(); all != sockets || reading != sockets-2 || tally.Stalled != 2 ||
@@ -240,6 +254,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 	if n := l.Outstanding([]uint64{1}); n != 0 {
 		t.Errorf("%d outstanding", n)
 	}
+
 	s.CloseClientConnections() // excludes hijacked connections, which end when the listener is closed
 	s.Config.Close()
 }
@@ -260,12 +275,14 @@ func TestABusyServerIsTriedAgainAndARefusalIsAnError(t *testing.T) {
 	if refused := l.Refused(); refused[503] != 1 || refused[429] != 1 || refused[500] != 1 {
 		t.Errorf("refused %v", refused)
 	}
+
 	s.refuse = []int{403}
 	l, err := New(s.loadConfig(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	var refusal *Refusal
 	if err := l.Connect(t.Context()); !errors.As(err, &refusal) || refusal.Status != 403 || refusal.Body != "no" {
 		t.Errorf("connecting: %v", err)
@@ -277,12 +294,14 @@ func TestServerThatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	listener.Close()
 	l, err := New(Config{URL: "ws://" + listener.Addr().String(), Run: testRun, Groups: []Group{{Sockets: 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	if err := l.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("connecting: %v", err)
 	}
@@ -307,6 +326,7 @@ func TestRampAndSources(t *testing.T) {
 		cfg.Groups[0].Sockets, cfg.Ramp = 21, 200
 		cfg.Sources = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}
 	}))
+
 	if took := time.Since(began); took < 100*time.Millisecond {
 		t.Errorf("21 connections at 200 a second took %v", took)
 	}
@@ -321,14 +341,17 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 			p.discardInput()
 		}
 	})
+
 	before := countDescriptors(t)
 	l, err := New(s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ResumeByID }))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := l.Connect(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	await(t, l, "resumes", func(t *Tally) bool { return t.Resumed > 10 })
 	if err := l.Close(); err != nil {
 		t.Error(err)
@@ -336,6 +359,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	if open := l.Tally().Open; open != 0 {
 		t.Errorf("%d connections are left", open)
 	}
+
 	// the server closes its end later
 	for began := time.Now(); countDescriptors(t) > before; time.Sleep(time.Millisecond) {
 		if time.Since(began) > time.Minute {
@@ -364,6 +388,7 @@ func TestConfigIsValidated(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
+
 		change(&cfg)
 		if cfg.Validate() == nil {
 			t.Errorf("%s: was taken", name)

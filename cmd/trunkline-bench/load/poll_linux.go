@@ -25,17 +25,21 @@ func newPoller() (p *poller, err error) {
 			p.close()
 		}
 	}()
+
 	p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
+
 	p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
+
 	if err := p.register(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {
 		return nil, fmt.Errorf("watching the eventfd: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -64,11 +68,13 @@ func (p *poller) wait(dst []readySocket) ([]readySocket, error) {
 		if err != nil {
 			return dst, fmt.Errorf("waiting for sockets: %w", err)
 		}
+
 		for _, e := range p.events[:n] {
 			if e.Fd != wakeSlot {
 				dst = append(dst, readySocket{e.Fd, e.Pad})
 			}
 		}
+
 		return dst, nil
 	}
 }

@@ -27,24 +27,29 @@ func (l *publisher) run(ctx context.Context) error {
 		if s.cfg.Batch > 0 {
 			due = l.batchDue()
 		}
+
 		SleepUntil(ctx, time.Now().Add(due.Sub(s.cfg.Clock.Now())))
 		if ctx.Err() != nil {
 			return nil
 		}
+
 		if s.cfg.Batch > 0 {
 			events = l.fixedBatch(events[:0], due)
 		} else {
 			events = l.dueBatch(events[:0])
 		}
+
 		startedAt := time.Now()
 		// Complete a batch that was begun: a part of it may be published.
 		if err := s.sink.Publish(context.WithoutCancel(ctx), events); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
+
 		ackTime := time.Since(startedAt)
 		for _, e := range events {
 			s.durableCounts[e.Stream].Add(1)
 		}
+
 		s.mu.Lock()
 		s.ackTimes.Record(ackTime)
 		s.mu.Unlock()
@@ -72,9 +77,11 @@ func (l *publisher) dueBatch(events []Event) []Event {
 	s := l.source
 	l.buffer = l.buffer[:0]
 	need := defaultBatchLimit * s.cfg.Size
+
 	if cap(l.buffer) == 0 {
 		l.buffer = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}
+
 	now := s.cfg.Clock.Now()
 	for len(events) < defaultBatchLimit && cap(l.buffer)-len(l.buffer) >= s.cfg.Size {
 		due := l.dueOf(l.next)
@@ -83,6 +90,7 @@ func (l *publisher) dueBatch(events []Event) []Event {
 		}
 		events = append(events, l.nextEvent(due))
 	}
+
 	return events
 }
 
@@ -112,10 +120,12 @@ func (l *publisher) fixedBatch(events []Event, due time.Time) []Event {
 	if cap(l.buffer) < need {
 		l.buffer = make([]byte, 0, need)
 	}
+
 	l.buffer = l.buffer[:0]
 	l.batches++
 	for range s.cfg.Batch {
 		events = append(events, l.nextEvent(due))
 	}
+
 	return events
 }

@@ -35,11 +35,13 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 			c.recordID(last)
 		}
 	}()
+
 	for {
 		f, size, frameComplete, err := parseFrame(b)
 		if err != nil || !frameComplete {
 			return b, size, err
 		}
+
 		b = b[size:]
 		if f.IsControl() {
 			if err := r.handleControl(c, f); err != nil {
@@ -47,10 +49,12 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 			}
 			continue
 		}
+
 		message, frameComplete, err := c.assemble(f)
 		if err != nil {
 			return b, 0, err
 		}
+
 		if !frameComplete {
 			continue
 		}
@@ -58,10 +62,12 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 			c.recordCursor(cursor)
 			continue
 		}
+
 		r.countMessage(c, message, now)
 		if r.resume == ResumeNever {
 			continue
 		}
+
 		id := idOf(message)
 		if id != nil {
 			last = id
@@ -84,10 +90,12 @@ func (c *conn) assemble(f frame) (message []byte, complete bool, err error) {
 	if first {
 		c.message = make([]byte, 0, 2*len(f.payload)+1)
 	}
+
 	c.message = append(c.message, f.payload...)
 	if !f.Fin {
 		return nil, false, nil
 	}
+
 	message, c.message = c.message, nil
 	return message, true, nil
 }
@@ -99,6 +107,7 @@ func (r *receiver) countMessage(c *conn, message []byte, now time.Time) {
 		r.tally.Foreign++
 		return
 	}
+
 	proven := c.gotProbe
 	c.checkEvent(s, r.resume, &r.tally)
 	if !proven && c.gotProbe {
@@ -122,9 +131,11 @@ func (r *receiver) handleControl(c *conn, f frame) error {
 		if code == wsframe.CodeNone {
 			answer = codeNormal
 		}
+
 		// The server has sent its reason and need not read our reply.
 		_ = r.reply(c, closeFrame(answer))
 		return &closedByServer{code}
 	}
+
 	return nil // an unsolicited pong is allowed
 }

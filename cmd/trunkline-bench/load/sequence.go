@@ -40,6 +40,7 @@ func (s *sequence) observe(n uint64) (a arrival, missing int64) {
 		if len(s.gaps) == maxGaps {
 			s.gaps = append(s.gaps[:0], s.gaps[1:]...)
 		}
+
 		s.gaps = append(s.gaps, gap)
 		s.highest = n
 		return arrivedInOrder, int64(gap.length())
@@ -56,6 +57,7 @@ func (s *sequence) removeFromGaps(n uint64) bool {
 		if n < gap.first || n > gap.last {
 			continue
 		}
+
 		before, after := seqRange{gap.first, n - 1}, seqRange{n + 1, gap.last}
 		var rest []seqRange
 		for _, part := range []seqRange{before, after} {
@@ -63,9 +65,11 @@ func (s *sequence) removeFromGaps(n uint64) bool {
 				rest = append(rest, part)
 			}
 		}
+
 		s.gaps = append(s.gaps[:i:i], append(rest, s.gaps[i+1:]...)...)
 		return true
 	}
+
 	return false
 }
 

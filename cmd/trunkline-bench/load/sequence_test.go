@@ -26,6 +26,7 @@ func TestSequence(t *testing.T) {
 			var s sequence
 			var lost int64
 			var disordered, repeated uint64
+
 			for _, n := range c.numbers {
 				arrival, missing := s.observe(n)
 				lost += missing
@@ -36,6 +37,7 @@ func TestSequence(t *testing.T) {
 					repeated++
 				}
 			}
+
 			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.missingAtEnd(6) != c.behind {
 				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated,
 					s.missingAtEnd(6))
@@ -51,18 +53,22 @@ func TestSequenceFindsEveryFaultInAnyOrder(t *testing.T) {
 		var s sequence
 		var lost, came int64
 		got := map[uint64]bool{}
+
 		for range 150 {
 			n := 1 + random.Uint64N(total)
 			arrival, missing := s.observe(n)
 			lost += missing
+
 			if (arrival == arrivedAgain) != got[n] {
 				t.Fatalf("number %d: %v, though it was here: %v", n, arrival, got[n])
 			}
 			if !got[n] {
 				came++
 			}
+
 			got[n] = true
 		}
+
 		if lost+int64(s.missingAtEnd(total)) != total-came {
 			t.Fatalf("lost %d and %d behind, want %d", lost, s.missingAtEnd(total), total-came)
 		}

@@ -42,11 +42,13 @@ func (p *peer) read() (op byte, payload []byte) {
 	if _, err := io.ReadFull(p.in, head); err != nil {
 		return 0, nil
 	}
+
 	payload = make([]byte, head[1]&0x7f)
 	_, _ = io.ReadFull(p.in, payload)
 	for i := range payload {
 		payload[i] ^= head[2+i%4]
 	}
+
 	return head[0], payload
 }
 
@@ -65,11 +67,13 @@ func newServer(t *testing.T, secure bool, serve func(*peer)) *server {
 	s := &server{serve: serve}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.upgrade))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+
 	if secure {
 		s.StartTLS()
 	} else {
 		s.Start()
 	}
+
 	t.Cleanup(s.Close)
 	return s
 }
@@ -84,15 +88,18 @@ func (s *server) upgrade(w http.ResponseWriter, r *http.Request) {
 		refuse, s.refuse = s.refuse[0], s.refuse[1:]
 	}
 	s.mu.Unlock()
+
 	if refuse != 0 {
 		http.Error(w, "no", refuse)
 		return
 	}
+
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer conn.Close()
+
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + acceptSuffix))
 	// One write together with the first frames, as servers may do.
 	answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
@@ -119,14 +126,17 @@ func openLoad(t *testing.T, cfg Config) *Load {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if err := l.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	return l
 }
 

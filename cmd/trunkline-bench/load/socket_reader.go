@@ -31,11 +31,13 @@ func newSocketReader(r receiver, secure bool, onEnd func(*conn, int)) (*socketRe
 	if err != nil {
 		return nil, err
 	}
+
 	w := &socketReader{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
 	w.r.reply = w.reply
 	if secure {
 		w.ciphertext = make([]byte, readBytes)
 	}
+
 	return w, nil
 }
 
@@ -48,6 +50,7 @@ func (w *socketReader) run() error {
 		if err != nil {
 			return err
 		}
+
 		w.mu.Lock()
 		for _, socket := range sockets {
 			c := w.conns[socket.slot]
@@ -55,8 +58,10 @@ func (w *socketReader) run() error {
 				w.readConn(c)
 			}
 		}
+
 		ending := w.stopping
 		w.mu.Unlock()
+
 		if ending {
 			return nil
 		}
@@ -67,10 +72,12 @@ func (w *socketReader) run() error {
 func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.stopping {
 		_ = unix.Close(o.fd)
 		return errors.New("ending")
 	}
+
 	c.connects++
 	if err := w.poll.watch(o.fd, !c.stalled, readySocket{int32(c.slot), c.connects}); err != nil {
 		_ = unix.Close(o.fd)
@@ -80,17 +87,21 @@ func (w *socketReader) adopt(c *conn, o *establishedConn) error {
 		c.resetToCursor()
 		w.r.tally.Resumed++
 	}
+
 	c.open, c.fd, c.tls, c.transport, c.message = true, o.fd, o.tls, o.transport, nil
 	c.partial = nil
 	w.conns[int32(c.slot)] = c
 	w.r.tally.Open++
+
 	if c.stalled {
 		return nil
 	}
+
 	err := w.handleFrames(c, o.buffered)
 	if err == nil && c.tls != nil {
 		err = w.readRecords(c) // the handshake may have read ahead
 	}
+
 	w.handleResult(c, err)
 	return nil
 }
@@ -146,6 +157,7 @@ func (w *socketReader) closeConn(c *conn) {
 func (w *socketReader) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.stopping = true
 	for _, c := range w.conns {
 		if c.open {
@@ -153,5 +165,6 @@ func (w *socketReader) stop() {
 			w.closeConn(c)
 		}
 	}
+
 	w.poll.wake()
 }

@@ -67,12 +67,14 @@ func (c *SourceConfig) Validate() error {
 	if c.Publishers < 0 || c.Batch < 0 || c.Batch > MaxBatch {
 		return fmt.Errorf("a source has publishers, and batches of at most %d events", MaxBatch)
 	}
+
 	for _, account := range c.Accounts {
 		least := c.encoderOrDefault().MinSize(account)
 		if c.Size < least {
 			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
 		}
 	}
+
 	return nil
 }
 
@@ -108,16 +110,19 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
+
 	s := &Source{cfg: cfg, sink: sink,
 		lastSeq: make([]uint64, len(cfg.Accounts)), durableCounts: make([]atomic.Uint64, len(cfg.Accounts))}
 	for _, account := range cfg.Accounts {
 		s.minSizes = append(s.minSizes, cfg.Encode.MinSize(account))
 	}
+
 	random := rand.New(rand.NewPCG(1, 2))
 	s.padding = make([]byte, cfg.Size)
 	for i := range s.padding {
 		s.padding[i] = 'a' + byte(random.IntN(26))
 	}
+
 	return s, nil
 }
 
@@ -150,6 +155,7 @@ func (s *Source) Probe(ctx context.Context) error {
 			events = events[:0]
 		}
 	}
+
 	return nil
 }
 
@@ -160,13 +166,16 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	if rate < 0 || rate == 0 && s.cfg.Batch == 0 {
 		return fmt.Errorf("source: a rate above 0 is needed, or a batch, not %v", rate)
 	}
+
 	group, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	startedAt := s.cfg.Clock.Now()
 	publishers := min(len(s.cfg.Accounts), s.cfg.Publishers)
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
+
 	for number := range publishers {
 		running.Go(func() {
 			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, startedAt: startedAt,
@@ -179,6 +188,7 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 			}
 		})
 	}
+
 	running.Wait()
 	return failed
 }

@@ -26,6 +26,7 @@ func (n *recordingSink) Publish(_ context.Context, events []Event) error {
 	time.Sleep(n.delay)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	r := newStampReader(n.run)
 	for _, e := range events {
 		s, ok := r.read(e.JSON)
@@ -35,6 +36,7 @@ func (n *recordingSink) Publish(_ context.Context, events []Event) error {
 		n.stamps[e.Stream] = append(n.stamps[e.Stream], s)
 		n.sizes[len(e.JSON)] = true
 	}
+
 	return n.fails
 }
 
@@ -43,15 +45,19 @@ func runSource(t *testing.T, accounts int, rate float64, for_ time.Duration, sin
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
 	cfg := SourceConfig{Run: testRun, Size: 400, Clock: NewClock()}
+
 	for range accounts {
 		cfg.Accounts = append(cfg.Accounts, "account")
 	}
+
 	s, err := NewSource(cfg, sink)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), for_)
 	defer cancel()
+
 	return s, s.Run(ctx, rate)
 }
 
@@ -75,6 +81,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 				if err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[400] {
 					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
 				}
+
 				total := 0
 				for stream, stamps := range sink.stamps {
 					for i, stamp := range stamps {
@@ -83,11 +90,14 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 							t.Fatalf("stream %d, event %d: %+v, was due at %d", stream, i, stamp, due.UnixNano())
 						}
 					}
+
 					if published := s.Published()[stream]; published != uint64(len(stamps)) {
 						t.Errorf("stream %d: %d published, %d received", stream, published, len(stamps))
 					}
+
 					total += len(stamps)
 				}
+
 				// Events that become due during the last batch are not published.
 				if want := 2 * c.rate; float64(total) > want ||
 					float64(total) < want-c.rate*c.delay.Seconds()-float64(defaultPublishers) {
@@ -113,14 +123,17 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
 				defer cancel()
+
 				began := time.Now()
 				// the test clock is in 2000, whose Unix seconds have nine digits
 				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 ||
 					!sink.sizes[697] {
 					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
 				}
+
 				total, dues := 0, map[time.Duration]int{}
 				for stream, stamps := range sink.stamps {
 					var c sequence
@@ -130,14 +143,17 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 						}
 						dues[time.Unix(0, stamp.At).Sub(began)]++
 					}
+
 					total += len(stamps)
 				}
+
 				// Without a rate, each of two publishers sends five events every 10 ms; with one,
 				// the publishers take turns, and the last batch is due at the end.
 				want := map[string]int{"paced": 95, "as fast as it goes": 1000}[name]
 				if total != want {
 					t.Errorf("%d events in a second, want %d", total, want)
 				}
+
 				for due, n := range dues {
 					if n%5 != 0 || name == "paced" && due%(50*time.Millisecond) != 0 {
 						t.Errorf("%d events were due at %s", n, due)
@@ -155,11 +171,14 @@ func TestSourceGoesOnCounting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
+
 		if err := errors.Join(s.Probe(ctx), s.Run(ctx, 100)); err != nil {
 			t.Fatal(err)
 		}
+
 		var c sequence
 		for _, stamp := range sink.stamps[0] {
 			if stamp.Seq == 0 {
@@ -169,6 +188,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 				t.Fatalf("%+v", sink.stamps[0])
 			}
 		}
+
 		if c.highest != s.Published()[0] || c.highest < 5 {
 			t.Errorf("%d received, %d published", c.highest, s.Published()[0])
 		}
@@ -206,6 +226,7 @@ func TestSourceConfigIsValidated(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
+
 		change(&cfg)
 		if cfg.Validate() == nil {
 			t.Errorf("%s: was taken", name)

@@ -58,6 +58,7 @@ func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 		}
 		r.offset = offset
 	}
+
 	b := message[r.offset+len(r.marker) : r.offset+stampLength]
 	stream, ok1 := parseDigits(b[:streamDigits])
 	seq, ok2 := parseDigits(b[streamDigits+1 : streamDigits+1+seqDigits])
@@ -65,6 +66,7 @@ func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !ok1 || !ok2 || !ok3 || b[streamDigits] != '.' || b[streamDigits+1+seqDigits] != '.' || b[len(b)-1] != '"' {
 		return Stamp{}, false
 	}
+
 	return Stamp{int(stream), seq, int64(at)}, true
 }
 

@@ -19,6 +19,7 @@ func TestStampIsFoundWhereverItIs(t *testing.T) {
 			}
 		}
 	}
+
 	field := append(want.Append([]byte{'{'}, testRun), '}')
 	var parsed map[string]string
 	if err := json.Unmarshal(field, &parsed); err != nil || len(parsed) != 1 {
@@ -48,6 +49,7 @@ func FuzzStamp(f *testing.F) {
 		if ok && !bytes.Contains(message, s.Append(nil, testRun)) {
 			t.Fatalf("%q does not hold %+v", message, s)
 		}
+
 		r.offset = int(at) // any offset
 		if again, ok2 := r.read(message); ok && !ok2 && !bytes.Contains(message, again.Append(nil, testRun)) {
 			t.Fatalf("%q from %d: %+v", message, at, again)
@@ -60,11 +62,13 @@ func TestIDAndCursor(t *testing.T) {
 	if id := idOf([]byte(message)); string(id) != "cc_evt_1795000000123000000" {
 		t.Errorf("the id is %q", id)
 	}
+
 	for _, none := range []string{"", `{"type":"x"}`, `{"id":"`, `{"id":7}`} {
 		if id := idOf([]byte(none)); id != nil {
 			t.Errorf("%q has id %q", none, id)
 		}
 	}
+
 	if cursor, ok := cursorOf([]byte(`{"cursor":"a.0-1"}`)); !ok || string(cursor) != "a.0-1" {
 		t.Errorf("the cursor is %q", cursor)
 	}

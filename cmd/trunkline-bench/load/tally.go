@@ -45,6 +45,7 @@ func (t *Tally) merge(o *Tally) {
 	t.Misbehaved += o.Misbehaved
 	t.Pings += o.Pings
 	t.Latency.Add(&o.Latency)
+
 	for code, n := range o.Closed {
 		if t.Closed == nil {
 			t.Closed = map[int]int{}

@@ -55,15 +55,18 @@ func NewTopicChecker(run string, streams int, clock Clock) *TopicChecker {
 func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	stamp, ok := t.stamps.read(value)
 	if !ok || stamp.Stream >= len(t.streams) {
 		return
 	}
+
 	last, known := t.sources[partition]
 	repeated := known && source >= 0 && source <= last
 	if source >= 0 && !repeated {
 		t.sources[partition] = source
 	}
+
 	stream := &t.streams[stamp.Stream]
 	if !stream.received {
 		stream.received, stream.firstPartition = true, partition
@@ -72,10 +75,12 @@ func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	if stamp.Seq == 0 {
 		return
 	}
+
 	counts := PartitionTally{}
 	if partition != stream.firstPartition {
 		counts.Strayed++
 	}
+
 	switch arrival, missing := stream.observe(stamp.Seq); {
 	case arrival != arrivedAgain:
 		counts.Records++
@@ -83,6 +88,7 @@ func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 		if arrival == arrivedLate {
 			counts.Disordered++
 		}
+
 		t.counts.Bytes += uint64(len(value))
 		t.counts.Latency.Record(t.clock.Now().Sub(time.Unix(0, stamp.At)))
 	case repeated:
@@ -90,6 +96,7 @@ func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	default:
 		counts.Duplicated++
 	}
+
 	t.counts.addPartition(partition, counts)
 }
 
@@ -135,17 +142,21 @@ func (t *TopicChecker) FinalTally(published []uint64) *TopicTally {
 	tally := t.Tally()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for i := range t.streams {
 		stream := &t.streams[i]
 		outstanding := stream.missingAtEnd(published[i])
 		if outstanding == 0 {
 			continue
 		}
+
 		home := -1
 		if stream.received {
 			home = stream.firstPartition
 		}
+
 		tally.addPartition(home, PartitionTally{Missing: int64(outstanding)})
 	}
+
 	return tally
 }

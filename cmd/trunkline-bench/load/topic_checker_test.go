@@ -20,6 +20,7 @@ func TestTopicCheckerFindsFaults(t *testing.T) {
 		stream    int
 		seq       uint64
 	}
+
 	for name, c := range map[string]struct {
 		records   []record
 		published []uint64
@@ -48,13 +49,16 @@ func TestTopicCheckerFindsFaults(t *testing.T) {
 		for _, r := range c.records {
 			checker.Record(r.partition, r.source, checkedRecord(clock, r.stream, r.seq))
 		}
+
 		got := checker.FinalTally(c.published)
 		if got.PartitionTally != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got.PartitionTally, c.want)
 		}
+
 		told := got.Partitions[c.in]
 		told.Records = 0
 		c.want.Records = 0
+
 		if c.in != -2 && told != c.want {
 			t.Errorf("%s: partition %d has %+v", name, c.in, told)
 		}
@@ -71,6 +75,7 @@ func TestTopicCheckerIgnoresProbesAndOtherRuns(t *testing.T) {
 	checker.Record(0, 2, GenericEvent(nil, Stamp{Seq: 1}, "OTHERRUN", "a", nil))
 	checker.Record(0, 3, checkedRecord(clock, 2, 1)) // an unknown stream
 	checker.Record(0, 4, []byte(`{"id":"x"}`))
+
 	if got := checker.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) ||
 		checker.Outstanding([]uint64{0, 2}) != 2 {
 		t.Errorf("%+v", got)

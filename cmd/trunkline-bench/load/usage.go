@@ -40,10 +40,12 @@ func ProcessUsage(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
 	}
+
 	ticks, err := cpuTicks(stat)
 	if err != nil {
 		return Usage{}, fmt.Errorf("reading the usage of process %d: %w", pid, err)
 	}
+
 	rss, err := residentBytes(process)
 	return Usage{CPU: time.Duration(ticks) * clockTick, RSS: rss}, err
 }
@@ -56,6 +58,7 @@ func cpuTicks(stat []byte) (ticks uint64, err error) {
 	if len(fields) <= stime {
 		return 0, fmt.Errorf("a stat of %d fields", len(fields))
 	}
+
 	for _, field := range fields[utime : stime+1] {
 		n, err := strconv.ParseUint(string(field), 10, 63)
 		if err != nil {
@@ -63,6 +66,7 @@ func cpuTicks(stat []byte) (ticks uint64, err error) {
 		}
 		ticks += n
 	}
+
 	return ticks, nil
 }
 
@@ -71,13 +75,16 @@ func residentBytes(process string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %s: %w", process, err)
 	}
+
 	fields := bytes.Fields(statm)
 	if len(fields) < 2 {
 		return 0, fmt.Errorf("reading the memory of process %s: %d fields", process, len(fields))
 	}
+
 	pages, err := strconv.ParseInt(string(fields[1]), 10, 63)
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of process %s: %w", process, err)
 	}
+
 	return pages * int64(os.Getpagesize()), nil
 }

@@ -26,12 +26,14 @@ func MetricsUsage(ctx context.Context, client *http.Client, base string, collect
 			}
 		}
 	}
+
 	var u Usage
 	err := get(ctx, client, base+"/metrics", func(r io.Reader) error {
 		var err error
 		u, err = readMetrics(r)
 		return err
 	})
+
 	return u, err
 }
 
@@ -57,19 +59,23 @@ func readMetrics(r io.Reader) (u Usage, err error) {
 		default:
 			continue
 		}
+
 		value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
 			return Usage{}, fmt.Errorf("reading metric %s: %w", name, err)
 		}
+
 		set(value)
 		found++
 	}
+
 	if err := lines.Err(); err != nil {
 		return Usage{}, fmt.Errorf("reading metrics: %w", err)
 	}
 	if found < 4 {
 		return Usage{}, fmt.Errorf("reading metrics: CPU and memory of a Go process are missing")
 	}
+
 	return u, nil
 }
 
@@ -78,13 +84,16 @@ func get(ctx context.Context, client *http.Client, url string, read func(io.Read
 	if err != nil {
 		return fmt.Errorf("asking for metrics: %w", err)
 	}
+
 	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking for metrics: %w", err)
 	}
 	defer response.Body.Close()
+
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking for metrics: %s", response.Status)
 	}
+
 	return read(response.Body)
 }

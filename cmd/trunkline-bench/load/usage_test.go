@@ -15,15 +15,18 @@ func TestUsageOfProcesses(t *testing.T) {
 	for began := time.Now(); err == nil && own.CPU < 40*time.Millisecond && time.Since(began) < time.Minute; {
 		own, err = OwnUsage()
 	}
+
 	if err != nil || own.CPU < 40*time.Millisecond || own.RSS < 1<<20 {
 		t.Errorf("own: %+v, %v", own, err)
 	}
+
 	same, err := ProcessUsage(os.Getpid())
 	after, _ := OwnUsage()
 	const rounding = 100 * time.Millisecond
 	if err != nil || same.CPU < own.CPU-rounding || same.CPU > after.CPU+rounding || same.RSS < 1<<20 {
 		t.Errorf("by pid: %+v, own %+v to %+v, %v", same, own, after, err)
 	}
+
 	if _, err := ProcessUsage(1 << 30); err == nil {
 		t.Error("a process that is not there has usage")
 	}
@@ -36,6 +39,7 @@ func TestCPUTicksWithAnyName(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, ticks, err)
 		}
 	}
+
 	for _, text := range []string{"", "7 (x) S 1", "7 (x)" + strings.Replace(rest, "123", "x", 1)} {
 		if _, err := cpuTicks([]byte(text)); err == nil {
 			t.Errorf("%q was read", text)
@@ -58,21 +62,25 @@ func TestUsageFromMetrics(t *testing.T) {
 		}
 	}))
 	defer web.Close()
+
 	for _, base := range []string{"", "/", "/metrics"} {
 		u, err := MetricsUsage(t.Context(), web.Client(), web.URL+base, base == "/")
 		if want := (Usage{12500 * time.Millisecond, 25_000_000, 111}); err != nil || u != want {
 			t.Errorf("%s: %+v, %v", base, u, err)
 		}
 	}
+
 	if collections != 2 {
 		t.Errorf("%d collections", collections)
 	}
+
 	for _, broken := range []string{"", "process_cpu_seconds_total x\n"} {
 		text = broken
 		if u, err := MetricsUsage(t.Context(), web.Client(), web.URL, false); err == nil {
 			t.Errorf("%q is %+v", broken, u)
 		}
 	}
+
 	if _, err := MetricsUsage(t.Context(), web.Client(), web.URL+"/away", false); err == nil ||
 		!strings.Contains(err.Error(), "404") {
 		t.Errorf("from nowhere: %v", err)

@@ -31,6 +31,7 @@ func Command(p *cli.Program) *cobra.Command {
 	} {
 		commands = append(commands, act(p, c.action, c.short))
 	}
+
 	return cli.Group("agent", "The agents of the platforms", commands...)
 }
 
@@ -49,14 +50,17 @@ func act(p *cli.Program, action, short string) *cobra.Command {
 		if reason != "" {
 			body["reason"] = reason
 		}
+
 		return s.Act(cmd.Context(), p, "/api/v2/agents/"+url.PathEscape(args[0])+"/actions", body)
 	})
+
 	switch action {
 	case "login", "join", "leave":
 		command.Flags().StringVar(&queue, "queue", "", "the queue")
 	case "break":
 		command.Flags().StringVar(&reason, "reason", "", "the reason, where the platform has reasons")
 	}
+
 	return command
 }
 
@@ -80,12 +84,14 @@ func list(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("listing the agents: %w", err)
 		}
+
 		return cli.List(p.Out, *asJSON, agents, []string{"AGENT", "NAME", "STATE", "SINCE", "QUEUES", "CALL"},
 			func(r row) []string {
 				state := r.State
 				if r.Reason != "" {
 					state += " (" + r.Reason + ")"
 				}
+
 				return []string{cli.Printable(r.AgentID), cli.OrDash(cli.Printable(r.AgentName)), cli.Printable(state),
 					time.Unix(r.Since, 0).Format("15:04:05"),
 					cli.OrDash(cli.Printable(strings.Join(r.Queues, ","))), cli.OrDash(cli.Printable(r.CallID))}
@@ -100,6 +106,7 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var channel struct {
 		Token string `json:"access_token"`
 	}
@@ -113,8 +120,10 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var found struct {
 		Agents []row `json:"agents"`
 	}
+
 	return found.Agents, json.Unmarshal(body, &found)
 }

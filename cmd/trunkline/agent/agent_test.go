@@ -30,12 +30,14 @@ type server struct {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	body, _ := io.ReadAll(r.Body)
 	answer := func(status int, value any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(value)
 	}
+
 	switch {
 	case r.URL.Path == "/ucp/v2/login":
 		answer(200, map[string]any{"access_token": "a", "refresh_token": "r", "expires_in": 3600,
@@ -65,6 +67,7 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 	trunkline.EnableHTTP2 = true // as the server has it
 	trunkline.StartTLS()
 	defer trunkline.Close()
+
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), agent.Command(p), call.Command(p)}
 	})
@@ -75,10 +78,12 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 		strings.Contains(out, "\x1b") {
 		t.Errorf("agent list prints %q", out)
 	}
+
 	var listed []struct {
 		AgentID string `json:"agent_id"`
 	}
 	e.MustJSON(&listed, "agent", "list", "--json")
+
 	if len(listed) != 1 || listed[0].AgentID != "1001@x" {
 		t.Errorf("%+v", listed)
 	}
@@ -106,10 +111,12 @@ func TestActionsOfAgentsAndCalls(t *testing.T) {
 	s.mu.Lock()
 	s.end = "unconfirmed"
 	s.mu.Unlock()
+
 	e.MustFail(cli.ExitFailed, "unconfirmed: No event of the platform", "agent", "break", "1001@x")
 	s.mu.Lock()
 	s.refusal = "Kazoo cannot do this (listen)"
 	s.mu.Unlock()
+
 	e.MustFail(cli.ExitFailed, "Kazoo cannot do this", "call", "listen", "c1")
 	e.MustFail(cli.ExitUsage, "DESTINATION", "call", "transfer", "c1")
 	e.MustFail(cli.ExitUsage, "AGENT", "agent", "break")

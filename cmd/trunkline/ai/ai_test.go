@@ -25,6 +25,7 @@ func echoed(t *testing.T, more ...string) (address string, end func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	from, to := io.Pipe()
+
 	p := &cli.Program{In: strings.NewReader(""), Out: to, Err: to}
 	code := make(chan int, 1)
 	go func() {
@@ -32,14 +33,17 @@ func echoed(t *testing.T, more ...string) (address string, end func() string) {
 			append([]string{"ai", "echo", "--listen", "127.0.0.1:0"}, more...))
 		_ = to.Close()
 	}()
+
 	lines := bufio.NewScanner(from)
 	if !lines.Scan() {
 		t.Fatalf("it printed nothing, exit code %d", <-code)
 	}
+
 	address, ok := strings.CutPrefix(lines.Text(), "listening on ")
 	if !ok {
 		t.Fatalf("it printed %q", lines.Text())
 	}
+
 	printed := make(chan string, 1)
 	go func() {
 		var all strings.Builder
@@ -48,6 +52,7 @@ func echoed(t *testing.T, more ...string) (address string, end func() string) {
 		}
 		printed <- all.String()
 	}()
+
 	end = func() string {
 		cancel()
 		if got := <-code; got != cli.ExitOK {
@@ -55,6 +60,7 @@ func echoed(t *testing.T, more ...string) (address string, end func() string) {
 		}
 		return <-printed
 	}
+
 	return address, end
 }
 
@@ -79,6 +85,7 @@ func TestTheCheckPassesTheEcho(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", format, code, out, errs)
 		}
 	}
+
 	printed := end()
 	for _, want := range []string{"session 3: open, /voice, with the headers Authorization", "opus at 48000 Hz",
 		"dtmf 5, 160 ms", "dtmf #\n",
@@ -87,6 +94,7 @@ func TestTheCheckPassesTheEcho(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, printed)
 		}
 	}
+
 	if strings.Contains(printed, "NOT OF") || strings.Contains(printed, "sesame") {
 		t.Errorf("printed\n%s", printed)
 	}
@@ -102,6 +110,7 @@ func TestTheCheckOverTLS(t *testing.T) {
 		!strings.Contains(report.Points[0].Detail, "TLS 1.3") {
 		t.Errorf("exit code %d, %v\n%s%s", code, err, out, errs)
 	}
+
 	code, out, errs = checked(t, address, "--duration", "500ms")
 	if code != cli.ExitFailed || !strings.Contains(out, "fail  connection") ||
 		!strings.Contains(errs, "1 of 1 checks failed") {
@@ -110,6 +119,7 @@ func TestTheCheckOverTLS(t *testing.T) {
 	if code, out, _ := checked(t, address, "--duration", "500ms", "--insecure"); code != cli.ExitOK {
 		t.Errorf("insecure: exit code %d\n%s", code, out)
 	}
+
 	end()
 }
 
@@ -118,6 +128,7 @@ func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
+
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pair := server.TLS.Certificates[0]
@@ -125,6 +136,7 @@ func certificate(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for file, block := range map[string]*pem.Block{
 		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: private},
 	} {
@@ -132,6 +144,7 @@ func certificate(t *testing.T) (cert, key string) {
 			t.Fatal(err)
 		}
 	}
+
 	return cert, key
 }
 

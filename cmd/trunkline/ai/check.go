@@ -45,20 +45,25 @@ providers are not checked here.`,
 			if err := opts.apply(&cfg); err != nil {
 				return err
 			}
+
 			report, err := aicheck.Run(cmd.Context(), cfg)
 			if err != nil {
 				return fmt.Errorf("checking the provider: %w", err)
 			}
+
 			if err := printReport(p, report, opts.asJSON); err != nil {
 				return err
 			}
+
 			n := report.Failed()
 			if n > 0 {
 				return fmt.Errorf("%d of %d checks failed", n, len(report.Points))
 			}
+
 			return nil
 		},
 	}
+
 	flags := command.Flags()
 	flags.StringVar(&opts.format, "format", aiprotocol.PCM16,
 		"the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
@@ -73,6 +78,7 @@ providers are not checked here.`,
 	flags.BoolVar(&opts.asJSON, "json", false, "print the report as JSON")
 	flags.BoolVar(&opts.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.StringVar(&opts.ca, "ca", "", "file with CA certificates to trust in addition to the system's, PEM")
+
 	return command
 }
 
@@ -88,6 +94,7 @@ func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 	}
+
 	if f.secretFile != "" {
 		secret, err := os.ReadFile(f.secretFile)
 		if err != nil {
@@ -95,23 +102,28 @@ func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 		}
 		cfg.Secret = strings.TrimSpace(string(secret))
 	}
+
 	if f.session != "" {
 		cfg.Session = []byte(f.session)
 	}
+
 	var files []string
 	if f.ca != "" {
 		files = []string{f.ca}
 	}
+
 	cfg.TLS, err = cli.ClientTLSFromFiles(f.insecure, files...)
 	if err != nil {
 		return cli.UsageError(err)
 	}
+
 	if f.format != cfg.Format.Encoding {
 		return cli.Usagef("there is no format %q: want pcm16, g711_ulaw or opus", f.format)
 	}
 	if err := cfg.Validate(); err != nil {
 		return cli.UsageError(err)
 	}
+
 	return nil
 }
 
@@ -119,11 +131,14 @@ func printReport(p *cli.Program, report *aicheck.Report, asJSON bool) error {
 	if !asJSON {
 		return report.Print(p.Out)
 	}
+
 	encoder := json.NewEncoder(p.Out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
+
 	if err := encoder.Encode(report); err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
+
 	return nil
 }

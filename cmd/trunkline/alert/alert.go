@@ -32,6 +32,7 @@ func list(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().StringVar(&since, "since", "",
 		"also ended ones that began since: a duration such as 12h or 3d, or a time")
+
 	asJSON := cli.JSONListFlag(command.Flags())
 	return portal.WithAccount(p, command, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
 		query := url.Values{"page_size": {strconv.Itoa(report.MaxPage)}}
@@ -41,6 +42,7 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			query.Set("state", figures.AlertsAll)
 			query.Set("startDate", strconv.FormatInt(from.Unix(), 10))
 			query.Set("endDate", strconv.FormatInt(now.Unix(), 10))
@@ -53,16 +55,20 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("listing the alerts: %w", err)
 			}
+
 			var page figures.AlertPage
 			if err := json.Unmarshal(answer, &page); err != nil {
 				return fmt.Errorf("reading the alerts: %w", err)
 			}
+
 			alerts = append(alerts, page.Data...)
 			if page.NextStartKey == "" {
 				break
 			}
+
 			query.Set("start_key", page.NextStartKey)
 		}
+
 		return cli.List(p.Out, *asJSON, alerts, []string{"SINCE", "ALERT", "ABOUT", "METRIC", "VALUE", "ENDED"}, cells)
 	})
 }

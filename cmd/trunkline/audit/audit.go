@@ -39,6 +39,7 @@ ended.`,
 			if err != nil {
 				return err
 			}
+
 			return p.WithAudit(cmd.Context(), func(log *audit.Log) error {
 				v, err := log.Verify(cmd.Context(), known, p.Progress("entries checked").Report)
 				var broken *audit.BrokenError
@@ -49,6 +50,7 @@ ended.`,
 				if err != nil {
 					return err
 				}
+
 				_, err = fmt.Fprintf(p.Out,
 					"entries %d to %d are as they were written, %d are not chained yet\nhead %d:%s\n",
 					v.First, v.Last, v.Pending, v.Last, v.Hash)
@@ -57,10 +59,12 @@ ended.`,
 						"entries up to %d were deleted, and no entry of the log says that retention ended: compare with --head\n",
 						v.Unrecorded)
 				}
+
 				return err
 			})
 		},
 	}
+
 	command.Flags().StringVar(&head, "head", "", "a head noted earlier, SEQ:HASH")
 	return command
 }
@@ -70,11 +74,13 @@ func parseHead(text string) (known audit.KnownHead, err error) {
 	if text == "" {
 		return audit.KnownHead{}, nil
 	}
+
 	seq, hash, _ := strings.Cut(text, ":")
 	known.Hash = hash
 	known.Seq, err = strconv.ParseInt(seq, 10, 64)
 	if err != nil || known.Seq < 1 || len(hash) != 64 {
 		return audit.KnownHead{}, cli.Usagef("--head is SEQ:HASH, as audit verify prints it")
 	}
+
 	return known, nil
 }

@@ -21,11 +21,13 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 		{"barge", "As listen, and both parties hear you"},
 	}
 	var commands []*cobra.Command
+
 	for _, c := range shorts {
 		use, arguments := c.action+" CALL", []string{"CALL"}
 		if c.action == "transfer" {
 			use, arguments = use+" DESTINATION", append(arguments, "DESTINATION")
 		}
+
 		commands = append(commands,
 			portal.WithAccount(p, &cobra.Command{Use: use, Short: c.short, Args: cli.ExactArgs(arguments...)},
 				func(cmd *cobra.Command, s *portal.Session, args []string) error {
@@ -36,5 +38,6 @@ func actionCommands(p *cli.Program) []*cobra.Command {
 					return s.Act(cmd.Context(), p, "/api/v2/calls/"+url.PathEscape(args[0])+"/actions", body)
 				}))
 	}
+
 	return commands
 }

@@ -63,6 +63,7 @@ else 1.`,
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		return run(cmd.Context(), p, s, args[0], asJSON)
 	})
+
 	command.AddCommand(actionCommands(p)...)
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the progress and the record")
 	return command
@@ -73,15 +74,18 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", destination, err)
 	}
+
 	var placed callProgress
 	err = json.Unmarshal(body, &placed)
 	if err != nil || placed.ID == "" {
 		return errors.New("the response has no origination_call_id: is it a Trunkline server?")
 	}
+
 	show := func(callProgress) {}
 	if !asJSON {
 		show = newStatePrinter(p, placed.ID)
 	}
+
 	final, err := follow(ctx, s, placed.ID, show)
 	if ctx.Err() != nil {
 		final, err = hangUp(context.WithoutCancel(ctx), s, placed.ID, show)
@@ -89,16 +93,19 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 	if err != nil {
 		return fmt.Errorf("reading the progress of call %s: %w", placed.ID, err)
 	}
+
 	record, err := awaitRecord(context.WithoutCancel(ctx), s, final)
 	if err != nil {
 		return fmt.Errorf("looking up the record of call %s: %w", final.ID, err)
 	}
+
 	if err := printEnd(p, final, record, asJSON); err != nil {
 		return err
 	}
 	if !final.bridged() {
 		return fmt.Errorf("the call ended with %s before the two parties were connected", final.Cause)
 	}
+
 	return nil
 }
 
@@ -133,6 +140,7 @@ func follow(ctx context.Context, s *portal.Session, id string, show func(callPro
 		case errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError:
 			return c, err
 		}
+
 		if !retry.Sleep(ctx, pollInterval) {
 			return c, ctx.Err()
 		}
@@ -151,6 +159,7 @@ func findCall(ctx context.Context, s *portal.Session, id string) (c callProgress
 func hangUp(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
 	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
+
 	_, err := s.Call(ctx, http.MethodDelete, "/api/v2/calls/"+url.PathEscape(id), http.StatusAccepted)
 	var status *cli.HTTPError
 	if errors.As(err, &status) && status.Status == http.StatusConflict {
@@ -159,6 +168,7 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(callPro
 	if err != nil {
 		return callProgress{}, fmt.Errorf("hanging up: %w", err)
 	}
+
 	return follow(ctx, s, id, show)
 }
 
@@ -166,10 +176,12 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(callPro
 func awaitRecord(ctx context.Context, s *portal.Session, final callProgress) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
+
 	began := time.Now()
 	if len(final.History) > 0 {
 		began = time.Unix(int64(final.History[0].At), 0)
 	}
+
 	for {
 		record, err := cdr.Find(ctx, s, final.ID, began.Add(-time.Minute), time.Now().Add(time.Minute))
 		var status *cli.HTTPError
@@ -179,6 +191,7 @@ func awaitRecord(ctx context.Context, s *portal.Session, final callProgress) (js
 			}
 			return record, err
 		}
+
 		if !retry.Sleep(ctx, pollInterval) {
 			return nil, nil
 		}
@@ -192,20 +205,25 @@ func printEnd(p *cli.Program, final callProgress, record json.RawMessage, asJSON
 			Record json.RawMessage `json:"record,omitempty"`
 		}{final, record})
 	}
+
 	if record == nil {
 		p.Printf("there is no call record yet; trunkline cdr find %s shows it later", final.ID)
 		return nil
 	}
+
 	fields, err := cdr.Fields(record)
 	if err != nil {
 		return err
 	}
+
 	width := 0
 	for _, f := range fields {
 		width = max(width, len(f.Name))
 	}
+
 	for _, f := range fields {
 		fmt.Fprintln(p.Out, cli.Printable(f.Name+strings.Repeat(" ", width-len(f.Name)+2)+f.Text))
 	}
+
 	return nil
 }

@@ -41,10 +41,12 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	e.MustFail(cli.ExitFailed, "401", "login", "--username", "alice", "--domain", "demo.local", "--password-stdin")
 	e.Stdin = ""
 	e.Environ = append(e.Environ, "TRUNKLINE_PASSWORD="+password)
+
 	if out := e.MustRun("login", "--username", "alice", "--domain", "demo.local"); !strings.Contains(out,
 		"as alice of account demo") {
 		t.Errorf("login prints %q", out)
 	}
+
 	file := filepath.Join(e.Environ[0][len("HOME="):], ".config", "trunkline", "login.json")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%s: %v %v", file, info, err)
@@ -57,6 +59,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 			t.Errorf("call prints no %q:\n%s", want, out)
 		}
 	}
+
 	code, out, errs := e.Run("call", "9901", "--json")
 	var busy struct {
 		ID     string `json:"origination_call_id"`
@@ -74,10 +77,12 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	if out := e.MustRun("cdr", "find", busy.ID); !strings.Contains(out, "USER_BUSY") || strings.Count(out, "\n") != 2 {
 		t.Errorf("cdr find of one call prints %q", out)
 	}
+
 	e.MustFail(cli.ExitFailed, "404", "cdr", "find", "sim-nothing")
 	e.MustFail(cli.ExitUsage, "--since", "cdr", "find", "--since", "yesterday")
 	e.MustFail(cli.ExitUsage, "before", "cdr", "find", "--since", "1h", "--until", "2h")
 	var rows []map[string]any
+
 	for line := range strings.Lines(e.MustRun("cdr", "find", "--since", "1h", "--json", "--limit", "0")) {
 		var row map[string]any
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
@@ -85,16 +90,19 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
+
 	csvFile := filepath.Join(t.TempDir(), "calls.csv")
 	e.MustRun("cdr", "export", "--since", "1h", "--output", csvFile)
 	text, err := os.ReadFile(csvFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	records, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
 	if err != nil || len(records) != len(rows)+1 || len(rows) < 2 {
 		t.Errorf("%d rows found, %d exported with the header: %v", len(rows), len(records), err)
 	}
+
 	if stdout := e.MustRun("cdr", "export", "--since", "1h", "--to", "9901"); strings.Count(stdout, "\n") < 2 ||
 		!strings.Contains(stdout, "USER_BUSY") {
 		t.Errorf("the export of one destination is %q", stdout)
@@ -109,6 +117,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 			}
 		})
 	}
+
 	commands.Wait()
 
 	e.MustRun("logout")
@@ -124,10 +133,12 @@ func expire(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var l map[string]any
 	if err := json.Unmarshal(text, &l); err != nil {
 		t.Fatal(err)
 	}
+
 	l["expires_at"] = time.Now().Unix()
 	text, _ = json.Marshal(l)
 	if err := os.WriteFile(file, text, 0o600); err != nil {

@@ -45,10 +45,12 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	index, err := cdrindex.New(ctx, s.CDR, db, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
+
 	var done cdrindex.Progress
 	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
 	case err == nil:
@@ -56,9 +58,11 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	case fault.KindOf(err) == fault.KindNotFound: // no server has run yet
 		err = nil
 	}
+
 	if err != nil {
 		return fmt.Errorf("after %d of %d records: %w", done.Done, done.Total, err)
 	}
+
 	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", done.Done,
 		done.Rows, done.Invalid)
 	return err
@@ -67,12 +71,14 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 // progressPrinter prints the progress, once a second.
 func progressPrinter(p *cli.Program) func(cdrindex.Progress) {
 	const interval = time.Second
+
 	began := time.Now()
 	printed := began
 	return func(progress cdrindex.Progress) {
 		if time.Since(printed) < interval {
 			return
 		}
+
 		printed = time.Now()
 		fmt.Fprintf(p.Err, "trunkline: partition %d of %d, %d of %d records (%d%%), %.0f a second\n",
 			progress.Partition+1, progress.Partitions, progress.Done, progress.Total, 100*progress.Done/progress.Total,

@@ -46,9 +46,11 @@ func TestReindexBesideAServer(t *testing.T) {
 	cluster := w.OpenKafka()
 	s := settings.Default()
 	s.DataDir = w.Dir
+
 	if err := os.WriteFile(filepath.Join(w.Dir, "trunkline.db"), nil, 0o600); err != nil { // an empty database
 		t.Fatal(err)
 	}
+
 	const nothing = "0 records read, 0 rows written, 0 records were no call record\n"
 	if out := reindexed(w, s, cluster); out != nothing {
 		t.Errorf("without a topic it prints %q", out)
@@ -59,8 +61,10 @@ func TestReindexBesideAServer(t *testing.T) {
 	if out := reindexed(w, s, cluster); out != nothing {
 		t.Errorf("with an empty topic it prints %q", out)
 	}
+
 	producer := cluster.NewProducer(kafka.ProducerConfig{})
 	defer producer.Close(t.Context())
+
 	now := time.Now().Unix()
 	for n := range 10 {
 		value := fmt.Sprintf(`{"id":"r%d","account_id":"demo","call_id":"c%d","interaction_id":"i","timestamp":%d}`, n,
@@ -68,6 +72,7 @@ func TestReindexBesideAServer(t *testing.T) {
 		if n == 9 {
 			value = `{}`
 		}
+
 		err := producer.Produce(t.Context(), kafka.Record{
 			Topic: event.TopicCDR, Partition: n % 2, Key: []byte("demo"), Value: []byte(value),
 			Headers: []kafka.Header{{Key: event.HeaderPosition, Value: fmt.Appendf(nil, "%d:%d", n%2, n)}},
@@ -76,11 +81,13 @@ func TestReindexBesideAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for range 2 {
 		if out := reindexed(w, s, cluster); out != "10 records read, 9 rows written, 1 records were no call record\n" {
 			t.Errorf("prints %q", out)
 		}
 	}
+
 	if n := callRecords(w, s, cdrindex.Filter{Filter: report.Filter{Account: "demo", Start: now, End: now}}); n != 9 {
 		t.Errorf("%d rows", n)
 	}
@@ -101,13 +108,16 @@ func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {
 		w.T.Fatal(err)
 	}
 	defer func(db *sqldb.DB) { _ = db.Close() }(db)
+
 	index, err := cdrindex.New(w.T.Context(), cdrindex.Settings{}, db, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		w.T.Fatal(err)
 	}
+
 	page, err := index.List(w.T.Context(), f)
 	if err != nil {
 		w.T.Fatal(err)
 	}
+
 	return len(page.Data)
 }

@@ -29,12 +29,15 @@ With --output the file is written atomically: it appears when it is complete.`,
 		if err != nil {
 			return err
 		}
+
 		write := func(w io.Writer) error { return export(cmd.Context(), p, s, reportsPath+"?"+values.Encode(), w) }
 		if output == "" {
 			return write(p.Out)
 		}
+
 		return atomicfile.Write(output, 0o600, write)
 	})
+
 	q.registerFlags(command, "30d")
 	command.Flags().StringVar(&output, "output", "", "write to this file instead of stdout")
 	return command
@@ -46,10 +49,12 @@ func export(ctx context.Context, p *cli.Program, s *portal.Session, path string,
 		return fmt.Errorf("exporting call records: %w", err)
 	}
 	defer response.Body.Close()
+
 	n, err := io.Copy(io.MultiWriter(w, &progressWriter{p: p, reportedAt: time.Now()}), response.Body)
 	if err != nil {
 		return fmt.Errorf("exporting call records: stopped after %d bytes: %w", n, err)
 	}
+
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (q *search) query(now time.Time) (url.Values, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	values := dateParams(since, until)
 	for name, value := range map[string]string{"from": q.from, "to": q.to, "call_id": q.callID,
 		"interaction_id": q.interactionID} {
@@ -52,6 +53,7 @@ func (q *search) query(now time.Time) (url.Values, error) {
 			values.Set(name, value)
 		}
 	}
+
 	return values, nil
 }
 
@@ -60,13 +62,16 @@ func (q *search) timeRange(now time.Time) (since, until time.Time, err error) {
 	if err != nil {
 		return since, until, err
 	}
+
 	until, err = cli.ParseTime("until", q.until, now)
 	if err != nil {
 		return since, until, err
 	}
+
 	if until.Before(since) {
 		return since, until, cli.Usagef("--until is before --since")
 	}
+
 	return since, until, nil
 }
 
@@ -91,9 +96,11 @@ call by the id that click to call returned.`,
 		}
 		return findPages(cmd.Context(), p, s, q, asJSON)
 	})
+
 	q.registerFlags(command, "24h")
 	command.Flags().IntVar(&q.limit, "limit", 50, "maximum number of records; 0: all")
 	command.Flags().BoolVar(&asJSON, "json", false, "print each record as a JSON object on a line")
+
 	return command
 }
 
@@ -107,13 +114,16 @@ func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 			return err
 		}
 	}
+
 	row, err := Find(cmd.Context(), s, id, since, until)
 	if err != nil {
 		return fmt.Errorf("finding the record of call %s: %w", id, err)
 	}
+
 	if asJSON {
 		return printJSON(p, []json.RawMessage{row})
 	}
+
 	return printTable(p, []json.RawMessage{row})
 }
 
@@ -131,20 +141,24 @@ func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 	if err != nil {
 		return err
 	}
+
 	if q.limit < 0 {
 		return cli.Usagef("--limit is a count, or 0 for all")
 	}
+
 	var rows []json.RawMessage // for the table, whose column widths depend on all rows
 	for found := 0; ; {
 		size := maxPage
 		if q.limit > 0 {
 			size = min(size, q.limit-found)
 		}
+
 		values.Set("page_size", strconv.Itoa(size))
 		body, err := s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
 		if err != nil {
 			return fmt.Errorf("finding call records: %w", err)
 		}
+
 		var page struct {
 			Data []json.RawMessage `json:"data"`
 			Next string            `json:"next_start_key"`
@@ -152,20 +166,25 @@ func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 		if err := json.Unmarshal(body, &page); err != nil {
 			return fmt.Errorf("reading a page of call records: %w", err)
 		}
+
 		found += len(page.Data)
 		if !asJSON {
 			rows = append(rows, page.Data...)
 		} else if err := printJSON(p, page.Data); err != nil {
 			return err
 		}
+
 		if page.Next == "" || q.limit > 0 && found >= q.limit {
 			break
 		}
+
 		values.Set("start_key", page.Next)
 	}
+
 	if asJSON {
 		return nil
 	}
+
 	return printTable(p, rows)
 }
 
@@ -178,24 +197,29 @@ func Fields(record json.RawMessage) ([]Field, error) {
 	if err := json.Unmarshal(record, &values); err != nil {
 		return nil, fmt.Errorf("reading a call record: %w", err)
 	}
+
 	var fields []Field
 	for _, f := range event.CDRFields() {
 		value, ok := values[f.Name]
 		if !ok {
 			continue
 		}
+
 		var text string
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
 		}
+
 		if f.Kind == event.CDRTime {
 			seconds, err := strconv.ParseInt(text, 10, 64)
 			if err == nil {
 				text = time.Unix(seconds, 0).Format(time.DateTime)
 			}
 		}
+
 		fields = append(fields, Field{f.Name, text})
 	}
+
 	return fields, nil
 }
 
@@ -220,21 +244,26 @@ func printTable(p *cli.Program, records []json.RawMessage) error {
 	for i, c := range columns {
 		header[i] = c.header
 	}
+
 	rows := make([][]string, 0, len(records))
 	for _, record := range records {
 		fields, err := Fields(record)
 		if err != nil {
 			return err
 		}
+
 		texts := map[string]string{}
 		for _, f := range fields {
 			texts[f.Name] = f.Text
 		}
+
 		row := make([]string, len(columns))
 		for i, c := range columns {
 			row[i] = cli.OrDash(cli.Printable(texts[c.field]))
 		}
+
 		rows = append(rows, row)
 	}
+
 	return cli.Table(p.Out, header, rows)
 }

@@ -70,13 +70,16 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 			if i.apiKey == "" {
 				return cli.Usagef("cdr import needs an API key: %s or --api-key", cli.EnvAPIKey)
 			}
+
 			_, err := time.LoadLocation(i.timeZone)
 			if err != nil {
 				return cli.Usagef("--time-zone %s: no such time zone", i.timeZone)
 			}
+
 			return i.run(cmd.Context(), args[0])
 		},
 	}
+
 	flags := command.Flags()
 	i.server = p.ServerFlags(flags)
 	flags.StringVar(&i.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
@@ -84,6 +87,7 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 	flags.StringVar(&i.timeZone, "time-zone", "UTC", "zone of the times in Asterisk's files, such as Europe/Berlin")
 	flags.DurationVar(&i.retryTimeout, "wait", time.Minute,
 		"how long to retry a file while the server is unreachable or busy")
+
 	return command
 }
 
@@ -97,24 +101,29 @@ func (i *importer) run(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	i.client, err = i.server.Client()
 	if err != nil {
 		return err
 	}
 	defer i.client.CloseIdleConnections()
+
 	files, err := recordFiles(dir)
 	if err != nil {
 		return cli.UsageError(err)
 	}
+
 	counts, err := i.sendAll(ctx, files)
 	fmt.Fprintf(i.p.Out, "%d new, %d imported before, %d refused\n", counts.stored, counts.repeated, counts.refused)
 	if err != nil {
 		return fmt.Errorf("stopped after %d of %d files; repeat the command to continue: %w",
 			counts.stored+counts.repeated+counts.refused, len(files), err)
 	}
+
 	if counts.refused > 0 {
 		return fmt.Errorf("%d files were refused and are still in %s", counts.refused, dir)
 	}
+
 	return nil
 }
 
@@ -126,12 +135,15 @@ func recordFiles(dir string) (files []string, err error) {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
+
 		ours := strings.HasSuffix(entry.Name(), importSuffix) || entry.Name() == masterCSV
 		if ours || path == dir && strings.HasSuffix(path, csvSuffix) {
 			files = append(files, path)
 		}
+
 		return err
 	})
+
 	return files, err
 }
 
@@ -140,16 +152,19 @@ func recordFiles(dir string) (files []string, err error) {
 func (i *importer) sendAll(ctx context.Context, files []string) (counts importCounts, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	progress := i.p.Progress("files")
 	next := make(chan string)
 	var mu sync.Mutex
 	var workers sync.WaitGroup
+
 	for range min(importWorkers, len(files)) {
 		workers.Go(func() {
 			for file := range next {
 				replayed, err := i.send(ctx, file)
 				mu.Lock()
 				malformed := malformedError{}
+
 				switch refusal := (*cli.HTTPError)(nil); {
 				case err == nil && replayed:
 					counts.repeated++
@@ -161,11 +176,13 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 				default:
 					cancel(fmt.Errorf("%s: %w", file, err))
 				}
+
 				progress.Report(counts.stored+counts.repeated+counts.refused, len(files))
 				mu.Unlock()
 			}
 		})
 	}
+
 	for _, file := range files {
 		select {
 		case next <- file:
@@ -174,6 +191,7 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 		}
 		break
 	}
+
 	close(next)
 	workers.Wait()
 	return counts, context.Cause(ctx)
@@ -195,13 +213,16 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 	if err != nil {
 		return false, err
 	}
+
 	if strings.HasSuffix(file, csvSuffix) {
 		return i.sendMasterCSV(ctx, content)
 	}
+
 	replayed, err = i.sendBody(ctx, modJSONBody(file, content))
 	if err == nil && i.deleteStored {
 		err = os.Remove(file)
 	}
+
 	return replayed, err
 }
 
@@ -211,6 +232,7 @@ func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed 
 	if err != nil {
 		return false, err
 	}
+
 	replayed = true
 	for _, lines := range bodies {
 		before, err := i.sendBody(ctx, body{path: "asterisk.cdr", contentType: "application/x-ndjson", content: lines})
@@ -219,6 +241,7 @@ func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed 
 		}
 		replayed = replayed && before
 	}
+
 	return replayed, nil
 }
 
@@ -237,6 +260,7 @@ func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err err
 		if err == nil {
 			return replayed, nil
 		}
+
 		wait := backoff.Next()
 		var refusal *cli.HTTPError
 		if errors.As(err, &refusal) {
@@ -245,6 +269,7 @@ func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err err
 			}
 			wait = max(wait, refusal.RetryAfter)
 		}
+
 		if time.Since(began)+wait > i.retryTimeout || !retry.Sleep(ctx, wait) {
 			return false, err
 		}
@@ -270,10 +295,12 @@ func (i *importer) post(ctx context.Context, b body) (replayed bool, err error) 
 	if err != nil {
 		return false, err
 	}
+
 	sum := sha256.Sum256(b.content)
 	request.Header.Set("Content-Type", b.contentType)
 	request.Header.Set("X-API-Key", i.apiKey)
 	request.Header.Set("Idempotency-Key", "cdr-import-"+hex.EncodeToString(sum[:]))
 	header, _, err := cli.FetchWithHeader(i.client, request, http.StatusAccepted)
+
 	return err == nil && header.Get("Idempotent-Replayed") != "", err
 }

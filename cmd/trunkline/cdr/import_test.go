@@ -37,24 +37,30 @@ func errLogDir(t *testing.T) (dir string, uuids []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	encodings := []func(string) string{
 		func(record string) string { return record },
 		func(record string) string { return strings.ReplaceAll(url.QueryEscape(record), "+", "%20") },
 		func(record string) string { return base64.StdEncoding.EncodeToString([]byte(record)) },
 	}
+
 	for n, record := range strings.Split(strings.TrimSpace(string(captured)), "\n") {
 		var document struct{ Variables struct{ UUID string } }
 		if err := json.Unmarshal([]byte(record), &document); err != nil {
 			t.Fatal(err)
 		}
+
 		uuid := document.Variables.UUID
 		uuids = append(uuids, uuid)
 		name := uuid + ".cdr.json"
+
 		if n == 0 {
 			name = filepath.Join("2026-11-22-10-00-00", "a_"+name) // rotate, prefix-a-leg
 		}
+
 		writeFile(t, filepath.Join(dir, name), encodings[n%len(encodings)](record)+"\n")
 	}
+
 	writeFile(t, filepath.Join(dir, "notes.txt"), "no call record")
 	return dir, uuids
 }
@@ -77,6 +83,7 @@ func TestImportIntoAServer(t *testing.T) {
 	if len(uuids) != 4 {
 		t.Fatalf("%d captured legs", len(uuids))
 	}
+
 	// A server may not have a new key yet.
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		code, out, errs := w.Run("cdr", "import", dir)
@@ -87,9 +94,11 @@ func TestImportIntoAServer(t *testing.T) {
 			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
 		}
 	}
+
 	if out := w.MustRun("cdr", "import", dir); out != "0 new, 4 imported before, 0 refused\n" {
 		t.Errorf("repeated it prints %q", out)
 	}
+
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		if rows := callRecordsOf(w, s, account); rows == 4 {
 			break
@@ -97,6 +106,7 @@ func TestImportIntoAServer(t *testing.T) {
 			t.Fatalf("%d rows", rows)
 		}
 	}
+
 	writeFile(t, filepath.Join(dir, "broken.cdr.json"), "{\n")
 	code, out, errs := w.Run("cdr", "import", "--delete", dir)
 	if code != cli.ExitFailed || out != "0 new, 4 imported before, 1 refused\n" ||
@@ -106,6 +116,7 @@ func TestImportIntoAServer(t *testing.T) {
 	if left, err := recordFiles(dir); err != nil || len(left) != 1 || !strings.HasSuffix(left[0], "broken.cdr.json") {
 		t.Errorf("left are %q, %v", left, err)
 	}
+
 	w.Environ = w.Environ[:len(w.Environ)-1]
 	w.MustFail(cli.ExitUsage, "needs an API key", "cdr", "import", dir)
 	w.MustFail(cli.ExitUsage, "no such file", "cdr", "import", "--api-key", "x", filepath.Join(dir, "nowhere"))
@@ -123,12 +134,14 @@ func TestImportWaitsForTheServer(t *testing.T) {
 		fmt.Fprint(w, `{"accepted":1}`)
 	}))
 	defer server.Close()
+
 	dir, _ := errLogDir(t)
 	w := newImportEnv(t)
 	if out := w.MustRun("cdr", "import", "--api-key", "k", "--url", server.URL,
 		dir); out != "4 new, 0 imported before, 0 refused\n" {
 		t.Errorf("prints %q", out)
 	}
+
 	server.Close()
 	code, out, errs := w.Run("cdr", "import", "--api-key", "k", "--url", server.URL, "--wait", "10ms", dir)
 	if code != cli.ExitFailed || out != "0 new, 0 imported before, 0 refused\n" ||
@@ -151,6 +164,7 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "Master.csv"), masterLines)
 	writeFile(t, filepath.Join(dir, "acme.csv"), masterLines)
+
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // a server may not have a new key yet
 		code, out, errs := w.Run("cdr", "import", "--time-zone", "Europe/Berlin", dir)
 		if code == cli.ExitOK && out == "1 new, 0 imported before, 0 refused\n" {
@@ -160,6 +174,7 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
 		}
 	}
+
 	if out := w.MustRun("cdr", "import", "--delete", "--time-zone", "Europe/Berlin",
 		filepath.Join(dir, "Master.csv")); out != "0 new, 1 imported before, 0 refused\n" {
 		t.Errorf("repeated it prints %q", out)
@@ -167,17 +182,20 @@ func TestImportOfAsterisksMasterCSV(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "Master.csv")); err != nil {
 		t.Error("Asterisk's file is gone")
 	}
+
 	for began := time.Now(); callRecordsOf(w, s, account) != 2; time.Sleep(50 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%d rows", callRecordsOf(w, s, account))
 		}
 	}
+
 	writeFile(t, filepath.Join(dir, "no.csv"), strings.Repeat("a,", 15)+"a\n")
 	code, out, errs := w.Run("cdr", "import", filepath.Join(dir, "no.csv"))
 	if code != cli.ExitFailed || out != "0 new, 0 imported before, 1 refused\n" ||
 		!strings.Contains(errs, "line 1: 16 columns") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
+
 	w.MustFail(cli.ExitUsage, "no such time zone", "cdr", "import", "--time-zone", "Mars",
 		filepath.Join(dir, "Master.csv"))
 }
@@ -187,14 +205,17 @@ func TestMasterCSVIsReadAsTheManagersEvents(t *testing.T) {
 	if err != nil || len(bodies) != 1 {
 		t.Fatalf("%d bodies, %v", len(bodies), err)
 	}
+
 	lines := strings.Split(strings.TrimSpace(string(bodies[0])), "\n")
 	if len(lines) != 2 { // the last line is being written
 		t.Fatalf("%d records", len(lines))
 	}
+
 	var record map[string]string
 	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, want := range map[string]string{
 		"Event": "Cdr", "Time-Zone": "Europe/Berlin", "CallerID": `"Bob <Sales>" <+12025550111>`,
 		"LastData": "support,t,,,300",

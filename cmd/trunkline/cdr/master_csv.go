@@ -44,9 +44,11 @@ func columnsOf(line []string) ([]string, error) {
 		return nil, fmt.Errorf("%d columns: want 17 to 21 of Asterisk's cdr_csv, with loguniqueid=yes in cdr.conf",
 			len(line))
 	}
+
 	if !isUniqueID(line[fixed]) {
 		return nil, errors.New("no unique id behind the AMA flags: set loguniqueid=yes in cdr.conf")
 	}
+
 	return all, nil
 }
 
@@ -73,19 +75,24 @@ func readMasterCSV(content []byte, timeZone string) (bodies [][]byte, err error)
 		if err != nil {
 			return nil, malformedError{err}
 		}
+
 		number, _ := reader.FieldPos(0)
 		record, err := csvRecord(line, timeZone)
 		if err != nil {
 			return nil, malformedError{fmt.Errorf("line %d: %w", number, err)}
 		}
+
 		if lines > 0 && lines%maxLines == 0 {
 			bodies, body = append(bodies, body), nil
 		}
+
 		body = append(append(body, record...), '\n')
 	}
+
 	if len(body) > 0 {
 		bodies = append(bodies, body)
 	}
+
 	return bodies, nil
 }
 

@@ -34,6 +34,7 @@ func withLetters(ctx context.Context, p *cli.Program, work func(*deadletter.Lett
 			defer cancel()
 			err = errors.Join(err, producer.Close(ctx))
 		}()
+
 		return work(deadletter.New(deadletter.Deps{
 			Log: cluster, Producer: producer, Feeds: s.Feeds,
 			WithDirectory: func(ctx context.Context, work func(feed.Directory) error) error {
@@ -49,6 +50,7 @@ func parsePositions(all bool, args []string) (positions []event.Position, err er
 	if all == (len(args) > 0) {
 		return nil, cli.Usagef("name positions, as deadletter list shows them, or --all")
 	}
+
 	for _, arg := range args {
 		position, err := event.ParsePosition(arg)
 		if err != nil {
@@ -56,5 +58,6 @@ func parsePositions(all bool, args []string) (positions []event.Position, err er
 		}
 		positions = append(positions, position)
 	}
+
 	return positions, nil
 }

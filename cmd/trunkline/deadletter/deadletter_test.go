@@ -66,10 +66,12 @@ func addDeadLetters(t *testing.T, cluster *kafka.Cluster) {
 	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Fatal(err)
 	}
+
 	var records []kafka.Record
 	for n := range 4 {
 		records = append(records, dead(n, event.TopicRaw, "invalid"))
 	}
+
 	records = append(records, dead(4, event.TopicCDRRaw, "not_found"), dead(5, event.TopicCDRRaw, "not_found"))
 	produce(t, cluster, records...)
 }
@@ -92,18 +94,21 @@ func values(t *testing.T, cluster *kafka.Cluster, topic string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all []string
 	for n := range partitions {
 		first, next, err := cluster.Offsets(t.Context(), topic, n)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		reader := cluster.NewReader(topic, n, first)
 		for reader.Next() < next {
 			records, err := reader.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, r := range records {
 				if string(r.Key) != "demo" || len(r.Headers) != 2 || string(r.Header(event.HeaderFormat)) != "svc.cc" {
 					t.Errorf("came back as key %s, headers %v", r.Key, r.Headers)
@@ -111,8 +116,10 @@ func values(t *testing.T, cluster *kafka.Cluster, topic string) []string {
 				all = append(all, string(r.Value))
 			}
 		}
+
 		reader.Close()
 	}
+
 	slices.Sort(all)
 	return all
 }
@@ -128,12 +135,14 @@ func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
 	w := newEnv(t)
 	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
 	w.OpenKafka()
+
 	if out := w.MustRun("deadletter", "list"); strings.Count(out, "\n") != 1 {
 		t.Errorf("deadletter list prints %q", out)
 	}
 	if out := w.MustRun("deadletter", "retry", "--all"); out != "0 sent back\n" {
 		t.Errorf("deadletter retry prints %q", out)
 	}
+
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:0", "deadletter", "retry", "0:0")
 }
 
@@ -151,8 +160,10 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 			}
 			found = append(found, row.Position)
 		}
+
 		return strings.Join(found, " ")
 	}
+
 	for want, args := range map[string][]string{
 		"0:0 1:0 0:1 1:1 0:2 1:2": nil,
 		"0:0 1:0 0:1 1:1":         {"--topic", "cc.raw"},
@@ -164,11 +175,13 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 			t.Errorf("list %q gives %s, want %s", args, got, want)
 		}
 	}
+
 	out := w.MustRun("deadletter", "list", "--limit", "1", "--kind", "invalid")
 	want := "1:1       " + died.UTC().Format("2006-01-02T15:04:05") + ".003Z  cc.raw  invalid  it was [2Jbad  7\n"
 	if lines := strings.SplitAfter(out, "\n"); len(lines) != 3 || lines[1] != want {
 		t.Errorf("list prints %q, want %q", out, want)
 	}
+
 	out = w.MustRun("deadletter", "list", "--json", "--limit", "1")
 	for _, part := range []string{`"value":{"n":5}`, `"key":"demo"`, `"original_offset":"7"`, `"size":7`} {
 		if !strings.Contains(out, part) {
@@ -187,9 +200,11 @@ func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
 	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry",
 		"0:0", "0:2", "--topic", "cc.raw")
 	expect(w, cluster, event.TopicRaw)
+
 	if out := w.MustRun("deadletter", "retry", "0:0", "1:1", "0:2"); out != "3 sent back\n" {
 		t.Errorf("retry prints %q", out)
 	}
+
 	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":3}`)
 	expect(w, cluster, event.TopicCDRRaw, `{"n":4}`)
 }
@@ -213,13 +228,16 @@ func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
 			t.Errorf("retry --all %q prints %q, want %q", step.args, out, step.want)
 		}
 	}
+
 	if out := w.MustRun("deadletter", "list"); strings.Count(out, "\n") != 1 {
 		t.Errorf("after a retry of all the list is %q", out)
 	}
+
 	produce(t, cluster, dead(6, event.TopicRaw, "invalid"))
 	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
 		t.Errorf("retry --all prints %q", out)
 	}
+
 	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":6}`)
 	expect(w, cluster, event.TopicCDRRaw, `{"n":4}`, `{"n":5}`)
 }
@@ -233,6 +251,7 @@ func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "discard", "0:0", "0:3")
 	w.MustFail(cli.ExitUsage, "--kind goes with --all", "deadletter", "discard", "0:0", "--kind", "invalid")
 	w.MustFail(cli.ExitUsage, "name positions", "deadletter", "discard")
+
 	for _, step := range []struct {
 		args []string
 		want string
@@ -245,6 +264,7 @@ func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 			t.Errorf("discard %q prints %q, want %q", step.args, out, step.want)
 		}
 	}
+
 	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:3") // a settlement is none
 	if out := w.MustRun("deadletter", "list"); strings.Count(out, "\n") != 4 || strings.Contains(out, "not_found") {
 		t.Errorf("the list is\n%s", out)
@@ -255,6 +275,7 @@ func checkDeadletterDiscard(t *testing.T, w *clitest.Env) {
 	if out := w.MustRun("deadletter", "retry", "0:0"); out != "1 sent back\n" {
 		t.Errorf("retry prints %q", out)
 	}
+
 	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":1}`, `{"n":2}`, `{"n":3}`)
 	expect(w, cluster, event.TopicCDRRaw)
 }
@@ -263,6 +284,7 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 	w := newEnv(t)
 	cluster := w.OpenKafka()
 	addDeadLetters(t, cluster)
+
 	for value, want := range map[string]string{
 		`{"a": 1}`: `"value":{"a":1}`,
 		"CC: x\n":  `"value":"CC: x\n"`,
@@ -294,6 +316,7 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 				{Key: event.HeaderSource, Value: []byte("feed:pbx")},
 				{Key: event.HeaderAccountNames, Value: []byte("support\nacme.example")},
 			}})
+
 	letters := func() (kinds []string) {
 		for line := range strings.Lines(w.MustRun("deadletter", "list", "--json")) {
 			var row deadletter.Row
@@ -302,8 +325,10 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 			}
 			kinds = append(kinds, row.Position+" "+row.Kind+" "+row.Headers[event.HeaderAccountNames])
 		}
+
 		return kinds
 	}
+
 	await := func(what string, holds func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
@@ -312,6 +337,7 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 			}
 		}
 	}
+
 	const letter = " unknown_account support\nacme.example"
 	one := func(except string) (position string) {
 		t.Helper()
@@ -323,18 +349,22 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 			position = found[0]
 			return true
 		})
+
 		return position
 	}
+
 	first := one("")
 	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
 		t.Errorf("retry prints %q", out)
 	}
+
 	one(first) // it is one again, with its names
 
 	w.MustRun("account", "create", "Acme", "--domain", "acme.example", "--id", "acme")
 	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
 		t.Errorf("retry prints %q", out)
 	}
+
 	await("it is delivered", func() bool {
 		partitions, err := cluster.Partitions(t.Context(), event.TopicEvents)
 		for n := 0; err == nil && n < partitions; n++ {
@@ -344,9 +374,11 @@ func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
 				return true
 			}
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return false
 	})
 }

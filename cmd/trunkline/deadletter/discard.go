@@ -24,9 +24,11 @@ them back all the same.`,
 			if err != nil {
 				return err
 			}
+
 			if !all && filter.Kind != "" {
 				return cli.Usagef("--kind goes with --all")
 			}
+
 			return withLetters(cmd.Context(), p, func(letters *deadletter.Letters) error {
 				discarded := len(positions)
 				if all {
@@ -34,16 +36,20 @@ them back all the same.`,
 				} else {
 					err = letters.Settle(cmd.Context(), deadletter.Discarded, positions, filter, true)
 				}
+
 				if err != nil {
 					return err
 				}
+
 				fmt.Fprintf(p.Out, "%d discarded\n", discarded)
 				return nil
 			})
 		},
 	}
+
 	command.Flags().StringVar(&filter.Topic, "topic", "", "only those from this topic")
 	command.Flags().StringVar(&filter.Kind, "kind", "", "only those of this kind of error")
 	command.Flags().BoolVar(&all, "all", false, "all open dead letters")
+
 	return command
 }

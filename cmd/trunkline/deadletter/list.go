@@ -11,6 +11,7 @@ import (
 
 func list(p *cli.Program) *cobra.Command {
 	var filter deadletter.Filter
+
 	var limit int
 	var asJSON bool
 	command := &cobra.Command{
@@ -23,23 +24,28 @@ neither sent back nor discarded.`,
 			if limit < 1 {
 				return cli.Usagef("--limit must be at least 1, is %d", limit)
 			}
+
 			return withLetters(cmd.Context(), p, func(letters *deadletter.Letters) error {
 				found, err := letters.List(cmd.Context(), filter,
 					deadletter.ListOptions{Limit: limit, WithPayload: asJSON})
 				if err != nil {
 					return err
 				}
+
 				if asJSON {
 					return printJSON(p, found.Rows)
 				}
+
 				return printTable(p, found.Rows)
 			})
 		},
 	}
+
 	command.Flags().StringVar(&filter.Topic, "topic", "", "only those from this topic")
 	command.Flags().StringVar(&filter.Kind, "kind", "", "only those of this kind of error")
 	command.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
 	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with value and headers")
+
 	return command
 }
 

@@ -13,6 +13,7 @@ import (
 
 func retry(p *cli.Program) *cobra.Command {
 	var topic string
+
 	var all bool
 	known := strings.Join(deadletter.Topics(), " or ")
 	command := &cobra.Command{
@@ -33,6 +34,7 @@ feed's rules and the directory give them at the time of the retry.`,
 				}
 				topics = []string{topic}
 			}
+
 			positions, err := parsePositions(all, args)
 			if err != nil {
 				return err
@@ -48,14 +50,17 @@ feed's rules and the directory give them at the time of the retry.`,
 					err = letters.Settle(cmd.Context(), deadletter.Retried, positions, deadletter.Filter{Topic: topic},
 						true)
 				}
+
 				if err != nil {
 					return err
 				}
+
 				fmt.Fprintf(p.Out, "%d sent back\n", sent)
 				return nil
 			})
 		},
 	}
+
 	command.Flags().StringVar(&topic, "topic", "", "only those from this topic: "+known)
 	command.Flags().BoolVar(&all, "all", false, "all open dead letters")
 	return command

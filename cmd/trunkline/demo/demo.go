@@ -47,9 +47,11 @@ database of the settings, and deleted at the end.`,
 			if d.apiKey == "" {
 				d.apiKey = p.Getenv(cli.EnvAPIKey)
 			}
+
 			return d.run(cmd.Context())
 		},
 	}
+
 	flags := command.Flags()
 	d.server = p.ServerFlags(flags)
 	flags.StringVar(&d.account, "account", "demo", cli.AccountUsage+" whose contact center it is")
@@ -58,6 +60,7 @@ database of the settings, and deleted at the end.`,
 	flags.Uint64Var(&d.seed, "seed", 1, "seed of the simulation")
 	flags.IntVar(&d.count, "count", 0, "stop after this number of events; 0: no limit")
 	flags.DurationVar(&d.wait, "wait", time.Minute, "how long to wait for the server")
+
 	return command
 }
 
@@ -66,11 +69,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	up, err := d.awaitServer(ctx)
 	if err != nil || !up {
 		return err
 	}
 	defer d.client.CloseIdleConnections()
+
 	account := d.account
 	if d.apiKey == "" {
 		deleteKey, err := d.createKey(ctx, &account)
@@ -79,12 +84,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 		defer deleteKey()
 	}
+
 	d.p.Printf("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
 	d.p.Printf("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
 	d.p.Printf("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s",
 		cli.EnvPassword)
 	sent, err := d.send(ctx, account)
 	d.p.Printf("%d events sent", sent)
+
 	return err
 }
 
@@ -101,10 +108,12 @@ func (d *demo) createKey(ctx context.Context, account *string) (deleteKey func()
 	if err != nil {
 		return nil, fmt.Errorf("creating an API key for account %s: %w", *account, err)
 	}
+
 	*account = made.AccountID
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
+
 		err := d.p.WithDirectory(ctx, func(directory *identity.Directory) error {
 			return directory.DeleteAPIKey(ctx, made.ID, "")
 		})

@@ -38,11 +38,13 @@ type ingest struct {
 func (i *ingest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+
 	format, posted := strings.CutPrefix(r.URL.Path, "/api/v2/ingest/")
 	if !posted {
 		_, _ = w.Write([]byte(`{"status":"ok"}`))
 		return
 	}
+
 	body, _ := io.ReadAll(r.Body)
 	i.keys = append(i.keys, r.Header.Get("X-API-Key"))
 	if n := len(i.keys); n <= len(i.answers) && i.answers[n-1] != http.StatusAccepted {
@@ -51,6 +53,7 @@ func (i *ingest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"success":false,"message":"no"}`))
 		return
 	}
+
 	i.taken = append(i.taken, format+" "+string(body))
 	w.WriteHeader(http.StatusAccepted)
 	if i.onPost != nil {
@@ -62,6 +65,7 @@ func TestDemoSendsAsTheSourcesWould(t *testing.T) {
 	server := &ingest{}
 	web := httptest.NewServer(server)
 	defer web.Close()
+
 	w := newEnv(t)
 	code, out, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "60", "--rate", "1000", "--seed",
 		"4")
@@ -72,6 +76,7 @@ func TestDemoSendsAsTheSourcesWould(t *testing.T) {
 	if len(server.taken) != 60 || slices.Contains(server.keys, "") {
 		t.Errorf("%d events received", len(server.taken))
 	}
+
 	for _, format := range []string{"svc.cc {", "generic {", "freeswitch.callcenter {"} {
 		if !slices.ContainsFunc(server.taken, func(s string) bool { return strings.HasPrefix(s, format) }) {
 			t.Errorf("no %s received", format)
@@ -83,6 +88,7 @@ func TestDemoLosesNothingToABusyServer(t *testing.T) {
 	server := &ingest{answers: []int{401, 202, 503, 429, 500}}
 	web := httptest.NewServer(server)
 	defer web.Close()
+
 	w := newEnv(t)
 	if code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "3", "--rate",
 		"1000"); code != cli.ExitOK {
@@ -91,6 +97,7 @@ func TestDemoLosesNothingToABusyServer(t *testing.T) {
 	if len(server.taken) != 3 || len(server.refused) != 4 {
 		t.Fatalf("%d accepted, %d refused", len(server.taken), len(server.refused))
 	}
+
 	for _, n := range []int{1, 2, 3} {
 		if !strings.HasSuffix(server.taken[1], server.refused[n]) {
 			t.Errorf("%s was not sent again", server.refused[n])
@@ -114,13 +121,16 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 	w.MustRun("account", "create", "demo", "--domain", "demo.local", "--id", "demo")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	server := &ingest{onPost: func(n int) {
 		if n == 2 {
 			stop() // as Ctrl-C does
 		}
 	}}
+
 	web := httptest.NewServer(server)
 	defer web.Close()
+
 	code, _, errs := w.RunContext(ctx, "demo", "--url", web.URL, "--account", "demo.local", "--rate", "100")
 	if code != cli.ExitOK || strings.Contains(errs, "is left") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
@@ -128,6 +138,7 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 	if len(server.keys) != 2 || server.keys[0] == "" || strings.Contains(errs, server.keys[0]) {
 		t.Errorf("posted with %q", server.keys)
 	}
+
 	var keys []any
 	w.MustJSON(&keys, "apikey", "list", "--json")
 	if len(keys) != 0 {
@@ -144,13 +155,16 @@ func TestDemoDoesNotWaitForEver(t *testing.T) {
 		!strings.Contains(errs, "not ready after 300ms") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	away := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		stop()
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer away.Close()
+
 	if code, _, errs := w.RunContext(ctx, "demo", "--url", away.URL); code != cli.ExitOK {
 		t.Errorf("stopped while waiting: exit code %d, stderr %q", code, errs)
 	}

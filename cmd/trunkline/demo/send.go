@@ -20,10 +20,12 @@ func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 		if err != nil {
 			return false, err
 		}
+
 		err = d.checkHealth(ctx)
 		if err == nil {
 			return true, nil
 		}
+
 		d.client.CloseIdleConnections()
 		if time.Since(began) > d.wait {
 			return false, fmt.Errorf("the server is not ready after %s: %w", d.wait, err)
@@ -64,11 +66,13 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	center := callcenter.New(account, d.seed)
 	tick := time.NewTicker(time.Duration(float64(time.Second) / d.rate))
 	defer tick.Stop()
+
 	for d.count == 0 || sent < d.count {
 		err := d.postWithRetry(ctx, center.Next(time.Now()))
 		if err != nil || ctx.Err() != nil {
 			return sent, err
 		}
+
 		sent++
 		select {
 		case <-ctx.Done():
@@ -76,6 +80,7 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 		case <-tick.C:
 		}
 	}
+
 	return sent, nil
 }
 
@@ -90,6 +95,7 @@ func (d *demo) postWithRetry(ctx context.Context, e callcenter.Event) error {
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
+
 		delay := backoff.Next()
 		var refused *cli.HTTPError
 		if errors.As(err, &refused) {
@@ -99,6 +105,7 @@ func (d *demo) postWithRetry(ctx context.Context, e callcenter.Event) error {
 			}
 			delay = max(delay, refused.RetryAfter)
 		}
+
 		if delay > time.Second {
 			d.p.Printf("%v; retrying in %s", err, delay)
 		}

@@ -38,6 +38,7 @@ func accountCreate(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "domain"); err != nil {
 				return err
 			}
+
 			account.Name = args[0]
 			return p.WithNewDirectory(cmd.Context(), func(d *identity.Directory) error {
 				made, err := d.CreateAccount(cmd.Context(), account)
@@ -49,11 +50,13 @@ func accountCreate(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
+
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
 	command.Flags().StringVar(&account.TimeZone, "time-zone", "",
 		"IANA time zone of its reports, such as Europe/Berlin; empty: UTC")
 	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: generated")
+
 	return command
 }
 
@@ -75,6 +78,7 @@ func accountList(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
+
 		rows := mapSlice(accounts, func(a identity.Account) accountRow {
 			return accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
 		})
@@ -108,10 +112,12 @@ running server continues it too. The id is never assigned to another account.`,
 				if err != nil {
 					return fmt.Errorf("deleting account %s: %w", args[0], err)
 				}
+
 				return nil
 			})
 		},
 	}
+
 	command.Flags().BoolVar(&now, "now", false, "purge its data at once")
 	return command
 }
@@ -123,6 +129,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
+
 	purged := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers, Webhooks: stores.Webhooks}
 	purged.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
 		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(),
@@ -131,22 +138,27 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
+
 	purged.Policies, err = callrecording.New(ctx, stores.DB, nil, stores.Audit)
 	if err != nil {
 		return err
 	}
+
 	purged.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
+
 	purged.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(),
 		p.ToolLog())
 	if err != nil {
 		return err
 	}
+
 	if !backend.KafkaExists(stores.Settings) { // no server has run: no queue has a configuration
 		return purgeNow(p, ctx, stores, purged, id)
 	}
+
 	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
@@ -155,6 +167,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		if fault.KindOf(topicErr) != fault.KindNotFound { // the topic exists once a server has run
 			purged.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
 		}
+
 		return purgeNow(p, ctx, stores, purged, id)
 	})
 }

@@ -20,6 +20,7 @@ func APIKeyCommand(p *cli.Program) *cobra.Command {
 
 func apikeyCreate(p *cli.Program) *cobra.Command {
 	var key identity.NewAPIKey
+
 	var scopes []string
 	var expires, role string
 	command := &cobra.Command{
@@ -35,6 +36,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 			if cmd.Flags().Changed("scope") {
 				key.Scopes = toScopes(scopes)
 			}
+
 			key.Role = identity.Role(role)
 			if expires != "" {
 				lifetime, err := parseLifetime(expires)
@@ -43,6 +45,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 				}
 				key.ExpiresAt = time.Now().Add(lifetime)
 			}
+
 			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
 				made, _, err := directory.CreateAPIKey(cmd.Context(), key)
 				if err != nil {
@@ -53,6 +56,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
+
 	command.Flags().StringVar(&key.Account, "account", "", cli.AccountUsage)
 	command.Flags().StringVar(&key.Name, "name", "", "purpose of the key")
 	command.Flags().StringSliceVar(&scopes, "scope", scopeNames(identity.DefaultScopes()),
@@ -61,6 +65,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 		roleNames()+": what the key sees within its scopes")
 	addLimitFlags(command, &key.Limits)
 	command.Flags().StringVar(&expires, "expires", "", "lifetime, such as 12h or 90d; empty: it does not expire")
+
 	return command
 }
 
@@ -94,9 +99,11 @@ func parseLifetime(text string) (time.Duration, error) {
 		}
 		lifetime = time.Duration(n) * 24 * time.Hour
 	}
+
 	if err != nil || lifetime <= 0 {
 		return 0, fmt.Errorf("%q is not a lifetime such as 12h or 90d", text)
 	}
+
 	return lifetime, nil
 }
 

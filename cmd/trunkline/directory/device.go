@@ -30,6 +30,7 @@ valid at the portal, and is valid as long as the user keeps the extension.`,
 		_, err = fmt.Fprintln(p.Out, password)
 		return err
 	})
+
 	command.Flags().StringVar(&name, "name", "", "name of the phone")
 	return command
 }
@@ -51,6 +52,7 @@ func deviceList(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("listing the devices of %s: %w", username, err)
 			}
+
 			rows := mapSlice(devices,
 				func(d identity.Device) deviceRow { return deviceRow{d.ID, d.UserID, d.Name, d.CreatedAt.Unix()} })
 			return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "CREATED"}, func(d deviceRow) []string {

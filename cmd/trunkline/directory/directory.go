@@ -48,6 +48,7 @@ func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
 			}
 			refs = mapSlice(accounts, func(a identity.Account) string { return a.ID })
 		}
+
 		var all []T
 		for _, ref := range refs {
 			items, err := list(s.Directory, ctx, ref)
@@ -56,6 +57,7 @@ func listByAccount[T, R any](p *cli.Program, command *cobra.Command,
 			}
 			all = append(all, items...)
 		}
+
 		return cli.List(p.Out, *asJSON, mapSlice(all, view), header, cells)
 	})
 }

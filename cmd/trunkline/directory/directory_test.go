@@ -23,6 +23,7 @@ func TestDirectoryCommands(t *testing.T) {
 		"head"); out != "head\n" {
 		t.Errorf("account create prints %q", out)
 	}
+
 	branch := strings.TrimSpace(
 		w.MustRun("account", "create", "Branch", "--domain", "branch.example", "--parent", "head.example"))
 	w.MustFail(cli.ExitFailed, "creating account Other: ", "account", "create", "Other", "--domain", "head.example")
@@ -32,11 +33,13 @@ func TestDirectoryCommands(t *testing.T) {
 	if code != cli.ExitOK || alice == "" || !strings.HasPrefix(errs, "password of alice: ") {
 		t.Errorf("user create: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
+
 	w.Stdin = "correct horse battery\nmore\n"
 	code, _, errs = w.Run("user", "create", "bob", "--account", branch, "--password-stdin")
 	if code != cli.ExitOK || errs != "" {
 		t.Errorf("user create --password-stdin: exit code %d, stderr %q", code, errs)
 	}
+
 	key := strings.TrimSpace(w.MustRun("apikey", "create", "--account", "Branch", "--name", "pbx"))
 	if key == "" || strings.ContainsAny(key, " \n") {
 		t.Errorf("apikey create prints %q", key)
@@ -45,15 +48,18 @@ func TestDirectoryCommands(t *testing.T) {
 	if out := w.MustRun("account", "list"); !strings.Contains(out, "Head Office") || !strings.HasPrefix(out, "ID ") {
 		t.Errorf("account list prints %q", out)
 	}
+
 	var users []userRow
 	w.MustJSON(&users, "user", "list", "--json")
 	if len(users) != 2 {
 		t.Errorf("user list gives %+v", users)
 	}
+
 	w.MustJSON(&users, "user", "list", "--json", "--account", "head")
 	if len(users) != 1 || users[0].ID != alice || users[0].Role != "admin" || users[0].PresenceID != "1001" {
 		t.Errorf("user list --account gives %+v", users)
 	}
+
 	var keys []apikeyRow
 	w.MustJSON(&keys, "apikey", "list", "--json")
 	if len(keys) != 1 || keys[0].AccountID != branch || keys[0].Name != "pbx" {
@@ -71,11 +77,13 @@ func TestDirectoryCommands(t *testing.T) {
 		"support", "--password-stdin")
 	w.MustRun("user", "create", "dan", "--account", "head", "--role", "agent", "--agent", "1003@x", "--password-stdin")
 	w.MustJSON(&users, "user", "list", "--json", "--account", "head")
+
 	if len(users) != 3 || !slices.Equal(users[1].QueueIDs, []string{"sales", "support"}) ||
 		users[1].Role != "supervisor" || !slices.Equal(users[2].AgentIDs, []string{"1003@x"}) ||
 		users[2].Role != "agent" {
 		t.Errorf("user list with roles gives %+v", users)
 	}
+
 	w.MustFail(cli.ExitFailed, "queue_ids is for the role supervisor", "user", "create", "eve", "--account", "head",
 		"--queue", "sales", "--password-stdin")
 	w.MustRun("user", "delete", "carla", "--account", "head")
@@ -88,6 +96,7 @@ func TestDirectoryCommands(t *testing.T) {
 	w.MustRun("account", "delete", branch)
 	var accounts []accountRow
 	w.MustJSON(&accounts, "account", "list", "--json")
+
 	if len(accounts) != 1 || accounts[0].ID != "head" || accounts[0].CreatedAt == 0 {
 		t.Errorf("account list gives %+v", accounts)
 	}
@@ -101,11 +110,13 @@ func TestUserPassword(t *testing.T) {
 	if code != cli.ExitOK || out != "" || !strings.HasPrefix(errs, "password of alice: ") {
 		t.Errorf("user password: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
+
 	w.Stdin = "another long password, river\n"
 	if code, _, errs := w.Run("user", "password", "alice", "--account", "head",
 		"--password-stdin"); code != cli.ExitOK || errs != "" {
 		t.Errorf("user password --password-stdin: exit code %d, stderr %q", code, errs)
 	}
+
 	w.Stdin = "password1\n"
 	w.MustFail(cli.ExitFailed, "is too easy to guess", "user", "password", "alice", "--account", "head",
 		"--password-stdin")
@@ -125,10 +136,12 @@ func TestDeviceCommands(t *testing.T) {
 	if len(password) < 26 || strings.ContainsAny(password, " \n") {
 		t.Errorf("user device create prints %q", password)
 	}
+
 	w.MustFail(cli.ExitFailed, "creating a device of admin: ", "user", "device", "create", "admin", "--account", "head")
 	w.MustFail(cli.ExitUsage, "--account", "user", "device", "create", "alice")
 	var devices []deviceRow
 	w.MustJSON(&devices, "user", "device", "list", "alice", "--account", "head", "--json")
+
 	if len(devices) != 1 || devices[0].Name != "desk phone" || devices[0].CreatedAt == 0 {
 		t.Errorf("user device list gives %+v", devices)
 	}
@@ -136,6 +149,7 @@ func TestDeviceCommands(t *testing.T) {
 		strings.Contains(out, password) {
 		t.Errorf("user device list prints %q", out)
 	}
+
 	w.MustRun("user", "device", "delete", devices[0].ID)
 	w.MustFail(cli.ExitFailed, "deleting device "+devices[0].ID, "user", "device", "delete", devices[0].ID)
 }
@@ -151,6 +165,7 @@ func TestOTPCommands(t *testing.T) {
 	if len(lines) != 11 || !strings.HasPrefix(lines[0], "otpauth://totp/") {
 		t.Errorf("user otp enrol prints %d lines", len(lines))
 	}
+
 	w.MustRun("user", "otp", "delete", "lead", "--account", "head")
 	w.MustFail(cli.ExitFailed, "There is no user", "user", "otp", "delete", "nobody", "--account", "head")
 }
@@ -184,6 +199,7 @@ func TestAPIKeyScopesAndExpiry(t *testing.T) {
 		!strings.Contains(out, "EXPIRES") {
 		t.Errorf("apikey list prints %q", out)
 	}
+
 	w.MustFail(cli.ExitFailed, "unknown scope", "apikey", "create", "--account", "head", "--scope", "everything")
 	w.MustFail(cli.ExitFailed, "at least one scope", "apikey", "create", "--account", "head", "--scope", "")
 	for _, life := range []string{"90", "d", "-1d", "0d", "1.5d", "99999999999d", "36601d", "-1h", "soon"} {

@@ -50,6 +50,7 @@ func accountOTP(p *cli.Program) *cobra.Command {
 			if args[1] != "optional" && args[1] != "required" {
 				return cli.Usagef("the rule is optional or required, not %q", args[1])
 			}
+
 			return p.WithIdentity(cmd.Context(), func(s *identity.Service) error {
 				if err := s.Credentials.RequireOTP(cmd.Context(), args[0], args[1] == "required"); err != nil {
 					return fmt.Errorf("setting the login rule of account %s: %w", args[0], err)

@@ -32,12 +32,14 @@ func tablesOfAccounts(t *testing.T, db *sqldb.DB) []string {
 // insertRow inserts a row of the account into a table, with any values that its columns accept.
 func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 	t.Helper()
+
 	rows, err := db.QueryContext(t.Context(), `SELECT name, type FROM pragma_table_info($1)`, table)
 	var names, values []string
 	_, err = sqldb.Collect(rows, err, "listing columns", func(scan sqldb.ScanFunc) (struct{}, error) {
 		var name, kind string
 		err := scan(&name, &kind)
 		value := "'" + table + "'"
+
 		switch {
 		case name == "account_id":
 			value = "'" + account + "'"
@@ -48,6 +50,7 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 		case kind != "TEXT":
 			value = "0"
 		}
+
 		names, values = append(names, `"`+name+`"`), append(values, value)
 		return struct{}{}, err
 	})
@@ -70,12 +73,15 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		w.MustRun("user", "create", "alice", "--account", id, "--presence-id", "1001")
 		w.MustRun("apikey", "create", "--account", id)
 	}
+
 	w.MustRun("account", "create", "first", "--domain", "first.example", "--id", "first")
 	w.MustRun("account", "delete", "first", "--now") // creates all tables
 	w.MustRun("account", "delete", "first", "--now")
+
 	if _, err := os.Stat(filepath.Join(w.Dir, "broker")); !os.IsNotExist(err) {
 		t.Errorf("an embedded broker was made: %v", err)
 	}
+
 	w.MustFail(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example",
 		"--id", "first")
 	w.MustFail(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
@@ -87,6 +93,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	file := filepath.Join(w.Dir, "recordings", "gone", "file")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -94,6 +101,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	if err := os.WriteFile(file, []byte("audio"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	count := func(table, account string) (n int) {
 		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table+` WHERE account_id = $1`,
 			account).Scan(&n); err != nil {
@@ -101,6 +109,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		}
 		return n
 	}
+
 	tables := tablesOfAccounts(t, db)
 	for _, table := range tables {
 		if count(table, "gone") == 0 {
@@ -110,21 +119,25 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 			t.Errorf("%s has no row to purge", table)
 		}
 	}
+
 	if len(tables) < 8 {
 		t.Errorf("tables are %q", tables)
 	}
+
 	w.MustRun("account", "delete", "gone", "--now")
 	for _, table := range tables {
 		if n := count(table, "gone"); n > 0 {
 			t.Errorf("%s still has %d rows", table, n)
 		}
 	}
+
 	if count("identity_users", "stays") != 1 || count("identity_api_keys", "stays") != 1 {
 		t.Error("another account lost rows")
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the recording's file: %v", err)
 	}
+
 	var purged sql.NullInt64
 	if err := db.QueryRowContext(t.Context(),
 		`SELECT purged_at FROM identity_deleted_accounts WHERE id = 'gone'`).Scan(&purged); err != nil ||
@@ -140,19 +153,23 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	for _, id := range []string{"gone", "stays"} {
 		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)
 	}
+
 	cluster, closeKafka, err := backend.OpenSharedKafka(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = closeKafka() }()
+
 	producer := cluster.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = producer.Close(t.Context()) }()
+
 	configs := stats.NewQueueConfigs(cluster, producer)
 	for _, id := range []string{"gone", "gone", "stays"} {
 		if _, err := configs.Update(t.Context(), id, stats.DefaultQueueConfig(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	w.MustRun("account", "delete", "gone", "--now")
 	left := map[string]bool{} // keys that have a value
 	_, err = cluster.ScanCompacted(t.Context(), event.TopicQueues, 0, 0, func() { clear(left) }, func(r *kafka.Record) {
@@ -164,11 +181,13 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for key := range left {
 		if !strings.HasPrefix(key, "stays|1|") {
 			t.Errorf("%s is left", key)
 		}
 	}
+
 	if len(left) != 1 {
 		t.Errorf("%d configurations are left, want 1", len(left))
 	}

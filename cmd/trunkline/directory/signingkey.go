@@ -36,6 +36,7 @@ database and the master key.`,
 		_, err = fmt.Fprintln(p.Out, id)
 		return err
 	})
+
 	command.Flags().BoolVar(&now, "now", false, "end every token and session")
 	return command
 }

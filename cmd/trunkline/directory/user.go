@@ -20,6 +20,7 @@ func UserCommand(p *cli.Program) *cobra.Command {
 
 func userCreate(p *cli.Program) *cobra.Command {
 	var user identity.NewUser
+
 	var role string
 	var fromStdin bool
 	command := &cobra.Command{
@@ -30,10 +31,12 @@ func userCreate(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "account"); err != nil {
 				return err
 			}
+
 			user.Username, user.Role = args[0], identity.Role(role)
 			if !user.Role.Valid() {
 				return cli.Usagef("--role is %s, not %q", roleNames(), role)
 			}
+
 			generated := !fromStdin && user.OIDCSubject == ""
 			var err error
 			switch {
@@ -45,19 +48,23 @@ func userCreate(p *cli.Program) *cobra.Command {
 					return err
 				}
 			}
+
 			return p.WithDirectory(cmd.Context(), func(directory *identity.Directory) error {
 				made, err := directory.CreateUser(cmd.Context(), user)
 				if err != nil {
 					return fmt.Errorf("creating user %s: %w", user.Username, err)
 				}
+
 				if generated {
 					fmt.Fprintf(p.Err, "password of %s: %s\n", made.Username, user.Password)
 				}
+
 				_, err = fmt.Fprintln(p.Out, made.ID)
 				return err
 			})
 		},
 	}
+
 	command.Flags().StringVar(&user.Account, "account", "", cli.AccountUsage)
 	command.Flags().StringVar(&role, "role", string(identity.RoleUser), roleNames())
 	addLimitFlags(command, &user.Limits)
@@ -65,6 +72,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 	command.Flags().StringVar(&user.OIDCSubject, "oidc-subject", "",
 		"the user's sub at the OpenID Connect provider, in place of a password")
 	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
+
 	return command
 }
 
@@ -117,6 +125,7 @@ func userPassword(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "account"); err != nil {
 				return err
 			}
+
 			password := rand.Text()
 			if fromStdin {
 				password, err = cli.ReadPassword(p.In)
@@ -124,6 +133,7 @@ func userPassword(p *cli.Program) *cobra.Command {
 					return err
 				}
 			}
+
 			return p.WithIdentity(cmd.Context(), func(s *identity.Service) error {
 				if err := s.Credentials.SetPassword(cmd.Context(), account, args[0], password); err != nil {
 					return fmt.Errorf("setting the password of %s: %w", args[0], err)
@@ -131,10 +141,12 @@ func userPassword(p *cli.Program) *cobra.Command {
 				if !fromStdin {
 					fmt.Fprintf(p.Err, "password of %s: %s\n", args[0], password)
 				}
+
 				return nil
 			})
 		},
 	}
+
 	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
 	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
 	return command

@@ -41,19 +41,23 @@ the log or the server did not answer.`,
 			if err != nil {
 				return cli.UsageError(err)
 			}
+
 			s, err := portal.Open(p)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+
 			return run(cmd.Context(), p, s, args[0], r)
 		},
 	}
+
 	flags := command.Flags()
 	flags.StringVar(&r.client, "client", "", "only the connection with this id")
 	flags.StringVar(&r.user, "user", "", "only connections of this user (name or id) or API key (id)")
 	flags.BoolVar(&r.all, "all", false, "list the connections that may not see the event's account too")
 	flags.BoolVar(&r.asJSON, "json", false, "print the explanation as a JSON object on a line")
+
 	return command
 }
 
@@ -64,20 +68,25 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, id string, r ex
 			query.Set(name, value)
 		}
 	}
+
 	path := "/api/v2/events/" + id + "/explain"
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+
 	body, err := s.Call(ctx, http.MethodGet, path, http.StatusOK)
 	if err != nil {
 		return fmt.Errorf("explaining %s: %w", id, err)
 	}
+
 	if r.asJSON {
 		return cli.JSONLine(p.Out, json.RawMessage(body))
 	}
+
 	var e explanation
 	if err := json.Unmarshal(body, &e); err != nil {
 		return fmt.Errorf("reading the explanation: %w", err)
 	}
+
 	return e.print(p, r)
 }

@@ -45,9 +45,11 @@ func TestExplain(t *testing.T) {
 			t.Errorf("exit code %d, no %q in:\n%s%s", code, want, out, errs)
 		}
 	}
+
 	if !strings.Contains(errs, "no connection: none is open") {
 		t.Errorf("stderr %q", errs)
 	}
+
 	var got struct {
 		Event struct {
 			Message struct{ ID string }
@@ -76,11 +78,13 @@ func produce(e *clitest.Env) (id string) {
 			if err != nil {
 				return err
 			}
+
 			for began := time.Now(); id == "" && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
 				last, err := cluster.LastRecord(e.T.Context(), event.TopicEvents, 0)
 				if err != nil {
 					return err
 				}
+
 				if last != nil {
 					found, err := event.MessageID(last.Value)
 					if err != nil {
@@ -89,11 +93,13 @@ func produce(e *clitest.Env) (id string) {
 					id = found.String()
 				}
 			}
+
 			return producer.Close(e.T.Context())
 		})
 	if err != nil || id == "" {
 		e.T.Fatalf("producing an event: %q, %v", id, err)
 	}
+
 	return id
 }
 

@@ -61,6 +61,7 @@ func (e *explanation) print(p *cli.Program, r explainFlags) error {
 	for _, line := range e.sourceLines() {
 		fmt.Fprintln(p.Out, cli.Printable(line))
 	}
+
 	var rows [][]string
 	hidden := 0
 	for i := range e.Connections {
@@ -69,10 +70,12 @@ func (e *explanation) print(p *cli.Program, r explainFlags) error {
 			hidden++
 			continue
 		}
+
 		rows = append(rows,
 			printableCells(c.ID, cli.OrDash(cmp.Or(c.Username, c.UserID, c.KeyID)), c.AccountID, c.Node,
 				formatSeconds(c.ConnectedAt), string(c.Outcome), connectionReason(c)))
 	}
+
 	if len(rows) > 0 {
 		fmt.Fprintln(p.Out)
 		if err := cli.Table(p.Out, []string{"CONNECTION", "USER", "ACCOUNT", "NODE", "CONNECTED", "OUTCOME", "WHY"},
@@ -80,17 +83,20 @@ func (e *explanation) print(p *cli.Program, r explainFlags) error {
 			return err
 		}
 	}
+
 	if len(e.Webhooks) > 0 {
 		rows = nil
 		for i := range e.Webhooks {
 			w := &e.Webhooks[i]
 			rows = append(rows, printableCells(w.ID, w.URL, w.Outcome, w.reason()))
 		}
+
 		fmt.Fprintln(p.Out)
 		if err := cli.Table(p.Out, []string{"WEBHOOK", "URL", "OUTCOME", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
+
 	e.printNotes(p, hidden)
 	return nil
 }
@@ -101,12 +107,14 @@ func (e *explanation) printNotes(p *cli.Program, hidden int) {
 	for _, n := range e.Counts {
 		total += n
 	}
+
 	switch {
 	case total == 0:
 		p.Printf("no connection: none is open, and no node remembers one that has ended")
 	case total > len(e.Connections):
 		p.Printf("%d of %d connections are listed; filter them with --client or --user", len(e.Connections), total)
 	}
+
 	if hidden > 0 {
 		p.Printf("%d connections have no access to account %s; --all lists them", hidden, e.Event.AccountID)
 	}
@@ -122,23 +130,28 @@ func (e *explanation) sourceLines() []string {
 		raw = "received " + formatMillis(e.Raw.At) + ", key " + cli.OrDash(e.Raw.Key) + ", source " +
 			cli.OrDash(e.Raw.Headers["source"])
 	}
+
 	lines := []string{
 		fmt.Sprintf("event    %s  %s, cc.evt %s", e.Event.ID, e.Event.Message.Type, e.Event.Position),
 		fmt.Sprintf("raw      cc.raw %s, %s", cli.OrDash(e.Raw.Position), raw),
 		fmt.Sprintf("format   %s, from %s", e.Format.Name, e.Format.From),
 		fmt.Sprintf("account  %s, from %s", e.Event.AccountID, e.Account.From),
 	}
+
 	for i, f := range e.Facts {
 		label := "facts    "
 		if i > 0 {
 			label = "         "
 		}
+
 		var text string
 		if json.Unmarshal(f.Value, &text) != nil {
 			text = string(f.Value)
 		}
+
 		lines = append(lines, label+f.Name+"="+text+", from "+f.From)
 	}
+
 	return lines
 }
 
@@ -148,6 +161,7 @@ func connectionReason(c *fanout.Connection) string {
 	if c.LastEventID != 0 {
 		last = ", last event " + c.LastEventID.String()
 	}
+
 	ended := fmt.Sprintf("ended %s with %d %s%s", formatMillis(c.EndedAt), c.Code, c.Reason, last)
 	switch c.Outcome {
 	case fanout.OutcomeFiltered:
@@ -166,6 +180,7 @@ func connectionReason(c *fanout.Connection) string {
 	case fanout.OutcomeDisconnected:
 		return ended
 	}
+
 	var parts []string
 	if c.ResumedFrom != "" {
 		parts = append(parts, "resumed after "+c.ResumedFrom)
@@ -176,6 +191,7 @@ func connectionReason(c *fanout.Connection) string {
 	if c.EndedAt != 0 {
 		parts = append(parts, ended)
 	}
+
 	return cli.OrDash(strings.Join(parts, "; "))
 }
 
@@ -198,10 +214,12 @@ func mismatchText(r *identity.FilterMismatch) string {
 	if r.Count == 0 {
 		return r.Field + " does not select it"
 	}
+
 	more := ""
 	if r.Count > len(r.Admits) {
 		more = fmt.Sprintf(" and %d more", r.Count-len(r.Admits))
 	}
+
 	return r.Field + " is " + strings.Join(r.Admits, ", ") + more
 }
 

@@ -28,12 +28,14 @@ func check(p *cli.Program) *cobra.Command {
 				if index < 0 {
 					return cli.Usagef("there is no feed %q in the settings", args[0])
 				}
+
 				cfg := stores.Settings.Feeds[index]
 				fmt.Fprintf(p.Err, "connecting to %s, then waiting up to %v for an event\n", cfg.Name, wait)
 				result, err := app.CheckFeed(cmd.Context(), stores.Identity.Directory, cfg, wait, p.ToolLog())
 				if err != nil {
 					return err
 				}
+
 				if asJSON {
 					if err := cli.JSONLine(p.Out, result); err != nil {
 						return err
@@ -41,13 +43,16 @@ func check(p *cli.Program) *cobra.Command {
 				} else {
 					printResult(p.Out, cfg.Name, result, wait)
 				}
+
 				return problems(result)
 			})
 		},
 	}
+
 	command.Flags().DurationVar(&wait, "wait", 15*time.Second,
 		"how long to wait for the connection, and then for an event")
 	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as POST /api/v2/feeds/NAME/check responds")
+
 	return command
 }
 
@@ -55,15 +60,18 @@ func printResult(out io.Writer, name string, r *feed.CheckResult, wait time.Dura
 	if !r.Connected {
 		return
 	}
+
 	fmt.Fprintf(out, "%s: connected and logged in\n", name)
 	fmt.Fprintf(out, "subscription: %s\n", strings.Join(r.Subscription, ", "))
 	if r.State == nil {
 		return
 	}
+
 	fmt.Fprintf(out, "state: %d agents, %d calls, %d devices\n", r.State.Agents, r.State.Calls, r.State.Devices)
 	for _, note := range r.State.Notes {
 		fmt.Fprintln(out, "note: "+note)
 	}
+
 	switch e := r.Event; {
 	case e != nil && e.Account == "":
 		fmt.Fprintf(out,

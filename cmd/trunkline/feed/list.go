@@ -21,17 +21,21 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			statuses, err := store.List(cmd.Context())
 			if err != nil {
 				return err
 			}
+
 			header := []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT",
 				"HOLES", "RESYNCED", "DROPPED", "ERROR"}
 			now := time.Now()
+
 			return cli.List(p.Out, *asJSON, statuses, header,
 				func(s feed.Status) []string { return statusCells(s, now) })
 		})
 	}
+
 	return command
 }
 
@@ -42,6 +46,7 @@ func statusCells(s feed.Status, now time.Time) []string {
 		}
 		return setting.FormatDuration(max(0, now.Sub(time.Unix(seconds, 0)).Round(time.Second)))
 	}
+
 	return []string{
 		s.Name, s.Kind, s.Node, string(s.State), ago(s.ConnectedAt), ago(s.LastEventAt),
 		strconv.FormatUint(s.Events, 10),

@@ -49,6 +49,7 @@ twice.`,
 			return f.run(cmd.Context(), p, client)
 		},
 	}
+
 	flags := command.Flags()
 	flags.StringVar(&f.client.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
 	flags.StringVar(&f.client.Username, "username", "", "user to log in as")
@@ -67,6 +68,7 @@ twice.`,
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
 	flags.StringVar(&f.pathSet, "path-set", "api", "endpoints to use: api or ws")
+
 	return command
 }
 
@@ -77,6 +79,7 @@ func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	if f.client.PathPrefix == "" {
 		return nil, cli.Usagef("the path set must be api or ws, got %q", f.pathSet)
 	}
+
 	credentials := f.useSession
 	if f.client.Username != "" || f.client.Domain != "" {
 		credentials = f.usePassword
@@ -84,10 +87,12 @@ func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	if err := credentials(p); err != nil {
 		return nil, err
 	}
+
 	client, err := trunkline.New(f.client)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
+
 	return client, nil
 }
 
@@ -97,10 +102,12 @@ func (f *listenFlags) useSession(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
+
 	if f.client.URL != "" || f.ca != "" || f.insecure {
 		return cli.Usagef(
 			"--url, --ca and --insecure need --username: trunkline login keeps the server that it logged in to")
 	}
+
 	f.client.URL, f.client.TLS, f.client.PortalToken = session.URL(), session.TLS(), session.AccessToken
 	return nil
 }
@@ -109,21 +116,26 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 	if f.client.Username == "" || f.client.Domain == "" {
 		return cli.Usagef("--username and --domain belong together")
 	}
+
 	f.client.Password, err = p.Password("listen", f.fromStdin)
 	if err != nil {
 		return err
 	}
+
 	s, err := p.Settings()
 	if err != nil {
 		return err
 	}
+
 	f.client.TLS, err = cli.ClientTLS(s, f.insecure, f.ca)
 	if err != nil {
 		return cli.UsageError(err)
 	}
+
 	if f.client.URL == "" {
 		f.client.URL = cli.ServerURL(s)
 	}
+
 	return nil
 }
 
@@ -133,10 +145,12 @@ func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline
 	if f.options.Since == "" || f.options.Since == sinceEarliest || strings.HasPrefix(f.options.Since, "cc_evt_") {
 		return f.listen(ctx, p, client, "", f.options.Since)
 	}
+
 	start, err := cli.ParseTime("since", f.options.Since, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w; or an event id, a cursor, or %s", err, sinceEarliest)
 	}
+
 	from := event.FirstID(start, 0).String()
 	shown := start.Format(time.DateTime)
 	f.options.Since = from
@@ -145,6 +159,7 @@ func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline
 		f.options.Since = sinceEarliest // the log begins after --since
 		err = f.listen(ctx, p, client, from, shown)
 	}
+
 	return err
 }
 
@@ -160,24 +175,30 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 			id, _, _ := strings.Cut(since, ".") // a cursor's event id, without its positions
 			text = "connected, resuming from " + id
 		}
+
 		fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text))
 	}
+
 	for item, err := range client.Subscribe(ctx, f.options) {
 		if err != nil {
 			return err
 		}
+
 		since = item.Event.Cursor
 		if item.Event.ID < from {
 			continue
 		}
+
 		line := textLine(item.Event.JSON)
 		if f.asJSON {
 			line = compactJSON(item.Event.JSON)
 		}
+
 		_, err := p.Out.Write(append(line, '\n'))
 		if err != nil {
 			return fmt.Errorf("printing an event: %w", err)
 		}
 	}
+
 	return nil
 }

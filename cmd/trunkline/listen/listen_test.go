@@ -34,12 +34,14 @@ func channel(messages ...string) http.Handler {
 	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"access_token":"t","expires_in":86400}`))
 	})
+
 	mux.HandleFunc("GET /ws/v1/cc_events/stream", func(w http.ResponseWriter, r *http.Request) {
 		for _, message := range messages {
 			fmt.Fprintf(w, "data: %s\n\n", strings.ReplaceAll(message, "\n", "\ndata: "))
 		}
 		fmt.Fprint(w, ": 4003 access revoked\n")
 	})
+
 	return mux
 }
 
@@ -67,6 +69,7 @@ func listens(w *clitest.Env, url string, more ...string) (code int, out, errs st
 func TestListenPrintsALineForEachEvent(t *testing.T) {
 	web := httptest.NewServer(channel(messages...))
 	defer web.Close()
+
 	w := newEnv(t)
 
 	code, out, errs := listens(w, web.URL)
@@ -94,6 +97,7 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	web := httptest.NewTLSServer(channel(messages[2]))
 	defer web.Close()
+
 	w := newEnv(t)
 	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" ||
 		!strings.Contains(errs, "certificate") {
@@ -102,11 +106,13 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	if _, out, errs := listens(w, web.URL, "--insecure"); out == "" {
 		t.Errorf("--insecure: says %q", errs)
 	}
+
 	s := settings.Settings{DataDir: w.Dir}
 	certFile, _ := s.SelfSigned()
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
 	if err := os.WriteFile(certFile, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -114,6 +120,7 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	if _, out, errs := listens(w, web.URL); out == "" {
 		t.Errorf("with its certificate: says %q", errs)
 	}
+
 	code, _, errs := listens(w, web.URL, "--ca", "/nowhere")
 	if code != cli.ExitUsage || !strings.Contains(errs, "/nowhere") {
 		t.Errorf("--ca /nowhere: exit code %d, stderr %q", code, errs)
@@ -139,6 +146,7 @@ func TestServerURL(t *testing.T) {
 		if got := cli.ServerURL(s); got != want {
 			t.Errorf("%s is reached at %s, want %s", listen, got, want)
 		}
+
 		s.TLS.Mode = "off"
 		if got := cli.ServerURL(s); !strings.HasPrefix(got, "http://") {
 			t.Errorf("without TLS %s is reached at %s", listen, got)
@@ -162,6 +170,7 @@ func FuzzReadable(f *testing.F) {
 func TestListenSinceATime(t *testing.T) {
 	const at = 1_795_000_000
 	old, fresh := event.FirstID(time.Unix(at-10, 0), 3), event.FirstID(time.Unix(at+10, 0), 3)
+
 	all := channel(
 		fmt.Sprintf(`{"id":"%s","type":"OLD","account_id":"demo","timestamp":%d}`, old, at-10),
 		fmt.Sprintf(`{"id":"%s","type":"FRESH","account_id":"demo","timestamp":%d}`, fresh, at+10))
@@ -175,9 +184,11 @@ func TestListenSinceATime(t *testing.T) {
 				return
 			}
 		}
+
 		all.ServeHTTP(w, r)
 	}))
 	defer web.Close()
+
 	_, out, errs := listens(newEnv(t), web.URL, "--since", fmt.Sprint(at))
 	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") ||
 		!slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {

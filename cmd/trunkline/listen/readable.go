@@ -37,19 +37,23 @@ func textLine(message []byte) []byte {
 	if json.Unmarshal(message, &m) != nil {
 		return compactJSON(message) // not a Trunkline message: unchanged
 	}
+
 	f := &m.Metadata.Facts
 	name := string(f.Name)
 	if name == "" || f.Name == event.NameOther {
 		name = m.Type
 	}
+
 	queue := f.QueueID
 	if queue == "" {
 		queue = m.Metadata.QueueID
 	}
+
 	previous := string(f.PreviousState)
 	if f.PreviousState == f.State {
 		previous = ""
 	}
+
 	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), name, m.AccountID}
 	for _, field := range [...]struct{ name, text string }{
 		{"agent", f.AgentID}, {"agent_name", f.AgentName}, {"queue", queue}, {"call", f.CallID},
@@ -61,6 +65,7 @@ func textLine(message []byte) []byte {
 			words = append(words, field.name+"="+field.text)
 		}
 	}
+
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 

@@ -37,10 +37,12 @@ restart the nodes, then run this command: it seals everything under the last key
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)
 				}
+
 				text := "everything is sealed under master key %s\n"
 				if done.Resumed {
 					text = "an interrupted rotation is finished: " + text
 				}
+
 				_, err = fmt.Fprintf(p.Out, text, done.ID)
 				return err
 			})

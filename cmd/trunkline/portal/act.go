@@ -26,6 +26,7 @@ func (s *Session) Act(ctx context.Context, p *cli.Program, path string, body map
 	if err != nil {
 		return err
 	}
+
 	var action struct {
 		ID      string `json:"action_id"`
 		State   string `json:"state"`
@@ -39,21 +40,26 @@ func (s *Session) Act(ctx context.Context, p *cli.Program, path string, body map
 
 	ctx, cancel := context.WithTimeout(ctx, actionWait)
 	defer cancel()
+
 	for action.State == "" || action.State == "accepted" {
 		if !retry.Sleep(ctx, actionPoll) {
 			return fmt.Errorf("action %s has not ended yet: %w", action.ID, ctx.Err())
 		}
+
 		answer, err := s.Call(ctx, http.MethodGet, "/api/v2/actions/"+action.ID, http.StatusOK)
 		if err != nil {
 			return err
 		}
+
 		if err := json.Unmarshal(answer, &action); err != nil {
 			return fmt.Errorf("reading action %s: %w", action.ID, err)
 		}
 	}
+
 	if action.State != "confirmed" {
 		return fmt.Errorf("action %s is %s: %s", action.ID, action.State, cli.Printable(action.Message))
 	}
+
 	_, err = fmt.Fprintln(p.Out, "confirmed", cli.Printable(action.EventID))
 	return err
 }

@@ -38,10 +38,12 @@ func (f loginFile) read() (l login, err error) {
 	if err != nil {
 		return l, fmt.Errorf("reading the login: %w", err)
 	}
+
 	err = json.Unmarshal(text, &l)
 	if err != nil || l.URL == "" {
 		return l, cli.Usagef("%s is damaged: run trunkline login again", f.path)
 	}
+
 	return l, nil
 }
 
@@ -64,9 +66,11 @@ func (f loginFile) update(change func(*login) error) error {
 		if err != nil {
 			return err
 		}
+
 		if err := change(&l); err != nil {
 			return err
 		}
+
 		return f.write(l)
 	})
 }
@@ -76,14 +80,17 @@ func (f loginFile) withLock(work func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("creating the directory of the login: %w", err)
 	}
+
 	lock, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("locking the login: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }() // unlocks
+
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("locking the login: %w", err)
 	}
+
 	return work()
 }
 

@@ -23,6 +23,7 @@ type credentials struct {
 // LoginCommand returns the command login.
 func LoginCommand(p *cli.Program) *cobra.Command {
 	var c credentials
+
 	var server *cli.ServerFlags
 	var fromStdin bool
 	command := &cobra.Command{
@@ -39,19 +40,23 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 			if err := cli.RequireFlags(cmd, "username", "domain"); err != nil {
 				return err
 			}
+
 			c.Password, err = p.Password("login", fromStdin)
 			if err != nil {
 				return err
 			}
+
 			return createLogin(cmd.Context(), p, server, c)
 		},
 	}
+
 	flags := command.Flags()
 	server = p.ServerFlags(flags)
 	flags.StringVar(&c.Username, "username", "", "user to log in as")
 	flags.StringVar(&c.Domain, "domain", "", "domain of the account")
 	flags.StringVar(&c.OTP, "otp", "", "one-time password or recovery code, for users who have one")
 	flags.BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
+
 	return command
 }
 
@@ -60,15 +65,18 @@ func createLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c
 	if err != nil {
 		return err
 	}
+
 	l := login{Username: c.Username, Domain: c.Domain}
 	l.URL, err = server.URL()
 	if err != nil {
 		return err
 	}
+
 	files, insecure, err := server.TrustedFiles()
 	if err != nil {
 		return err
 	}
+
 	l.Insecure = insecure
 	for _, name := range files {
 		absolute, err := filepath.Abs(name)
@@ -77,20 +85,25 @@ func createLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c
 		}
 		l.CAFiles = append(l.CAFiles, absolute)
 	}
+
 	tlsConfig, err := cli.ClientTLSFromFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
 		return cli.UsageError(err)
 	}
+
 	client := newClient(tlsConfig)
 	defer client.CloseIdleConnections()
+
 	t, err := requestTokens(ctx, client, l.URL+"/ucp/v2/login", c)
 	if err != nil {
 		return fmt.Errorf("logging in at %s: %w", l.URL, err)
 	}
+
 	l.setTokens(t, time.Now())
 	if err := f.withLock(func() error { return f.write(l) }); err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprintf(p.Out, "logged in at %s as %s of account %s\n", l.URL, l.Username, l.AccountID)
 	return err
 }

@@ -77,14 +77,17 @@ func Open(p *cli.Program) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l, err := f.read()
 	if err != nil {
 		return nil, err
 	}
+
 	tlsConfig, err := cli.ClientTLSFromFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
+
 	return &Session{file: f, login: l, tlsConfig: tlsConfig, client: newClient(tlsConfig)}, nil
 }
 
@@ -134,14 +137,17 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 	if hasValidToken(s.login) {
 		return s.login.AccessToken, nil
 	}
+
 	err := s.file.update(func(l *login) error {
 		if hasValidToken(*l) { // another command has renewed it
 			s.login = *l
 			return nil
 		}
+
 		// Once the server has used up the refresh token, the new tokens must be saved.
 		renewCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		defer cancel()
+
 		t, err := requestTokens(renewCtx, s.client, l.URL+"/ucp/v2/login/refresh",
 			map[string]string{"refresh_token": l.RefreshToken})
 		var status *cli.HTTPError
@@ -151,10 +157,12 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 		if err != nil {
 			return fmt.Errorf("renewing the login: %w", err)
 		}
+
 		l.setTokens(t, time.Now())
 		s.login = *l
 		return nil
 	})
+
 	return s.login.AccessToken, err
 }
 
@@ -195,6 +203,7 @@ func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte
 	if err != nil {
 		return "", nil, err
 	}
+
 	if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
@@ -203,12 +212,14 @@ func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 		request.Header.Set("Content-Type", "application/json")
 	}
+
 	if r.IfMatch != "" {
 		request.Header.Set("If-Match", r.IfMatch)
 	}
 	if r.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+r.Token)
 	}
+
 	header, answer, err := cli.FetchWithHeader(s.client, request, r.Want)
 	return header.Get("ETag"), answer, err
 }
@@ -229,13 +240,16 @@ func (s *Session) newRequest(ctx context.Context, method, path string) (*http.Re
 	if err != nil {
 		return nil, err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, method, s.login.URL+path, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	request.Header.Set("Authorization", "Bearer "+token)
 	if s.accountID != "" {
 		request.Header.Set("X-Account-ID", s.accountID)
 	}
+
 	return request, nil
 }

@@ -54,9 +54,11 @@ does not exist.` + commonText,
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return cli.UsageError(err)
 			}
+
 			return o.run(cmd.Context(), func(ctx context.Context) error { return o.export(ctx, dir) })
 		},
 	}
+
 	o.register(command)
 	command.Flags().StringVar(&dir, "output", "", "folder to make")
 	return command
@@ -79,9 +81,11 @@ their calls.` + commonText,
 			if !yes && !o.confirmed() {
 				return errors.New("nothing was erased")
 			}
+
 			return o.run(cmd.Context(), o.erase)
 		},
 	}
+
 	o.register(command)
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return command
@@ -116,21 +120,25 @@ func (o *person) run(ctx context.Context, work func(context.Context) error) erro
 		if !ok {
 			return fmt.Errorf("there is no account %s", o.account)
 		}
+
 		o.account, o.settings = account.ID, stores.Settings
 		o.index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), o.p.ToolLog())
 		if err != nil {
 			return err
 		}
+
 		o.figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(),
 			o.p.ToolLog())
 		if err != nil {
 			return err
 		}
+
 		store, closeStore, err := backend.Recordings(stores.Settings, o.p.ToolLog())
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
+
 		o.recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
 			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit,
 			Metrics: prometheus.NewRegistry(), Log: o.p.ToolLog(),
@@ -138,6 +146,7 @@ func (o *person) run(ctx context.Context, work func(context.Context) error) erro
 		if err != nil {
 			return err
 		}
+
 		return work(ctx)
 	})
 }
@@ -152,18 +161,22 @@ func (o *person) recordingsOf(ctx context.Context, rows []event.CDR) (found []re
 			if err != nil {
 				return err
 			}
+
 			for _, m := range page.Data {
 				if !seen[m.RecordingID] {
 					seen[m.RecordingID] = true
 					found = append(found, m)
 				}
 			}
+
 			if page.NextStartKey == "" {
 				return nil
 			}
+
 			f.StartKey = page.NextStartKey
 		}
 	}
+
 	interactions := make(map[string]bool)
 	for i := range rows {
 		err := add(recording.Filter{Call: recording.Call{CallID: rows[i].CallID}})
@@ -175,6 +188,7 @@ func (o *person) recordingsOf(ctx context.Context, rows []event.CDR) (found []re
 			return nil, err
 		}
 	}
+
 	return found, nil
 }
 
@@ -183,15 +197,18 @@ func (o *person) export(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	recordingsDir := filepath.Join(dir, "recordings") // of their own: whoever stores one chooses its id
 	err = os.Mkdir(recordingsDir, 0o700)
 	encoder := json.NewEncoder(list)
 	calls, files := 0, 0
 	written := make(map[string]bool)
+
 	for start := int64(0); err == nil; {
 		var rows []event.CDR
 		rows, err = o.index.CallsOf(ctx, o.account, o.number, start)
 		fresh := rows[:0]
+
 		for _, row := range rows {
 			if !written[row.CallID] {
 				written[row.CallID] = true
@@ -199,17 +216,21 @@ func (o *person) export(ctx context.Context, dir string) error {
 			}
 			start = max(start, row.Timestamp)
 		}
+
 		if err != nil || len(fresh) == 0 {
 			break
 		}
+
 		for i := range fresh {
 			calls++
 			err = errors.Join(err, encoder.Encode(&fresh[i]))
 		}
+
 		var recordings []recording.Metadata
 		if err == nil {
 			recordings, err = o.recordingsOf(ctx, fresh)
 		}
+
 		for _, m := range recordings {
 			if err == nil && !written["recording "+m.RecordingID] {
 				written["recording "+m.RecordingID] = true
@@ -218,9 +239,11 @@ func (o *person) export(ctx context.Context, dir string) error {
 			}
 		}
 	}
+
 	if err := errors.Join(err, list.Close()); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(o.p.Out, "%d call records and %d recordings written to %s\n", calls, files, dir)
 	return nil
 }
@@ -232,10 +255,12 @@ func (o *person) exportRecording(ctx context.Context, dir, id string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
+
 	file, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(file, opened)
 	return errors.Join(err, file.Close())
 }
@@ -245,15 +270,18 @@ func (o *person) erase(ctx context.Context) error {
 	var last int64
 	calls, files := 0, 0
 	held := make(map[string]bool)
+
 	for start := int64(0); ; {
 		rows, err := o.index.CallsOf(ctx, o.account, o.number, start)
 		if err != nil {
 			return err
 		}
+
 		recordings, err := o.recordingsOf(ctx, rows)
 		if err != nil {
 			return err
 		}
+
 		kept := make(map[string]bool) // interactions and calls of held recordings
 		for _, m := range recordings {
 			err := o.recordings.Delete(ctx, o.account, m.RecordingID)
@@ -264,11 +292,14 @@ func (o *person) erase(ctx context.Context) error {
 			case fault.KindNotFound:
 				continue
 			}
+
 			if err != nil {
 				return err
 			}
+
 			files++
 		}
+
 		var erased []event.CDR
 		lastStart := int64(0)
 		for _, row := range rows {
@@ -278,6 +309,7 @@ func (o *person) erase(ctx context.Context) error {
 				erased = append(erased, row)
 			}
 		}
+
 		if len(erased) == 0 {
 			if lastStart <= start {
 				break
@@ -285,19 +317,24 @@ func (o *person) erase(ctx context.Context) error {
 			start = lastStart // only calls with held recordings are left before it
 			continue
 		}
+
 		if err := o.index.EraseCalls(ctx, erased); err != nil {
 			return err
 		}
+
 		calls += len(erased)
 	}
+
 	abandoned, err := o.figures.EraseCaller(ctx, o.account, o.number)
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(o.p.Out, "erased: %d call records, %d recordings and %d abandoned calls\n", calls, files, abandoned)
 	for id := range held {
 		fmt.Fprintf(o.p.Out, "kept: recording %s has a legal hold; so are the records of its call\n", id)
 	}
+
 	return o.reportRest(ctx, last)
 }
 
@@ -311,9 +348,11 @@ func (o *person) reportRest(ctx context.Context, last int64) error {
 		`figures have numbers of callers who were not answered alone, on cc.stats for two days; state (cc.state) has the numbers of calls in progress alone;
 webhooks have no backlog of their own: what they still have to deliver is on cc.evt
 `)
+
 	if last == 0 || !backend.KafkaExists(o.settings) {
 		return nil
 	}
+
 	return o.p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) error {
 		for _, topic := range []string{event.TopicRaw, event.TopicEvents, event.TopicCDRRaw, event.TopicCDR,
 			event.TopicDead} {
@@ -321,13 +360,16 @@ webhooks have no backlog of their own: what they still have to deliver is on cc.
 			if err != nil {
 				return err
 			}
+
 			until := "for ever: set its retention.ms"
 			if kept >= 0 {
 				until = "until " + time.Unix(last, 0).Add(kept).UTC().Format(time.RFC3339) +
 					" and the end of its log segment, or its disk limit"
 			}
+
 			fmt.Fprintf(o.p.Out, "kafka %s still has the records of these calls, %s\n", topic, until)
 		}
+
 		fmt.Fprintln(o.p.Out, "until then cdr reindex brings the call records back: repeat this command after it")
 		return nil
 	})

@@ -30,12 +30,14 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 			if err != nil {
 				return err
 			}
+
 			return convert(p, "opening", args[0], output, func(w io.Writer, r io.Reader) error {
 				_, err := keyAndSalt.Open(w, r)
 				return err
 			})
 		},
 	}
+
 	keys.register(command.Flags())
 	command.Flags().StringVar(&output, "output", "", outputUsage)
 	return command
@@ -43,6 +45,7 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 
 func recordingSeal(p *cli.Program) *cobra.Command {
 	var keys keyFlags
+
 	var output string
 	var header recording.SealParams
 	command := &cobra.Command{
@@ -54,20 +57,24 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "account", "recording"); err != nil {
 				return err
 			}
+
 			keyAndSalt, err := keys.read(p)
 			if err != nil {
 				return err
 			}
+
 			header.Created = time.Now()
 			if header.KeyID == "" {
 				header.KeyID = encryption.KeyID(header.AccountID)
 			}
+
 			return convert(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {
 				_, err := keyAndSalt.Seal(w, r, header)
 				return err
 			})
 		},
 	}
+
 	keys.register(command.Flags())
 	flags := command.Flags()
 	flags.StringVar(&output, "output", "", outputUsage)
@@ -78,6 +85,7 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 	flags.StringVar(&header.ContentType, "content-type", "audio/x-wav", "content type of the audio")
 	flags.StringVar(&header.KeyID, "key-id", "", "id of the key; empty: the account's")
 	flags.Uint32Var(&header.KeyVersion, "key-version", 1, "version of the key")
+
 	return command
 }
 
@@ -93,10 +101,12 @@ func recordingInspect(p *cli.Program) *cobra.Command {
 				return err
 			}
 			defer func() { _ = in.Close() }() // opened for reading
+
 			header, err := recording.Inspect(in)
 			if err != nil {
 				return fmt.Errorf("inspecting %s: %w", args[0], err)
 			}
+
 			return cli.JSONLine(p.Out, header)
 		},
 	}

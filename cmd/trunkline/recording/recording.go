@@ -77,10 +77,12 @@ func (k *keyFlags) readSecret(p *cli.Program, what, value, file string) (string,
 	default:
 		value = p.Getenv(k.envName(what))
 	}
+
 	if value == "" {
 		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix,
 			what, k.envName(what))
 	}
+
 	return value, nil
 }
 
@@ -99,13 +101,16 @@ func convert(p *cli.Program, operation, file, output string, work func(io.Writer
 		return err
 	}
 	defer func() { _ = in.Close() }() // opened for reading
+
 	if output == "" {
 		err = work(p.Out, in)
 	} else {
 		err = atomicfile.Write(output, 0o600, func(w io.Writer) error { return work(w, in) })
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", operation, file, err)
 	}
+
 	return nil
 }

@@ -62,48 +62,58 @@ func TestRecordingsOffline(t *testing.T) {
 	w.MustRun("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key",
 		recordingKey,
 		"--salt", recordingSalt, "--algorithm", "AES-256-CBC", "--output", sealed)
+
 	if text := content(w, "call.trkrec"); strings.Contains(text, "private") {
 		t.Error("it can be read")
 	}
+
 	var inspection recording.Inspection
 	w.MustJSON(&inspection, "recording", "inspect", sealed)
 	if inspection.AccountID != "acme-call-center" || inspection.RecordingID != "call-1" ||
 		inspection.KeyID != "key_auto_acme-cal" || inspection.KeyVersion != 1 || inspection.Algorithm != "AES-256-CBC" {
 		t.Errorf("%+v", inspection)
 	}
+
 	keys := []string{"--key-file", file(w, "key", recordingKey+"\n"), "--salt-file", file(w, "salt", recordingSalt)}
 	if out := w.MustRun(append([]string{"recording", "open", sealed}, keys...)...); out != audio {
 		t.Errorf("%d bytes on stdout", len(out))
 	}
+
 	w.Environ = []string{"TRUNKLINE_RECORDING_KEY=" + recordingKey, "TRUNKLINE_RECORDING_SALT=" + recordingSalt}
 	w.MustRun("recording", "open", sealed, "--output", opened)
 	if content(w, "opened.wav") != audio {
 		t.Error("another audio")
 	}
+
 	w.MustRun("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s",
 		"--output", moved)
 	w.MustJSON(&inspection, "recording", "inspect", moved)
+
 	if inspection.KeyVersion != 2 || inspection.KeyID != "key_auto_acme-cal" {
 		t.Errorf("moved: %+v", inspection)
 	}
+
 	w.MustFail(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
 	w.Stdin = content(w, "moved.trkrec")
 	if out := w.MustRun("recording", "open", "-", "--key", "another key, that came after the first", "--salt",
 		"s"); out != audio {
 		t.Errorf("from stdin come %d bytes", len(out))
 	}
+
 	w.MustFail(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
 
 	// A command that fails leaves the output unchanged and no other file.
 	file(w, "cut.trkrec", content(w, "call.trkrec")[:70_000])
 	file(w, "opened.wav", "as it was")
 	w.MustFail(cli.ExitFailed, "chunk 1: ", "recording", "open", filepath.Join(w.Dir, "cut.trkrec"), "--output", opened)
+
 	if content(w, "opened.wav") != "as it was" {
 		t.Error("the output was changed")
 	}
 	if beside, err := filepath.Glob(filepath.Join(w.Dir, ".*")); err != nil || len(beside) != 0 {
 		t.Errorf("left: %v, %v", beside, err)
 	}
+
 	w.MustFail(cli.ExitFailed, "opening "+call+": not a sealed recording", "recording", "open", call)
 }
 
@@ -127,6 +137,7 @@ func TestRecordingsWrongUsage(t *testing.T) {
 	} {
 		w.MustFail(cli.ExitUsage, c.want, c.args...)
 	}
+
 	w.MustFail(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k",
 		"--salt", "s")
 	w.MustRun("account", "create", "head", "--domain", "head.example")
@@ -157,6 +168,7 @@ func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
 		DB: db, Store: store, Keys: configs, Audit: audited, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 	})
 	check(w.T, err)
+
 	return configs, recordings
 }
 
@@ -170,11 +182,13 @@ func check(t *testing.T, err error) {
 func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	w := newEnv(t)
 	w.MustRun("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
+
 	configs, recordings := service(w)
 	rotate := func(key string) {
 		_, err := configs.Update(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
 		check(t, err)
 	}
+
 	rotate(recordingKey)
 	audio := []byte("the caller said something private")
 	_, err := recordings.Store(t.Context(),
@@ -193,6 +207,7 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 		"acme.test"); out != "1 recordings moved to the newest key\n" {
 		t.Errorf("recording reseal prints %q", out)
 	}
+
 	// The running server uses the new key.
 	metadata, err := recordings.Metadata(t.Context(), "acme", "call")
 	check(t, err)
@@ -201,9 +216,11 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	got, err := io.ReadAll(opened)
 	check(t, err)
 	check(t, opened.Close())
+
 	if !bytes.Equal(got, audio) || metadata.KeyVersion != 2 {
 		t.Errorf("%q, %+v", got, metadata)
 	}
+
 	check(t, os.Remove(filepath.Join(w.Dir, "master.key")))
 	w.MustFail(cli.ExitUsage, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
 }

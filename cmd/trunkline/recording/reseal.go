@@ -45,10 +45,12 @@ salts. Its body stays as it is.` + fileUsage,
 			case options.account != "":
 				return cli.Usagef("--account is for the service's recordings, not for a file")
 			}
+
 			options.file = args[0]
 			return resealFile(p, &options)
 		},
 	}
+
 	flags := command.Flags()
 	flags.StringVar(&options.account, "account", "", cli.AccountUsage+"; empty: all")
 	options.old.register(flags)
@@ -56,6 +58,7 @@ salts. Its body stays as it is.` + fileUsage,
 	flags.StringVar(&options.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
 	flags.Uint32Var(&options.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
 	flags.StringVar(&options.output, "output", "", outputUsage)
+
 	return command
 }
 
@@ -64,10 +67,12 @@ func resealFile(p *cli.Program, options *resealFlags) error {
 	if err != nil {
 		return err
 	}
+
 	to, err := options.new.read(p)
 	if err != nil {
 		return err
 	}
+
 	return convert(p, "resealing", options.file, options.output, func(w io.Writer, r io.Reader) error {
 		_, err := from.Reseal(w, r, to, options.newKeyID, options.newVersion)
 		return err
@@ -80,11 +85,13 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 		if err != nil {
 			return err
 		}
+
 		store, closeStore, err := backend.Recordings(stores.Settings, p.ToolLog())
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
+
 		recordings, err := recording.New(ctx, recording.Settings{}, recording.Deps{
 			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit,
 			Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
@@ -92,6 +99,7 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 		if err != nil {
 			return err
 		}
+
 		progress := p.Progress("recordings")
 		done, err := recordings.Reseal(ctx, account, func(resealed recording.Progress) {
 			progress.Report(resealed.Done+resealed.Failed, resealed.Total)
@@ -99,6 +107,7 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 		if err != nil {
 			return fmt.Errorf("after %d of %d recordings: %w", done.Done+done.Failed, done.Total, err)
 		}
+
 		_, err = fmt.Fprintf(p.Out, "%d recordings moved to the newest key\n", done.Done)
 		return err
 	})

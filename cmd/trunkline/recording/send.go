@@ -103,9 +103,11 @@ The API key, with the scope recordings, is ` + cli.EnvAPIKey + `, or in --key-fi
 			if s.watch != "" {
 				return s.watchFolder(cmd.Context())
 			}
+
 			return s.sendOnce(cmd.Context(), args[0])
 		},
 	}
+
 	flags := command.Flags()
 	s.server = p.ServerFlags(flags)
 	flags.StringVar(&s.watch, "watch", "", "folder to watch")
@@ -113,6 +115,7 @@ The API key, with the scope recordings, is ` + cli.EnvAPIKey + `, or in --key-fi
 	flags.StringVar(&s.name, "name", `(?:^|/)(?P<id>(?P<call_id>[^/]+))\.[^./]+$`,
 		"regular expression on a file's path, with groups id, call_id, …")
 	flags.DurationVar(&s.settle, "settle", 5*time.Second, "how long a file must not have changed")
+
 	return command
 }
 
@@ -122,12 +125,14 @@ func (s *sender) prepare() (err error) {
 	if err != nil {
 		return cli.Usagef("--name: %v", err)
 	}
+
 	allowed := append(recording.CallParams(), "id")
 	for _, group := range s.pattern.SubexpNames() {
 		if group != "" && !slices.Contains(allowed, group) {
 			return cli.Usagef("--name: there is no field %s; there are %s", group, strings.Join(allowed, ", "))
 		}
 	}
+
 	if !slices.Contains(s.pattern.SubexpNames(), "id") {
 		return cli.Usagef("--name needs a group (?P<id>…)")
 	}
@@ -136,14 +141,17 @@ func (s *sender) prepare() (err error) {
 	if err != nil {
 		return err
 	}
+
 	s.url, err = s.server.URL()
 	if err != nil {
 		return err
 	}
+
 	s.client, err = s.server.Client()
 	if err != nil {
 		return err
 	}
+
 	s.client.Timeout = 0 // each upload has its own, by the file's size
 	return nil
 }
@@ -157,9 +165,11 @@ func (s *sender) readKey() (string, error) {
 		}
 		key = strings.TrimSpace(string(text))
 	}
+
 	if key == "" {
 		return "", cli.Usagef("recording send needs an API key: %s or --key-file", cli.EnvAPIKey)
 	}
+
 	return key, nil
 }
 
@@ -170,6 +180,7 @@ func (s *sender) watchFolder(ctx context.Context) error {
 		return cli.UsageError(err)
 	}
 	defer s.client.CloseIdleConnections()
+
 	backoff := retry.Backoff{First: minSendWait, Max: maxSendWait}
 	for ctx.Err() == nil {
 		before := s.counts
@@ -178,12 +189,15 @@ func (s *sender) watchFolder(ctx context.Context) error {
 		if err == nil || s.counts != before {
 			backoff.Reset()
 		}
+
 		wait := scanInterval
 		if err != nil {
 			wait = max(backoff.Next(), retryAfter(err))
 		}
+
 		retry.Sleep(ctx, wait)
 	}
+
 	return nil
 }
 
@@ -194,21 +208,25 @@ func (s *sender) sendOnce(ctx context.Context, path string) error {
 		return cli.UsageError(err)
 	}
 	defer s.client.CloseIdleConnections()
+
 	backoff := retry.Backoff{First: minSendWait, Max: maxSendWait}
 	for {
 		err := s.round(ctx, path)
 		s.showStatus(err)
 		waiting := s.waiting()
+
 		switch {
 		case err == nil && waiting == 0 && s.counts.refused > 0:
 			return fmt.Errorf("%d files were refused and are still in %s", s.counts.refused, path)
 		case err == nil && waiting == 0:
 			return nil
 		}
+
 		wait := s.settle/4 + time.Millisecond
 		if err != nil {
 			wait = max(backoff.Next(), retryAfter(err))
 		}
+
 		if !retry.Sleep(ctx, wait) {
 			return ctx.Err()
 		}
@@ -232,6 +250,7 @@ func (s *sender) round(ctx context.Context, root string) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
+
 	for _, path := range s.closed(due) {
 		err := s.send(ctx, root, path)
 		if err := s.settleOutcome(path, err); err != nil {
@@ -239,6 +258,7 @@ func (s *sender) round(ctx context.Context, root string) error {
 		}
 		s.showStatus(nil)
 	}
+
 	return nil
 }
 
@@ -254,8 +274,10 @@ func (s *sender) closed(due []string) (closed []string) {
 			f.unchanged = time.Now()
 			continue
 		}
+
 		closed = append(closed, path)
 	}
+
 	return closed
 }
 
@@ -275,14 +297,17 @@ func (s *sender) settleOutcome(path string, err error) error {
 	case err != nil:
 		return err
 	}
+
 	if f.refused {
 		s.counts.refused--
 	}
+
 	delete(s.files, path)
 	err = os.Remove(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("it is stored, but cannot be removed: %w", err)
 	}
+
 	return nil
 }
 
@@ -297,6 +322,7 @@ func (s *sender) scan(root string, now time.Time) (due []string, err error) {
 		if err != nil {
 			return err
 		}
+
 		hidden := strings.HasPrefix(entry.Name(), ".") && path != root
 		if hidden && entry.IsDir() {
 			return fs.SkipDir
@@ -304,25 +330,31 @@ func (s *sender) scan(root string, now time.Time) (due []string, err error) {
 		if hidden || !entry.Type().IsRegular() || audioTypes[strings.ToLower(filepath.Ext(path))] == "" {
 			return nil
 		}
+
 		info, err := entry.Info()
 		if err != nil {
 			return nil // removed meanwhile
 		}
+
 		_, _, ok := s.describe(root, path)
 		if !ok {
 			return nil
 		}
+
 		seen[path] = true
 		if s.isDue(path, info, now) {
 			due = append(due, path)
 		}
+
 		return nil
 	})
+
 	for path := range s.files {
 		if !seen[path] {
 			delete(s.files, path)
 		}
 	}
+
 	slices.SortFunc(due, func(a, b string) int { return s.files[a].modified.Compare(s.files[b].modified) })
 	return due, err
 }
@@ -339,6 +371,7 @@ func (s *sender) isDue(path string, info fs.FileInfo, now time.Time) bool {
 		f = &pending{size: info.Size(), modified: info.ModTime(), unchanged: unchanged}
 		s.files[path] = f
 	}
+
 	return now.Sub(f.unchanged) >= s.settle && !now.Before(f.retryAt)
 }
 
@@ -348,21 +381,25 @@ func (s *sender) describe(root, path string) (id string, params map[string]strin
 	if err != nil || relative == "." {
 		relative = filepath.Base(path)
 	}
+
 	match := s.pattern.FindStringSubmatch(filepath.ToSlash(relative))
 	if match == nil {
 		return "", nil, false
 	}
+
 	params = make(map[string]string)
 	for i, group := range s.pattern.SubexpNames() {
 		if group != "" && match[i] != "" {
 			params[group] = match[i]
 		}
 	}
+
 	id = params["id"]
 	delete(params, "id")
 	if !envelope.ValidID(id) {
 		id = idOf(id)
 	}
+
 	return id, params, id != ""
 }
 
@@ -387,6 +424,7 @@ func (s *sender) showStatus(err error) {
 	if status == s.status || s.waiting() > 0 && time.Since(s.shown) < statusInterval && err == nil {
 		return
 	}
+
 	s.status, s.shown = status, time.Now()
 	fmt.Fprintln(s.p.Out, status)
 }

@@ -54,6 +54,7 @@ func (s *sender) send(ctx context.Context, root, path string) error {
 	case errors.As(err, &answer) && isRefusal(answer.Status):
 		return &refusedError{err}
 	}
+
 	return err
 }
 
@@ -96,10 +97,12 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	if err != nil {
 		return nil, err
 	}
+
 	query := url.Values{}
 	for name, value := range params {
 		query.Set(name, value)
 	}
+
 	request.URL.RawQuery = query.Encode()
 	request.ContentLength = f.size
 	request.Header.Set("Content-Type", audioTypes[strings.ToLower(filepath.Ext(path))])
@@ -113,15 +116,18 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	if err != nil {
 		return digest, err
 	}
+
 	want := formatSum(digest)
 	if stored.Digest != want {
 		return digest, &refusedError{fmt.Errorf("the server has stored %s, the file has %s", stored.Digest, want)}
 	}
+
 	info, err := file.Stat()
 	if err == nil && (info.Size() != f.size || !info.ModTime().Equal(f.modified)) {
 		return digest, &refusedError{errors.New(
 			"it was changed while it was sent: set a longer --settle, and run as the switch's user")}
 	}
+
 	return digest, err
 }
 
@@ -131,11 +137,13 @@ func (s *sender) compareStored(ctx context.Context, root, path, id string, diges
 	if err != nil {
 		return err
 	}
+
 	s.authenticate(request)
 	body, err := cli.Fetch(s.client, request, http.StatusOK)
 	if err != nil {
 		return err
 	}
+
 	stored, err := parseMetadata(body)
 	if err != nil {
 		return err
@@ -147,14 +155,17 @@ func (s *sender) compareStored(ctx context.Context, root, path, id string, diges
 		return &refusedError{err}
 	}
 	defer func() { _ = file.Close() }() // opened for reading
+
 	digest.Reset()
 	_, err = io.Copy(digest, file)
 	if err != nil {
 		return &refusedError{err}
 	}
+
 	if stored.Digest != formatSum(digest) {
 		return &refusedError{fmt.Errorf("the server has another recording %s", id)}
 	}
+
 	s.counts.repeated++
 	return nil
 }
@@ -184,23 +195,28 @@ func openFiles(paths []string) map[string]bool {
 		if err != nil {
 			continue
 		}
+
 		resolved, err := filepath.EvalSymlinks(absolute)
 		if err == nil {
 			wanted[resolved] = path
 		}
 	}
+
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {
 		return open
 	}
+
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil {
 			continue // of another user, or closed meanwhile
 		}
+
 		if path, ok := wanted[target]; ok {
 			open[path] = true
 		}
 	}
+
 	return open
 }

@@ -36,10 +36,12 @@ func TestSenderProcess(t *testing.T) {
 	if args == "" {
 		t.Skip("a process of TestNothingIsLostWhileServerAndSenderFail")
 	}
+
 	go func() { // its parent, which holds the other end, has died
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
+
 	p := &cli.Program{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
 	ctx := cli.SignalContext()
 	root := p.Root("trunkline", "", []*cobra.Command{Command(p)}...)
@@ -57,6 +59,7 @@ func startSender(t *testing.T, key string, args ...string) *exec.Cmd {
 	check(t, err)
 	check(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill() }) // of a test that failed before it was waited for
+
 	return command
 }
 
@@ -68,6 +71,7 @@ func unreliable(t *testing.T, address string, s *settings.Settings) *http.Server
 	check(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+
 	var n atomic.Int64
 	server := &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch n.Add(1) % 4 {
@@ -80,6 +84,7 @@ func unreliable(t *testing.T, address string, s *settings.Settings) *http.Server
 			proxy.ServeHTTP(w, r)
 		}
 	})}
+
 	go func() { _ = server.ListenAndServe() }()
 	t.Cleanup(func() { _ = server.Close() })
 	return server
@@ -108,12 +113,14 @@ func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
 	dir := t.TempDir()
 	address := freeport.Address(t)
 	const n = 12
+
 	want := map[string]string{}
 	write := func(i int) {
 		id, audio := fmt.Sprintf("0b6f3c1e-%04d", i), strings.Repeat(fmt.Sprint("audio ", i), 5000)
 		want[id] = audio
 		check(t, os.WriteFile(filepath.Join(dir, id+".wav"), []byte(audio), 0o600))
 	}
+
 	for i := range n / 2 {
 		write(i)
 	}
@@ -127,9 +134,11 @@ func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
 	await(t, "the first are sent", func() bool { return len(filesIn(t, dir)) < n/2-1 })
 	check(t, first.Process.Kill())
 	_ = first.Wait()
+
 	for i := n / 2; i < n; i++ {
 		write(i)
 	}
+
 	second := startSender(t, key, args...)
 	await(t, "all are sent", func() bool { return len(filesIn(t, dir)) == 0 })
 	check(t, second.Process.Signal(os.Interrupt))
@@ -144,11 +153,13 @@ func TestNothingIsLostWhileServerAndSenderFail(t *testing.T) {
 		check(t, err)
 		return body
 	}
+
 	var page recording.Page
 	check(t, json.Unmarshal(read(""), &page))
 	if len(page.Data) != n {
 		t.Errorf("%d recordings, want %d", len(page.Data), n)
 	}
+
 	for _, m := range page.Data {
 		if audio := want[m.RecordingID]; m.CallID != m.RecordingID || m.ContentType != "audio/wav" ||
 			string(read("/"+m.RecordingID)) != audio {
@@ -167,6 +178,7 @@ func fakeServer(t *testing.T, answer func(r *http.Request, body string) (status 
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(recording.Metadata{Digest: digest})
 	}))
+
 	t.Cleanup(server.Close)
 	return server
 }
@@ -180,6 +192,7 @@ func digestOf(text string) string {
 func TestWhatIsSentAndWhatStays(t *testing.T) {
 	w := newEnv(t)
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=tk_test")
+
 	old := time.Now().Add(-time.Hour)
 	put := func(dir, name, text string) string {
 		path := filepath.Join(dir, name)
@@ -188,11 +201,13 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 		check(t, os.Chtimes(path, old, old))
 		return path
 	}
+
 	var got []string
 	server := fakeServer(t, func(r *http.Request, body string) (int, string) {
 		if r.Method == http.MethodPut {
 			got = append(got, strings.TrimPrefix(r.URL.Path, "/api/v2/recordings/")+"?"+r.URL.RawQuery)
 		}
+
 		switch {
 		case strings.Contains(r.URL.Path, "there"):
 			if r.Method == http.MethodGet {
@@ -202,6 +217,7 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 		case strings.Contains(r.URL.Path, "bad"):
 			return 400, ""
 		}
+
 		return 201, digestOf(body)
 	})
 
@@ -220,10 +236,12 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 		want) {
 		t.Errorf("sent are %q", got)
 	}
+
 	for _, path := range []string{other, bad, notes, hidden} {
 		_, err := os.Stat(path)
 		check(t, err)
 	}
+
 	if left := filesIn(t, dir); len(left) != 2 || left[0] != hidden || left[1] != other {
 		t.Errorf("left are %q", left)
 	}
@@ -241,6 +259,7 @@ func TestWhatIsSentAndWhatStays(t *testing.T) {
 func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 	w := newEnv(t)
 	w.Environ = append(w.Environ, cli.EnvAPIKey+"=tk_test")
+
 	var got []string
 	server := fakeServer(t, func(r *http.Request, body string) (int, string) {
 		if r.Method == http.MethodPut {
@@ -249,6 +268,7 @@ func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 		}
 		return 200, digestOf("secret")
 	})
+
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "call.wav")
 	check(t, os.WriteFile(secret, []byte("secret"), 0o600))
@@ -256,6 +276,7 @@ func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 	check(t, os.Symlink(outside, filepath.Join(dir, "folder")))
 	s := &sender{url: server.URL, client: server.Client(), files: map[string]*pending{},
 		pattern: regexp.MustCompile("(?P<id>[a-z]+).wav")}
+
 	for _, path := range []string{filepath.Join(dir, "file.wav"), filepath.Join(dir, "folder", "call.wav")} {
 		info, err := os.Stat(path)
 		check(t, err)
@@ -265,6 +286,7 @@ func TestLinksOutOfTheFolderAreNotSent(t *testing.T) {
 		if !errors.As(err, &refused) || len(got) > 0 {
 			t.Errorf("%s: %v, sent %q", path, err, got)
 		}
+
 		if err := s.compareStored(t.Context(), dir, path, "call", sha256.New()); err == nil {
 			t.Errorf("%s was read", path)
 		}
@@ -291,11 +313,13 @@ func TestAFileIsSentWhenItIsComplete(t *testing.T) {
 	file, err := os.Create(path)
 	check(t, err)
 	defer file.Close()
+
 	info := func() os.FileInfo {
 		i, err := os.Stat(path)
 		check(t, err)
 		return i
 	}
+
 	began := info().ModTime()
 	for _, step := range []struct {
 		after time.Duration
@@ -311,9 +335,11 @@ func TestAFileIsSentWhenItIsComplete(t *testing.T) {
 			t.Errorf("after %v: %v", step.after, due)
 		}
 	}
+
 	if _, err := os.Stat("/proc/self/fd"); err == nil && !openFiles([]string{path})[path] {
 		t.Error("an open file is not known to be open")
 	}
+
 	check(t, file.Close())
 	if openFiles([]string{path})[path] {
 		t.Error("a closed file is open")
@@ -327,6 +353,7 @@ func TestAFileThatIsClosedBehindTheScanIsNotSent(t *testing.T) {
 	for _, name := range []string{"closing.wav", "closed.wav"} {
 		check(t, os.WriteFile(filepath.Join(dir, name), []byte("header"), 0o600))
 	}
+
 	due, err := s.scan(dir, time.Now().Add(time.Minute))
 	check(t, err)
 	if len(due) != 2 {
@@ -337,6 +364,7 @@ func TestAFileThatIsClosedBehindTheScanIsNotSent(t *testing.T) {
 	if got := s.closed(due); len(got) != 1 || filepath.Base(got[0]) != "closed.wav" {
 		t.Errorf("sent are %q", got)
 	}
+
 	check(t, os.Remove(filepath.Join(dir, "closed.wav")))
 	if got := s.closed(due); len(got) != 0 {
 		t.Errorf("sent are %q", got)

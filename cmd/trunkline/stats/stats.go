@@ -46,9 +46,11 @@ the servers continue; run it again to see the progress.`,
 					return err
 				}
 			}
+
 			return rebuild(p, cmd.Context(), start)
 		},
 	}
+
 	command.Flags().StringVar(&from, "from", "",
 		"only intervals that begin at this time or later: a duration before now, a time, or Unix seconds")
 	return command
@@ -61,20 +63,24 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 	if err != nil {
 		return err
 	}
+
 	db, err := backend.OpenExistingDatabase(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	store, err := figures.New(ctx, s.Stats.Retention, db, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
+
 	requests := store.Rebuilds()
 	open, err := requests.ListOpen(ctx)
 	if err != nil {
 		return err
 	}
+
 	if len(open) == 0 {
 		var rebuilds []stats.Rebuild
 		err := p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
@@ -88,12 +94,14 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 		if err != nil {
 			return err
 		}
+
 		if err := requests.Create(ctx, rebuilds); err != nil {
 			return err
 		}
 	} else if err := checkSameStart(open, from); err != nil {
 		return err
 	}
+
 	return follow(p, ctx, requests)
 }
 
@@ -120,16 +128,20 @@ func planRebuilds(ctx context.Context, log kafka.Log, partitions int,
 		if err != nil {
 			return nil, err
 		}
+
 		if start.Time.IsZero() {
 			continue
 		}
+
 		r := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.Next - start.First}
 		earliest = max(earliest, r.From)
 		if !from.IsZero() {
 			r.From = from.Unix()
 		}
+
 		rebuilds = append(rebuilds, r)
 	}
+
 	switch {
 	case len(rebuilds) == 0:
 		return nil, errors.New("the topic cc.evt has no events: there is nothing to rebuild")
@@ -142,6 +154,7 @@ func planRebuilds(ctx context.Context, log kafka.Log, partitions int,
 			"the topic cc.evt no longer has all events that figures before %s are computed from: try again then",
 			formatUTC(earliest))
 	}
+
 	return rebuilds, nil
 }
 
@@ -156,6 +169,7 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 		if err != nil {
 			return err
 		}
+
 		var folded, total int64
 		open, failed := 0, []string{}
 		for _, r := range list {
@@ -167,6 +181,7 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 				failed = append(failed, fmt.Sprintf("partition %d: %s", r.Partition, r.Message))
 			}
 		}
+
 		switch {
 		case open > 0:
 		case len(failed) > 0:
@@ -175,6 +190,7 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 			_, err := fmt.Fprintf(p.Out, "figures rebuilt from %d events of %d partitions\n", folded, len(list))
 			return err
 		}
+
 		progress.Report(int(folded), int(max(total, folded+1)))
 		if folded == 0 && !noticed && time.Since(began) > noticeAfter {
 			noticed = true

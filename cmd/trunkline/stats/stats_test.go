@@ -41,11 +41,14 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = closeKafka() }()
+
 	producer := cluster.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = producer.Close(t.Context()) }()
+
 	const calls = 50
 	var records []kafka.Record
 	now, last := time.Now(), event.ID(0)
+
 	for i := range calls {
 		last = event.NextID(last, now.UnixMilli(), 5)
 		m := event.Message{ID: last, Type: "AGENT_STATUS_CHANGE", AccountID: "demo", Timestamp: now.Unix(),
@@ -58,28 +61,35 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 				Time:    last.Time(),
 				Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(event.NameQueueCallEntered)}}})
 	}
+
 	if err := producer.Produce(t.Context(), records...); err != nil {
 		t.Fatal(err)
 	}
+
 	db, err := backend.OpenDatabase(t.Context(), s, toolLog().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	store, err := figures.New(t.Context(), 0, db, prometheus.NewRegistry(), toolLog().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	offered := func() (n int64) {
 		rows, err := store.QueuesSince(t.Context(), []string{"demo"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, r := range rows {
 			n += r.Figure("offered")
 		}
+
 		return n
 	}
+
 	awaitOffered := func() {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); offered() != calls; time.Sleep(20 * time.Millisecond) {
@@ -88,6 +98,7 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 			}
 		}
 	}
+
 	awaitOffered()
 	if _, err := db.ExecContext(t.Context(), `UPDATE figures_queues SET offered = 7`); err != nil {
 		t.Fatal(err)
@@ -96,11 +107,13 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 		"7d"); out != fmt.Sprintf("figures rebuilt from %d events of 1 partitions\n", calls) {
 		t.Errorf("it prints %q", out)
 	}
+
 	awaitOffered()
 	if err := store.Rebuilds().Create(t.Context(),
 		[]stats.Rebuild{{ID: "other", Partition: 99, From: 900}}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.MustFail(cli.ExitFailed, "1970-01-01T00:15:00Z", "stats", "rebuild", "--from", "1d")
 }
 
@@ -131,6 +144,7 @@ func TestATimeBeforeTheLogsBeginningIsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "give --from 2026-11-21T09:15:00Z or later") {
 		t.Errorf("%v", err)
 	}
+
 	for _, from := range []time.Time{earliest, {}} {
 		wanted, err := planRebuilds(t.Context(), trimmedLog{}, 2, from)
 		if err != nil || len(wanted) != 2 || wanted[1].Partition != 1 || wanted[1].From != earliest.Unix() ||

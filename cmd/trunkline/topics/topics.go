@@ -40,6 +40,7 @@ func topicsList(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return cli.List(p.Out, *asJSON, rows, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"},
 				func(t topicRow) []string {
 					return []string{t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor),
@@ -47,6 +48,7 @@ func topicsList(p *cli.Program) *cobra.Command {
 				})
 		})
 	}
+
 	return command
 }
 
@@ -57,12 +59,14 @@ func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []topics.Spec)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []topicRow
 	for _, spec := range specs {
 		for _, info := range infos {
 			if info.Name != spec.Name {
 				continue
 			}
+
 			row := topicRow{info.Name, info.Partitions, info.ReplicationFactor, 0}
 			for n := range info.Partitions {
 				records, err := countRecords(ctx, cluster, info.Name, n)
@@ -71,9 +75,11 @@ func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []topics.Spec)
 				}
 				row.Records += records
 			}
+
 			rows = append(rows, row)
 		}
 	}
+
 	return rows, nil
 }
 
@@ -103,13 +109,16 @@ func topicsCreate(p *cli.Program) *cobra.Command {
 				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
 					return err
 				}
+
 				problems, err := cluster.CheckTopics(cmd.Context(), specs)
 				if err != nil {
 					return err
 				}
+
 				for _, problem := range problems {
 					fmt.Fprintln(p.Err, "trunkline: warning: "+problem.Message)
 				}
+
 				return nil
 			})
 		},

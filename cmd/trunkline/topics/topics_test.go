@@ -30,6 +30,7 @@ func TestTopicsWithoutAServer(t *testing.T) {
 		strings.Count(out, "\n") != specified+1 {
 		t.Errorf("topics list prints %q", out)
 	}
+
 	w.MustRun("topics", "create", "--audit.topic")
 	w.MustJSON(&topics, "topics", "list", "--json", "--audit.topic")
 	if len(topics) != specified+1 || topics[specified] != (topicRow{"audit", 1, 1, 0}) {

@@ -40,24 +40,30 @@ func create(p *cli.Program) *cobra.Command {
 		if err := f.apply(p, cmd.Flags(), &created); err != nil {
 			return err
 		}
+
 		_, answer, err := s.Do(cmd.Context(),
 			portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, Want: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
+
 		if asJSON {
 			return cli.JSONLine(p.Out, json.RawMessage(answer))
 		}
+
 		h, err := decodeHook(answer)
 		if err != nil {
 			return err
 		}
+
 		if h.Secret != "" {
 			fmt.Fprintf(p.Err, "secret of %s: %s\n", h.ID, h.Secret)
 		}
+
 		_, err = fmt.Fprintln(p.Out, h.ID)
 		return err
 	})
+
 	f.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print the webhook as a JSON object on a line, with a generated secret")
 	return c
@@ -73,12 +79,14 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("listing webhooks: %w", err)
 			}
+
 			var page struct {
 				Data []json.RawMessage `json:"data"`
 			}
 			if err := json.Unmarshal(answer, &page); err != nil {
 				return fmt.Errorf("reading the list of webhooks: %w", err)
 			}
+
 			var rows [][]string
 			for _, item := range page.Data {
 				if asJSON {
@@ -87,18 +95,23 @@ func list(p *cli.Program) *cobra.Command {
 					}
 					continue
 				}
+
 				h, err := decodeHook(item)
 				if err != nil {
 					return err
 				}
+
 				rows = append(rows,
 					[]string{h.ID, h.Status, h.Format, cli.Printable(h.URL), cli.Printable(cli.OrDash(h.LastError))})
 			}
+
 			if asJSON {
 				return nil
 			}
+
 			return cli.Table(p.Out, []string{"ID", "STATUS", "FORMAT", "URL", "LAST ERROR"}, rows)
 		})
+
 	c.Flags().BoolVar(&asJSON, "json", false, "print each webhook as a JSON object on a line")
 	return c
 }
@@ -115,12 +128,14 @@ func show(p *cli.Program) *cobra.Command {
 			}
 			return printHook(p, answer, asJSON)
 		})
+
 	c.Flags().BoolVar(&asJSON, "json", false, "print it as a JSON object on a line")
 	return c
 }
 
 func update(p *cli.Program) *cobra.Command {
 	var f configFlags
+
 	var asJSON bool
 	var address string
 	c := portal.WithAccount(p, &cobra.Command{
@@ -137,27 +152,33 @@ position.`,
 		if err != nil {
 			return fail(err)
 		}
+
 		h, err := decodeHook(answer)
 		if err != nil {
 			return err
 		}
+
 		if address != "" {
 			h.URL = address
 		}
 		if err := f.apply(p, cmd.Flags(), &h.config); err != nil {
 			return err
 		}
+
 		_, answer, err = s.Do(cmd.Context(),
 			portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag,
 				Want: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
+
 		return printHook(p, answer, asJSON)
 	})
+
 	c.Flags().StringVar(&address, "url", "", "where the events are sent")
 	f.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print it as a JSON object on a line")
+
 	return c
 }
 
@@ -188,16 +209,20 @@ func retry(p *cli.Program) *cobra.Command {
 			}
 			body["since"] = since
 		}
+
 		_, answer, err := s.Do(cmd.Context(),
 			portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body,
 				Want: http.StatusOK})
 		if err != nil {
 			return fmt.Errorf("retrying webhook %s: %w", args[0], err)
 		}
+
 		return printHook(p, answer, asJSON)
 	})
+
 	c.Flags().StringVar(&since, "since", "",
 		"send the events after this event id again; empty: continue with the first undelivered one")
 	c.Flags().BoolVar(&asJSON, "json", false, "print it as a JSON object on a line")
+
 	return c
 }

@@ -42,12 +42,15 @@ func TestWebhookCommands(t *testing.T) {
 	if code != cli.ExitOK || len(id) != 32 || !strings.HasPrefix(errs, "secret of "+id+": whsec_") {
 		t.Fatalf("create: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
+
 	var second shown
 	e.Stdin = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
 	e.MustJSON(&second, "webhook", "create", url, "--format", "cloudevents", "--secret-stdin", "--json")
+
 	if second.Format != "cloudevents" || second.Secret != "" || second.AccountID != "demo" {
 		t.Errorf("create --json prints %+v", second)
 	}
+
 	e.Stdin = "\n"
 	e.MustFail(cli.ExitUsage, "no secret on stdin", "webhook", "create", url, "--secret-stdin")
 	e.MustFail(cli.ExitFailed, "must begin with https", "webhook", "create", "http://crm.example.com")
@@ -65,6 +68,7 @@ func TestWebhookCommands(t *testing.T) {
 		"1001"); !strings.Contains(out, "agent         1001\n") {
 		t.Errorf("update prints %s", out)
 	}
+
 	var got shown
 	e.MustJSON(&got, "webhook", "show", id, "--json")
 	if got.URL != url+"2" || got.Format != "trunkline" || len(got.Filters) != 2 ||
@@ -79,11 +83,13 @@ func TestWebhookCommands(t *testing.T) {
 		got.Status != "active" {
 		t.Errorf("retry prints %s", out)
 	}
+
 	e.MustFail(cli.ExitUsage, "--since", "webhook", "retry", id, "--since", "yesterday")
 	e.MustFail(cli.ExitFailed, "410", "webhook", "retry", id, "--since", event.FirstID(time.Now(), 0).String())
 	if out := e.MustRun("webhook", "delete", id); out != "" {
 		t.Errorf("delete prints %q", out)
 	}
+
 	for _, command := range []string{"show", "update", "delete", "retry"} {
 		e.MustFail(cli.ExitFailed, "404", "webhook", command, id)
 	}

@@ -29,6 +29,7 @@ func export(repository, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	var failed error
 	keep := func(at string, content []byte, err error) {
 		if err == nil {
@@ -38,6 +39,7 @@ func export(repository, dir string) error {
 			failed = fmt.Errorf("writing %s: %w", at, err)
 		}
 	}
+
 	s.Each(func(at string, content func() ([]byte, error)) {
 		body, err := content()
 		keep(at, body, err)
@@ -47,15 +49,18 @@ func export(repository, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range site.BoardAssets() {
 		answer := httptest.NewRecorder()
 		board.ServeHTTP(answer, httptest.NewRequest("GET", web.PathAssets+name, nil))
 		keep(name, answer.Body.Bytes(), nil)
 	}
+
 	for _, name := range []string{"openapi.yaml", "asyncapi.yaml"} {
 		body, err := os.ReadFile(filepath.Join(repository, "api", name))
 		keep(name, body, err)
 	}
+
 	return failed
 }
 

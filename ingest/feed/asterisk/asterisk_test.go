@@ -30,10 +30,12 @@ func golden(t *testing.T, name, got string) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got != string(want) {
 		t.Errorf("%s differs:\n%s", file, difference(got, string(want)))
 	}
@@ -62,6 +64,7 @@ func TestEventsOfCaptures(t *testing.T) {
 			if !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
+
 			var b strings.Builder
 			for _, e := range events {
 				b.WriteString(line(e))
@@ -72,6 +75,7 @@ func TestEventsOfCaptures(t *testing.T) {
 					t.Errorf("without an account: %s", e.Value)
 				}
 			}
+
 			golden(t, name, b.String())
 		})
 	}
@@ -85,9 +89,11 @@ func TestEventsDoNotDependOnHowTheBytesArrive(t *testing.T) {
 		p.start()
 		events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 		var got []string
+
 		for _, e := range events {
 			got = append(got, line(e))
 		}
+
 		if want == nil {
 			want = got
 		}
@@ -147,6 +153,7 @@ func TestRefusalsHaveAdvice(t *testing.T) {
 			}
 		})
 	}
+
 	p := &pbx{t: t}
 	p.start()
 	_, err := newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.TLS.Enabled = true }).Connect(t.Context())
@@ -167,9 +174,11 @@ func TestMissingRightsAreNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(snapshot.Kinds) != 0 || len(snapshot.Notes) != 4 {
 		t.Fatalf("kinds %v, notes %q", snapshot.Kinds, snapshot.Notes)
 	}
+
 	for i, want := range []string{"eventfilter = ^Event:", "write = agent", "write = reporting", "write = system"} {
 		if !strings.Contains(snapshot.Notes[i], want) {
 			t.Errorf("%q does not name %q", snapshot.Notes[i], want)
@@ -187,6 +196,7 @@ func TestMissingReadClassesAreNotes(t *testing.T) {
 		}
 		return text + "\r\n"
 	}
+
 	const all = "read=system,call,agent,dialplan,dtmf,cdr"
 	for name, test := range map[string]struct {
 		answers map[string]string
@@ -217,12 +227,14 @@ func TestMissingReadClassesAreNotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			notes := slices.DeleteFunc(snapshot.Notes,
 				func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
 			if text := strings.Join(notes, "\n"); strings.Contains(text, "feed-secret") ||
 				(len(notes) > 0) != (test.want != nil) {
 				t.Errorf("notes %q", notes)
 			}
+
 			for _, want := range test.want {
 				if len(notes) != 1 || !strings.Contains(notes[0], want) {
 					t.Errorf("%q does not name %q", notes, want)
@@ -238,7 +250,9 @@ func TestTheRulesOfChannelsAreToldFromThoseOfMembers(t *testing.T) {
 		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + strings.Join(items, "") +
 			amiEvent(name+"Complete", "ActionID: a2", "EventList: Complete")
 	}
+
 	member := amiEvent("QueueMember", "ActionID: a2", "Queue: support", "Name: Ann", "Location: PJSIP/101", "Status: 2")
+
 	own := amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/101-1", "Uniqueid: 1.1", "Linkedid: 1.1",
 		"Context: from-internal", "ChannelState: 6")
 	for name, test := range map[string]struct {
@@ -262,11 +276,13 @@ func TestTheRulesOfChannelsAreToldFromThoseOfMembers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			notes := slices.DeleteFunc(snapshot.Notes,
 				func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
 			if (len(notes) > 0) != (test.want != nil) {
 				t.Errorf("notes %q", notes)
 			}
+
 			for _, want := range test.want {
 				if len(notes) != 1 || !strings.Contains(notes[0], want) {
 					t.Errorf("%q does not name %q", notes, want)
@@ -284,12 +300,14 @@ func TestIdentityIsTheSequenceNumberOfTheRun(t *testing.T) {
 	if !errors.Is(err, io.EOF) || len(events) != 3 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
+
 	run := "pbx/2026-11-22T12:05:19"
 	for i, want := range []feed.Identity{{Run: run, Number: 17}, {Run: run, Number: 1<<32 - 2}, {}} {
 		if events[i].Identity != want {
 			t.Errorf("event %d has %v", i, events[i].Identity)
 		}
 	}
+
 	_, err = readAll(t, openSession(t, newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.Redundancy = 2 })))
 	var refusal *feed.Refusal
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, "debug = on") {
@@ -347,6 +365,7 @@ func TestAccountIsLearned(t *testing.T) {
 			p.start()
 			events, _ := readAll(t, openSession(t, newPlatform(t, p, rules, test.change)))
 			var got []string
+
 			for _, e := range events {
 				if e.Account == "" {
 					got = append(got, "-")
@@ -355,8 +374,10 @@ func TestAccountIsLearned(t *testing.T) {
 					}
 					continue
 				}
+
 				got = append(got, e.Account)
 			}
+
 			if strings.Join(got, " ") != test.want {
 				t.Errorf("got %v, want %s", got, test.want)
 			}
@@ -372,9 +393,11 @@ func TestHoldIsBounded(t *testing.T) {
 	now = now.Add(holdTime / 2)
 	add("b")
 	add("a")
+
 	if out := h.releaseExpired(nil, now); len(out) != 0 {
 		t.Fatalf("%d events before their time", len(out))
 	}
+
 	now = now.Add(holdTime / 2)
 	if out := h.releaseExpired(nil, now); len(out) != 2 || string(out[0].Value) != "a" || h.eventCount != 1 {
 		t.Fatalf("%d events, %d held", len(out), h.eventCount)
@@ -385,12 +408,15 @@ func TestHoldIsBounded(t *testing.T) {
 	if out := h.release(nil, "b", "B"); len(out) != 1 || out[0].Account != "B" {
 		t.Errorf("released %v", out)
 	}
+
 	for i := range maxHeldEvents + 100 {
 		add(fmt.Sprint("call", i))
 	}
+
 	if out := h.releaseExpired(nil, now); len(out) != 100 || h.eventCount != maxHeldEvents {
 		t.Errorf("%d events, %d held", len(out), h.eventCount)
 	}
+
 	h.releaseExpired(nil, now.Add(holdTime))
 	if len(h.calls) != 0 || len(h.order) != 0 || h.eventCount != 0 {
 		t.Errorf("%d calls, %d in order, %d events", len(h.calls), len(h.order), h.eventCount)
@@ -402,6 +428,7 @@ func TestMemoryOfAccountsIsBounded(t *testing.T) {
 	for i := range 3 * maxCachedIDs {
 		tenants.store(fmt.Sprint(i), cachedAccount{"A", true})
 	}
+
 	if n := len(tenants.recent) + len(tenants.older); n > 2*maxCachedIDs {
 		t.Errorf("%d ids", n)
 	}
@@ -418,6 +445,7 @@ func TestWrapUpEnds(t *testing.T) {
 	p := &pbx{t: t, events: status}
 	p.start()
 	s := openSession(t, newPlatform(t, p, fixed("A"), nil))
+
 	var got []feed.Event
 	for len(got) < 2 {
 		events, err := s.Read(t.Context())
@@ -426,6 +454,7 @@ func TestWrapUpEnds(t *testing.T) {
 		}
 		got = append(got, events...)
 	}
+
 	end := got[1]
 	if end.Format != "asterisk.resync" || end.Account != "A" ||
 		!strings.Contains(string(end.Value),
@@ -433,6 +462,7 @@ func TestWrapUpEnds(t *testing.T) {
 				(last+2)*1000)) {
 		t.Errorf("got %s %s", end.Format, end.Value)
 	}
+
 	// Another node that reads the switch makes the same record.
 	if end.Identity.Number != 7 || !end.Identity.Valid() || end.Identity.Run == got[0].Identity.Run {
 		t.Errorf("identity %v after %v", end.Identity, got[0].Identity)
@@ -451,9 +481,11 @@ func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
 			"Paused: 0", "InCall: 0",
 			"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: "+number)
 	}
+
 	complete := amiEvent("AgentComplete", "Queue: support", "Interface: PJSIP/1003", "MemberName: Cid", "TalkTime: 1",
 		"Reason: transfer",
 		"Uniqueid: 1795685770.278", "Linkedid: 1795685770.278", "SequenceNumber: 5")
+
 	for name, c := range map[string]struct {
 		last int64
 		want int // records of the feed's own: begin and end, or the end alone
@@ -462,18 +494,21 @@ func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
 			p := &pbx{t: t, events: complete + status("support", "7", c.last) + status("sales", "8", c.last)}
 			p.start()
 			s := openSession(t, newPlatform(t, p, fixed("A"), nil))
+
 			var own []feed.Event
 			for len(own) < c.want {
 				events, err := s.Read(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				for _, e := range events {
 					if e.Format == "asterisk.resync" {
 						own = append(own, e)
 					}
 				}
 			}
+
 			var until []int64
 			for _, e := range own {
 				var record struct {
@@ -484,8 +519,10 @@ func TestAWrapUpBeginsThoughTheStatusIsOlderThanTheEndOfTheCall(t *testing.T) {
 					record.Facts.Agent == nil || !e.Identity.Valid() {
 					t.Fatalf("%s, %v", e.Value, err)
 				}
+
 				until = append(until, record.Facts.Agent.WrapUpUntilMS-int64(record.Timestamp*1000))
 			}
+
 			if c.want == 2 && (until[0] < 900 || own[0].Identity == own[1].Identity) || until[c.want-1] > 0 {
 				t.Errorf("%d ms from the records to the end of the wrap-up: %+v", until, own)
 			}
@@ -514,6 +551,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 			"LastCall: "+fmt.Sprint(last), "InCall: 0",
 			"Status: 1", "Paused: 0", "Wrapuptime: 3600")
 	}
+
 	p := &pbx{t: t, answers: map[string]string{
 		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members +
 			amiEvent("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
@@ -522,10 +560,12 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	s := openSession(t, newPlatform(t, p, fixed("A"), nil)).(*session)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+
 	snapshot, err := s.Snapshot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || len(o.Members) != 2 ||
 		o.Members[0].Said.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
@@ -533,10 +573,12 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if err := s.wait(ctx, time.Now()); err != nil {
 		t.Fatal(err)
 	}
+
 	s.appendDueEvents(time.Unix(last+3599, 0))
 	if len(s.out) > 0 {
 		t.Errorf("the wrap-up ended early: %s", s.out[0].Value)
 	}
+
 	s.appendDueEvents(time.Unix(last+3600, 0))
 	if len(s.out) != 1 || s.out[0].Account != "A" || !s.out[0].Identity.Valid() ||
 		!strings.Contains(string(s.out[0].Value),
@@ -554,9 +596,11 @@ func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
 	if _, err := s.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	now := time.Now()
 	s.addWrapUps(map[agentKey]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}},
 		s.platform.recentEvents.began)
+
 	if len(s.wrapUps) != 1 || s.wrapUps[agentKey{"A", "PJSIP/2"}].until != now {
 		t.Errorf("wrap-ups %v", s.wrapUps)
 	}
@@ -633,9 +677,11 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !slices.Equal(snapshot.Kinds, []state.Kind{state.Agent, state.Call, state.Device}) {
 		t.Errorf("kinds %v", snapshot.Kinds)
 	}
+
 	var b strings.Builder
 	for _, o := range snapshot.Objects {
 		o.Facts.TimestampMS = min(o.Facts.TimestampMS, 1)
@@ -643,24 +689,30 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		fmt.Fprintf(&b, "%s %s %s queues=%q %s", o.Account, o.Kind, o.ID, o.Queues, facts)
 		for _, m := range o.Members {
 			fmt.Fprintf(&b, " %s=%s", m.Queue, m.Said.Append(nil))
 		}
+
 		if o.NoQueue {
 			b.WriteString(" in no queue")
 		}
+
 		b.WriteByte('\n')
 	}
+
 	golden(t, "snapshot", b.String())
 
 	if _, err := s.Read(t.Context()); err != nil { // the Hold
 		t.Fatal(err)
 	}
+
 	snapshot, err = s.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	held := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == "1795349194.20" })
 	if snapshot.Objects[held].Facts.State != event.Held {
 		t.Errorf("a call on hold is %s", snapshot.Objects[held].Facts.State)
@@ -676,16 +728,19 @@ func TestSnapshotOfParkedCalls(t *testing.T) {
 		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + items +
 			amiEvent(end, "ActionID: a2", "EventList: Complete")
 	}
+
 	channel := func(id, bridge string) string {
 		return amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/trunk-"+id, "ChannelState: 6", "Exten: 7000",
 			"Uniqueid: "+id, "Linkedid: "+id,
 			"Application: Queue", "ApplicationData: support,tTxX", "BridgeId: "+bridge)
 	}
+
 	answers := map[string]string{
 		"CoreShowChannels": list("CoreShowChannelsComplete", channel("1.48", "lot")+channel("1.52", "two")),
 		"ParkedCalls": list("ParkedCallsComplete",
 			amiEvent("ParkedCall", "ActionID: a2", "ParkeeUniqueid: 1.48", "ParkingSpace: 701")),
 	}
+
 	for name, c := range map[string]struct {
 		parked string
 		want   event.Facts
@@ -701,6 +756,7 @@ func TestSnapshotOfParkedCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for id, want := range map[string]event.Facts{"1.48": c.want, "1.52": {State: event.Talking}} {
 				at := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == id })
 				if at < 0 || snapshot.Objects[at].Facts.State != want.State ||
@@ -725,15 +781,18 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := map[string]event.State{}
 	for _, o := range snapshot.Objects {
 		found[string(o.Kind)+" "+o.ID] = o.Facts.State
 	}
+
 	for id, want := range map[string]event.State{"device PJSIP/101": event.Registered, "agent 1003": event.Available} {
 		if found[id] != want {
 			t.Errorf("%s is %q", id, found[id])
 		}
 	}
+
 	if _, ok := found["agent 1002"]; ok {
 		t.Error("an agent that is logged off is there")
 	}
@@ -754,15 +813,18 @@ func FuzzEvent(f *testing.F) {
 			p.Fields = append(p.Fields,
 				ami.Field{Key: strings.ToValidUTF8(key, "?"), Value: strings.ToValidUTF8(value, "?")})
 		}
+
 		var object map[string]any
 		encoded := appendJSON(nil, p.Fields, time.Unix(1, 0))
 		if err := json.Unmarshal(encoded, &object); err != nil {
 			t.Fatalf("%s: %v", encoded, err)
 		}
+
 		keys := map[string]int{}
 		for _, field := range p.Fields {
 			keys[field.Key]++
 		}
+
 		for key, n := range keys {
 			switch v := object[key].(type) {
 			case nil:
@@ -779,10 +841,12 @@ func FuzzEvent(f *testing.F) {
 				}
 			}
 		}
+
 		s := newSession(
 			&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}),
 				recentEvents: newRecentEvents()}, nil)
 		s.lastSuspectResync = time.Now()
+
 		if err := s.handleMessage(p, time.Now()); err != nil {
 			t.Fatal(err)
 		}

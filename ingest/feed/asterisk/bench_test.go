@@ -15,19 +15,24 @@ func BenchmarkRead(b *testing.B) {
 	events := strings.Count(p.events, "\r\nEvent: ")
 	platform := newPlatform(b, p, accounts{"acme": "A"}, byCode)
 	total := 0
+
 	for b.Loop() {
 		s, err := platform.Connect(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		for err == nil {
 			_, err = s.Read(b.Context())
 		}
+
 		if !strings.Contains(err.Error(), io.EOF.Error()) {
 			b.Fatal(err)
 		}
+
 		s.Close()
 		total += events
 	}
+
 	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "events/s")
 }

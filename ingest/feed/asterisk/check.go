@@ -23,6 +23,7 @@ func (s *session) checkClasses(ctx context.Context) error {
 	section, err := s.conn.Do(ctx, ami.Action{Name: "GetConfig", Fields: []ami.Field{
 		{Key: "Filename", Value: "manager.conf"}, {Key: "Category", Value: cfg.Username},
 	}})
+
 	switch {
 	case denied(err):
 		s.notes = append(s.notes,
@@ -42,6 +43,7 @@ func (s *session) checkClasses(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
+
 	var content []string
 	for _, class := range missing {
 		text := classContent[class]
@@ -49,11 +51,13 @@ func (s *session) checkClasses(ctx context.Context) error {
 			content = append(content, text)
 		}
 	}
+
 	note := fmt.Sprintf(
 		"the user may not read the classes %s (%s), whose events do not arrive: manager.conf, [%s]: read = %s",
 		strings.Join(missing, ", "), strings.Join(content, "; "), cfg.Username, s.platform.mask)
 	s.notes = append(s.notes, note)
 	s.platform.deps.Log.Warn("events denied by the platform", "classes", missing, "advice", note)
+
 	return nil
 }
 
@@ -113,6 +117,7 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 	if p.cfg.Account != "" {
 		return nil
 	}
+
 	unknown := func(known map[string]bool) (n int) {
 		for _, ok := range known {
 			if !ok {
@@ -121,6 +126,7 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 		}
 		return n
 	}
+
 	n := unknown(c.members)
 	if n > 0 {
 		notes = append(notes,
@@ -135,6 +141,7 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 	if p.cfg.AccountVariable != "" {
 		rules = slices.Insert(rules, 0, "variable "+p.cfg.AccountVariable)
 	}
+
 	by := strings.Join(rules, ", ")
 	switch n := unknown(c.channels); {
 	case n > 0:
@@ -147,5 +154,6 @@ func (c *accountCheck) notes(p *platform) (notes []string) {
 			fmt.Sprintf("no channel is up, whose account could be checked: a channel is mapped by its %s, "+
 				"a queue member's own calls too, and not by the member's queue. Make such a call and check again", by))
 	}
+
 	return notes
 }

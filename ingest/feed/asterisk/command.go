@@ -21,9 +21,11 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
+
 	member := ami.Field{Key: "Interface", Value: c.AgentID}
 	channel := ami.Field{Key: "Channel", Value: c.CallID}
 	queue := ami.Field{Key: "Queue", Value: c.QueueID}
+
 	switch c.Action {
 	case feed.ActionLogin, feed.ActionJoin:
 		if c.QueueID == "" {
@@ -55,10 +57,12 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		case agent == "":
 			return fault.Conflict("Nobody talks with the caller of the call %.80q, so nobody would hear you", c.CallID)
 		}
+
 		return s.spy(ctx, c, agent+",")
 	case feed.ActionHear:
 		return s.hear(ctx, c)
 	}
+
 	return feed.CannotDo("Asterisk", c, "a channel cannot be held from outside")
 }
 
@@ -82,9 +86,11 @@ func (s *session) logout(ctx context.Context, c feed.Command, member ami.Field) 
 			left = true
 		}
 	}
+
 	if left {
 		return nil
 	}
+
 	return refused
 }
 
@@ -125,6 +131,7 @@ func (s *session) hear(ctx context.Context, c feed.Command) error {
 	if s.platform.cfg.ListenBy == "" {
 		return feed.CannotDo("Asterisk", c, "its feed has no listen_by")
 	}
+
 	caller, agent, err := s.parties(ctx, c)
 	switch {
 	case err != nil:
@@ -132,13 +139,16 @@ func (s *session) hear(ctx context.Context, c feed.Command) error {
 	case caller == "" || agent == "":
 		return fault.Conflict("Nobody talks with the caller of the call %.80q yet", c.CallID)
 	}
+
 	if err := s.beep(ctx, c.CallID+",u"); err != nil {
 		return err
 	}
+
 	err = s.hearVoice(ctx, c, caller, "caller", c.SessionID)
 	if err != nil {
 		return err
 	}
+
 	return s.hearVoice(ctx, c, agent, "callee", "")
 }
 
@@ -150,6 +160,7 @@ func (s *session) hearVoice(ctx context.Context, c feed.Command, channel, track,
 			parameters.Set(name, value)
 		}
 	}
+
 	separated := strings.ReplaceAll(parameters.Encode(), "&", ",")
 	audio := strings.NewReplacer(feed.ListenProvider, c.ProviderID, feed.ListenParameters, separated).
 		Replace(string(s.platform.cfg.ListenBy))
@@ -158,6 +169,7 @@ func (s *session) hearVoice(ctx context.Context, c feed.Command, channel, track,
 	if channel == c.CallID {
 		options = ",u" + hearOptions
 	}
+
 	return s.order(ctx, "Originate", ami.Field{Key: "Channel", Value: audio},
 		ami.Field{Key: "Application", Value: "ChanSpy"}, ami.Field{Key: "Data", Value: channel + options},
 		ami.Field{Key: "Timeout", Value: "10000"}, ami.Field{Key: "Async", Value: "true"})
@@ -172,10 +184,12 @@ func (s *session) transfer(ctx context.Context, c feed.Command) error {
 	case caller == "":
 		return fault.Conflict("The call %.80q is the agent's, and there is no caller yet", c.CallID)
 	}
+
 	dialplan, err := s.variable(ctx, caller, "CHANNEL(context)")
 	if err != nil {
 		return err
 	}
+
 	return s.order(ctx, "Redirect", ami.Field{Key: "Channel", Value: caller},
 		ami.Field{Key: "Exten", Value: c.Destination},
 		ami.Field{Key: "Context", Value: dialplan}, ami.Field{Key: "Priority", Value: "1"})
@@ -188,13 +202,16 @@ func (s *session) parties(ctx context.Context, c feed.Command) (caller, agent st
 	if err != nil {
 		return "", "", err
 	}
+
 	peer, err := s.variable(ctx, c.CallID, "BRIDGEPEER")
 	if err != nil {
 		return "", "", err
 	}
+
 	if c.AgentID != "" && strings.HasPrefix(name, channelOf(c.AgentID)+"-") {
 		return peer, c.CallID, nil
 	}
+
 	return c.CallID, peer, nil
 }
 

@@ -25,10 +25,12 @@ func TestCommandsOfActions(t *testing.T) {
 		}
 		return c
 	}
+
 	onCall := func(action feed.Action) feed.Command {
 		return feed.Command{ID: "9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22", Action: action, CallID: call, Extension: "1010",
 			Destination: "7001"}
 	}
+
 	toSales := func(c *feed.Command) { c.QueueID = "sales" }
 	getvar := "Response: Success\r\nActionID: a2\r\nVariable: CHANNEL(context)\r\nValue: from-internal\r\n\r\n"
 
@@ -101,6 +103,7 @@ func TestCommandsOfActions(t *testing.T) {
 
 			p.mu.Lock()
 			defer p.mu.Unlock()
+
 			for _, want := range c.sent {
 				if !slices.Contains(p.orders, want) {
 					t.Errorf("%q was not sent:\n%s", want, strings.Join(p.orders, "\n"))
@@ -116,6 +119,7 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 	value := func(v string) string {
 		return "Response: Success\r\nActionID: a2\r\nVariable: x\r\nValue: " + v + "\r\n\r\n"
 	}
+
 	const caller, agent = "PJSIP/trunk-00000090", "PJSIP/1013-00000091"
 	for name, c := range map[string]struct {
 		action            feed.Action
@@ -149,6 +153,7 @@ func TestWhoHearsTheListenerAndWhoIsSentOn(t *testing.T) {
 
 			p.mu.Lock()
 			defer p.mu.Unlock()
+
 			sent := strings.Join(p.orders, "\n")
 			if !strings.Contains(sent, c.want) ||
 				c.want == "" && (strings.Contains(sent, "Originate") || strings.Contains(sent, "Redirect")) {
@@ -178,6 +183,7 @@ func TestListeningBeepsFirst(t *testing.T) {
 			if c.answer != "" {
 				p.answers = map[string]string{"Originate": c.answer}
 			}
+
 			p.start()
 			withBeep := func(cfg *feed.Config) { cfg.ListenBeep = c.on }
 			s := openSession(t, newPlatform(t, p, fixed("demo"), withBeep)).(feed.Commander)
@@ -188,6 +194,7 @@ func TestListeningBeepsFirst(t *testing.T) {
 
 			p.mu.Lock()
 			defer p.mu.Unlock()
+
 			at := slices.Index(p.orders, beep)
 			ring := slices.IndexFunc(p.orders, func(order string) bool { return strings.Contains(order, "PJSIP/1010") })
 			if (at >= 0) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
@@ -221,6 +228,7 @@ func TestAProviderHearsBothVoices(t *testing.T) {
 		"otherLegCallId=1.2,sessionId=5f0e,track=caller)|Application: ChanSpy|Data: "
 	const asCallee = "Action: Originate|Channel: WebSocket/p1/c(slin)f(json)v(callerIdNumber=%2B4930123456," +
 		"otherLegCallId=1.2,track=callee)|Application: ChanSpy|Data: "
+
 	for name, c := range map[string]struct {
 		by, agent, name, peer string
 		sent                  []string // the targets of the two
@@ -245,10 +253,12 @@ func TestAProviderHearsBothVoices(t *testing.T) {
 
 			p.mu.Lock()
 			defer p.mu.Unlock()
+
 			var want []string
 			for i, target := range c.sent {
 				want = append(want, []string{asCaller, asCallee}[i]+target+"|Timeout: 10000|Async: true")
 			}
+
 			sent := slices.DeleteFunc(slices.Clone(p.orders),
 				func(order string) bool { return !strings.HasPrefix(order, "Action: Originate") })
 			if !slices.Equal(sent, want) {

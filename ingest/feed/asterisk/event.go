@@ -34,14 +34,17 @@ func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 			slices.ContainsFunc(fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			continue
 		}
+
 		timestamp = timestamp || f.Key == "Timestamp"
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
+
 		dst = event.AppendString(dst, f.Key)
 		dst = append(dst, ':')
 		dst = appendValues(dst, fields[i:])
 	}
+
 	if !timestamp {
 		dst = append(dst, `,"Timestamp":"`...)
 		dst = strconv.AppendInt(dst, read.Unix(), 10)
@@ -49,6 +52,7 @@ func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 		micros := strconv.Itoa(1_000_000 + read.Nanosecond()/1000)
 		dst = append(append(dst, micros[1:]...), '"')
 	}
+
 	return append(dst, '}')
 }
 
@@ -60,15 +64,19 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 		if f.Key != key {
 			continue
 		}
+
 		n++
 		if n > 1 {
 			dst = append(dst, ',')
 		}
+
 		dst = event.AppendString(dst, f.Value)
 	}
+
 	if n > 1 {
 		dst = append(slices.Insert(dst, start, '['), ']')
 	}
+
 	return dst
 }
 
@@ -92,10 +100,12 @@ func subjects(p *ami.Message) []string {
 			ids = append(ids, id)
 		}
 	}
+
 	endpoint := value(p, "EndpointName")
 	if endpoint != "" { // the device's id in the facts
 		ids = append(ids, "PJSIP/"+endpoint)
 	}
+
 	return ids
 }
 

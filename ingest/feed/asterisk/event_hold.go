@@ -35,11 +35,13 @@ func (h *eventHold) add(id string, e feed.Event, now time.Time) bool {
 	if h.unknownCalls[0][id] || h.unknownCalls[1][id] {
 		return false
 	}
+
 	call := h.calls[id]
 	if call == nil {
 		call = &heldCall{id: id, since: now}
 		h.calls[id], h.order = call, append(h.order, call)
 	}
+
 	call.events, h.eventCount = append(call.events, e), h.eventCount+1
 	return true
 }
@@ -77,8 +79,10 @@ func (h *eventHold) releaseExpired(out []feed.Event, now time.Time) []feed.Event
 			out = h.remove(out, call)
 			h.setUnknown(call.id)
 		}
+
 		h.order[0], h.order = nil, h.order[1:]
 	}
+
 	return out
 }
 

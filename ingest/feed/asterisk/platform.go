@@ -27,19 +27,23 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	metrics := deps.Metrics
 	if metrics == nil {
 		metrics = prometheus.NewRegistry()
 	}
+
 	client, err := ami.New(ami.Config{
 		Address: cfg.Address, TLS: tlsConfig, Username: cfg.Username, Secret: string(cfg.Secret), Events: "off",
 	}, ami.Deps{Log: deps.Log, Metrics: metrics, Panics: deps.Panics})
 	if err != nil {
 		return nil, err
 	}
+
 	p := &platform{cfg: cfg, deps: deps, client: client, recentEvents: newRecentEvents()}
 	p.mask, p.filters = parseSubscription(cfg)
 	p.tenants = newTenants(&p.cfg, deps.Accounts)
+
 	return p, nil
 }
 
@@ -59,6 +63,7 @@ func parseSubscription(cfg feed.Config) (mask string, filters []string) {
 	if len(cfg.Events) == 0 {
 		return defaultMask, []string{defaultFilter(cfg.AccountVariable)}
 	}
+
 	var classes []string
 	for _, word := range cfg.Events {
 		if strings.ContainsAny(word, " :^!(") {
@@ -67,9 +72,11 @@ func parseSubscription(cfg feed.Config) (mask string, filters []string) {
 			classes = append(classes, word)
 		}
 	}
+
 	if len(classes) == 0 {
 		classes = []string{defaultMask}
 	}
+
 	return strings.Join(classes, ","), filters
 }
 
@@ -110,11 +117,13 @@ func (s *session) subscribe(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("asking for the status of Asterisk: %w", err)
 	}
+
 	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
 	for _, filter := range s.platform.filters {
 		_, err := s.conn.Do(ctx,
 			ami.Action{Name: "Filter",
 				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
+
 		switch {
 		case denied(err): // without a filter the session drops the other events
 			s.notes = append(s.notes,
@@ -127,14 +136,17 @@ func (s *session) subscribe(ctx context.Context) error {
 			return fmt.Errorf("adding a filter: %w", err)
 		}
 	}
+
 	if err := s.checkClasses(ctx); err != nil {
 		return err
 	}
+
 	answer, err := s.conn.Do(ctx,
 		ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
 	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // Asterisk supports none of the classes
 		err = &ami.Refusal{Message: "the mask has no class of events"}
 	}
+
 	switch {
 	case refused(err):
 		return &feed.Refusal{Err: fmt.Errorf("subscribing to %s: %w", s.platform.mask, err),
@@ -142,6 +154,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
+
 	return nil
 }
 
@@ -172,6 +185,7 @@ func (p *platform) dialError(err error) error {
 		unknown   *net.DNSError
 	)
 	advice := ""
+
 	switch {
 	case errors.Is(err, ami.ErrLoginDenied):
 		advice = fmt.Sprintf(
@@ -192,6 +206,7 @@ func (p *platform) dialError(err error) error {
 	default:
 		return err
 	}
+
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 

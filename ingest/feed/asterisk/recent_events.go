@@ -30,10 +30,12 @@ func newRecentEvents() *recentEvents {
 func (s *recentEvents) add(p *ami.Message, ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.rotate(now)
 	for _, id := range ids {
 		s.changedIDs[0][id] = true
 	}
+
 	switch p.Name() {
 	case "Hold":
 		s.callsOnHold[value(p, "Uniqueid")] = false

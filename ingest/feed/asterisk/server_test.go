@@ -79,18 +79,22 @@ func (p *pbx) play(nc net.Conn) {
 				order += "|" + in.Text()
 			}
 		}
+
 		action, id := lines["Action"], lines["ActionID"]
 		if action == "" {
 			return
 		}
+
 		p.mu.Lock()
 		p.actions = append(p.actions, fmt.Sprint(action, " ", lines["Filter"], lines["EventMask"]))
 		p.orders = append(p.orders, strings.TrimPrefix(order, "|"))
 		p.mu.Unlock()
+
 		text, ok := p.answers[action]
 		if one, found := p.answers[action+" "+cmp.Or(lines["Queue"], lines["Variable"])]; found {
 			text, ok = one, true
 		}
+
 		switch {
 		case text == silence:
 		case ok && strings.HasPrefix(text, "error: "):
@@ -110,14 +114,17 @@ func (p *pbx) play(nc net.Conn) {
 		default:
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\n\r\n", id)
 		}
+
 		if action == "Events" {
 			piece := p.piece
 			if piece == 0 {
 				piece = len(p.events) + 1
 			}
+
 			for rest := p.events; rest != ""; rest = rest[min(piece, len(rest)):] {
 				io.WriteString(nc, rest[:min(piece, len(rest))])
 			}
+
 			if p.end {
 				return
 			}
@@ -152,16 +159,19 @@ func newPlatform(t testing.TB, p *pbx, a feed.Accounts, change func(*feed.Config
 	cfg.Address = p.address
 	cfg.Username = "feed"
 	cfg.Secret = "feed-secret"
+
 	if one, ok := a.(fixed); ok {
 		cfg.Account = string(one)
 	}
 	if change != nil {
 		change(&cfg)
 	}
+
 	platform, err := New(cfg, feed.Deps{Accounts: a, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return platform
 }
 
@@ -180,6 +190,7 @@ func readAll(t testing.TB, s feed.Session) (events []feed.Event, end error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+
 	for {
 		more, err := s.Read(ctx)
 		if err != nil {

@@ -77,11 +77,13 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		ended := s.conn.Err()
 		events := s.conn.Take()
 		now := time.Now()
+
 		for _, p := range events {
 			if err := s.handleMessage(p, now); err != nil {
 				return nil, err
 			}
 		}
+
 		s.appendDueEvents(now)
 		switch {
 		case len(s.out) > 0:
@@ -95,6 +97,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 			}
 			return nil, ended
 		}
+
 		if err := s.wait(ctx, now); err != nil {
 			return nil, err
 		}
@@ -107,6 +110,7 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	if s.hold.eventCount > 0 || len(s.wrapUps) > 0 {
 		due = time.After(100 * time.Millisecond)
 	}
+
 	select {
 	case <-s.conn.Arrived():
 	case <-s.conn.Done():
@@ -116,6 +120,7 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -137,6 +142,7 @@ func (s *session) appendDueEvents(now time.Time) {
 		if now.Before(w.until) {
 			continue
 		}
+
 		delete(s.wrapUps, key)
 		e := resyncRecord(key.account, w.facts, now)
 		e.Identity = w.identity
@@ -154,6 +160,7 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 	if s.isSuspect(p, now) {
 		return nil
 	}
+
 	switch name {
 	case "Shutdown":
 		s.shutdown = true
@@ -162,27 +169,33 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 		s.requestResync()
 		return nil
 	}
+
 	account, names := s.platform.tenants.find(p)
 	if account != "" {
 		for _, id := range callIDs(p) {
 			s.out = s.hold.release(s.out, id, account)
 		}
 	}
+
 	if !s.isStored(p, account) {
 		return s.checkNumber(p)
 	}
+
 	e := feed.Event{
 		Topic: event.TopicRaw, Format: format.EventFormatName,
 		Value:   appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
 		Account: account, Names: names, Subjects: subjects(p),
 	}
+
 	if name == "Cdr" {
 		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.CDRFormatName, s.headers
 	}
+
 	e.Identity = identity(p, s.run)
 	if err := s.checkNumber(p); err != nil {
 		return err
 	}
+
 	s.platform.recentEvents.add(p, e.Subjects, now)
 	s.emit(e, p, now)
 	return nil
@@ -247,11 +260,13 @@ func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
 	default:
 		return false
 	}
+
 	if (isFirstPart || isSecondPart) && now.Sub(s.lastSuspectResync) >= suspectResyncPause {
 		s.lastSuspectResync = now
 		s.platform.deps.Log.Warn("manager interface: event broken by a line break in a value")
 		s.requestResync()
 	}
+
 	return true
 }
 
@@ -262,6 +277,7 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	if id == "" || account == "" {
 		return
 	}
+
 	key := agentKey{account, id}
 	switch p.Name() {
 	case "AgentComplete":
@@ -287,15 +303,18 @@ func (s *session) beginWrapUp(p *ami.Message, key agentKey, m *format.Member, no
 	if !ok || call.queue != value(p, "Queue") {
 		return
 	}
+
 	delete(s.completed, key)
 	ended := call.at.Unix()
 	if m.LastCall >= ended-1 || m.WrapUpTime == 0 { // the times of two clocks, in whole seconds
 		return
 	}
+
 	m.LastCall = ended
 	if m.Said().WrapUpUntilMS == 0 {
 		return
 	}
+
 	e := resyncRecord(key.account, wrapUpFacts(key.id, value(p, "MemberName"), call.queue, m.WrapUpEnd()), now)
 	e.Identity = identity(p, s.run+"/wrap-up-begin")
 	s.out = append(s.out, e)
@@ -317,6 +336,7 @@ func parseMember(p *ami.Message, now time.Time) format.Member {
 		}
 		return n
 	}
+
 	return format.Member{
 		Interface: memberInterface(p), StateInterface: value(p, "StateInterface"), Status: p.Get("Status"),
 		InCall: p.Get("InCall") == "1",

@@ -26,17 +26,20 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
+
 	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices,
 		q.setParked} {
 		if err := add(ctx); err != nil {
 			return feed.Snapshot{}, err
 		}
 	}
+
 	q.Notes = append(q.Notes, q.accounts.notes(s.platform)...)
 	select { // replace an older one that Read has not received
 	case <-s.foundWrapUps:
 	default:
 	}
+
 	s.foundWrapUps <- q.wrapUps
 	return q.Snapshot, nil
 }
@@ -74,12 +77,14 @@ func (q *snapshotBuilder) list(ctx context.Context,
 				fmt.Sprintf("Asterisk does not know the action %s: %s cannot be corrected after a break. Where the switch has them: modules.conf: load = %s",
 					action, missing, module))
 		}
+
 		return nil, false, nil
 	case refused(err):
 		return nil, true, nil
 	case errors.Is(err, context.Cause(ctx)) && ctx.Err() != nil:
 		return nil, false, err
 	}
+
 	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
 }
 
@@ -98,6 +103,7 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	q.membersComplete, q.queueEntries = true, map[string]*ami.Message{}
 	agents, order := map[agentKey]*feed.Object{}, []*feed.Object(nil)
 	for _, p := range items {
@@ -112,13 +118,16 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 					Facts: event.Facts{AgentID: key.id, AgentName: value(p, "Name")}, Queues: []string{}}
 				agents[key], order = m, append(order, m)
 			}
+
 			q.addMember(m, key, parseMember(p, q.now), value(p, "Queue"))
 		}
 	}
+
 	for _, m := range order {
 		slices.Sort(m.Queues)
 		q.Objects = append(q.Objects, *m)
 	}
+
 	return nil
 }
 
@@ -171,6 +180,7 @@ func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	denied := !ok && len(q.Notes) > 0 && strings.Contains(q.Notes[len(q.Notes)-1], "app_agent_pool")
 	for _, p := range items {
 		o := feed.Object{Account: q.accountOf(p), Kind: state.Agent, ID: value(p, "Agent"),
@@ -183,13 +193,16 @@ func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 		case "AGENT_ONCALL":
 			o.Facts.State = event.Talking
 		}
+
 		if !q.poolMembers[agentKey{o.Account, o.ID}] { // else known as the member
 			q.Objects = append(q.Objects, o)
 		}
 	}
+
 	if q.membersComplete && !denied {
 		q.Kinds = append(q.Kinds, state.Agent)
 	}
+
 	return nil
 }
 
@@ -199,10 +212,12 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	q.Kinds = append(q.Kinds, state.Call)
 	// by Uniqueid; by Linkedid, calls for which a queue rings an agent
 	ids, ringing := map[string]bool{}, map[string]bool{}
 	agents := map[string]string{} // by bridge: the channel of an agent of a queue
+
 	for _, p := range items {
 		q.accountOf(p) // stores the account, from any leg
 		ids[value(p, "Uniqueid")] = true
@@ -214,21 +229,25 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 			agents[p.Get("BridgeId")] = p.Get("Channel")
 		}
 	}
+
 	held := q.session.platform.recentEvents.onHold(ids)
 	for _, p := range items {
 		id := value(p, "Uniqueid")
 		if id == "" {
 			continue
 		}
+
 		parked, onHold := held[id]
 		facts := q.legFacts(p, ringing[value(p, "Linkedid")], onHold, agents[p.Get("BridgeId")])
 		if facts.State == event.Held && (parked || strings.HasPrefix(p.Get("Application"), "Park")) {
 			facts.Reason = event.ReasonParked
 		}
+
 		noQueue := facts.QueueID == "" && q.membersComplete && p.Get("Application") != "Queue"
 		q.Objects = append(q.Objects,
 			feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts, Leg: true, NoQueue: noQueue})
 	}
+
 	return nil
 }
 
@@ -241,6 +260,7 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 	if exten != "s" {
 		facts.Callee = exten
 	}
+
 	application := p.Get("Application")
 	entry := q.queueEntries[facts.CallID]
 	switch {
@@ -249,10 +269,12 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 		if ringing {
 			facts.State = event.Ringing
 		}
+
 		waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64)
 		if err == nil {
 			facts.TimestampMS, facts.WaitMS = q.now.UnixMilli(), event.MillisOf(waited*1000)
 		}
+
 		place, _ := strconv.ParseInt(entry.Get("Position"), 10, 32)
 		facts.Position = event.PlaceOf(place)
 	case p.Get("ChannelState") != "6":
@@ -261,10 +283,12 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 	default:
 		facts.State = event.Talking
 	}
+
 	if application == "Queue" && entry == nil && agent != "" {
 		queue, _, _ := strings.Cut(p.Get("ApplicationData"), ",")
 		facts.QueueID, facts.AgentID = queue, q.memberOf(agent, queue)
 	}
+
 	return facts
 }
 
@@ -275,11 +299,13 @@ func (q *snapshotBuilder) memberOf(channel, queue string) string {
 	if at >= 0 {
 		name = channel[:at]
 	}
+
 	for _, m := range q.inCall {
 		if m.queue == queue && (name == channelOf(m.id) || name == m.stateInterface) {
 			return m.id
 		}
 	}
+
 	return ""
 }
 
@@ -303,6 +329,7 @@ func (q *snapshotBuilder) setParked(ctx context.Context) error {
 	if !slices.ContainsFunc(q.Objects, talks) {
 		return nil
 	}
+
 	items, err := q.session.conn.List(ctx, "ParkedCalls")
 	if err != nil && !refused(err) {
 		return fmt.Errorf("asking for ParkedCalls: %w", err)
@@ -316,6 +343,7 @@ func (q *snapshotBuilder) setParked(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -326,6 +354,7 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	others, ok, err := q.list(ctx, "DeviceStateList", "reporting", "registrations")
 	if err == nil && !ok {
 		q.Notes = append(q.Notes,
@@ -334,6 +363,7 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	q.Kinds = append(q.Kinds, state.Device)
 	endpoints := map[agentKey]int{} // in Objects
 	for _, p := range items {
@@ -341,6 +371,7 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 		if endpoint == "" || p.Get("Status") == "Unreachable" {
 			continue
 		}
+
 		id := "PJSIP/" + endpoint // as in the facts of ContactStatus and PeerStatus
 		at, known := endpoints[agentKey{account, id}]
 		if !known {
@@ -349,11 +380,13 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 			q.Objects = append(q.Objects, feed.Object{Account: account, Kind: state.Device, ID: id,
 				Facts: event.Facts{AgentID: id, State: event.Registered}})
 		}
+
 		uri := value(p, "Uri")
 		if uri != "" {
 			q.Objects[at].Contacts = append(q.Objects[at].Contacts, uri)
 		}
 	}
+
 	for _, p := range others {
 		device := value(p, "Device")
 		technology, _, ok := strings.Cut(device, "/")
@@ -362,5 +395,6 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 		}
 		q.Objects = append(q.Objects, feed.Object{Kind: state.Device, ID: device, Facts: event.Facts{AgentID: device}})
 	}
+
 	return nil
 }

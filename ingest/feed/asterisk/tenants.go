@@ -43,9 +43,11 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	if t.cfg.Account != "" {
 		return t.accounts.Account(), nil
 	}
+
 	certain, uncertain := t.names(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	found := cachedAccount{t.accounts.Account(certain...), true}
 	ids := callIDs(p)
 	for _, id := range ids {
@@ -53,6 +55,7 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 			found = t.cached(id)
 		}
 	}
+
 	if found.account == "" {
 		found = cachedAccount{t.accounts.Account(uncertain...), false}
 	}
@@ -62,13 +65,16 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	if found.account == "" {
 		return "", append(certain, uncertain...)
 	}
+
 	for _, id := range ids {
 		t.store(id, found)
 	}
+
 	queue := p.Get("Queue")
 	if queue != "" {
 		t.store(memberInterface(p), found)
 	}
+
 	return found.account, nil
 }
 
@@ -82,15 +88,18 @@ func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 			}
 		}
 	}
+
 	if t.cfg.AccountVariable != "" {
 		add(&certain, variableValues(p, t.cfg.AccountVariable)...)
 	}
 	if t.cfg.UseAccountcode {
 		add(&certain, value(p, "AccountCode"), value(p, "DestAccountCode"))
 	}
+
 	add(&certain, value(p, "Queue"))
 	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"),
 		value(p, "Conference"))
+
 	for _, device := range []string{memberInterface(p), deviceID(p), value(p, "AOR")} {
 		add(&uncertain, device)
 		_, domain, ok := strings.Cut(device, "@")
@@ -99,6 +108,7 @@ func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 			add(&uncertain, domain)
 		}
 	}
+
 	return certain, uncertain
 }
 
@@ -108,6 +118,7 @@ func variableValues(p *ami.Message, name string) (values []string) {
 	if p.Name() == "VarSet" && strings.TrimLeft(p.Get("Variable"), "_") == name {
 		values = append(values, p.Get("Value"))
 	}
+
 	for _, f := range p.Fields {
 		if strings.Contains(f.Key, "ChanVariable") {
 			key, v, ok := strings.Cut(f.Value, "=")
@@ -116,10 +127,12 @@ func variableValues(p *ami.Message, name string) (values []string) {
 			}
 		}
 	}
+
 	v := value(p, name)
 	if v != "" && p.Name() == "Cdr" { // mapped in cdr_manager.conf
 		values = append(values, v)
 	}
+
 	return values
 }
 
@@ -164,6 +177,7 @@ func (t *tenants) cached(id string) cachedAccount {
 	if id == "" {
 		return cachedAccount{}
 	}
+
 	for _, name := range [...]string{id, "PJSIP/" + id} {
 		if found, ok := t.recent[name]; ok {
 			return found
@@ -173,6 +187,7 @@ func (t *tenants) cached(id string) cachedAccount {
 			return found
 		}
 	}
+
 	return cachedAccount{}
 }
 
@@ -182,13 +197,16 @@ func (t *tenants) store(id string, found cachedAccount) {
 	if id == "" {
 		return
 	}
+
 	before := t.cached(id)
 	if before == found || before.certain && !found.certain {
 		return
 	}
+
 	now := time.Now()
 	if len(t.recent) >= maxCachedIDs || now.Sub(t.rotated) >= generationAge {
 		t.older, t.recent, t.rotated = t.recent, map[string]cachedAccount{}, now
 	}
+
 	t.recent[id] = found
 }

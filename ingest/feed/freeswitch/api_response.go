@@ -36,15 +36,18 @@ func parseTable(response, freeColumn string) (table, error) {
 	if body == "" { // without rows there are no column names either
 		return table{}, nil
 	}
+
 	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 	t := table{columns: strings.Split(lines[0], "|")}
 	at, width := slices.Index(t.columns, freeColumn), len(t.columns)
+
 	for i := 1; i < len(lines); i++ {
 		first, separators := i, strings.Count(lines[i], "|")
 		for separators < width-1 && i+1 < len(lines) {
 			i++
 			separators += strings.Count(lines[i], "|")
 		}
+
 		row := strings.Split(strings.Join(lines[first:i+1], "\n"), "|")
 		extra := len(row) - width
 		if extra < 0 || extra > 0 && at < 0 {
@@ -53,8 +56,10 @@ func parseTable(response, freeColumn string) (table, error) {
 		if extra > 0 {
 			row = slices.Replace(row, at, at+extra+1, strings.Join(row[at:at+extra+1], "|"))
 		}
+
 		t.rows = append(t.rows, row)
 	}
+
 	return t, nil
 }
 
@@ -94,5 +99,6 @@ func parseRows[Row any](response string) ([]Row, error) {
 	if list.Count == nil || *list.Count != len(list.Rows) {
 		return nil, fmt.Errorf("%w: row_count is missing or not the number of rows", errResponse)
 	}
+
 	return list.Rows, nil
 }

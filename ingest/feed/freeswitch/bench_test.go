@@ -31,13 +31,16 @@ func benchStream() (frames string, size int) {
 				`"Event-Sequence":"%d","Unique-ID":"e895fedc-3fa1-4984-81a7-%012d","Call-Direction":"inbound","Caller-Caller-ID-Number":"15551230001",`+
 				`"Caller-Destination-Number":"5000","Caller-Context":"default","variable_domain_name":"acme.example.com"`,
 			i+1, i)
+
 		for n := 0; body.Len() < 3000; n++ {
 			fmt.Fprintf(&body, `,"variable_sip_header_%d":"%s"`, n, pad)
 		}
+
 		body.WriteString("}")
 		size = body.Len()
 		stream.WriteString(frame(body.String()))
 	}
+
 	return stream.String(), size
 }
 
@@ -53,8 +56,10 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	}}
+
 	s := openSession(b, f.serve(b).at(b, feed.Config{}, domains{"acme.example.com": "acme"}))
 	defer close(rounds)
+
 	b.SetBytes(int64(size * benchEvents))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -65,6 +70,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	}
+
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchEvents), "ns/event")
 	b.ReportMetric(float64(b.N*benchEvents)/b.Elapsed().Seconds(), "events/s")
 }
@@ -99,16 +105,19 @@ func BenchmarkFeed(b *testing.B) {
 			}
 		}
 	}}
+
 	f.serve(b)
 	db, err := sqldb.Open(b.Context(), sqldb.Config{Path: filepath.Join(b.TempDir(), "feeds.db")})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer db.Close()
+
 	store, err := feed.NewStore(b.Context(), db)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	k := &countingKafka{}
 	cfg := feed.Config{Name: "pbx", Kind: feed.KindFreeSWITCH, Address: f.address, Password: password, Redundancy: 1}
 	service, err := feed.NewService(
@@ -120,6 +129,7 @@ func BenchmarkFeed(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	ctx, stop := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() {
@@ -127,14 +137,17 @@ func BenchmarkFeed(b *testing.B) {
 		_ = service.Run(ctx) // nil
 	}()
 	defer func() { close(rounds); stop(); <-done }()
+
 	want := int64(0)
 	b.SetBytes(int64(size * benchEvents))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		rounds <- struct{}{}
 		for want += benchEvents; k.records.Load() < want; {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
+
 	b.ReportMetric(float64(b.N*benchEvents)/b.Elapsed().Seconds(), "events/s")
 }

@@ -30,6 +30,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if err := feed.CheckCommand(c); err != nil {
 		return err
 	}
+
 	switch c.Action {
 	case feed.ActionLogin, feed.ActionLogout, feed.ActionBreak, feed.ActionReady:
 		if c.Reason != "" {
@@ -46,6 +47,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if err != nil {
 		return err
 	}
+
 	switch c.Action {
 	case feed.ActionHangup:
 		return s.order(ctx, "uuid_kill "+leg)
@@ -60,6 +62,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	case feed.ActionHear:
 		return s.hear(ctx, c, leg)
 	}
+
 	return feed.CannotDo("FreeSWITCH", c, "unknown action")
 }
 
@@ -70,6 +73,7 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 	if err != nil {
 		return "", commandError(err)
 	}
+
 	if strings.TrimSpace(answer) == "true" {
 		// An agent's own leg names the caller's.
 		caller, err := s.conn.API(ctx, "uuid_getvar "+c.CallID+" cc_member_session_uuid")
@@ -80,8 +84,10 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 		case err == nil && caller != "" && caller != "_undef_":
 			return caller, nil
 		}
+
 		return c.CallID, nil
 	}
+
 	gone := fault.Conflict("The switch does not have the call %.80q any more", c.CallID)
 	if c.QueueID == "" {
 		return "", gone
@@ -91,12 +97,14 @@ func (s *session) callerLeg(ctx context.Context, c feed.Command) (string, error)
 	if err != nil {
 		return "", commandError(err)
 	}
+
 	for _, row := range members.rows {
 		session := members.get(row, "session_uuid")
 		if members.get(row, "uuid") == c.CallID && session != "" {
 			return session, nil
 		}
 	}
+
 	return "", gone
 }
 
@@ -114,6 +122,7 @@ func (s *session) spy(ctx context.Context, c feed.Command, leg string) error {
 	if err != nil {
 		return err
 	}
+
 	if s.listenBeep {
 		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
 			return err // the parties have heard nothing
@@ -131,6 +140,7 @@ func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
 	if s.listenBy == "" {
 		return feed.CannotDo("FreeSWITCH", c, "its feed has no listen_by")
 	}
+
 	if s.listenBeep {
 		if err := s.order(ctx, fmt.Sprintf("uuid_broadcast %s %s both", leg, beep)); err != nil {
 			return err // the parties have heard nothing
@@ -143,6 +153,7 @@ func (s *session) hear(ctx context.Context, c feed.Command, leg string) error {
 	if err != nil {
 		return fault.Internal(err, "The command could not be written")
 	}
+
 	return s.order(ctx, strings.NewReplacer(feed.ListenCall, leg, feed.ListenProvider, c.ProviderID,
 		feed.ListenMetadata, string(metadata)).Replace(s.listenBy))
 }
@@ -158,10 +169,12 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 	case !refused(err):
 		return "", commandError(err)
 	}
+
 	for _, domain := range domains {
 		if domain == "" || strings.ContainsFunc(domain, unicode.IsSpace) {
 			continue
 		}
+
 		answer, err := s.conn.API(ctx, fmt.Sprintf("user_exists id %s %s", c.Extension, domain))
 		if err != nil && !refused(err) {
 			return "", commandError(err)
@@ -170,6 +183,7 @@ func (s *session) phoneOf(ctx context.Context, c feed.Command) (string, error) {
 			return "user/" + c.Extension + "@" + domain, nil
 		}
 	}
+
 	return "", fault.New(fault.KindRefused, "The switch has no user %s in the domains %q", c.Extension, domains)
 }
 

@@ -15,6 +15,7 @@ import (
 // more than one word.
 func TestCommandsOfActions(t *testing.T) {
 	sw := (&fakeSwitch{answers: map[string]string{}}).serve(t)
+
 	const member, leg = "2f1a3c5e-0000-4000-8000-000000000001", "2f1a3c5e-0000-4000-8000-000000000002"
 	const agentsLeg, plain = "2f1a3c5e-0000-4000-8000-000000000003", "2f1a3c5e-0000-4000-8000-000000000004"
 	for command, answer := range map[string]string{
@@ -34,10 +35,12 @@ func TestCommandsOfActions(t *testing.T) {
 	} {
 		sw.answer(command, answer)
 	}
+
 	s, ok := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
 	if !ok {
 		t.Fatal("the session takes no commands")
 	}
+
 	for name, c := range map[string]struct {
 		command feed.Command
 		want    fault.Kind
@@ -67,18 +70,21 @@ func TestCommandsOfActions(t *testing.T) {
 			t.Errorf("%s: %q was asked %d times", name, c.sent, sw.asked("api "+c.sent))
 		}
 	}
+
 	// The agent's own leg stands for its caller's, who alone is sent on.
 	if err := s.Command(t.Context(),
 		feed.Command{Action: feed.ActionTransfer, CallID: agentsLeg, QueueID: "sales@x",
 			Destination: "7001"}); err != nil {
 		t.Error(err)
 	}
+
 	if n := sw.asked("api uuid_transfer " + leg + " 7001"); n != 2 {
 		t.Errorf("%d transfers of the caller", n)
 	}
 
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
+
 	if slices.ContainsFunc(sw.commands, func(c string) bool { return strings.Contains(c, "shutdown") }) {
 		t.Error("a line of a caller reached the switch")
 	}
@@ -106,11 +112,13 @@ func TestListeningBeepsFirst(t *testing.T) {
 		if fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+
 		sw.mu.Lock()
 		at := slices.Index(sw.commands, "api "+beeps)
 		ring := slices.IndexFunc(sw.commands,
 			func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 		sw.mu.Unlock()
+
 		if sw.asked("api "+beeps) != c.beeps || (ring >= 0) != c.rings || ring >= 0 && at > ring {
 			t.Errorf("%s: %q", name, sw.commands)
 		}
@@ -127,14 +135,17 @@ func TestEveryPhoneOfTheListenerRings(t *testing.T) {
 		feed.Command{ID: "9b2f", Action: feed.ActionListen, CallID: leg, Extension: "1010", Domain: "x"}); err != nil {
 		t.Fatal(err)
 	}
+
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
+
 	ring := slices.IndexFunc(sw.commands,
 		func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 	if ring < 0 || strings.Contains(sw.commands[ring], "uuid=") ||
 		!strings.Contains(sw.commands[ring], "{interaction_id=9b2f,presence_data=trunkline-listener:9b2f,") {
 		t.Errorf("%q", sw.commands)
 	}
+
 	row := channelRow{UUID: "phone", Direction: "outbound", CallUUID: "phone", CallState: "ACTIVE",
 		PresenceData: "trunkline-listener:9b2f"}
 	if got := row.facts().InteractionID; got != "9b2f" {
@@ -156,6 +167,7 @@ func TestWhoHearsTheListener(t *testing.T) {
 		sw.mu.Lock()
 		rings := slices.ContainsFunc(sw.commands, func(line string) bool { return strings.Contains(line, want) })
 		sw.mu.Unlock()
+
 		if err != nil || !rings {
 			t.Errorf("%s: %v, %q, want %q", action, err, sw.commands, want)
 		}
@@ -186,6 +198,7 @@ func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 						"\n"
 				}
 			}
+
 			sw := (&fakeSwitch{answers: answers}).serve(t)
 			s := openSession(t, sw.at(t, feed.Config{}, domains{})).(feed.Commander)
 			err := s.Command(t.Context(),
@@ -194,8 +207,10 @@ func TestTheDomainOfThePhoneThatListens(t *testing.T) {
 			if (c.want == "") != (fault.KindOf(err) == fault.KindRefused) {
 				t.Errorf("%v", err)
 			}
+
 			sw.mu.Lock()
 			defer sw.mu.Unlock()
+
 			rings := slices.IndexFunc(sw.commands,
 				func(line string) bool { return strings.HasPrefix(line, "bgapi originate {") })
 			if (rings >= 0) != (c.want != "") || rings >= 0 && !strings.Contains(sw.commands[rings], "}"+c.want+" ") {
@@ -212,6 +227,7 @@ func TestAProviderHearsTheCallersLeg(t *testing.T) {
 	const sent = "uuid_audio_stream " + leg + " start wss://t.example.com/media/v1/p1?token=KEY stereo 16k " +
 		`{"callId":"` + leg + `","callerIdNumber":"+4930123456","channels":2,"otherLegCallId":"` + member +
 		`","sampleRate":16000,"sessionId":"5f0e"}`
+
 	for name, c := range map[string]struct {
 		by, answer string
 		beep       bool

@@ -47,22 +47,28 @@ func parseEventList(events []string) eventList {
 			s.subclasses = addOnce(s.subclasses, word)
 		}
 	}
+
 	if len(s.names)+len(s.subclasses) == 0 {
 		s.names, s.subclasses = slices.Clone(defaultEvents), slices.Clone(defaultSubclasses)
 	}
+
 	if s.isAll() {
 		for _, word := range append(ownEvents, apiEvent) {
 			s.stored[word] = true
 		}
+
 		s.names = []string{allEvents}
 		if len(s.subclasses) == 0 { // ALL includes only the subclasses that a module has registered already
 			s.subclasses = slices.Clone(defaultSubclasses)
 		}
+
 		return s
 	}
+
 	for _, word := range ownEvents {
 		s.names = addOnce(s.names, word)
 	}
+
 	return s
 }
 

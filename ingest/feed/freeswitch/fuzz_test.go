@@ -14,24 +14,30 @@ func FuzzParseTable(f *testing.F) {
 		"a|a\n(null)|2\n+OK\n"} {
 		f.Add(seed, "b")
 	}
+
 	f.Fuzz(func(t *testing.T, answer, free string) {
 		got, err := parseTable(answer, free)
 		if err != nil {
 			return
 		}
+
 		text := ""
 		if got.columns != nil {
 			text = strings.Join(got.columns, "|") + "\n"
 		}
+
 		for _, row := range got.rows {
 			if len(row) != len(got.columns) {
 				t.Fatalf("a row of %d columns in a table of %d", len(row), len(got.columns))
 			}
+
 			for _, column := range got.columns {
 				got.get(row, column)
 			}
+
 			text += strings.Join(row, "|") + "\n"
 		}
+
 		body := strings.TrimSuffix(strings.TrimRight(answer, "\r\n"), "+OK")
 		if strings.TrimSuffix(text, "\n") != strings.TrimSuffix(body, "\n") {
 			t.Fatalf("%q is read as %q", body, text)
@@ -44,11 +50,13 @@ func FuzzParseRows(f *testing.F) {
 		`{"rows":null}`, `[]`} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, answer string) {
 		rows, err := parseRows[channelRow](answer)
 		if err != nil && rows != nil {
 			t.Fatal("rows beside an error")
 		}
+
 		for _, row := range rows {
 			row.facts()
 			row.names(true)
@@ -61,6 +69,7 @@ func FuzzContactDomain(f *testing.F) {
 		"[a=b]user/1@c:x"} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, contact string) {
 		if domain := contactDomain(contact); strings.ContainsAny(domain, ",|:]}> ") ||
 			!strings.Contains(contact, domain) {
@@ -74,6 +83,7 @@ func FuzzLiveReader(f *testing.F) {
 	f.Add([]byte(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"r","Event-Sequence":"1","Unique-ID":"a"}`))
 	f.Add([]byte(`{"Event-Name":["a"],"Event-Sequence":-1,"CC-Agent":"a@b","CC-Action":"agent-offering"}`))
 	f.Add([]byte("{\"Event-Name\":\"\xff\"}"))
+
 	keys := freeswitch.NewLiveKeys("tenant", true)
 	f.Fuzz(func(t *testing.T, record []byte) {
 		reader := freeswitch.LiveReader{Keys: keys}

@@ -19,6 +19,7 @@ func (h *heartbeatGaps) add(at int64) (missing uint64) {
 	passed := at - h.last
 	first := h.last == 0
 	h.last = at
+
 	switch {
 	case first, passed < shortestHeartbeat: // first HEARTBEAT, or the switch's clock was set back
 		return 0
@@ -26,15 +27,18 @@ func (h *heartbeatGaps) add(at int64) (missing uint64) {
 		h.interval, h.longerInRow = passed, 0
 		return 0
 	}
+
 	missing = (uint64(passed)+uint64(h.interval)/2)/uint64(h.interval) - 1
 	if missing == 0 {
 		h.longerInRow = 0
 		return 0
 	}
+
 	h.longerInRow++
 	if h.longerInRow == longerHeartbeats {
 		h.interval, h.longerInRow = passed, 0
 		return 0
 	}
+
 	return missing
 }

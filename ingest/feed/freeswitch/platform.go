@@ -50,6 +50,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	client, err := esl.New(esl.Config{
 		Address: cfg.Address, User: cfg.User, Password: string(cfg.Password), TLS: tlsConfig,
 		Raw: true, CommandTimeout: commandTimeout, MaxMessage: maxResponse,
@@ -57,6 +58,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &platform{
 		client: client, user: cfg.User, keys: freeswitch.NewLiveKeys(cfg.AccountVariable, cfg.UseAccountcode),
 		accountVariable: cfg.AccountVariable, useAccountcode: cfg.UseAccountcode, listenBeep: cfg.ListenBeep,
@@ -84,11 +86,13 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	if err != nil {
 		return nil, p.refusal(err)
 	}
+
 	s := newSession(p, conn)
 	if err := s.subscribe(ctx); err != nil {
 		conn.Close()
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -107,6 +111,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
+
 	if !s.eventList.isAll() {
 		err := s.conn.Subscribe(ctx, "json", apiEvent)
 		if err != nil && !refused(err) {
@@ -116,6 +121,7 @@ func (s *session) subscribe(ctx context.Context) error {
 				"add API to esl-allowed-events in the directory")
 		}
 	}
+
 	return s.refreshAgents(ctx)
 }
 
@@ -124,6 +130,7 @@ func (p *platform) refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	advice := ""
+
 	switch {
 	case errors.Is(err, esl.ErrLoginDenied) && p.user != "":
 		advice = "set user to user@domain and password to the user's esl-password in the directory " +
@@ -145,6 +152,7 @@ func (p *platform) refusal(err error) error {
 	default:
 		return err
 	}
+
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 

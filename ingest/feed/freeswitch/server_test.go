@@ -82,15 +82,18 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 	played := false
 	var playing sync.WaitGroup
 	defer playing.Wait()
+
 	waiting := make(map[string][]string) // answers, by the beginning of their commands
 	for {
 		command, err := readCommand(in)
 		if err != nil {
 			return
 		}
+
 		f.mu.Lock()
 		f.commands = append(f.commands, command)
 		f.mu.Unlock()
+
 		verb, rest, _ := strings.Cut(command, " ")
 		switch verb {
 		case "auth", "userauth":
@@ -99,6 +102,7 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 				return
 			}
 			p.say("Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
+
 		case "event":
 			words := strings.Fields(rest)[1:]
 			if f.allowed != nil && slices.ContainsFunc(words, func(word string) bool { return !f.allowed(word) }) {
@@ -106,12 +110,14 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 				continue
 			}
 			p.say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
+
 		case "bgapi":
 			p.say("Content-Type: command/reply\nReply-Text: +OK Job-UUID: 9b2f6a51-3c1d-4a53-8a7e-6b1e0c5d9f22\n\n")
 		case "api":
 			f.mu.Lock()
 			answer, known := f.answers[rest]
 			f.mu.Unlock()
+
 			if rest == "" || answer == silence {
 				continue
 			}
@@ -119,6 +125,7 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 				name, _, _ := strings.Cut(rest, " ")
 				answer = "-ERR " + name + " Command not found!\n"
 			}
+
 			ready := []string{answer}
 			for beginning, n := range f.together {
 				if strings.HasPrefix(rest, beginning) {
@@ -129,10 +136,12 @@ func (f *fakeSwitch) talk(nc net.Conn) {
 					}
 				}
 			}
+
 			for _, answer := range ready {
 				p.say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
 			}
 		}
+
 		// The first question after the subscription ends the client's start.
 		if verb == "api" && f.play != nil && !played {
 			played = true
@@ -161,6 +170,7 @@ func answers(t testing.TB, name string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all := make(map[string]string)
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
@@ -169,6 +179,7 @@ func answers(t testing.TB, name string) map[string]string {
 		}
 		all[strings.TrimSuffix(file.Name(), ".txt")] = string(text)
 	}
+
 	return all
 }
 
@@ -178,6 +189,7 @@ func readCommand(in *bufio.Reader) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		line = strings.TrimSpace(line)
 		if line != "" {
 			return line, nil
@@ -218,10 +230,12 @@ func (f *fakeSwitch) at(t testing.TB, cfg feed.Config, known domains) *platform 
 	if cfg.Password == "" {
 		cfg.Password = setting.Secret(password)
 	}
+
 	p, err := newPlatform(cfg, feed.Deps{Accounts: feed.NewAccounts(cfg, known), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.tableLag = 0
 	return p
 }
@@ -232,11 +246,13 @@ func openSession(t testing.TB, p *platform) feed.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return s
 }
 
@@ -245,6 +261,7 @@ func read(t testing.TB, s feed.Session, n int) []feed.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	var all []feed.Event
 	for len(all) < n {
 		batch, err := s.Read(ctx)
@@ -253,6 +270,7 @@ func read(t testing.TB, s feed.Session, n int) []feed.Event {
 		}
 		all = append(all, batch...)
 	}
+
 	return all
 }
 
@@ -261,6 +279,7 @@ func readEnd(t testing.TB, s feed.Session) ([]feed.Event, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	var all []feed.Event
 	for {
 		batch, err := s.Read(ctx)
@@ -270,6 +289,7 @@ func readEnd(t testing.TB, s feed.Session) ([]feed.Event, error) {
 			}
 			return all, err
 		}
+
 		all = append(all, batch...)
 	}
 }
@@ -290,11 +310,13 @@ func golden[V any](t *testing.T, name string, values []V) {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
+
 	for _, v := range values {
 		if err := encoder.Encode(v); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
@@ -302,6 +324,7 @@ func golden[V any](t *testing.T, name string, values []V) {
 		}
 		return
 	}
+
 	want, got := lines(t, path), strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for i := range max(len(want), len(got)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {

@@ -60,6 +60,7 @@ func (s *session) Close() error {
 func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	idle := time.NewTimer(s.idleAfter)
 	defer idle.Stop()
+
 	for {
 		// Events that arrived before the end are returned before the error.
 		ended := s.conn.Err()
@@ -68,6 +69,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		if len(batch) > 0 {
 			return batch, nil
 		}
+
 		switch {
 		case s.endError != nil:
 			return nil, s.endError
@@ -76,6 +78,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		case len(arrived) > 0:
 			idle.Reset(s.idleAfter)
 		}
+
 		select {
 		case <-s.conn.Arrived():
 		case <-s.conn.Done():
@@ -104,12 +107,14 @@ func (s *session) convertEvents(ctx context.Context, arrived []*esl.Event) []fee
 	clear(s.batch)
 	s.batch = s.batch[:0]
 	now := time.Now()
+
 	for _, received := range arrived {
 		e := s.convertEvent(ctx, received.Raw(), now)
 		if e.Value != nil || e.Hole > 0 || e.Resync {
 			s.batch = append(s.batch, e)
 		}
 	}
+
 	return s.batch
 }
 
@@ -124,29 +129,36 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 		s.log.Warn("unreadable event of the switch", "error", err)
 		return feed.Event{Hole: 1}
 	}
+
 	changesQueues := changesQueues(read.Command)
 	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues || read.BridgeFailed}
 	out.Hole = s.countMissing(&read)
+
 	if read.Name == "SHUTDOWN" {
 		s.endError = errShutdown
 	}
+
 	if changesQueues {
 		s.mu.Lock()
 		s.queuesChangeAt = now
 		s.mu.Unlock()
 	}
+
 	if s.isSessionOnly(read.Name) {
 		return out
 	}
+
 	out.Topic, out.Format, out.Value = event.TopicRaw, read.Format, raw
 	out.Account, out.Names = s.account(ctx, &read)
 	if read.Run != "" && read.Number != 0 {
 		out.Identity = feed.Identity{Run: read.Run, Number: read.Number}
 	}
+
 	out.Subjects = subjects(&read.Facts)
 	s.mu.Lock()
 	s.recent.add(now, now.Add(-s.tableLag), out.Subjects)
 	s.mu.Unlock()
+
 	return out
 }
 

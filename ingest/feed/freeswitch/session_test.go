@@ -37,6 +37,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 	for _, body := range events {
 		stream += frame(body)
 	}
+
 	for name, piece := range map[string]func(sent int) int{
 		"at once":            func(int) int { return len(stream) },
 		"byte by byte":       func(sent int) int { return max(1, sent-20_000) }, // the first 20,000
@@ -50,6 +51,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 					sent += n
 				}
 			}}
+
 			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 			for i, e := range read(t, s, len(events)) {
 				if string(e.Value) != events[i] {
@@ -71,15 +73,18 @@ func TestFormatsAndSubjectsAreTheNormalizers(t *testing.T) {
 	f := &fakeSwitch{play: func(p *peer) { p.events(events...) }}
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	var fields format.Fields
+
 	for i, e := range read(t, s, len(events)) {
 		known, ok := registry.Lookup(e.Format)
 		if !ok {
 			t.Fatalf("event %d has the format %q", i, e.Format)
 		}
+
 		parsed, err := known.ReadEvent(e.Value, &fields)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if parsed.Facts.Name != event.NameOther && parsed.Facts.CallID != "" &&
 			!slices.Contains(e.Subjects, parsed.Facts.CallID) {
 			t.Errorf("event %d is about %q and has the subjects %q", i, parsed.Facts.CallID, e.Subjects)
@@ -117,14 +122,17 @@ func TestAccountsOfEvents(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &one); err != nil {
 					t.Fatal(err)
 				}
+
 				rows, events = append(rows, accountRow{About: one.About}), append(events, string(one.Event))
 			}
+
 			f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) { p.events(events...) }}
 			s := openSession(t, f.serve(t).at(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
 			for i, e := range read(t, s, len(events)) {
 				rows[i].Account, rows[i].Names, rows[i].Format = e.Account, e.Names, e.Format
 				rows[i].Identity, rows[i].Resync, rows[i].Subjects = e.Identity, e.Resync, e.Subjects
 			}
+
 			golden(t, "accounts."+name+".jsonl", rows)
 		})
 	}
@@ -137,6 +145,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 		return `{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change","CC-Agent":"` +
 			agent + `","CC-Agent-Status":"Available"}`
 	}
+
 	for name, test := range map[string]struct {
 		pause time.Duration
 		want  string
@@ -148,6 +157,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 				f.answer(agents, "name|contact\nnew|user/1001@acme.example.com\n+OK\n")
 				p.events(status("new"), status("new"))
 			}
+
 			p := f.serve(t).at(t, feed.Config{}, domains{"acme.example.com": "acme"})
 			p.refreshPause = test.pause
 			for i, e := range read(t, openSession(t, p), 2) {
@@ -155,6 +165,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 					t.Errorf("event %d has the account %q, want %q", i, e.Account, test.want)
 				}
 			}
+
 			if got := f.asked("api " + agents); got != test.asked {
 				t.Errorf("the agents were asked for %d times, want %d", got, test.asked)
 			}
@@ -194,6 +205,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 	s := openSession(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	client := s.(*session).conn
 	go func() {
 		for f.asked("api status") == 0 && ctx.Err() == nil {
@@ -201,6 +213,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 		}
 		client.Close() // as the client itself does after commandTimeout
 	}()
+
 	if _, err := s.Read(ctx); !errors.Is(err, errSilent) {
 		t.Fatalf("got %v", err)
 	}
@@ -214,6 +227,7 @@ func TestIdleConnectionGoesOnWhileTheSwitchAnswers(t *testing.T) {
 		}
 		p.events(`{"Event-Name":"CHANNEL_ANSWER"}`)
 	}
+
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	p.idleAfter = time.Millisecond
 	read(t, openSession(t, p), 1)
@@ -234,6 +248,7 @@ func TestSwitchRestartedWithinTheConnectionIsAResync(t *testing.T) {
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"3"}`,
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"4"}`)
 	}}
+
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
 	events := read(t, s, 3)
 	for i, want := range []bool{false, true, false} {
@@ -253,6 +268,7 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 			api("callcenter_config", "tier  add support@acme 1001 1 1"), `{"Event-Name":"HEARTBEAT"}`,
 			`{"Event-Name":"CHANNEL_ANSWER"}`, api("callcenter_config", "agent del 1001"))
 	}}
+
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	for i, want := range []struct{ resync, stored bool }{{true, false}, {false, true}, {true, false}} {
@@ -291,18 +307,22 @@ func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
 	if changed.IsZero() {
 		t.Fatal("the command is not known")
 	}
+
 	s.tableLag = 200 * time.Millisecond
 	if err := s.waitForTables(t.Context()); err != nil || time.Since(changed) < s.tableLag {
 		t.Errorf("asked %v behind the command: %v", time.Since(changed), err)
 	}
+
 	s.tableLag = 0
 	if _, err := s.Snapshot(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "mod_callcenter is being loaded") {
 		t.Errorf("a snapshot without the module: %v", err)
 	}
+
 	s.mu.Lock()
 	s.queuesChangeAt = time.Now().Add(-reloadTime)
 	s.mu.Unlock()
+
 	snapshot, err := s.Snapshot(t.Context())
 	if err != nil || len(snapshot.Kinds) != 0 ||
 		!strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
@@ -317,8 +337,10 @@ func TestAFailedBridgeIsAResync(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := strings.Split(strings.TrimSpace(string(captured)), "\n")
 	f := &fakeSwitch{play: func(p *peer) { p.events(lines...) }}
+
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	for i, e := range read(t, s, len(lines)) {
 		if last := i == len(lines)-1; e.Resync != last || e.Value == nil {
@@ -337,11 +359,13 @@ func TestHoles(t *testing.T) {
 		return fmt.Sprintf(`{"Event-Name":"HEARTBEAT","Core-UUID":"r","Event-Date-Timestamp":"%d000000"}`, second)
 	}
 	var gap []string // numbers 1 to 2000 without 500 to 599, two and two the wrong way round
+
 	for n := 1; n < 2000; n += 2 {
 		if n < 499 || n > 599 {
 			gap = append(gap, numbered(n+1), numbered(n))
 		}
 	}
+
 	for name, test := range map[string]struct {
 		words  []string
 		events []string
@@ -364,15 +388,18 @@ func TestHoles(t *testing.T) {
 			f := &fakeSwitch{play: func(p *peer) { p.events(append(test.events, last)...) }}
 			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: test.words}, nil))
 			var lost uint64
+
 			for {
 				e := read(t, s, 1)
 				for _, one := range e {
 					lost += one.Hole
 				}
+
 				if string(e[len(e)-1].Value) == last {
 					break
 				}
 			}
+
 			if lost != test.want {
 				t.Errorf("%d events are missing, want %d", lost, test.want)
 			}
@@ -385,6 +412,7 @@ func TestEventsThatAreNotUTF8OrNotJSON(t *testing.T) {
 		p.events("{\"Event-Name\":\"CHANNEL_ANSWER\",\"Caller-Caller-ID-Name\":\"J\xf6rg\"}", `{"Event-Name":`,
 			`{"Event-Name":"CHANNEL_ANSWER"}`)
 	}}
+
 	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" +
@@ -467,6 +495,7 @@ func TestSubscription(t *testing.T) {
 		if setting != "" {
 			words = strings.Split(setting, "|")
 		}
+
 		p := new(fakeSwitch).serve(t).at(t, feed.Config{Events: words}, nil)
 		if got := strings.Join(p.Subscription(), " "); got != want {
 			t.Errorf("%q subscribes to %q, want %q", setting, got, want)
@@ -491,16 +520,19 @@ func TestSwitchRestartedBetweenConnections(t *testing.T) {
 	runs := make(chan string, 2)
 	runs <- "one"
 	runs <- "two"
+
 	f := &fakeSwitch{play: func(p *peer) {
 		p.events(fmt.Sprintf(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":%q,"Event-Sequence":"7"}`, <-runs))
 		p.Close()
 	}}
+
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	for _, run := range []string{"one", "two"} {
 		events, err := readEnd(t, openSession(t, p))
 		if len(events) != 1 || !errors.Is(err, io.EOF) {
 			t.Fatalf("got %d events, %v", len(events), err)
 		}
+
 		if want := (feed.Identity{Run: run, Number: 7}); events[0].Identity != want || events[0].Resync {
 			t.Fatalf("got %+v, want %+v", events[0], want)
 		}

@@ -27,6 +27,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err := s.waitForTables(ctx); err != nil {
 		return feed.Snapshot{}, err
 	}
+
 	a := snapshotBuilder{session: s, servedCalls: make(map[string]event.Facts)}
 	s.mu.Lock()
 	a.Notes = slices.Clone(s.notes)
@@ -37,16 +38,19 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
+
 	channels, err := a.addChannels(ctx)
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
+
 	if queues && channels {
 		a.Kinds = append(a.Kinds, state.Call)
 	}
 	if err := a.addDevices(ctx); err != nil {
 		return feed.Snapshot{}, err
 	}
+
 	return a.Snapshot, nil
 }
 
@@ -58,8 +62,10 @@ func (s *session) waitForTables(ctx context.Context) error {
 	if at.After(changed) {
 		changed = at
 	}
+
 	wait := time.NewTimer(time.Until(changed.Add(s.tableLag)))
 	defer wait.Stop()
+
 	select {
 	case <-wait.C:
 		return nil
@@ -99,32 +105,39 @@ func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, a.noteRefusal(err)
 	}
+
 	tiers, err := a.queryTable(ctx, "callcenter_config tier list", "")
 	if err != nil {
 		return false, a.noteRefusal(err)
 	}
+
 	queues, err := a.queryTable(ctx, "callcenter_config queue list", "record_template")
 	if err != nil {
 		return false, a.noteRefusal(err)
 	}
+
 	var commands []string
 	for _, row := range queues.rows {
 		commands = append(commands, "callcenter_config queue list members "+queues.get(row, "name"))
 	}
+
 	for i, response := range a.conn.APIBatch(ctx, commands) {
 		members, err := readTable(commands[i], "cid_name", response)
 		if err != nil {
 			return false, a.noteRefusal(err)
 		}
+
 		for _, member := range members.rows {
 			a.addMember(members, member)
 		}
 	}
+
 	a.tenants.setAgents(agentNames(agents, tiers))
 	memberships := queuesOf(tiers)
 	for _, row := range agents.rows {
 		a.addAgent(agents, row, memberships)
 	}
+
 	a.Kinds = append(a.Kinds, state.Agent)
 	return true, nil
 }
@@ -156,10 +169,12 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 	if facts.State == "" || facts.CallID == "" {
 		return
 	}
+
 	known := a.tenants.leg(facts.InteractionID)
 	if known.interaction != "" {
 		facts.InteractionID = known.interaction
 	}
+
 	joined, bridged := epoch(t.get(row, "joined_epoch")), epoch(t.get(row, "bridge_epoch"))
 	switch facts.State {
 	case event.Waiting:
@@ -170,12 +185,14 @@ func (a *snapshotBuilder) addMember(t table, row []string) {
 			facts.WaitMS = event.MillisOf(bridged - joined)
 		}
 	}
+
 	// With a strategy that rings many agents, the column has the strategy's name.
 	agent := t.get(row, "serving_agent")
 	if facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
 		facts.AgentID = agent
 		a.servedCalls[agent] = facts
 	}
+
 	a.add(state.Call, facts.CallID, facts, nil, domainOf(facts.QueueID), facts.QueueID)
 }
 
@@ -185,6 +202,7 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 	if agent == "" {
 		return
 	}
+
 	facts := event.Facts{AgentID: agent, Agent: freeswitch.AgentOf(t.get(row, "status"), t.get(row, "state"))}
 	since := []string{"last_status_change", "last_bridge_end"}
 	switch facts.State = facts.Agent.Presence; facts.Agent.Activity {
@@ -197,9 +215,11 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 			facts.State = event.OtherState
 		}
 	}
+
 	for _, column := range since {
 		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
 	}
+
 	call, serves := a.servedCalls[agent]
 	if serves && (facts.State == event.Ringing || facts.State == event.Talking) {
 		facts.CallID = call.CallID
@@ -207,10 +227,12 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 		facts.Caller = call.Caller
 		facts.InteractionID = call.InteractionID
 	}
+
 	queues := slices.Sorted(slices.Values(memberships[agent]))
 	if queues == nil {
 		queues = []string{}
 	}
+
 	names, _ := a.tenants.agentNames(agent)
 	a.add(state.Agent, agent, facts, queues, names...)
 	a.Objects[len(a.Objects)-1].LastCallMS = epoch(t.get(row, "last_bridge_end"))
@@ -222,16 +244,19 @@ func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) 
 	if err != nil {
 		return false, a.noteRefusal(err)
 	}
+
 	var unknown []accountLookup
 	for _, row := range rows {
 		if row.UUID == "" {
 			continue
 		}
+
 		facts := row.facts()
 		known := a.tenants.leg(row.UUID)
 		if known.interaction != "" {
 			facts.InteractionID = known.interaction
 		}
+
 		o := feed.Object{Account: known.account, Kind: state.Call, ID: row.UUID, Facts: facts}
 		if o.Account == "" && a.accountVariable == "" {
 			o.Account = a.accounts.Account(row.names(a.useAccountcode)...)
@@ -239,8 +264,10 @@ func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) 
 		if o.Account == "" && len(unknown) < maxLookups {
 			unknown = append(unknown, accountLookup{len(a.Objects), row.names(a.useAccountcode)})
 		}
+
 		a.Objects = append(a.Objects, o)
 	}
+
 	return true, a.lookUpAccounts(ctx, unknown)
 }
 
@@ -256,12 +283,14 @@ func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLook
 	if a.accountVariable != "" {
 		variables = slices.Insert(variables, 0, a.accountVariable)
 	}
+
 	var commands []string
 	for _, leg := range legs {
 		for _, variable := range variables {
 			commands = append(commands, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
 		}
 	}
+
 	responses := a.conn.APIBatch(ctx, commands)
 	for i, leg := range legs {
 		var names []string
@@ -276,10 +305,12 @@ func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLook
 				names = append(names, value)
 			}
 		}
+
 		if !ended {
 			a.Objects[leg.object].Account = a.accounts.Account(append(names, leg.names...)...)
 		}
 	}
+
 	return nil
 }
 
@@ -293,6 +324,7 @@ func (r *channelRow) facts() event.Facts {
 	if isListener {
 		facts.InteractionID = listens
 	}
+
 	user, _, isUser := strings.Cut(r.PresenceID, "@")
 	if isUser && user != "" && r.Direction == "outbound" && !strings.HasPrefix(r.Name, "loopback/") {
 		facts.Callee = user // the destination is the contact of the user's phone
@@ -303,6 +335,7 @@ func (r *channelRow) facts() event.Facts {
 	if r.Application == "valet_park" {
 		facts.State, facts.Reason = event.Held, event.ReasonParked
 	}
+
 	return facts
 }
 
@@ -325,6 +358,7 @@ func (a *snapshotBuilder) addDevices(ctx context.Context) error {
 	if err != nil {
 		return a.noteRefusal(err)
 	}
+
 	seen := make(map[string]bool)
 	for _, row := range rows {
 		id := row.User
@@ -334,9 +368,11 @@ func (a *snapshotBuilder) addDevices(ctx context.Context) error {
 		if id == "" || seen[id] {
 			continue
 		}
+
 		seen[id] = true
 		a.add(state.Device, id, event.Facts{AgentID: id, State: event.Registered}, nil, row.Realm, domainOf(id))
 	}
+
 	a.Kinds = append(a.Kinds, state.Device)
 	return nil
 }

@@ -42,6 +42,7 @@ func TestSnapshots(t *testing.T) {
 			if len(snapshot.Notes)+len(snapshot.Unsettled) > 0 {
 				t.Errorf("it has the notes %q and is unsettled in %q", snapshot.Notes, snapshot.Unsettled)
 			}
+
 			golden(t, "snapshot."+name+".jsonl", snapshot.Objects)
 		})
 	}
@@ -53,12 +54,14 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "vanilla"),
 		together: map[string]int{"callcenter_config queue list members ": queues / 2, "uuid_getvar ": legs}}
 	list := "name|strategy\n"
+
 	for i := range queues {
 		name := fmt.Sprintf("q%d@acme.example.com", i)
 		list += name + "|ring-all\n"
 		f.answers["callcenter_config queue list members "+name] = fmt.Sprintf(
 			"queue|uuid|state\n%s|call-%d|Waiting\n+OK\n", name, i)
 	}
+
 	f.answers["callcenter_config queue list"] = list + "+OK\n"
 	var rows []string
 	for i := range legs {
@@ -66,6 +69,7 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 		f.answers[fmt.Sprintf("uuid_getvar leg-%d domain_name", i)] = "_undef_"
 		f.answers[fmt.Sprintf("uuid_getvar leg-%d sip_auth_realm", i)] = "beta.example.com"
 	}
+
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, legs, strings.Join(rows, ","))
 	calls := make(map[string]string)
 	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
@@ -73,6 +77,7 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 			calls[o.ID] = o.Account
 		}
 	}
+
 	if len(calls) != queues+legs || calls["call-99"] != "acme" || calls["leg-0"] != "beta" ||
 		calls["leg-49"] != "beta" {
 		t.Errorf("it has %d calls, want %d: %v", len(calls), queues+legs, calls)
@@ -87,10 +92,12 @@ func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
 	rows := []string{fmt.Sprintf(row, "stranger", "inbound"), fmt.Sprintf(row, "phone", "inbound"),
 		fmt.Sprintf(row, "dialled", "outbound")}
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, len(rows), strings.Join(rows, ","))
+
 	for _, leg := range []string{"stranger", "phone"} {
 		f.answers["uuid_getvar "+leg+" domain_name"] = "_undef_"
 		f.answers["uuid_getvar "+leg+" sip_auth_realm"] = "_undef_"
 	}
+
 	f.answers["uuid_getvar phone sip_auth_realm"] = "beta.example.com"
 
 	got := map[string]string{}
@@ -99,6 +106,7 @@ func TestACallerDoesNotChooseTheAccountOfALegInASnapshot(t *testing.T) {
 			got[o.ID] = o.Account
 		}
 	}
+
 	for leg, want := range map[string]string{"stranger": "", "phone": "beta", "dialled": "acme"} {
 		if got[leg] != want {
 			t.Errorf("the leg %s is of account %q, want %q", leg, got[leg], want)
@@ -160,6 +168,7 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 				test.note == "" && len(snapshot.Notes) > 0 {
 				t.Errorf("it is complete in %q with the notes %q", snapshot.Kinds, snapshot.Notes)
 			}
+
 			for _, o := range snapshot.Objects {
 				if o.Kind != state.Call && !slices.Contains(snapshot.Kinds, o.Kind) {
 					t.Errorf("it has %+v", o)
@@ -202,6 +211,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	if !slices.Equal(snapshot.Unsettled, []string{"s-1"}) {
 		t.Errorf("it is unsettled in %q", snapshot.Unsettled)
 	}
+
 	for _, o := range snapshot.Objects {
 		if o.ID == "s-1" && (o.Account != "beta" || o.Facts.InteractionID != "i-1") ||
 			o.ID == "m-1" && o.Facts.InteractionID != "i-1" {
@@ -243,6 +253,7 @@ func TestParseTable(t *testing.T) {
 			}
 		})
 	}
+
 	for _, answer := range []string{"", "a|b\n1|2\n", "a|b\n1\n+OK\n", "a|b\n1|2|3\n+OK\n"} {
 		if got, err := parseTable(answer, ""); !errors.Is(err, errResponse) {
 			t.Errorf("%q is %q, %v", answer, got.rows, err)

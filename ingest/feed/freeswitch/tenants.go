@@ -78,11 +78,13 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	if account == "" {
 		account = e.Account
 	}
+
 	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
 		if account == "" && uuid != "" {
 			account = s.tenants.leg(uuid).account
 		}
 	}
+
 	switch own := e.Channels[0]; {
 	case own == "":
 	case e.Name == "CHANNEL_DESTROY":
@@ -90,9 +92,11 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	case account != "" && e.Facts.CallID == own:
 		s.tenants.setLeg(own, legInfo{account, e.Facts.InteractionID})
 	}
+
 	if account != "" {
 		return account, nil
 	}
+
 	return "", names
 }
 
@@ -104,6 +108,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 	if agent == "" || e.Facts.QueueID != "" || e.Facts.CallID != "" {
 		return s.accounts.Account(names...), names
 	}
+
 	learned, known := s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	account = s.accounts.Account(names...)
@@ -117,6 +122,7 @@ func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (
 		s.log.Warn("lookup of agents failed", "error", err)
 		return "", names
 	}
+
 	learned, _ = s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	return s.accounts.Account(names...), names
@@ -134,10 +140,12 @@ func (s *session) refreshAgents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	tiers, err := s.queryTable(ctx, "callcenter_config tier list", "")
 	if err != nil {
 		return err
 	}
+
 	s.tenants.setAgents(agentNames(agents, tiers))
 	return nil
 }
@@ -153,16 +161,20 @@ func agentNames(agents, tiers table) map[string][]string {
 		for _, queue := range queues[agent] {
 			names = append(names, domainOf(queue))
 		}
+
 		names = append(names, contactDomain(agents.get(row, "contact")))
 		names = append(names, queues[agent]...)
 		var kept []string
+
 		for _, name := range names {
 			if name != "" {
 				kept = addOnce(kept, name)
 			}
 		}
+
 		all[agent] = kept
 	}
+
 	return all
 }
 
@@ -186,6 +198,7 @@ func contactDomain(contact string) string {
 		if !found {
 			continue
 		}
+
 		end := strings.IndexAny(rest, ",|:]}> ")
 		if end >= 0 {
 			rest = rest[:end]
@@ -197,6 +210,7 @@ func contactDomain(contact string) string {
 			return rest
 		}
 	}
+
 	return ""
 }
 

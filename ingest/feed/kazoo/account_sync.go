@@ -48,12 +48,15 @@ func (p *platform) syncUnknownAccount(ctx context.Context, id string) bool {
 	if !p.syncsAccounts || p.accountExists(id) {
 		return false
 	}
+
 	p.mu.Lock()
 	early := time.Since(p.syncedAt) < minSyncInterval
 	p.mu.Unlock()
+
 	if early {
 		return false
 	}
+
 	p.syncAccounts(ctx)
 	return true
 }
@@ -70,11 +73,14 @@ func (p *platform) runAccountSync(ctx context.Context) {
 func (p *platform) syncAccounts(ctx context.Context) {
 	p.syncing.Lock()
 	defer p.syncing.Unlock()
+
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
+
 	p.mu.Lock()
 	p.syncedAt = time.Now()
 	p.mu.Unlock()
+
 	all, err := accountsBelow(ctx, p.crossbar)
 	if err != nil {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
@@ -82,28 +88,33 @@ func (p *platform) syncAccounts(ctx context.Context) {
 		}
 		return
 	}
+
 	p.setRealms(all)
 	// Parents first.
 	slices.SortStableFunc(all, func(a, b kazooAccount) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
 	differ := make(map[string]string)
 	here := make(map[string]bool)
+
 	for _, a := range all {
 		here[a.ID] = true
 		if err := p.syncAccount(ctx, all[0].ID, a); err != nil {
 			differ[a.ID] = err.Error()
 		}
 	}
+
 	for _, known := range p.directory.Tree().Accounts() {
 		path := p.directory.Tree().Path(known.ID)
 		if !here[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
 			differ[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
 		}
 	}
+
 	for id, problem := range differ {
 		if p.reportedDifferences[id] != problem {
 			p.log.WarnContext(ctx, "account differs from Crossbar's", "account_id", id, "problem", problem)
 		}
 	}
+
 	p.reportedDifferences = differ
 }
 
@@ -120,12 +131,14 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 	if !isKazooID(a.ID) {
 		return errForeignID
 	}
+
 	tree := p.directory.Tree()
 	known, exists := tree.Account(a.ID)
 	other, found := tree.ByDomain(a.Realm)
 	if found && (!exists || other.ID == a.ID && !p.followsCrossbar(tree, root, a.ID)) {
 		return nil // the account with this domain is used for it
 	}
+
 	parent := ""
 	switch {
 	case a.ID != root:
@@ -134,6 +147,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 		if exists && !p.followsCrossbar(tree, root, a.ID) {
 			return errElsewhere
 		}
+
 		_, made := tree.Account(parent)
 		if made && parent == above && !p.followsCrossbar(tree, root, parent) {
 			return errNotBelow
@@ -141,15 +155,18 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 	case exists:
 		parent = known.ParentID // the position in our tree is not changed
 	}
+
 	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownIDLength)] + ")", a.ID}
 	if exists && slices.Contains(names[1:], known.Name) && isNameTaken(tree, a) {
 		names = []string{known.Name}
 	}
+
 	var err error
 	for _, name := range names { // Kazoo's need not be unique
 		if exists && known.Name == name && known.Domain == strings.ToLower(a.Realm) && known.ParentID == parent {
 			return nil
 		}
+
 		if exists {
 			_, err = p.directory.UpdateAccount(ctx, a.ID,
 				identity.AccountUpdate{Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
@@ -157,11 +174,13 @@ func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount)
 			_, err = p.directory.CreateAccount(ctx,
 				identity.NewAccount{ID: a.ID, Name: name, Domain: a.Realm, Parent: parent, FromFeed: true})
 		}
+
 		kind := fault.KindOf(err)
 		if err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {
 			return err
 		}
 	}
+
 	return err
 }
 
@@ -182,12 +201,15 @@ func (p *platform) localAccountID(tree *identity.Tree, id string) string {
 	if _, ok := tree.Account(id); ok {
 		return id
 	}
+
 	p.mu.Lock()
 	realm := p.realms[id]
 	p.mu.Unlock()
+
 	if other, ok := tree.ByDomain(realm); ok && realm != "" {
 		return other.ID
 	}
+
 	return id
 }
 

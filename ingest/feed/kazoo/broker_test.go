@@ -50,19 +50,23 @@ func dial(t *testing.T, address string) *bus {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() }) // the broker may be gone
 	channel, err := conn.Channel()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, exchange := range exchanges {
 		if err := channel.ExchangeDeclare(exchange, "topic", false, false, false, false, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := channel.Confirm(false); err != nil {
 		t.Fatal(err)
 	}
+
 	return &bus{channel}
 }
 
@@ -75,6 +79,7 @@ func (b *bus) publish(t *testing.T, exchange, key string, bodies ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := confirmed.WaitContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -86,6 +91,7 @@ func config(t *testing.T, address string) feed.Config {
 	t.Helper()
 	var cfg feed.Config
 	cfg.SetDefaults()
+
 	cfg.Name, cfg.Kind, cfg.URL = testservice.Prefix(t)+"feed", feed.KindKazoo, setting.URL(address)
 	t.Cleanup(func() {
 		conn, err := amqp.Dial(address)
@@ -93,10 +99,12 @@ func config(t *testing.T, address string) feed.Config {
 			return // its server has ended
 		}
 		defer conn.Close()
+
 		if channel, err := conn.Channel(); err == nil {
 			_, _ = channel.QueueDelete(queuePrefix+cfg.Name, false, false, false)
 		}
 	})
+
 	return cfg
 }
 
@@ -115,6 +123,7 @@ func openSession(t *testing.T, p *platform) *session {
 	t.Helper()
 	var s feed.Session
 	var err error
+
 	// A consumer whose connection was cut is forgotten after a moment.
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var refusal *feed.Refusal
@@ -126,6 +135,7 @@ func openSession(t *testing.T, p *platform) *session {
 			t.Fatal(err)
 		}
 	}
+
 	t.Cleanup(func() { _ = s.Close() }) // closed by some tests already
 	return s.(*session)
 }
@@ -135,6 +145,7 @@ func read(t *testing.T, s *session, n int) (all []feed.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+
 	for len(all) < n {
 		events, err := s.Read(ctx)
 		if err != nil {
@@ -142,9 +153,11 @@ func read(t *testing.T, s *session, n int) (all []feed.Event) {
 		}
 		all = append(all, events...)
 	}
+
 	if len(all) > n {
 		t.Fatalf("%d events, want %d: %s", len(all), n, all[n].Value)
 	}
+
 	return all
 }
 
@@ -194,6 +207,7 @@ func plug(t *testing.T, server string) *cable {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := &cable{address: listener.Addr().String()}
 	t.Cleanup(func() { listener.Close(); c.cut() })
 	go func() {
@@ -202,18 +216,22 @@ func plug(t *testing.T, server string) *cable {
 			if err != nil {
 				return
 			}
+
 			far, err := net.Dial("tcp", server)
 			if err != nil {
 				near.Close()
 				continue
 			}
+
 			c.mu.Lock()
 			c.conns = append(c.conns, near, far)
 			c.mu.Unlock()
+
 			go func() { _, _ = io.Copy(far, near); far.Close() }()
 			go func() { _, _ = io.Copy(near, far); near.Close() }()
 		}
 	}()
+
 	return c
 }
 
@@ -256,15 +274,18 @@ const apiKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	reply := func(code int, data any) {
 		w.WriteHeader(code)
 		word := "success"
 		if code >= 400 {
 			word = "error"
 		}
+
 		_ = json.NewEncoder(w).Encode(
 			map[string]any{"auth_token": "token", "data": data, "request_id": "r", "revision": "v", "status": word})
 	}
+
 	if r.URL.Path == "/v2/api_auth" && r.Method == http.MethodPut {
 		var body struct {
 			Data struct {
@@ -275,16 +296,20 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 			reply(http.StatusUnauthorized, map[string]any{"message": "invalid_credentials"})
 			return
 		}
+
 		c.logins++
 		c.expired = false
 		reply(http.StatusCreated,
 			map[string]any{"account_id": c.root, "owner_id": "o", "is_reseller": true, "language": "en-US"})
+
 		return
 	}
+
 	if r.Header.Get("X-Auth-Token") != "token" || c.expired {
 		reply(http.StatusUnauthorized, map[string]any{"message": "invalid_credentials"})
 		return
 	}
+
 	if r.Method == http.MethodPost {
 		var order struct {
 			Data json.RawMessage `json:"data"`
@@ -292,6 +317,7 @@ func (c *crossbarServer) answer(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&order)
 		c.orders = append(c.orders, r.Method+" "+r.URL.Path+" "+string(order.Data))
 	}
+
 	data, ok := c.documents[r.URL.Path]
 	switch {
 	case !ok:

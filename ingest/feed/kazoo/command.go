@@ -26,6 +26,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 	if s.p.crossbar == nil {
 		return feed.CannotDo("Kazoo", c, "the feed has no crossbar_url")
 	}
+
 	account, err := s.p.kazooAccountID(c)
 	if err != nil {
 		return err
@@ -48,6 +49,7 @@ func (s *session) Command(ctx context.Context, c feed.Command) error {
 		return s.order(ctx, crossbar.AccountPath(account, "channels", c.CallID),
 			map[string]string{"action": "transfer", "target": c.Destination})
 	}
+
 	return feed.CannotDo("Kazoo", c, "Crossbar has no such action for a phone's extension")
 }
 
@@ -57,6 +59,7 @@ func (p *platform) kazooAccountID(c feed.Command) (string, error) {
 	p.mu.Lock()
 	realms := maps.Clone(p.realms)
 	p.mu.Unlock()
+
 	var ids []string
 	for id, realm := range realms {
 		account, _ := p.resolveAccount(id, realm)
@@ -71,6 +74,7 @@ func (p *platform) kazooAccountID(c feed.Command) (string, error) {
 	case len(ids) > 1:
 		return "", feed.CannotDo("Kazoo", c, "several of its accounts stand for this one")
 	}
+
 	return ids[0], nil
 }
 
@@ -94,5 +98,6 @@ func commandError(err error) error {
 		}
 		return fault.New(fault.KindRefused, "Kazoo refused: %s", words)
 	}
+
 	return fault.Unavailable(err, retryCommand, "Kazoo did not answer")
 }

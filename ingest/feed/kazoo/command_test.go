@@ -31,6 +31,7 @@ func TestCommandsOfActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p.setRealms(all)
 	s := &session{p: p}
 
@@ -74,10 +75,12 @@ func TestCommandsOfActions(t *testing.T) {
 		if c.command.AccountID == "" {
 			c.command.AccountID = "ours"
 		}
+
 		err := s.Command(t.Context(), c.command)
 		if fault.KindOf(err) != c.kind || err != nil && !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v, want %q with %q", name, err, c.kind, c.words)
 		}
+
 		if c.sent != "" && !slices.Contains(server.orders, "POST "+c.sent) {
 			t.Errorf("%s: %q was not sent:\n%s", name, c.sent, strings.Join(server.orders, "\n"))
 		}
@@ -89,12 +92,14 @@ func TestCommandsOfActions(t *testing.T) {
 		err) != fault.KindUnavailable {
 		t.Errorf("without Crossbar: %v", err)
 	}
+
 	p.crossbar = crossbar.New(startCrossbar(t, documents).URL, "another key", time.Second, server.Client())
 	if err := s.Command(t.Context(),
 		feed.Command{Action: feed.ActionBreak, AccountID: "ours", AgentID: "a1"}); fault.KindOf(
 		err) != fault.KindRefused {
 		t.Errorf("with a refused key: %v", err)
 	}
+
 	p.crossbar = nil
 	if err := s.Command(t.Context(),
 		feed.Command{Action: feed.ActionBreak, AccountID: "ours", AgentID: "a1"}); fault.KindOf(

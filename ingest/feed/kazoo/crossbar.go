@@ -31,6 +31,7 @@ func accountsBelow(ctx context.Context, c *crossbar.Client) (all []kazooAccount,
 	if err != nil {
 		return nil, err
 	}
+
 	var top kazooAccount
 	if err := c.Get(ctx, crossbar.AccountPath(root), &top); err != nil {
 		return nil, fmt.Errorf("reading the account of the API key: %w", err)
@@ -38,6 +39,7 @@ func accountsBelow(ctx context.Context, c *crossbar.Client) (all []kazooAccount,
 	if err := c.Get(ctx, crossbar.AccountPath(root, "descendants")+"?paginate=false", &all); err != nil {
 		return nil, fmt.Errorf("reading the descendants: %w", err)
 	}
+
 	top.ID, top.Tree = root, nil
 	return append([]kazooAccount{top}, all...), nil
 }

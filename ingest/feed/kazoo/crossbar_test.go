@@ -51,6 +51,7 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 		documents["/v2/accounts/"+id+"/channels"] = []any{}
 		documents["/v2/accounts/"+id+"/registrations"] = []any{}
 	}
+
 	maps.Copy(documents, map[string]any{
 		acme + "/agents": []any{
 			map[string]any{"id": "a1", "first_name": "Ann", "last_name": "Lee", "queues": []string{"q1", "q2"}},
@@ -95,6 +96,7 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	crossbar := startCrossbar(t, documents)
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
+
 	s := openSession(t,
 		newTest(t, withCrossbar(t, address, crossbar), names{"acme.example.com": "acme", "sub.example.com": "sub"},
 			nil))
@@ -106,10 +108,12 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 		}
 		return got
 	}
+
 	got := snapshot()
 	if !slices.Equal(got.Kinds, []state.Kind{state.Agent, state.Call, state.Device}) || len(got.Notes) != 0 {
 		t.Errorf("kinds %v, notes %q", got.Kinds, got.Notes)
 	}
+
 	const ms = (gregorian - 62167219200) * 1000
 	want := []feed.Object{
 		{Account: "acme", Kind: state.Agent, ID: "a1", Queues: []string{"q1", "q2"},
@@ -136,6 +140,7 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	slices.SortFunc(got.Objects, func(a, b feed.Object) int {
 		return strings.Compare(string(a.Kind)+a.ID, string(b.Kind)+b.ID)
 	})
+
 	if a, b := fmt.Sprintf("%+v", got.Objects), fmt.Sprintf("%+v", want); a != b {
 		t.Errorf("got  %s\nwant %s", a, b)
 	}
@@ -143,16 +148,19 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	crossbar.mu.Lock()
 	crossbar.expired = true
 	crossbar.mu.Unlock()
+
 	snapshot() // with a new token
 	if crossbar.logins != 2 {
 		t.Errorf("%d logins", crossbar.logins)
 	}
+
 	crossbar.set(acme+"/channels", nil)
 	crossbar.set(acme+"/registrations", []any{})
 	if got := snapshot(); !slices.Equal(got.Kinds, []state.Kind{state.Agent}) || len(got.Notes) != 2 {
 		t.Errorf("kinds %v, notes %q: calls were not told, and no registrations may mean that nobody answered",
 			got.Kinds, got.Notes)
 	}
+
 	crossbar.Close()
 	if got, err := s.Snapshot(t.Context()); err == nil {
 		t.Errorf("without Crossbar: %+v", got)
@@ -167,6 +175,7 @@ func TestWithoutCrossbarASnapshotIsEmpty(t *testing.T) {
 	wrong.CrossbarAPIKey = "wrong"
 	unset := config(t, address)
 	unset.Name += "2"
+
 	for _, cfg := range []feed.Config{wrong, unset} {
 		s := openSession(t, newTest(t, cfg, nil, nil))
 		if got, err := s.Snapshot(t.Context()); err != nil || len(got.Kinds) != 0 || len(got.Notes) != 1 ||
@@ -182,21 +191,25 @@ func newDirectory(t *testing.T) *identity.Directory {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	log := slog.New(slog.DiscardHandler)
 	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	audited, err := audit.New(t.Context(), audit.DefaultSettings(),
 		audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := identity.Config{Settings: identity.DefaultSettings(),
 		Argon2: identity.Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}}
 	service, err := identity.New(t.Context(), cfg, db, ring, identity.NewMemoryLimiter(), audited,
@@ -204,6 +217,7 @@ func newDirectory(t *testing.T) *identity.Directory {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return service.Directory
 }
 
@@ -217,6 +231,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	cfg.SyncAccounts = true
 	p := newTest(t, cfg, names{}, directory)
 	s := openSession(t, p)
+
 	show := func() (all []string) {
 		for _, a := range directory.Tree().Accounts() {
 			all = append(all,
@@ -229,6 +244,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 		[]string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Sub sub.example.com 3"}) {
 		t.Errorf("created %q", got)
 	}
+
 	// Renamed, another realm, moved; and two of one name.
 	const newID = "00000000000000000000000000000004"
 	crossbar.set("/v2/accounts/"+rootID+"/descendants", []any{
@@ -239,16 +255,19 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	p.mu.Lock()
 	p.syncedAt = p.syncedAt.Add(-minSyncInterval)
 	p.mu.Unlock()
+
 	// A message of an unknown account causes a request to Crossbar at once.
 	kazoo.publish(t, "kapps", "acdc_stats.status.new.a1", status(newID, "a1", "ready"))
 	if e := read(t, s, 1)[0]; e.Account != newID {
 		t.Errorf("account %q of a new one", e.Account)
 	}
+
 	want := []string{"1 Root root.example.com 1", "2 Acme acme.example.com 2", "3 Acme (00000000) new.example.com 2",
 		"4 New four.example.com 3"}
 	if got := show(); !slices.Equal(got, want) {
 		t.Errorf("changed %q, want %q", got, want)
 	}
+
 	revision := directory.Changed()
 	p.syncAccounts(t.Context())
 	select {
@@ -256,14 +275,17 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 		t.Error("a sync without differences changes accounts")
 	default:
 	}
+
 	// Removed: it stays, and is reported.
 	crossbar.set("/v2/accounts/"+rootID+"/descendants", []any{
 		map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
 	})
 	p.syncAccounts(t.Context())
+
 	if got := show(); len(got) != 4 || len(p.reportedDifferences) != 2 || p.reportedDifferences[newID] == "" {
 		t.Errorf("after removal %q, reported %v", got, p.reportedDifferences)
 	}
+
 	crossbar.Close()
 	p.syncAccounts(t.Context())
 	if got := show(); len(got) != 4 {
@@ -280,12 +302,15 @@ func TestAnAccountWithTheRealmStandsForKazoos(t *testing.T) {
 		identity.NewAccount{ID: "ours", Name: "Ours", Domain: "acme.example.com"}); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := withCrossbar(t, address, crossbar)
 	cfg.SyncAccounts = true
 	s := openSession(t, newTest(t, cfg, names{"acme.example.com": "ours"}, directory))
+
 	if path := directory.Tree().Path(subID); !slices.Equal(path, []string{subID, "ours"}) {
 		t.Errorf("path %v", path)
 	}
+
 	kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status(acmeID, "a1", "ready"))
 	if e := read(t, s, 1)[0]; e.Account != "ours" || !slices.Equal(e.Names, []string{acmeID, "acme.example.com"}) {
 		t.Errorf("account %q, names %v", e.Account, e.Names)
@@ -308,6 +333,7 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 	}
 	crossbar := startCrossbar(t, documents)
 	directory := newDirectory(t)
+
 	for _, a := range []identity.NewAccount{
 		{ID: victim, Name: "Victim", Domain: "victim.example.com"},
 		{ID: "bank", Name: "Bank", Domain: "bank.example.com"},
@@ -316,19 +342,23 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	cfg := withCrossbar(t, "amqp://127.0.0.1:1/", crossbar)
 	cfg.SyncAccounts = true
 	p := newTest(t, cfg, names{}, directory)
 	p.syncAccounts(t.Context())
 	var got []string
+
 	for _, a := range directory.Tree().Accounts() {
 		got = append(got, fmt.Sprint(a.Name, " ", a.Domain, " ", len(directory.Tree().Path(a.ID))))
 	}
+
 	want := []string{"Root root.example.com 1", "Acme acme.example.com 2", "Victim victim.example.com 1",
 		"Bank bank.example.com 1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("accounts %q, want %q", got, want)
 	}
+
 	for _, id := range []string{victim, "bank", "made-up", fresh} {
 		if p.reportedDifferences[id] == "" {
 			t.Errorf("%s is not reported", id)
@@ -350,9 +380,11 @@ func TestAnAccountOfTheKeyThatIsNotKazoosIsRefused(t *testing.T) {
 		identity.NewAccount{ID: "bank", Name: "Bank", Domain: "bank.example.com"}); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := withCrossbar(t, "amqp://127.0.0.1:1/", crossbar)
 	cfg.SyncAccounts = true
 	newTest(t, cfg, names{}, directory).syncAccounts(t.Context())
+
 	if all := directory.Tree().Accounts(); len(all) != 1 || all[0].Name != "Bank" ||
 		all[0].Domain != "bank.example.com" {
 		t.Errorf("%+v", all)

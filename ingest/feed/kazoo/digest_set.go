@@ -14,15 +14,18 @@ type digestSet struct {
 func (r *digestSet) add(digest uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.count == nil {
 		r.count = make(map[uint64]int, prefetch)
 	}
+
 	old := r.ring[r.next]
 	if r.count[old] > 1 {
 		r.count[old]--
 	} else {
 		delete(r.count, old)
 	}
+
 	r.ring[r.next] = digest
 	r.next = (r.next + 1) % len(r.ring)
 	r.count[digest]++

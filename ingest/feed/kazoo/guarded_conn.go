@@ -71,20 +71,25 @@ func (g *guardedConn) check(b []byte) error {
 			n := min(len(b), g.rest)
 			g.rest -= n
 			b = b[n:]
+
 			if g.rest == 0 {
 				g.head, g.want = g.head[:0], frameHeaderBytes
 			}
+
 			continue
 		}
+
 		n := min(len(b), g.want-len(g.head))
 		g.head = append(g.head, b[:n]...)
 		b = b[n:]
+
 		if len(g.head) == g.want {
 			if err := g.checkHead(); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -95,6 +100,7 @@ func (g *guardedConn) checkHead() error {
 		g.rest = int(size) - contentSizeBytes + 1
 		return g.checkContent(binary.BigEndian.Uint64(g.head[frameHeaderBytes+contentSizeOffset:]))
 	}
+
 	g.rest = int(size) + 1
 	switch {
 	case size > maxFrame:
@@ -113,6 +119,7 @@ func (g *guardedConn) checkHead() error {
 		g.waiting -= uint64(size)
 		return nil
 	}
+
 	return fmt.Errorf("the broker sent a frame of type %d on channel %d where none belongs", kind, channel)
 }
 

@@ -48,6 +48,7 @@ func lyingBroker(t *testing.T, attack func(channel uint16, consumer string, out 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		conn, err := listener.Accept()
@@ -57,6 +58,7 @@ func lyingBroker(t *testing.T, attack func(channel uint16, consumer string, out 
 		defer func() { _ = conn.Close() }()
 		_ = speak(conn, attack)
 	}()
+
 	return "amqp://u:p@" + listener.Addr().String() + "/"
 }
 
@@ -65,20 +67,24 @@ func speak(conn net.Conn, attack func(channel uint16, consumer string, out io.Wr
 	if _, err := in.Discard(8); err != nil {
 		return err
 	}
+
 	start := append([]byte{0, 9, 0, 0, 0, 0}, "\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US"...)
 	if _, err := conn.Write(method(0, 10, 10, start...)); err != nil {
 		return err
 	}
+
 	for {
 		var head [frameHeaderBytes]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return err
 		}
+
 		channel := binary.BigEndian.Uint16(head[1:])
 		payload := make([]byte, binary.BigEndian.Uint32(head[3:])+1)
 		if _, err := io.ReadFull(in, payload); err != nil || head[0] != frameMethod {
 			continue
 		}
+
 		class, number := binary.BigEndian.Uint16(payload), binary.BigEndian.Uint16(payload[2:])
 		var answer []byte
 		switch [2]uint16{class, number} {
@@ -102,10 +108,12 @@ func speak(conn net.Conn, attack func(channel uint16, consumer string, out io.Wr
 				method(channel, 60, 21, append([]byte{byte(len(consumer))}, consumer...)...)); err != nil {
 				return err
 			}
+
 			return attack(channel, consumer, conn)
 		default:
 			continue
 		}
+
 		if _, err := conn.Write(answer); err != nil {
 			return err
 		}
@@ -122,10 +130,12 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 					return err
 				}
 			}
+
 			_, err := io.Copy(io.Discard, out.(net.Conn))
 			return err
 		}
 	}
+
 	for name, attack := range map[string]func(uint16, string, io.Writer) error{
 		"a heartbeat inside a message": func(channel uint16, consumer string, out io.Writer) error {
 			return send(deliver(channel, consumer, 1), frame(frameHeartbeat, channel, nil))(channel, consumer, out)
@@ -170,6 +180,7 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 				return
 			}
 			defer func() { _ = opened.Close() }()
+
 			s := opened.(*session)
 
 			select { // nothing reads the deliveries, as when the spool is full
@@ -180,6 +191,7 @@ func TestABrokerThatLiesEndsItsConnection(t *testing.T) {
 			case <-time.After(patience):
 				t.Error("the connection goes on")
 			}
+
 			if held := s.guard.pendingBytes.Load(); held > 2*maxPendingBytes {
 				t.Errorf("%d bytes are held", held)
 			}
@@ -204,6 +216,7 @@ func TestHostileMessagesAreStoredOrDropped(t *testing.T) {
 			t.Errorf("%s: %d events", name, len(events))
 		}
 	}
+
 	s := &session{p: p, unacknowledged: []delivered{{tag: 5}}}
 	for _, tag := range []uint64{0, 1, 4} {
 		if err := s.Acknowledge(t.Context(), tag); err != nil || len(s.unacknowledged) != 1 {

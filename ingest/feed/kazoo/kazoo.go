@@ -84,23 +84,28 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 	if deps.Accounts == nil || deps.Log == nil {
 		return nil, errors.New("kazoo: no accounts or log")
 	}
+
 	tlsConfig, err := cfg.TLS.Load()
 	if err != nil {
 		return nil, err
 	}
+
 	p := &platform{
 		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueued, prefetch: prefetch,
 		watchInterval: watchInterval,
 		accounts:      deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics,
 		seed: maphash.MakeSeed(),
 	}
+
 	if tlsConfig != nil { // tls.enabled enables TLS with either scheme
 		p.url = strings.Replace(p.url, "amqp://", "amqps://", 1)
 	}
+
 	words := cfg.Events
 	if len(words) == 0 {
 		words = defaultBindings
 	}
+
 	p.cdrEvents = true
 	for _, word := range words {
 		exchange, key, ok := strings.Cut(word, " ")
@@ -109,15 +114,18 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 			return nil, fmt.Errorf("events: want an exchange and a routing key such as %q, got %q", defaultBindings[0],
 				word)
 		}
+
 		p.bindings = append(p.bindings, binding{exchange, key})
 		p.cdrEvents = p.cdrEvents && exchange != "cdr"
 	}
+
 	if cfg.CrossbarURL != "" {
 		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), requestTimeout,
 			&http.Client{Transport: &http.Transport{
 				Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: maxParallelRequests,
 			}})
 	}
+
 	p.syncsAccounts = cfg.SyncAccounts && directory != nil && p.crossbar != nil
 	return p, nil
 }
@@ -141,14 +149,17 @@ func (p *platform) resolveAccount(id, realm string) (account string, names []str
 		realm = p.realms[id]
 		p.mu.Unlock()
 	}
+
 	for _, name := range []string{id, realm} {
 		if name != "" {
 			names = append(names, name)
 		}
 	}
+
 	account = p.accounts.Account(names...)
 	if account == "" && p.accountExists(id) {
 		account = id
 	}
+
 	return account, names
 }

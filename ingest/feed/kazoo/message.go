@@ -43,6 +43,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 		p.log.WarnContext(ctx, "unreadable message", "exchange", d.Exchange, "error", err)
 		return append(events, e)
 	}
+
 	e.Value = body
 	var fields format.Fields
 	var values [msgFields]jsonscan.Value
@@ -50,6 +51,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	if err != nil || f == nil || messageKeys.Scan(body, values[:]) != nil {
 		return append(events, e)
 	}
+
 	e.Format, e.Topic = f.Name, f.Topic
 	var realm [2]jsonscan.Value
 	realmKeys.ScanObject(values[msgVars], realm[:])
@@ -57,6 +59,7 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	if err != nil { // the normalizer records the reason in a dead letter
 		return append(events, e)
 	}
+
 	e.Account, e.Names = p.resolveAccount(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
 	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
 		e.Account, e.Names = p.resolveAccount(id, "")
@@ -64,21 +67,25 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	if f == kazoo.CallRecord {
 		return append(events, p.callRecord(e, values[:]))
 	}
+
 	facts, err := f.ReadEvent(body, &fields)
 	if err == nil {
 		e.Subjects = subjects(&facts.Facts)
 	}
+
 	events = append(events, e)
 	call, origination := format.Text(values[msgCall]), format.Text(values[msgOrigination])
 	if origination != "" {
 		p.originations.put(call, origination)
 	}
+
 	if values[msgName].Is("CHANNEL_DESTROY") && (p.cdrEvents || origination != "") {
 		// The message is acknowledged with its last event.
 		events[len(events)-1].Delivery--
 		e.Topic, e.Format, e.Subjects = kazoo.CallRecord.Topic, kazoo.CallRecord.Name, nil
 		events = append(events, e)
 	}
+
 	return events
 }
 
@@ -87,11 +94,13 @@ func (p *platform) callRecord(e feed.Event, values []jsonscan.Value) feed.Event 
 	if values[msgOrigination] != nil {
 		return e
 	}
+
 	id := p.originations.find(format.Text(values[msgCall]))
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(e.Value, " \t\r\n"), []byte("{"))
 	if id == "" || !ok {
 		return e
 	}
+
 	value := append([]byte(`{"Origination-Call-ID":`), event.AppendString(nil, id)...)
 	e.Value = append(append(value, ','), rest...)
 	return e
@@ -111,17 +120,21 @@ func decompress(d amqp.Delivery) ([]byte, error) {
 	if d.ContentEncoding != "gzip" {
 		return d.Body, nil
 	}
+
 	from, err := gzip.NewReader(bytes.NewReader(d.Body))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing a message: %w", err)
 	}
+
 	body, err := io.ReadAll(io.LimitReader(from, maxMessage+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing a message: %w", err)
 	}
+
 	if len(body) > maxMessage {
 		return nil, fmt.Errorf("decompressing a message: it has over %d bytes", maxMessage)
 	}
+
 	return body, nil
 }
 

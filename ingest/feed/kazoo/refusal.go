@@ -27,10 +27,12 @@ func (p *platform) advice(err error, b binding) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "set tls.ca_file to the CA that signed RabbitMQ's certificate (ssl_options.certfile), and use a host name that is in it"
 	}
+
 	var broker *amqp.Error
 	if !errors.As(err, &broker) {
 		return ""
 	}
+
 	user, vhost := p.loginNames()
 	switch broker.Code {
 	case amqp.AccessRefused:
@@ -40,6 +42,7 @@ func (p *platform) advice(err error, b binding) string {
 		case strings.Contains(broker.Reason, "access to"):
 			return p.permissions(user, vhost)
 		}
+
 		return fmt.Sprintf(
 			"the user or its password in url is wrong: rabbitmqctl add_user %s PASSWORD, or rabbitmqctl change_password %s PASSWORD; the user guest may only log in from RabbitMQ's own machine",
 			user, user)
@@ -59,6 +62,7 @@ func (p *platform) advice(err error, b binding) string {
 			"the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost",
 			vhost, p.queueName())
 	}
+
 	return ""
 }
 
@@ -67,12 +71,14 @@ func (p *platform) permissions(user, vhost string) string {
 	own := `trunkline\..*`
 	read := []string{own}
 	seen := map[string]bool{}
+
 	for _, b := range p.bindings {
 		if !seen[b.exchange] {
 			seen[b.exchange] = true
 			read = append(read, b.exchange)
 		}
 	}
+
 	return fmt.Sprintf("rabbitmqctl set_permissions -p %s %s '^%s$' '^%s$' '^(%s)$'", vhost, user, own, own,
 		strings.Join(read, "|"))
 }
@@ -84,10 +90,12 @@ func (p *platform) loginNames() (user, vhost string) {
 		if parsed.User != nil {
 			user = parsed.User.Username()
 		}
+
 		path := strings.TrimPrefix(parsed.Path, "/")
 		if path != "" {
 			vhost = path
 		}
 	}
+
 	return user, vhost
 }

@@ -56,6 +56,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	if err != nil {
 		return nil, p.operationError("logging in to RabbitMQ", err, binding{})
 	}
+
 	s := &session{p: p, conn: conn, guard: guard, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancelBackground = stop
@@ -63,15 +64,18 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+
 	s.overflow = length >= p.maxQueued
 	if p.syncsAccounts {
 		p.syncAccounts(ctx)
 		s.runInBackground(background, p.runAccountSync)
 	}
+
 	s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil)
 	if err != nil {
 		return nil, errors.Join(p.operationError("consuming "+p.queueName(), err, binding{}), s.Close())
 	}
+
 	s.runInBackground(background, s.watchQueueLength)
 	return s, nil
 }
@@ -84,6 +88,7 @@ func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, er
 		return nil, nil,
 			errors.New("url is no AMQP address: special characters of user, password and vhost are written as %XX")
 	}
+
 	var guard *guardedConn
 	plain, overTLS := strings.CutPrefix(p.url, "amqps:")
 	conn, err := amqp.DialConfig("amqp:"+strings.TrimPrefix(plain, "amqp:"), amqp.Config{
@@ -95,19 +100,23 @@ func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, er
 			if err != nil {
 				return nil, err
 			}
+
 			if err := conn.SetDeadline(time.Now().Add(dialTimeout)); err != nil { // of the login; the client clears it
 				return nil, errors.Join(err, conn.Close())
 			}
+
 			if overTLS {
 				conn, err = handshake(ctx, conn, p.tls, uri.Host)
 				if err != nil {
 					return nil, err
 				}
 			}
+
 			guard = newGuardedConn(conn)
 			return guard, nil
 		},
 	})
+
 	return conn, guard, err
 }
 
@@ -120,10 +129,12 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host stri
 	if config.ServerName == "" {
 		config.ServerName = host
 	}
+
 	client := tls.Client(conn, config)
 	if err := client.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+
 	return client, nil
 }
 
@@ -133,29 +144,35 @@ func (s *session) declare() (length int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("opening a channel: %w", err)
 	}
+
 	known := map[string]bool{}
 	for _, b := range s.p.bindings {
 		if known[b.exchange] {
 			continue
 		}
+
 		known[b.exchange] = true
 		// A passive declaration compares only the name.
 		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
 			return 0, s.p.operationError("looking for the exchange "+b.exchange, err, b)
 		}
 	}
+
 	queue, err := s.channel.QueueDeclare(s.p.queueName(), true, false, false, false, s.p.queueArguments())
 	if err != nil {
 		return 0, s.p.operationError("declaring the queue "+s.p.queueName(), err, binding{})
 	}
+
 	for _, b := range s.p.bindings {
 		if err := s.channel.QueueBind(s.p.queueName(), b.key, b.exchange, false, nil); err != nil {
 			return 0, s.p.operationError("binding the queue to the exchange "+b.exchange, err, b)
 		}
 	}
+
 	if err := s.channel.Qos(s.p.prefetch, 0, false); err != nil {
 		return 0, fmt.Errorf("setting the prefetch count: %w", err)
 	}
+
 	return queue.Messages, nil
 }
 
@@ -180,6 +197,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 			s.handleDelivery(ctx, d)
 		}
 	}
+
 	for range maxReadMessages {
 		select {
 		case d, ok := <-s.deliveries:
@@ -191,6 +209,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 			return s.events, nil
 		}
 	}
+
 	return s.events, nil
 }
 
@@ -204,10 +223,12 @@ func (s *session) handleDelivery(ctx context.Context, d amqp.Delivery) {
 		}
 		return
 	}
+
 	first := len(s.events)
 	s.events = s.p.appendEvents(ctx, s.events, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.unacknowledged = append(s.unacknowledged, delivered{d.DeliveryTag, digest})
 	if s.overflow {
 		s.overflow = false
@@ -236,16 +257,20 @@ func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
 		s.p.storedDigests.add(s.unacknowledged[n].digest)
 		n++
 	}
+
 	if n == 0 {
 		s.mu.Unlock()
 		return nil
 	}
+
 	last := s.unacknowledged[n-1].tag
 	s.unacknowledged = s.unacknowledged[n:]
 	s.mu.Unlock()
+
 	if err := s.channel.Ack(last, true); err != nil {
 		return fmt.Errorf("acknowledging messages: %w", err)
 	}
+
 	return nil
 }
 
@@ -276,6 +301,7 @@ func (s *session) watchQueueLength(ctx context.Context) {
 			}
 			return
 		}
+
 		now := length >= s.p.maxQueued
 		if now != full {
 			full = now

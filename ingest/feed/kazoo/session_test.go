@@ -27,9 +27,11 @@ func callEvent(name, call string, more map[string]any) string {
 		"Timestamp": 63962388910, "Channel-Created-Time": "1795169700123456",
 		"Custom-Channel-Vars": map[string]any{"Account-ID": "acme", "Realm": "acme.example.com"},
 	}
+
 	for key, value := range more {
 		members[key] = value
 	}
+
 	return object(members)
 }
 
@@ -53,6 +55,7 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		topic, format, account string
 		subjects               []string
 	}
+
 	for _, c := range []struct {
 		exchange, key, body string
 		want                want
@@ -99,11 +102,14 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		if e.Account == "" && strings.Contains(c.key, "nobody") && !slices.Equal(e.Names, []string{"nobody"}) {
 			t.Errorf("%s: names %v", c.key, e.Names)
 		}
+
 		acknowledgeEvent(t, s, e)
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	nothing(t, kazoo, openSession(t, s.p))
 }
 
@@ -114,14 +120,17 @@ func TestACompressedMessageIsRead(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(status("acme", "a1", "ready"))) // into memory
+
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	err := kazoo.channel.PublishWithContext(t.Context(), "kapps", "acdc_stats.status.acme.a1", false, false,
 		amqp.Publishing{ContentEncoding: "gzip", Body: packed.Bytes()})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if e := read(t, s, 1)[0]; string(e.Value) != status("acme", "a1", "ready") || e.Format != "kazoo.acdc" {
 		t.Errorf("%+v %s", e, e.Value)
 	}
@@ -139,10 +148,12 @@ func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 	kazoo.publish(t, "callevt", "call.CHANNEL_DESTROY.c9", callEvent("CHANNEL_DESTROY", "c9", nil))
 	all := read(t, s, 6)
 	var got []string
+
 	for _, e := range all {
 		got = append(got,
 			fmt.Sprintf("%s %v", e.Format, bytes.Contains(e.Value, []byte(`"Origination-Call-ID":"c2c-1"`))))
 	}
+
 	want := []string{"kazoo.call_event true", "kazoo.cdr true", "kazoo.call_event true", "kazoo.cdr true",
 		"kazoo.cdr false", "kazoo.call_event false"}
 	if !slices.Equal(got, want) {
@@ -162,14 +173,17 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 	if all[0].Topic != event.TopicRaw || all[1].Topic != event.TopicCDRRaw {
 		t.Errorf("%+v", all)
 	}
+
 	acknowledgeEvent(t, s, all[0]) // Kafka has the event and not the call record yet
 	if len(s.unacknowledged) != 1 {
 		t.Errorf("%d messages are not acknowledged, want 1", len(s.unacknowledged))
 	}
+
 	acknowledgeEvent(t, s, all[1])
 	if len(s.unacknowledged) != 0 {
 		t.Errorf("%d messages are not acknowledged, want 0", len(s.unacknowledged))
 	}
+
 	nothing(t, kazoo, s)
 	if words := s.p.Subscription(); !slices.Equal(words, cfg.Events) {
 		t.Errorf("subscription %q", words)
@@ -183,17 +197,20 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	line := plug(t, at.Host)
 	cfg := config(t, address)
 	at.Host = line.address
 	cfg.URL = setting.URL(at.String())
 	p := newTest(t, cfg, names{"acme": "acme"}, nil)
 	s := openSession(t, p)
+
 	send := func(from, to int) {
 		for i := from; i < to; i++ {
 			kazoo.publish(t, "kapps", "acdc_stats.status.acme.a", status("acme", fmt.Sprint("agent", i), "ready"))
 		}
 	}
+
 	var got []string
 	take := func(n int) feed.Event {
 		all := read(t, s, n)
@@ -202,9 +219,11 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 		}
 		return all[n-1]
 	}
+
 	send(0, 20)
 	stored := take(20)
 	line.cut() // Kafka has them, but RabbitMQ has no acknowledgement
+
 	if err := s.Acknowledge(t.Context(), stored.Delivery); err == nil {
 		// The write may have gone into the dead connection; either is right.
 		t.Log("acknowledged into the cut connection")
@@ -215,19 +234,23 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Log(err) // the peer is gone already
 	}
+
 	send(20, 30)
 	s = openSession(t, p)
 	if s.overflow {
 		t.Error("a hole in a queue that is not full")
 	}
+
 	acknowledgeEvent(t, s, take(10))
 	var want []string
 	for i := range 30 {
 		want = append(want, fmt.Sprint("agent", i))
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
+
 	// What Kafka does not have comes again.
 	send(30, 33)
 	got, want = nil, []string{"agent30", "agent31", "agent32"}
@@ -237,6 +260,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	s = openSession(t, p)
 	got = nil
 	take(3)
+
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v again", got)
 	}
@@ -253,9 +277,11 @@ func TestOneNodeConsumes(t *testing.T) {
 	if err == nil || errors.As(err, &refusal) {
 		t.Fatalf("the second: %v, want an error that passes", err)
 	}
+
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	openSession(t, second)
 }
 
@@ -265,17 +291,20 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 	p := newTest(t, config(t, address), names{"acme": "acme"}, nil)
 	p.maxQueued, p.prefetch = 10, 5
 	s := openSession(t, p)
+
 	send := func(n int) {
 		for i := range n {
 			kazoo.publish(t, "kapps", "acdc_stats.status.acme.a", status("acme", fmt.Sprint("agent", i), "ready"))
 		}
 	}
+
 	holes := func(n int) (with []string) {
 		for n > 0 {
 			events, err := s.Read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, e := range events {
 				n--
 				if e.Hole > 0 {
@@ -284,21 +313,26 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 				acknowledgeEvent(t, s, e)
 			}
 		}
+
 		return with
 	}
+
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	send(15) // while no node reads: 0 to 4 are dropped
 	s = openSession(t, p)
 	if got := holes(10); !slices.Equal(got, []string{"agent5"}) {
 		t.Errorf("holes at %v", got)
 	}
+
 	send(25) // while Kafka is slow: 5 are with the reader, 10 wait, 10 are dropped
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		noticed := s.overflow
 		s.mu.Unlock()
+
 		if noticed {
 			break
 		}
@@ -306,6 +340,7 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 			t.Fatal("the full queue was not noticed")
 		}
 	}
+
 	if got := holes(15); len(got) == 0 || got[0] != "agent0" {
 		t.Errorf("holes at %v", got)
 	}
@@ -321,11 +356,13 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		testservice.RabbitMQUser{Name: "noread", Configure: right.Configure, Write: right.Write,
 			Read: `^trunkline\..*$`})
 	kazoo := dial(t, server.URL)
+
 	as := func(login, vhost string) feed.Config {
 		cfg := config(t, server.URL)
 		cfg.URL = setting.URL("amqp://" + login + "@" + server.Addr + "/" + vhost)
 		return cfg
 	}
+
 	other := as("trunkline:trunkline", "")
 	other.Events = []string{"nowhere key.#"}
 	old := as("trunkline:trunkline", "")
@@ -333,6 +370,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		amqp.Table{"x-max-length": int64(5)}); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		cfg    feed.Config
 		advice string
@@ -352,6 +390,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 			if !errors.As(err, &refusal) {
 				t.Fatalf("%v, want a refusal", err)
 			}
+
 			if !strings.Contains(refusal.Advice, c.advice) {
 				t.Errorf("advice %q, want %q in it", refusal.Advice, c.advice)
 			}
@@ -360,29 +399,35 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("the rights of the page suffice", func(t *testing.T) {
 		s := openSession(t, newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil))
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
 	})
+
 	t.Run("a killed RabbitMQ", func(t *testing.T) {
 		p := newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil)
 		s := openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
 		acknowledgeEvent(t, s, read(t, s, 1)[0])
 		server.Kill(t)
+
 		if _, err := s.Read(t.Context()); err == nil {
 			t.Error("a killed server is read")
 		}
+
 		_ = s.Close() // the server is gone
 		var refusal *feed.Refusal
 		if _, err := p.Connect(t.Context()); err == nil || errors.As(err, &refusal) {
 			t.Errorf("without a server: %v, want an error that passes", err)
 		}
+
 		server.Start(t)
 		kazoo = dial(t, server.URL)
 		s = openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a2", status("acme", "a2", "ready"))
+
 		for _, e := range read(t, s, 1) {
 			if !slices.Equal(e.Subjects, []string{"a2"}) {
 				t.Errorf("read %s", e.Value)

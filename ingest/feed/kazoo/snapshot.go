@@ -36,6 +36,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}},
 			nil
 	}
+
 	accounts, err := accountsBelow(ctx, c)
 	if errors.Is(err, crossbar.ErrKeyRefused) {
 		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}},
@@ -44,10 +45,12 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
+
 	s.p.setRealms(accounts)
 	b := &snapshotBuilder{p: s.p, errors: map[state.Kind]error{}, counts: map[state.Kind]int{}}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelRequests)
+
 	for _, a := range accounts {
 		for kind, addKind := range map[state.Kind]func(context.Context, kazooAccount) error{
 			state.Agent: b.addAgents, state.Call: b.addCalls, state.Device: b.addDevices,
@@ -60,9 +63,11 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 			})
 		}
 	}
+
 	if err := group.Wait(); err != nil {
 		return feed.Snapshot{}, fmt.Errorf("asking Crossbar: %w", err)
 	}
+
 	return b.build(), nil
 }
 
@@ -88,6 +93,7 @@ func (b *snapshotBuilder) build() feed.Snapshot {
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar does not support kind %s", kind))
 		}
 	}
+
 	return snapshot
 }
 
@@ -101,6 +107,7 @@ func (b *snapshotBuilder) joinOffers() {
 			offered[call{o.Account, o.Facts.CallID}] = o.ID
 		}
 	}
+
 	for i := range b.objects {
 		o := &b.objects[i]
 		agent := offered[call{o.Account, o.ID}]
@@ -121,8 +128,10 @@ func (b *snapshotBuilder) addObjects(a kazooAccount, objects []feed.Object) {
 	if id == "" { // records of this account are not stored
 		return
 	}
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	for _, o := range objects {
 		o.Account = id
 		b.objects = append(b.objects, o)
@@ -154,25 +163,30 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 	if err != nil {
 		return err
 	}
+
 	var byAgent map[string]json.RawMessage
 	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", "status"), &byAgent); err != nil {
 		return err
 	}
+
 	var objects []feed.Object
 	for _, agent := range listed {
 		status, err := latestStatus(byAgent[agent.ID])
 		if err != nil {
 			return err
 		}
+
 		if status.Status == "" {
 			if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"),
 				&status.Status); err != nil {
 				return err
 			}
 		}
+
 		o := feed.Object{Kind: state.Agent, ID: agent.ID, Facts: event.Facts{
 			AgentID: agent.ID, AgentName: strings.TrimSpace(agent.First + " " + agent.Last), State: event.Offline,
 		}}
+
 		if status.Status != "unknown" { // no status in this month and the one before
 			o.Facts.State = kazoo.AgentState(status.Status)
 		}
@@ -182,15 +196,19 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 		if ms, ok := format.UnixMillis(jsonscan.Value(status.Timestamp)); ok {
 			o.Facts.TimestampMS = ms
 		}
+
 		switch o.Facts.State {
 		case event.Ringing, event.Talking:
 			o.Facts.CallID, o.Facts.Caller, o.Facts.QueueID = status.CallID, status.Caller, status.QueueID
 		}
+
 		if o.Facts.State != event.Offline {
 			o.Queues = append([]string{}, agent.Queues...)
 		}
+
 		objects = append(objects, o)
 	}
+
 	b.addObjects(a, objects)
 	return nil
 }
@@ -200,26 +218,32 @@ func latestStatus(text json.RawMessage) (last agentStatus, err error) {
 	if len(text) == 0 {
 		return last, nil
 	}
+
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
 		return last, fmt.Errorf("reading the statuses of an agent: %w", err)
 	}
+
 	_, isSingle := all["status"]
 	if isSingle {
 		err := json.Unmarshal(text, &last)
 		return last, err
 	}
+
 	var at string
 	for key, text := range all { // Gregorian seconds: of the same length for ages
 		if len(key) < len(at) || len(key) == len(at) && key < at {
 			continue
 		}
+
 		var status agentStatus
 		if err := json.Unmarshal(text, &status); err != nil {
 			return last, fmt.Errorf("reading the status of an agent: %w", err)
 		}
+
 		at, last = key, status
 	}
+
 	return last, nil
 }
 
@@ -234,10 +258,12 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
 		return err
 	}
+
 	inQueues, hasACDc, err := b.queueCalls(ctx, a)
 	if err != nil {
 		return err
 	}
+
 	var objects []feed.Object
 	for _, c := range channels {
 		facts, inQueue := inQueues[c.ID]
@@ -249,11 +275,14 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 		case c.Answered && hasACDc: // a caller's channel is answered while the caller waits in a queue
 			facts.State = event.Talking
 		}
+
 		if facts.Callee == "" {
 			facts.Callee = c.Destination
 		}
+
 		objects = append(objects, feed.Object{Kind: state.Call, ID: c.ID, Facts: facts, Leg: true})
 	}
+
 	b.addObjects(a, objects)
 	return nil
 }
@@ -280,6 +309,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context,
 	if err != nil {
 		return nil, false, err
 	}
+
 	facts = map[string]event.Facts{}
 	for _, s := range response.Stats {
 		f := event.Facts{CallID: s.CallID, QueueID: s.QueueID, Caller: s.Caller}
@@ -292,11 +322,14 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context,
 		default:
 			continue
 		}
+
 		if ms, ok := format.UnixMillis(jsonscan.Value(at)); ok {
 			f.TimestampMS = ms
 		}
+
 		facts[s.CallID] = f
 	}
+
 	return facts, true, nil
 }
 
@@ -309,6 +342,7 @@ func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error 
 		&registrations); err != nil {
 		return err
 	}
+
 	seen := map[string]bool{}
 	var objects []feed.Object
 	for _, r := range registrations {
@@ -319,10 +353,12 @@ func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error 
 		if id == "" || seen[id] {
 			continue
 		}
+
 		seen[id] = true
 		objects = append(objects,
 			feed.Object{Kind: state.Device, ID: id, Facts: event.Facts{AgentID: id, State: event.Registered}})
 	}
+
 	b.addObjects(a, objects)
 	return nil
 }

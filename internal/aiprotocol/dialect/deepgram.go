@@ -55,6 +55,7 @@ func (d *deepgramDialect) encodeSettings(send Send) {
 		}
 		return merge(map[string]any{"encoding": encoding, "sample_rate": d.config.Format.SampleRate}, more)
 	}
+
 	sendJSON(send, merge(objectOf(d.config.Session), map[string]any{"type": "Settings", "audio": map[string]any{
 		"input": format(nil), "output": format(map[string]any{"container": "none"}),
 	}}))
@@ -83,10 +84,12 @@ func (d *deepgramDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	if err := deepgramKeys.Scan(raw, v[:]); err != nil {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNotJSON, "the message is %v", err)
 	}
+
 	kind, ok := v[0].Text()
 	if !ok {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNoEvent, "the message has no type, or it is no string")
 	}
+
 	switch string(kind) {
 	case "UserStartedSpeaking":
 		d.out = aiprotocol.Message{Event: aiprotocol.EventClear}
@@ -99,6 +102,7 @@ func (d *deepgramDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 		d.out = aiprotocol.Message{Event: aiprotocol.EventProblem, Refusal: problemText(code, description)}
 		return &d.out, nil
 	}
+
 	return nil, nil
 }
 
@@ -110,14 +114,17 @@ func (d *deepgramDialect) decodeFunctions(list jsonscan.Value) (*aiprotocol.Mess
 		if string(v[3]) != "true" {
 			continue
 		}
+
 		id, _ := v[0].Text()
 		name, _ := v[1].Text()
 		arguments, _ := v[2].Text()
 		d.mu.Lock()
 		d.callID, d.name = string(id), string(name)
 		d.mu.Unlock()
+
 		d.out = requestOf(string(name), arguments)
 		return &d.out, nil
 	}
+
 	return nil, nil
 }

@@ -94,6 +94,7 @@ func TestGoldenConversations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			want, err := os.ReadFile(file)
 			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("the conversation is another than in %s: %v\n%s", file, err, got)
@@ -109,11 +110,13 @@ func play(t *testing.T, p Protocol) []byte {
 	c.config.Format = ulaw()
 	header := http.Header{}
 	fmt.Fprintf(&lines, "%s\n", p.Prepare(c.config, "wss://bot.example.com/media?a=b", header))
+
 	for _, name := range []string{"Authorization", "X-Twilio-Signature"} {
 		if value := header.Get(name); value != "" {
 			fmt.Fprintf(&lines, "%s: %s\n", name, value)
 		}
 	}
+
 	d := p.New(c.config)
 	send := func(appendTo func([]byte) []byte) {
 		text := appendTo([]byte("> "))
@@ -122,6 +125,7 @@ func play(t *testing.T, p Protocol) []byte {
 		}
 		fmt.Fprintf(&lines, "%s\n", text)
 	}
+
 	audio := func() {
 		frame := d.AppendAudio(nil, bytes.Repeat([]byte{0x7f}, 160), aiprotocol.NoTrack)
 		if p.BinaryAudio {
@@ -129,6 +133,7 @@ func play(t *testing.T, p Protocol) []byte {
 		}
 		fmt.Fprintf(&lines, "> %s\n", frame)
 	}
+
 	call := aiprotocol.Call{CallID: "call-1", OtherLegCallID: "call-2"}
 	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: aiprotocol.Start{
 		Call: call, CallerIDNumber: "+4930123456", CalleeIDNumber: "7", AccountID: "demo", Media: ulaw(),
@@ -154,9 +159,11 @@ func play(t *testing.T, p Protocol) []byte {
 			fmt.Fprintf(&lines, "=\n")
 			continue
 		}
+
 		fmt.Fprintf(&lines, "= %s audio %d mark %q destination %q reason %q refusal %q after audio %v\n", m.Event,
 			len(m.Audio), m.Mark.Name,
 			m.Destination, m.Hangup.Reason, m.Refusal, m.AfterAudio)
+
 		switch m.Event {
 		case aiprotocol.EventClear:
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventCleared,
@@ -171,9 +178,11 @@ func play(t *testing.T, p Protocol) []byte {
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal}, send)
 		}
 	}
+
 	audio()
 	d.Encode(&aiprotocol.Message{Event: aiprotocol.EventHangup,
 		Hangup: aiprotocol.Hangup{Call: call, Reason: aiprotocol.NormalClearing}}, send)
+
 	return lines.Bytes()
 }
 
@@ -219,6 +228,7 @@ func TestAnAudioFrameAllocatesNothing(t *testing.T) {
 				`"}`),
 			DeepgramAgent: []byte(`{"type":"History"}`),
 		}[p.Name]
+
 		n := testing.AllocsPerRun(100, func() {
 			d.AppendAudio(buffer, frame, aiprotocol.NoTrack)
 			if _, err := d.Decode(media); err != nil {
@@ -249,6 +259,7 @@ func FuzzDecode(f *testing.F) {
 			f.Add([]byte(raw))
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, p := range Protocols() {
 			d := p.New(Config{Format: ulaw()})
@@ -257,17 +268,20 @@ func FuzzDecode(f *testing.F) {
 					t.Errorf("%s: no JSON: %q", p.Name, text)
 				}
 			}
+
 			m, err := d.Decode(raw)
 			var e *aiprotocol.Error
 			if err != nil && (m != nil || !errors.As(err, &e)) {
 				t.Errorf("%s: %v with %v", p.Name, m, err)
 			}
+
 			if m == nil {
 				continue
 			}
 			if m.Event == aiprotocol.EventTransfer && m.Destination == "" {
 				t.Errorf("%s: a transfer to nowhere", p.Name)
 			}
+
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventCleared, Cleared: aiprotocol.Cleared{Dropped: 1}}, send)
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventError, Refused: m.Event, Refusal: m.Refusal}, send)
 			d.Encode(&aiprotocol.Message{Event: aiprotocol.EventTransfer, Destination: m.Destination, Refusal: "x"},

@@ -23,6 +23,7 @@ func requestOf(name string, arguments []byte) aiprotocol.Message {
 	if len(arguments) > 0 && json.Unmarshal(arguments, &a) != nil {
 		return aiprotocol.Message{Event: aiprotocol.EventFunction, Refusal: "the arguments are not as described"}
 	}
+
 	switch {
 	case name == functionHangup:
 		return aiprotocol.Message{Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Reason: a.Reason},
@@ -32,6 +33,7 @@ func requestOf(name string, arguments []byte) aiprotocol.Message {
 	case name == functionTransfer:
 		return aiprotocol.Message{Event: aiprotocol.EventFunction, Refusal: "destination is missing"}
 	}
+
 	return aiprotocol.Message{Event: aiprotocol.EventFunction,
 		Refusal: "there is no such function: transfer and hangup are available"}
 }

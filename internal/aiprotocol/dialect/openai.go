@@ -25,15 +25,18 @@ func prepareOpenAI(c Config, address string, header http.Header) string {
 	if c.Secret != "" && header.Get("Authorization") == "" {
 		header.Set("Authorization", "Bearer "+c.Secret)
 	}
+
 	model, ok := objectOf(c.Session)["model"].(string)
 	u, err := url.Parse(address)
 	if !ok || err != nil {
 		return address
 	}
+
 	query := u.Query()
 	if query.Get("model") != "" {
 		return address
 	}
+
 	query.Set("model", model)
 	u.RawQuery = query.Encode()
 	return u.String()
@@ -80,6 +83,7 @@ func (o *openAIDialect) encodeStart(send Send) {
 	if o.config.Format.Encoding == aiprotocol.PCM16 {
 		format = map[string]any{"type": "audio/pcm", "rate": o.config.Format.SampleRate}
 	}
+
 	formats := map[string]any{"type": "realtime", "audio": map[string]any{
 		"input": map[string]any{"format": format}, "output": map[string]any{"format": format},
 	}}
@@ -101,10 +105,12 @@ func (o *openAIDialect) encodeTruncate(c aiprotocol.Cleared, send Send) {
 	item := o.item
 	heard := c.Played + o.dropped - o.started
 	o.dropped += c.Dropped
+
 	if c.Dropped > 0 {
 		o.cut = item
 	}
 	o.mu.Unlock()
+
 	if c.Dropped == 0 || item == "" {
 		return
 	}
@@ -121,6 +127,7 @@ func (o *openAIDialect) encodeOutput(reason string, send Send) {
 	id := o.callID
 	o.callID = ""
 	o.mu.Unlock()
+
 	if id == "" {
 		return
 	}
@@ -142,10 +149,12 @@ func (o *openAIDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	if err := openAIKeys.Scan(raw, v[:]); err != nil {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNotJSON, "the message is %v", err)
 	}
+
 	kind, ok := v[0].Text()
 	if !ok {
 		return nil, aiprotocol.NewError(aiprotocol.ProblemNoEvent, "the message has no type, or it is no string")
 	}
+
 	var inner [7]jsonscan.Value
 	switch string(kind) {
 	case "response.output_audio.delta":
@@ -163,6 +172,7 @@ func (o *openAIDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 		o.out = aiprotocol.Message{Event: aiprotocol.EventProblem, Refusal: problemText(code, message)}
 		return &o.out, nil
 	}
+
 	return nil, nil
 }
 
@@ -176,6 +186,7 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 	if cap(o.audio) > maxIdleAudio {
 		o.audio = nil
 	}
+
 	audio, err := base64.StdEncoding.AppendDecode(o.audio[:0], payload)
 	o.audio = audio[:0]
 	if err != nil {
@@ -184,12 +195,14 @@ func (o *openAIDialect) decodeAudio(delta, itemID jsonscan.Value) (*aiprotocol.M
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if o.cut != "" && string(item) == o.cut {
 		return nil, nil
 	}
 	if string(item) != o.item {
 		o.item, o.started, o.cut = string(item), o.received, ""
 	}
+
 	o.received += duration(o.config.Format, len(audio))
 	o.out = aiprotocol.Message{Event: aiprotocol.EventMedia, Audio: audio}
 	return &o.out, nil
@@ -208,12 +221,14 @@ func (o *openAIDialect) decodeItem(v *[7]jsonscan.Value) (*aiprotocol.Message, e
 	if !v[0].Is("function_call") || !v[1].Is("completed") {
 		return nil, nil
 	}
+
 	id, _ := v[2].Text()
 	name, _ := v[3].Text()
 	arguments, _ := v[4].Text()
 	o.mu.Lock()
 	o.callID = string(id)
 	o.mu.Unlock()
+
 	o.out = requestOf(string(name), arguments)
 	return &o.out, nil
 }

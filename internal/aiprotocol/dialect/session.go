@@ -28,6 +28,7 @@ func merge(object, over map[string]any) map[string]any {
 		}
 		merged[name] = value
 	}
+
 	return merged
 }
 

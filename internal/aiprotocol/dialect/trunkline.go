@@ -44,6 +44,7 @@ func (*trunklineDialect) Encode(m *aiprotocol.Message, send Send) {
 		case aiprotocol.EventError:
 			return aiprotocol.AppendError(dst, m.Refused, m.Refusal)
 		}
+
 		return aiprotocol.AppendHangup(dst, m.Hangup)
 	})
 }

@@ -65,6 +65,7 @@ func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) [
 	if track == aiprotocol.TrackCallee {
 		name, chunks = "outbound", &t.chunks.outbound
 	}
+
 	dst = t.begin(dst, "media")
 	dst = append(dst, `,"media":{"track":"`...)
 	dst = append(dst, name...)
@@ -75,6 +76,7 @@ func (t *twilioDialect) AppendAudio(dst, frame []byte, track aiprotocol.Track) [
 	dst = append(dst, `","payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, frame)
 	*chunks++
+
 	return t.end(append(dst, `"}`...))
 }
 
@@ -104,11 +106,13 @@ func (t *twilioDialect) Encode(m *aiprotocol.Message, send Send) {
 			dst = append(t.begin(dst, "dtmf"), `,"dtmf":{"track":"inbound_track","digit":`...)
 			return t.end(append(event.AppendString(dst, m.DTMF.Digit), '}'))
 		})
+
 	case aiprotocol.EventMark:
 		send(func(dst []byte) []byte {
 			dst = append(t.begin(dst, "mark"), `,"mark":{"name":`...)
 			return t.end(append(event.AppendString(dst, m.Mark.Name), '}'))
 		})
+
 	case aiprotocol.EventHangup:
 		send(func(dst []byte) []byte {
 			dst = append(t.begin(dst, "stop"), `,"stop":{"accountSid":"`+t.accountSID+`","callSid":"`+t.callSID+`"}`...)
@@ -142,16 +146,20 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 		"callId": s.CallID, "otherLegCallId": s.OtherLegCallID, "callerIdNumber": s.CallerIDNumber,
 		"calleeIdNumber": s.CalleeIDNumber,
 	}
+
 	for name, value := range objectOf(t.config.Session) {
 		parameters[name] = value
 	}
+
 	for name, value := range s.Parameters {
 		parameters[name] = value
 	}
+
 	tracks := []string{"inbound"}
 	if t.config.Listens {
 		tracks = append(tracks, "outbound")
 	}
+
 	start, err := json.Marshal(twilioStart{
 		AccountSID: t.accountSID, StreamSID: t.streamSID, CallSID: t.callSID, Tracks: tracks,
 		MediaFormat: twilioMedia{"audio/x-mulaw", s.Media.SampleRate, 1}, Parameters: parameters,
@@ -163,6 +171,7 @@ func (t *twilioDialect) encodeStart(s *aiprotocol.Start, send Send) {
 	send(func(dst []byte) []byte {
 		return append(dst, `{"event":"connected","protocol":"Call","version":"1.0.0"}`...)
 	})
+
 	send(func(dst []byte) []byte {
 		dst = append(t.begin(dst, "start"), `,"start":`...)
 		return t.end(append(dst, start...))
@@ -175,10 +184,12 @@ func (t *twilioDialect) Decode(raw []byte) (*aiprotocol.Message, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch m.Event {
 	case aiprotocol.EventMedia, aiprotocol.EventMark, aiprotocol.EventClear, aiprotocol.EventTranscript:
 		return m, nil
 	}
+
 	return nil, aiprotocol.NewError(aiprotocol.ProblemUnknown, "%q is no event of Twilio's Media Streams",
 		string(m.Event))
 }

@@ -33,15 +33,18 @@ func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	case "aws-msk-iam":
 		return newMSKLogin(ctx, s.AWSRegion, log)
 	}
+
 	_, err := s.currentPassword()
 	if err != nil {
 		return nil, err
 	}
+
 	return func(context.Context) (sasl.Mechanism, error) {
 		password, err := s.currentPassword()
 		if err != nil {
 			return nil, err
 		}
+
 		switch s.Mechanism {
 		case "plain":
 			return plain.Mechanism{Username: s.Username, Password: password}, nil

@@ -21,23 +21,28 @@ func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, e
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
 	}
+
 	if aws.Region == "" {
 		return nil, errors.New("set kafka.sasl.aws_region or AWS_REGION")
 	}
+
 	tokens := newTokenCache(func(ctx context.Context) (bearerToken, error) {
 		requestedAt := time.Now()
 		awsCredentials, err := aws.Credentials.Retrieve(ctx)
 		if err != nil {
 			return bearerToken{}, err
 		}
+
 		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region,
 			credentials.StaticCredentialsProvider{Value: awsCredentials})
 		token := bearerToken{text, requestedAt, time.UnixMilli(expiresMillis)}
 		if awsCredentials.CanExpire && awsCredentials.Expires.Before(token.expiresAt) {
 			token.expiresAt = awsCredentials.Expires
 		}
+
 		return token, err
 	}, log)
+
 	return func(ctx context.Context) (sasl.Mechanism, error) {
 		token, err := tokens.get(ctx)
 		if err != nil {

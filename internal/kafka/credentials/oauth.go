@@ -44,6 +44,7 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	if len(challenge) == 0 {
 		return true, nil, nil
 	}
+
 	var rejection struct {
 		Status string `json:"status"`
 	}
@@ -51,6 +52,7 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	if err != nil || rejection.Status == "" {
 		return false, nil, kafkago.SASLAuthenticationFailed
 	}
+
 	return false, nil,
 		fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, rejection.Status)
 }
@@ -66,6 +68,7 @@ func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
 			return nil, err
 		}
 	}
+
 	return func(ctx context.Context) (sasl.Mechanism, error) {
 		token, err := currentToken(ctx)
 		if err != nil {
@@ -96,15 +99,18 @@ func (s OAuth) newTokenRequester() func(context.Context) (bearerToken, error) {
 		name, value, _ := strings.Cut(p, "=")
 		parameters.Add(name, value)
 	}
+
 	grant := clientcredentials.Config{
 		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes,
 		EndpointParams: parameters,
 	}
+
 	client := &http.Client{
 		Timeout: tokenRequestTimeout,
 		// A redirect would send the client secret to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+
 	return func(ctx context.Context) (bearerToken, error) {
 		requestedAt := time.Now()
 		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
@@ -115,6 +121,7 @@ func (s OAuth) newTokenRequester() func(context.Context) (bearerToken, error) {
 		if err != nil {
 			return bearerToken{}, err
 		}
+
 		return bearerToken{text: token.AccessToken, requestedAt: requestedAt, expiresAt: token.Expiry}, nil
 	}
 }

@@ -45,6 +45,7 @@ func (s Settings) Validate(c *setting.Check) {
 		c.Must(s.Username == "" && s.Password == "" && s.PasswordFile == "", "mechanism",
 			"%s has no %s and %s: unset them", s.Mechanism, c.Key("username"), c.Key("password"))
 	}
+
 	c.Must(s.AWSRegion == "" || s.Mechanism == "aws-msk-iam", "aws_region", "only %s aws-msk-iam has one",
 		c.Key("mechanism"))
 	if s.Mechanism == "oauthbearer" {
@@ -69,11 +70,13 @@ func (s OAuth) Validate(c *setting.Check) {
 		c.Must(!s.hasRequestSettings(), "token_url", "%s, its secret, scopes and parameters need it",
 			c.Key("client_id"))
 	}
+
 	for _, p := range s.Parameters {
 		name, _, ok := strings.Cut(p, "=")
 		c.Must(ok && name != "" && name != "scope", "parameters", "want NAME=VALUE, and %s for scope, got %q",
 			c.Key("scopes"), p)
 	}
+
 	for _, e := range s.Extensions {
 		c.Must(extensionForm.MatchString(e) && !strings.HasPrefix(e, "auth="), "extensions",
 			"want NAME=VALUE with letters in NAME, got %q", e)

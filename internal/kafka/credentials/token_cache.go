@@ -38,28 +38,34 @@ func newTokenCache(fetch func(context.Context) (bearerToken, error), log *slog.L
 func (c *tokenCache) get(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	now := time.Now()
 	valid := c.last.text != "" && now.Before(c.last.expiresAt)
 	if valid && now.Before(c.last.requestedAt.Add(c.last.expiresAt.Sub(c.last.requestedAt)/2)) {
 		return c.last.text, nil
 	}
+
 	if c.lastErr == nil || now.After(c.retryAt) {
 		// shared by all connections, so not canceled by one
 		fetchCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenRequestTimeout)
 		token, err := c.fetch(fetchCtx)
 		cancel()
+
 		if err == nil {
 			c.last, c.lastErr = token, nil
 			return token.text, nil
 		}
+
 		c.lastErr, c.retryAt = err, time.Now().Add(tokenRetryInterval)
 		if valid {
 			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err,
 				"expires", c.last.expiresAt)
 		}
 	}
+
 	if valid {
 		return c.last.text, nil
 	}
+
 	return "", fmt.Errorf("getting a token: %w", c.lastErr)
 }

@@ -20,12 +20,14 @@ func TestTokensAreKeptForHalfTheirLife(t *testing.T) {
 			issued++
 			return bearerToken{strconv.Itoa(issued), time.Now(), time.Now().Add(time.Hour)}, nil
 		}, slog.New(slog.DiscardHandler))
+
 		want := func(text string) {
 			t.Helper()
 			if got, err := cache.get(t.Context()); got != text || (err == nil) != (text != "") {
 				t.Errorf("token %q, %v; want %q", got, err, text)
 			}
 		}
+
 		want("1")
 		time.Sleep(29 * time.Minute)
 		want("1")

@@ -54,11 +54,13 @@ func (c *Config) Validate() error {
 	if c.ListenTCP == "" {
 		return nil
 	}
+
 	set := DefaultSettings()
 	set.Listen = c.ListenTCP
 	if err := setting.Validate("kafka", set); err != nil {
 		return fault.InvalidField("kafka.embedded_listen", "invalid", err.Error())
 	}
+
 	return nil
 }
 
@@ -102,18 +104,22 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the broker's directory: %w", err)
 	}
+
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
+
 	b := &Broker{
 		cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log,
 		compactedBytes: map[partition]int64{}, trimSoon: make(chan struct{}, 1), compactSoon: make(chan []partition, 1),
 	}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
+
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil,
@@ -121,9 +127,11 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+
 	if err := b.raiseEpochs(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+
 	b.trimming.Go(func() { b.runTrimmer(ctx) })
 	b.trimming.Go(func() { b.runCompactor(ctx) })
 	return b, nil
@@ -136,6 +144,7 @@ func (b *Broker) start() error {
 	if err := b.durability.recover(b.cfg.Dir, b.cfg.journalBytes()); err != nil {
 		return err
 	}
+
 	err := b.openAndRepair(b.openOnce)
 	if err == nil {
 		err = b.removeDeletedTopics()
@@ -143,6 +152,7 @@ func (b *Broker) start() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting the embedded broker: %w", err), b.durability.journal.close())
 	}
+
 	return nil
 }
 
@@ -166,6 +176,7 @@ func (b *Broker) openOnce() error {
 	if err != nil {
 		return err
 	}
+
 	b.listener = listener
 	b.cluster, err = kfake.NewCluster(
 		kfake.NumBrokers(1),
@@ -183,6 +194,7 @@ func (b *Broker) openOnce() error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+
 	return nil
 }
 
@@ -205,11 +217,13 @@ func (b *Broker) Close() error {
 	if b.client != nil {
 		b.client.Close()
 	}
+
 	closed := make(chan struct{})
 	go func() {
 		b.cluster.Close()
 		close(closed)
 	}()
+
 	var err error
 	select {
 	case <-closed:
@@ -217,6 +231,7 @@ func (b *Broker) Close() error {
 	case <-time.After(closeTimeout): // nothing is lost: the log is synced
 		err = errors.New("the embedded broker did not stop in time")
 	}
+
 	return errors.Join(err, b.listener.Close(), b.lock.Close())
 }
 
@@ -231,6 +246,7 @@ func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
 	case kfake.LogLevelWarn:
 		slogLevel = slog.LevelWarn
 	}
+
 	if l.log.Enabled(context.Background(), slogLevel) {
 		l.log.Log(context.Background(), slogLevel, "embedded broker", "says", fmt.Sprintf(format, args...))
 	}

@@ -25,10 +25,12 @@ func openBroker(t *testing.T, cfg Config) *Broker {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
+
 	b, err := Open(cfg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { b.Close() }) // most tests close it themselves
 	return b
 }
@@ -50,6 +52,7 @@ func TestASecondProcessIsKeptOut(t *testing.T) {
 		!strings.Contains(err.Error(), "another trunkline uses this data directory") {
 		t.Errorf("got %v", err)
 	}
+
 	if conn, err := DialSocket(dir)(t.Context(), "", ""); err != nil || !answers(t, conn) {
 		t.Errorf("the first one was harmed: %v", err)
 	}
@@ -72,10 +75,12 @@ func TestSocketIsForThisUserAndThisBroker(t *testing.T) {
 			if err != nil || info.Mode().Perm() != 0o600 {
 				t.Fatalf("mode %v, %v", info, err)
 			}
+
 			conn, err := DialSocket(dir)(t.Context(), "tcp", "any:1")
 			if err != nil || !answers(t, conn) {
 				t.Errorf("dialling: %v", err)
 			}
+
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -95,9 +100,11 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	l.SetUnlinkOnClose(false) // as a kill leaves it
 	l.Close()
 	openBroker(t, Config{Dir: dir})
+
 	if conn, err := DialSocket(dir)(t.Context(), "", ""); err != nil || !answers(t, conn) {
 		t.Errorf("dialling: %v", err)
 	}
@@ -110,6 +117,7 @@ func TestPortIsLoopbackOnly(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
+
 	b := openBroker(t, Config{ListenTCP: "127.0.0.1:0"})
 	conn, err := net.Dial("tcp", b.TCPAddr().String())
 	if err != nil || !answers(t, conn) {
@@ -125,6 +133,7 @@ func TestBrokenFramesEndTheirConnectionOnly(t *testing.T) {
 		b = binary.BigEndian.AppendUint16(b, uint16(key))
 		return binary.BigEndian.AppendUint16(b, uint16(version))
 	}
+
 	for name, b := range map[string][]byte{
 		"four gigabytes":           frame(1<<32-1, 3, 1),
 		"more than a request has":  frame(maxFrame+1, 0, 7),
@@ -141,12 +150,14 @@ func TestBrokenFramesEndTheirConnectionOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		conn.Write(b)
 		conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if n, err := conn.Read(make([]byte, 1)); name != "a body that cannot parse" &&
 			(n != 0 || err == nil || os.IsTimeout(err)) {
 			t.Errorf("%s: read %d, %v", name, n, err)
 		}
+
 		conn.Close()
 		if conn, err := DialSocket(dir)(t.Context(), "", ""); err != nil || !answers(t, conn) {
 			t.Fatalf("%s: the broker is gone: %v", name, err)
@@ -162,11 +173,13 @@ func FuzzCheckedConn(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Cleanup(func() { broker.Close() })
 	produce := kmsg.NewPtrProduceRequest()
 	produce.Acks, produce.Topics = -1, []kmsg.ProduceRequestTopic{{Topic: "t",
 		Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: 1}}}}
 	f.Add(kmsg.NewRequestFormatter().AppendRequest(nil, produce, 1), 7)
+
 	f.Fuzz(func(t *testing.T, b []byte, chunk int) {
 		ours, theirs := net.Pipe()
 		go func() {
@@ -177,20 +190,25 @@ func FuzzCheckedConn(f *testing.F) {
 				}
 				b = b[n:]
 			}
+
 			ours.Close()
 		}()
+
 		// As kfake reads.
 		c := &checkedConn{Conn: theirs, broker: broker}
 		defer c.Close()
+
 		var size [4]byte
 		for {
 			if _, err := io.ReadFull(c, size[:]); err != nil {
 				return
 			}
+
 			n := binary.BigEndian.Uint32(size[:])
 			if n > maxFrame || n < 10 {
 				t.Fatalf("a frame of %d bytes came through", n)
 			}
+
 			body := make([]byte, n)
 			if _, err := io.ReadFull(c, body); err != nil {
 				return
@@ -219,6 +237,7 @@ func TestLevelCutsTheLargest(t *testing.T) {
 			partitions = append(partitions,
 				sizedPartition{topic: "t", disk: size, PartitionInfo: &kfake.PartitionInfo{NumBytes: size}})
 		}
+
 		if got := trimTarget(partitions, test.most); got != test.want {
 			t.Errorf("%v within %d: %d, want %d", test.sizes, test.most, got, test.want)
 		}
@@ -234,16 +253,19 @@ func TestLogStaysWithinItsBytes(t *testing.T) {
 	if err := b.cluster.CreateTopic("small", 1, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := b.newRawClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.close()
+
 	writeBatch(t, a, "small", 0, 1000)
 	const batches, size = 60, 512 << 10
 	for i := range batches {
 		writeBatch(t, a, "big", int32(i%2), size)
 	}
+
 	held := func() (total int64) {
 		for _, topic := range []string{"big", "small"} {
 			for _, p := range b.cluster.PartitionInfos(topic) {
@@ -252,19 +274,23 @@ func TestLogStaysWithinItsBytes(t *testing.T) {
 		}
 		return total
 	}
+
 	for deadline := time.Now().Add(time.Minute); held() > most; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still %d bytes", held())
 		}
 	}
+
 	for _, p := range b.cluster.PartitionInfos("big") {
 		if p.HighWatermark != batches/2 || p.LogStartOffset == 0 || p.NumBytes < most/4 {
 			t.Errorf("partition %+v", p)
 		}
 	}
+
 	if p := b.cluster.PartitionInfo("small", 0); p.LogStartOffset != 0 {
 		t.Errorf("the small topic was cut: %+v", p)
 	}
+
 	var onDisk int64
 	err = filepath.Walk(b.cfg.Dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() {
@@ -287,15 +313,18 @@ func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
 	if err := b.cluster.CreateTopic("kept", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
 		t.Fatal(err)
 	}
+
 	kept := partition{"kept", 0}
 	b.durability.mu.Lock()
 	b.durability.inFlight[kept] = &unanswered{requests: 1} // compaction waits for it
 	b.durability.mu.Unlock()
+
 	a, err := b.newRawClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.close()
+
 	writeBatch(t, a, "kept", 0, 200<<10)
 
 	compacting := func() bool {
@@ -303,6 +332,7 @@ func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
 		defer b.durability.mu.Unlock()
 		return b.durability.paused[kept] != nil
 	}
+
 	await := func(what string, holds func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
@@ -311,13 +341,16 @@ func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
 			}
 		}
 	}
+
 	await("the compaction begins", func() bool {
 		writeBatch(t, a, "big", 0, 1000) // the trimmer looks again after writes
 		return compacting()
 	})
+
 	for range 40 {
 		writeBatch(t, a, "big", 0, 512<<10)
 	}
+
 	await("the log is trimmed", func() bool { return folderSize(t, b.cfg.Dir) < most })
 	if b.cluster.PartitionInfo("kept", 0).HighWatermark != 1 {
 		t.Error("the compaction has gone on")
@@ -349,6 +382,7 @@ func TestCloseIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+
 	done := make(chan error)
 	go func() { done <- b.Close() }()
 	select {

@@ -51,11 +51,13 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 			return 0, err // kfake closes the connection
 		}
 	}
+
 	if len(c.pending) > 0 {
 		n := copy(p, c.pending)
 		c.pending = c.pending[n:]
 		return n, nil
 	}
+
 	n, err := c.Conn.Read(p[:min(len(p), c.remaining)])
 	c.remaining -= n
 	return n, err
@@ -67,29 +69,35 @@ func (c *checkedConn) readFrame() error {
 	if err != nil {
 		return err
 	}
+
 	size, err := checkHead(c.head)
 	if err != nil {
 		return err
 	}
+
 	r := request{key: kmsg.Key(binary.BigEndian.Uint16(c.head[4:]))}
 	c.pending, c.remaining = c.head[:], size-4
 	if r.key == kmsg.Produce {
 		if cap(c.frame) < 4+size {
 			c.frame = make([]byte, 4+size)
 		}
+
 		c.frame = c.frame[:4+size]
 		copy(c.frame, c.head[:])
 		_, err = io.ReadFull(c.Conn, c.frame[len(c.head):])
 		if err != nil {
 			return err
 		}
+
 		r.partitions, err = c.broker.producedPartitions(c.frame[4:])
 		if err != nil {
 			return err
 		}
+
 		c.pending, c.remaining = c.frame, 0
 		c.broker.countProduced(size)
 	}
+
 	for {
 		err := c.registerRequest(r)
 		if !errors.Is(err, errPaused) {
@@ -102,15 +110,18 @@ func (c *checkedConn) readFrame() error {
 func (c *checkedConn) registerRequest(r request) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.closed {
 		return net.ErrClosed
 	}
+
 	if r.key == kmsg.Produce {
 		r.number, err = c.broker.durability.beginRequest(r.partitions, c.internal)
 		if err != nil {
 			return err
 		}
 	}
+
 	c.requests = append(c.requests, r)
 	return nil
 }
@@ -123,12 +134,15 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 		c.mu.Unlock()
 		return 0, net.ErrClosed
 	}
+
 	r := c.requests[0]
 	c.requests = c.requests[1:]
 	c.mu.Unlock()
+
 	if err := c.broker.makeDurable(r); err != nil {
 		return 0, err // kfake closes the connection
 	}
+
 	return c.Conn.Write(p)
 }
 
@@ -157,6 +171,7 @@ func (b *Broker) makeDurable(r request) error {
 	case kmsg.CreateTopics, kmsg.DeleteTopics, kmsg.CreatePartitions, kmsg.AlterConfigs, kmsg.IncrementalAlterConfigs:
 		return b.durability.syncTopics()
 	}
+
 	return nil
 }
 
@@ -168,6 +183,7 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 	req.Version = reader.Int16()
 	reader.Int32() // correlation id
 	reader.NullableString()
+
 	if req.IsFlexible() {
 		kmsg.SkipTags(&reader)
 	}
@@ -177,6 +193,7 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 	if req.Acks == 0 {
 		return nil, errUnsupportedRequest // without a response, nothing could wait for the sync
 	}
+
 	var partitions []partition
 	for _, t := range req.Topics {
 		if req.Version >= 13 { // topics have ids instead of names
@@ -186,10 +203,12 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 			}
 			t.Topic = info.Topic
 		}
+
 		for _, p := range t.Partitions {
 			partitions = append(partitions, partition{t.Topic, p.Partition})
 		}
 	}
+
 	return partitions, nil
 }
 
@@ -198,17 +217,21 @@ func checkHead(head [8]byte) (int, error) {
 	size := binary.BigEndian.Uint32(head[:])
 	key := int16(binary.BigEndian.Uint16(head[4:]))
 	version := int16(binary.BigEndian.Uint16(head[6:]))
+
 	// Key, version, correlation id, and the client id's length.
 	if size < 10 || size > maxFrame {
 		return 0, errUnsupportedRequest
 	}
+
 	request := kmsg.RequestForKey(key)
 	if request == nil || version < 0 {
 		return 0, errUnsupportedRequest
 	}
+
 	// kfake has a special response for unsupported versions of ApiVersions.
 	if version > request.MaxVersion() && key != int16(kmsg.ApiVersions) {
 		return 0, errUnsupportedRequest
 	}
+
 	return int(size), nil
 }

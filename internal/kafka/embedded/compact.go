@@ -67,11 +67,13 @@ func (b *Broker) compactAll(ctx context.Context, partitions []partition) error {
 			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", p.topic, p.number, err))
 			continue
 		}
+
 		info = b.cluster.PartitionInfo(p.topic, p.number)
 		if info != nil {
 			b.compactedBytes[p] = info.NumBytes
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -82,14 +84,17 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 	if info == nil {
 		return nil
 	}
+
 	c := &compaction{
 		broker: b, partition: p, producer: b.client.NewProducer(kafka.ProducerConfig{}),
 		oldest: time.Now().Add(-minTombstoneAge), end: info.LogStartOffset, last: map[string]int64{},
 	}
 	defer func() { _ = c.producer.Close(ctx) }()
+
 	if err := c.index(ctx, info.HighWatermark); err != nil {
 		return err
 	}
+
 	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number,
 		"records", info.HighWatermark-info.LogStartOffset)
 
@@ -98,6 +103,7 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 		if err != nil {
 			return err
 		}
+
 		if len(records) > 0 {
 			err = c.appendAgain(ctx, records)
 		}
@@ -108,8 +114,10 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 		if err != nil {
 			return err
 		}
+
 		from = to
 	}
+
 	return nil
 }
 
@@ -147,12 +155,14 @@ func (c *compaction) read(ctx context.Context, from, to int64) (records []kafka.
 		if r.Offset >= to || c.last[string(r.Key)] != r.Offset || r.Value == nil && !r.Time.After(c.oldest) {
 			return
 		}
+
 		records = append(records, *r.Clone())
 		size += len(r.Key) + len(r.Value)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading: %w", err)
 	}
+
 	return records, to, nil
 }
 
@@ -163,6 +173,7 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		return err
 	}
 	defer resume()
+
 	if err := c.index(ctx, c.highWatermark()); err != nil {
 		return err
 	}
@@ -174,20 +185,24 @@ func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) er
 		if err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
+
 		end := c.highWatermark()
 		if written == (kafka.Appended{First: before, Next: end}) {
 			return c.index(ctx, end)
 		}
+
 		// A request whose connection closed before pause was appended, perhaps before the
 		// copies: its records are newer.
 		records, err = c.others(ctx, records, before, end)
 		if err != nil {
 			return err
 		}
+
 		if err := c.index(ctx, end); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -198,6 +213,7 @@ func (c *compaction) others(ctx context.Context, copies []kafka.Record,
 	for i := range copies {
 		values[string(copies[i].Key)] = copies[i].Value
 	}
+
 	err = c.broker.client.Scan(ctx, c.partition.topic, int(c.partition.number), from, to, func(r *kafka.Record) {
 		value, isCopy := values[string(r.Key)]
 		if !isCopy || !bytes.Equal(value, r.Value) || (value == nil) != (r.Value == nil) {
@@ -207,6 +223,7 @@ func (c *compaction) others(ctx context.Context, copies []kafka.Record,
 	if err != nil {
 		return nil, fmt.Errorf("reading late records: %w", err)
 	}
+
 	return others, nil
 }
 

@@ -76,6 +76,7 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	}
 	d.rounds.Run, d.rounds.Rest = d.runRound, restAfter
 	d.groupsLog.Run, d.groupsLog.Rest = d.syncGroupsLog, restAfter
+
 	return d
 }
 
@@ -93,24 +94,29 @@ func (d *durability) rejectionError() error {
 func (d *durability) beginRequest(partitions []partition, internal bool) (number int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.firstErr != nil {
 		return 0, d.firstErr
 	}
+
 	for _, p := range partitions {
 		if d.paused[p] != nil && !internal {
 			return 0, errPaused
 		}
 	}
+
 	d.requestCount++
 	for _, p := range partitions {
 		if d.inFlight[p] == nil {
 			d.inFlight[p] = &unanswered{}
 		}
+
 		d.inFlight[p].requests++
 		if d.logs[p] == nil { // nothing was appended by this process, so all that is there is synced
 			d.logs[p] = openPartitionLog(d.dir, p)
 		}
 	}
+
 	return d.requestCount, nil
 }
 
@@ -119,6 +125,7 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 	err := d.syncPartitions(partitions)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	for _, p := range partitions {
 		u := d.inFlight[p]
 		u.requests--
@@ -126,6 +133,7 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 			delete(d.inFlight, p)
 		}
 	}
+
 	return err
 }
 
@@ -157,6 +165,7 @@ func (d *durability) syncPartitions(partitions []partition) error {
 	if len(partitions) == 0 {
 		return nil
 	}
+
 	d.mu.Lock()
 	for _, p := range partitions {
 		d.waiting[p] = struct{}{}
@@ -199,10 +208,12 @@ func (d *durability) recover(dir string, journalSize int64) error {
 	if err := d.syncAll(); err != nil {
 		return err
 	}
+
 	journal, err := openJournal(dir, journalSize, func(f *os.File) error { return d.syncData(f) })
 	if err != nil {
 		return err
 	}
+
 	d.journal = journal
 	return d.syncFile(dir)
 }
@@ -212,6 +223,7 @@ func (d *durability) close() error {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
+
 	d.rounds.Settle() // those of a connection that was just closed
 	<-d.checkpoint
 	for l := range d.unsynced {
@@ -222,6 +234,7 @@ func (d *durability) close() error {
 	if err == nil && d.rejectionError() == nil { // else the journal may have what the files lack
 		err = d.journal.clear()
 	}
+
 	return errors.Join(err, d.journal.close())
 }
 
@@ -236,6 +249,7 @@ func (d *durability) syncAll() error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+
 	return d.recordError(err)
 }
 
@@ -244,15 +258,18 @@ func (d *durability) recordError(err error) error {
 	if err == nil {
 		return nil
 	}
+
 	d.metrics.syncFailures.Inc()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.firstErr == nil {
 		d.firstErr = fmt.Errorf(
 			"the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
 		d.metrics.writable.Set(0)
 		d.log.Error("embedded broker: log sync failed, no more writes until the next start", "error", err)
 	}
+
 	return d.firstErr
 }
 

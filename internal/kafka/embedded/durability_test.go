@@ -26,6 +26,7 @@ func tryWrite(t *testing.T, b *Broker, topic string) error {
 		t.Fatal(err)
 	}
 	defer a.close()
+
 	rp := kmsg.NewProduceRequestTopicPartition()
 	rp.Records = oneRecord(100)
 	rt := kmsg.NewProduceRequestTopic()
@@ -36,6 +37,7 @@ func tryWrite(t *testing.T, b *Broker, topic string) error {
 	if err := a.request(req, res); err != nil {
 		return err
 	}
+
 	return kerr.ErrorForCode(res.Topics[0].Partitions[0].ErrorCode)
 }
 
@@ -50,6 +52,7 @@ func openTopic(t *testing.T, cfg Config) *Broker {
 
 func TestWhatCannotBeSyncedIsNotAcknowledged(t *testing.T) {
 	reg := prometheus.NewRegistry()
+
 	b := openTopic(t, Config{Metrics: reg})
 	var broken atomic.Bool
 	b.durability.syncData = func(f *os.File) error {
@@ -58,18 +61,22 @@ func TestWhatCannotBeSyncedIsNotAcknowledged(t *testing.T) {
 		}
 		return syncData(f)
 	}
+
 	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
 		t.Fatalf("on a working disk: %v, %v", err, b.Err())
 	}
+
 	broken.Store(true)
 	for range 10 {
 		if err := tryWrite(t, b, "t"); err == nil {
 			t.Fatal("a record was acknowledged although its sync failed")
 		}
 	}
+
 	if !errors.Is(b.Err(), syscall.EIO) {
 		t.Errorf("the broker says %v", b.Err())
 	}
+
 	// The kernel reports an error once: what was dirty then is lost.
 	broken.Store(false)
 	if err := tryWrite(t, b, "t"); err == nil {
@@ -91,9 +98,11 @@ func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 		<-proceed
 		return nil
 	}
+
 	written := make(chan error, 1)
 	go func() { written <- tryWrite(t, b, "t") }()
 	<-syncing // the batch is appended
+
 	fetched := make(chan error, 1)
 	go func() {
 		a, err := b.newRawClient(t.Context())
@@ -102,9 +111,11 @@ func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 			return
 		}
 		defer a.close()
+
 		_, err = a.offsetAt("t", 0, time.Now().Add(-time.Hour))
 		fetched <- err
 	}()
+
 	select {
 	case <-fetched:
 		t.Error("a record could be seen before it was synced")
@@ -112,6 +123,7 @@ func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 		t.Error("a record was acknowledged before it was synced")
 	case <-time.After(50 * time.Millisecond):
 	}
+
 	close(proceed)
 	if err := errors.Join(<-written, <-fetched); err != nil {
 		t.Error(err)
@@ -126,24 +138,29 @@ func TestATruncatedSegmentIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	path := filepath.Join(b.logDir(), "partitions", "t-0", segmentName(0))
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	content[len(content)/2+100] ^= 1 // in the sixth batch of ten
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	var log bytes.Buffer
 	b, err = Open(Config{Dir: dir, Metrics: prometheus.NewRegistry()}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
+
 	if got, want := testutil.ToFloat64(b.metrics.truncated), float64(len(content)/2); got != want {
 		t.Errorf("%v bytes are counted, want %v", got, want)
 	}
@@ -163,6 +180,7 @@ func TestAJournalWithoutSpaceIsDoneWithout(t *testing.T) {
 		}
 		return syncData(f)
 	}
+
 	var segmentSynced atomic.Bool
 	b.durability.fsync = func(f *os.File) error {
 		if strings.HasSuffix(f.Name(), segmentSuffix) {
@@ -170,6 +188,7 @@ func TestAJournalWithoutSpaceIsDoneWithout(t *testing.T) {
 		}
 		return f.Sync()
 	}
+
 	full.Store(true)
 	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
 		t.Fatalf("without space for the journal: %v, %v", err, b.Err())

@@ -30,35 +30,42 @@ type epochs map[string]map[int32]int32
 func (b *Broker) raiseEpochs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, raiseTimeout)
 	defer cancel()
+
 	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return err
 	}
+
 	path := filepath.Join(b.cfg.Dir, epochsName)
 	stored, err := readEpochs(path)
 	if err != nil {
 		return err
 	}
+
 	raised := epochs{}
 	for _, topic := range topics {
 		info := b.cluster.TopicInfo(topic.Name)
 		if info == nil {
 			continue
 		}
+
 		id := hex.EncodeToString(info.TopicID[:])
 		raised[id] = map[int32]int32{}
 		for _, p := range b.cluster.PartitionInfos(topic.Name) {
 			raised[id][p.Partition] = max(p.Epoch, stored[id][p.Partition]) + 1
 		}
 	}
+
 	if err := raised.write(path); err != nil {
 		return err
 	}
+
 	for _, topic := range topics {
 		if err := b.setEpochs(topic.Name, raised); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -69,6 +76,7 @@ func (b *Broker) setEpochs(topic string, want epochs) error {
 	if info == nil {
 		return nil
 	}
+
 	id := hex.EncodeToString(info.TopicID[:])
 	for _, p := range b.cluster.PartitionInfos(topic) {
 		for epoch := p.Epoch; epoch < want[id][p.Partition]; epoch++ {
@@ -77,6 +85,7 @@ func (b *Broker) setEpochs(topic string, want epochs) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -88,10 +97,12 @@ func readEpochs(path string) (epochs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading leader epochs: %w", err)
 	}
+
 	var e epochs
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, fmt.Errorf("reading leader epochs from %s: %w", path, err)
 	}
+
 	return e, nil
 }
 

@@ -22,9 +22,11 @@ func repairIndexes(logDir string) error {
 				repairIndex(filepath.Join(dir, segmentName(base)), filepath.Join(dir, indexName(base))))
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("repairing the indexes of the log: %w", err)
 	}
+
 	return nil
 }
 
@@ -33,6 +35,7 @@ func repairIndex(segmentPath, indexPath string) error {
 	if err != nil {
 		return err
 	}
+
 	index, err := os.ReadFile(indexPath)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -45,6 +48,7 @@ func repairIndex(segmentPath, indexPath string) error {
 		if batch.count == 0 {
 			break
 		}
+
 		entry := indexEntry(segment)
 		rebuilt = append(rebuilt, entry[:]...)
 		at := n * indexEntrySize
@@ -53,9 +57,11 @@ func repairIndex(segmentPath, indexPath string) error {
 			binary.LittleEndian.Uint32(index[at+2:]) == binary.LittleEndian.Uint32(entry[2:])
 		segment = segment[batch.size:]
 	}
+
 	if agrees && len(rebuilt) == len(index) {
 		return nil
 	}
+
 	return os.WriteFile(indexPath, rebuilt, 0o644)
 }
 

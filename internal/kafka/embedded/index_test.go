@@ -23,15 +23,18 @@ func TestAnIndexIsMadeAgainFromItsSegment(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			partition := filepath.Join(b.logDir(), partitionsName, "t-0")
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
+
 			path := filepath.Join(partition, indexName(0))
 			index, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := os.WriteFile(path, damage(bytes.Clone(index)), 0o644); err != nil {
 				t.Fatal(err)
 			}

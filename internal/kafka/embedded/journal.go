@@ -58,9 +58,11 @@ func openJournal(dir string, size int64, fsync func(*os.File) error) (*journal, 
 		}
 		j.files[i] = f
 	}
+
 	if err := j.clear(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
+
 	return j, nil
 }
 
@@ -74,6 +76,7 @@ func (j *journal) clear() error {
 			return fmt.Errorf("clearing the journal: %w", err)
 		}
 	}
+
 	j.generation++
 	j.end = 0
 	return nil
@@ -88,9 +91,11 @@ func (j *journal) switchFile() error {
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
+
 	if err := j.fsync(f); err != nil {
 		return fmt.Errorf("syncing the journal: %w", err)
 	}
+
 	j.generation++
 	j.end = 0
 	return nil
@@ -109,9 +114,11 @@ func (j *journal) write(records []byte) error {
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
+
 	if err := j.fsync(f); err != nil {
 		return fmt.Errorf("syncing the journal: %w", err)
 	}
+
 	j.end += int64(len(records))
 	return nil
 }
@@ -152,19 +159,23 @@ func parseRecord(b []byte) (r journalRecord, size int, ok bool) {
 	if len(b) < journalHeader {
 		return r, 0, false
 	}
+
 	name := uint64(binary.LittleEndian.Uint32(b[20:]))
 	content := uint64(binary.LittleEndian.Uint32(b[24:]))
 	if journalHeader+name+content > uint64(len(b)) {
 		return r, 0, false
 	}
+
 	b = b[:journalHeader+name+content]
 	if binary.LittleEndian.Uint32(b) != crc32.Checksum(b[4:], castagnoli) {
 		return r, 0, false
 	}
+
 	r.generation = binary.LittleEndian.Uint64(b[4:])
 	r.position = int64(binary.LittleEndian.Uint64(b[12:]))
 	r.name = string(b[journalHeader : journalHeader+name])
 	r.content = b[journalHeader+name:]
+
 	return r, len(b), r.generation > 0 && r.position >= 0 && filepath.IsLocal(r.name)
 }
 
@@ -179,6 +190,7 @@ func replayJournal(dir, logDir string, log *slog.Logger) error {
 		}
 		files = append(files, content)
 	}
+
 	slices.SortFunc(files, func(a, b []byte) int {
 		first, _, _ := parseRecord(a)
 		second, _, _ := parseRecord(b)
@@ -190,6 +202,7 @@ func replayJournal(dir, logDir string, log *slog.Logger) error {
 			return fmt.Errorf("replaying the journal: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -205,6 +218,7 @@ func replayRecords(b []byte, logDir string, log *slog.Logger) error {
 		if err := r.replay(logDir, log); err != nil {
 			return err
 		}
+
 		b = b[size:]
 	}
 }
@@ -220,6 +234,7 @@ func (r *journalRecord) replay(logDir string, log *slog.Logger) error {
 			return err
 		}
 	}
+
 	f, err := os.OpenFile(path, flags, 0o644)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -240,6 +255,7 @@ func (r *journalRecord) replay(logDir string, log *slog.Logger) error {
 	if err == nil {
 		_, err = f.WriteAt(r.content, r.position)
 	}
+
 	return errors.Join(err, f.Close())
 }
 

@@ -52,11 +52,13 @@ func TestJournalIsReplayed(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			if test.before != "" {
 				if err := os.WriteFile(path, []byte(test.before), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			for i, content := range test.journals {
 				if err := os.WriteFile(filepath.Join(dir, journalName(i)), content, 0o600); err != nil {
 					t.Fatal(err)
@@ -68,10 +70,12 @@ func TestJournalIsReplayed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			got, err := os.ReadFile(path)
 			if err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
+
 			if string(got) != test.after {
 				t.Errorf("the file has %q, want %q", got, test.after)
 			}
@@ -92,18 +96,22 @@ func TestATopicThatWasDeletedStaysDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	create(b)
 	d := watchSyncs(t, b)
 	if err := tryWrite(t, b, "t"); err != nil {
 		t.Fatal(err)
 	}
+
 	transport := &kafkago.Transport{Dial: b.Dial}
 	defer transport.CloseIdleConnections()
+
 	client := &kafkago.Client{Addr: kafkago.TCP(Address), Transport: transport}
 	res, err := client.DeleteTopics(t.Context(), &kafkago.DeleteTopicsRequest{Topics: []string{"t"}})
 	if err != nil || res.Errors["t"] != nil {
 		t.Fatal(err, res)
 	}
+
 	create(b)
 	if err := tryWrite(t, b, "t"); err != nil { // found in the new files
 		t.Fatal(err)

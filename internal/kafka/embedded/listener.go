@@ -29,6 +29,7 @@ func openListener(dir, tcp string, b *Broker) (*pipeListener, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d.listeners = append(d.listeners, unix)
 	if tcp != "" {
 		d.tcp, err = net.Listen("tcp", tcp)
@@ -37,9 +38,11 @@ func openListener(dir, tcp string, b *Broker) (*pipeListener, error) {
 		}
 		d.listeners = append(d.listeners, d.tcp)
 	}
+
 	for _, l := range d.listeners {
 		d.accepting.Go(func() { d.acceptFrom(l) })
 	}
+
 	return d, nil
 }
 
@@ -49,6 +52,7 @@ func (d *pipeListener) acceptFrom(l net.Listener) {
 		if err != nil {
 			return
 		}
+
 		select {
 		case d.conns <- &checkedConn{Conn: conn, broker: d.broker}:
 		case <-d.closed:
@@ -103,6 +107,7 @@ func (d *pipeListener) Close() error {
 		d.accepting.Wait()
 		errs = append(errs, os.Remove(filepath.Join(d.dir, socketName)))
 	})
+
 	return errors.Join(errs...)
 }
 

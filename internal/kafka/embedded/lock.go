@@ -17,6 +17,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
+
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		return f, nil
@@ -24,5 +25,6 @@ func lockDir(dir string) (*os.File, error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fault.Conflict("another trunkline uses this data directory (%s)", dir), f.Close())
 	}
+
 	return nil, errors.Join(fmt.Errorf("locking the data directory: %w", err), f.Close())
 }

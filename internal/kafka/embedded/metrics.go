@@ -23,5 +23,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Bytes that the embedded broker cut from its log at start because they were damaged or incomplete."),
 	}
 	m.writable.Set(1)
+
 	return m
 }

@@ -48,6 +48,7 @@ func openPartitionLog(dir string, p partition) *partitionLog {
 	if len(bases) > 0 {
 		l.newestBase = bases[len(bases)-1]
 	}
+
 	for _, base := range slices.Backward(bases) {
 		content, _ := os.ReadFile(filepath.Join(l.path(), segmentName(base)))
 		info, err := os.Stat(filepath.Join(l.path(), indexName(base)))
@@ -57,6 +58,7 @@ func openPartitionLog(dir string, p partition) *partitionLog {
 			return l
 		}
 	}
+
 	return l
 }
 
@@ -76,10 +78,12 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 		if err != nil || !opened {
 			return records, err
 		}
+
 		records, err = l.appendSegment(records, generation, buffers)
 		if err != nil {
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
+
 		if len(records) == before && l.isReplaced() {
 			l.restart()
 			continue
@@ -87,6 +91,7 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 		if l.next == l.base || !l.continues() {
 			return records, nil
 		}
+
 		l.startSegment(l.next)
 	}
 }
@@ -100,15 +105,18 @@ func (l *partitionLog) openSegment() (bool, error) {
 	if l.base >= 0 && !l.hasSegment(l.base) && l.hasSegment(l.next) { // it was trimmed
 		l.startSegment(l.next)
 	}
+
 	if l.base < 0 || !l.hasSegment(l.base) {
 		l.restart()
 		bases, err := segmentBases(l.path())
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return false, err
 		}
+
 		if len(bases) == 0 {
 			return false, nil
 		}
+
 		l.startSegment(bases[0])
 	}
 
@@ -126,6 +134,7 @@ func (l *partitionLog) openSegment() (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -177,16 +186,19 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers 
 	if err != nil {
 		return records, err
 	}
+
 	count := len(entries) / indexEntrySize
 	if count == 0 {
 		return records, nil
 	}
+
 	entries = entries[:count*indexEntrySize]
 
 	content, err := readFrom(l.segment, l.segmentRead, &buffers.segment)
 	if err != nil {
 		return records, err
 	}
+
 	batches := parseBatches(content, count)
 	if batches.count < count {
 		return records, fmt.Errorf("it has %d batches of %d in its index: %w", batches.count, count,
@@ -200,6 +212,7 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers 
 	l.segmentRead += int64(batches.size)
 	l.indexRead += int64(len(entries))
 	l.next = batches.next
+
 	return records, nil
 }
 
@@ -214,6 +227,7 @@ func readFrom(f *os.File, position int64, buffer *[]byte) ([]byte, error) {
 	if len(*buffer) == 0 {
 		*buffer = make([]byte, minReadBuffer)
 	}
+
 	read := 0
 	for {
 		n, err := syscall.Pread(int(f.Fd()), (*buffer)[read:], position+int64(read))
@@ -223,10 +237,12 @@ func readFrom(f *os.File, position int64, buffer *[]byte) ([]byte, error) {
 		if err != nil {
 			return nil, &os.PathError{Op: "pread", Path: f.Name(), Err: err}
 		}
+
 		read += n
 		if read < len(*buffer) {
 			return (*buffer)[:read], nil
 		}
+
 		*buffer = append(*buffer, make([]byte, len(*buffer))...)
 	}
 }
@@ -247,10 +263,12 @@ func parseBatches(b []byte, most int) (run batchRun) {
 		if size < minSize || size > int64(len(batch)) {
 			return run
 		}
+
 		run.next = int64(binary.BigEndian.Uint64(batch)) + int64(binary.BigEndian.Uint32(batch[23:])) + 1
 		run.size += int(size)
 		run.count++
 	}
+
 	return run
 }
 
@@ -261,18 +279,22 @@ func (l *partitionLog) sync(d *durability) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // no files, as for a deleted topic
 		return err
 	}
+
 	newestBase := int64(-1)
 	if len(bases) > 0 {
 		newestBase = bases[len(bases)-1]
 	}
+
 	from := l.newestBase
 	if newestBase < from { // the topic was deleted and recreated
 		from = -1
 	}
+
 	for _, base := range bases {
 		if base < from {
 			continue
 		}
+
 		for _, name := range []string{segmentName(base), indexName(base)} {
 			err := d.syncFile(filepath.Join(l.path(), name))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -280,6 +302,7 @@ func (l *partitionLog) sync(d *durability) error {
 			}
 		}
 	}
+
 	if newestBase != l.newestBase && newestBase >= 0 {
 		if err := d.syncFile(l.path()); err != nil {
 			return err
@@ -288,6 +311,7 @@ func (l *partitionLog) sync(d *durability) error {
 			return err
 		}
 	}
+
 	l.newestBase = newestBase
 	return nil
 }
@@ -307,11 +331,13 @@ func segmentBases(dir string) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	names, err := f.Readdirnames(-1)
 	err = errors.Join(err, f.Close())
 	if err != nil {
 		return nil, err
 	}
+
 	var bases []int64
 	for _, name := range names {
 		digits, isSegment := strings.CutSuffix(name, segmentSuffix)
@@ -320,6 +346,7 @@ func segmentBases(dir string) ([]int64, error) {
 			bases = append(bases, base)
 		}
 	}
+
 	slices.Sort(bases)
 	return bases, nil
 }

@@ -18,24 +18,29 @@ var errPaused = errors.New("the partition is being compacted")
 func (d *durability) pause(ctx context.Context, p partition) (resume func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
+
 	resumed := make(chan struct{})
 	d.mu.Lock()
 	d.paused[p] = resumed
 	d.mu.Unlock()
+
 	resume = func() {
 		d.mu.Lock()
 		delete(d.paused, p)
 		d.mu.Unlock()
 		close(resumed)
 	}
+
 	for {
 		d.mu.Lock()
 		requests := d.inFlight[p]
 		idle := requests == nil || requests.requests == 0
 		d.mu.Unlock()
+
 		if idle {
 			return resume, nil
 		}
+
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
@@ -51,6 +56,7 @@ func (d *durability) awaitResume(partitions []partition, closed <-chan struct{})
 		d.mu.Lock()
 		resumed := d.paused[p]
 		d.mu.Unlock()
+
 		if resumed != nil {
 			select {
 			case <-resumed:

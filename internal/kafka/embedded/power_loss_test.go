@@ -41,6 +41,7 @@ func watchSyncs(t *testing.T, b *Broker) *disk {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b.durability.fsync = func(f *os.File) error { return d.synced(f.Name()) }
 	b.durability.syncData = b.durability.fsync
 	return d
@@ -50,19 +51,23 @@ func watchSyncs(t *testing.T, b *Broker) *disk {
 func (d *disk) synced(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&(os.ModeSocket|os.ModeNamedPipe) != 0 {
 		return err
 	}
+
 	if !info.IsDir() {
 		d.content[path], err = os.ReadFile(path)
 		return err
 	}
+
 	entries, err := os.ReadDir(path)
 	d.names[path] = map[string]bool{}
 	for _, entry := range entries {
 		d.names[path][entry.Name()] = true
 	}
+
 	return err
 }
 
@@ -79,39 +84,47 @@ func (d *disk) leave(t *testing.T, dir, to string, random *rand.Rand) {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
+
 	present := map[string]bool{} // and whether a loss of power cannot undo that
 	for _, entry := range entries {
 		isOurs := !strings.HasSuffix(entry.Name(), ".json") // kfake replaces these at once
 		present[entry.Name()] = !isOurs || d.names[dir][entry.Name()]
 	}
+
 	var deleted []string
 	for name := range d.names[dir] {
 		if _, exists := present[name]; !exists {
 			deleted = append(deleted, name)
 		}
 	}
+
 	// The oldest segments are deleted first, and file systems keep the order of deletions.
 	slices.SortFunc(deleted, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 	for _, name := range deleted[random.IntN(len(deleted)+1):] {
 		present[name] = true
 	}
+
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, certain := range present {
 		path := filepath.Join(dir, name)
 		if name == socketName || name == lockName || !certain && random.IntN(2) == 0 {
 			continue
 		}
+
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() || d.names[path] != nil {
 			d.leave(t, path, filepath.Join(to, name), random)
 			continue
 		}
+
 		now, err := os.ReadFile(path)
 		if err != nil {
 			now = d.content[path]
 		}
+
 		left := now
 		if !strings.HasSuffix(name, ".json") && name != "groups.log" && name != "pids.log" {
 			left = leftOf(d.content[path], now, random)
@@ -129,12 +142,14 @@ func leftOf(synced, now []byte, random *rand.Rand) []byte {
 	if len(now) < len(synced) { // cut, and that is not synced
 		return [][]byte{synced, now}[random.IntN(2)]
 	}
+
 	left := append([]byte(nil), now[:len(synced)+random.IntN(len(now)-len(synced)+1)]...)
 	kind := 0
 	for i := range left {
 		if i%sector == 0 {
 			kind = random.IntN(3)
 		}
+
 		isOld := i < len(synced)
 		switch {
 		case isOld && synced[i] == now[i] || kind == 0:
@@ -144,6 +159,7 @@ func leftOf(synced, now []byte, random *rand.Rand) []byte {
 			left[i] = byte(random.Uint32())
 		}
 	}
+
 	return left
 }
 
@@ -174,12 +190,14 @@ func (w *writer) run(t *testing.T, b *Broker, bytes, most int, stop <-chan struc
 		return
 	}
 	defer a.close()
+
 	for bytes > 0 {
 		select {
 		case <-stop:
 			return
 		default:
 		}
+
 		size := 1 + random.IntN(most)
 		bytes -= size
 		rp := kmsg.NewProduceRequestTopicPartition()
@@ -193,11 +211,13 @@ func (w *writer) run(t *testing.T, b *Broker, bytes, most int, stop <-chan struc
 			t.Error(err)
 			return
 		}
+
 		answer := res.Topics[0].Partitions[0]
 		if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
 			t.Error(err)
 			return
 		}
+
 		w.mu.Lock()
 		w.written = append(w.written, writtenBatch{answer.BaseOffset, size})
 		w.mu.Unlock()
@@ -225,16 +245,19 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 			if err := b.cluster.CreateTopic("t", partitions, nil); err != nil {
 				t.Fatal(err)
 			}
+
 			d := watchSyncs(t, b)
 
 			stop, done := make(chan struct{}), make(chan struct{})
 			var running sync.WaitGroup
+
 			writers := make([]*writer, partitions)
 			for p := range writers {
 				w := &writer{partition: int32(p)}
 				writers[p] = w
 				running.Go(func() { w.run(t, b, test.bytes, test.largest, stop) })
 			}
+
 			go func() {
 				running.Wait()
 				close(done)
@@ -247,18 +270,21 @@ func TestPowerLossKeepsWhatWasAcknowledged(t *testing.T) {
 				acknowledged [][]writtenBatch
 			}
 			var images []image
+
 			for finished := false; !finished; {
 				select {
 				case <-done:
 					finished = true
 				default:
 				}
+
 				i := image{dir: filepath.Join(t.TempDir(), "left")}
 				total := 0
 				for _, w := range writers {
 					i.acknowledged = append(i.acknowledged, w.acknowledged())
 					total += len(i.acknowledged[w.partition])
 				}
+
 				if finished || total >= test.every*len(images) {
 					d.losePower(t, i.dir, rand.New(rand.NewPCG(uint64(len(images)), 2)))
 					images = append(images, i)
@@ -283,6 +309,7 @@ func checkAfterPowerLoss(t *testing.T, dir string, acknowledged [][]writtenBatch
 		return
 	}
 	defer b.Close()
+
 	for p, want := range acknowledged {
 		info := b.cluster.PartitionInfo("t", int32(p))
 		if info == nil {
@@ -292,12 +319,14 @@ func checkAfterPowerLoss(t *testing.T, dir string, acknowledged [][]writtenBatch
 		if everything && info.LogStartOffset != 0 && len(want) > 0 {
 			t.Errorf("partition %d begins at %d", p, info.LogStartOffset)
 		}
+
 		found := map[int64]int{}
 		err := b.client.Scan(t.Context(), "t", p, info.LogStartOffset, info.HighWatermark,
 			func(r *kafka.Record) { found[r.Offset] = len(r.Value) })
 		if err != nil {
 			t.Errorf("reading partition %d: %v", p, err)
 		}
+
 		for _, batch := range want {
 			if batch.offset >= info.LogStartOffset && found[batch.offset] != batch.size {
 				t.Errorf("partition %d has [%d, %d): %d bytes at offset %d, want %d", p, info.LogStartOffset,
@@ -306,6 +335,7 @@ func checkAfterPowerLoss(t *testing.T, dir string, acknowledged [][]writtenBatch
 				return
 			}
 		}
+
 		n := len(want)
 		if n > 0 && info.HighWatermark <= want[n-1].offset {
 			t.Errorf("partition %d ends at %d, before the last batch, %d", p, info.HighWatermark, want[n-1].offset)
@@ -323,19 +353,23 @@ func checkIndex(dir string) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
+
 	for _, base := range bases {
 		segment, err := os.ReadFile(filepath.Join(dir, segmentName(base)))
 		if err != nil {
 			return err
 		}
+
 		index, err := os.ReadFile(filepath.Join(dir, indexName(base)))
 		if err != nil && !os.IsNotExist(err) { // it has no batch
 			return err
 		}
+
 		n := parseBatches(segment, len(segment)).count
 		if n*indexEntrySize != len(index) {
 			return fmt.Errorf("%s/%d has %d batches, and an index of %d bytes", dir, base, n, len(index))
 		}
+
 		for len(index) > 0 {
 			batch, entry := binary.BigEndian.Uint32(segment[12:]), binary.LittleEndian.Uint32(index[2:])
 			if batch != entry {
@@ -344,5 +378,6 @@ func checkIndex(dir string) error {
 			segment, index = segment[parseBatches(segment, 1).size:], index[indexEntrySize:]
 		}
 	}
+
 	return nil
 }

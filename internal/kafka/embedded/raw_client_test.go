@@ -36,18 +36,22 @@ func (a *rawClient) request(req kmsg.Request, res kmsg.Response) error {
 	const version = 4 // the requests used here are not flexible in it
 	req.SetVersion(version)
 	res.SetVersion(version)
+
 	if _, err := a.conn.Write(
 		kmsg.NewRequestFormatter(kmsg.FormatterClientID("trunkline")).AppendRequest(nil, req, 0)); err != nil {
 		return fmt.Errorf("asking the embedded broker: %w", err)
 	}
+
 	var head [8]byte // size, correlation id
 	if _, err := io.ReadFull(a.conn, head[:]); err != nil {
 		return fmt.Errorf("asking the embedded broker: %w", err)
 	}
+
 	body := make([]byte, max(int(binary.BigEndian.Uint32(head[:]))-4, 0))
 	if _, err := io.ReadFull(a.conn, body); err != nil {
 		return fmt.Errorf("asking the embedded broker: %w", err)
 	}
+
 	return res.ReadFrom(body)
 }
 
@@ -67,6 +71,7 @@ func (a *rawClient) offsetAt(topic string, partition int32, at time.Time) (int64
 	if len(res.Topics) != 1 || len(res.Topics[0].Partitions) != 1 {
 		return 0, fmt.Errorf("the embedded broker did not answer about %s/%d", topic, partition)
 	}
+
 	answer := res.Topics[0].Partitions[0]
 	return answer.Offset, kerr.ErrorForCode(answer.ErrorCode)
 }
@@ -78,11 +83,13 @@ func (a *rawClient) topics() ([]string, error) {
 	if err := a.request(req, res); err != nil {
 		return nil, err
 	}
+
 	var names []string
 	for _, t := range res.Topics {
 		if t.Topic != nil {
 			names = append(names, *t.Topic)
 		}
 	}
+
 	return names, nil
 }

@@ -18,5 +18,6 @@ func oneRecord(size int) []byte {
 	}
 	b.Length = int32(len(b.AppendTo(nil)) - 12)
 	b.CRC = int32(crc32.Checksum(b.AppendTo(nil)[21:], crc32.MakeTable(crc32.Castagnoli)))
+
 	return b.AppendTo(nil)
 }

@@ -19,14 +19,17 @@ func (b *Broker) openAndRepair(open func() error) error {
 	if err != nil {
 		return err
 	}
+
 	if err := open(); err != nil {
 		return err
 	}
+
 	sizesAfter, err := fileSizes(b.logDir())
 	if err != nil {
 		b.cluster.Close()
 		return err
 	}
+
 	truncated := false
 	for path, size := range sizesBefore {
 		newSize, exists := sizesAfter[path]
@@ -38,9 +41,11 @@ func (b *Broker) openAndRepair(open func() error) error {
 			truncated = true
 		}
 	}
+
 	if !truncated {
 		return nil
 	}
+
 	b.cluster.Close()
 	return open()
 }
@@ -52,15 +57,18 @@ func fileSizes(dir string) (map[string]int64, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+
 		info, err := entry.Info()
 		if err == nil {
 			sizes[path] = info.Size()
 		}
+
 		return err
 	})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("looking at the embedded broker's log: %w", err)
 	}
+
 	return sizes, nil
 }
 

@@ -31,6 +31,7 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+
 	if err := c.EnsureTopics(t.Context(), topics.All(partitions)); err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +40,7 @@ func TestSoak(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
+
 	var followers []*stateFollower
 	for p := range partitions {
 		f := &stateFollower{}
@@ -48,8 +50,10 @@ func TestSoak(t *testing.T) {
 
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = producer.Close(context.WithoutCancel(ctx)) }()
+
 	random := rand.New(rand.NewPCG(1, 2))
 	text := strings.Repeat("x", 2000)
+
 	largest, written, longest := int64(0), 0, time.Duration(0)
 	for began := time.Now(); written < 3*maxBytes || time.Since(began) < lasts; {
 		var records []kafka.Record
@@ -63,18 +67,22 @@ func TestSoak(t *testing.T) {
 				written += 2*len(text) + 500
 			}
 		}
+
 		if err := producer.Produce(ctx, records...); err != nil {
 			t.Fatal(err)
 		}
+
 		total := folderSize(t, dir)
 		largest = max(largest, total)
 		for lasts == 0 && total > maxBytes/16*15 { // a busy machine runs the trimmer late
 			time.Sleep(time.Millisecond)
 			total = folderSize(t, dir)
 		}
+
 		for _, f := range followers {
 			longest = max(longest, f.behind())
 		}
+
 		if lasts > 0 {
 			time.Sleep(20 * time.Millisecond) // the load of a busy installation
 		}
@@ -88,6 +96,7 @@ func TestSoak(t *testing.T) {
 	if lasts > 0 && longest > 2*time.Second { // at full speed this depends on the machine
 		t.Errorf("a follower of the state was behind for %v", longest)
 	}
+
 	for p := range partitions {
 		if first, next, err := c.Offsets(ctx, event.TopicEvents, p); err != nil || next-first < 100 {
 			t.Errorf("partition %d has %d events: %v", p, next-first, err)
@@ -120,6 +129,7 @@ func (f *stateFollower) run(ctx context.Context, c *kafka.Cluster, partition int
 	f.mu.Lock()
 	f.caughtUp = time.Now()
 	f.mu.Unlock()
+
 	for ctx.Err() == nil {
 		first, _, err := c.Offsets(ctx, event.TopicState, partition)
 		if err != nil {
@@ -135,6 +145,7 @@ func (f *stateFollower) follow(ctx context.Context, r *kafka.Reader) {
 	f.reader = r
 	f.mu.Unlock()
 	defer r.Close()
+
 	for {
 		_, err := r.Read(ctx)
 		f.mu.Lock()
@@ -145,9 +156,11 @@ func (f *stateFollower) follow(ctx context.Context, r *kafka.Reader) {
 			f.caughtUp = time.Now()
 		}
 		f.mu.Unlock()
+
 		if err != nil {
 			return
 		}
+
 		if r.Lag() == 0 {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -158,13 +171,16 @@ func (f *stateFollower) follow(ctx context.Context, r *kafka.Reader) {
 func (f *stateFollower) behind() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	if f.reader == nil {
 		return 0
 	}
+
 	caught := f.caughtUp
 	if idle := f.reader.Idle(); idle.After(caught) {
 		caught = idle
 	}
+
 	return time.Since(caught)
 }
 

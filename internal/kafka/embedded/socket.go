@@ -19,11 +19,13 @@ func DialSocket(dir string) func(ctx context.Context, network, address string) (
 			return nil, err
 		}
 		defer release()
+
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "unix", path)
 		if err != nil {
 			return nil, fmt.Errorf("no trunkline runs on %s: %w", dir, err)
 		}
+
 		return conn, nil
 	}
 }
@@ -34,19 +36,23 @@ func listenSocket(dir string) (net.Listener, error) {
 		return nil, err
 	}
 	defer release()
+
 	// This process has the lock, so an existing socket is left over from a kill.
 	err = os.Remove(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing a stale socket: %w", err)
 	}
+
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("opening the broker's socket: %w", err)
 	}
+
 	l.SetUnlinkOnClose(false) // path may be temporary, see socketPath
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+
 	return l, nil
 }
 
@@ -62,10 +68,12 @@ func socketPath(dir string) (path string, release func(), err error) {
 	if len(path) <= maxSocketPath {
 		return path, func() {}, nil
 	}
+
 	f, err := os.Open(dir)
 	if err != nil {
 		return "", nil, fmt.Errorf("opening the data directory: %w", err)
 	}
+
 	path = filepath.Join("/proc/self/fd", fmt.Sprint(f.Fd()), socketName)
 	return path, func() { f.Close() }, nil // opened for reading: closing cannot lose data
 }

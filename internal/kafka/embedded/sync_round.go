@@ -21,6 +21,7 @@ func (d *durability) runRound([]struct{}) error {
 		d.mu.Unlock()
 		return os.ErrClosed
 	}
+
 	logs := make([]*partitionLog, 0, len(d.waiting))
 	for p := range d.waiting {
 		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
@@ -28,6 +29,7 @@ func (d *durability) runRound([]struct{}) error {
 		}
 		logs = append(logs, d.logs[p])
 	}
+
 	clear(d.waiting)
 	topicsChanged := d.topicsChanged
 	d.topicsChanged = false
@@ -37,6 +39,7 @@ func (d *durability) runRound([]struct{}) error {
 	if err == nil && topicsChanged {
 		err = d.forgetDeleted()
 	}
+
 	return d.recordError(err)
 }
 
@@ -69,10 +72,12 @@ func (d *durability) writeJournal(logs []*partitionLog) error {
 	if !d.journal.fits(len(d.records)) { // large batches, or a disk on which a checkpoint takes long
 		return d.syncUnsynced()
 	}
+
 	err := d.journal.write(d.records)
 	if errors.Is(err, syscall.ENOSPC) { // kfake, which could still write these batches, rejects the next ones
 		return d.syncUnsynced()
 	}
+
 	return err
 }
 
@@ -82,10 +87,12 @@ func (d *durability) startCheckpoint() error {
 	if err := d.journal.switchFile(); err != nil {
 		return err
 	}
+
 	logs := d.unsynced
 	for l := range logs {
 		l.close()
 	}
+
 	d.unsynced = map[*partitionLog]struct{}{}
 
 	done := make(chan struct{})
@@ -94,6 +101,7 @@ func (d *durability) startCheckpoint() error {
 		defer close(done)
 		_ = d.recordError(d.syncLogs(logs)) // the next round returns it
 	}()
+
 	return nil
 }
 
@@ -125,6 +133,7 @@ func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
 	queue := make(chan *partitionLog)
 	errs := make([]error, atOnce)
 	var syncing sync.WaitGroup
+
 	for i := range errs {
 		syncing.Go(func() {
 			for l := range queue {
@@ -132,9 +141,11 @@ func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
 			}
 		})
 	}
+
 	for l := range logs {
 		queue <- l
 	}
+
 	close(queue)
 	syncing.Wait()
 	return errors.Join(errs...)
@@ -150,6 +161,7 @@ func (d *durability) forgetDeleted() error {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	maps.DeleteFunc(d.logs, func(_ partition, l *partitionLog) bool {
 		_, statErr := os.Lstat(l.path())
 		if !errors.Is(statErr, os.ErrNotExist) {
@@ -158,6 +170,7 @@ func (d *durability) forgetDeleted() error {
 		l.close()
 		return true
 	})
+
 	return err
 }
 

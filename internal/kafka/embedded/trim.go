@@ -18,6 +18,7 @@ import (
 func (b *Broker) runTrimmer(ctx context.Context) {
 	ticks := time.NewTicker(b.cfg.TrimEvery)
 	defer ticks.Stop()
+
 	for again := true; ; {
 		if b.produced.Swap(0) > 0 || again {
 			var err error
@@ -27,6 +28,7 @@ func (b *Broker) runTrimmer(ctx context.Context) {
 			}
 			again = again || err != nil
 		}
+
 		select {
 		case <-ticks.C:
 		case <-b.trimSoon:
@@ -64,6 +66,7 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	select {
 	case b.compactSoon <- compacted:
 	default: // it is at work, and will look at all of them again
@@ -80,13 +83,16 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 		if p.disk <= limit || p.NumBytes <= keep || records <= 1 {
 			continue
 		}
+
 		// Record sizes are similar enough to use their mean.
 		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-keep) / float64(p.NumBytes)))
 		if err := b.deleteBefore(p, p.LogStartOffset+drop); err != nil {
 			return false, err
 		}
+
 		again = true
 	}
+
 	return again, nil
 }
 
@@ -111,6 +117,7 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 	if err != nil {
 		return 0, err
 	}
+
 	sizes := map[string]int64{} // by the partition's directory
 	for path, size := range files {
 		sizes[filepath.Base(filepath.Dir(path))] += size
@@ -125,11 +132,13 @@ func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) 
 			byName[partition{topic, int32(n)}] = size
 		}
 	}
+
 	for i := range partitions {
 		p := &partitions[i]
 		p.disk = byName[partition{p.topic, p.Partition}]
 		others -= p.disk
 	}
+
 	return others, nil
 }
 
@@ -154,9 +163,11 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 		sizes[i] = p.disk
 		total += p.disk
 	}
+
 	if total <= maxBytes {
 		return maxBytes
 	}
+
 	slices.Sort(sizes)
 	remaining := maxBytes / 10 * 9
 	for i, size := range sizes {
@@ -166,6 +177,7 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 		}
 		remaining -= size
 	}
+
 	return maxBytes
 }
 
@@ -176,6 +188,7 @@ func (b *Broker) listPartitions(ctx context.Context) (trimmed []sizedPartition, 
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var ownSegments []string
 	for _, t := range topics {
 		isCompacted := b.isCompacted(t.Name)
@@ -186,11 +199,13 @@ func (b *Broker) listPartitions(ctx context.Context) (trimmed []sizedPartition, 
 				trimmed = append(trimmed, sizedPartition{topic: t.Name, PartitionInfo: p})
 			}
 		}
+
 		info := b.cluster.TopicInfo(t.Name)
 		if info != nil && info.Configs[segmentConfig] != nil {
 			ownSegments = append(ownSegments, t.Name)
 		}
 	}
+
 	return trimmed, compacted, b.removeSegmentSizes(ctx, ownSegments)
 }
 
@@ -200,25 +215,31 @@ func (b *Broker) removeSegmentSizes(ctx context.Context, topics []string) error 
 	if len(topics) == 0 {
 		return nil
 	}
+
 	transport := &kafkago.Transport{Dial: b.Dial}
 	defer transport.CloseIdleConnections()
+
 	client := &kafkago.Client{Addr: kafkago.TCP(Address), Transport: transport}
 	remove := []kafkago.IncrementalAlterConfigsRequestConfig{{Name: segmentConfig,
 		ConfigOperation: kafkago.ConfigOperationDelete}}
 	req := &kafkago.IncrementalAlterConfigsRequest{}
+
 	for _, topic := range topics {
 		req.Resources = append(req.Resources, kafkago.IncrementalAlterConfigsRequestResource{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: topic, Configs: remove,
 		})
 	}
+
 	res, err := client.IncrementalAlterConfigs(ctx, req)
 	if err != nil {
 		return fmt.Errorf("removing the segment sizes of topics: %w", err)
 	}
+
 	for _, r := range res.Resources {
 		if r.Error != nil {
 			return fmt.Errorf("removing the segment size of %s: %w", r.ResourceName, r.Error)
 		}
 	}
+
 	return nil
 }

@@ -29,15 +29,18 @@ func StartBroker(t testing.TB, cfg embedded.Config) *embedded.Broker {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 32 << 30
 	}
+
 	b, err := embedded.Open(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Log(err)
 		}
 	})
+
 	return b
 }
 
@@ -55,9 +58,11 @@ func Open(t testing.TB, cfg kafka.Config, partitions int) *kafka.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(c.Close)
 	if err := c.EnsureTopics(context.Background(), topics.All(partitions)); err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }

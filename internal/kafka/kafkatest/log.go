@@ -70,6 +70,7 @@ func (t *topic) next(partition int) int64 {
 func (l *Log) Append(records ...kafka.Record) (next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for i := range records {
 		r := *records[i].Clone()
 		r.Partition = max(r.Partition, 0) // kafka.AnyPartition
@@ -78,6 +79,7 @@ func (l *Log) Append(records ...kafka.Record) (next int64) {
 		t.records[r.Partition] = append(t.records[r.Partition], r)
 		next = r.Offset + 1
 	}
+
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return next
@@ -144,6 +146,7 @@ func (l *Log) ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (
 	if l.OnProduce != nil {
 		write, err = l.OnProduce(records)
 	}
+
 	at := kafka.Appended{First: -1, Next: -1}
 	if write > 0 {
 		at.Next = l.Append(records[:write]...)
@@ -152,6 +155,7 @@ func (l *Log) ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (
 	if ctx.Err() != nil {
 		return at, fault.Unavailable(ctx.Err(), 0, "gave up")
 	}
+
 	return at, err
 }
 
@@ -170,6 +174,7 @@ func (l *Log) Work(ctx context.Context, cfg kafka.GroupConfig, work func(context
 			})
 		}
 	}
+
 	group.Wait()
 	return nil
 }
@@ -241,6 +246,7 @@ func (l *Log) TopicID(_ context.Context, topic string) (kafka.TopicID, error) {
 func (l *Log) CheckPosition(_ context.Context, topic string, partition int, at kafka.LogPosition) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	t := l.topic(topic)
 	gap := kafka.OutOfRange(topic, partition, at.Offset, t.first[partition], t.next(partition))
 	if !at.TopicID.IsZero() && at.TopicID != t.id {
@@ -250,6 +256,7 @@ func (l *Log) CheckPosition(_ context.Context, topic string, partition int, at k
 	if at.Offset < gap.First {
 		return gap
 	}
+
 	end := gap.Next
 	for _, r := range t.records[partition] {
 		if at.LeaderEpoch != kafka.UnknownEpoch && r.LeaderEpoch > at.LeaderEpoch {
@@ -257,9 +264,11 @@ func (l *Log) CheckPosition(_ context.Context, topic string, partition int, at k
 			break
 		}
 	}
+
 	if at.Offset <= end {
 		return nil
 	}
+
 	gap.Kind, gap.Resume = kafka.GapTruncated, end
 	return gap
 }
@@ -303,6 +312,7 @@ func (s *source) Read(ctx context.Context) ([]kafka.Record, error) {
 		if err != nil || len(records) > 0 {
 			return records, err
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -315,6 +325,7 @@ func (s *source) Read(ctx context.Context) ([]kafka.Record, error) {
 func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err error) {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
+
 	t := s.l.topic(s.cfg.Topic)
 	first, end, damage := t.first[s.cfg.Partition], t.next(s.cfg.Partition), s.l.Damage
 	if damage != nil && damage.Offset == s.at.Offset {
@@ -328,14 +339,17 @@ func (s *source) take() (records []kafka.Record, changed <-chan struct{}, err er
 	if s.l.Random {
 		most = 1 + rand.IntN(most)
 	}
+
 	n := min(end-s.at.Offset, int64(most))
 	if damage != nil && damage.Offset > s.at.Offset {
 		n = min(n, damage.Offset-s.at.Offset)
 	}
+
 	for _, r := range t.records[s.cfg.Partition][s.at.Offset-first:][:n] {
 		records = append(records, *r.Clone())
 		s.at.LeaderEpoch = r.LeaderEpoch
 	}
+
 	s.at.TopicID, s.at.Offset = t.id, s.at.Offset+n
 	s.behind = end - s.at.Offset
 	return records, s.l.changed, nil

@@ -34,6 +34,7 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 		a.openProducers[a.pending[0].Producer] = true
 		a.pending = a.pending[1:]
 	}
+
 	if h.attributes&attrControl != 0 {
 		r := Reader{B: content}
 		r.varlen() // record length
@@ -47,7 +48,9 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 		if kind == abort && !r.Bad && !key.Bad {
 			delete(a.openProducers, h.producer)
 		}
+
 		return true, nil
 	}
+
 	return h.attributes&attrTransactional != 0 && a.openProducers[h.producer], nil
 }

@@ -56,6 +56,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	if len(b) < batchLengthEnd {
 		return h, nil, nil, -1, nil
 	}
+
 	be := binary.BigEndian
 	length := int64(int32(be.Uint32(b[8:])))
 	if length < batchMinContent {
@@ -64,10 +65,12 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	if int64(len(b)) < batchLengthEnd+length {
 		return h, nil, nil, -1, nil
 	}
+
 	content, rest = b[:batchLengthEnd+length], b[batchLengthEnd+length:]
 	if content[16] != batchMagic {
 		return h, nil, nil, -1, corruptError("a record format other than version 2")
 	}
+
 	h = batchHeader{
 		base:       int64(be.Uint64(content)),
 		epoch:      int32(be.Uint32(content[12:])),
@@ -82,9 +85,11 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	if h.base < 0 || delta < 0 || h.last < h.base || h.records < 0 || int64(h.records) > delta+1 {
 		return h, nil, nil, -1, corruptError("a batch with impossible offsets")
 	}
+
 	if crc32.Checksum(content[batchCRCEnd:], castagnoli) != be.Uint32(content[17:]) {
 		return h, nil, nil, h.last + 1, corruptError("a batch whose checksum does not match")
 	}
+
 	return h, content[BatchOverhead:], rest, h.last + 1, nil
 }
 
@@ -110,9 +115,11 @@ func NextAfter(b []byte) (next int64, epoch int32, ok bool) {
 		if length < batchMinContent || int64(len(b)) < batchLengthEnd+length {
 			break
 		}
+
 		next = int64(be.Uint64(b)) + int64(int32(be.Uint32(b[23:]))) + 1
 		epoch, ok = int32(be.Uint32(b[12:])), true
 		b = b[batchLengthEnd+length:]
 	}
+
 	return next, epoch, ok
 }

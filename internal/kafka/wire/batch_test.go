@@ -42,10 +42,12 @@ func TestBatchBytesAreAsTheyAlwaysWere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -58,11 +60,13 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 	if err := b.ReadFrom(frame); err != nil {
 		t.Fatal(err)
 	}
+
 	if b.ProducerID != 4711 || b.ProducerEpoch != 3 || b.FirstSequence != 42 || b.NumRecords != 3 ||
 		b.LastOffsetDelta != 2 ||
 		b.Magic != 2 || int(b.Length) != len(frame)-12 || b.MaxTimestamp != records[2].Time.UnixMilli() {
 		t.Errorf("header %+v", b)
 	}
+
 	rest := b.Records
 	for i := range records {
 		var r kmsg.Record
@@ -70,6 +74,7 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 		if err := r.ReadFrom(rest[:n+size]); err != nil {
 			t.Fatal(err)
 		}
+
 		rest = rest[n+size:]
 		if !same(r.Key, records[i].Key) || !same(r.Value, records[i].Value) ||
 			len(r.Headers) != len(records[i].Headers) ||
@@ -77,6 +82,7 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 			t.Errorf("record %d: %+v", i, r)
 		}
 	}
+
 	if len(rest) != 0 {
 		t.Errorf("%d bytes too many", len(rest))
 	}
@@ -115,15 +121,18 @@ func TestDecoderGivesWhatWasWritten(t *testing.T) {
 		if err != nil || !b.Found || len(b.Rest) != 0 || b.Next != 3 {
 			t.Fatalf("%+v, %v", b, err)
 		}
+
 		if len(d.Records) != len(want)-int(from) {
 			t.Fatalf("%d records from %d", len(d.Records), from)
 		}
+
 		for _, g := range d.Records {
 			w := want[g.Offset]
 			if !same(g.Key, w.Key) || !same(g.Value, w.Value) || !g.Time.Equal(w.Time) || g.Topic != "t" ||
 				g.Partition != 7 || len(g.Headers) != len(w.Headers) {
 				t.Errorf("offset %d: %+v", g.Offset, g)
 			}
+
 			for i, h := range g.Headers {
 				if h.Key != w.Headers[i].Key || !same(h.Value, w.Headers[i].Value) {
 					t.Errorf("offset %d: header %d %+v", g.Offset, i, h)
@@ -141,11 +150,13 @@ func TestDecoderFindsEveryChangedBit(t *testing.T) {
 		if at := i / 8; at < 8 || at >= 12 && at < 16 {
 			continue // base offset and leader epoch are the broker's to set, outside the checksum
 		}
+
 		d := Decoder{}
 		b, err := d.Decode(damaged, 0)
 		if err == nil && b.Found && len(d.Records) > 0 {
 			t.Fatalf("bit %d: taken for good", i)
 		}
+
 		var what corruptError
 		if err != nil && !errors.As(err, &what) {
 			t.Fatalf("bit %d: %v", i, err)
@@ -160,6 +171,7 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 		reseal(b)
 		return b
 	}
+
 	for name, b := range map[string][]byte{
 		"more records than there are":    resealed(func(b []byte) { b[60] = 200; b[26] = 250 }),
 		"fewer records than there are":   resealed(func(b []byte) { b[60] = 1 }),
@@ -177,6 +189,7 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 		if !errors.As(err, &what) {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		if len(d.Records) != 0 {
 			t.Errorf("%s: records were given", name)
 		}
@@ -201,6 +214,7 @@ func TestMemoryOfEarlierBatchesOutlivesLaterOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for i, r := range d.Records {
 		if i%3 == 0 && (r.Header("format") == nil || string(r.Header("format")) != "generic") {
 			t.Fatalf("record %d lost its header", i)

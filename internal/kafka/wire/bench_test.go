@@ -16,6 +16,7 @@ func BenchmarkCompression(b *testing.B) {
 			"#2", strings.Repeat(string(rune('a'+i%26)), 3)+time.Duration(i*7919).String())
 		records = append(records, Record{Key: []byte("account"), Value: []byte(value)})
 	}
+
 	for _, name := range []string{"none", "lz4", "zstd"} {
 		b.Run(name, func(b *testing.B) {
 			size := 0
@@ -24,12 +25,15 @@ func BenchmarkCompression(b *testing.B) {
 				for i := range records {
 					batch.Append(&records[i], int64(i))
 				}
+
 				if err := batch.Compress(name); err != nil {
 					b.Fatal(err)
 				}
+
 				batch.Seal(Sequence{})
 				size = len(batch.Frame)
 			}
+
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
 			b.ReportMetric(float64(size)/float64(len(records)), "bytes/record")
 		})

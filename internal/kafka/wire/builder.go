@@ -79,12 +79,14 @@ func (b *Builder) Halves() (halves [2]Builder, err error) {
 	if err != nil {
 		return halves, err
 	}
+
 	for i, size := range [2]int{b.Records / 2, b.Records - b.Records/2} {
 		halves[i] = NewBuilder(nil, b.Frame[:b.prefix])
 		for range size {
 			records = halves[i].appendEncoded(records, b.firstTime)
 		}
 	}
+
 	return halves, nil
 }
 
@@ -106,6 +108,7 @@ func (b *Builder) appendEncoded(records []byte, firstTime int64) (rest []byte) {
 	b.Frame = binary.AppendVarint(b.Frame, timeDelta)
 	b.Frame = binary.AppendVarint(b.Frame, offsetDelta)
 	b.Frame = append(b.Frame, record...)
+
 	return rest
 }
 
@@ -134,6 +137,7 @@ func appendRecord(dst []byte, r *Record, offsetDelta, timeDelta int64) []byte {
 	for i := range r.Headers {
 		n += sizeVarint(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + sizeBytes(r.Headers[i].Value)
 	}
+
 	dst = binary.AppendVarint(dst, int64(n))
 	dst = append(dst, 0) // attributes: none are defined
 	dst = binary.AppendVarint(dst, timeDelta)
@@ -141,11 +145,13 @@ func appendRecord(dst []byte, r *Record, offsetDelta, timeDelta int64) []byte {
 	dst = appendVarbytes(dst, r.Key)
 	dst = appendVarbytes(dst, r.Value)
 	dst = binary.AppendVarint(dst, int64(len(r.Headers)))
+
 	for i := range r.Headers {
 		dst = binary.AppendVarint(dst, int64(len(r.Headers[i].Key)))
 		dst = append(dst, r.Headers[i].Key...)
 		dst = appendVarbytes(dst, r.Headers[i].Value)
 	}
+
 	return dst
 }
 

@@ -23,6 +23,7 @@ func (b *Builder) Compress(codec string) error {
 	if c == nil || len(records) < minCompressed {
 		return nil
 	}
+
 	var compressed bytes.Buffer
 	compressed.Grow(len(records) / 2)
 	w := c.NewWriter(&compressed)
@@ -30,6 +31,7 @@ func (b *Builder) Compress(codec string) error {
 	if err != nil {
 		return err
 	}
+
 	if err := w.Close(); err != nil {
 		return err
 	}
@@ -37,6 +39,7 @@ func (b *Builder) Compress(codec string) error {
 		b.Frame = append(b.Frame[:b.prefix+BatchOverhead], compressed.Bytes()...)
 		b.codec = c.Code()
 	}
+
 	return nil
 }
 
@@ -48,11 +51,14 @@ func (b *Builder) uncompressedRecords() ([]byte, error) {
 	if b.codec == 0 {
 		return b.encodedRecords(), nil
 	}
+
 	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(b.encodedRecords()))
 	defer r.Close()
+
 	records, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing a batch to divide it: %w", err)
 	}
+
 	return records, nil
 }

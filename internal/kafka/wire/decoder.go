@@ -65,30 +65,36 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 	if d.compressed != nil {
 		return d.decodeCompressed(from)
 	}
+
 	h, content, rest, next, err := splitBatch(b)
 	out := Decoded{Rest: rest, Base: h.base, Next: next, Epoch: h.epoch, RecordsBefore: len(d.Records)}
 	if err != nil || content == nil {
 		return out, err
 	}
+
 	out.Found = true
 	if h.last < from { // brokers return the whole batch that contains an offset
 		out.Base, out.Next = from, from
 		return out, nil
 	}
+
 	skip, err := d.aborted.skips(&h, content)
 	if skip || err != nil {
 		return out, err
 	}
+
 	if h.attributes&attrCompression != 0 {
 		if err := d.openCompressed(&h, content, out); err != nil {
 			return out, err
 		}
 		return d.decodeCompressed(from)
 	}
+
 	if err := d.decodeRecords(&h, content, from); err != nil {
 		d.Records = d.Records[:out.RecordsBefore]
 		return out, err
 	}
+
 	return out, nil
 }
 
@@ -103,9 +109,11 @@ func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) erro
 			return err
 		}
 	}
+
 	if len(r.B) != 0 {
 		return corruptError("a batch with data after its last record")
 	}
+
 	return nil
 }
 
@@ -122,15 +130,18 @@ func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from
 	if delta <= *lastDelta || delta > h.last-h.base {
 		return corruptError("records whose offsets do not rise")
 	}
+
 	*lastDelta = delta
 	if h.base+delta < from {
 		d.headers = d.headers[:headersBefore]
 		return nil
 	}
+
 	d.Records = append(d.Records, Record{
 		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
 		Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
 	})
+
 	return nil
 }
 
@@ -152,18 +163,22 @@ func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, f
 	if r.Bad || delta <= *lastDelta || delta > h.last-h.base {
 		return corruptError("records whose offsets do not rise")
 	}
+
 	*lastDelta = delta
 	if h.base+delta < from {
 		return nil
 	}
+
 	key := cloneBytes(r.varbytes()) // the window is used again
 	if r.Bad {
 		key = nil
 	}
+
 	d.Records = append(d.Records, Record{
 		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
 		Time: time.UnixMilli(ms), Key: key, Oversized: size,
 	})
+
 	return nil
 }
 
@@ -175,11 +190,13 @@ func (d *Decoder) decodeHeaders(r *Reader) ([]Header, bool) {
 	if count < 0 || count > int64(len(r.B)/2) { // each takes at least two bytes
 		return nil, false
 	}
+
 	start := len(d.headers)
 	for range count {
 		name := r.varbytes()
 		d.headers = append(d.headers, Header{d.internHeaderName(name), r.varbytes()})
 	}
+
 	return d.headers[start:len(d.headers):len(d.headers)], true
 }
 
@@ -188,6 +205,7 @@ func (d *Decoder) internHeaderName(b []byte) string {
 	if s, ok := d.headerNames[string(b)]; ok {
 		return s
 	}
+
 	s := string(b)
 	if d.headerNames == nil {
 		d.headerNames = map[string]string{}
@@ -195,5 +213,6 @@ func (d *Decoder) internHeaderName(b []byte) string {
 	if len(d.headerNames) < maxHeaderNames {
 		d.headerNames[s] = s
 	}
+
 	return s
 }

@@ -79,6 +79,7 @@ func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
 		d.AbandonBatch()
 		return out, err
 	}
+
 	out.More = true
 	out.Next = max(from, u.header.base+u.lastDelta+1)
 	return out, nil
@@ -89,37 +90,47 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 		if d.Full() {
 			return nil
 		}
+
 		size, head, complete := recordLength(d.window[d.parsed:])
 		if size < 0 {
 			return corruptError("a record of impossible length")
 		}
+
 		if size > maxDecompressedRecord {
 			passed, err := d.passOversized(u, size, head, from)
 			if err != nil {
 				return err
 			}
+
 			if !passed {
 				return nil
 			}
+
 			continue
 		}
+
 		if !complete {
 			hasRoom, err := d.fillWindow(u, head+size)
 			if err != nil {
 				return err
 			}
+
 			if !hasRoom {
 				return nil
 			}
+
 			continue
 		}
+
 		record := Reader{B: d.window[d.parsed+head : d.parsed+head+size]}
 		if err := d.decodeRecord(&u.header, &record, &u.lastDelta, from); err != nil {
 			return err
 		}
+
 		d.parsed += head + size
 		u.remaining--
 	}
+
 	return u.checkEnd(d.window[d.parsed:])
 }
 
@@ -133,17 +144,20 @@ func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) 
 			return false, err
 		}
 	}
+
 	unread := int64(d.parsed + head + size - len(d.window))
 	r := Reader{B: d.window[d.parsed+head:]}
 	if err := d.decodeOversized(&u.header, &r, &u.lastDelta, from, size); err != nil {
 		return false, err
 	}
+
 	d.window = d.window[:d.parsed]
 	n, err := io.CopyN(io.Discard, u.content, unread)
 	if n < unread {
 		u.exhausted = errors.Is(err, io.EOF)
 		return false, corruptError("a compressed batch that ends within a record")
 	}
+
 	u.remaining--
 	return true, nil
 }
@@ -169,6 +183,7 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 	if u.exhausted {
 		return false, corruptError("a compressed batch that ends within a record")
 	}
+
 	if len(d.window) == cap(d.window) || d.parsed+size > cap(d.window) {
 		if len(d.Records) > 0 {
 			d.wantedWindow = max(min(2*cap(d.window), maxWindow), size)
@@ -177,6 +192,7 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 		d.wantedWindow = max(size, minWindow)
 		d.moveWindow()
 	}
+
 	n, err := u.content.Read(d.window[len(d.window):cap(d.window)])
 	d.window = d.window[:len(d.window)+n]
 	if errors.Is(err, io.EOF) {
@@ -186,6 +202,7 @@ func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
 	if err != nil {
 		return false, corruptError("a batch that does not unpack")
 	}
+
 	return true, nil
 }
 
@@ -195,12 +212,14 @@ func (d *Decoder) moveWindow() {
 	if d.compressed == nil {
 		rest = nil
 	}
+
 	if cap(d.window) < d.wantedWindow ||
 		cap(d.window) > maxWindow && d.wantedWindow <= maxWindow && len(rest) <= minWindow {
 		d.window = append(make([]byte, 0, max(d.wantedWindow, minWindow)), rest...)
 	} else {
 		d.window = d.window[:copy(d.window[:cap(d.window)], rest)]
 	}
+
 	d.parsed, d.wantedWindow = 0, 0
 }
 
@@ -216,9 +235,11 @@ func (u *compressedBatch) checkEnd(rest []byte) error {
 			return corruptError("a batch that does not unpack")
 		}
 	}
+
 	if len(rest) > 0 {
 		return corruptError("a batch with data after its last record")
 	}
+
 	return nil
 }
 
@@ -230,10 +251,12 @@ func newDecompressor(codec int16, content []byte) (io.ReadCloser, error) {
 	case codecZstd:
 		return newZstdReader(content)
 	}
+
 	c := compress.Compression(codec).Codec()
 	if c == nil {
 		return nil, corruptError("an unknown compression")
 	}
+
 	return c.NewReader(bytes.NewReader(content)), nil
 }
 
@@ -252,9 +275,11 @@ func newZstdReader(content []byte) (io.ReadCloser, error) {
 			return nil, err
 		}
 	}
+
 	if err := d.Reset(bytes.NewReader(content)); err != nil {
 		return nil, corruptError("a batch that does not unpack")
 	}
+
 	return zstdReader{d}, nil
 }
 
@@ -287,18 +312,22 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		size, err := snappy.DecodedLen(packed)
 		if err != nil || size > maxSnappyRatio*len(packed) {
 			return 0, corruptError("a snappy block of impossible length")
 		}
+
 		if cap(r.block) < size {
 			r.block = make([]byte, size)
 		}
+
 		r.unread, err = snappy.Decode(r.block[:size], packed)
 		if err != nil {
 			return 0, err
 		}
 	}
+
 	n := copy(p, r.unread)
 	r.unread = r.unread[n:]
 	return n, nil
@@ -313,21 +342,26 @@ func (r *snappyReader) next() ([]byte, error) {
 			r.content = r.content[16:]
 		}
 	}
+
 	if len(r.content) == 0 {
 		return nil, io.EOF
 	}
+
 	if !r.framed {
 		block := r.content
 		r.content = nil
 		return block, nil
 	}
+
 	if len(r.content) < 4 {
 		return nil, io.ErrUnexpectedEOF
 	}
+
 	size := binary.BigEndian.Uint32(r.content)
 	if uint64(size) > uint64(len(r.content)-4) {
 		return nil, io.ErrUnexpectedEOF
 	}
+
 	packed := r.content[4 : 4+size]
 	r.content = r.content[4+size:]
 	return packed, nil

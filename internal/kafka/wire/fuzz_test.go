@@ -26,6 +26,7 @@ func FuzzDecoder(f *testing.F) {
 				binary.BigEndian.PutUint32(b[8:], uint32(len(b)-batchLengthEnd))
 				reseal(b)
 			}
+
 			d := Decoder{}
 			d.SetAborted([]AbortedTransaction{{Producer: 1}})
 			out, err := d.Decode(b, from)
@@ -36,6 +37,7 @@ func FuzzDecoder(f *testing.F) {
 			if err == nil && rest && next < from && len(d.Records) > 0 {
 				t.Fatalf("going back from %d to %d", from, next)
 			}
+
 			last := int64(-1)
 			for _, r := range d.Records {
 				if r.Offset < from || r.Offset <= last || r.Offset >= next {

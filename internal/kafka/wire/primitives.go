@@ -181,11 +181,13 @@ func (r *Reader) varint() int64 {
 		r.B = r.B[1:]
 		return int64(u>>1) ^ -int64(u&1)
 	}
+
 	v, n := binary.Varint(r.B)
 	if n <= 0 {
 		r.B, r.Bad = nil, true
 		return 0
 	}
+
 	r.B = r.B[n:]
 	return v
 }

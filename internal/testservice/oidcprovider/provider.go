@@ -120,20 +120,24 @@ func (p *Provider) Authorize(t testing.TB, address string, overrides map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	q := authorizationURL.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" ||
 		q.Get("state") == "" {
 		t.Fatalf("unexpected request to the provider: %s", address)
 	}
+
 	redirect, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	claims := map[string]any{"nonce": q.Get("nonce")}
 	maps.Copy(claims, overrides)
 	code := rand.Text()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.codes[code] = login{challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"), claims: claims}
 	redirect.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
 	return redirect
@@ -143,6 +147,7 @@ func (p *Provider) Authorize(t testing.TB, address string, overrides map[string]
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.requests[r.URL.Path]++
 	switch {
 	case p.unavailable:
@@ -166,6 +171,7 @@ func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"error":"invalid_grant"}`)
 		return
 	}
+
 	fmt.Fprintf(w, `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"id_token":%q}`,
 		p.sign(login.claims))
 }

@@ -28,10 +28,12 @@ func Open(t testing.TB, cfg sqldb.Config) *sqldb.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return db
 }

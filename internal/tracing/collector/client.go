@@ -62,6 +62,7 @@ func New(cfg Config) (*Client, error) {
 		}
 		return value
 	}
+
 	timeout := defaultTimeout
 	text := variable("TIMEOUT")
 	if text != "" {
@@ -71,6 +72,7 @@ func New(cfg Config) (*Client, error) {
 		}
 		timeout = time.Duration(milliseconds) * time.Millisecond
 	}
+
 	trust, err := readTLS(variable("CERTIFICATE"), variable("CLIENT_CERTIFICATE"), variable("CLIENT_KEY"))
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
@@ -86,6 +88,7 @@ func New(cfg Config) (*Client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+
 	c.stopped, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -95,17 +98,20 @@ func readTLS(authorities, certificate, key string) (*tls.Config, error) {
 	if authorities == "" && certificate == "" && key == "" {
 		return nil, nil
 	}
+
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities != "" {
 		pem, err := os.ReadFile(authorities)
 		if err != nil {
 			return nil, err
 		}
+
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%s has no certificate", authorities)
 		}
 	}
+
 	if certificate != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(certificate, key)
 		if err != nil {
@@ -113,6 +119,7 @@ func readTLS(authorities, certificate, key string) (*tls.Config, error) {
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}
+
 	return cfg, nil
 }
 
@@ -140,6 +147,7 @@ func (c *Client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
 	}
+
 	if c.gzip {
 		body, err = compress(body)
 		if err != nil {
@@ -153,6 +161,7 @@ func (c *Client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 		if err == nil || wait < 0 {
 			return err
 		}
+
 		if !retry.Sleep(ctx, min(max(wait, backoff.Next()), longestWait)) {
 			return err
 		}
@@ -174,9 +183,11 @@ func (c *Client) send(ctx context.Context, body []byte) (wait time.Duration, _ e
 	if err != nil {
 		return -1, err
 	}
+
 	for name, value := range c.headers {
 		request.Header.Set(name, value)
 	}
+
 	request.Header.Set("Content-Type", contentType)
 	if c.gzip {
 		request.Header.Set("Content-Encoding", "gzip")
@@ -186,6 +197,7 @@ func (c *Client) send(ctx context.Context, body []byte) (wait time.Duration, _ e
 	if err != nil {
 		return -1, err
 	}
+
 	answer, readErr := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	_ = response.Body.Close() // all that is wanted of it was read
 	switch status := response.StatusCode; status {
@@ -198,6 +210,7 @@ func (c *Client) send(ctx context.Context, body []byte) (wait time.Duration, _ e
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 where there is none
 		return time.Duration(max(seconds, 0)) * time.Second, fmt.Errorf("the collector answered %s", response.Status)
 	}
+
 	return -1, fmt.Errorf("the collector answered %s: %.200s", response.Status, strings.TrimSpace(string(answer)))
 }
 
@@ -215,12 +228,14 @@ func partialSuccess(answer []byte) error {
 			case 2:
 				reason, _ = protowire.ConsumeBytes(value)
 			}
+
 			return nil
 		})
 	})
 	if err == nil && rejected > 0 {
 		err = fmt.Errorf("the collector rejected %d spans: %.200s", rejected, reason)
 	}
+
 	return err
 }
 
@@ -231,16 +246,20 @@ func eachField(message []byte, last protowire.Number, visit func(protowire.Numbe
 		if tag < 0 {
 			return fmt.Errorf("the collector's answer: %w", protowire.ParseError(tag))
 		}
+
 		value := protowire.ConsumeFieldValue(number, kind, message[tag:])
 		if value < 0 {
 			return fmt.Errorf("the collector's answer: %w", protowire.ParseError(value))
 		}
+
 		if number <= last {
 			if err := visit(number, message[tag:tag+value]); err != nil {
 				return err
 			}
 		}
+
 		message = message[tag+value:]
 	}
+
 	return nil
 }

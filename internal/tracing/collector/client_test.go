@@ -33,14 +33,17 @@ func received(t *testing.T, r *http.Request) string {
 		}
 		body = unpacked
 	}
+
 	text, err := io.ReadAll(body)
 	if err != nil {
 		t.Error(err)
 	}
+
 	var data tracepb.TracesData
 	if err := proto.Unmarshal(text, &data); err != nil {
 		t.Error(err)
 	}
+
 	return data.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()[0].GetName()
 }
 
@@ -75,12 +78,14 @@ func TestSpansAreSent(t *testing.T) {
 				if name := received(t, r); name != "span" || r.Header.Get("X-Tenant") != "acme" {
 					t.Errorf("span %s, headers %v", name, r.Header)
 				}
+
 				w.Header().Set("Content-Type", contentType)
 				w.Header().Set("Location", "/elsewhere")
 				w.WriteHeader(c.answers[attempts.Add(1)-1])
 				_, _ = w.Write(c.body)
 			}))
 			defer server.Close()
+
 			client, err := New(
 				Config{URL: server.URL, Headers: map[string]string{"X-Tenant": "acme"},
 					Getenv: func(name string) string { return c.env[name] }})
@@ -93,6 +98,7 @@ func TestSpansAreSent(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
+
 			if int(attempts.Load()) != len(c.answers) {
 				t.Errorf("%d attempts, want %d", attempts.Load(), len(c.answers))
 			}
@@ -103,11 +109,13 @@ func TestSpansAreSent(t *testing.T) {
 func TestFilesAndVariables(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { received(t, r) }))
 	defer server.Close()
+
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		env         map[string]string
 		made, taken bool
@@ -127,6 +135,7 @@ func TestFilesAndVariables(t *testing.T) {
 		if err != nil {
 			continue
 		}
+
 		if err := client.UploadTraces(t.Context(), spansNamed("span")); (err == nil) != c.taken {
 			t.Errorf("%v: %v", c.env, err)
 		}
@@ -142,14 +151,17 @@ func TestStopEndsWaiting(t *testing.T) {
 		close(asked)
 	}))
 	defer server.Close()
+
 	client, err := New(Config{URL: server.URL, Getenv: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	go func() {
 		<-asked
 		_ = client.Stop(t.Context())
 	}()
+
 	if err := client.UploadTraces(t.Context(), spansNamed("span")); err == nil {
 		t.Error("the spans are said to be sent")
 	}

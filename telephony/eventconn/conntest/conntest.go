@@ -25,6 +25,7 @@ func Serve(t testing.TB, converse func(net.Conn)) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -32,12 +33,14 @@ func Serve(t testing.TB, converse func(net.Conn)) (address string) {
 			if err != nil {
 				return
 			}
+
 			all.Go(func() {
 				defer nc.Close()
 				converse(nc)
 			})
 		}
 	})
+
 	t.Cleanup(func() { l.Close(); all.Wait() })
 	return l.Addr().String()
 }
@@ -81,5 +84,6 @@ func TakeEvents[E any](t testing.TB, c *eventconn.Conn[E], n int) []E {
 			t.Fatalf("%d events arrived, want %d", len(events), n)
 		}
 	}
+
 	return events
 }

@@ -58,19 +58,23 @@ func (p *Phone) handleRequest(r *sipmsg.Request) {
 		c.Invite = r
 		p.dialogs[callID] = c
 	}
+
 	onCall := p.callHandler
 	p.mu.Unlock()
+
 	switch {
 	case fresh:
 		c.local = r.To().Value() + ";tag=" + p.uniqueID()
 		c.remote = r.From().Value()
 		c.target = r.Contact().Address.String()
 		p.received <- c
+
 		if onCall == nil {
 			c.Reply(r, 180, "")
 			c.Accept()
 			return
 		}
+
 		go onCall(c)
 	case c == nil:
 		return // of a call that the test no longer uses
@@ -107,14 +111,17 @@ func (c *Call) handleRequest(r *sipmsg.Request) {
 		case c.referred <- r:
 		default: // retransmission
 		}
+
 	case sipmsg.INVITE, sipmsg.UPDATE:
 		tag, _ := r.To().Params.Get("tag")
 		if tag == "" {
 			return // retransmission
 		}
+
 		c.mu.Lock()
 		onOffer := c.offerHandler
 		c.mu.Unlock()
+
 		go func() {
 			body, status := c.Phone.audio.SDP("sendrecv", 0), 200
 			if onOffer != nil {
@@ -153,20 +160,25 @@ func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
 	for _, via := range r.GetHeaders("Via") {
 		fmt.Fprintf(&b, "Via: %s\r\n", via.Value())
 	}
+
 	for _, route := range r.GetHeaders("Record-Route") {
 		fmt.Fprintf(&b, "Record-Route: %s\r\n", route.Value())
 	}
+
 	to := r.To().Value()
 	tag, _ := r.To().Params.Get("tag")
 	if tag == "" && status > 100 {
 		to = c.local
 	}
+
 	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %s\r\nContact: <sip:%s@%s>\r\nAllow: INVITE, ACK, BYE, CANCEL, UPDATE\r\n",
 		r.From().Value(), to, c.CallID, r.CSeq().Value(), c.Phone.User, c.Phone.Addr())
 	b.WriteString(headers)
+
 	if body != "" {
 		b.WriteString("Content-Type: application/sdp\r\n")
 	}
+
 	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
 	c.Phone.Write(b.String())
 }
@@ -195,6 +207,7 @@ func (p *Phone) SendInvite(user, body string) *Call {
 	p.mu.Lock()
 	p.dialogs[c.CallID] = c
 	p.mu.Unlock()
+
 	var responses <-chan *sipmsg.Response
 	c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence, "", body)
 	for {
@@ -227,14 +240,17 @@ func (c *Call) WaitFinal() *sipmsg.Response {
 		p.mu.Unlock()
 		c.Answer = p.WaitFinal(responses)
 	}
+
 	c.remote = c.Answer.To().Value()
 	if !c.Answer.IsSuccess() {
 		c.ack(c.Answer, c.branch)
 		return c.Answer
 	}
+
 	c.target = c.Answer.Contact().Address.String()
 	p.audio.SetRemoteFromSDP(string(c.Answer.Body()))
 	c.ack(c.Answer, "z9hG4bK"+p.uniqueID())
+
 	return c.Answer
 }
 
@@ -255,6 +271,7 @@ func (c *Call) Send(method, headers, body string) *sipmsg.Response {
 	c.sequence++
 	sequence := c.sequence
 	c.mu.Unlock()
+
 	branch, responses := c.Phone.Request(method, c.target, c.local, c.remote, c.CallID, sequence, headers, body)
 	r := c.Phone.WaitFinal(responses)
 	if method == "INVITE" {
@@ -263,6 +280,7 @@ func (c *Call) Send(method, headers, body string) *sipmsg.Response {
 		}
 		c.Phone.Write(c.Phone.formatRequest("ACK", c.target, branch, c.local, c.remote, c.CallID, sequence, "", ""))
 	}
+
 	return r
 }
 

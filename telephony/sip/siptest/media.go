@@ -45,16 +45,19 @@ func (m *Media) read() {
 		if err != nil {
 			return
 		}
+
 		var p rtp.Packet
 		err = p.Unmarshal(buffer[:n])
 		if err != nil || len(p.Payload) == 0 {
 			m.t.Errorf("a phone received a packet that is not RTP: %v", err)
 			continue
 		}
+
 		m.mu.Lock()
 		if m.packets[p.PayloadType] == nil {
 			m.packets[p.PayloadType] = map[byte]int{}
 		}
+
 		m.packets[p.PayloadType][p.Payload[0]]++
 		m.ssrcs[p.SSRC] = true
 		m.numbers = append(m.numbers, p.SequenceNumber)
@@ -71,19 +74,23 @@ func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
 	if len(payloadTypes) == 0 {
 		payloadTypes = []int{0}
 	}
+
 	m.mu.Lock()
 	m.version++
 	version := m.version
 	m.mu.Unlock()
+
 	formats := strings.Trim(fmt.Sprint(payloadTypes), "[]")
 	s := fmt.Sprintf(
 		"v=0\r\no=- 7 %d IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP %s 101\r\na=rtpmap:101 telephone-event/8000\r\n",
 		version, m.Port()+other, formats)
+
 	for _, pt := range payloadTypes {
 		if pt >= 96 {
 			s += fmt.Sprintf("a=rtpmap:%d opus/48000/2\r\n", pt)
 		}
 	}
+
 	return s + "a=" + direction + "\r\n"
 }
 
@@ -99,13 +106,16 @@ func (m *Media) SetRemoteFromSDP(sdp string) {
 		m.t.Errorf("no audio in the description %q", sdp)
 		return
 	}
+
 	remote, err := net.ResolveUDPAddr("udp4", host[1]+":"+port[1])
 	if err != nil {
 		m.t.Errorf("the audio's address: %v", err)
 		return
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	m.target = remote
 }
 
@@ -122,6 +132,7 @@ func (m *Media) SendPackets(payloadType uint8, voice byte, n int) {
 	for i := range payload {
 		payload[i] = voice
 	}
+
 	for i := range n {
 		p := rtp.Packet{Header: rtp.Header{
 			Version: 2, PayloadType: payloadType, SequenceNumber: uint16(i), Timestamp: uint32(160 * i),
@@ -132,11 +143,13 @@ func (m *Media) SendPackets(payloadType uint8, voice byte, n int) {
 			m.t.Errorf("writing RTP: %v", err)
 			return
 		}
+
 		_, err = m.conn.WriteToUDP(b, m.RemoteAddr())
 		if err != nil {
 			m.t.Errorf("sending RTP: %v", err)
 			return
 		}
+
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -53,20 +53,24 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	if err != nil {
 		t.Fatalf("a phone's socket: %v", err)
 	}
+
 	remote, err := net.ResolveUDPAddr("udp4", server)
 	if err != nil {
 		t.Fatalf("the server's address: %v", err)
 	}
+
 	p := &Phone{
 		User: user, Domain: domain, Password: password, t: t, conn: conn, server: remote, audio: newMedia(t),
 		received: make(chan *Call, 16), waiting: map[string]pending{}, dialogs: map[string]*Call{},
 		closed: make(chan struct{}),
 	}
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		p.read()
 	}()
+
 	t.Cleanup(func() {
 		close(p.closed)
 		_ = conn.Close()
@@ -74,6 +78,7 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 		p.resending.Wait()
 		p.audio.close()
 	})
+
 	return p
 }
 
@@ -145,11 +150,13 @@ func (p *Phone) read() {
 		if err != nil {
 			return
 		}
+
 		message, err := sipmsg.ParseMessage(append([]byte(nil), buffer[:n]...))
 		if err != nil {
 			p.t.Errorf("%s was sent what is no SIP: %v", p.User, err)
 			continue
 		}
+
 		switch m := message.(type) {
 		case *sipmsg.Response:
 			branch, _ := m.Via().Params.Get("branch")
@@ -163,6 +170,7 @@ func (p *Phone) read() {
 				}
 			}
 			p.mu.Unlock()
+
 			if asked {
 				waiting.responses <- m
 			}
@@ -187,6 +195,7 @@ func (p *Phone) sendUntilAnswered(method, branch, text string) <-chan *sipmsg.Re
 	p.mu.Lock()
 	p.waiting[branch+method] = one
 	p.mu.Unlock()
+
 	p.Write(text)
 	p.resending.Go(func() {
 		for interval := 500 * time.Millisecond; interval < 16*time.Second; interval *= 2 {
@@ -200,6 +209,7 @@ func (p *Phone) sendUntilAnswered(method, branch, text string) <-chan *sipmsg.Re
 			}
 		}
 	})
+
 	return one.responses
 }
 
@@ -254,17 +264,20 @@ func (p *Phone) Register(expires int) *sipmsg.Response {
 	p.t.Helper()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
 	callID, tag := "reg-"+p.Addr(), ";tag="+p.uniqueID()
+
 	for attempt, authorization := 0, ""; ; attempt++ {
 		p.mu.Lock()
 		p.number++
 		sequence := p.number
 		p.mu.Unlock()
+
 		_, responses := p.Request("REGISTER", "sip:"+p.Domain, aor+tag, aor, callID, sequence,
 			fmt.Sprintf("Expires: %d\r\n%s", expires, authorization), "")
 		r := p.WaitFinal(responses)
 		if r.StatusCode != 401 || attempt == 2 {
 			return r
 		}
+
 		authorization = "Authorization: " +
 			p.Authorization(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
 	}
@@ -278,17 +291,21 @@ func (p *Phone) Authorization(challenge, method, uri string) string {
 	for _, part := range challengePart.FindAllStringSubmatch(challenge, -1) {
 		parts[part[1]] = part[2]
 	}
+
 	p.mu.Lock()
 	p.count++
 	if p.nonce != parts["nonce"] {
 		p.nonce, p.count = parts["nonce"], 1
 	}
+
 	nc := fmt.Sprintf("%08x", p.count)
 	p.mu.Unlock()
+
 	algorithm, digest := "MD5", md5Hash
 	if strings.Contains(challenge, "algorithm=SHA-256") {
 		algorithm, digest = "SHA-256", sha256Hash
 	}
+
 	ha1 := digest(p.User, parts["realm"], p.Password)
 	response := digest(ha1, parts["nonce"], nc, "c0ffee", "auth", digest(method, uri))
 	return fmt.Sprintf(

@@ -29,12 +29,15 @@ func run() error {
 	if !input.Scan() {
 		return errors.New("no settings on stdin")
 	}
+
 	var s conformance.Settings
 	if err := json.Unmarshal(input.Bytes(), &s); err != nil {
 		return fmt.Errorf("reading the settings: %w", err)
 	}
+
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+
 	resumed := make(chan struct{}, 1)
 	go func() {
 		for input.Scan() {
@@ -42,6 +45,7 @@ func run() error {
 			if json.Unmarshal(input.Bytes(), &command) != nil {
 				continue // never sent by package conformance
 			}
+
 			switch command.Do {
 			case "stop":
 				stop()
@@ -50,6 +54,7 @@ func run() error {
 			}
 		}
 	}()
+
 	return put(conformance.Line{Kind: "end", Error: described(follow(ctx, s, resumed))})
 }
 
@@ -58,6 +63,7 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 	if s.PortalToken != "" {
 		cfg.PortalToken = func(context.Context) (string, error) { return s.PortalToken, nil }
 	}
+
 	if s.CA != "" {
 		text, err := os.ReadFile(s.CA)
 		if err != nil {
@@ -66,11 +72,13 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 		cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
 		cfg.TLS.RootCAs.AppendCertsFromPEM(text)
 	}
+
 	client, err := trunkline.New(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+
 	options := trunkline.Options{
 		Since: s.Since, Snapshot: s.Snapshot, RetryMin: milliseconds(s.RetryMin), RetryMax: milliseconds(s.RetryMax),
 		Silence: milliseconds(s.Silence),
@@ -88,13 +96,16 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 			_ = put(line) // the reader is gone: the test ends
 		},
 	}
+
 	if s.Store != "" {
 		options.Store = trunkline.FileStore(s.Store)
 	}
+
 	for item, err := range client.Subscribe(ctx, options) {
 		if err != nil {
 			return err
 		}
+
 		line := conformance.Line{Kind: "event"}
 		if item.Snapshot != nil {
 			line = conformance.Line{Kind: "snapshot", Cursor: item.Snapshot.Cursor}
@@ -108,6 +119,7 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 				return fmt.Errorf("writing the facts: %w", err)
 			}
 		}
+
 		if err := put(line); err != nil {
 			return err
 		}
@@ -115,6 +127,7 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 			<-resumed
 		}
 	}
+
 	return nil
 }
 
@@ -133,11 +146,13 @@ func described(err error) *conformance.Error {
 	if err == nil {
 		return nil
 	}
+
 	e := &conformance.Error{Name: "ConnectionLostError", Message: err.Error(), Permanent: trunkline.Permanent(err)}
 	var closed *trunkline.CloseError
 	if errors.As(err, &closed) {
 		e.Name, e.Code = "ClosedError", closed.Code
 	}
+
 	var refused *trunkline.RefusedError
 	if errors.As(err, &refused) {
 		e.Name, e.Status = "RefusedError", refused.Status
@@ -145,6 +160,7 @@ func described(err error) *conformance.Error {
 			e.Name = "LoginRefusedError"
 		}
 	}
+
 	for typed, name := range map[error]string{
 		trunkline.ErrGoingAway: "GoingAwayError", trunkline.ErrMisuse: "MisuseError",
 		trunkline.ErrServerFault: "ServerFaultError",
@@ -158,9 +174,11 @@ func described(err error) *conformance.Error {
 			e.Name = name
 		}
 	}
+
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
 		e.Name = "CertificateError"
 	}
+
 	return e
 }

@@ -18,6 +18,7 @@ func SelfSigned() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
+
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), DNSNames: []string{"localhost"},
 	}
@@ -25,6 +26,7 @@ func SelfSigned() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
+
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},

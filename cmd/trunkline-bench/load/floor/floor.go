@@ -45,6 +45,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	for _, w := range s.writers {
 		s.wg.Go(func() { w.run(ctx) })
 	}
+
 	stop := context.AfterFunc(ctx, func() {
 		_ = listener.Close()
 		for _, w := range s.writers {
@@ -53,6 +54,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	})
 	defer stop()
 	defer s.wg.Wait()
+
 	for {
 		conn, err := listener.Accept()
 		if ctx.Err() != nil {
@@ -61,6 +63,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("accepting: %w", err)
 		}
+
 		s.wg.Go(func() { s.acceptClient(conn) })
 	}
 }
@@ -71,15 +74,18 @@ func (s *Server) acceptClient(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)
 	}
+
 	stream, err := handshake(conn)
 	if err != nil {
 		_ = conn.Close()
 		return
 	}
+
 	s.mu.Lock()
 	w := s.writers[s.next%len(s.writers)]
 	s.next++
 	s.mu.Unlock()
+
 	w.add(stream, conn)
 }
 

@@ -21,19 +21,23 @@ func start(t *testing.T, cfg Config) (s *Server, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, listener) }()
+
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
+
 	return s, listener.Addr().String()
 }
 
@@ -42,6 +46,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, coalesce := range []bool{false, true} {
 		for scheme, config := range map[string]*tls.Config{"ws": nil, "wss": secure} {
 			t.Run(fmt.Sprintf("%s coalesce %v", scheme, coalesce), func(t *testing.T) {
@@ -55,9 +60,11 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
+
 				if err := l.Connect(t.Context()); err != nil {
 					t.Fatal(err)
 				}
+
 				const messages, sockets = 3000, 50
 				awaitProbes(t, s, l, sockets)
 				for seq := uint64(1); seq <= messages; seq++ {
@@ -69,11 +76,13 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 						}
 					}
 				}
+
 				for began := time.Now(); l.Tally().Deliveries < messages*sockets; time.Sleep(time.Millisecond) {
 					if time.Since(began) > 2*time.Minute {
 						t.Fatalf("%d received", l.Tally().Deliveries)
 					}
 				}
+
 				if !l.Tally().Faultless() || l.Outstanding([]uint64{messages, messages}) != 0 {
 					t.Errorf("%d lost, %d again", l.Tally().Lost, l.Tally().Duplicated)
 				}
@@ -101,12 +110,15 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, listener) }()
 	l, err := load.New(load.Config{
@@ -116,14 +128,18 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	if err := l.Connect(ctx); err != nil {
 		t.Fatal(err)
 	}
+
 	full, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
+
 	for size := 1 << 20; s.Send(full, 0, make([]byte, size)) && len(s.writers[0].frames) < 20; {
 	}
 	cancel()
+
 	select {
 	case err := <-served:
 		if err != nil {
@@ -143,14 +159,17 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+
 		if _, err := conn.Write([]byte(request)); err != nil {
 			t.Fatal(err)
 		}
+
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || strings.Contains(err.Error(), "timeout") {
 			t.Errorf("%q: %d bytes, %v", request, n, err)
 		}
 	}
+
 	if _, err := New(Config{}); err == nil {
 		t.Error("a floor without writers")
 	}

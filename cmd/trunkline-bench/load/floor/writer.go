@@ -90,6 +90,7 @@ func (w *writer) gather(f frame) {
 			break
 		}
 	}
+
 	for stream, bytes := range w.queued {
 		if len(bytes) > 0 {
 			w.write(frame{stream: stream, bytes: bytes})
@@ -102,6 +103,7 @@ func (w *writer) write(f frame) {
 	w.mu.Lock()
 	sockets := w.sockets[f.stream]
 	w.mu.Unlock()
+
 	var failed []net.Conn
 	for _, socket := range sockets {
 		_, err := socket.Write(f.bytes)
@@ -110,6 +112,7 @@ func (w *writer) write(f frame) {
 			failed = append(failed, socket)
 		}
 	}
+
 	if len(failed) > 0 {
 		w.remove(f.stream, failed)
 	}

@@ -49,9 +49,11 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
+
 	protocol, _ := dialect.Find(config.Protocol)
 	report := &Report{URL: config.URL, Protocol: config.Protocol, Format: config.Format.Encoding}
 	conn, took, err := connect(ctx, config)
+
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -60,6 +62,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 		return report, nil
 	}
 	defer func() { _ = conn.Close() }() // closed before, or lost
+
 	report.add("connection", Pass, "open after %v%s", roundDuration(took), tlsSuffix(conn))
 	s := &session{
 		config: config, protocol: protocol, dialect: protocol.New(config.dialect()), conn: conn,
@@ -72,9 +75,11 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	go s.readMessages()
 	s.writeErr = s.runSession(ctx)
 	s.disconnect()
+
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+
 	s.judge(report)
 	report.OK = report.Failed() == 0
 	return report, nil
@@ -86,6 +91,7 @@ func (s *session) runSession(ctx context.Context) error {
 	if !s.sleepUntil(ctx, time.Now().Add(silenceBeforeStart)) {
 		return nil
 	}
+
 	s.startedAt = time.Now()
 	s.started.Store(true)
 	err := s.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: aiprotocol.Start{
@@ -96,6 +102,7 @@ func (s *session) runSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	frames := int(s.config.Duration / aiprotocol.Frame)
 	for n := 0; n < frames && !s.hangupRequested.Load(); n++ {
 		if !s.sleepUntil(ctx, s.startedAt.Add(time.Duration(n)*aiprotocol.Frame)) {
@@ -105,10 +112,12 @@ func (s *session) runSession(ctx context.Context) error {
 			return err
 		}
 	}
+
 	err = s.send(&aiprotocol.Message{
 		Event: aiprotocol.EventHangup, Hangup: aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing},
 	})
 	s.hungUp = err == nil
+
 	return err
 }
 
@@ -130,6 +139,7 @@ func (s *session) sendFrame(n, frames int) error {
 			return err
 		}
 	}
+
 	select {
 	case reply := <-s.replies:
 		if err := s.send(reply); err != nil {
@@ -137,10 +147,12 @@ func (s *session) sendFrame(n, frames int) error {
 		}
 	default:
 	}
+
 	kind := websocket.TextMessage
 	if s.protocol.BinaryAudio {
 		kind = websocket.BinaryMessage
 	}
+
 	return s.write(kind, s.dialect.AppendAudio(nil, toneFrame(s.config.Format, n), aiprotocol.NoTrack))
 }
 
@@ -162,6 +174,7 @@ func (s *session) replyTo(m *aiprotocol.Message) {
 	default:
 		return
 	}
+
 	select {
 	case s.replies <- reply:
 	default: // too many: dropped

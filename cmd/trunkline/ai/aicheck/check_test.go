@@ -22,15 +22,18 @@ func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	t.Helper()
 	server := httptest.NewServer(provider)
 	defer server.Close()
+
 	format, _ := aiprotocol.FormatOf(aiprotocol.ULaw)
 	config := Config{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Format: format, Duration: minDuration}
 	if change != nil {
 		change(&config)
 	}
+
 	report, err := Run(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return report
 }
 
@@ -74,6 +77,7 @@ func (p provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
+
 	p(conn)
 	for {
 		if _, _, err := conn.ReadMessage(); err != nil {
@@ -96,6 +100,7 @@ func media(audio []byte) string { return string(aiprotocol.AppendMedia(nil, audi
 
 func TestWhatIsFoundInAProvider(t *testing.T) {
 	frame := media(make([]byte, 160))
+
 	pcm, _ := aiprotocol.FormatOf(aiprotocol.PCM16)
 	opus, _ := aiprotocol.FormatOf(aiprotocol.Opus)
 	for name, c := range map[string]struct {
@@ -202,6 +207,7 @@ func TestValidate(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for name, change := range map[string]func(*Config){
 		"a scheme": func(c *Config) { c.URL = "https://x" }, "no host": func(c *Config) { c.URL = "wss:///x" },
 		"a format": func(c *Config) { c.Format = aiprotocol.Format{} }, "short": func(c *Config) { c.Duration = 0 },
@@ -238,10 +244,12 @@ func TestTheTone(t *testing.T) {
 		if len(f) != pcm.FrameBytes() {
 			t.Fatalf("a frame of %d bytes", len(f))
 		}
+
 		for i := 0; i < len(f); i += 2 {
 			samples = append(samples, float64(int16(uint16(f[i])|uint16(f[i+1])<<8)))
 		}
 	}
+
 	crossings, loudest := 0, 0.0
 	for i := 1; i < len(samples); i++ {
 		if samples[i-1] < 0 && samples[i] >= 0 {
@@ -249,6 +257,7 @@ func TestTheTone(t *testing.T) {
 		}
 		loudest = max(loudest, math.Abs(samples[i]))
 	}
+
 	if math.Abs(float64(crossings-toneHertz)) > 1 || math.Abs(loudest-toneLevel) > 2 {
 		t.Errorf("%d Hz, %v loud", crossings, loudest)
 	}

@@ -40,10 +40,12 @@ func (c Config) Validate() error {
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
 		return errors.New("the provider's address must be wss://host… or ws://host…")
 	}
+
 	_, known := aiprotocol.FormatOf(c.Format.Encoding)
 	if !known {
 		return fmt.Errorf("there is no format %q", c.Format.Encoding)
 	}
+
 	protocol, known := dialect.Find(c.Protocol)
 	switch {
 	case !known:
@@ -53,9 +55,11 @@ func (c Config) Validate() error {
 	case c.Session != nil && json.Unmarshal(c.Session, new(map[string]any)) != nil:
 		return errors.New("the session must be a JSON object")
 	}
+
 	if c.Duration < minDuration || c.Duration > maxDuration {
 		return fmt.Errorf("the tone must last from %v to %v", minDuration, maxDuration)
 	}
+
 	return nil
 }
 

@@ -22,6 +22,7 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 	if header == nil {
 		header = http.Header{}
 	}
+
 	address := protocol.Prepare(config.dialect(), config.URL, header)
 	conn, response, err := dialer.DialContext(ctx, address, header)
 	if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
@@ -32,6 +33,7 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 			err = fmt.Errorf("%w; Trunkline does not follow redirects", err)
 		}
 	}
+
 	return conn, time.Since(began), err
 }
 

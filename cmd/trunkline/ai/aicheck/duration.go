@@ -31,6 +31,7 @@ func opusDuration(packet []byte) (time.Duration, error) {
 	if len(packet) == 0 {
 		return 0, errNoPacket
 	}
+
 	var frameDuration time.Duration
 	switch config := packet[0] >> 3; {
 	case config < 12: // SILK
@@ -40,6 +41,7 @@ func opusDuration(packet []byte) (time.Duration, error) {
 	default: // CELT
 		frameDuration = 2500 * time.Microsecond << (config % 4)
 	}
+
 	count := 1
 	switch code := packet[0] & 3; {
 	case code == 3 && len(packet) < 2:
@@ -49,9 +51,11 @@ func opusDuration(packet []byte) (time.Duration, error) {
 	case code != 0:
 		count = 2
 	}
+
 	total := frameDuration * time.Duration(count)
 	if count > 0 && total <= maxDuration {
 		return total, nil
 	}
+
 	return 0, errNoPacket
 }

@@ -47,6 +47,7 @@ func (s *session) judgeMessages(r *Report) {
 		}
 		r.add("frames", Pass, "%d%s", h.messages, text)
 	}
+
 	switch {
 	case len(h.malformed) > 0:
 		r.add("messages", Fail, "dropped: %s", strings.Join(append(h.malformed, h.tolerated...), "; "))
@@ -78,6 +79,7 @@ func (s *session) judgeAudio(r *Report) {
 		r.add("audio", Warn, "no audio was returned")
 		return
 	}
+
 	r.add("audio", Pass, "%d messages, the first %v after start", h.chunks, roundDuration(h.firstAt.Sub(s.startedAt)))
 	switch sizes := h.chunkSizes(); {
 	case len(h.badAudio) > 0:
@@ -88,10 +90,12 @@ func (s *session) judgeAudio(r *Report) {
 	default:
 		r.add("chunks", Pass, "%s, whole frames of 20 ms", sizes)
 	}
+
 	result := Pass
 	if h.maxAhead > warnAhead {
 		result = Warn
 	}
+
 	r.add("pace", result, "%v of audio within %v, at most %v ahead of what could be played",
 		roundDuration(h.audio), roundDuration(h.lastAt.Sub(h.firstAt)), roundDuration(h.maxAhead))
 }
@@ -159,5 +163,6 @@ func closeReason(readErr, writeErr error) string {
 	case writeErr != nil:
 		return writeErr.Error()
 	}
+
 	return "no reason given"
 }

@@ -46,6 +46,7 @@ func appendFault(faults []string, text string) []string {
 // readMessages reads until the connection ends.
 func (s *session) readMessages() {
 	defer close(s.ended)
+
 	strict := aiprotocol.Decoder{Extensions: s.config.Extensions, Strict: true}
 	lenient := aiprotocol.Decoder{Extensions: s.config.Extensions}
 	for {
@@ -54,6 +55,7 @@ func (s *session) readMessages() {
 			s.received.readErr = err
 			return
 		}
+
 		if !s.started.Load() && s.protocol.Name == dialect.Trunkline {
 			s.received.beforeStart++
 		}
@@ -61,11 +63,13 @@ func (s *session) readMessages() {
 			s.received.binary++
 			continue
 		}
+
 		s.received.messages++
 		message := s.decode(kind, raw, &strict, &lenient)
 		if message == nil {
 			continue
 		}
+
 		s.received.record(s.config.Format, message)
 		s.replyTo(message)
 	}
@@ -77,6 +81,7 @@ func (s *session) decode(kind int, raw []byte, strict, lenient *aiprotocol.Decod
 	if kind == websocket.BinaryMessage {
 		return &aiprotocol.Message{Event: aiprotocol.EventMedia, Audio: raw}
 	}
+
 	if s.protocol.Name == dialect.Trunkline {
 		message, err := strict.FromProvider(raw)
 		if err != nil {
@@ -84,6 +89,7 @@ func (s *session) decode(kind int, raw []byte, strict, lenient *aiprotocol.Decod
 		}
 		return message
 	}
+
 	message, err := s.dialect.Decode(raw)
 	switch {
 	case err != nil:
@@ -91,6 +97,7 @@ func (s *session) decode(kind int, raw []byte, strict, lenient *aiprotocol.Decod
 	case message != nil && message.Event == aiprotocol.EventProblem:
 		s.received.malformed = appendFault(s.received.malformed, "the provider reports "+message.Refusal)
 	}
+
 	return message
 }
 
@@ -107,6 +114,7 @@ func (h *received) decodeLenient(lenient *aiprotocol.Decoder, raw []byte, strict
 	default:
 		h.malformed = appendFault(h.malformed, err.Error())
 	}
+
 	return message
 }
 
@@ -115,10 +123,12 @@ func (h *received) record(format aiprotocol.Format, m *aiprotocol.Message) {
 	if m.Event != aiprotocol.EventMedia {
 		return
 	}
+
 	now, size := time.Now(), len(m.Audio)
 	if h.chunks == 0 {
 		h.firstAt, h.minBytes = now, size
 	}
+
 	h.chunks++
 	h.lastAt = now
 	h.minBytes, h.maxBytes = min(h.minBytes, size), max(h.maxBytes, size)
@@ -127,9 +137,11 @@ func (h *received) record(format aiprotocol.Format, m *aiprotocol.Message) {
 		h.badAudio = appendFault(h.badAudio, err.Error())
 		return
 	}
+
 	if duration == 0 || duration%aiprotocol.Frame != 0 {
 		h.partialChunks++
 	}
+
 	h.audio += duration
 	h.maxAhead = max(h.maxAhead, h.audio-now.Sub(h.firstAt))
 }

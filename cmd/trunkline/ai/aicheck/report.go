@@ -55,13 +55,16 @@ func (r *Report) Print(w io.Writer) error {
 	if r.Protocol != "" {
 		fmt.Fprintf(&text, "%s, ", r.Protocol)
 	}
+
 	fmt.Fprintf(&text, "%s\n", r.Format)
 	for _, p := range r.Points {
 		fmt.Fprintf(&text, "%s  %-14s %s\n", p.Result, p.Name, p.Detail)
 	}
+
 	_, err := io.WriteString(w, text.String())
 	if err != nil {
 		return fmt.Errorf("printing the report: %w", err)
 	}
+
 	return nil
 }

@@ -20,6 +20,7 @@ func toneFrame(f aiprotocol.Format, n int) []byte {
 	if f.Encoding == aiprotocol.Opus {
 		return opusSilence
 	}
+
 	samples := f.SampleRate * int(aiprotocol.Frame.Milliseconds()) / 1000
 	audio := make([]byte, 0, f.FrameBytes())
 	for i := range samples {
@@ -31,6 +32,7 @@ func toneFrame(f aiprotocol.Format, n int) []byte {
 			audio = append(audio, uLaw(sample))
 		}
 	}
+
 	return audio
 }
 
@@ -42,11 +44,13 @@ func uLaw(sample int16) byte {
 	if magnitude < 0 {
 		sign, magnitude = 0x80, -magnitude
 	}
+
 	magnitude = min(magnitude, clip) + bias
 	exponent := 7
 	for mask := 0x4000; magnitude&mask == 0; mask >>= 1 {
 		exponent--
 	}
+
 	mantissa := byte(magnitude>>(exponent+3)) & 0x0f
 	return ^(sign | byte(exponent)<<4 | mantissa)
 }

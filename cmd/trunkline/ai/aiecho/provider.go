@@ -51,6 +51,7 @@ func (p *Provider) Close() {
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.openSessions.Add(1)
 	defer p.openSessions.Done()
+
 	// any origin: it has no secrets
 	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(w, r, nil)
@@ -59,12 +60,14 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = conn.Close() }() // closed before, or lost
+
 	cancelClose := context.AfterFunc(p.sessionsCtx, func() {
 		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider stops")
 		_ = conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
 		_ = conn.SetReadDeadline(time.Now()) // ends the session's reading
 	})
 	defer cancelClose()
+
 	conn.SetReadLimit(maxMessage)
 	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true},
 		received: map[aiprotocol.Event]int{}}
@@ -88,9 +91,11 @@ func headerNames(h http.Header) string {
 			names = append(names, name)
 		}
 	}
+
 	if len(names) == 0 {
 		return ", no configured headers"
 	}
+
 	slices.Sort(names)
 	return ", with the headers " + strings.Join(names, ", ")
 }

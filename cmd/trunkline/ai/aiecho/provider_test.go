@@ -43,6 +43,7 @@ func open(t *testing.T) (*Provider, *lines, *websocket.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	return p, out, conn
 }
@@ -71,16 +72,19 @@ func TestASessionIsAnsweredAndTold(t *testing.T) {
 	send(t, conn, websocket.TextMessage, start(), media, media,
 		aiprotocol.AppendDTMF(nil, aiprotocol.DTMF{Call: call, Digit: "5", Duration: 160 * time.Millisecond}),
 		aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: call, Reason: aiprotocol.NormalClearing}))
+
 	for range 2 {
 		if _, got, err := conn.ReadMessage(); err != nil || string(got) != string(media) {
 			t.Fatalf("got %s, %v", got, err)
 		}
 	}
+
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	send(t, conn, websocket.CloseMessage, bye)
 	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		t.Errorf("the close is answered with %v", err)
 	}
+
 	p.Close()
 	text := out.String()
 	for _, want := range []string{
@@ -94,6 +98,7 @@ func TestASessionIsAnsweredAndTold(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
+
 	if strings.Contains(text, "sesame") || strings.Contains(text, "\x1b") || strings.Contains(text, "NOT OF") {
 		t.Errorf("told\n%s", text)
 	}
@@ -106,15 +111,18 @@ func TestWhatIsNotOfTheProtocolIsToldAndBorne(t *testing.T) {
 		[]byte(`{"event":"dance","dance":{}}`))
 	send(t, conn, websocket.BinaryMessage, make([]byte, 320))
 	send(t, conn, websocket.TextMessage, aiprotocol.AppendHangup(nil, aiprotocol.Hangup{}), media)
+
 	for range 2 {
 		if _, got, err := conn.ReadMessage(); err != nil || string(got) != string(media) {
 			t.Fatalf("got %s, %v", got, err)
 		}
 	}
+
 	p.Close()
 	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 		t.Errorf("the provider's end: %v", err)
 	}
+
 	text := out.String()
 	for _, want := range []string{"media before start", "a second start", "not valid JSON", `"dance" is no event`,
 		"a binary frame of 320 bytes",

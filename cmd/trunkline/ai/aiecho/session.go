@@ -35,15 +35,18 @@ func (s *session) run() error {
 		if err != nil {
 			return err
 		}
+
 		if kind != websocket.TextMessage {
 			s.printViolation("a binary frame of %d bytes", len(raw))
 			continue
 		}
+
 		message, err := s.decoder.ToProvider(raw)
 		if err != nil {
 			s.printViolation("%v", err)
 			continue
 		}
+
 		s.received[message.Event]++
 		if err := s.handle(message); err != nil {
 			return err
@@ -69,6 +72,7 @@ func (s *session) handle(m *aiprotocol.Message) error {
 	if s.received[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
 		s.printViolation("%s after hangup", m.Event)
 	}
+
 	switch m.Event {
 	case aiprotocol.EventStart:
 		if s.received[m.Event] > 1 {
@@ -88,6 +92,7 @@ func (s *session) handle(m *aiprotocol.Message) error {
 	case aiprotocol.EventCleared:
 		s.printf("cleared, played %v, dropped %v", m.Cleared.Played, m.Cleared.Dropped)
 	}
+
 	return nil
 }
 
@@ -97,10 +102,12 @@ func (s *session) echo(audio []byte) error {
 		s.reportedAt = time.Now()
 		s.printf("media, %d messages, %d bytes so far", s.received[aiprotocol.EventMedia], s.audioBytes)
 	}
+
 	s.writeBuffer = aiprotocol.AppendMedia(s.writeBuffer[:0], audio)
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
+
 	return s.conn.WriteMessage(websocket.TextMessage, s.writeBuffer)
 }
 
@@ -122,8 +129,10 @@ func (s *session) counts() string {
 			words = append(words, fmt.Sprintf("%d %s", n, event))
 		}
 	}
+
 	if s.violations > 0 {
 		words = append(words, fmt.Sprintf("%d not of the protocol", s.violations))
 	}
+
 	return strings.Join(words, ", ")
 }

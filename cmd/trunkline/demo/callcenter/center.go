@@ -87,6 +87,7 @@ func New(account string, seed uint64) *Center {
 		a.state = loggedOut
 		c.agents = append(c.agents, &a)
 	}
+
 	return c
 }
 

@@ -31,6 +31,7 @@ func TestTheSeedDecidesEverything(t *testing.T) {
 		}
 		differ = differ || !bytes.Equal(one[i].JSON, other[i].JSON)
 	}
+
 	if !differ {
 		t.Error("another seed gave the same")
 	}
@@ -43,11 +44,13 @@ func TestEverythingHappens(t *testing.T) {
 		formats[e.Format]++
 		all.Write(e.JSON)
 	}
+
 	for _, format := range []string{"svc.cc", "generic", "freeswitch.callcenter"} {
 		if formats[format] < 100 {
 			t.Errorf("%d of %s", formats[format], format)
 		}
 	}
+
 	for _, sign := range []string{
 		`"entered"`, `"offered"`, `"answered"`, `"missed"`, `"transferred"`, `"ended"`, `"abandoned"`,
 		"AGENT_LOGIN", "AGENT_LOGOUT", "AGENT_BREAK_START", "AGENT_BREAK_END", "AGENT_TRANSFER",
@@ -100,6 +103,7 @@ func (e callEvent) complete() bool {
 			return false
 		}
 	}
+
 	return e.AccountID == "demo" && custom.AccountID == "demo" && conference.Energy > 0 && conference.Ghost != nil &&
 		conference.ID > 0 && len(e.History) > 0 && e.History[0].Event == "entered"
 }
@@ -113,6 +117,7 @@ func TestCallEventsHaveTheSpecificationsShape(t *testing.T) {
 		if e.Format != "svc.cc" || !bytes.Contains(e.JSON, []byte(`"svc_cc_queue_on_call_event"`)) {
 			continue
 		}
+
 		seen++
 		decoder := json.NewDecoder(bytes.NewReader(e.JSON))
 		decoder.DisallowUnknownFields()
@@ -121,6 +126,7 @@ func TestCallEventsHaveTheSpecificationsShape(t *testing.T) {
 			t.Fatalf("%v: %s", err, e.JSON)
 		}
 	}
+
 	if seen < 100 {
 		t.Errorf("only %d", seen)
 	}

@@ -20,13 +20,16 @@ func (c *Center) applyRandomEvent() {
 			addChoice(1, func() { c.abandon(q) })
 		}
 	}
+
 	for _, a := range c.agents {
 		c.addAgentChoices(a, addChoice)
 	}
+
 	total := 0
 	for _, choice := range choices {
 		total += choice.weight
 	}
+
 	n := c.random.IntN(total) // never 0: a queue is always open
 	for _, choice := range choices {
 		n -= choice.weight
@@ -46,19 +49,23 @@ func (c *Center) addAgentChoices(a *agent, addChoice func(weight int, do func())
 		if len(a.queue.waiting) > 0 {
 			addChoice(20, func() { c.offer(a) })
 		}
+
 		addChoice(1, func() { c.pause(a) })
 		if a.handled > 12 {
 			addChoice(1, func() { c.logout(a) })
 		}
+
 	case ringing:
 		addChoice(18, func() { c.answer(a) })
 		addChoice(2, func() { c.miss(a) })
+
 	case onCall:
 		addChoice(5, func() { c.end(a) })
 		other := c.findIdleAgent(a)
 		if other != nil {
 			addChoice(1, func() { c.transfer(a, other) })
 		}
+
 	case wrapUp:
 		addChoice(8, func() { c.setState(a, idle) })
 	case onBreak:

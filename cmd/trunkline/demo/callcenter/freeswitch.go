@@ -19,10 +19,12 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 		"CC-Member-CID-Name":     k.name,
 		"CC-Member-CID-Number":   k.number,
 	}
+
 	if a != nil {
 		headers["CC-Agent"], headers["CC-Agent-Type"], headers["CC-Agent-System"] = f.agentName(
 			a), "callback", "single_box"
 	}
+
 	switch m {
 	case entered:
 		headers["CC-Action"] = "member-queue-start"
@@ -42,6 +44,7 @@ func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
 		f.setQueueEnd(c, k, headers, "Terminated", "NONE")
 		headers["CC-Hangup-Cause"] = "NORMAL_CLEARING"
 	}
+
 	f.emit(c, headers)
 }
 
@@ -90,6 +93,7 @@ func (freeswitch) emit(c *Center, headers map[string]string) {
 	} {
 		headers[key] = value
 	}
+
 	c.emit("freeswitch.callcenter", headers)
 }
 

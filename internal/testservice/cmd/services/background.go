@@ -36,6 +36,7 @@ func start() error {
 	if err != nil {
 		return err
 	}
+
 	var ended <-chan error
 	if !serving {
 		ended, err = launch()
@@ -43,12 +44,14 @@ func start() error {
 			return fmt.Errorf("starting the services: %w", err)
 		}
 	}
+
 	timeout := time.After(startTimeout)
 	for {
 		_, err := os.Stat(environmentFile)
 		if err == nil {
 			return printEnvironment()
 		}
+
 		select {
 		case err := <-ended:
 			text, readErr := os.ReadFile(logFile)
@@ -64,25 +67,31 @@ func launch() (ended <-chan error, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
+
 	err = os.Remove(environmentFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // left by a killed process
 	}
+
 	log, err := os.Create(logFile)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+
 	cmd := exec.Command(self, "serve")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	result := make(chan error, 1)
 	go func() { result <- cmd.Wait() }()
 	return result, nil
@@ -103,30 +112,36 @@ func printEnvironment() error {
 func serve() (err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+
 	pid, err := os.OpenFile(pidFile, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the pid file: %w", err)
 	}
 	defer pid.Close()
+
 	if err := syscall.Flock(int(pid.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("another one serves: %w", err)
 	}
 	if err := pid.Truncate(0); err != nil {
 		return fmt.Errorf("writing the pid: %w", err)
 	}
+
 	_, err = fmt.Fprintln(pid, os.Getpid())
 	if err != nil {
 		return fmt.Errorf("writing the pid: %w", err)
 	}
+
 	set, err := testservice.StartSet(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(environmentFile), set.Stop()) }()
+
 	lines := strings.Join(set.Environment(), "\n") + "\n"
 	if err := atomicfile.WriteBytes(environmentFile, 0o644, []byte(lines)); err != nil {
 		return fmt.Errorf("writing how to use the services: %w", err)
 	}
+
 	<-ctx.Done()
 	return nil
 }
@@ -137,15 +152,18 @@ func stop() error {
 	if err != nil || !serving {
 		return err
 	}
+
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending the services: %w", err)
 	}
+
 	for end := time.Now().Add(stopTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
 		_, serving, err = servingPID()
 		if err != nil || !serving {
 			return err
 		}
 	}
+
 	return fmt.Errorf("the services (pid %d) have not ended after %v", pid, stopTimeout)
 }
 
@@ -160,6 +178,7 @@ func servingPID() (pid int, serving bool, err error) {
 		return 0, false, fmt.Errorf("opening the pid file: %w", err)
 	}
 	defer file.Close()
+
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {
 		return 0, false, nil
@@ -167,13 +186,16 @@ func servingPID() (pid int, serving bool, err error) {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return 0, false, fmt.Errorf("looking whether services run: %w", err)
 	}
+
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the pid file: %w", err)
 	}
+
 	pid, err = strconv.Atoi(string(bytes.TrimSpace(text)))
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the pid file: %w", err)
 	}
+
 	return pid, true, nil
 }

@@ -42,6 +42,7 @@ func runCommand(args []string) (code int, err error) {
 	case len(args) > 2 && args[0] == "run" && args[1] == "--":
 		return run(args[2:])
 	}
+
 	return 0, errors.New(usage)
 }
 
@@ -56,12 +57,15 @@ func run(command []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), set.Environment()...)
+
 	if err := cmd.Start(); err != nil {
 		return 0, errors.Join(fmt.Errorf("starting %s: %w", command[0], err), set.Stop())
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {

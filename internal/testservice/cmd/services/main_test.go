@@ -36,6 +36,7 @@ func TestRunTellsTheCommandWhereServicesAreAndPassesItsCode(t *testing.T) {
 			t.Errorf("%s: code %d, %v; want %d", command, code, err, want)
 		}
 	}
+
 	if _, err := runCommand([]string{"run", "--", "./no such program"}); err == nil {
 		t.Error("a command that does not exist is no error")
 	}
@@ -59,18 +60,22 @@ func TestStartStaysUntilStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	lines, err := os.ReadFile(environmentFile)
 	if err != nil || !strings.Contains(string(lines), "TRUNKLINE_TEST_REDIS=given-REDIS\n") {
 		t.Fatalf("%s, %v", lines, err)
 	}
+
 	if _, serving, err := servingPID(); err != nil || !serving {
 		t.Fatalf("serving %v, %v", serving, err)
 	}
+
 	for range 2 { // the second stop is a no-op
 		if _, err := runCommand([]string{"stop"}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if _, serving, err := servingPID(); err != nil || serving {
 		t.Fatalf("serving %v after stop, %v", serving, err)
 	}
