@@ -78,7 +78,7 @@
 //   - subscriber.go, session.go, websocket.go, sse.go: a subscriber and its queue, its past, its
 //     two transports
 //   - batch.go, compressed_frame.go, trace.go: the frames of a batch of events, and their spans
-//   - kafka_log.go, follower.go, partition_stream.go, ring.go, history.go: the log: which
+//   - log.go, follower.go, partition_stream.go, ring.go, history.go: the log: which
 //     partitions are read, reading one, and what is kept of it in memory
 //   - interest.go, placements.go, partition_accounts.go, partition_set.go: which partitions a
 //     subscriber may have events in
