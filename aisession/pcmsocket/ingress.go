@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -209,11 +210,15 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, query url.Value
 // maxEarlyFrames is the number of audio frames that may come before the first text.
 const maxEarlyFrames = 250
 
-// readFirstText returns the first text frame, nil if there is none after maxEarlyFrames. The audio before it is
-// dropped: mod_audio_stream first sends what it has heard while it was connecting.
+// readFirstText returns the first text frame, nil if only audio comes until the deadline or maxEarlyFrames. The
+// audio before it is dropped: mod_audio_stream first sends what it has heard while it was connecting.
 func readFirstText(ws *websocket.Conn) ([]byte, error) {
-	for range maxEarlyFrames + 1 {
+	for early := range maxEarlyFrames + 1 {
 		kind, raw, err := ws.ReadMessage()
+		failure, ok := errors.AsType[net.Error](err) // gorilla hides os.ErrDeadlineExceeded
+		if early > 0 && ok && failure.Timeout() {
+			return nil, nil
+		}
 		if err != nil || kind == websocket.TextMessage {
 			return raw, err
 		}
