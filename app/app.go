@@ -71,7 +71,7 @@ type App struct {
 	cluster           *kafka.Cluster
 	audit             *audit.Log
 	keys              *masterkey.Keyring
-	encryption        *encryption.Service // nil without the role api
+	encryption        *encryption.Service // nil without the roles api, origination and aisession
 	providers         *aiprovider.Service // nil without the roles api, origination and aisession
 	webhooks          *webhook.Service    // nil without the role api
 	identity          *identity.Service
@@ -94,6 +94,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.lifecycle = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
+			// New may have failed because ctx has ended.
 			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
@@ -254,6 +255,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 
+	// The sessions need it before the actions on calls are built: it gets these below.
 	platform := &platformControl{tree: a.identity.Directory.Tree}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
@@ -271,6 +273,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 
 	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
+	// A nil pointer in an interface would not be nil, and its routes would exist.
 	if calls != nil {
 		deps.Calls = calls
 	}
@@ -471,7 +474,8 @@ func nodeName() string {
 	return host + "-" + uuid.NewString()[:8]
 }
 
-// buildServer is called last, so that the public server is stopped first.
+// buildServer registers the public server and the steps before its end. It is called last, so that these are what
+// stops first: readiness fails, then subscribers are disconnected, then the server ends.
 func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	a.lifecycle.addServer("public listener", a.publicServer(handler))
 	if a.hasRole(settings.RoleFanout) {

@@ -122,6 +122,7 @@ func (h *hashSlots) giveFree() {
 		if w == nil {
 			return
 		}
+		// Who has left stays in the queue until its turn, because to find it there would take longer.
 		if !w.abandoned {
 			h.free--
 			close(w.ready)
