@@ -122,7 +122,7 @@ func (h *hashSlots) giveFree() {
 		if w == nil {
 			return
 		}
-		// Who has left stays in the queue until its turn, because to find it there would take longer.
+		// Who has left is skipped at its turn: abandon does not take it out of the queue.
 		if !w.abandoned {
 			h.free--
 			close(w.ready)

@@ -82,7 +82,6 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 func appendWithParents(topDown []*node, byID map[string]*node, n *node) []*node {
 	first := len(topDown)
 	for n != nil && n.depth == 0 {
-		// More nodes than there are.
 		if len(topDown)-first > len(byID)-first { // a cycle
 			return topDown[:first]
 		}

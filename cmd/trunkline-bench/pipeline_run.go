@@ -59,6 +59,7 @@ func (b *pipelineBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, the credentials, and the readers of the normalized topics.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
+	// Events and call records each have as many posts at once.
 	r.client, err = r.clientWithConnections(2*r.connections + spareConnections)
 	if err != nil {
 		return err
