@@ -150,6 +150,7 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 
 	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
+
 	client, closeRedis, err := backend.OpenRedis(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -157,6 +158,7 @@ func (a *App) openBackends(ctx context.Context) error {
 
 	a.redis = client
 	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
+
 	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings,
 		&backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -180,6 +182,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 	}
 
 	a.limiter = limiter
+
 	a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log)
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
@@ -245,6 +248,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 
 	a.buildWebhooks()
+
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err

@@ -251,6 +251,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	}
 
 	user := buildUser(n, c.cfg.storedNow())
+
 	hash, err := c.passwords.hashRandom(ctx)
 	if err != nil {
 		return User{}, err

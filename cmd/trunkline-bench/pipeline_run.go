@@ -66,6 +66,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	}
 
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
+
 	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline reads the server's topics, but its Kafka does not answer: %w: "+
