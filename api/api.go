@@ -102,6 +102,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		config: config.withDefaults(), deps: deps, auth: auth{deps.Auth, deps.Accounts}, log: log, echo: echo.New(),
 		strangers: newBodyBudget(strangerLimits()), callers: newBodyBudget(callerLimits()),
 	}
+	// Before the metrics, which have a series for each route.
 	routes := a.routes()
 	a.metrics, a.panics = newMetrics(reg, routes), panics.New(reg, log)
 	a.panics.InitMetrics(panicPlace)

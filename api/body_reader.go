@@ -28,6 +28,7 @@ func newBodyReader(c echo.Context) *bodyReader {
 	r := &bodyReader{c: c, lease: lease}
 	r.budget, r.holder = lease.budgetOf(c, callerOf(c))
 	// Past this limit net/http closes the connection instead of reading the rest.
+	// The limit is that of callers, also for a stranger: read may go on after raiseLimits.
 	r.source = http.MaxBytesReader(c.Response().Writer, c.Request().Body, lease.callers.limits.bytes)
 	return r
 }
@@ -55,6 +56,7 @@ func (r *bodyReader) read() error {
 	}
 
 	for {
+		// One byte more than is allowed shows that the body is too large.
 		if err := r.grow(limit + 1); err != nil {
 			return err
 		}

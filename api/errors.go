@@ -56,6 +56,7 @@ type failure struct {
 // never sent.
 func (a *API) writeError(c echo.Context, err error) {
 	f := toFault(err)
+	// Whatever err is: most of what a handler calls fails after the client has left.
 	if errors.Is(c.Request().Context().Err(), context.Canceled) {
 		f = fault.New(kindClientClosed, "The client closed the connection")
 	}

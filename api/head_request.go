@@ -11,6 +11,7 @@ type headRequestKey struct{}
 // headAsGet returns a HEAD request as a GET, for the router.
 func headAsGet(r *http.Request) *http.Request {
 	get := r.WithContext(context.WithValue(r.Context(), headRequestKey{}, true))
+	// WithContext has copied the request: net/http still has the HEAD, and sends no body.
 	get.Method = http.MethodGet
 	return get
 }

@@ -205,6 +205,7 @@ func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) 
 func (o *jsonObject) RawMembers() map[string]json.RawMessage {
 	members := make(map[string]json.RawMessage)
 	o.raw.Each(func(key []byte, value jsonscan.Value) { members[string(key)] = json.RawMessage(value) })
+	// The other parser says which members are unknown.
 	o.raw = nil
 	return members
 }

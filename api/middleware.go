@@ -190,6 +190,7 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 		return echo.ExtractIPDirect()
 	}
 
+	// By default echo trusts these addresses; here only the settings say who is a proxy.
 	trust := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
 	for _, p := range proxies {
 		p = p.Masked()

@@ -155,6 +155,7 @@ func (a *API) routes() []route {
 		)
 	}
 
+	// Reports have noTimeout, because CSV takes as long as it takes: their pages get the timeout here.
 	responses := reportResponses{a.deps.Audit, visible{a.deps.Roster}, withTimeout}
 	if a.deps.Reports != nil {
 		r := reportRoutes{responses, a.deps.Reports}

@@ -129,6 +129,7 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	u.Role = cmp.Or(identity.Role(body.String("role", optional)), key.Role)
 	u.Limits = readNewLimits(body, u.Role, key.Role, key.Limits)
 	at := body.expiry("expires_at")
+	// An expiry that is sent back as it was read is kept, also if it has passed.
 	if at != nil && at.Unix() != key.ExpiresAt.Unix() {
 		u.ExpiresAt = at
 	}

@@ -87,6 +87,7 @@ func (r deadLetterRoutes) handleGet(c echo.Context, account identity.Account) er
 		return err
 	}
 
+	// The entry is stored before the letter is sent.
 	return respond(c, http.StatusOK, row,
 		r.audit.Record(ctx, r.audit.Entry(ctx, audit.DeadLetterRead, account.ID, deadLetterTarget(position.String()))))
 }

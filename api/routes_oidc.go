@@ -83,6 +83,7 @@ func (r oidcRoutes) handleStart(c echo.Context) error {
 	case fault.KindNotFound:
 		return err
 	default:
+		// The browser has left the board for this address: the board shows the error.
 		return redirectToBoard(c, nil, err)
 	}
 

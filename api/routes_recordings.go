@@ -130,6 +130,7 @@ func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account
 			"format must be opus, or absent for the audio as it is stored")
 	}
 
+	// Before Open, which writes to the audit log that the caller has read the recording.
 	_, err := r.findVisible(c, account)
 	if err != nil {
 		return err

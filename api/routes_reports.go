@@ -86,6 +86,7 @@ func (r reportResponses) respondExport(c echo.Context, accountID, target string,
 	c.Response().Header().Set("Content-Type", report.CSVType)
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+of.name+`.csv"`)
 	wrote, err := of.write(ctx, c.Response())
+	// The response is then an error in JSON, not the file.
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
 	}

@@ -246,6 +246,7 @@ func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User)
 }
 
 func (r directoryRoutes) handleDeleteDevice(c echo.Context, found identity.User) error {
+	// DeleteDevice takes the id of any user's device: only one of this user's may be named.
 	devices, err := r.directory.ListDevices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err

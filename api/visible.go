@@ -29,6 +29,7 @@ func (v visible) of(c echo.Context, account identity.Account) (*report.Visible, 
 	}
 
 	seen := &report.Visible{Queues: sight.Limits().QueueIDs, Agents: sight.Limits().AgentIDs}
+	// In another account the same extension is somebody else's.
 	if account.ID == caller.AccountID {
 		seen.Extension = sight.Extension()
 	}

@@ -16,6 +16,7 @@ import (
 
 // buildAdmission builds the limits of calls for the roles that place calls or transfer them.
 func (a *App) buildAdmission() (*origination.Admission, error) {
+	// The role api transfers calls of feeds only: without feeds it needs no limits.
 	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) &&
 		!(a.hasRole(settings.RoleAPI) && len(a.settings.Feeds) > 0) {
 		return nil, nil

@@ -28,7 +28,9 @@ func (a *App) buildAISessions(phones *phones, admission *origination.Admission,
 	}
 
 	s := a.settings.AISession.Sessions
+	// The last quarter is for the parts that stop after the sessions.
 	s.DrainLimit = min(s.DrainLimit, a.settings.DrainTimeout*3/4)
+
 	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
 		return nil, nil, fmt.Errorf("numbers: %w", err)

@@ -71,7 +71,7 @@ type App struct {
 	cluster           *kafka.Cluster
 	audit             *audit.Log
 	keys              *masterkey.Keyring
-	encryption        *encryption.Service // nil without the role api
+	encryption        *encryption.Service // nil without the roles api, origination and aisession
 	providers         *aiprovider.Service // nil without the roles api, origination and aisession
 	webhooks          *webhook.Service    // nil without the role api
 	identity          *identity.Service
@@ -94,6 +94,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a.lifecycle = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
+			// New may have failed because ctx has ended.
 			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
@@ -149,6 +150,7 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 
 	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
+
 	client, closeRedis, err := backend.OpenRedis(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
@@ -156,6 +158,7 @@ func (a *App) openBackends(ctx context.Context) error {
 
 	a.redis = client
 	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
+
 	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings,
 		&backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -179,6 +182,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 	}
 
 	a.limiter = limiter
+
 	a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log)
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
@@ -244,6 +248,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 
 	a.buildWebhooks()
+
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err
@@ -254,6 +259,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 
+	// The sessions need it before the actions on calls are built: it gets these below.
 	platform := &platformControl{tree: a.identity.Directory.Tree}
 	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission, platform)
 	if err != nil {
@@ -271,6 +277,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 
 	deps := api.Deps{Auth: a.identity.Tokens, Accounts: a.identity.Directory, Ingest: in, Tracer: a.tracer}
+	// A nil pointer in an interface would not be nil, and its routes would exist.
 	if calls != nil {
 		deps.Calls = calls
 	}
@@ -471,7 +478,8 @@ func nodeName() string {
 	return host + "-" + uuid.NewString()[:8]
 }
 
-// buildServer is called last, so that the public server is stopped first.
+// buildServer registers the public server and the steps before its end. It is called last, so that these are what
+// stops first: readiness fails, then subscribers are disconnected, then the server ends.
 func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	a.lifecycle.addServer("public listener", a.publicServer(handler))
 	if a.hasRole(settings.RoleFanout) {

@@ -13,6 +13,7 @@ func (a *App) peers() fanout.RedisPeers {
 
 // newExplain returns the explanations of events. subscribers is nil without the role fanout.
 func (a *App) newExplain(subscribers *fanout.Fanout) *explain.Service {
+	// With the role api alone there is a Fanout too, which has the state and no connections.
 	if !a.hasRole(settings.RoleFanout) {
 		subscribers = nil
 	}

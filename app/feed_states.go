@@ -62,6 +62,7 @@ func (s *feedReader) FeedStates(ctx context.Context) ([]stats.FeedState, error) 
 		status := &statuses[i]
 		for _, account := range accountsOf(tree, status.Accounts) {
 			at := place{account, status.Name}
+			// Of the nodes that read a feed, one that is connected is enough.
 			connected[at] = connected[at] || status.State == feed.StateConnected
 		}
 	}
@@ -127,6 +128,7 @@ func (s *feedReader) CheckFeed(ctx context.Context, account, name string) (*feed
 
 	index := slices.IndexFunc(s.feeds, func(c feed.Config) bool { return c.Name == name })
 	switch {
+	// First, so that an account does not learn which feeds others have.
 	case !own:
 		return nil, fault.NotFound("Feed not found")
 	case others:
@@ -215,6 +217,7 @@ func (t accountTree) Ancestors() map[string][]string {
 	tree := t.directory.Tree()
 	for _, account := range tree.Accounts() {
 		above := []string{}
+		// The tree has no cycles (identity.Tree): the bound would end one all the same.
 		for parent := account.ParentID; parent != "" && len(above) < len(all)+1000; {
 			found, ok := tree.Account(parent)
 			if !ok {

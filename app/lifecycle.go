@@ -97,6 +97,7 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 			continue
 		}
 
+		// Not ended by ctx: each part works on until those that depend on it have stopped.
 		partCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		started[i] = running{cancel, make(chan struct{})}
 		go func() {

@@ -89,6 +89,7 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 		return simulatorDriver, err
 	}
 
+	// DriverAuto with SIP: registered phones ring, and the simulator has the calls of the other users.
 	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
 	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver,
 		Registered: phones.server.Registrations.Exist,

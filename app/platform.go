@@ -47,6 +47,7 @@ func (p *platformControl) HearCall(ctx context.Context, c aisession.PlatformCall
 		Hearing: control.Hearing{ProviderID: c.ProviderID, SessionID: h.SessionID}}
 
 	if h.ByRule {
+		// Every node has the rule and asks: of actions with one key the first is done.
 		request.ByRule, request.Key = true, "hear "+c.CallID
 		ctx = audit.WithCaller(ctx, audit.Caller{Actor: request.Caller.KeyID})
 	}

@@ -35,6 +35,7 @@ func (a *App) buildRecordings(ctx context.Context, index *cdrindex.Index) (*reco
 	}
 
 	a.recordingPolicies = policies
+
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
 		return nil, fmt.Errorf("recordings: %w", err)

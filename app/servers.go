@@ -26,6 +26,7 @@ func (a *App) listen(context.Context) error {
 	}
 
 	a.lifecycle.addClose("public address", func(context.Context) error { return closeListener(public) })
+
 	private, err := net.Listen("tcp", a.settings.MetricsListen)
 	if err != nil {
 		return listenError("metrics_listen", err)

@@ -48,9 +48,11 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, err
 	}
 
+	// The SIP server counts legs, of which a call has two.
 	server, err := sip.New(sip.Config{
 		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
+	// Nobody has asked for the default port: the process is of use without phones.
 	if !configured && errors.Is(err, syscall.EADDRINUSE) {
 		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen",
 			"address", s.Listen)
@@ -65,6 +67,7 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
 
+	// Opened only to say at the start that calls will fail.
 	port, err := ports.Open()
 	if err != nil {
 		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free",

@@ -128,6 +128,7 @@ func (q *queueLimiter) OnEnd(span trace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
 	}
+	// The count includes spans that are being sent, so that the SDK's queue of the same size is never full.
 	if q.waiting.Add(1) > maxQueuedSpans {
 		q.waiting.Add(-1)
 		q.counts.dropped.Inc()

@@ -109,6 +109,7 @@ func (l *Log) ChainPending(ctx context.Context) error {
 		}
 	}
 
+	// More may be pending: Run goes on with it after its other work.
 	l.wakeChain()
 	return nil
 }
@@ -132,6 +133,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 			return err
 		}
 
+		// RETURNING has no order.
 		slices.SortFunc(chained,
 			func(a, b ChainEntry) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
 		for i := range chained {

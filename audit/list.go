@@ -50,6 +50,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 
 	query := `SELECT ` + entryColumns +
 		` FROM audit_entries WHERE account_id = $1 AND at BETWEEN $2 AND $3 AND (at, id) <= ($4, $5)`
+	// Columns are in milliseconds, and the last second is included.
 	args := []any{f.AccountID, f.Start * 1000, f.End*1000 + 999, at, id}
 
 	for _, c := range [...]struct{ column, wanted string }{{"actor", f.Actor}, {"action", string(f.Action)}} {

@@ -54,6 +54,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			var entry chainLink
 			var at int64
 			err := scan(&entry.seq, &at, &entry.hash)
+			// A missing entry ends the batch too: once those behind it were deleted, Verify would not find it.
 			reachedKept = reachedKept || at >= before || entry.seq != last.seq+1
 			if !reachedKept {
 				last, newest = entry, max(newest, at)

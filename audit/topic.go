@@ -26,6 +26,7 @@ func (l *Log) publishChain(ctx context.Context) error {
 
 		entries, err := l.entriesAfter(ctx, seq, publishBatch)
 		if err == nil && len(entries) > 0 {
+			// Not for longer than the lease, after which another node publishes.
 			publishCtx, cancel := context.WithTimeout(ctx, publishLease)
 			err = l.publisher.Publish(publishCtx, entries)
 			cancel()
@@ -48,6 +49,7 @@ func (l *Log) publishChain(ctx context.Context) error {
 func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, err error) {
 	now := l.now()
 	var newest int64
+	// Read first: the update below would write at each poll of every node.
 	err = l.db.QueryRowContext(ctx, `SELECT t.seq, c.seq FROM audit_topic t, audit_chain c WHERE t.lease_until <= $1`,
 		now.UnixMilli()).
 		Scan(&seq, &newest)
@@ -72,6 +74,7 @@ func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, 
 
 // releaseTopicLease stores the number of the newest published entry, and releases the lease.
 func (l *Log) releaseTopicLease(ctx context.Context, seq int64) error {
+	// A node whose lease has ended meanwhile does not move the position back.
 	_, err := l.db.ExecWithoutTx(ctx,
 		`UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")

@@ -271,12 +271,14 @@ func (d *Directory) removeAccount(ctx context.Context, ref, ifMatch string, purg
 			return err
 		}
 
+		// The users' rows go with the account's; these revocations end their tokens in the memory of every node.
 		for _, user := range users {
 			if err := revokeUser(ctx, tx, rev, user.ID, d.cfg.Now()); err != nil {
 				return err
 			}
 		}
 
+		// The next two tables do not refer to the account's row, so that nothing deletes theirs with it.
 		_, err = tx.ExecContext(ctx, `DELETE FROM identity_oidc_subjects WHERE account_id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a provider's users")

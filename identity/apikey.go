@@ -169,6 +169,7 @@ func (d *Directory) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate)
 		}
 
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt
+		// After buildAPIKey, which refuses a time in the past: an expired key keeps its own.
 		if u.ExpiresAt == nil {
 			key.ExpiresAt = old.ExpiresAt
 		}

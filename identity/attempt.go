@@ -91,6 +91,7 @@ func (l *loginLimits) checkOrLock(ctx context.Context, a attempt) (locked bool, 
 
 // lockedError returns the error for an attempt that does not pass the limit of the user.
 func (l *loginLimits) lockedError(ctx context.Context, a attempt) error {
+	// The wait may have ended since, and limitedError returns nil for none.
 	return limitedError(max(time.Second, l.limiter.Wait(ctx, a.allLimits()...)))
 }
 

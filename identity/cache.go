@@ -3,8 +3,7 @@ package identity
 import "sync"
 
 // cache is a map of at most maxEntries entries. A put into a full cache deletes all
-// entries first.
-// It is safe for concurrent use.
+// entries first. It is safe for concurrent use.
 type cache[K comparable, V any] struct {
 	maxEntries int
 

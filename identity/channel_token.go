@@ -33,6 +33,7 @@ func (t *Tokens) exchangeAPIKey(ctx context.Context, p *Principal,
 		return "", 0, err
 	}
 
+	// claims.check admits no other role in a key's token. What the token sees depends on the key (SightOf).
 	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
 	if err := limitTokens(ctx, t.limiter, tokenKeys, p.KeyID, t.cfg.KeyTokensPerMinute); err != nil {
 		return "", 0, err
@@ -74,6 +75,7 @@ func (t *Tokens) exchangePortalToken(ctx context.Context, p *Principal, address 
 	}
 
 	filter.Family = p.FamilyID
+	// Before the token is issued: a revocation of the session must last as long as the token.
 	sessionEnd, err := t.extendFamily(ctx, p.FamilyID, t.cfg.Now().Add(t.cfg.EventsTTL))
 	if err != nil {
 		return "", 0, err

@@ -96,6 +96,7 @@ func (f Filter) checkLengths() error {
 			fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
 	}
 
+	// Not event_types: distinct ones that are known are few, and check refuses the others.
 	for _, list := range []struct {
 		field string
 		ids   []string

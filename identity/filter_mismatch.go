@@ -20,7 +20,7 @@ type Message struct {
 
 // FilterMismatch is the field of a filter that excludes a message.
 type FilterMismatch struct {
-	Field  string   `json:"field"`            // a field of Filter, or FieldAccount
+	Field  string   `json:"field"`            // a field of Filter, FieldAccount or FieldRole
 	Admits []string `json:"admits,omitempty"` // the first entries of the field, at most maxShownEntries
 	Count  int      `json:"count,omitempty"`  // number of all entries of the field
 }

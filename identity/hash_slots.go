@@ -122,6 +122,7 @@ func (h *hashSlots) giveFree() {
 		if w == nil {
 			return
 		}
+		// Who has left is skipped at its turn: abandon does not take it out of the queue.
 		if !w.abandoned {
 			h.free--
 			close(w.ready)

@@ -51,6 +51,7 @@ func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, er
 	key := k.hashKey
 	k.mu.Unlock()
 
+	// The lock is not held during the query: concurrent first calls read the same key.
 	if key == nil {
 		var err error
 		key, err = k.readKey(ctx)
@@ -73,6 +74,7 @@ const addressKeyID = "1"
 
 // readKey returns the key of the hashes. The first call for a database creates it.
 func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
+	// Sealed before it is known whether the table has one: the statement below stores it or returns the other.
 	key := make([]byte, sha256.Size)
 	rand.Read(key) // never fails
 	sealed, err := k.keyring.Seal(key, addressKeyTable, addressKeyID)

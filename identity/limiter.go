@@ -88,6 +88,7 @@ func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 
 		c.failures++
 		l.counts[limit.Subject] = c
+		// The last failure that is allowed is answered as a failure; Wait refuses the next attempt.
 		if c.failures > limit.Max {
 			wait = max(wait, c.windowEnd.Sub(now))
 		}

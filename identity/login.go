@@ -23,6 +23,7 @@ func (c *Credentials) Login(ctx context.Context, r LoginRequest) (session *Sessi
 		return nil, err
 	}
 
+	// An account that memory does not have yet is skipped: the next login stores the hash.
 	account, ok := c.directory.Tree().Account(user.AccountID)
 	if ok {
 		c.phones.ensurePortalHA1(ctx, user, account.Domain, r.Password)

@@ -99,6 +99,7 @@ func (c *Credentials) authenticateByProvider(ctx context.Context, audience Audie
 		return User{}, id, errNoProvider
 	}
 
+	// Which user it is shows only after the verification, so that the address alone is limited.
 	limits := newAttempt("", "", address).addressLimits()
 	err = limitedError(c.limits.limiter.Wait(ctx, limits...))
 	if err == nil {
@@ -192,6 +193,7 @@ func findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity,
 	}
 
 	var userID string
+	// Rows without an account are of users that were deleted before rows had one.
 	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_subjects
 		WHERE issuer = $1 AND subject = $2 AND account_id IN ($3, '') ORDER BY account_id DESC LIMIT 1`, id.Issuer,
 		id.Subject, accountID)
@@ -249,6 +251,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	}
 
 	user := buildUser(n, c.cfg.storedNow())
+
 	hash, err := c.passwords.hashRandom(ctx)
 	if err != nil {
 		return User{}, err
@@ -326,6 +329,7 @@ func (c *Credentials) updateProviderUser(ctx context.Context, user User, id oidc
 	if update.Role == user.Role && update.PresenceID == user.PresenceID {
 		return user, nil
 	}
+	// A new role has no limits: those of another role are invalid (checkLimits).
 	if update.Role == user.Role {
 		update.Limits = user.Limits
 	}

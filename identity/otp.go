@@ -109,6 +109,7 @@ func (c *Credentials) consumeCode(ctx context.Context, userID string, secret otp
 		return false, err
 	}
 
+	// A code counts once, also of concurrent logins: only one of them changes the row.
 	return changesRow(ctx, c.db, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step,
 		secret.id)
 }
@@ -254,6 +255,7 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 			return err
 		}
 
+		// A user has one confirmed secret at most, by the table's UNIQUE (user_id, confirmed).
 		_, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
@@ -265,14 +267,14 @@ func (c *Credentials) ConfirmOTP(ctx context.Context, r LoginRequest) (codes []s
 	})
 }
 
-// confirmedOTP is the id of the confirmed secret of the user $1, ” if there is none. A secret
+// confirmedOTP is the id of the confirmed secret of the user $1, empty if there is none. A secret
 // is confirmed only in place of the one whose code began its enrolment.
 const confirmedOTP = `COALESCE((SELECT c.id FROM identity_otp c WHERE c.user_id = $1 AND c.confirmed = 1), '')`
 
 var errNoEnrolment = fault.Conflict("There is no enrolment to confirm")
 
 // matchEnrolment returns the user's unconfirmed secret and the time step of the code of it
-// in c. A wrong code counts as a failed login.
+// in r. A wrong code counts as a failed login.
 func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 	user User) (secret otpSecret, step int64, err error) {
 	if r.OTP == "" {

@@ -94,6 +94,7 @@ func passwordBits(password string, words []string) float64 {
 // attackers try first.
 func (p *problems) checkStrength(field, password string, words []string) {
 	switch {
+	// checkPassword has reported these.
 	case password == "" || len(password) > maxPassword:
 	case utf8.RuneCountInString(password) < minPasswordLength:
 		p.add(field, codeTooShort, fmt.Sprintf("%s has fewer than %d characters", field, minPasswordLength))

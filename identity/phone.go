@@ -60,6 +60,7 @@ func (c *Credentials) verifyPhone(ctx context.Context, phone Phone, domain, exte
 		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
 	}
 
+	// Checked before the lock, so that refused attempts do not wait for it, and again under it.
 	_, err = c.limits.checkOrLock(ctx, a)
 	if err != nil {
 		return resultLimited, err

@@ -96,6 +96,7 @@ func (c *changes) reload(ctx context.Context) (err error) {
 	}
 
 	c.freshness.behind(began)
+	// Also after an error: what was loaded before it may end connections.
 	defer c.signal.notify()
 
 	if current.revocations != c.loaded.revocations {

@@ -96,8 +96,8 @@ func (p *Purge) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunDue purges the accounts whose retention has ended, and once more those purged
-// purgeAgainAfter ago. It skips accounts that another process is purging.
+// RunDue purges the accounts whose retention has ended, and again, every purgeAgainAfter, those
+// that were purged before. It skips accounts that another process is purging.
 func (p *Purge) RunDue(ctx context.Context) error {
 	now := p.directory.cfg.Now()
 
@@ -156,6 +156,7 @@ func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 		for {
 			n, err := eraser.Erase(ctx, id)
 			if err != nil {
+				// The lease is kept: its end is when the purge is tried again.
 				return fmt.Errorf("purging %s: %w", eraser.Kind, err)
 			}
 

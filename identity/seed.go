@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Seed stores the accounts and users of a directory.yaml on the first start. If there is
-// an account already, it only validates the file. It stores the whole file or nothing.
+// Seed stores the accounts and users of a directory.yaml on the first start. If
+// an account was ever created, it only validates the file. It stores the whole file or nothing.
 func (d *Directory) Seed(ctx context.Context, directory []byte) error {
 	file, err := parseDirectory(directory)
 	if err != nil {

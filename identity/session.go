@@ -180,6 +180,7 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 		return nil, err
 	}
 
+	// Not in the transaction, which may run several times.
 	if err := limitTokens(ctx, t.limiter, tokenRefreshes, row.user.ID, t.cfg.UserTokensPerMinute); err != nil {
 		return nil, err
 	}
@@ -194,6 +195,7 @@ func (t *Tokens) Refresh(ctx context.Context, refreshToken string) (*Session, er
 		}
 
 		if row.used {
+			// Revoked after this transaction, in one that increments the revision (changes.tx).
 			reused = row
 			return nil
 		}

@@ -69,6 +69,7 @@ func (keys signingKeys) next(now time.Time) (signsFrom time.Time, due bool) {
 func (keys signingKeys) retired(now time.Time) []string {
 	var ids []string
 	for i := range len(keys) - 1 {
+		// A key signs until the next one does, and its last token lives for maxTokenTTL at most.
 		if keys[i+1].signsFrom.Add(maxTokenTTL).Before(now) {
 			ids = append(ids, keys[i].id)
 		}
@@ -232,7 +233,7 @@ func (t *Tokens) rotateKeys(ctx context.Context) error {
 	})
 }
 
-// RotateSigningKey creates a key that signs from now on and returns its id. It deletes a
+// RotateSigningKey creates a key that signs at once and returns its id. It deletes a
 // key that was published but has not signed yet. With endTokens it deletes all other
 // keys and all refresh tokens, which ends all sessions.
 func (t *Tokens) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
@@ -344,6 +345,7 @@ func readSigningKeys(ctx context.Context, db sqldb.Runner, keyring *masterkey.Ke
 			return key, nil
 		}
 
+		// No error: without the master key a node still verifies tokens, which needs the public key only.
 		key.unsealErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
 		decoded, err := base64.StdEncoding.DecodeString(public)
 		if err != nil || len(decoded) != ed25519.PublicKeySize {

@@ -20,6 +20,7 @@ type snapshot struct {
 // keyExpiredBetween reports whether an API key expires after the time after and not later
 // than until.
 func (s *snapshot) keyExpiredBetween(after, until time.Time) bool {
+	// An equal expiry counts as earlier, so that the search finds the first one later than after.
 	next, _ := slices.BinarySearchFunc(s.keyExpiries, after, func(expiry, after time.Time) int {
 		return cmp.Or(expiry.Compare(after), -1)
 	})

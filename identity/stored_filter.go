@@ -49,6 +49,7 @@ func (t *Tokens) storeFilter(ctx context.Context, subject User, text string) (cl
 			return err
 		}
 
+		// The token is signed later than now: the minute is for the time until then.
 		_, err := tx.ExecContext(ctx,
 			`INSERT INTO identity_filters (id, filter, expires_at, owner, account_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,

@@ -5,8 +5,8 @@ import (
 )
 
 // tokenCache has the claims of tokens with a verified signature; the verification is the
-// most expensive part of authentication. It belongs to one snapshot of the directory, so
-// that it is discarded when the signing keys change. Expiry, revocation and account
+// most expensive part of authentication. It belongs to one load of the signing
+// keys, so that it is discarded when they change. Expiry, revocation and account
 // state are checked on every request.
 type tokenCache struct {
 	*cache[[sha256.Size]byte, *claims] // by the token's hash, so that no token is kept in memory

@@ -76,6 +76,7 @@ func (d *Directory) UpdateUser(ctx context.Context, id string, u UserUpdate) (Us
 // checkGrantedUser checks that u.By may raise the user's role and set the password.
 func (d *Directory) checkGrantedUser(user User, u UserUpdate) error {
 	if u.Role == RoleAdmin && user.Role != RoleAdmin {
+		// Includes the password, which needs no more than the role.
 		return d.CheckCredentialGrant(u.By, RoleAdmin)
 	}
 	if u.Password != nil {

@@ -80,6 +80,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
 		return nil, errors.New("it is too long")
 	}
 
+	// Loaded once: claims verified with keys that are replaced meanwhile go to a cache that nobody reads.
 	verified := t.signing.Load().verifiedTokens
 	if c, ok := verified.find(token); ok {
 		return c, c.check(t.cfg.Settings, t.cfg.Now())

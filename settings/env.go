@@ -13,8 +13,7 @@ import (
 // compose files pass unset variables as empty ones. The value of a secret may be in a file
 // that the variable with the suffix _FILE names. The variable of a list of groups has the
 // whole list as JSON. readEnv returns the other names that begin with TRUNKLINE_, except
-// those in ignore.
-// It adds the files that secrets came from to secretFiles, by key.
+// those in ignore. It adds the files that secrets came from to secretFiles, by key.
 func (g *group) readEnv(environ, ignore []string,
 	secretFiles map[string]string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)

@@ -56,6 +56,7 @@ func (g *group) namedFiles() (all []File) {
 		}
 	}
 
+	// After all members: the file of the key may come behind that of its certificate.
 	for i := range all {
 		if all[i].holds == fileCertificate && all[i].KeyPath == "" {
 			all[i].KeyPath = key

@@ -34,6 +34,7 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 
 	if src.Flags != nil {
 		problems = append(problems, g.readFlags(src.Flags)...)
+		// SecretReader would read the file again, and so undo the flag.
 		maps.DeleteFunc(secretFiles, func(key, _ string) bool { return src.Flags.Changed(key) })
 	}
 	if len(problems) > 0 {

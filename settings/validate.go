@@ -28,6 +28,7 @@ func (s *Settings) Validate(c *setting.Check) {
 	c.Must(s.SIP.Server.TLSListen != "" || s.SIP.Calls.Trunk.Transport != "tls", "sip.trunk.transport",
 		"tls needs sip.tls_listen: the trunk's own requests come there")
 	validateGroups(reflect.ValueOf(s).Elem(), c)
+	// A list is no group: validateGroups leaves it out.
 	feed.ValidateConfigs(c, "feeds", s.Feeds)
 }
 

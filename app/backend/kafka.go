@@ -158,6 +158,7 @@ const embeddedHeartbeat = 2 * time.Second
 func embeddedConfig(s *settings.Settings, dial func(context.Context, string, string) (net.Conn, error)) kafka.Config {
 	cluster := s.Kafka.Settings
 	cluster.Brokers, cluster.ReplicationFactor = []string{embedded.Address}, 1
+	// These settings are for kafka.brokers, which are not set here.
 	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, credentials.Settings{}
 	return kafka.Config{
 		Settings: cluster, Dial: dial, Topics: topics.Names(),

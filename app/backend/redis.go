@@ -32,6 +32,7 @@ func OpenRedis(s *settings.Settings, log *slog.Logger) (client redis.UniversalCl
 		Addr: "embedded", Dialer: embedded.dial, ContextTimeoutEnabled: true, DisableIdentity: true,
 	})
 	return client, func() error {
+		// After the client, which still has connections to it.
 		defer embedded.close()
 		return client.Close()
 	}, nil

@@ -49,6 +49,7 @@ const firstEventTimeout = 30 * time.Second
 
 // awaitFirstEvents publishes until every reading subscriber has received an event.
 func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
+	// Probes are not counted: publishing them until all have one costs the measurement nothing.
 	_, reading := r.load.Subscribers()
 	for began := time.Now(); ctx.Err() == nil; {
 		err := r.source.Probe(ctx)

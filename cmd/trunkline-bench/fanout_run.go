@@ -67,6 +67,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	}
 
 	r.report.Transport = map[bool]string{true: "wss", false: "ws"}[strings.HasPrefix(r.url, "https:")]
+
 	r.source, err = load.NewSource(load.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
 	if err != nil {
 		return err
@@ -108,6 +109,7 @@ func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Cli
 	}
 
 	r.cleanup.add(made.delete)
+
 	groups, err = r.groups(ctx, client, made)
 	if err != nil {
 		return nil, nil, nil, err

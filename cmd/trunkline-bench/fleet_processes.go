@@ -54,6 +54,7 @@ func freeAddresses(n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
+		// All are held until the return, so that no address is found twice.
 		defer listener.Close()
 		found = append(found, listener.Addr().String())
 	}
@@ -80,6 +81,7 @@ func (h *fleetHost) startShared(ctx context.Context) error {
 	}
 
 	broker, redis := free[0], free[1]
+	// Of the caller's own settings only the database is for these processes.
 	h.env = slices.DeleteFunc(slices.Clone(h.p.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, "TRUNKLINE_") })
 	h.env = append(h.env,
@@ -133,6 +135,7 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 		return "", err
 	}
 
+	// Processes are in the order of startShared: the second is the broker, which has the role api.
 	fleet := balancer.Local{Listen: free[0], Core: h.processes[1].node}
 	for _, n := range nodes {
 		fleet.Fanout = append(fleet.Fanout, n.node)
@@ -168,6 +171,7 @@ func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...st
 
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = env, h.dir, log, log
+	// In a group of its own, Ctrl-C does not reach it: this program stops all in their order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 
 	p.ended = make(chan struct{})

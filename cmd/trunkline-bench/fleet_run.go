@@ -158,6 +158,7 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 		return u, nil
 	}
 
+	// After an interrupt too: the report has the figures so far.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet,
 		"http://"+p.node.Metrics+"/metrics", nil)
 	if err != nil {

@@ -29,7 +29,6 @@ import (
 // every socket of the stream.
 func floorCommand(p *cli.Program) *cobra.Command {
 	var cfg floor.Config
-
 	var useTLS bool
 	var sockets uint64
 	command := &cobra.Command{

@@ -27,7 +27,7 @@ func newFollower(ctx context.Context, cluster *kafka.Cluster) *follower {
 	return f
 }
 
-// follow passes every new record of a topic to see: in order within a partition, concurrently
+// follow passes every new record of a topic to handle: in order within a partition, concurrently
 // across partitions.
 func (f *follower) follow(ctx context.Context, topic string, handle func(*kafka.Record)) error {
 	partitions, err := f.cluster.Partitions(ctx, topic)

@@ -53,6 +53,7 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum load.Usage, err
 		}
 
 		if len(o.pids) > 0 {
+			// The kernel's figures of the pids follow below.
 			u = load.Usage{Heap: u.Heap}
 		}
 

@@ -35,6 +35,7 @@ func (d *deadLetters) add(record *kafka.Record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
+	// A probe's dead letter is no fault of the run: it shows that an account is not known yet.
 	if stamp.Seq == 0 {
 		d.probes[kind]++
 		return

@@ -59,12 +59,14 @@ func (b *pipelineBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, the credentials, and the readers of the normalized topics.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
+	// Events and call records each have as many posts at once.
 	r.client, err = r.clientWithConnections(2*r.connections + spareConnections)
 	if err != nil {
 		return err
 	}
 
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
+
 	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline reads the server's topics, but its Kafka does not answer: %w: "+

@@ -80,6 +80,7 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 
 	settings := kafka.DefaultSettings(embedded.Address)
 	settings.TopicPrefix = s.Kafka.TopicPrefix
+	// The socket of the server's broker: without a server there is none, and Ping fails.
 	cluster, err := kafka.Open(ctx, kafka.Config{
 		Settings: settings,
 		Dial:     embedded.DialSocket(filepath.Join(s.DataDir, "broker")),
@@ -155,6 +156,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 			return nil, fmt.Errorf("creating an API key: %w", err)
 		}
 
+		// Until servers have the key.
 		retry.Sleep(ctx, accountPropagation)
 	}
 

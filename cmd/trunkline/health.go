@@ -43,6 +43,7 @@ func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	}
 
 	address, err := netip.ParseAddr(host)
+	// An address to listen on, not one to connect to.
 	if host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}

@@ -47,6 +47,7 @@ are disconnected so that they reconnect elsewhere. A second signal ends it at on
 
 // serve runs the app.
 func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
+	// Before app.New, which creates a client.
 	backend.RedisLog(log)
 	a, err := app.New(ctx, app.Config{Settings: s, Log: log, Version: readBuildInfo().version})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -64,6 +64,7 @@ const (
 // parseProtocol parses the protocol and what it needs.
 func (p *parser) parseProtocol(d *Document) {
 	name := optional[string](p, "protocol", "a string")
+	// The default, by whose rules the rest is checked if the name is wrong.
 	protocol, _ := dialect.Find("")
 	if name != nil {
 		found, known := dialect.Find(*name)
@@ -74,6 +75,7 @@ func (p *parser) parseProtocol(d *Document) {
 		}
 	}
 
+	// 0 if parseMedia has found a fault.
 	if d.Media.SampleRate > 0 && !slices.Contains(protocol.Encodings, d.Media.AudioFormat) {
 		p.fault("media.audioFormat", codeUnsupported, "must be %s for the protocol %s",
 			strings.Join(protocol.Encodings, " or "), protocol.Name)

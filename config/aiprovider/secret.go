@@ -40,6 +40,7 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
 	}
 
+	// The names are stored beside the sealed values, so that a list needs no master key (maskedDocument).
 	if d.WebSocket.Headers != nil {
 		names, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(d.WebSocket.Headers))) // [], never null
 		if err != nil {

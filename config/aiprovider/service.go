@@ -57,6 +57,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 		return Document{}, err
 	}
 
+	// A new provider has no values that a mask could stand for.
 	faults := d.restoreMasked(sealedSecrets{})
 	if len(faults) > 0 {
 		return Document{}, fault.Invalid(InvalidMessage, faults...)

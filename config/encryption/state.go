@@ -92,6 +92,7 @@ func (s *state) apply(c Change) (*state, error) {
 		return nil, err
 	}
 
+	// A copy: next must not share the array with s.
 	next.versions = slices.Concat(s.versions, []keySalt{wanted})
 	return &next, nil
 }

@@ -62,6 +62,7 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner,
 		st := results[id].state
 		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
 		wantVersions[id] = wantVersion
+		// NULL is the version of a configuration that was never enabled: it has no keys.
 		if !version.Valid || results[id].err != nil {
 			continue
 		}

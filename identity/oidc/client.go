@@ -61,6 +61,7 @@ func New(s Settings, now func() time.Time, reg prometheus.Registerer, log *slog.
 func (c *Client) currentProvider(ctx context.Context) (*provider, error) {
 	cached := c.cached.Load()
 	if !c.now().Before(cached.nextDiscovery) {
+		// Only the first discovery is waited for: later ones replace metadata that is still of use.
 		if cached.provider == nil {
 			c.discoverMu.Lock()
 		} else if !c.discoverMu.TryLock() { // another request is reading the metadata

@@ -69,6 +69,7 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 		return nil, invalidToken("malformed", "The token is too long", nil)
 	}
 
+	// Before currentProvider: a token of somebody else causes no request to the provider.
 	issuer := IssuerOf(token)
 	if issuer != c.settings.Issuer {
 		return nil, invalidToken("wrong_issuer",
@@ -149,6 +150,7 @@ func typeOf(token string) string {
 		Type string `json:"typ"`
 	}
 	if err := json.Unmarshal(text, &header); err != nil {
+		// Not "", which is one of loginTypes.
 		return "unreadable"
 	}
 

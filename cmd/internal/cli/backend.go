@@ -100,6 +100,7 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	// Its Run is not started: entries are pending until a server chains and logs them.
 	auditLog, err := audit.New(ctx, s.Audit, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: p.ToolLog()})
 	if err != nil {
 		return err

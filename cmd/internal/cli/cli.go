@@ -59,6 +59,7 @@ func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Co
 	p.flags = root.PersistentFlags()
 	p.flags.StringVar(&p.config, "config", "", "YAML file with settings")
 	settings.AddFlags(p.flags)
+	// There is a flag for each of some hundred settings: ShowSettings shows them where they matter.
 	p.flags.VisitAll(func(flag *pflag.Flag) { flag.Hidden = flag.Name != "config" && flag.Name != "data_dir" })
 	root.SetGlobalNormalizationFunc(p.flags.GetNormalizeFunc())
 

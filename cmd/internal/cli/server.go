@@ -53,6 +53,7 @@ func settingsFiles(s *settings.Settings, ca string) (files []string) {
 // files and the system's, or any certificate if insecure is true.
 func ClientTLSFromFiles(insecure bool, files ...string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
+	// Without RootCAs the system's authorities are trusted.
 	if len(files) == 0 {
 		return config, nil
 	}

@@ -41,6 +41,7 @@ func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 		e.T.Fatal(err)
 	}
 
+	// The test's context ends before its cleanups, which stop the server.
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

@@ -21,6 +21,7 @@ func (w *socketReader) readConn(c *conn) {
 		return
 	}
 
+	// The beginning of a frame goes before what is read, because the buffer was another connection's meanwhile.
 	have := copy(w.plaintext, c.partial)
 	n, err := readSome(c.fd, w.plaintext[have:])
 	if err == nil {

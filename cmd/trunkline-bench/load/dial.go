@@ -85,6 +85,7 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string,
 	}
 
 	if o.transport != nil {
+		// The handshake is over: from here the reader feeds the bytes (tlsTransport).
 		o.transport.conn, o.transport.fd = nil, o.fd
 	}
 

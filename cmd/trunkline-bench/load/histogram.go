@@ -85,6 +85,7 @@ func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	for i := range h.counts {
 		d.counts[i] = h.counts[i] - earlier.counts[i]
 		if d.counts[i] > 0 {
+			// The largest since is not known exactly: the edge of its bucket bounds it.
 			d.largest = min(upperEdge(i), h.largest)
 		}
 	}

@@ -58,7 +58,7 @@ func (p *poller) register(fd int, events uint32, id readySocket) error {
 		&unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
 }
 
-// wait appends the ready sockets to into, none after wake.
+// wait appends the ready sockets to dst, none after wake.
 func (p *poller) wait(dst []readySocket) ([]readySocket, error) {
 	for {
 		n, err := unix.EpollWait(p.epoll, p.events, -1)

@@ -78,6 +78,7 @@ func (l *publisher) dueBatch(events []Event) []Event {
 	l.buffer = l.buffer[:0]
 	need := defaultBatchLimit * s.cfg.Size
 
+	// Never grown later: the events of a batch point into it.
 	if cap(l.buffer) == 0 {
 		l.buffer = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}

@@ -38,6 +38,7 @@ func (s *sequence) observe(n uint64) (a arrival, missing int64) {
 	case n > s.highest:
 		gap := seqRange{s.highest + 1, n - 1}
 		if len(s.gaps) == maxGaps {
+			// The oldest gap is dropped, and stays counted as lost.
 			s.gaps = append(s.gaps[:0], s.gaps[1:]...)
 		}
 

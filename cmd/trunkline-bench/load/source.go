@@ -117,6 +117,7 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 		s.minSizes = append(s.minSizes, cfg.Encode.MinSize(account))
 	}
 
+	// A fixed seed: all runs have the same padding, and compress alike.
 	random := rand.New(rand.NewPCG(1, 2))
 	s.padding = make([]byte, cfg.Size)
 	for i := range s.padding {

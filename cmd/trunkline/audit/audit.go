@@ -54,6 +54,7 @@ ended.`,
 				_, err = fmt.Fprintf(p.Out,
 					"entries %d to %d are as they were written, %d are not chained yet\nhead %d:%s\n",
 					v.First, v.Last, v.Pending, v.Last, v.Hash)
+				// No error: versions before the entry existed deleted without one.
 				if v.Unrecorded > 0 && err == nil {
 					_, err = fmt.Fprintf(p.Out,
 						"entries up to %d were deleted, and no entry of the log says that retention ended: compare with --head\n",

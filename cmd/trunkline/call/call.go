@@ -88,6 +88,7 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 
 	final, err := follow(ctx, s, placed.ID, show)
 	if ctx.Err() != nil {
+		// Ctrl-C ends the call, which the user still wants to see ended.
 		final, err = hangUp(context.WithoutCancel(ctx), s, placed.ID, show)
 	}
 	if err != nil {

@@ -166,6 +166,7 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 				malformed := malformedError{}
 
 				switch refusal := (*cli.HTTPError)(nil); {
+				// The key is the digest of the content (post): the server had it within 24 hours.
 				case err == nil && replayed:
 					counts.repeated++
 				case err == nil:

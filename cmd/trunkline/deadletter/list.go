@@ -11,7 +11,6 @@ import (
 
 func list(p *cli.Program) *cobra.Command {
 	var filter deadletter.Filter
-
 	var limit int
 	var asJSON bool
 	command := &cobra.Command{

@@ -13,7 +13,6 @@ import (
 
 func retry(p *cli.Program) *cobra.Command {
 	var topic string
-
 	var all bool
 	known := strings.Join(deadletter.Topics(), " or ")
 	command := &cobra.Command{

@@ -16,6 +16,7 @@ import (
 // awaitServer waits until the server answers. It returns false if ctx ended first.
 func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 	for began, reported := time.Now(), false; ; reported = true {
+		// Anew at each try: a server creates its certificate at its first start.
 		d.client, err = d.server.Client()
 		if err != nil {
 			return false, err

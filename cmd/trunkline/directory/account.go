@@ -103,6 +103,7 @@ running server continues it too. The id is never assigned to another account.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
 				id, err := stores.Identity.Directory.DeleteAccount(cmd.Context(), args[0], "")
+				// An id of an account that was deleted before: RunNow says so if it is none.
 				if now && fault.KindOf(err) == fault.KindNotFound {
 					id, err = args[0], nil // already deleted
 				}

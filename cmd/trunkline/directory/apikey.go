@@ -20,7 +20,6 @@ func APIKeyCommand(p *cli.Program) *cobra.Command {
 
 func apikeyCreate(p *cli.Program) *cobra.Command {
 	var key identity.NewAPIKey
-
 	var scopes []string
 	var expires, role string
 	command := &cobra.Command{
@@ -33,6 +32,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "account"); err != nil {
 				return err
 			}
+			// Else nil, for which CreateAPIKey has the same default as the flag shows.
 			if cmd.Flags().Changed("scope") {
 				key.Scopes = toScopes(scopes)
 			}

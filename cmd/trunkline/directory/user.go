@@ -20,7 +20,6 @@ func UserCommand(p *cli.Program) *cobra.Command {
 
 func userCreate(p *cli.Program) *cobra.Command {
 	var user identity.NewUser
-
 	var role string
 	var fromStdin bool
 	command := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 	"trunkline/event"
 )
 
-// explainFlags holds the flags and arguments of explain.
+// explainFlags holds the flags of explain.
 type explainFlags struct {
 	client, user string
 	all, asJSON  bool

@@ -66,6 +66,7 @@ func (e *explanation) print(p *cli.Program, r explainFlags) error {
 	hidden := 0
 	for i := range e.Connections {
 		c := &e.Connections[i]
+		// Most connections of a server with many tenants are these.
 		if c.Outcome == fanout.OutcomeNotVisible && !r.all && r.client == "" && r.user == "" {
 			hidden++
 			continue

@@ -184,6 +184,7 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 			return err
 		}
 
+		// Also of an event that is skipped: the status line names the position of a resume.
 		since = item.Event.Cursor
 		if item.Event.ID < from {
 			continue

@@ -23,7 +23,6 @@ type credentials struct {
 // LoginCommand returns the command login.
 func LoginCommand(p *cli.Program) *cobra.Command {
 	var c credentials
-
 	var server *cli.ServerFlags
 	var fromStdin bool
 	command := &cobra.Command{

@@ -139,6 +139,7 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 	}
 
 	err := s.file.update(func(l *login) error {
+		// A refresh token can be used once: a second use ends the session.
 		if hasValidToken(*l) { // another command has renewed it
 			s.login = *l
 			return nil

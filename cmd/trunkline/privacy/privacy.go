@@ -179,6 +179,7 @@ func (o *person) recordingsOf(ctx context.Context, rows []event.CDR) (found []re
 
 	interactions := make(map[string]bool)
 	for i := range rows {
+		// No row lacks these ids (event.CDR.Check): with an empty filter every recording of the account is found.
 		err := add(recording.Filter{Call: recording.Call{CallID: rows[i].CallID}})
 		if err == nil && !interactions[rows[i].InteractionID] {
 			interactions[rows[i].InteractionID] = true

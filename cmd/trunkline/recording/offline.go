@@ -45,7 +45,6 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 
 func recordingSeal(p *cli.Program) *cobra.Command {
 	var keys keyFlags
-
 	var output string
 	var header recording.SealParams
 	command := &cobra.Command{

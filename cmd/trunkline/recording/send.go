@@ -152,6 +152,7 @@ func (s *sender) prepare() (err error) {
 		return err
 	}
 
+	// The client's own would end long uploads.
 	s.client.Timeout = 0 // each upload has its own, by the file's size
 	return nil
 }

@@ -104,6 +104,7 @@ func (s *sender) upload(ctx context.Context, root, path, id string, params map[s
 	}
 
 	request.URL.RawQuery = query.Encode()
+	// The size that was seen: a file that grows meanwhile is found out below, and is not removed.
 	request.ContentLength = f.size
 	request.Header.Set("Content-Type", audioTypes[strings.ToLower(filepath.Ext(path))])
 	s.authenticate(request)
@@ -156,6 +157,7 @@ func (s *sender) compareStored(ctx context.Context, root, path, id string, diges
 	}
 	defer func() { _ = file.Close() }() // opened for reading
 
+	// The digest of the upload has only what the server read before it answered.
 	digest.Reset()
 	_, err = io.Copy(digest, file)
 	if err != nil {

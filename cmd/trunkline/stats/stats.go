@@ -191,6 +191,7 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 			return err
 		}
 
+		// Never all of them before the end: Report would print its last line again and again.
 		progress.Report(int(folded), int(max(total, folded+1)))
 		if folded == 0 && !noticed && time.Since(began) > noticeAfter {
 			noticed = true

@@ -135,7 +135,6 @@ func show(p *cli.Program) *cobra.Command {
 
 func update(p *cli.Program) *cobra.Command {
 	var f configFlags
-
 	var asJSON bool
 	var address string
 	c := portal.WithAccount(p, &cobra.Command{
@@ -161,6 +160,7 @@ position.`,
 		if address != "" {
 			h.URL = address
 		}
+		// PUT replaces the whole config, so that the fields without a flag are sent back as they were read.
 		if err := f.apply(p, cmd.Flags(), &h.config); err != nil {
 			return err
 		}

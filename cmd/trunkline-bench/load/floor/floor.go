@@ -53,6 +53,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	defer stop()
+	// Runs before stop, which would otherwise keep the sockets from being closed at the end of ctx.
 	defer s.wg.Wait()
 
 	for {

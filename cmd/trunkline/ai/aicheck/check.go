@@ -88,6 +88,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 // runSession sends the messages of a whole session, up to the hangup. It returns early if the
 // provider closes the connection.
 func (s *session) runSession(ctx context.Context) error {
+	// What comes in this time came before start, which must be the first message.
 	if !s.sleepUntil(ctx, time.Now().Add(silenceBeforeStart)) {
 		return nil
 	}

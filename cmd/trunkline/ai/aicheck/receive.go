@@ -138,6 +138,7 @@ func (h *received) record(format aiprotocol.Format, m *aiprotocol.Message) {
 		return
 	}
 
+	// Not a fault: Trunkline splits audio into frames itself.
 	if duration == 0 || duration%aiprotocol.Frame != 0 {
 		h.partialChunks++
 	}

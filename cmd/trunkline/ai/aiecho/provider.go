@@ -61,6 +61,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = conn.Close() }() // closed before, or lost
 
+	// http.Server.Close leaves hijacked connections alone.
 	cancelClose := context.AfterFunc(p.sessionsCtx, func() {
 		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider stops")
 		_ = conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
