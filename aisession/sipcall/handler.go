@@ -127,6 +127,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 	defer port.SetReceiver(nil)
 
+	// After the announcement: the provider hears none of what the caller says meanwhile.
 	port.SetReceiver(m)
 	m.recording.Begin(agreed)
 
