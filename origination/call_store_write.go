@@ -82,6 +82,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 		}
 
 		if err != nil {
+			// What this transaction was to write is added to what has changed since.
 			p.rowChanged = p.rowChanged || p.image.rowChanged
 			s.queueWrite(p.entry)
 			continue
@@ -89,6 +90,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 
 		p.stored = len(p.image.History)
 		s.queueAnnouncement(p.entry)
+		// By the image: what has changed since the transaction began is not stored.
 		if p.deleted && p.image.deleted || !p.image.Live {
 			s.remove(p.entry)
 		}
