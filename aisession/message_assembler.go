@@ -89,7 +89,7 @@ func (m *messageAssembler) parseFrameHeader(b []byte) (rest []byte, err error) {
 			return nil, nil
 		}
 
-		// The first two bytes of a header tell its size: until they are complete, h.Size is 2.
+		// The first two bytes of a header tell its size: until they are complete, it is 2.
 		n := copy(m.headerBytes[m.headerLength:h.Size], b)
 		m.headerLength += n
 		b = b[n:]

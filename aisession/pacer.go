@@ -85,8 +85,8 @@ func (p *pacer) run(ctx context.Context) {
 func (p *pacer) assign(s *Session) {
 	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.tickCost())
-	s.schedule.wheel = p.wheels[0]
 
+	s.schedule.wheel = p.wheels[0]
 	for _, w := range p.wheels {
 		if w.load.Load() < s.schedule.wheel.load.Load() {
 			s.schedule.wheel = w

@@ -153,6 +153,7 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	}
 
 	dialled := destination
+	// A "+" stays, also where the trunk strips it: without it a number is read as one of the account's country.
 	if !strings.HasPrefix(a.cfg.OutsidePrefix, "+") {
 		dialled = strings.TrimPrefix(destination, a.cfg.OutsidePrefix) // as the trunk does
 	}

@@ -90,8 +90,8 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
 	s.calls.addAdopted(taken)
-	var open []Open
 
+	var open []Open
 	for i := range taken {
 		r := &taken[i]
 		if r.State != Ended {

@@ -67,7 +67,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 		return err
 	}
 
-	// The order may have waited for its turn: by now there may be another connection, or none.
+	// The order may have waited for its turn: there may be another connection meanwhile, or none.
 	c, conn, err := d.addNew(order.ID)
 	if err != nil {
 		return err

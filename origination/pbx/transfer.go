@@ -85,6 +85,7 @@ func (t *transfer) connect(ctx context.Context) sip.Cause {
 	far, reached := t.far, t.cdr
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
+
 	t.bridge.endRingTone(false)
 	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row,
 		func() { t.owner.row.OtherLegCallID = reached.row.CallID })
