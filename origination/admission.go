@@ -159,6 +159,7 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	}
 
 	switch {
+	// First: they are blocked where all countries may be called, too.
 	case a.cfg.Premium.blocks(a.cfg.Numbers, attempt.AccountID, dialled):
 		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
 	case a.cfg.International:

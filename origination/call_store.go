@@ -88,6 +88,7 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 	if callID == "" {
 		delete(s.byCall, e.Call.ID)
 		e.Call.ID, e.Live, e.rowChanged = "", false, true
+		// Nobody will report its end: it gives its place back here.
 		s.ended(orderID)
 		return s.queueUrgentWrite(e)
 	}

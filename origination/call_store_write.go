@@ -63,6 +63,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 		images[i] = batch[i].image
 	}
 
+	// A shutdown does not break off a transaction: its outcome would not be known.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 

@@ -88,6 +88,7 @@ func (s *Service) renewLease(ctx context.Context) error {
 		return nil
 	}
 
+	// After the own lease: what a node without one takes over is taken from it in turn.
 	open, err := s.takeOver(ctx)
 	if err != nil {
 		return err

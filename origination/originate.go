@@ -146,6 +146,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 			return c.callID, nil
 		}
 
+		// Another request has claimed the key: this one waits for its response, or for its lease to expire.
 		if !backoff.Wait(ctx) {
 			return "", fault.Unavailable(ctx.Err(), time.Second,
 				"Another request with this Idempotency-Key is under way")

@@ -142,6 +142,7 @@ func (d *Driver[C, K]) Cancel(ctx context.Context, callID string) error {
 		return fault.NotFound("no such call")
 	}
 
+	// Before the hang-ups: a channel that appears meanwhile ends too.
 	c.common().Cancelled = true
 	channels, conn, connected := c.Channels(), d.conn, d.connected
 	d.mu.Unlock()

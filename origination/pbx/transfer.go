@@ -31,6 +31,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	}
 
 	who := c.newAttempt(origination.OriginTransfer)
+	// Without Acquire: the call that is transferred holds its slot.
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	}
 
 	if len(j.queue) == maxPackets {
+		// It is older than all that wait.
 		if index == 0 {
 			j.counters.Overrun++
 			return false
