@@ -107,7 +107,7 @@ func (s *Service) drain() {
 			session.end(Ending{Reason: Drained, Cause: aiprotocol.NormalClearing})
 		}
 		s.mu.Unlock()
-		// An ended session still closes its provider's connection, which takes closeTimeout at most.
+		// An ended session still closes its provider's connection, within closeTimeout or writeTimeout.
 		<-s.allEnded
 	}
 }
