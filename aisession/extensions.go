@@ -20,11 +20,12 @@ const (
 	maxDTMFDuration     = 5 * time.Second
 )
 
-// handleExtension handles a message other than audio of a provider that may send it.
+// handleExtension handles a message other than audio of a provider that may send it. Called with tickMu locked.
 func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	switch {
 	case m.Event == aiprotocol.EventClear:
 		cleared := s.playout.clear()
+		// Before DropQueued, which calls what waits for the platform: all marks are told before cleared.
 		s.sendMarks()
 		queueing, queues := s.call.(QueueingCall)
 		if queues {

@@ -53,6 +53,7 @@ func (m *messageAssembler) write(b []byte, to messageHandler) error {
 
 		n := int(min(m.payloadLeft, uint64(len(b))))
 		m.payloadLeft -= uint64(n)
+		// Also without bytes: a frame without payload is complete with its header.
 		if err := m.handlePayload(b[:n], to); err != nil {
 			return err
 		}
@@ -88,6 +89,7 @@ func (m *messageAssembler) parseFrameHeader(b []byte) (rest []byte, err error) {
 			return nil, nil
 		}
 
+		// The first two bytes of a header tell its size: until they are complete, it is 2.
 		n := copy(m.headerBytes[m.headerLength:h.Size], b)
 		m.headerLength += n
 		b = b[n:]

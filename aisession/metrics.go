@@ -70,6 +70,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		rejectedUUIDs: f.Counter("trunkline_aisession_unannounced_total",
 			"AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
 	}
+
 	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind.",
 		"kind")
 	m.dropped = dropCounters{

@@ -24,8 +24,8 @@ type nonblockingConn struct {
 	drained  bool   // the last read emptied the kernel's buffer
 }
 
-// errWouldBlock is the error of a read without data. It reports a timeout, after which crypto/tls can
-// continue reading.
+// errWouldBlock is the error of a read without data. It is temporary: crypto/tls keeps any other error and
+// returns it from every later read.
 var errWouldBlock error = wouldBlockError{}
 
 type wouldBlockError struct{}
@@ -82,6 +82,7 @@ func (c *nonblockingConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 
+	// A short read has emptied the buffer: the next one of this tick needs no system call.
 	c.drained = n < len(b)
 	return n, nil
 }

@@ -85,8 +85,8 @@ func (p *pacer) run(ctx context.Context) {
 func (p *pacer) assign(s *Session) {
 	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.tickCost())
-	s.schedule.wheel = p.wheels[0]
 
+	s.schedule.wheel = p.wheels[0]
 	for _, w := range p.wheels {
 		if w.load.Load() < s.schedule.wheel.load.Load() {
 			s.schedule.wheel = w
@@ -141,14 +141,17 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 		return false
 	}
 
+	// The time until the slot's next tick, in this turn or the next.
 	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration +
 		audio.FrameDuration) % audio.FrameDuration
 	switch {
 	case sched.awaitsFirstPacket:
 		sched.awaitsFirstPacket = false
 		w.moveTo(s, w.slotFor(now))
+	// FrameDuration - wait is the time since the slot's last tick.
 	case missed && audio.FrameDuration-wait < maxPacketDelay:
 		w.moveTo(s, w.slotFor(now))
+		// The new slot follows within half a turn: its first tick would be the second for the same frame.
 		sched.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
 		sched.packets, sched.shortestWait = 0, audio.FrameDuration
 
@@ -254,6 +257,7 @@ func (w *wheel) run(ctx context.Context) {
 			s.tick(deadline, w.buffer)
 		}
 
+		// The slice must not keep ended sessions.
 		clear(due)
 	}
 }

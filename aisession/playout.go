@@ -70,6 +70,7 @@ func (p *playout) putAudio(piece []byte, now time.Time) (dropped time.Duration) 
 	}
 
 	p.bytes = append(p.bytes, piece...)
+	// From all bytes, not from the piece: pieces may end within a sample.
 	p.receivedEnd = p.nextSample + uint64((len(p.bytes)-p.head)/size)
 	return dropped
 }
@@ -117,6 +118,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 
 	waits := p.receivedEnd - p.nextSample
 	if !p.playing {
+		// Audio that is shorter than the lead starts when it has waited as long.
 		if p.format.Duration(int(waits)) < p.startDelay && now.Sub(p.oldestArrival) < p.startDelay {
 			return into, t
 		}

@@ -69,6 +69,7 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 
 	c := newProviderConn(s, conn, sock)
 	c.send(&aiprotocol.Message{Event: aiprotocol.EventStart, Start: s.startMessage()})
+	// Written here, because the ticks do not have the connection yet.
 	c.write(c.connectedAt)
 	c.earlyBytes = early
 
@@ -195,6 +196,7 @@ func (c *providerConn) write(now time.Time) {
 	}
 
 	wrote, err := c.socket.flush()
+	// While bytes wait for the kernel, frames stay in the outbox, where old audio can still be dropped.
 	for err == nil && len(c.socket.pending) == 0 {
 		f, waiting := c.outbox.pop()
 		if !waiting {
@@ -234,6 +236,7 @@ func (c *providerConn) fail(err error) {
 
 	c.closed = true
 	c.mu.Lock()
+	// After our own close frame every end of the connection is the expected one.
 	if !c.closing {
 		c.err = err
 	}

@@ -98,7 +98,8 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// upgradeConn is a connection that delivers no bytes beyond the handshake response.
+// upgradeConn is a connection that delivers no bytes beyond the handshake response, so that none stay in the
+// buffer of gorilla's reader: the ticks read all that follows.
 type upgradeConn struct {
 	net.Conn
 	received         []byte // response bytes so far

@@ -33,6 +33,7 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	}, call)
 	if err != nil {
 		switch f := fault.As(err); {
+		// An error without a cause came before the provider was dialled.
 		case ctx.Err() != nil, f.Kind == fault.KindLimited, f.Kind == fault.KindInternal, f.Cause == nil:
 			return aiprovider.TestReport{}, err
 		default:
@@ -51,10 +52,12 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	ending := session.Run(ctx, call)
 	stop()
 	toneSender.Wait()
+
 	report := aiprovider.TestReport{
 		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000,
 		Events: call.eventNames(),
 	}
+
 	cause := firstLink.lossError()
 	if cause != nil {
 		report.OK, report.Error = false, adminMessage(cause)

@@ -24,6 +24,7 @@ func (t *readThrottle) charge(cost float64, now time.Time) {
 	t.excessMessages = max(0, t.excessMessages-now.Sub(t.updated).Seconds()*throttleRate) + cost
 	t.updated = now
 	if t.excessMessages > throttleBurst {
+		// Bounds the pause to throttleBurst / throttleRate, 5 s, however much came within one tick.
 		t.excessMessages = min(t.excessMessages, 2*throttleBurst)
 		t.resumeAt = now.Add(time.Duration((t.excessMessages - throttleBurst) / throttleRate * float64(time.Second)))
 	}

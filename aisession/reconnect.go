@@ -20,14 +20,14 @@ const (
 // outage is one period without a stable connection.
 type outage struct {
 	retryLimit time.Duration
-	since      time.Time // zero while connected
+	since      time.Time // zero before the first loss; moved by the time connected since
 
 	attempted bool // an attempt was made in this outage
 	backoff   retry.Backoff
 }
 
-// recordLoss records the loss of a connection. If it was stable a new outage begins, otherwise the current
-// one continues.
+// recordLoss records the loss of a connection, nil before the first one. If it was stable a new outage begins,
+// otherwise the current one continues without the time for which it was connected.
 func (o *outage) recordLoss(c *providerConn) {
 	now := time.Now()
 	if o.since.IsZero() || c != nil && now.Sub(c.connectedAt) > stableAfter {

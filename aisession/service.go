@@ -65,6 +65,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 // Run serves sessions until ctx ends. It then opens no more, waits up to Settings.DrainLimit for
 // the existing ones, and ends the rest.
 func (s *Service) Run(ctx context.Context) error {
+	// The sessions that drain still need their ticks, events and leases.
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -106,6 +107,7 @@ func (s *Service) drain() {
 			session.end(Ending{Reason: Drained, Cause: aiprotocol.NormalClearing})
 		}
 		s.mu.Unlock()
+		// An ended session still closes its provider's connection, within closeTimeout or writeTimeout.
 		<-s.allEnded
 	}
 }
@@ -143,6 +145,7 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	}
 
 	o := outage{retryLimit: s.settings.GiveUp}
+	// A provider that is away from the start has as long as one that is lost during a call.
 	o.recordLoss(nil)
 	if err := session.establish(ctx, &o); err != nil {
 		s.removeSession(session)
@@ -219,6 +222,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	draining, full := s.draining, s.settings.MaxSessions > 0 && len(s.sessions) >= s.settings.MaxSessions
 	taken := s.sessions[session.sessionID] != nil
 	if !draining && !full && !taken {
+		// It counts before it is connected: a drain waits for it, and two calls cannot take one last place.
 		s.sessions[session.sessionID] = session
 		s.pacer.assign(session)
 		s.metrics.active.WithLabelValues(session.request.Ingress).Inc()
@@ -268,6 +272,7 @@ func (s *Service) completeSession(session *Session) {
 	session.tickMu.Unlock()
 
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
+	// Before removeSession: when the last one is removed, Run ends the publishers after what is queued.
 	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()
 	s.removeSession(session)

@@ -193,6 +193,7 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 		s.endWithFallback(InternalError)
 	}
 
+	// In this order: Play must not be called once the call is released, and cancel ends a request in progress.
 	s.detachCall()
 	cancel()
 
@@ -278,6 +279,7 @@ func (s *Session) hangUpProvider() {
 		})
 		s.recordSent(aiprotocol.EventHangup)
 		c.queueClose()
+		// The ticks write both, and give up a provider that does not answer (closeTimeout) or read (writeTimeout).
 		<-c.lost
 	}
 
@@ -304,6 +306,7 @@ func (s *Session) newSilenceTicker() (<-chan time.Time, func()) {
 	if limit == 0 || s.request.Listens {
 		return nil, func() {}
 	}
+	// A check sees the end of the limit at most a quarter of it late.
 	ticker := time.NewTicker(max(limit/4, 10*time.Millisecond))
 	return ticker.C, ticker.Stop
 }

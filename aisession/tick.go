@@ -53,6 +53,7 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	s.tickMu.Lock()
 	defer s.tickMu.Unlock()
 
+	// In this order, what has arrived is played in this tick, and what it adds for the provider is written in it.
 	c := s.connection.Load()
 	if c != nil {
 		c.read(buffer, now)

@@ -153,11 +153,13 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	}
 
 	dialled := destination
+	// A "+" stays, also where the trunk strips it: without it a number is read as one of the account's country.
 	if !strings.HasPrefix(a.cfg.OutsidePrefix, "+") {
 		dialled = strings.TrimPrefix(destination, a.cfg.OutsidePrefix) // as the trunk does
 	}
 
 	switch {
+	// First: they are blocked where all countries may be called, too.
 	case a.cfg.Premium.blocks(a.cfg.Numbers, attempt.AccountID, dialled):
 		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
 	case a.cfg.International:

@@ -88,6 +88,7 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 	if callID == "" {
 		delete(s.byCall, e.Call.ID)
 		e.Call.ID, e.Live, e.rowChanged = "", false, true
+		// Nobody will report its end: it gives its place back here.
 		s.ended(orderID)
 		return s.queueUrgentWrite(e)
 	}
@@ -100,6 +101,7 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 		waits = s.queueUrgentWrite(e)
 	}
 
+	// The driver may have reported before the platform's answer told the call's id.
 	for _, step := range s.earlyProgress[callID].steps {
 		s.apply(e, step)
 	}
@@ -171,6 +173,7 @@ func (s *callStore) addAdopted(taken []row) {
 	for i := range taken {
 		e := &entry{row: taken[i], placed: true, stored: len(taken[i].History)}
 		s.byID[e.Order.ID], s.byCall[e.Call.ID] = e, e
+		// The other node died after it had published the last step, before it wrote that the call is over.
 		if e.State == Ended && e.Announced == e.stored {
 			e.Live, e.rowChanged = false, true
 			s.queueWrite(e)

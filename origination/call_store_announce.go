@@ -81,6 +81,7 @@ func (s *callStore) publishBatch(ctx context.Context, batch []announcement, even
 			a.Announced = max(a.Announced, a.steps)
 		}
 
+		// By the call, not by the batch: it may have got further steps meanwhile.
 		if a.State == Ended && a.Announced == len(a.History) {
 			a.Live, a.rowChanged = false, true
 			s.queueWrite(a.entry)

@@ -80,6 +80,7 @@ func takeQueued(batch []pendingWrite, queue []*entry) (taken []pendingWrite, lef
 		if len(batch) == maxWriteBatch {
 			return batch, append(queue[:0], queue[i:]...)
 		}
+		// An entry may be in both queues: the first of them has its write.
 		if e.writeQueued {
 			batch = append(batch, pendingWrite{e, rowImage{e.row, e.deleted, e.rowChanged}, e.writeResults})
 			e.writeQueued, e.rowChanged, e.writeResults = false, false, nil

@@ -63,6 +63,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 		images[i] = batch[i].image
 	}
 
+	// A shutdown does not break off a transaction: its outcome would not be known.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
@@ -82,6 +83,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 		}
 
 		if err != nil {
+			// What this transaction was to write is added to what has changed since.
 			p.rowChanged = p.rowChanged || p.image.rowChanged
 			s.queueWrite(p.entry)
 			continue
@@ -89,6 +91,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 
 		p.stored = len(p.image.History)
 		s.queueAnnouncement(p.entry)
+		// By the image: what has changed since the transaction began is not stored.
 		if p.deleted && p.image.deleted || !p.image.Live {
 			s.remove(p.entry)
 		}

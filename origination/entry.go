@@ -51,7 +51,7 @@ func (e earlySteps) advances(to State) bool {
 
 const (
 	maxEarly = 1024
-	earlyTTL = time.Minute
+	earlyTTL = time.Minute // at least: expireEarly runs every purgeInterval
 )
 
 // alreadyWritten returns a result that is available immediately.

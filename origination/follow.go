@@ -30,6 +30,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 
+	// The writer and the announcer go on after ctx, until everything is settled.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -38,12 +39,15 @@ func (s *Service) Run(ctx context.Context) error {
 	jobs.Go(func() { s.calls.runAnnouncer(work) })
 	jobs.Go(func() { s.runMaintenance(work) })
 	jobs.Go(func() { s.runPurge(work) })
+
 	s.running.Store(true)
 	err = s.driver.Follow(ctx, open, s.calls.report)
 	s.running.Store(false)
+
 	s.awaitSettled()
 	stop()
 	jobs.Wait()
+
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 
@@ -52,6 +56,7 @@ func (s *Service) Run(ctx context.Context) error {
 		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires",
 			"error", left)
 	}
+
 	if ctx.Err() == nil {
 		return fault.Internal(err, "The driver has stopped following calls")
 	}
@@ -85,8 +90,8 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
 	s.calls.addAdopted(taken)
-	var open []Open
 
+	var open []Open
 	for i := range taken {
 		r := &taken[i]
 		if r.State != Ended {

@@ -67,6 +67,7 @@ func (s *Service) withinLease(ctx context.Context, job func(context.Context) err
 // renewLease renews the lease, which nobody asks for where there is no other node, and drops the calls
 // that others have taken over.
 func (s *Service) renewLease(ctx context.Context) error {
+	// Before the database is asked: a call that is stored meanwhile is not in its answer, and is not lost.
 	known := s.calls.storedIDs()
 	if !s.cfg.SingleNode {
 		if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
@@ -87,6 +88,7 @@ func (s *Service) renewLease(ctx context.Context) error {
 		return nil
 	}
 
+	// After the own lease: what a node without one takes over is taken from it in turn.
 	open, err := s.takeOver(ctx)
 	if err != nil {
 		return err

@@ -126,6 +126,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 
 	for {
 		c, err := s.keys.find(ctx, caller.UserID, key, destination)
+		// Before the claim, so that an order that is refused takes no key.
 		if err == nil && !admitted && c == (claim{destination: destination}) {
 			order, err = s.admit(ctx, caller, destination)
 			admitted = err == nil
@@ -145,6 +146,7 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 			return c.callID, nil
 		}
 
+		// Another request has claimed the key: this one waits for its response, or for its lease to expire.
 		if !backoff.Wait(ctx) {
 			return "", fault.Unavailable(ctx.Err(), time.Second,
 				"Another request with this Idempotency-Key is under way")

@@ -30,6 +30,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	}
 
 	if err := written.wait(ctx); err != nil {
+		// The row may still be committed after the wait: delete then removes it.
 		s.calls.delete(order.ID)
 		return "", err
 	}

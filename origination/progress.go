@@ -29,6 +29,7 @@ func (m *Moment) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &seconds); err != nil {
 		return err
 	}
+	// Rounded: most thousandths have no exact binary form.
 	m.Time = time.UnixMilli(int64(seconds*1000 + 0.5))
 	return nil
 }

@@ -94,6 +94,7 @@ func (t rows) plan(calls []rowImage) []batch {
 		}
 	}
 
+	// A deleted call may never have been stored: no row then does not mean that another node has it.
 	parts := []batch{
 		{`DELETE FROM origination_calls WHERE id = $1 AND node = $2`, 1, t.key, deleted, true},
 		{`UPDATE origination_calls SET state = $1, cause = $2, history = $3, announced = $4, updated = $5

@@ -30,7 +30,7 @@ func (c *call) receiveAudio(m message) {
 	}
 
 	for piece, n := m.payload, 0; len(piece) > 0; piece = piece[n:] {
-		// A Path accepts about one frame at a time.
+		// A Transcoder accepts about one frame at a time.
 		n = min(len(piece), audio.Format{Encoding: audio.PCM16, Rate: rates[m.kind]}.FrameBytes())
 		if r.toSession.Decode(piece[:n]) != nil {
 			return

@@ -91,6 +91,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.admit(ctx, conn)
 		case ctx.Err() != nil:
 			return nil
+		// Closed by Close and not by the end of ctx: Run cannot go on.
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("audiosocket: %w", err)
 		default:
@@ -145,6 +146,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 
+	// From here on a shutdown does not end the reading: the service ends the session when it has drained.
 	if !interrupt() {
 		return ctx.Err()
 	}

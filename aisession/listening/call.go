@@ -94,6 +94,7 @@ func (c *liveCall) begin(l *listener, session *aisession.Session) bool {
 	if c.ended {
 		return false
 	}
+	// With the lock held: End then finds the session, or has ended the call before.
 	l.session = session
 	l.useMedia(c.media)
 	c.Port.AddTap(l)

@@ -37,7 +37,9 @@ func newCall(ws *websocket.Conn, pending *streamed.PendingSession, o opening) *c
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
-		if now.Sub(pinged) > pingInterval { // the client sends frames continuously
+		// Only beside frames: a client that gets none, as one whose call is heard, sends frames itself, which extend
+		// the read deadline.
+		if now.Sub(pinged) > pingInterval {
 			pinged = now
 			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeTimeout)); err != nil {
 				return err

@@ -125,8 +125,9 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	if pcm != nil {
 		announce(ctx, leg, port, agreed.Codecs[0], pcm)
 	}
-	defer port.SetReceiver(nil)
 
+	// After the announcement: the provider hears none of what the caller says meanwhile.
+	defer port.SetReceiver(nil)
 	port.SetReceiver(m)
 	m.recording.Begin(agreed)
 

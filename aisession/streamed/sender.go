@@ -13,7 +13,7 @@ type Sender struct {
 }
 
 const (
-	maxFrames = 50 // one second
+	maxFrames = 50 // one second of frames of 20 ms
 	maxFree   = 4
 )
 

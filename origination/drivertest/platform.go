@@ -55,8 +55,8 @@ func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
 
 			converse(client)
 			client.Close()
-			p.Mu.Lock()
 
+			p.Mu.Lock()
 			if p.Client == client {
 				p.Client = nil
 			}
@@ -68,7 +68,6 @@ func (p *Platform) Start(t *testing.T, converse func(net.Conn)) {
 		p.Mu.Lock()
 		p.closed = true
 		p.cond.Broadcast()
-
 		if p.Client != nil {
 			p.Client.Close()
 		}
@@ -132,8 +131,8 @@ func Play[E any](p *Platform, key string, events []E, name func(E) string, tell 
 			}
 
 			tell(e)
-			p.Mu.Unlock()
 
+			p.Mu.Unlock()
 			time.Sleep(p.Pause)
 			p.Mu.Lock()
 		}

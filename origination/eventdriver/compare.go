@@ -19,6 +19,7 @@ const (
 // and the next comparison should follow shortly.
 func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool, err error) {
 	f.metrics.comparisons.WithLabelValues(reason).Inc()
+	// Before the list is asked for: a call that is placed meanwhile may not be in it.
 	open := f.open()
 	channels, err := f.platform.List(ctx, f.conn, reason)
 	if err != nil {

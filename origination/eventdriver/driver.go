@@ -67,6 +67,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 		return err
 	}
 
+	// The order may have waited for its turn: there may be another connection meanwhile, or none.
 	c, conn, err := d.addNew(order.ID)
 	if err != nil {
 		return err
@@ -141,6 +142,7 @@ func (d *Driver[C, K]) Cancel(ctx context.Context, callID string) error {
 		return fault.NotFound("no such call")
 	}
 
+	// Before the hang-ups: a channel that appears meanwhile ends too.
 	c.common().Cancelled = true
 	channels, conn, connected := c.Channels(), d.conn, d.connected
 	d.mu.Unlock()

@@ -27,7 +27,9 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 			return nil
 		}
 
+		// session has detached without a reason; orders are refused with this one.
 		d.detach(err)
+		// A platform that ends connections at once must not shorten the pauses.
 		if time.Since(began) > d.cfg.ReconnectMax {
 			backoff.Reset()
 		}
@@ -78,6 +80,7 @@ func (d *Driver[C, K]) session(ctx context.Context, report func(origination.Prog
 	}
 
 	f := &follower[C, K]{Driver: d, conn: conn, report: report}
+	// At the end the connection is closed first: that ends the hang-ups that are waited for.
 	defer f.hangUps.Wait()
 	defer conn.Close()
 

@@ -67,6 +67,7 @@ func (c *call) Cause() string {
 
 	cause := c.jobCause
 	for _, l := range c.legs {
+		// The cause of the phone that answered goes first; that of one that only rang counts where the job has none.
 		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
 			cause = l.cause
 		}

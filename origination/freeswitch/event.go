@@ -36,6 +36,7 @@ func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 		if l != nil {
 			change.Steps = c.applyEvent(name, l, e)
 		}
+		// A leg above maxLegs has no state, and is hung up with the others of a cancelled call.
 		if l == nil || !l.ended {
 			change.Channel = channel
 		}

@@ -48,8 +48,8 @@ func (p *pacer) set(sessions int) {
 
 	p.sessions = sessions
 	p.metrics.sessionsPerSecond.Set(float64(sessions))
-	limit := rate.Inf
 
+	limit := rate.Inf
 	if sessions > 0 {
 		limit = rate.Limit(paceShare * float64(sessions) / sessionsPerCall)
 	}

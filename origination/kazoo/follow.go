@@ -124,6 +124,7 @@ type channel struct {
 func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
 	err := d.request(ctx, http.MethodGet, d.channel(c), nil, &now)
+	// After the request, which a cancellation does not wait for: the call may have been cancelled meanwhile.
 	if err := c.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -84,6 +84,7 @@ func (c *call) finish(cause sip.Cause) {
 	if c.bridged {
 		bridged = "true"
 	}
+
 	c.driver.metrics.ended.WithLabelValues(string(cause), bridged).Inc()
 	c.cancel(nil)
 	c.reportProgress(origination.Ended, cause)

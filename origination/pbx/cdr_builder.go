@@ -69,8 +69,8 @@ func (b *cdrBuilder) setAnswered() {
 func (b *cdrBuilder) publish(cause sip.Cause) {
 	now := time.Now()
 	b.row.Timestamp, b.row.EndedTime, b.row.HangupCause = b.startedAt.Unix(), now.Unix(), string(cause)
-	duration, billing, ringing := wholeSeconds(b.startedAt, now), int64(0), int64(0)
 
+	duration, billing, ringing := wholeSeconds(b.startedAt, now), int64(0), int64(0)
 	if !b.answeredAt.IsZero() {
 		b.row.AnsweredTime, billing = b.answeredAt.Unix(), wholeSeconds(b.answeredAt, now)
 	}

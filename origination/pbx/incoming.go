@@ -16,6 +16,7 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	from := invite.Caller()
 	by := callingParty{user: from.Extension, name: invite.From().Name, domain: from.Domain}
 	if from.UserID == "" {
+		// A caller in a trusted network has no account: the call is of the account of the user who is called.
 		callee, err := d.directory.SIPUser(ctx, invite.Domain(), invite.User())
 		if err != nil {
 			d.reject(invite, lookupCause(err))

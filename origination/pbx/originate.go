@@ -82,8 +82,8 @@ func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	loopback.setOriginationID()
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
-	var cause sip.Cause
 
+	var cause sip.Cause
 	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localcall.Prefix) {
 		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {

@@ -34,6 +34,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 		}
 	}
 
+	// After the other side: where it refuses, the media of both stays as it is.
 	if err := s.apply(agreed); err != nil {
 		return nil, err
 	}

@@ -104,6 +104,7 @@ func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ri
 func (r ringGroup) collect(results <-chan ringResult,
 	cancel context.CancelCauseFunc) (winner *ringResult, failures []ringResult) {
 	for range r.phones {
+		// Also after the first leg: a phone may answer while the CANCEL is on its way to it.
 		result := <-results
 		switch {
 		case result.err != nil:

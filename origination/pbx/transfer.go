@@ -31,6 +31,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	}
 
 	who := c.newAttempt(origination.OriginTransfer)
+	// Without Acquire: the call that is transferred holds its slot.
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}
@@ -85,6 +86,7 @@ func (t *transfer) connect(ctx context.Context) sip.Cause {
 	far, reached := t.far, t.cdr
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
+
 	t.bridge.endRingTone(false)
 	cause := t.call.bridgeSides(ctx, t.bridge, far, &reached.row,
 		func() { t.owner.row.OtherLegCallID = reached.row.CallID })

@@ -56,8 +56,8 @@ func (c *call) row(leg string, begun, answered time.Time, cause string) event.CD
 		AccountID: c.AccountID, CallID: c.leg(leg), InteractionID: c.InteractionID,
 		Timestamp: start, EndedTime: end, DurationSeconds: &duration, HangupCause: cause, MediaServer: MediaServer,
 	}
-	var ringing, billing int64
 
+	var ringing, billing int64
 	if answered.IsZero() {
 		ringing = duration
 	} else {

@@ -49,6 +49,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 
 	conn.start()
 	if err := conn.login(ctx); err != nil {
+		// Before Close, so that the connection's reason, which is counted, is the login's error.
 		eventconn.End(conn.Conn, err)
 		conn.Close()
 		return nil, fmt.Errorf("logging in to the manager interface: %w", err)

@@ -1,6 +1,6 @@
 // Package audio converts between telephone codecs in frames of 20 ms. It has formats and their frame
 // sizes, G.711, linear PCM, opus, a resampler, loss concealment, and a jitter buffer driven by RTP
-// sequence numbers and timestamps.
+// timestamps.
 //
 // It has no knowledge of calls, sockets or clocks: the caller of Transcoder.EncodeFrame sets the pace by calling
 // it every 20 ms. Samples are mono and 16-bit; stereo opus packets are mixed down. A Transcoder allocates

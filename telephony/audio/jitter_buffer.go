@@ -79,6 +79,7 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 		j.started, j.nextTimestamp, j.playedEnd = true, timestamp, timestamp
 	}
 
+	// Before admit, which may move the clock back to the packet.
 	behind := timestampDiff(j.nextTimestamp, timestamp)
 	if !j.admit(timestamp) {
 		return false
@@ -96,6 +97,7 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	}
 
 	if len(j.queue) == maxPackets {
+		// It is older than all that wait.
 		if index == 0 {
 			j.counters.Overrun++
 			return false
@@ -183,6 +185,7 @@ func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int)
 	if len(j.queue) == 0 {
 		j.counters.Lost += uint64(want)
 		j.minWaiting = 0
+		// A sender that counts its samples goes on where it has stopped.
 		if j.timeBased {
 			j.nextTimestamp += uint32(want)
 		}

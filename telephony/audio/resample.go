@@ -72,6 +72,7 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 
 	start := 0 // oldest input sample of the next output sample
 	for start+r.taps <= len(r.history) {
+		// Of silence, the filter's result is known.
 		if r.trailingZeros >= len(r.history)-start {
 			out = append(out, 0)
 		} else {

@@ -44,6 +44,7 @@ func NewWAV(file io.Reader) (*WAV, error) {
 		name, size := string(header[:4]), int64(binary.LittleEndian.Uint32(header[4:]))
 		if name == "data" && w.size > 0 {
 			w.samples = file
+			// A recorder that was killed may have left no size.
 			if size > 0 {
 				w.samples = io.LimitReader(file, size)
 			}
@@ -51,6 +52,7 @@ func NewWAV(file io.Reader) (*WAV, error) {
 		}
 
 		if name == "fmt " && size <= maxWAVFormat {
+			// Chunks are padded to an even length.
 			format := make([]byte, size+size%2)
 			if err := readWAV(file, format); err != nil {
 				return nil, err

@@ -164,9 +164,9 @@ func (c *Client) login(ctx context.Context, old string) (token, account string, 
 		Account string `json:"account_id"`
 	}
 	answer := envelope{Data: &made}
+
 	err = c.roundTrip(ctx, http.MethodPut, "/v2/api_auth", "", map[string]string{"api_key": c.key}, &answer)
 	var status StatusError
-
 	switch {
 	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKeyRefused)

@@ -31,6 +31,7 @@ func (d *LossDetector) Record(n uint64) (lost uint64) {
 	if n < d.next {
 		return 0
 	}
+	// A jump of any size takes as long as two windows.
 	if n-d.next >= 2*reorderWindow {
 		lost = d.skipTo(n - reorderWindow + 1)
 	}

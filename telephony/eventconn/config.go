@@ -72,6 +72,7 @@ func (c *Config) connect(ctx context.Context, handshake func(net.Conn) error) (n
 
 	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	err = handshake(nc)
+	// ctx may have ended after the last read: its deadline would end the reader.
 	if !interrupt() && err == nil {
 		err = ctx.Err()
 	}

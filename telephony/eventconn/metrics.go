@@ -31,8 +31,8 @@ func newMetrics(reg prometheus.Registerer, c *Config) *Metrics {
 			f.CounterVec(prefix+"_"+c.Requests+"_total", "Requests sent over the "+c.Name+", by result.", "result")),
 		Events: metric.Share(reg, f.Counter(prefix+"_events_total", "Events received over the "+c.Name+".")),
 	}
-	m.ended.WithLabelValues("broken")
 
+	m.ended.WithLabelValues("broken")
 	for label := range c.Errors.Labels {
 		m.ended.WithLabelValues(label)
 	}

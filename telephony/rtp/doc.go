@@ -26,7 +26,7 @@
 //
 // Lock order: Ports.mu, readers.mu, epollLoop.mu; and Port.receiveMu, then Stream.mu, then sender.mu of
 // any port. Close holds none of the first group while it waits for the second. A Receiver must not call
-// its port's Receive or Close.
+// its port's SetReceiver or Close.
 //
 // # Files
 //

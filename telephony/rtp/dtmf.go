@@ -84,7 +84,7 @@ func (r *DTMFReceiver) HandleEvent(packet *Packet, now time.Time) (DTMF, bool) {
 	}
 
 	// Only one press can be returned per packet. If the packet is the only one of its press and the
-	// end of the previous press was lost, Idle returns the second press.
+	// end of the previous press was lost, CheckTimeout returns the second press.
 	return press, ended
 }
 

@@ -34,8 +34,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		received:  f.Counter("trunkline_rtp_packets_received_total", "Media packets received and accepted."),
 		sent:      f.Counter("trunkline_rtp_packets_sent_total", "Media packets sent."),
 	}
-	dropped := f.CounterVec("trunkline_rtp_packets_dropped_total", "Media packets dropped, by reason.", "reason")
 
+	dropped := f.CounterVec("trunkline_rtp_packets_dropped_total", "Media packets dropped, by reason.", "reason")
 	for i, reason := range [dropReasons]string{
 		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
 		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable",

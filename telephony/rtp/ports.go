@@ -71,8 +71,8 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 
 	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placePacket)
-	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
 
+	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
 	for port := config.firstEven(); port <= int(config.MaxPort); port += 2 {
 		p.free = append(p.free, uint16(port))
 	}
@@ -97,7 +97,7 @@ func (p *Ports) Open() (*Port, error) {
 		}
 
 		p.free = append(p.free, number)
-		if !errors.Is(err, syscall.EADDRINUSE) { // another program uses the port
+		if !errors.Is(err, syscall.EADDRINUSE) { // else another program uses the port: try the next
 			return nil, fmt.Errorf("opening a media port: %w", err)
 		}
 	}

@@ -54,7 +54,10 @@ func (r *readers) remove(p *Port) error {
 	l := p.socket.loop
 	l.remove(p)
 	r.mu.Unlock()
+
+	// Without mu: closeSocket waits for the port's Receiver (see the lock order).
 	err := p.closeSocket()
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopIfEmpty(l)

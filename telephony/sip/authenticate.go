@@ -51,6 +51,7 @@ func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, 
 		return User{}, false
 	}
 	if err != nil {
+		// Challenged like others: the answer must not tell which users exist.
 		user = User{Domain: cmp.Or(user.Domain, expected.domain), Extension: expected.username}
 	}
 
@@ -85,6 +86,7 @@ func (g *registrar) authenticateRequest(ctx context.Context, r *sipmsg.Request, 
 		return User{}, false
 	}
 
+	// After the check: only nonces with a valid answer take memory.
 	if !g.nonces.recordUse(given.Nonce, given.Nc, now) {
 		g.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false

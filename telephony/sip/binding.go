@@ -20,7 +20,7 @@ type Binding struct {
 	Instance string `json:"instance,omitempty"` // device id (RFC 5626), if the phone has one
 	// source address of the REGISTER: requests go there, through NAT
 	Source    netip.AddrPort `json:"source"`
-	Transport string         `json:"transport"` // UDP or TCP
+	Transport string         `json:"transport"` // UDP, TCP or TLS
 	UserAgent string         `json:"user_agent,omitempty"`
 	CallID    string         `json:"call_id"`
 	CSeq      uint32         `json:"cseq"`

@@ -94,6 +94,7 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 
 	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, r.key(b.AOR), b.Contact, text)
+		// The hash has the user's other bindings too, which may last longer than b.
 		p.ExpireAt(ctx, r.key(b.AOR), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxBindingLifetime))
 		p.ZAdd(ctx, r.expiryKey(), redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
 		return nil
@@ -117,6 +118,7 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
 
+	// If it fails, the member is dropped when it is due: Expire then finds no field for it.
 	if err := r.client.ZRem(ctx, r.expiryKey(), member).Err(); err != nil {
 		return false, wrapUnavailable(err, "removing a phone's registration")
 	}

@@ -40,8 +40,8 @@ type Limits struct {
 	Requests float64
 	// MaxCalls is the limit of concurrent legs, including those being set up. It is required.
 	MaxCalls int
-	// MaxConnections is the limit of concurrent TCP connections: 2000. One address may have a tenth of
-	// it, counted as for PerAddress.
+	// MaxConnections is the limit of concurrent connections of the TCP and of the TLS listener, each: 2000. One
+	// address may have a tenth of it, counted as for PerAddress.
 	MaxConnections int
 	// MaxContacts is the limit of registered phones per user: 5. A further phone replaces the oldest.
 	MaxContacts int

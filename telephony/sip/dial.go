@@ -181,7 +181,6 @@ func (d *dialogs) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, i
 				return nil, &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 			}
 			return nil, &Failure{Cause: NormalTemporaryFailure}
-
 		case <-ctx.Done():
 			failure := cancelFailure(ctx)
 			d.background.Go(func() { d.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })

@@ -151,6 +151,7 @@ func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 			cancel()
 		}
 	}
+	// Either is false if the transaction has ended already: there is nobody left to answer.
 	if !tx.OnCancel(func(*sipmsg.Request) { cancelUnlessAccepted() }) ||
 		!tx.OnTerminate(func(string, error) { cancelUnlessAccepted() }) {
 		s.dialogs.releaseLeg()

@@ -40,8 +40,8 @@
 //   - Methods of RegistrationListener are called on the goroutine that detected the change,
 //     and must not block.
 //
-// No lock is held during any of them. Server.Run has three goroutines: one for
-// each listener, and one that detects expired registrations. Each TCP
+// No lock is held during any of them. Server.Run has a goroutine for
+// each socket that it listens on, and one that detects expired registrations. Each TCP
 // connection has one goroutine, and so has each request while it is handled.
 // Transactions that outlive the call that began them (a CANCEL, a BYE, a 2xx
 // without its ACK) are tasks; Run waits up to three seconds for them.

@@ -114,6 +114,7 @@ func (g *guard) admit(from netip.Addr, response bool) bool {
 	}
 
 	now := time.Now()
+	// First: an address above its own limit takes nothing from that of all.
 	if !g.admitSource(from, now) {
 		g.metrics.countFlood(floodAddress)
 		return false

@@ -106,7 +106,6 @@ func (l *Leg) Hangup(cause Cause) {
 			l.awaitAck()
 			l.sendBye(cause)
 		}()
-
 	case first:
 		l.dialogs.removeLeg(l)
 	case counted:

@@ -171,8 +171,8 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	r.AppendHeader(&hops)
 	sipmsg.CopyHeaders("Route", invite, r)
 	addDialogHeaders(r, invite.CallID().Value(), cloneFrom(invite), *invite.To(), invite.CSeq().SeqNo)
-	reason := cause.reasonHeader()
 
+	reason := cause.reasonHeader()
 	if cause == LoseRace {
 		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, section 1: prevents a missed-call entry
 	}

@@ -56,7 +56,7 @@ func NewNegotiator(address netip.AddrPort, codecs []Codec) *Negotiator {
 	}
 }
 
-// Offer returns an offer with the given codecs, or with all codecs of l. Codecs keep their payload
+// Offer returns an offer with the given codecs, or with all codecs of n. Codecs keep their payload
 // types.
 func (n *Negotiator) Offer(codecs ...Codec) *Session {
 	if len(codecs) == 0 {
@@ -131,7 +131,8 @@ func (s *Session) findTelephoneEvent(clock uint32) (Codec, bool) {
 	return s.Codecs[i], true
 }
 
-// AcceptAnswer applies the answer to an offer of l.
+// AcceptAnswer returns what the answer to an offer of n agrees on. The error is fault.KindUnsupported if they have
+// no common codec, or do not agree on encryption.
 func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
 	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(),
 		PeerReceives: answer.Direction.Receives()}

@@ -19,6 +19,7 @@ func (d *dialogs) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answ
 	}
 
 	leg.localSession, leg.remoteSession = call.Offer, session
+	// Before the ACK, after which the peer may send requests in the dialog.
 	d.addDialog(leg)
 
 	// A repeated 2xx means that our ACK was lost. A 2xx with another tag is from another phone behind

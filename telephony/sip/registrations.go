@@ -116,6 +116,7 @@ func (g *Registrations) apply(ctx context.Context, aor AOR, requested registerCh
 		return nil, status{}, err
 	}
 
+	// A repeated or reordered REGISTER of the same phone (RFC 3261, section 10.3, step 7).
 	for _, b := range current {
 		if b.CallID == requested.callID && b.CSeq >= requested.sequence &&
 			(requested.removeAll || len(requested.contacts) > 0) {

@@ -33,6 +33,7 @@ func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 
 		select {
 		case <-time.After(l.glareDelay()):
+		// The next attempt returns the error of a leg that has ended.
 		case <-l.endSignal:
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -57,8 +57,8 @@ func (s *Session) audioMedia() *sdp.MediaDescription {
 	for _, c := range s.Codecs {
 		number := strconv.Itoa(int(c.PayloadType))
 		media.MediaName.Formats = append(media.MediaName.Formats, number)
-		format := fmt.Sprintf("%s %s/%d", number, c.Name, c.Clock)
 
+		format := fmt.Sprintf("%s %s/%d", number, c.Name, c.Clock)
 		if c.Channels > 1 {
 			format += "/" + strconv.Itoa(c.Channels)
 		}

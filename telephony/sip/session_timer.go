@@ -30,6 +30,7 @@ func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (
 	}
 
 	refresher := "uac"
+	// A peer that does not support timers cannot refresh; a proxy has asked for it.
 	if strings.Contains(value, "refresher=uas") || !listsToken(r, supportedOption, "Supported", "k") {
 		refresher = "uas"
 	}
@@ -51,8 +52,8 @@ func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (
 func (l *Leg) negotiateSessionTimer(answer *sipmsg.Response) {
 	value := headerValue(answer, "Session-Expires", "x")
 	interval, ok := parseSeconds(value)
-	l.mu.Lock()
 
+	l.mu.Lock()
 	if ok && interval > 0 {
 		l.sessionInterval, l.isRefresher = interval, !strings.Contains(value, "refresher=uas")
 	} else {

@@ -31,7 +31,7 @@ func (t *tasks) Go(f func()) {
 	}()
 }
 
-// add counts one more task, which must call done. It returns false if all tasks have ended after
+// add counts one more task, which must call finish. It returns false if all tasks have ended after
 // close.
 func (t *tasks) add() bool {
 	t.mu.Lock()

@@ -100,6 +100,7 @@ func (r *Receiver) Unprotect(packet []byte) ([]byte, error) {
 		return nil, fmt.Errorf("srtp: decrypting: %w", err)
 	}
 
+	// An authentic one: forged packets take no place among the sources.
 	if !known {
 		r.sources[source] = struct{}{}
 	}

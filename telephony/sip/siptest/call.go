@@ -111,7 +111,6 @@ func (c *Call) handleRequest(r *sipmsg.Request) {
 		case c.referred <- r:
 		default: // retransmission
 		}
-
 	case sipmsg.INVITE, sipmsg.UPDATE:
 		tag, _ := r.To().Params.Get("tag")
 		if tag == "" {
