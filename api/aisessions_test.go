@@ -107,6 +107,11 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	must(t, err)
 
 	admin, alice := e.loginUser("admin").AccessToken, e.loginUser("alice").AccessToken
+	tokenOf := func(role identity.Role) string {
+		h := e.userWith("the-"+string(role), "demo", role, "", identity.Limits{})
+		return strings.TrimPrefix(h["Authorization"], "Bearer ")
+	}
+
 	for name, c := range map[string]struct {
 		status        int
 		query, target string
@@ -118,6 +123,9 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 		"two credentials":              {401, "?token=" + e.key, id, header{"X-API-Key": e.key}},
 		"a plain user":                 {403, "?token=" + alice, id, nil},
 		"a plain user, in a header":    {403, "", id, bearer(alice)},
+		"a supervisor":                 {403, "?token=" + tokenOf(identity.RoleSupervisor), id, nil},
+		"an agent":                     {403, "?token=" + tokenOf(identity.RoleAgent), id, nil},
+		"an auditor":                   {403, "?token=" + tokenOf(identity.RoleAuditor), id, nil},
 		"a channel token":              {403, "?token=" + e.eventsToken("admin"), id, nil},
 		"another account's":            {404, "?token=" + stranger, id, nil},
 		"no such provider":             {404, "?token=" + e.key, "nope", nil},

@@ -144,8 +144,11 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	if caller != nil {
 		rememberCaller(c, caller)
 	}
+	if err != nil {
+		return caller, err
+	}
 
-	return caller, err
+	return caller, admitRole(c, caller)
 }
 
 // provider returns the provider with the id. Returns fault.KindNotFound if the caller

@@ -48,10 +48,13 @@ func listenError(setting string, err error) error {
 	if errors.As(err, &op) && op.Addr != nil {
 		err = fmt.Errorf("%s: %w", op.Addr, op.Err)
 	}
-	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%s: %w (this machine does not have that address: set %[1]s to one it has)", setting, err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s: %w (is another trunkline running? set %[1]s to another address)", setting, err)
 	}
-	return fmt.Errorf("%s: %w (is another trunkline running? set %[1]s to another address)", setting, err)
+	return fmt.Errorf("%s: %w", setting, err)
 }
 
 // closeListener closes l unless a server has closed it.

@@ -11,18 +11,27 @@ import (
 // maxPersonCalls bounds a page of CallsOf.
 const maxPersonCalls = 500
 
+// LegCursor is a place in the legs of a number, by their start (Unix seconds) and call id. The zero value is
+// before the first.
+type LegCursor struct {
+	Start  int64
+	CallID string
+}
+
 // CallsOf returns records of all legs of calls of an account in which a number took part, as caller
 // or callee, in any of its fields of numbers: those of up to maxPersonCalls legs with it, oldest
-// first, from a start (Unix seconds) on.
-func (x *Index) CallsOf(ctx context.Context, account, number string, start int64) ([]event.CDR, error) {
+// first, behind after, and the place of the last of these. There are no further ones if it returns no rows. A leg
+// of a call is returned again with each page that has the number in another leg of it.
+func (x *Index) CallsOf(ctx context.Context, account, number string,
+	after LegCursor) (rows []event.CDR, last LegCursor, err error) {
 	var q report.Conditions
 	q.Add("account_id = ?", account)
-	q.Add("started >= ?", start)
+	q.Add("(started > ? OR started = ? AND call_id > ?)", after.Start, after.Start, after.CallID)
 	q.Add(`("from" = ? OR "to" = ? OR caller_id_number = ? OR callee_id_number = ?)`, number, number, number, number)
 	q.OrderAndLimit("started, call_id", maxPersonCalls)
 	found, err := x.queryRows(ctx, &q, nil)
 	if err != nil || len(found) == 0 {
-		return nil, err
+		return nil, after, err
 	}
 
 	var interactions []string
@@ -35,7 +44,9 @@ func (x *Index) CallsOf(ctx context.Context, account, number string, start int64
 	legs.AddIn("interaction_id", interactions)
 	legs.OrderAndLimit("started, call_id", 100*maxPersonCalls)
 
-	return x.queryRows(ctx, &legs, nil)
+	rows, err = x.queryRows(ctx, &legs, nil)
+	end := &found[len(found)-1]
+	return rows, LegCursor{end.Timestamp, end.CallID}, err
 }
 
 // EraseCalls deletes the rows of calls. A reindex brings back those that the topic still has.

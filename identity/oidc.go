@@ -261,6 +261,7 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 	entry.Actor, entry.Address = "user:"+user.ID, address
 
 	var created bool
+	var full error
 	err = c.directory.changes.tx(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		found, err := findProviderUser(ctx, tx, id, account.ID)
 		created = errors.Is(err, errUnknownSubject)
@@ -270,6 +271,10 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 		}
 
 		user.AccountID = account.ID
+		full = checkQuota(ctx, tx, "identity_users", account.ID, "users", c.cfg.Accounts.Users, "account.users")
+		if full != nil {
+			return full
+		}
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
@@ -279,6 +284,9 @@ func (c *Credentials) createProviderUser(ctx context.Context, id oidc.Identity, 
 
 		return c.audit.Insert(ctx, tx, entry)
 	})
+	if fault.KindOf(err) == fault.KindConflict && full != nil {
+		return User{}, forbiddenClaim(c.cfg.OIDC.AccountClaim, "full", fault.As(err).Message)
+	}
 	if fault.KindOf(err) == fault.KindConflict {
 		return User{}, forbiddenClaim("preferred_username", codeTaken,
 			fault.As(err).Message+": an administrator has to change or delete that user")

@@ -289,7 +289,7 @@ func (c *Credentials) matchEnrolment(ctx context.Context, r LoginRequest,
 		return secret, 0, err
 	}
 
-	step, err = c.matchStep(secret, r.OTP)
+	step, err = c.matchStep(secret, normalizeCode(r.OTP))
 	if err != nil || step > 0 {
 		return secret, step, err
 	}

@@ -126,11 +126,11 @@ func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
 	return old, next, nil
 }
 
-// updateFault returns errors of the request unchanged. It replaces any other error by
+// updateFault returns errors of the request and of its audit limit unchanged. It replaces any other error by
 // fault.KindInternal with the message of docs/api.md.
 func updateFault(err error) error {
 	switch fault.KindOf(err) {
-	case fault.KindInvalid, fault.KindPrecondition:
+	case fault.KindInvalid, fault.KindPrecondition, fault.KindLimited:
 		return err
 	}
 	return fault.Internal(err, UpdateFailed)

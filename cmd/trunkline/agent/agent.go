@@ -125,5 +125,6 @@ func snapshot(ctx context.Context, s *portal.Session) ([]row, error) {
 		Agents []row `json:"agents"`
 	}
 
-	return found.Agents, json.Unmarshal(body, &found)
+	err = json.Unmarshal(body, &found)
+	return found.Agents, err
 }

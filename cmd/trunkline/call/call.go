@@ -153,7 +153,9 @@ func findCall(ctx context.Context, s *portal.Session, id string) (c callProgress
 	if err != nil {
 		return c, err
 	}
-	return c, json.Unmarshal(body, &c)
+
+	err = json.Unmarshal(body, &c)
+	return c, err
 }
 
 // hangUp cancels the call and follows it to its end.

@@ -205,21 +205,19 @@ func (o *person) export(ctx context.Context, dir string) error {
 	calls, files := 0, 0
 	written := make(map[string]bool)
 
-	for start := int64(0); err == nil; {
+	for at := (cdrindex.LegCursor{}); err == nil; {
 		var rows []event.CDR
-		rows, err = o.index.CallsOf(ctx, o.account, o.number, start)
-		fresh := rows[:0]
+		rows, at, err = o.index.CallsOf(ctx, o.account, o.number, at)
+		if err != nil || len(rows) == 0 {
+			break
+		}
 
+		fresh := rows[:0]
 		for _, row := range rows {
 			if !written[row.CallID] {
 				written[row.CallID] = true
 				fresh = append(fresh, row)
 			}
-			start = max(start, row.Timestamp)
-		}
-
-		if err != nil || len(fresh) == 0 {
-			break
 		}
 
 		for i := range fresh {
@@ -272,10 +270,15 @@ func (o *person) erase(ctx context.Context) error {
 	calls, files := 0, 0
 	held := make(map[string]bool)
 
-	for start := int64(0); ; {
-		rows, err := o.index.CallsOf(ctx, o.account, o.number, start)
+	for at := (cdrindex.LegCursor{}); ; {
+		var rows []event.CDR
+		var err error
+		rows, at, err = o.index.CallsOf(ctx, o.account, o.number, at)
 		if err != nil {
 			return err
+		}
+		if len(rows) == 0 {
+			break
 		}
 
 		recordings, err := o.recordingsOf(ctx, rows)
@@ -302,21 +305,11 @@ func (o *person) erase(ctx context.Context) error {
 		}
 
 		var erased []event.CDR
-		lastStart := int64(0)
 		for _, row := range rows {
-			lastStart = max(lastStart, row.Timestamp)
 			last = max(last, row.EndedTime, row.Timestamp)
 			if !kept[row.CallID] && !kept[row.InteractionID] {
 				erased = append(erased, row)
 			}
-		}
-
-		if len(erased) == 0 {
-			if lastStart <= start {
-				break
-			}
-			start = lastStart // only calls with held recordings are left before it
-			continue
 		}
 
 		if err := o.index.EraseCalls(ctx, erased); err != nil {
