@@ -365,6 +365,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 
 		switch e.Kind {
 		case state.Agent:
+			// A queue counts all its members, also those that the filter hides.
 			for _, id := range e.Queues {
 				queue(e.AccountID, id).Agents[e.InQueue(id)]++
 			}
@@ -373,7 +374,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			}
 		case state.Call:
 			place := 0
-			if e.Visits() { // and no leg of it
+			if e.Visits() { // a leg of the same caller is not counted again
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
 			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) &&

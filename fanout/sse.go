@@ -62,6 +62,7 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	}
 
 	f.register(s)
+
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -72,6 +73,7 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	}
 
 	w.WriteHeader(http.StatusOK)
+	// The read timeout of the server would end the stream.
 	_ = t.http.SetReadDeadline(time.Time{})
 	if err := t.http.Flush(); err != nil {
 		f.remove(s.subscriber, DisconnectBroken)
@@ -167,6 +169,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 
 		s.mu.Lock()
 		t.writing = time.Time{}
+		// markClosed has emptied the queue meanwhile, if it was called.
 		if s.state != closed {
 			s.advanceQueue(n)
 		}

@@ -110,6 +110,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		if full {
 			s.state = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
+			// A stream that waits for space waits no longer when the socket is full, see spaceAvailable.
 			s.signalSpace()
 		}
 		s.mu.Unlock()
@@ -169,6 +170,7 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
 	by := time.Now().Add(peerCloseTimeout)
+	// Then the sweeper closes the connection, if the peer has not.
 	if by.Before(s.closing.deadline) {
 		s.closing.deadline = by
 	}
