@@ -159,7 +159,7 @@ func (k *Known) memberIndex(queue string) (at int, ok bool) {
 	})
 }
 
-// WhatIsKnown returns a copy of what is known of an agent, for an event to change; agent may
+// WhatIsKnown returns a copy of what is known of an agent, for an event to change; e may
 // be nil. Of an entry without Known, which a server before facts were held side by side
 // wrote, it is derived from the shown state.
 func (e *Entry) WhatIsKnown() Known {
@@ -214,6 +214,7 @@ func (k *Known) setCall(id string, ringing bool) {
 	}
 
 	if len(k.Calls) < maxCalls {
+		// Not append, which may write to memory that an entry has too.
 		calls := make([]AgentCall, len(k.Calls)+1)
 		copy(calls, k.Calls)
 		calls[len(k.Calls)] = AgentCall{id, ringing}
