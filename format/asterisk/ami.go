@@ -186,6 +186,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 		e.LegOf = legOf(text(f[amiChannel]))
 	case "DialBegin", "DialState", "DialEnd":
 		facts.Reason = text(f[amiDialStatus])
+		// About the leg that is dialled; the event's other members are of the one that dials.
 		id := text(f[amiDestUniqueID])
 		if id != "" {
 			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
@@ -291,6 +292,7 @@ func deviceEvent(f *format.Fields) format.Event {
 	case "Removed", "Unregistered", "Unreachable":
 		facts.Name, facts.State, facts.Reason = event.NameDeviceUnregistered, event.Unregistered, status
 	default:
+		// With a contact, other would say that the registration is gone.
 		facts.Reason, facts.Contact = status, ""
 	}
 
