@@ -24,7 +24,8 @@ type eventStream struct {
 }
 
 // ServeEventStream subscribes the request to server-sent events and serves it
-// until it ends. It writes nothing before it returns an error.
+// until it ends. It writes nothing before it returns an error, but for the header
+// of a connection that cannot stream or has broken.
 func (f *Fanout) ServeEventStream(w http.ResponseWriter, req Request) error {
 	s, err := f.openEventStream(w, req)
 	if err != nil {

@@ -67,6 +67,7 @@ func (k *Known) onCall() event.State {
 	inCall := func(m Member) bool { return m.InCall }
 	talks := func(c AgentCall) bool { return !c.Ringing }
 
+	// A queue may still count a call that the phone has ended, so an idle phone overrules it.
 	switch {
 	case slices.ContainsFunc(k.Calls, talks), k.Device == event.DeviceInUse, k.Activity == event.ActivityTalking,
 		k.Device != event.DeviceIdle && slices.ContainsFunc(k.Members, inCall):

@@ -278,6 +278,7 @@ func (p *Partition) setOtherID(e *Event) {
 		return
 	}
 
+	// Offline, so that no snapshot shows the agent twice.
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
 		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
 		Known: &Known{SameAs: e.Facts.AgentID}}
