@@ -147,6 +147,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 	// Before the first look-up: register disconnects if a stream has found a gap since.
 	a.gapCount = f.gapCount.Load()
 	in, flt := &a.interest, a.filter.Load()
+	// Before the partitions are chosen, since it may find more of them.
 	if err := f.resumer.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}

@@ -327,6 +327,7 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 func (f *Fanout) livePositions() (live []position) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+	// Under the lock for writing, since a stream moves its position while it holds it for reading.
 	for _, st := range f.follower.list() {
 		for len(live) < st.partition {
 			live = append(live, positionAt(-1))

@@ -112,7 +112,7 @@ func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitio
 	r.history.pin()
 	defer r.history.unpin()
 
-	// Not nil, which means live from now on.
+	// Not nil, which stands for a live start.
 	starts := []start{}
 	for p := range set.all() {
 		starts = append(starts, start{partition: p})

@@ -219,6 +219,7 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 	}
 
 	merged.settle()
+	// cc.state does not have these partitions yet.
 	if len(views) == 0 {
 		return nil
 	}

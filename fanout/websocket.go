@@ -110,7 +110,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		if full {
 			s.state = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
-			// A stream that waits for space waits no longer when the socket is full, see spaceAvailable.
+			// A full socket ends the wait of a stream for space, see spaceAvailable.
 			s.signalSpace()
 		}
 		s.mu.Unlock()

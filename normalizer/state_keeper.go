@@ -198,6 +198,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
+	// Two normalizers may have written by turns: the highest of the last ids is that of the last event.
 	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)

@@ -22,7 +22,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 	defer w.mu.Unlock()
 
 	for id, b := range w.backlogs {
-		if current.byID[id] == nil { // its rows were deleted with it
+		if current.byID[id] == nil { // it was deleted, with its rows, or none of its accounts exists
 			b.cancelSending()
 			delete(w.backlogs, id)
 		}

@@ -169,6 +169,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			e.LegOf = legOf(text(f[amiChannel]))
 		}
 	case "BridgeEnter": // the second channel completes the connection
+		// A conference's bridge (base) and one of the agent pool (agent_hold) connect no two legs.
 		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 &&
 			text(f[amiBridgeType]) == "basic" {
 			facts.Name, facts.State = event.NameCallBridged, event.Talking
