@@ -52,7 +52,7 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
 	w.prevID, w.generation, w.deadLettersBefore = 0, 0, 0
 	committed, ok := w.Committed()
-	// A commit behind the end of the log is of a log that was cut.
+	// A commit beyond the end of the log is of a log that was cut.
 	if ok && committed <= next {
 		w.deadLettersBefore = committed
 	}
