@@ -29,6 +29,7 @@ var ErrID = errors.New("not an event id: want cc_evt_ and 19 digits")
 // the range of 19 digits.
 func NextID(prev ID, unixMilli int64, partition int) ID {
 	id := alignUp(clampMilli(unixMilli)*int64(time.Millisecond), partition)
+	// The remainder stays that of the partition.
 	next := prev + MaxPartitions
 	if prev != 0 && next > id {
 		return next

@@ -25,6 +25,7 @@ var ErrIdentity = errors.New("not an identity: want run/number")
 // ParseIdentity parses the value of HeaderIdentity, as written by Append:
 // "run/number".
 func ParseIdentity(s string) (Identity, error) {
+	// The run may contain "/" too. A uint64 has at most 20 digits.
 	at := strings.LastIndexByte(s, '/')
 	if at < 0 || !validRun(s[:at]) || len(s)-at > 1+20 {
 		return Identity{}, ErrIdentity

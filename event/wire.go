@@ -161,7 +161,8 @@ const metadataMember = `,"metadata":`
 
 var errMessage = errors.New("not a message")
 
-// escapes holds the bytes that json.Marshal may escape.
+// escapes holds the bytes for which AppendString leaves the string to json.Marshal: those that JSON
+// escapes, and those of characters that are not ASCII.
 var escapes = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c < 0x20 || c >= 0x7f || c == '"' || c == '\\'

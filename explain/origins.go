@@ -91,6 +91,7 @@ func (s *Service) readOrigins(ctx context.Context, record *kafka.Record, m *iden
 		if ok {
 			recordFacts = members(rawFacts.Append(nil))
 			e.Account.From = AccountFromKey
+			// The account of a feed's record is its key, whatever the record names.
 			if namedAccount == m.AccountID && !strings.HasPrefix(e.Raw.Headers[event.HeaderSource], "feed:") {
 				e.Account.From = AccountFromRecord
 			}

@@ -41,6 +41,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
 
+	// Drain waits for handshakes too: until register, the subscriber is not among those that it disconnects.
 	f.handshakes.Add(1)
 	defer f.handshakes.Add(-1)
 
@@ -53,6 +54,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 		return err
 	}
 
+	// Register before the upgrade: the subscriber gets every event from the moment at which the client is told.
 	t := &webSocket{owner: f, tasks: f.tasks}
 	s.transport = t
 	f.register(s)
@@ -61,6 +63,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 		f.unregister(s.subscriber)
 		s.markClosed()
 		f.members.delete(s.subscriber)
+		// In both cases the connection is hijacked or has ended: there is nobody to whom an error could be written.
 		if errors.Is(err, conn.ErrListener) {
 			f.logger.Error("connection cannot be served", "error", err)
 		} else if !errors.Is(err, conn.ErrEnded) {
@@ -112,6 +115,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	ctx, cancel := context.WithTimeout(r.Context(), handshakeTimeout)
 	defer cancel()
 
+	// Before the look-ups in Kafka, so that a client above its limit costs none.
 	if err := f.leases.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
@@ -119,6 +123,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	a := &admission{subscriber: s}
 	if err := f.findStarts(ctx, a, since); err != nil {
 		f.recordRefusal(a, req, err)
+		// ctx may have ended; without this the lease would count until it expires.
 		f.leases.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, asUnavailable(err)
 	}
@@ -139,8 +144,10 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 
+	// Before the first look-up: register disconnects if a stream has found a gap since.
 	a.gapCount = f.gapCount.Load()
 	in, flt := &a.interest, a.filter.Load()
+	// Before the partitions are chosen, since it may find more of them.
 	if err := f.resumer.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}

@@ -76,6 +76,7 @@ func (t *cursorTracker) advance(partition int, to position) {
 	}
 
 	p := &t.positions[i].position
+	// At the same offset only a known epoch is news.
 	if to.next > p.next || to.next == p.next && p.epoch == unknownEpoch {
 		p.next, p.epoch = to.next, to.epoch
 	}
@@ -155,8 +156,8 @@ func newCursor(log logID, partitions int) *cursorWriter {
 func (c *cursorWriter) add(p partitionPosition) {
 	c.raw = binary.AppendUvarint(c.raw, uint64(p.partition-c.next))
 	c.next = p.partition + 1
-	changed := uint64(0)
 
+	changed := uint64(0)
 	if p.epoch != c.epoch {
 		changed = 1
 	}
@@ -164,6 +165,7 @@ func (c *cursorWriter) add(p partitionPosition) {
 	c.raw = binary.AppendUvarint(c.raw, uint64(p.position.next)<<1|changed)
 	if changed == 1 {
 		c.epoch = p.epoch
+		// Plus one, because unknownEpoch is negative.
 		c.raw = binary.AppendUvarint(c.raw, uint64(c.epoch+1))
 	}
 
@@ -251,6 +253,7 @@ func parseSince(s string) (resumePoint, error) {
 		return resumePoint{}, errInvalidCursor
 	}
 
+	// Versions 1 and 2 do not say the number; they have a position of every partition.
 	at.partitions = max(at.partitions, at.positions[len(at.positions)-1].partition+1)
 	return at, nil
 }

@@ -46,6 +46,7 @@ func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	// A reader that waits at the end of the log has caught up, though it delivers nothing.
 	current := l.caughtUpAt
 	if l.reader != nil {
 		idle := l.reader.Idle()

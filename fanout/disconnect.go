@@ -9,8 +9,8 @@ var (
 	DisconnectNormal = conn.Disconnect{Code: 1000, Reason: "closed by the client"}
 	// DisconnectComplete ends a stream that asked for the past alone: everything is sent.
 	DisconnectComplete = conn.Disconnect{Code: 1000, Reason: "complete"}
-	// DisconnectSilent is issued when the client has sent nothing for 60 s, not even a
-	// pong; a client that sees it should reconnect and resume.
+	// DisconnectSilent is issued when the client has sent nothing for fanout.idle_timeout,
+	// not even a pong; a client that sees it should reconnect and resume.
 	DisconnectSilent = conn.Disconnect{Code: 1001, Reason: "no sign of life", Reconnect: true}
 	// DisconnectBroken is never sent: it counts connections that ended without a close
 	// frame, whose clients should reconnect and resume.

@@ -107,6 +107,7 @@ func (x *explanations) explainHere(q *Question) NodeAnswer {
 	tree := x.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
+		// A connection that ends between the two lists is in both.
 		if known[id] || !q.selects(id, p, tree) {
 			return
 		}
@@ -245,6 +246,7 @@ func (p *pastSession) eventOutcome(q *Question) Outcome {
 		return OutcomeDelivered
 	case known && q.Offset < reached && p.end.wasDropped(q.EventID):
 		return OutcomeDropped
+	// Where no offset was recorded it ended in a replay, which goes by id: what is below the last id was sent.
 	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.wasDropped(q.EventID):
 		return OutcomeDelivered
 	}

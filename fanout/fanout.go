@@ -169,6 +169,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 // startDelivery.
 func (f *Fanout) register(a *admission) {
 	s := a.subscriber
+	// As if a writer had it, so that no push schedules a connection that does not exist yet.
 	s.state = scheduled
 	s.replaying.Store(a.starts != nil)
 	f.members.add(s)
@@ -187,9 +188,11 @@ func (f *Fanout) register(a *admission) {
 	}
 
 	f.checkLogID(s)
+	// A gap found since admit may be before its starts; at a later one it is disconnected as a member.
 	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}
+	// Drain may have listed the members before this one was added.
 	if f.draining.Load() {
 		f.disconnect(s, DisconnectRestart)
 	}
@@ -202,6 +205,7 @@ func (f *Fanout) addToIndex(a *admission) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 
+	// Nobody would remove it from the index again.
 	if s.interest.removed {
 		return
 	}
@@ -235,6 +239,7 @@ func (f *Fanout) startTracking(a *admission) {
 		}
 	}
 
+	// The account tree or the placements of this node may be late: the cursor keeps what the client may need again.
 	for _, other := range a.otherPositions {
 		s.tracker.advance(other.partition, other.position)
 		s.tracker.retainPosition(other.partition, time.Now())
@@ -298,6 +303,7 @@ func (f *Fanout) unregister(s *subscriber) {
 	if !f.members.remove(s) {
 		return
 	}
+	// Only after it has left the index: what is listed there relies on its streams.
 	f.follower.unfollow(f.removeFromIndex(s))
 	f.metrics.connections.Dec()
 }
@@ -321,6 +327,7 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 func (f *Fanout) livePositions() (live []position) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+	// Under the lock for writing, since a stream moves its position while it holds it for reading.
 	for _, st := range f.follower.list() {
 		for len(live) < st.partition {
 			live = append(live, positionAt(-1))
@@ -368,6 +375,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 	for i, s := range all {
 		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
 		wait := due - time.Since(started)
+		// When ctx has ended, the rest is disconnected without pauses.
 		if wait > time.Millisecond && ctx.Err() == nil {
 			retry.Sleep(ctx, wait)
 		}

@@ -83,8 +83,8 @@ func (w *follower) list() (running []*partitionStream) {
 func (w *follower) follow(ctx context.Context, set partitionSet) error {
 	acquired := make(map[int]*followedPartition)
 	var starting []int
-	w.mu.Lock()
 
+	w.mu.Lock()
 	for p := range set.all() {
 		e := w.followed[p]
 		if e == nil {
@@ -127,6 +127,7 @@ func (w *follower) follow(ctx context.Context, set partitionSet) error {
 	defer w.mu.Unlock()
 
 	for p, e := range acquired {
+		// A start that failed has removed its partition, and another start may have taken its place.
 		if w.followed[p] == e {
 			w.dereference(p, e)
 		}
@@ -156,6 +157,7 @@ func (w *follower) dereference(partition int, e *followedPartition) {
 // stopIdle stops a stream that still has no reference and drops the cached data of its
 // partition.
 func (w *follower) stopIdle(partition int, e *followedPartition) {
+	// Until then, cancel and stopped are not set.
 	<-e.ready
 	w.mu.Lock()
 	if e.references > 0 || w.closed || w.followed[partition] != e {
@@ -168,6 +170,7 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 	e.cancel()
 	w.mu.Unlock()
 
+	// Without the lock: the stream may be waiting for writers.
 	<-e.stopped
 	w.source.dropCachedPartition(partition)
 }
@@ -232,6 +235,7 @@ func (w *follower) startStreams(partitions []int) {
 		})
 	}
 
+	// Each partition has its own error.
 	_ = all.Wait()
 }
 

@@ -139,6 +139,7 @@ func (h *history) read(ctx context.Context, partition int, offset int64,
 			return nil, 0, ctx.Err()
 		}
 
+		// A gap before this offset that another caller met is none for this one: it claims again, behind the gap.
 		if gap, ok := kafka.PassableGap(c.err); c.err != nil && (mine || !ok || gap.Resume > offset) {
 			return nil, 0, c.err
 		}
@@ -335,6 +336,7 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 		return
 	}
 
+	// What has expired need not be remembered: the first offset of the log says it.
 	if gap.Kind == kafka.GapExpired || len(p.gaps) == maxKnownGaps ||
 		slices.ContainsFunc(p.gaps,
 			func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {

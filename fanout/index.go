@@ -304,6 +304,7 @@ func (gs groups) match(m *frame, deliver func(*subscriber)) {
 
 		for i := range g.entries {
 			e := &g.entries[i]
+			// The id under which it is listed matches already; only further conditions cost a look at the filter.
 			if e.anyFacts || e.sub.filter.Load().matchesFacts(m) {
 				deliver(e.sub)
 			}

@@ -114,6 +114,7 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 
 	in.pending[partition] = j
 	if s.tracker != nil && j.noticedAt.IsZero() {
+		// A cursor that is sent before the join has run must include the partition.
 		s.tracker.join(partition, positionAt(j.from), time.Now())
 	}
 
@@ -230,7 +231,6 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		delete(in.pending, p)
 		in.follows.add(p)
 		at := positionAt(min(offset, j.from))
-
 		if s.tracker != nil {
 			at = s.tracker.join(p, at, time.Now())
 		}

@@ -47,6 +47,7 @@ func (c Config) scopes(account, user, address string) []Scope {
 		{"address:" + from.Host, c.MaxConnectionsPerAddress},
 		{"address:" + from.Site, addressprefix.SiteFactor * c.MaxConnectionsPerAddress},
 	} {
+		// An IPv4 address has no site.
 		if s.Max > 0 && s.Name != "address:" {
 			scopes = append(scopes, s)
 		}

@@ -62,6 +62,7 @@ func (l *RedisLimits) Acquire(ctx context.Context, node string, lease Connection
 		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
 
+	// The script counts scopes from 1, as Lua does; 0: acquired.
 	if full, ok := result[0].(int64); ok && full > 0 {
 		kind, _, _ := strings.Cut(lease.Scopes[full-1].Name, ":")
 		return kind, nil
@@ -110,6 +111,7 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, leases []Connectio
 
 	until := time.Now().Add(leaseDuration)
 	return evicted, l.forEachScope(ctx, leases, func(pipe redis.Pipeliner, key string, lease ConnectionLease) {
+		// It is about to be closed, and another connection has taken its place.
 		if !gone[lease.ID] {
 			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: leaseMember(node, lease)})
 			pipe.PExpire(ctx, key, leaseDuration)

@@ -74,6 +74,7 @@ func (s *subscriber) hasSameLogID(streams *follower) bool {
 	for p := range s.interest.follows.all() {
 		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
 		case id == logID{}:
+		// The id was unknown when the subscriber was admitted: it is that of the log which it is read from.
 		case s.tracker.logID == logID{}:
 			s.tracker.logID = id
 		case s.tracker.logID != id:

@@ -54,7 +54,7 @@ func (m *members) all() []*subscriber { return m.list(m.connected) }
 // still open.
 func (m *members) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
 
-// everyone returns the subscribers of all and listDisconnecting.
+// everyone returns the subscribers of all and listDisconnecting, also one that moves from one to the other.
 func (m *members) everyone() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -66,6 +66,7 @@ func (l *offsetLookup) lookUpEpochEnd(ctx context.Context, partition int, epoch 
 	end, _, err := l.cachedLookup(ctx, "epoch", partition, int64(epoch), epochTTL,
 		func(ctx context.Context) (int64, int64, error) {
 			end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
+			// Kafka answers with an earlier epoch if the log has no record of this one.
 			if err == nil && end.LeaderEpoch != epoch {
 				end.Offset = -1
 			}
@@ -114,6 +115,7 @@ func (l *offsetLookup) cachedLookup(ctx context.Context, question string, partit
 		return kept.first, kept.second, nil
 	}
 
+	// With the generation, so that a question after clear does not join one of before.
 	done := l.flight.DoChan(strconv.Itoa(cleared)+"/"+key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()

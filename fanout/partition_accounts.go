@@ -36,6 +36,7 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 	defer s.mu.Unlock()
 
 	p := s.partitions[partition]
+	// What is kept is one range without holes.
 	if p == nil || p.next != from || len(p.last) >= maxPartitionAccounts {
 		p = &accountOffsets{from: from, last: make(map[string]*int64)}
 		if s.partitions == nil {
@@ -49,6 +50,7 @@ func (s *partitionAccounts) record(partition int, from int64, records []kafka.Re
 		account := r.Header(event.HeaderAccount)
 		last := p.last[string(account)]
 		if last != nil {
+			// Through the pointer: an assignment to the map would allocate its key.
 			*last = r.Offset
 		} else {
 			p.last[string(account)] = new(r.Offset)

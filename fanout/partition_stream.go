@@ -114,6 +114,7 @@ func (s *partitionStream) readFirst(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, firstReadTimeout)
 	defer cancel()
 	records, err := s.reader.Read(within)
+	// Nothing came in this time, see firstReadTimeout: run goes on with the reader.
 	if err != nil && within.Err() != nil {
 		return true
 	}
@@ -134,6 +135,7 @@ func (s *partitionStream) read(ctx context.Context) ([]kafka.Record, error) {
 
 // run follows the partition until ctx ends.
 func (s *partitionStream) run(ctx context.Context) {
+	// Not the reader of the start alone: a gap replaces it.
 	defer func() { s.reader.Close() }()
 
 	for {
@@ -239,12 +241,11 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.history.recordGap(s.partition, gap)
 	s.f.lookups.clear()
 	s.setLive(position{gap.Resume, -1, gap.LeaderEpoch})
-	s.mu.Lock()
 
+	s.mu.Lock()
 	if gap.Kind == kafka.GapRecreated {
 		s.topicID = kafka.TopicID{}
 	}
-
 	s.ring.reset(gap.Resume, time.Time{})
 	s.uniqueSince = time.Time{}
 	s.mu.Unlock()
@@ -288,9 +289,11 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	b.read = time.Now()
 	s.mu.Lock()
 	s.ring.limit = s.f.ringShare.Load()
+	// Before the delivery moves live: goLive takes from the ring what lies below it.
 	s.ring.add(b)
 	s.mu.Unlock()
 
+	// Once also without frames, so that the position moves behind records that are no messages.
 	for from := 0; ; {
 		to, size := from, 0
 		for to < len(b.frames) && size < roundBytes {
@@ -305,10 +308,12 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 
 		r := s.deliverRound(b.frames[from:to], next, sampled)
 		s.f.writers.Schedule(ctx, r.needWriter)
+		// Here, and not during the round, because a disconnect takes index.mu for writing.
 		for _, sub := range r.slow {
 			s.f.disconnect(sub, DisconnectTooSlow)
 		}
 
+		// Their sockets have room, so they wait for a writer only: the stream waits with them and loses nothing.
 		for _, sub := range r.backPressured {
 			sub.waitForSpace(ctx)
 		}
@@ -354,6 +359,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 		trace := sampled.find(m)
 		path = tree.AppendPath(path[:0], m.account)
 		x.match(m, path, func(sub *subscriber) {
+			// One that is about to join the partition gets these events by the replay of its join.
 			if sub.replaying.Load() || !sub.interest.follows.has(s.partition) {
 				return
 			}

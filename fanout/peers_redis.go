@@ -46,6 +46,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string,
 		var a NodeAnswer
 		err := asking.Next(ctx, &a)
 		if ctx.Err() != nil {
+			// The time is over: nodes that did not answer are missing, which is no error.
 			return answers, missing, nil
 		}
 		if err != nil {

@@ -222,6 +222,7 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 
 	a.mu.Lock()
 	before := a.count
+	// Two counts may run at once, and the older answer may come last.
 	if now > before {
 		a.countedBeforeGrowth = a.counted
 		a.setCount(now)
@@ -232,6 +233,7 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 
 	count = a.count
 	a.mu.Unlock()
+
 	// after subscribers were assigned the added partitions
 	defer a.countLag.recordDelivered(time.Time{}, false, asked, true)
 
@@ -347,6 +349,7 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 	a.loaded = a.loaded || all
 	a.mu.Unlock()
 
+	// Until everything is read, nobody is admitted; subscribers of before a gap are left to reconcileAll.
 	if live {
 		a.listener.joinPlacements(ctx, added)
 	}
@@ -383,6 +386,7 @@ func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 		var own partitionSet
 		own.add(p.Partition)
 		path := a.tree.Path(p.AccountID)
+		// An account that the tree does not have yet is added when below is built from the tree that has it.
 		if len(path) > 1 {
 			for _, ancestor := range path[1:] {
 				a.addBelow(ancestor, own)

@@ -85,6 +85,7 @@ func (c *cluster) publishPresence(ctx context.Context) {
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
+			// ctx has ended; without this, the node's connections would be counted until they expire.
 			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 			defer cancel()
 			_ = c.presence.Leave(leave, c.cfg.NodeID)
@@ -206,6 +207,7 @@ func (c *cluster) Stats(ctx context.Context, caller *identity.Principal) []Clien
 
 	clients, err := c.presence.Clients(ctx, c.cfg.NodeID)
 	if err != nil {
+		// Without Redis, those of this node are listed.
 		clients = nil
 	}
 

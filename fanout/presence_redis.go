@@ -159,6 +159,7 @@ func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, conn
 	}
 
 	fields = append(fields, summaryNodes, len(all), summaryConnections, here+connections)
+	// As a transaction: a summary without its expiry would be taken for current for ever.
 	pipe = p.Client.TxPipeline()
 	pipe.Del(ctx, p.summary())
 	pipe.HSet(ctx, p.summary(), fields...)
@@ -244,6 +245,7 @@ func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Ti
 	pipe := p.Client.Pipeline()
 	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagTTL)
 	pipe.PExpire(ctx, p.lagSince(), lagTTL)
+	// Rounded up, so that a rewind by it never begins too late.
 	pipe.HSet(ctx, p.lagKey(hour), node, lag.Milliseconds()+1)
 	pipe.PExpire(ctx, p.lagKey(hour), lagTTL)
 	_, err := pipe.Exec(ctx)
@@ -264,8 +266,8 @@ func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.D
 
 	pipe := p.Client.Pipeline()
 	since := pipe.Get(ctx, p.lagSince())
-	var hours []*redis.StringSliceCmd
 
+	var hours []*redis.StringSliceCmd
 	for hour := first; !hour.After(to); hour = hour.Add(time.Hour) {
 		hours = append(hours, pipe.HVals(ctx, p.lagKey(hour)))
 	}

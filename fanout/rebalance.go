@@ -67,7 +67,7 @@ func (c clusterSize) excess(margin float64) int {
 // rebalancer chooses the connections that a node disconnects.
 type rebalancer struct {
 	period time.Duration // of a round, from the addition of the node
-	nodes  int           // value in the last call of next; 0: none
+	nodes  int           // value in the last call of nextToDisconnect; 0: none
 
 	due       time.Time     // of the next round; zero: none
 	startedAt time.Time     // of the present round
@@ -88,6 +88,7 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 	if r.nodes != 0 && c.nodes > r.nodes {
 		r.due = now.Add(r.settleTime())
 		if r.active() {
+			// The next round begins when the time of this one is over.
 			r.due = r.startedAt.Add(r.period)
 		}
 	}
@@ -110,8 +111,8 @@ func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() 
 	pace := float64(r.size) / float64(r.period-r.settleTime())
 	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.taken
 	excess := c.excess(rebalanceUntil)
-	var moving []*subscriber
 
+	var moving []*subscriber
 	for ; r.active() && allowed > 0; r.taken++ {
 		s := r.waiting[0]
 		account := s.principal.ChannelAccount()

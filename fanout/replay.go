@@ -231,6 +231,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 	for len(r.pending) > 0 {
 		s, next := r.pending[0], r.secondHead()
 		found, err := true, error(nil)
+		// While its messages come before those of the others, no step of the heap is needed.
 		for found && s.head <= next {
 			if len(s.frames) > 0 {
 				if err := r.deliver(ctx, s, wait); err != nil {
@@ -261,6 +262,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 // secondHead returns the lowest head of all sources except the first.
 func (r *replay) secondHead() event.ID {
 	next := event.ID(math.MaxInt64)
+	// In a heap, the second lowest is one of the two below the first.
 	for _, s := range r.pending[1:max(1, min(3, len(r.pending)))] {
 		next = min(next, s.head)
 	}
@@ -334,6 +336,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 		return nil
 	}
 
+	// The read may wait for Kafka: the other sources hold no frames meanwhile.
 	r.releaseOthers(s)
 	for {
 		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
@@ -382,6 +385,7 @@ func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 // deliver puts the source's next message on the subscriber's queue.
 func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error {
 	m, room := &s.frames[0], true
+	// The filter may have changed since seekNext admitted the message.
 	if s.filterVersion == r.filterVersion || r.filter.matches(m, r.tree) {
 		var p pushResult
 		switch p, room = r.sub.pushReplayed(m); p {
@@ -481,6 +485,7 @@ func (r *replay) releaseOthers(but *replaySource) {
 // positions. It delivers up to maxGoLiveOffsets messages of the ring while index.mu stops
 // the streams.
 func (r *replay) goLive(ctx context.Context) (live bool, err error) {
+	// This and the next are deferred before the unlock, so that they run without index.mu.
 	defer r.schedule(ctx)
 	defer func() {
 		if errors.Is(err, errTooSlow) {
@@ -494,8 +499,8 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 
 	r.takeJoined()
 	r.refresh()
-	left := int64(0)
 
+	left := int64(0)
 	for _, s := range r.sources {
 		s.bound = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
 		if s.at.next > s.bound.Offset || s.ahead {

@@ -112,6 +112,7 @@ func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitio
 	r.history.pin()
 	defer r.history.unpin()
 
+	// Not nil, which stands for a live start.
 	starts := []start{}
 	for p := range set.all() {
 		starts = append(starts, start{partition: p})

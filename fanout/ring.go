@@ -28,8 +28,8 @@ func (r *ring) add(b *batch) {
 	}
 
 	r.batches = append(r.batches, b)
-
 	r.bytes += int64(b.Held)
+
 	drop := 0
 	for r.bytes > r.limit && drop < len(r.batches)-1 {
 		r.bytes -= int64(r.batches[drop].Held)

@@ -100,7 +100,7 @@ type sessionEnd struct {
 	at time.Time
 	// everything before was offered to it; nil: unknown, it ended in a replay without a cursor
 	reached []partitionOffset
-	unsent  []event.ID // the first unsent message of each partition
+	unsent  []event.ID // the lowest unsent message of each partition
 }
 
 // ensureEnd returns the end of the session and creates it if necessary.
@@ -118,7 +118,7 @@ func (e *sessionEnd) recordDropped(q *conn.Queue) {
 	}
 }
 
-// recordUnsent records an unsent message. Messages of a partition must be passed in order.
+// recordUnsent records an unsent message, in any order.
 func (e *sessionEnd) recordUnsent(id event.ID) {
 	for i, first := range e.unsent {
 		if first.Partition() == id.Partition() {
@@ -227,8 +227,8 @@ func (r *pastSessions) add(p *pastSession) {
 	defer r.mu.Unlock()
 
 	r.all = append(r.all, p)
-
 	r.bytes += p.bytes()
+
 	drop := 0
 	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
 		r.bytes -= r.all[drop].bytes()

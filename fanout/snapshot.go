@@ -219,6 +219,7 @@ func (m *snapshots) mergeViews(views []*stateView, partitions int, filter *filte
 	}
 
 	merged.settle()
+	// cc.state does not have these partitions yet.
 	if len(views) == 0 {
 		return nil
 	}
@@ -365,6 +366,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 
 		switch e.Kind {
 		case state.Agent:
+			// A queue counts all its members, also those that the filter hides.
 			for _, id := range e.Queues {
 				queue(e.AccountID, id).Agents[e.InQueue(id)]++
 			}
@@ -373,7 +375,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			}
 		case state.Call:
 			place := 0
-			if e.Visits() { // and no leg of it
+			if e.Visits() { // a leg of the same caller is not counted again
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
 			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) &&

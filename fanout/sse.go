@@ -24,7 +24,8 @@ type eventStream struct {
 }
 
 // ServeEventStream subscribes the request to server-sent events and serves it
-// until it ends. It writes nothing before it returns an error.
+// until it ends. It writes nothing before it returns an error, but for the header
+// of a connection that cannot stream or has broken.
 func (f *Fanout) ServeEventStream(w http.ResponseWriter, req Request) error {
 	s, err := f.openEventStream(w, req)
 	if err != nil {
@@ -62,6 +63,7 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	}
 
 	f.register(s)
+
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -72,6 +74,7 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	}
 
 	w.WriteHeader(http.StatusOK)
+	// The read timeout of the server would end the stream.
 	_ = t.http.SetReadDeadline(time.Time{})
 	if err := t.http.Flush(); err != nil {
 		f.remove(s.subscriber, DisconnectBroken)
@@ -167,6 +170,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 
 		s.mu.Lock()
 		t.writing = time.Time{}
+		// markClosed has emptied the queue meanwhile, if it was called.
 		if s.state != closed {
 			s.advanceQueue(n)
 		}

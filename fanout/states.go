@@ -230,7 +230,9 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 		parsed = append(parsed, record)
 	}
 
+	// Before the entries, see merge; and without the lock, since it may wait for the database.
 	v.states.loadAccounts(ctx, parsed)
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
 

@@ -237,6 +237,7 @@ func (s *subscriber) queueClosing() {
 
 	s.session.ensureEnd().recordDropped(&s.queue)
 	unfinished := s.queue.Drop()
+	// Its rest is sent before the close frame.
 	if unfinished != 0 {
 		s.lastID = event.ID(unfinished)
 	}

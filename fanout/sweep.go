@@ -51,6 +51,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 
 		s.mu.Lock()
+		// A batch that is in several queues counts once in a sweep.
 		queued += int64(s.queue.CountHeld(f.sweeps))
 		if s.queue.Held() > int(f.cfg.QueueBytes)/16 {
 			long = append(long, s)
@@ -73,6 +74,7 @@ func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 		return true
 	}
 
+	// The client of an event stream never sends anything.
 	silent := now.Unix() - s.lastSeen.Load()
 	if s.transport.answersPings() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
 		f.disconnect(s, DisconnectSilent)
@@ -119,6 +121,7 @@ func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 // permission has changed.
 func (f *Fanout) followPermissions(ctx context.Context) {
 	for {
+		// Before the permissions are read: a change that they miss ends the wait.
 		changed := f.directory.Changed()
 		f.applyPermissions()
 		select {

@@ -24,6 +24,7 @@ func newTasks() *tasks {
 
 // start runs work in a goroutine. It returns false, without running work, after end.
 func (t *tasks) start(work func()) bool {
+	// Held while the goroutine is added, so that wait, after end, waits for it.
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.ended {

@@ -108,6 +108,7 @@ func (t *today) queryFigures(ctx context.Context, stale map[int64][]string, now 
 		}
 
 		for _, id := range ids {
+			// Also an account without figures: it is not asked for again at once.
 			t.accounts[id] = accountToday{midnight: midnight, read: now}
 		}
 

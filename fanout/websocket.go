@@ -110,6 +110,7 @@ func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 		if full {
 			s.state = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
+			// A full socket ends the wait of a stream for space, see spaceAvailable.
 			s.signalSpace()
 		}
 		s.mu.Unlock()
@@ -169,6 +170,7 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
 	by := time.Now().Add(peerCloseTimeout)
+	// Then the sweeper closes the connection, if the peer has not.
 	if by.Before(s.closing.deadline) {
 		s.closing.deadline = by
 	}

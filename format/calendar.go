@@ -54,6 +54,7 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 		return 0, nil
 	}
 
+	// 0 for a number that is no time, which Check refuses.
 	n, _ = UnixSeconds(v)
 	s, err := c.Check(n, field)
 	if err != nil {

@@ -16,9 +16,9 @@ func ContactCenterKeys(first int) jsonscan.Keys {
 	)
 	keys["state"], keys["State"] = ccState, ccState
 	keys["status"], keys["Status"] = ccStatus, ccStatus
-
 	keys["caller"], keys["callee"] = ccCaller, ccCallee
 	keys["History"], keys["history"] = ccHistory+jsonscan.LastElement, ccHistory+jsonscan.LastElement
+
 	for name := range keys {
 		keys[name] += first
 	}
@@ -136,7 +136,9 @@ func addCallEvent(f []jsonscan.Value, e *Event) {
 	facts.InteractionID = FirstText(f[ccInteraction], cdr[2])
 	facts.Caller = FirstText(f[ccCaller], customer[1], cdr[3])
 	facts.Callee = FirstText(f[ccCallee], cdr[4])
+
 	known := setCallStep(facts, cdr[1], f[ccEvent], f[ccState])
+	// The history is read only for what the other members do not tell.
 	if !known || facts.AgentID == "" && facts.State != event.Waiting {
 		var lastEntry [5]jsonscan.Value
 		historyKeys.ScanObject(f[ccHistory], lastEntry[:])

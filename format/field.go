@@ -95,6 +95,7 @@ func StrictTimestamp(v jsonscan.Value, field string) (int64, error) {
 		return 0, RejectRange(field)
 	}
 
+	// 0 for a zero, which is unknown.
 	n, _ = UnixMillis(v)
 	return n, nil
 }

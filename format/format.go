@@ -85,6 +85,7 @@ func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
 // Scan checks the record and reads the format's fields. The error is a
 // *Rejection.
 func (f *Format) Scan(record []byte, fields *Fields) error {
+	// Slots above hold values of other formats, which this one does not read.
 	clear(fields[:min(len(f.Keys), maxFields)])
 	clear(fields[maxFields:])
 	err := f.Keys.Scan(record, fields[:])
@@ -184,6 +185,7 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, 
 func repairRow(row *event.CDR, c Calendar) {
 	c.FillTimes(row)
 	n := row.Repair()
+	// Of the repaired start and call id.
 	row.ID = RowID(row.Timestamp, row.CallID)
 
 	if c.Repairs != nil {

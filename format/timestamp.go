@@ -21,6 +21,7 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 
 	unit := int64(1)
 	for _, next := range [...]int64{1e3, 1e6, 1e9} {
+		// In the larger unit it would be a time before 1973.
 		if n/next < 1e8 {
 			break
 		}

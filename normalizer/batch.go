@@ -73,6 +73,7 @@ func (b *batch) reset(prev event.ID) {
 	b.traces.reset()
 
 	if b.state != nil {
+		// What a batch that was not written has changed is undone.
 		b.state.Reset()
 	}
 }
@@ -279,6 +280,7 @@ func (b *batch) addPositionHeaders(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
 	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch {
+		// Not in bytes: the records of many batches share it.
 		b.sourceLog, b.sourceEpoch = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch
 	}
 	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appendedSince(start)},

@@ -13,14 +13,12 @@ import (
 // steps of the call before the event, extension is Format.Extension.
 func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past []state.Step,
 	extension func(string) string) []byte {
-
 	end := bytes.LastIndexByte(m.Data, '}')
 	if end < 0 { // not an object
 		return append(dst, m.Data...)
 	}
 
 	dst = append(dst, m.Data[:end]...)
-
 	f := &m.Metadata.Facts
 	member := func(member format.CallMembers, key string) bool {
 		if call.Has&member != 0 {
@@ -29,8 +27,8 @@ func appendCallData(dst []byte, m *event.Message, call *format.CallDetails, past
 		dst = append(dst, key...)
 		return true
 	}
-
 	text := func(key, value string) { dst = event.AppendString(append(dst, key...), value) }
+
 	if member(format.HasAccount, `,"Account-ID":`) {
 		dst = event.AppendString(dst, m.AccountID)
 	}
@@ -78,6 +76,7 @@ func appendHistory(dst []byte, past []state.Step, last state.Step, extension fun
 	}
 
 	for i := range past {
+		// The step that the history of the call leaves out too, when it takes in the last one.
 		if len(past) == state.MaxSteps && i == state.MaxSteps/2 {
 			continue
 		}

@@ -74,6 +74,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned kafka.Assigned) 
 			err = w.processRecords(ctx)
 		}
 		if err != nil {
+			// The writer of the state ends ctx when it fails: then its error is the reason.
 			cause := context.Cause(ctx)
 			if cause != nil {
 				err = cause
@@ -141,6 +142,8 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err := w.fillBatch(ctx, records); err != nil {
 		return 0, err
 	}
+
+	// Before the events: once these are written, a takeover continues behind them.
 	if err := w.produceDeadLetters(ctx, b.dead); err != nil {
 		return 0, err
 	}
@@ -196,6 +199,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 
 		failures++
 		if failures < maxFailures {
+			// Of this kind, so that retry waits and tries again.
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
 

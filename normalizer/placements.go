@@ -130,5 +130,5 @@ func (p *placements) writeMissing(ctx context.Context, accounts []string) error 
 			kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
 	}
 
-	return p.w.produceWithRetry(ctx, records) // an error ends the worker, and drops known
+	return p.w.produceWithRetry(ctx, records) // an error ends the worker, and with it knownAccounts
 }

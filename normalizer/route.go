@@ -53,7 +53,6 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
 	told := e.Facts.Name
 	var past []state.Step
-
 	if b.state != nil {
 		stateEvent := state.Event{
 			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts,
@@ -63,6 +62,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
 	}
 
+	// The state has made the name more specific, and the type follows the name.
 	if e.Facts.Name != told {
 		e.Type = format.TypeOf(e.Facts.Name)
 	}
@@ -249,6 +249,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 		return err
 	}
 
+	// Counted only here: a dead letter is not repaired.
 	if replaced {
 		repairs.Text++
 	}

@@ -139,6 +139,7 @@ func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic 
 			if at != nil {
 				newest := topic.view.Position()
 				topic.hasHole = topic.hasHole || !at.Intact(r.Offset)
+				// What was lost before this position has been written again.
 				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
 					topic.hasHole, intact = false, r.Offset+1
 				}
@@ -197,6 +198,7 @@ func (k *stateKeeper) initialize(ctx context.Context) error {
 
 	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch,
 		TopicID: id.String()}
+	// Two normalizers may have written by turns: the highest of the last ids is that of the last event.
 	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low,
 		func(r *kafka.Record) {
 			id, err := event.MessageID(r.Value)
@@ -356,6 +358,7 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 	}
 
 	return k.w.retry(ctx, "folding events", func() error {
+		// The events of a batch that is not committed are folded from the log, if they are there.
 		k.state.Reset()
 		if err := k.followLog(ctx); err != nil {
 			return err

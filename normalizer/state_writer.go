@@ -92,6 +92,7 @@ func (s *stateWriter) add(ctx context.Context, changes []state.Change, position 
 
 	for {
 		s.mu.Lock()
+		// What alone exceeds a request is passed as well: it would wait for ever.
 		if s.bytes == 0 || s.bytes+size <= maxStateBytes {
 			break
 		}
@@ -234,6 +235,7 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 	}
 
 	s.positionChanged = false
+	// This batch may have the last of what was lost.
 	s.repairsLoss = s.repairsLoss && s.repairDue
 	position = s.wantedPosition
 	position.Incomplete = position.Incomplete || s.repairsLoss
@@ -257,10 +259,10 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	}
 
 	position.StateOffset = s.next + int64(len(changes))
-
 	records = append(records,
 		kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey),
 			Value: position.Append(nil)})
+
 	var written kafka.Appended
 	err := s.w.retry(ctx, "writing the state", func() (err error) {
 		written, err = s.w.deps.Producer.ProduceWithOffsets(ctx, records...)
@@ -299,9 +301,9 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	s.next = end
 	maps.Copy(s.lastByOthers, last.entries)
 	s.repairDue = true
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	if last.position != nil && last.position.Behind(&s.position) {
 		s.positionChanged = true
 	}
@@ -330,9 +332,9 @@ func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
 	}
 
 	s.repairDue, s.repairsLoss = true, true
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	s.positionChanged = true
 	return nil
 }

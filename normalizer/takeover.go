@@ -52,6 +52,7 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
 	w.prevID, w.generation, w.deadLettersBefore = 0, 0, 0
 	committed, ok := w.Committed()
+	// A commit beyond the end of the log is of a log that was cut.
 	if ok && committed <= next {
 		w.deadLettersBefore = committed
 	}
@@ -230,6 +231,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 
 // skipLost moves the worker behind lost records.
 func (w *partitionWorker) skipLost(gap *kafka.GapError) {
+	// What lies before the commit was processed, if only to dead letters.
 	lost := max(gap.Resume-max(w.next.Offset, w.deadLettersBefore), 0)
 	w.metrics.lost.WithLabelValues(w.rawTopic).Add(float64(lost))
 	w.log.Error("raw records lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
@@ -260,6 +262,7 @@ func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapErr
 			return err
 		}
 
+		// Otherwise another worker has started the generation.
 		if isGap && gap.Restarted() || w.generation <= oldGeneration {
 			if oldGeneration == event.MaxGeneration {
 				w.log.Error("event generations exhausted: new records will be treated as duplicates",

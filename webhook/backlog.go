@@ -107,6 +107,7 @@ func (b *backlog) cancelSending() {
 func (w *partitionWorker) scan(ctx context.Context, from, to int64,
 	handle func(*kafka.Record) bool) (next int64, err error) {
 	reader := readEvents(w.events, w.partition, kafka.AtOffset(from))
+	// The last one: a gap replaces the reader.
 	defer func() { reader.Close() }()
 
 	for from < to {

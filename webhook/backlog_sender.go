@@ -110,9 +110,9 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	w.mu.Unlock()
 
 	tree := w.registry.accounts.Tree()
-
 	var found []*delivery
 	size := 0
+	// Without the lock: a backlog that does not follow the reader gets nothing from dispatch meanwhile.
 	next, err := w.scan(ctx, from, to, func(r *kafka.Record) bool {
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= readID {
@@ -195,6 +195,7 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 // continue with the longest wait between them.
 func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o outcome) {
 	var paused bool
+	// Also by a worker that ends: the receiver has answered.
 	err := w.service.db.Tx(context.WithoutCancel(ctx), func(tx *sql.Tx) (err error) {
 		paused, err = pause(ctx, tx, h.ID, h.retries, failures, o.message, time.Now())
 		return err

@@ -12,6 +12,7 @@ import (
 // checkpoint stores the positions and removes idle backlogs.
 func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	current, behind := w.collect()
+	// Also if storing fails: a database that fails is asked once in each interval.
 	w.storedAt = time.Now()
 	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.LogPosition == w.stored.LogPosition {
 		return nil

@@ -72,6 +72,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			r := &rows[i]
 			e := Explanation{Webhook: r.Webhook}
 			pos, behind := positions[r.ID]
+			// A row of before a retry from an event id does not count.
 			behind = behind && pos.generation == r.positionGeneration
 			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) ||
 				!behind && found && q.Offset < partitionPos.Offset

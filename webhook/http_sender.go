@@ -90,7 +90,9 @@ func (s *sender) close() {
 func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
+	// The deferred call stops the AfterFunc when the request is over.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, cancel) })()
+
 	o := s.post(requestContext, h, d)
 	o.unsent = !o.ok && ctx.Err() != nil
 	if o.unsent {

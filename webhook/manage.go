@@ -30,6 +30,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		}
 	}
 
+	// In the precision that is stored, so that the ETag is that of the row.
 	now := time.UnixMilli(time.Now().UnixMilli())
 	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
 		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
@@ -38,6 +39,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		return Webhook{}, "", err
 	}
 
+	// Before the row is stored: what is written meanwhile is delivered.
 	positions, err := endPositions(ctx, s.events)
 	if err != nil {
 		return Webhook{}, "", err

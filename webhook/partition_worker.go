@@ -203,6 +203,7 @@ func (w *partitionWorker) follow(ctx context.Context) error {
 		w.dispatch(records, reader.Position())
 		if time.Since(w.storedAt) >= checkpointInterval {
 			err := w.checkpoint(ctx)
+			// After other errors the next checkpoint stores the same and more.
 			if errors.Is(err, consume.ErrMoved) {
 				return err
 			}
@@ -243,6 +244,7 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 			if d == nil {
 				d = &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}
 			}
+			// If the queue is full, it reads by itself from this record on, until it has caught up.
 			if !b.enqueue(d) {
 				b.followsReader, b.readUpTo = false, r.Offset
 			}
@@ -259,12 +261,15 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 // shutDown ends all sender goroutines and stores the last positions.
 func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.CancelFunc) {
 	cancelSending()
+
 	w.mu.Lock()
 	backlogs := slices.Collect(maps.Values(w.backlogs))
 	w.mu.Unlock()
 	waitForSenders(backlogs)
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
+
 	_ = w.checkpoint(ctx) // logs its error; events delivered since the last one are delivered again
 	w.reportBehind(0)
 }
@@ -278,14 +283,15 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 	}
 
 	w.reportGap(gap)
+
 	w.mu.Lock()
 	w.tail = gap.Position()
 	w.tail.TopicID = id
-
 	if gap.Restarted() {
 		w.tailID = 0
 		for _, b := range w.backlogs {
 			next := min(b.resumeOffset(gap.Resume), gap.Resume)
+			// In a new topic the old offsets mean nothing.
 			if gap.Kind == kafka.GapRecreated {
 				next = gap.Resume
 			}

@@ -58,6 +58,7 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 // webhooks that were deleted or moved by a retry meanwhile do not change.
 func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, caughtUp, behind []deliveryPosition) error {
 	const operation = "storing webhooks' positions"
+	// First, since a webhook that caught up before a checkpoint failed may be behind again.
 	for _, p := range caughtUp {
 		_, err := tx.ExecContext(ctx,
 			`DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition,

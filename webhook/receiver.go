@@ -29,6 +29,7 @@ func newReceiver(settings Settings, stored *row) *receiver {
 	r := &receiver{changed: make(chan struct{}),
 		backoff:  retry.Backoff{First: settings.FirstWait, Max: settings.LongestWait},
 		failures: stored.Failures, next: stored.NextTryAt, paused: stored.Status == StatusPaused}
+	// Up to the wait that follows these failures, which another node may have had.
 	for range stored.Failures {
 		r.backoff.Next()
 	}

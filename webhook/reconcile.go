@@ -7,6 +7,7 @@ import (
 // reconcile applies the current webhook list: changed webhooks resume at their position,
 // retried ones start at the new position.
 func (w *partitionWorker) reconcile(ctx context.Context) error {
+	// Before the rows: one that is of a later generation than this snapshot is left to the next.
 	current := w.registry.current.Load()
 	var rows map[string]deliveryPosition
 	err := w.retry(ctx, "reading positions", func() (err error) {
@@ -21,7 +22,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 	defer w.mu.Unlock()
 
 	for id, b := range w.backlogs {
-		if current.byID[id] == nil { // its rows were deleted with it
+		if current.byID[id] == nil { // it was deleted, with its rows, or none of its accounts exists
 			b.cancelSending()
 			delete(w.backlogs, id)
 		}
@@ -43,9 +44,11 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 				w.replaceBacklog(h, b, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 			}
 		case b != nil:
+			// The queue was selected by the former filters.
 			b.dropQueue(w.tail.Offset)
 			w.replaceBacklog(h, b,
 				&backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID, stored: b.stored})
+		// It needs a position of its own, because that of the partition goes on.
 		case h.suspended:
 			w.replaceBacklog(h, nil, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 		}

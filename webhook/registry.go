@@ -66,9 +66,9 @@ func (r *registry) reload(ctx context.Context) error {
 	}
 
 	r.tree = tree
+
 	previous := r.current.Load()
 	var all []*hook
-
 	for i := range r.rows {
 		h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree)
 		if h != nil {
@@ -79,6 +79,7 @@ func (r *registry) reload(ctx context.Context) error {
 	current := newHooks(all)
 	r.metrics.paused.Set(float64(current.paused))
 	r.current.Store(current)
+	// After the store, so that whom it wakes finds the new one.
 	close(previous.replaced)
 
 	return nil

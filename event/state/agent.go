@@ -67,6 +67,7 @@ func (k *Known) onCall() event.State {
 	inCall := func(m Member) bool { return m.InCall }
 	talks := func(c AgentCall) bool { return !c.Ringing }
 
+	// A queue may still count a call that the phone has ended, so an idle phone overrules it.
 	switch {
 	case slices.ContainsFunc(k.Calls, talks), k.Device == event.DeviceInUse, k.Activity == event.ActivityTalking,
 		k.Device != event.DeviceIdle && slices.ContainsFunc(k.Members, inCall):
@@ -159,7 +160,7 @@ func (k *Known) memberIndex(queue string) (at int, ok bool) {
 	})
 }
 
-// WhatIsKnown returns a copy of what is known of an agent, for an event to change; agent may
+// WhatIsKnown returns a copy of what is known of an agent, for an event to change; e may
 // be nil. Of an entry without Known, which a server before facts were held side by side
 // wrote, it is derived from the shown state.
 func (e *Entry) WhatIsKnown() Known {
@@ -214,6 +215,7 @@ func (k *Known) setCall(id string, ringing bool) {
 	}
 
 	if len(k.Calls) < maxCalls {
+		// Not append, which may write to memory that an entry has too.
 		calls := make([]AgentCall, len(k.Calls)+1)
 		copy(calls, k.Calls)
 		calls[len(k.Calls)] = AgentCall{id, ringing}

@@ -7,6 +7,7 @@ import "trunkline/event"
 func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
+	// Before the agent is looked up, since the call may tell which one it is.
 	if e.LegOf != nil {
 		p.completeAgentLeg(e)
 	}
@@ -15,6 +16,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	}
 
 	agent = p.lookup(account, Agent, f.AgentID)
+	// The platform spoke of it by its other id: from here on it has its own.
 	if agent != nil && agent.Known != nil && agent.Known.SameAs != "" {
 		f.AgentID = agent.Known.SameAs
 		agent = p.lookup(account, Agent, f.AgentID)

@@ -176,6 +176,7 @@ func (u *unpacker) text() string {
 	case n == sameAsID:
 		return u.id
 	case n%2 != 0:
+		// 1 is sameAsID, so the words begin at 3.
 		return endedWords()[n/2-1]
 	}
 

@@ -283,6 +283,7 @@ const (
 // comes before.
 func (e *Entry) Expires() event.ID { return expiryOf(e) }
 
+// expiryOf is Expires of any value. An id is a time in nanoseconds, so a lifetime can be added to it.
 func expiryOf(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
 
 // class is a set of entries with the same lifetime.

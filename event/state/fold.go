@@ -65,6 +65,7 @@ func (p *Partition) Apply(e *Event) {
 	p.advance(e.ID)
 	cleanText(&e.Facts)
 	agent, call := p.complete(e)
+	// Before foldFacts, which adds the event itself.
 	e.Past, _ = p.historyBefore(e, call)
 	p.foldIdentity(e)
 	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
@@ -85,6 +86,7 @@ func cleanText(f *event.Facts) {
 	for _, text := range [...]*string{&f.AgentID, &f.AgentName, &f.QueueID, &f.CallID, &f.InteractionID,
 		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, &f.Contact, (*string)(&f.Name), (*string)(&f.State),
 		(*string)(&f.PreviousState)} {
+		// As json.Marshal does: U+FFFD for each byte. strings.ToValidUTF8 writes one for several.
 		if !utf8.ValidString(*text) {
 			*text = string([]rune(*text))
 		}
@@ -178,6 +180,7 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
 		return ""
 	}
 
+	// The call first: what the agent shows depends on it.
 	after := e.nextCall(call)
 	if after != nil && after != call {
 		p.foldHistory(e, call, after)
@@ -235,6 +238,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	}
 
 	known, shows := e.nextAgent(agent, call)
+	// Of whom nothing is known, only a queue makes an agent.
 	if agent == nil && shows.state == "" && f.Name != event.NameAgentQueueJoin {
 		return ""
 	}
@@ -268,11 +272,13 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 func (p *Partition) setOtherID(e *Event) {
 	id := emptyIfTooLong(e.Facts.Agent.OtherID)
 	other := p.lookup(e.Account, Agent, id)
+	// One that has queues or calls of its own is another agent.
 	if id == "" || id == e.Facts.AgentID ||
 		other != nil && (len(other.Queues) > 0 || len(other.WhatIsKnown().Calls) > 0) {
 		return
 	}
 
+	// Offline, so that no snapshot shows the agent twice.
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
 		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline},
 		Known: &Known{SameAs: e.Facts.AgentID}}
@@ -379,6 +385,7 @@ func (p *Partition) releaseAgents(e *Event, before, after *Entry) {
 		}
 	}
 
+	// While the call rings, its AgentID is one of Ringing.
 	if before.State == event.Talking || before.State == event.Held || len(before.Ringing) == 0 {
 		release(before.AgentID)
 	}
@@ -523,6 +530,7 @@ func (e *Event) nextCall(call *Entry) *Entry {
 	now, oldState := e.EffectiveMillis(), next.State
 	e.setState(&next, after)
 
+	// That a comparison found it is no reason for the state of a call that goes on.
 	if subjectOf(f) == aboutCall && (f.Reason != event.ReasonResync || after == event.Ended) {
 		setUnlessEmpty(&next.Reason, f.Reason)
 	}
@@ -574,6 +582,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	visited := before != nil && before.Visits()
 	switch {
 	case f.Name == event.NameQueueCallEntered:
+		// A platform may tell one entry in several events; after a talk it is another visit.
 		if next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held {
 			next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
 			next.Position = f.Position
@@ -587,6 +596,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 		return
 	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 &&
 		next.QueueID != "":
+		// The entry was not told. It lies before this event by the wait, where that is told.
 		next.EnteredMS = now - f.WaitMS.Value
 	}
 
@@ -610,6 +620,7 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil
 	case call.State == event.Ended:
 		call.Ringing = nil
+		// An agent at whom an abandoned call only rang has not had it.
 		if call.AgentID == "" && f.Name != event.NameQueueCallAbandoned {
 			call.AgentID, call.AgentName = agent, name
 		}

@@ -50,6 +50,7 @@ func (p *Partition) foldIdentity(e *Event) {
 	key := numbersKey(e.Identity)
 	next := &Numbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
 	n := p.entries[key]
+	// An expired record may not be deleted yet, see maxExpirePerEvent.
 	if n != nil && !n.value.(*Numbers).expired(e.ID) {
 		next.set = n.value.(*Numbers).set
 	}
@@ -100,9 +101,9 @@ func (n *Numbers) Append(dst []byte) []byte {
 	dst = append(dst, `,"event_id":"`...)
 	dst = n.EventID.Append(dst)
 	dst = append(dst, `","numbers":"`...)
+
 	var bits [numbersPerRecord / 8]byte
 	end := 0
-
 	for i, word := range n.set {
 		binary.LittleEndian.PutUint64(bits[8*i:], word)
 	}

@@ -91,6 +91,7 @@ func NewPartition() *Partition {
 func (p *Partition) Load(v *View) {
 	var all []*node
 	v.Values(func(value Value) { all = append(all, &node{value: value}) })
+	// In the order of the lists, so that place finds each one's neighbours at once.
 	slices.SortFunc(all, func(a, b *node) int {
 		byEvent := cmp.Compare(a.value.lastEvent(), b.value.lastEvent())
 		if byEvent != 0 {
@@ -220,6 +221,7 @@ func (p *Partition) Commit(give func(Change)) {
 // set replaces the value of a key with event id; nil deletes it.
 func (p *Partition) set(key Key, value Value, id event.ID) {
 	c := replacement{key: key, before: p.entries[key], id: id, bytes: p.changedBytes}
+	// It replaces a value of this batch, of which only the last is written.
 	if c.before != nil && c.before.batch == p.batch {
 		p.changedBytes -= recordBytes(c.before.value)
 	}
@@ -347,9 +349,10 @@ func (p *Partition) account(k Key) *account {
 func (p *Partition) advance(id event.ID) {
 	previous := p.lastFolded
 	p.lastFolded = id
-	forgotten := 0
 
+	forgotten := 0
 	for i := range p.classes {
+		// Each turn removes the first of the list, so the next one is the first again.
 		oldest, age := &p.classes[i], event.ID(classAges[i])
 		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id &&
 			forgotten < maxExpirePerEvent; n = oldest.inClass.after {

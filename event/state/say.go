@@ -118,6 +118,7 @@ func (k *Known) hear(f *event.Facts) {
 
 	presence := func(s event.State) {
 		k.Presence, k.Reason = s, reason
+		// A break or a logout during a call counts after the call.
 		if k.Activity != event.ActivityRinging && k.Activity != event.ActivityTalking || len(k.Calls) == 0 {
 			k.Activity = ""
 		}

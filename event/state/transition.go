@@ -153,6 +153,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 			return f.State
 		}
 
+		// What follows is about a new call under the same id.
 		call, before = nil, ""
 	}
 
@@ -178,6 +179,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 			return event.Ringing
 		}
 	case event.NameCallAnswered, event.NameCallBridged:
+		// The channel of a caller who waits was answered by the queue.
 		if !queued || f.AgentID != "" {
 			return event.Talking
 		}
@@ -188,6 +190,7 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	case event.NameAgentNoAnswer:
 		return afterOffer(f, call, before)
 	case event.NameAgentState:
+		// Some platforms tell the offer of a call only as the state of the agent (package kazoo).
 		if f.Agent == nil && f.AgentID != "" && onCall(f.State) &&
 			(before == event.Waiting || before == event.Ringing) {
 			return f.State

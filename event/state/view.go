@@ -166,6 +166,7 @@ func (v *View) set(k Key, e *Entry, id event.ID) {
 		}
 
 		value := e.compact()
+		// The id of the value itself: that of e would keep all texts of e in memory.
 		entries[entityKey{k.Kind, value.Key().ID}] = value
 	}
 }

@@ -60,6 +60,7 @@ func newRawConn(c net.Conn) (*rawConn, error) {
 // Close closes the connection; a waiting awaitWritable returns an error.
 func (s *rawConn) Close() error {
 	s.mu.Lock()
+	// First, so that tryWrite cannot use the number once the kernel may have given it to another file.
 	s.fd = -1
 	s.mu.Unlock()
 	return s.Conn.Close()
@@ -99,6 +100,7 @@ func (s *rawConn) Write(b []byte) (int, error) {
 	defer s.mu.Unlock()
 
 	n := 0
+	// While bytes are pending, later ones must wait behind them.
 	if len(s.pending) == 0 {
 		var err error
 		n, err = s.tryWrite(b)

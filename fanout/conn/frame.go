@@ -92,6 +92,7 @@ func NewClose(d Disconnect) *Frame {
 // NewCompressed returns a WebSocket text message whose payload is compressed by
 // permessage-deflate. It may be shared by several queues.
 func NewCompressed(id int64, payload []byte) *Frame {
+	// One allocation for the frame and its block.
 	shared := &struct {
 		Block
 		frame Frame

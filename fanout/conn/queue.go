@@ -177,6 +177,7 @@ func (q *Queue) Gather(scratch []byte, max int) []byte {
 		out = q.Rest()
 	}
 
+	// Enough for one write, or nothing to join it with.
 	if len(out) >= copyBelow || len(out) >= max || i == len(q.frames) {
 		return out[:min(len(out), max)]
 	}
@@ -203,7 +204,7 @@ func (q *Queue) Advance(n int) (last int64) {
 
 	q.bytes -= n
 	q.sent += n
-	for q.sent >= len(q.frames[q.head].Wire) { // except in the last frame
+	for q.sent >= len(q.frames[q.head].Wire) { // ends before the last frame: less than everything was sent
 		f := q.frames[q.head]
 		q.sent -= len(f.Wire)
 		if f.ID != 0 {

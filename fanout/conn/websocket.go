@@ -90,6 +90,7 @@ const MaxPeerMessage = 16 << 10
 func (s *WebSocket) Read(h Handler) error {
 	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
 	s.reading.SetPingHandler(func(payload string) error { h.Seen(); h.Ping([]byte(payload)); return nil })
+	// gorilla's own handler would answer at once; the caller answers through the queue.
 	s.reading.SetCloseHandler(func(int, string) error { return nil })
 
 	for {

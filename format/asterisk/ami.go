@@ -169,6 +169,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			e.LegOf = legOf(text(f[amiChannel]))
 		}
 	case "BridgeEnter": // the second channel completes the connection
+		// A conference's bridge (base) and one of the agent pool (agent_hold) connect no two legs.
 		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 &&
 			text(f[amiBridgeType]) == "basic" {
 			facts.Name, facts.State = event.NameCallBridged, event.Talking
@@ -186,6 +187,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 		e.LegOf = legOf(text(f[amiChannel]))
 	case "DialBegin", "DialState", "DialEnd":
 		facts.Reason = text(f[amiDialStatus])
+		// About the leg that is dialled; the event's other members are of the one that dials.
 		id := text(f[amiDestUniqueID])
 		if id != "" {
 			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
@@ -291,6 +293,7 @@ func deviceEvent(f *format.Fields) format.Event {
 	case "Removed", "Unregistered", "Unreachable":
 		facts.Name, facts.State, facts.Reason = event.NameDeviceUnregistered, event.Unregistered, status
 	default:
+		// With a contact, other would say that the registration is gone.
 		facts.Reason, facts.Contact = status, ""
 	}
 

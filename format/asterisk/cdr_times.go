@@ -50,6 +50,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 		return err
 	}
 
+	// Without a zone they are read as UTC, which repeats no hour.
 	if c.Zone != nil && row.Timestamp != 0 {
 		resolveLocalTimes(row, channelCreated(text(f[cdrUniqueID])), c)
 	}
@@ -60,6 +61,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 		row.EndedTime = row.Timestamp + *d
 	}
 
+	// Before the answer is compared with the end.
 	setConferenceEnd(f, row, c)
 	outside := row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime
 	b := row.BillingSeconds

@@ -82,6 +82,7 @@ func readLeg(f *format.Fields) *leg {
 
 	newest, oldest := f[cdrCallflow].FirstAndLast()
 	readProfile(newest, l.lastProfile[:])
+	// A callflow of one profile, which is both.
 	if len(oldest) == 0 || &oldest[0] == &newest[0] {
 		l.firstProfile = l.lastProfile
 	} else {

@@ -25,6 +25,7 @@ func splitForm(body []byte, to split.Sink) error {
 		return err
 	}
 
+	// Before it is decoded: nothing longer can be a record.
 	if len(field) > maxEscapeFactor*split.MaxRecord {
 		return split.RecordTooLarge(offset)
 	}

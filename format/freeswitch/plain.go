@@ -84,6 +84,7 @@ func (p *plainParser) emitEnveloped(start int, headers []plainHeader, to split.S
 	}
 
 	end := p.pos
+	// On the whole body, so that its offsets are those of the body.
 	inner := plainParser{data: p.data[:end], pos: end - len(content)}
 	inner.skipBlank()
 	eventStart := inner.pos

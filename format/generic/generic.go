@@ -28,16 +28,20 @@ var eventFormat = format.Format{
 		if name == "" {
 			return format.Event{}, format.RejectMissing("type")
 		}
+
 		e := format.Event{Type: event.Type(name)}
 		if !e.Type.Known() {
 			return format.Event{},
 				format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
 		}
+
 		e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp")
 		if err != nil {
 			return format.Event{}, err
 		}
 		e.Timestamp = e.Facts.TimestampMS / 1000
+
+		// What data has replaces what stands beside it.
 		dataKeys.ScanObject(f[genericData], f[:])
 		e.Facts.QueueID = format.FirstText(f[genericQueue], f[genericDataQueue])
 		format.AddContactCenter(f[genericFirstSharedKey:], &e)

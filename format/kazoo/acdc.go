@@ -21,6 +21,7 @@ var acdcFormat = format.Format{
 		if ms != 0 {
 			e.Facts.TimestampMS, e.Timestamp = ms, ms/1000
 		}
+
 		switch format.Text(f[kzCategory]) {
 		case "acdc_call_stat":
 			if name != "flush" { // a command to the statistics, about no call
@@ -40,6 +41,7 @@ var acdcFormat = format.Format{
 		case "queue":
 			e.Type = setQueueMessage(f, &e.Facts, name)
 		}
+
 		return e, nil
 	},
 }

@@ -110,6 +110,7 @@ func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 		content = f[kzData]
 	}
 
+	// What has a category itself is no envelope.
 	if content.Kind() == jsonscan.Object && f[kzCategory] == nil {
 		if err := keys.Scan(content, f[:]); err != nil {
 			return err

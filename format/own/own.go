@@ -29,6 +29,7 @@ var eventFormat = format.Format{
 		if name == "" {
 			return format.Event{}, format.RejectMissing("event")
 		}
+
 		timestampMS, err := format.StrictTimestamp(f[ownTime], "timestamp")
 		return format.Event{Type: event.Custom, Timestamp: timestampMS / 1000,
 			Facts: readFacts(f, event.Name(name), timestampMS)}, err

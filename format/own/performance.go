@@ -19,14 +19,18 @@ var performanceFormat = format.Format{
 		if err != nil {
 			return format.Event{}, err
 		}
+
 		start, err := format.StrictTimestamp(f[rowStart], "interval_start")
 		if err != nil {
 			return format.Event{}, err
 		}
+
+		// A length in seconds is read as a time since 1970, so that the two can be added.
 		length, err := format.StrictTimestamp(f[rowSeconds], "interval_seconds")
 		if err != nil {
 			return format.Event{}, err
 		}
+
 		end := start + length
 		return format.Event{Type: event.AgentPerform, Timestamp: end / 1000,
 			Facts: event.Facts{Name: event.NameOther, AgentID: agent, TimestampMS: end}}, nil

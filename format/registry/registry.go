@@ -56,15 +56,18 @@ var topLevelKeys, sourceSlots = func() (jsonscan.Keys, [][]int) {
 		}
 		return keys[name]
 	}
+
 	for _, name := range accountKeys {
 		slot(name)
 	}
+
 	bySource := make([][]int, len(sources))
 	for i, s := range sources {
 		for _, name := range s.RecogniseKeys {
 			bySource[i] = append(bySource[i], slot(name))
 		}
 	}
+
 	return keys, bySource
 }()
 

@@ -71,6 +71,7 @@ func (s Sink) takeObject(body []byte, at int) (end int, err error) {
 	if err != nil {
 		return end, malformedJSON(end, err)
 	}
+	// With its capacity cut: what a sink appends does not overwrite the next record.
 	return end, s.Take(body[at:end:end], at)
 }
 

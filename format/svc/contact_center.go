@@ -25,14 +25,17 @@ var contactCenterFormat = format.Format{
 		if err != nil {
 			return format.Event{}, err
 		}
+
 		e := format.Event{Type: event.Type(name)}
 		if !e.Type.Known() {
 			e.Type = event.Custom
 		}
+
 		e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID")
 		if err != nil {
 			return e, err
 		}
+
 		format.AddContactCenter(f[svcFirstSharedKey:], &e)
 		return e, nil
 	},
