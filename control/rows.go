@@ -82,7 +82,7 @@ func (c *storedCommand) target() string {
 	return "agent:" + c.AgentID
 }
 
-// insert stores an action with the state asked. created is false if the actor has one with
+// insert stores an action with the state asked, and deletes the old ones. created is false if the actor has one with
 // the key, or if another action on the agent or call has not ended: its event would be taken
 // for this one's.
 func (s *Service) insert(ctx context.Context, a *action, key string) (created bool, err error) {
@@ -93,6 +93,7 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 
 	now := s.now().UnixMilli()
 	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
+		// Old rows go with each insertion: the table needs no sweep of its own.
 		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds())
 		if err != nil {
 			return err
@@ -142,6 +143,7 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 
+	// One state a statement, so that the update tells by its count whether it was this node that changed the row.
 	for _, state := range from {
 		n, err := s.db.ExecWithoutTx(ctx,
 			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5,
@@ -186,6 +188,7 @@ func (s *Service) announce(ctx context.Context, a *action) {
 		err = s.publish.Publish(ctx, a.AccountID, data)
 	}
 	if err == nil {
+		// Published but not marked, it is published again: an event may come twice, and never not at all.
 		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`,
 			string(a.State), a.ID)
 	}

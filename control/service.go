@@ -177,6 +177,7 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		}
 	}()
 
+	// Everything that can refuse the request comes before its entry in the audit log.
 	a, replayed, err := s.prepare(ctx, r)
 	if err != nil {
 		return "", err
@@ -185,9 +186,12 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 	if replayed {
 		return s.awaitFirstAnswer(ctx, a)
 	}
+
+	// Nobody acts without an entry: it is durable before the command leaves.
 	if err := s.audit.Record(ctx, newEntry()); err != nil {
 		return "", err
 	}
+
 	if err := s.dispatch(ctx, a); err != nil {
 		return "", s.refuse(ctx, a, err)
 	}
@@ -228,12 +232,14 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, fault.Forbidden("The role " + string(r.Caller.Role) + " may not do this")
 	}
 
+	// The key is only good for the same request: what the caller may choose is in the hash.
 	hash := sha256.Sum256(
 		[]byte(strings.Join(
 			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination,
 				r.ProviderID}, "\x00")))
 	request := hex.EncodeToString(hash[:])
 
+	// A repeated request gets the first one's answer, whatever the state of the agent or call has become since.
 	if r.Key != "" {
 		earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 		if err == nil {
@@ -249,10 +255,12 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, err
 	}
 
+	// Two requests with one key may come here at once: the unique index lets one of them in.
 	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command,
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
 	if err != nil || created {
+		// Also after an error: the row may be there.
 		select {
 		case s.stored <- struct{}{}:
 		default:
@@ -260,6 +268,7 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return a, false, err
 	}
 
+	// Either the key was taken in the meantime, or the target has an open action, and then nothing has the key.
 	earlier, err := s.findAction(ctx, `actor = $1 AND idem_key = $2`, user, r.Key)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return nil, false, fault.Conflict("Another action on it is on its way: wait for its end")
@@ -345,6 +354,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, err
 	}
 
+	// A call that no feed knows may be one that Trunkline placed itself.
 	e, err := findEntry(entries, r)
 	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
 		return s.buildOwn(ctx, r)
@@ -371,6 +381,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return c, nil
 	}
 
+	// The request may have named the call by its origination_call_id: the platform knows it by this one.
 	c.CallID, c.QueueID, c.AgentID = e.ID, e.QueueID, e.AgentID
 	if r.Action == feed.ActionTransfer {
 		if err := s.destinations.Check(ctx, e.AccountID, r.Caller.UserID, r.Destination); err != nil {
@@ -389,6 +400,7 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, fault.New(fault.KindUnprocessable, "An API key has no extension to ring")
 	}
 
+	// To listen, the caller's own phone is rung.
 	user, err := s.users.FindUser(ctx, r.Caller.UserID)
 	if err != nil {
 		return nil, err
@@ -437,6 +449,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 
 	for key, e := range entries {
 		switch {
+		// Ids are unique within an account only: one that is out of sight is passed over, for one below that is not.
 		case key.Kind == state.Agent && r.AgentID == key.ID:
 			if !sight.Admits(e.AccountID, e.ID, "", memberOf(e.AccountID, e.ID)) {
 				continue
@@ -448,6 +461,7 @@ func findEntry(entries map[state.Key]*state.Entry, r Request) (*state.Entry, err
 			return e, nil
 		case key.Kind == state.Call && r.CallID != "" && (r.CallID == key.ID || r.CallID == e.OriginationCallID) &&
 			e.Live():
+			// An agent sees a call that rings at his phone, too.
 			for _, agent := range append([]string{e.AgentID}, e.Ringing...) {
 				if sight.Admits(e.AccountID, agent, e.QueueID, memberOf(e.AccountID, agent)) {
 					return e, nil
@@ -472,6 +486,7 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 		return err
 	}
 
+	// Only who moves the row from asked sends it: so it is sent once at most.
 	taken, err := s.change(ctx, a, Sent, "", "", "", Asked)
 	if err != nil {
 		return err
@@ -489,6 +504,7 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 	f := fault.As(err)
 	current, findErr := s.findAction(context.WithoutCancel(ctx), `id = $1`, a.ID)
+	// The platform may have taken it before the connection was lost: its event will tell.
 	if findErr == nil && current.State == Sent && f.Kind == fault.KindUnavailable {
 		return err
 	}
@@ -503,6 +519,7 @@ func (s *Service) refuse(ctx context.Context, a *action, err error) error {
 
 // awaitFirstAnswer returns the answer to a repeated request: that of the first one.
 func (s *Service) awaitFirstAnswer(ctx context.Context, a *action) (string, error) {
+	// The first request may be on another node: only the database knows its answer.
 	for deadline := s.now().Add(confirmTimeout); a.State == Asked || a.State == Sent; {
 		if s.now().After(deadline) {
 			return "", fault.Unavailable(nil, time.Second,
