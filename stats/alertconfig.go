@@ -68,6 +68,7 @@ func isAlertKey(key string) bool {
 // applyAlerts adds a version; nil deletes it. A repeated record changes nothing. c.mu is locked.
 func (c *QueueConfigs) applyAlerts(key string, value []byte) {
 	account, _, _ := strings.Cut(key, "|")
+	// Also for a version that is ignored: at worst the times of reviews are found once more.
 	c.changes.Add(1)
 	if value == nil {
 		c.alerts[account] = slices.DeleteFunc(c.alerts[account], func(v *alertVersion) bool { return v.key == key })
@@ -201,6 +202,7 @@ func (c *QueueConfigs) addAlerts(ctx context.Context, v alertVersion,
 		}
 
 		v.Version = last.Version + 1
+		// The second on top makes up for the rounding down; versions never come into force out of order.
 		v.EffectiveFrom = max(time.Now().Add(alertConfigLead+time.Second).Unix(), last.EffectiveFrom)
 		tag = v.tag()
 		value, err := json.Marshal(&v)
@@ -237,6 +239,7 @@ func (c *QueueConfigs) inherit(ctx context.Context, ancestors map[string][]strin
 	}
 
 	for account, from := range c.movedHeirs(ancestors) {
+		// Rules that the account has got meanwhile stay.
 		moved := fault.Conflict("the account has alerts of its own")
 		_, err := c.addAlerts(ctx, alertVersion{AccountID: account, From: from}, func(last *alertVersion) error {
 			if last.Alerts != nil {
@@ -258,6 +261,7 @@ func (c *QueueConfigs) movedHeirs(ancestors map[string][]string) map[string]stri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// Nobody has rules of its own, so nobody inherits any: most installations write nothing.
 	if len(c.alerts) == 0 {
 		return nil
 	}

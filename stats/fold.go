@@ -125,6 +125,7 @@ func (f *Fold) Apply(e *state.Event) {
 		return
 	}
 
+	// Time passes first: the event finds the rows that still take it, and no others.
 	f.Advance(e.ID)
 	if !Counts(e.Facts.Name) {
 		return
@@ -136,6 +137,8 @@ func (f *Fold) Apply(e *state.Event) {
 		return
 	}
 
+	// The call comes first: it makes the agent free whose phone rang before another one answered. But whose
+	// call it was before the event decides what the event means for the agent.
 	at := e.EffectiveMillis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
@@ -168,6 +171,7 @@ func (f *Fold) Advance(id event.ID) {
 		return
 	}
 
+	// Alerts first: they are of what was there when they were due, before entries expire.
 	f.lastFolded = id
 	f.reviewDue(id)
 	defer f.reviewTouched()
@@ -180,6 +184,7 @@ func (f *Fold) Advance(id event.ID) {
 				continue
 			}
 
+			// One interval at a time: an agent of long ago is due again at once, with the next of maxDuePerEvent.
 			edge := f.intervalStart(e.CreditedMS) + f.intervalSeconds()
 			f.addTime(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
 			e.CreditedMS = edge * 1000
@@ -222,6 +227,7 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 		return nil
 	}
 
+	// Read once and kept in the row: a late event finds the thresholds of its time.
 	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
 	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds,
 		ShortAbandonSeconds: limits.ShortAbandonSeconds}
@@ -338,6 +344,7 @@ func (f *Fold) recordChange(e entry) {
 }
 
 func (f *Fold) markDirty(k key) {
+	// A guess: the value is not encoded before it is written.
 	const members = 420 // and framing
 	if _, ok := f.dirty[k]; !ok {
 		f.bytes += members + 2*(len(k.account.Value())+len(k.id.Value()))
@@ -351,6 +358,7 @@ func (f *Fold) remove(e entry) {
 	delete(f.entries, h.key)
 	f.counts[h.key.kind]--
 	f.rowCounts[h.key.rowGroup()]--
+	// Groups have a start, so new ones come with each interval.
 	if f.rowCounts[h.key.rowGroup()] == 0 {
 		delete(f.rowCounts, h.key.rowGroup())
 	}
@@ -446,6 +454,7 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 		}
 	}
 
+	// In any order: timers and watches have a total one of their own.
 	for _, e := range loaded {
 		f.insert(e)
 	}

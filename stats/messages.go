@@ -26,6 +26,7 @@ const (
 func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
+		// The number counts intervals since 1970, see performanceOf.
 		end := time.Unix(int64(m.Identity.Number+1)*w.fold.intervalSeconds(), 0)
 		if time.Since(end) > messageAge || !w.accountExists(ctx, m.Account) {
 			continue
@@ -90,10 +91,12 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		return nil
 	}
 
+	// An event of before may still be on its way to this partition for overdueAfter.
 	by, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
 	if last >= by {
 		return nil
 	}
+	// An event has come: what it did not trigger is looked for from the beginning.
 	if w.overdue.last != last {
 		w.overdue = overdue{last: last}
 	}
@@ -103,6 +106,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 		return nil
 	}
 
+	// A copy: the fold changes the header's due when the message's event comes.
 	made := *e.base()
 	w.overdue.made = &made
 	return w.writeMessages(ctx, w.fold.preview(e))

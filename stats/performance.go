@@ -86,12 +86,14 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 // fold.
 func (f *Fold) preview(of entry) Performance {
 	k := of.base().key
+	// An agent without an open row is due for the interval up to which its time is in the rows.
 	if a, ok := of.(*agent); ok {
 		k.start = f.intervalStart(a.CreditedMS)
 	}
 
 	k.kind = kindAgent
 	r := f.copyOfRow(k)
+	// The time in the current state is not in the row yet: Advance would add it with the next event.
 	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
 		end := (k.start + f.intervalSeconds()) * 1000
 		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))

@@ -73,6 +73,7 @@ func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key
 		switch {
 		case k.kind == kindQueue && k.start >= today:
 			id := (queueID{k.account.Value(), k.id.Value()})
+			// The day's rows of a queue are added up once, however many of them have changed.
 			if !added[id] {
 				added[id], p.days[id] = true, f.queueDay(k, today)
 			}
@@ -145,6 +146,7 @@ func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 	today := dayOf(now)
 	for _, p := range m.partitions {
 		for id, d := range p.days {
+			// A queue without calls since midnight has no row that would replace its sums.
 			if d.day != today {
 				delete(p.days, id)
 				continue
@@ -169,6 +171,7 @@ func (q *queueNow) addWaiting(enteredMS int64) {
 
 // limitLabelSets assigns label sets to queues. The caller holds mu.
 func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]*queueNow {
+	// A queue that is gone leaves its place to another; one that has a place keeps it, so that its series goes on.
 	for id := range m.own {
 		if queues[id] == nil {
 			delete(m.own, id)
@@ -200,6 +203,7 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 		delete(queues, id)
 		shared.add(q.queueDay)
 		if q.waiting > 0 {
+			// addWaiting counts one of them.
 			shared.addWaiting(q.enteredMS)
 			shared.waiting += q.waiting - 1
 		}

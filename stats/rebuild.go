@@ -211,7 +211,7 @@ func (r *rebuildRun) recordSettled(e *state.Event) {
 
 	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
 	if _, ok := r.settled[k]; !ok {
-		// The later of the two times: an event counts at the one, and the fold's rows follow the other.
+		// Rows that begin after both its time and its id have no time in an unknown state.
 		r.settled[k] = max(e.EffectiveMillis(), e.ID.Milli())
 	}
 }

@@ -115,9 +115,11 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	r.mu.Unlock()
 
 	for partition, rebuild := range unreported {
+		// Progress first: an ended rebuild must not be listed as open again.
 		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
 			for p, rebuild := range unreported {
+				// The worker may have reported meanwhile: what it said last stays.
 				_, newer := r.unreported[p]
 				if !newer {
 					r.unreported[p] = rebuild
@@ -141,6 +143,7 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 
 	r.open = map[int]Rebuild{}
 	for _, rebuild := range list {
+		// The list may be of before a rebuild ended whose end is not stored yet: it does not start once more.
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
 			r.open[rebuild.Partition] = rebuild
 			r.wakes.wake(rebuild.Partition)
