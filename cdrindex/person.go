@@ -17,6 +17,7 @@ const maxPersonCalls = 500
 func (x *Index) CallsOf(ctx context.Context, account, number string, start int64) ([]event.CDR, error) {
 	var q report.Conditions
 	q.Add("account_id = ?", account)
+	// A page goes on from a start, not behind it: calls may begin in the same second.
 	q.Add("started >= ?", start)
 	q.Add(`("from" = ? OR "to" = ? OR caller_id_number = ? OR callee_id_number = ?)`, number, number, number, number)
 	q.OrderAndLimit("started, call_id", maxPersonCalls)
