@@ -88,11 +88,13 @@ func (r *CheckResult) checkPlatform(ctx context.Context, cfg Config, platform Pl
 		snapshotErr <- err
 	}()
 
+	// At the same time, as a feed does: some platforms answer the snapshot by events.
 	first, err := firstEvent(waitCtx, session)
 	failure := <-snapshotErr
 
 	r.addProblem("closing the connection", session.Close())
 	r.addProblem("reading the platform snapshot", failure)
+	// No event while the check waited is no fault: the platform may be idle.
 	if failure != nil || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}

@@ -80,7 +80,7 @@ func (s *sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// updateOldestUnsent sets oldest when there is nothing to send: to zero, or to about now if records are held.
+// updateOldestUnsent sets oldestUnsentAt when there is nothing to send: to zero, or to about now if records are held.
 func (s *sender) updateOldestUnsent(next position) {
 	switch {
 	case !next.before(s.queue.End()):
@@ -97,6 +97,7 @@ func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 		records[i] = entries[i].record
 	}
 
+	// The records in progress are not given up at once with the session.
 	if s.drainTimeout > 0 {
 		drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
