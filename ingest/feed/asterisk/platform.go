@@ -80,7 +80,8 @@ func parseSubscription(cfg feed.Config) (mask string, filters []string) {
 	return strings.Join(classes, ","), filters
 }
 
-// defaultFilter returns the filter for the events that forwarded and lifecycle list.
+// defaultFilter returns the filter for the events that forwardedPrefixes and lifecycleEvents list, and for two
+// variables.
 func defaultFilter(variable string) string {
 	variables := "QUEUESTATUS"
 	if variable != "" {
@@ -118,7 +119,9 @@ func (s *session) subscribe(ctx context.Context) error {
 		return fmt.Errorf("asking for the status of Asterisk: %w", err)
 	}
 
+	// Asterisk numbers its events from its start: the start tells the numbers of two runs apart.
 	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
+	// Filters first, then the mask: nothing arrives that they leave out.
 	for _, filter := range s.platform.filters {
 		_, err := s.conn.Do(ctx,
 			ami.Action{Name: "Filter",

@@ -113,6 +113,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 
 	if !s.eventList.isAll() {
+		// By itself: a user that may not see API events still gets the others.
 		err := s.conn.Subscribe(ctx, "json", apiEvent)
 		if err != nil && !refused(err) {
 			return fmt.Errorf("subscribing to events: %w", err)
