@@ -139,7 +139,6 @@ func done(a *action, entries map[state.Key]*state.Entry) (event.ID, bool) {
 		ok = !slices.Contains(e.Queues, c.QueueID)
 	case feed.ActionHangup:
 		ok = gone
-	// The leg ends, or the call has another queue or agent, or the platform says that it was transferred.
 	case feed.ActionTransfer:
 		ok = gone || e.QueueID != c.Before.Queue || e.AgentID != c.Before.Agent || e.Name == event.NameCallTransferred
 	case feed.ActionHold:

@@ -67,7 +67,6 @@ func (n *RedisNodes) Send(ctx context.Context, feedName, actionID string, take T
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 
-	// No other node is asked for a connection of this one: the action works without Redis then.
 	if n.Feeds != nil && n.Feeds.Connected(feedName) {
 		return take(ctx, actionID, n.Feeds.Command)
 	}

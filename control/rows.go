@@ -93,7 +93,6 @@ func (s *Service) insert(ctx context.Context, a *action, key string) (created bo
 
 	now := s.now().UnixMilli()
 	err = s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
-		// Old rows go with each insertion: the table needs no sweep of its own.
 		_, err := tx.ExecContext(ctx, `DELETE FROM control_actions WHERE changed_at < $1`, now-keepFor.Milliseconds())
 		if err != nil {
 			return err
@@ -143,7 +142,6 @@ func (s *Service) change(ctx context.Context, a *action, to State, eventID, mess
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 
-	// One state a statement, so that the update tells by its count whether it was this node that changed the row.
 	for _, state := range from {
 		n, err := s.db.ExecWithoutTx(ctx,
 			`UPDATE control_actions SET state = $1, event_id = $2, message = $3, kind = $4, changed_at = $5,

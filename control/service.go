@@ -177,7 +177,6 @@ func (s *Service) Act(ctx context.Context, r Request) (id string, err error) {
 		}
 	}()
 
-	// Everything that can refuse the request comes before its entry in the audit log.
 	a, replayed, err := s.prepare(ctx, r)
 	if err != nil {
 		return "", err
@@ -232,7 +231,6 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, fault.Forbidden("The role " + string(r.Caller.Role) + " may not do this")
 	}
 
-	// The key is only good for the same request: what the caller may choose is in the hash.
 	hash := sha256.Sum256(
 		[]byte(strings.Join(
 			[]string{r.Account.ID, r.AgentID, r.CallID, string(r.Action), r.QueueID, r.Reason, r.Destination,
@@ -255,7 +253,6 @@ func (s *Service) prepare(ctx context.Context, r Request) (a *action, replayed b
 		return nil, false, err
 	}
 
-	// Two requests with one key may come here at once: the unique index lets one of them in.
 	a = &action{ID: command.ID, AccountID: command.AccountID, Actor: user, Request: request, Command: *command,
 		State: Asked}
 	created, err := s.insert(ctx, a, r.Key)
@@ -354,7 +351,6 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, err
 	}
 
-	// A call that no feed knows may be one that Trunkline placed itself.
 	e, err := findEntry(entries, r)
 	if fault.KindOf(err) == fault.KindNotFound && r.CallID != "" && s.placed != nil {
 		return s.buildOwn(ctx, r)
@@ -400,7 +396,6 @@ func (s *Service) build(ctx context.Context, r Request) (*storedCommand, error) 
 		return nil, fault.New(fault.KindUnprocessable, "An API key has no extension to ring")
 	}
 
-	// To listen, the caller's own phone is rung.
 	user, err := s.users.FindUser(ctx, r.Caller.UserID)
 	if err != nil {
 		return nil, err
@@ -486,7 +481,6 @@ func (s *Service) TakeAndSend(ctx context.Context, id string,
 		return err
 	}
 
-	// Only who moves the row from asked sends it: so it is sent once at most.
 	taken, err := s.change(ctx, a, Sent, "", "", "", Asked)
 	if err != nil {
 		return err

@@ -144,7 +144,6 @@ func (w *worker) writeAlertCauses(ctx context.Context, idle time.Time) error {
 	by := event.FirstID(now.Add(-alertDueAfter), w.partition)
 	due := w.fold.nextAlertDue()
 	timePassed := due <= by && now.Sub(w.causes.tried) >= causeEvery
-	// Also where nothing is written: a partition that is being read asks again no sooner.
 	if timePassed {
 		w.causes.tried = now
 	}

@@ -68,7 +68,6 @@ func isAlertKey(key string) bool {
 // applyAlerts adds a version; nil deletes it. A repeated record changes nothing. c.mu is locked.
 func (c *QueueConfigs) applyAlerts(key string, value []byte) {
 	account, _, _ := strings.Cut(key, "|")
-	// Also for a version that is ignored: at worst the times of reviews are found once more.
 	c.changes.Add(1)
 	if value == nil {
 		c.alerts[account] = slices.DeleteFunc(c.alerts[account], func(v *alertVersion) bool { return v.key == key })

@@ -125,7 +125,6 @@ func (f *Fold) Apply(e *state.Event) {
 		return
 	}
 
-	// Time passes first: the event finds the rows that still take it, and no others.
 	f.Advance(e.ID)
 	if !Counts(e.Facts.Name) {
 		return
@@ -227,7 +226,6 @@ func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *
 		return nil
 	}
 
-	// Read once and kept in the row: a late event finds the thresholds of its time.
 	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
 	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds,
 		ShortAbandonSeconds: limits.ShortAbandonSeconds}
@@ -358,7 +356,6 @@ func (f *Fold) remove(e entry) {
 	delete(f.entries, h.key)
 	f.counts[h.key.kind]--
 	f.rowCounts[h.key.rowGroup()]--
-	// Groups have a start, so new ones come with each interval.
 	if f.rowCounts[h.key.rowGroup()] == 0 {
 		delete(f.rowCounts, h.key.rowGroup())
 	}
@@ -454,7 +451,6 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 		}
 	}
 
-	// In any order: timers and watches have a total one of their own.
 	for _, e := range loaded {
 		f.insert(e)
 	}

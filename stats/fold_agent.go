@@ -45,7 +45,6 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 			return
 		}
 
-		// Before add, which finds from it when the agent expires.
 		a.Seen = int64(e.ID)
 		f.add(a)
 	}
@@ -65,7 +64,6 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 
 	a.AfterCall = next.AfterCall
 	a.foldMembership(facts)
-	// Its call is read after the state: who rings has one, who is available has none.
 	if !before.KeepsCall(facts, after) {
 		a.updateCurrentCall(f, facts, ofAnother)
 	}

@@ -160,7 +160,6 @@ func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
 		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID),
 		Caller: emptyIfTooLong(facts.Caller), EnteredMS: entered, Seen: int64(e.ID)}
-	// The same id in the queue once more takes the place of its former pass, and counts anew.
 	before, again := f.entries[c.key]
 	if !again && f.isFull(c.key) {
 		f.tooLate++

@@ -26,7 +26,6 @@ const (
 func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
-		// The number counts intervals since 1970, see performanceOf.
 		end := time.Unix(int64(m.Identity.Number+1)*w.fold.intervalSeconds(), 0)
 		if time.Since(end) > messageAge || !w.accountExists(ctx, m.Account) {
 			continue

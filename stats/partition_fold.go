@@ -58,7 +58,6 @@ func (w *partitionFold) openEvents() kafka.Source {
 // foldRecord folds the next record of cc.evt. First it reads the configurations that may be
 // in force for new rows of the record, and for alerts.
 func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
-	// The position moves over an invalid record too: it would be invalid for every process that folds.
 	w.position.Offset, w.position.LeaderEpoch = r.Offset+1, r.LeaderEpoch
 	w.metrics.events.Inc()
 	id, err := event.MessageID(r.Value)

@@ -86,7 +86,6 @@ func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 // fold.
 func (f *Fold) preview(of entry) Performance {
 	k := of.base().key
-	// An agent without an open row is due for the interval up to which its time is in the rows.
 	if a, ok := of.(*agent); ok {
 		k.start = f.intervalStart(a.CreditedMS)
 	}

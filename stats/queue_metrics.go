@@ -73,7 +73,6 @@ func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key
 		switch {
 		case k.kind == kindQueue && k.start >= today:
 			id := (queueID{k.account.Value(), k.id.Value()})
-			// The day's rows of a queue are added up once, however many of them have changed.
 			if !added[id] {
 				added[id], p.days[id] = true, f.queueDay(k, today)
 			}
@@ -203,7 +202,6 @@ func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]
 		delete(queues, id)
 		shared.add(q.queueDay)
 		if q.waiting > 0 {
-			// addWaiting counts one of them.
 			shared.addWaiting(q.enteredMS)
 			shared.waiting += q.waiting - 1
 		}

@@ -306,7 +306,6 @@ func (c *QueueConfigs) addVersion(ctx context.Context, account string, has func(
 		if err := c.writeRecords(ctx, record); err != nil {
 			return err
 		}
-		// Only the log tells whose version came first.
 		if err := c.refresh(ctx); err != nil {
 			return err
 		}

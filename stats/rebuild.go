@@ -53,7 +53,6 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 		return nil
 	}
 
-	// The worker goes on folding meanwhile: the rebuild follows it.
 	w.rebuild.target.Store(w.position.Offset)
 	select {
 	case <-w.rebuild.done:
@@ -176,7 +175,6 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 }
 
 func (r *rebuildRun) foldAndDiscard(ctx context.Context, record *kafka.Record) error {
-	// Only of a log without its beginning it matters which agents' states are known.
 	if !r.start.isComplete() && Counts(event.Name(record.Header(event.HeaderName))) {
 		e, _, err := state.ParseEvent(record.Key, record.Value, nil)
 		if err == nil {

@@ -119,7 +119,6 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
 			for p, rebuild := range unreported {
-				// The worker may have reported meanwhile: what it said last stays.
 				_, newer := r.unreported[p]
 				if !newer {
 					r.unreported[p] = rebuild

@@ -103,7 +103,6 @@ func (f *Fold) observe(e entry, gone bool) {
 
 func (f *Fold) observeCall(c *call, gone bool) {
 	w := f.watchOf(queueWatchKey(c.key.account, c.Queue))
-	// The search is by key too: calls may enter in the same millisecond.
 	at, in := slices.BinarySearchFunc(w.waiting, c, func(a, b *call) int {
 		return cmp.Or(cmp.Compare(a.EnteredMS, b.EnteredMS), a.key.compare(b.key))
 	})

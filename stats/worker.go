@@ -173,7 +173,6 @@ func (w *worker) read(ctx context.Context) error {
 		}
 
 		for i := range records {
-			// The age of the first record since the last write: trunkline_stats_lag_seconds.
 			if w.oldest.Load() == 0 {
 				w.oldest.Store(records[i].Time.UnixMilli())
 			}

@@ -85,7 +85,7 @@ func (s *Letters) List(ctx context.Context, filter Filter, options ListOptions) 
 			list.Total++
 			list.Kinds[l.Kind]++
 			list.Rows = append(list.Rows, l.content(options.WithPayload))
-			// Sorted now and then: partitions are in order of time each, and not among one another.
+			// Each partition is in order of time, and not all of them together: the newest are known by sorting.
 			if len(list.Rows) >= 2*options.Limit {
 				list.Rows = sortNewest(list.Rows, options.Limit)
 			}
