@@ -78,7 +78,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	defer cancel()
 
 	p.mu.Lock()
-	// The time of the attempt: an unknown account does not ask an absent Crossbar again and again.
+	// Also of an attempt that fails.
 	p.syncedAt = time.Now()
 	p.mu.Unlock()
 
