@@ -181,10 +181,10 @@ func (s *Service) announce(ctx context.Context, a *action) {
 		Message   string      `json:"message,omitempty"`
 	}{"control.action", a.AccountID, s.now().Unix(), a.ID, a.Command.Action, a.State, a.Actor, a.Command.AgentID,
 		a.Command.CallID, a.Command.QueueID, a.EventID, a.Message})
-
 	if err == nil {
 		err = s.publish.Publish(ctx, a.AccountID, data)
 	}
+
 	if err == nil {
 		// Published but not marked, it is published again: an event may come twice, and never not at all.
 		_, err = s.db.ExecWithoutTx(ctx, `UPDATE control_actions SET announced = $1 WHERE id = $2 AND announced <> $1`,

@@ -296,7 +296,6 @@ func (s *bodyReader) Read(p []byte) (int, error) {
 	s.size += int64(n)
 	s.digest.Write(p[:n])
 	var f *fault.Error
-
 	switch {
 	case s.limit > 0 && s.size > s.limit:
 		s.err = fault.New(fault.KindTooLarge, "a recording may have at most %d bytes", s.limit)

@@ -119,7 +119,6 @@ func (s *Letters) read(ctx context.Context, position event.Position) (*Letter, e
 	var found *kafka.Record
 	err = s.scan(ctx, position.Partition, position.Offset, position.Offset+1,
 		func(r *kafka.Record) { found = r.Clone() })
-
 	switch {
 	case err != nil:
 		return nil, err

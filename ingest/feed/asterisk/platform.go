@@ -126,7 +126,6 @@ func (s *session) subscribe(ctx context.Context) error {
 		_, err := s.conn.Do(ctx,
 			ami.Action{Name: "Filter",
 				Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
-
 		switch {
 		case denied(err): // without a filter the session drops the other events
 			s.notes = append(s.notes,
@@ -188,7 +187,6 @@ func (p *platform) dialError(err error) error {
 		unknown   *net.DNSError
 	)
 	advice := ""
-
 	switch {
 	case errors.Is(err, ami.ErrLoginDenied):
 		advice = fmt.Sprintf(

@@ -131,7 +131,6 @@ func (p *platform) refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	advice := ""
-
 	switch {
 	case errors.Is(err, esl.ErrLoginDenied) && p.user != "":
 		advice = "set user to user@domain and password to the user's esl-password in the directory " +
